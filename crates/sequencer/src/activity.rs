@@ -1,5 +1,5 @@
-//! Signs of progress, by which readiness and liveness are judged: the step that the sequencer waits for, and the last
-//! time that the inbox could be read.
+//! Signs of progress for readiness and liveness checks: the step that the sequencer waits for, and the last time
+//! that the inbox could be read.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A step of sequencing that waits for something outside of the process.
+/// Step of sequencing that waits for something outside of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Looking up digests and guards in the database.
@@ -18,7 +18,6 @@ pub enum Step {
     Settle,
     /// Raising the pin.
     Pin,
-    /// Signing a head.
     Sign,
 }
 
@@ -34,7 +33,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A value with the moment at which it was set. Clones share it.
+/// Value with the moment at which it was set. Clones share it.
 #[derive(Clone, Debug)]
 struct Since<T>(Arc<Mutex<Option<(T, Instant)>>>);
 
@@ -58,7 +57,7 @@ impl<T: Copy> Since<T> {
     }
 }
 
-/// The step under way. Clones share it.
+/// Step in progress. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Activity(Since<Step>);
 
@@ -71,13 +70,13 @@ impl Activity {
         self.0.set(None);
     }
 
-    /// The step under way and for how long; `None` while the sequencer waits for work.
+    /// Returns the step in progress and its duration; `None` while the sequencer waits for work.
     pub(crate) fn current(&self) -> Option<(Step, Duration)> {
         self.0.get()
     }
 }
 
-/// The last time that a task got its work done. Clones share it.
+/// Time of a task's last success. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heartbeat(Since<()>);
 

@@ -1,4 +1,4 @@
-//! What the sequencer answers: places, refusals, its role, and why it stopped.
+//! Results of the sequencer: placements, refusals ([`SubmitError`]), its [`Role`], and why it stopped ([`Halt`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,54 +11,55 @@ use crate::TimeWindow;
 /// A committed head with the signatures made over it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedHead {
-    /// The head.
+    /// The committed head.
     pub head: CommittedHead,
-    /// One of each kind that the log's signer makes; more when read from a database that has them.
+    /// One signature of each kind that the log's signer makes; more if read from a database that has more.
     pub signatures: Vec<HeadSignature>,
 }
 
 impl PublishedHead {
-    /// The first signature of a kind.
+    /// Returns the first signature of a kind.
     pub fn signature(&self, kind: SignatureKind) -> Option<&HeadSignature> {
         self.signatures.iter().find(|signature| signature.kind == kind)
     }
 }
 
-/// Where a statement stands in the log.
+/// Position of a statement in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Its leaf.
+    /// Index of the leaf.
     pub index: LeafIndex,
-    /// Whether it was in the log, or in the queue, before this submission.
+    /// `true` if the statement was in the log, or in the queue, before this submission.
     pub already_there: bool,
-    /// A signed head that covers the leaf. `None` only if no head has been signed yet by or for
-    /// this process: read the newest signed one.
+    /// Signed head that covers the leaf. `None` only if no head has been signed yet by or for this process: read
+    /// the newest signed head from the store then.
     pub head: Option<Arc<PublishedHead>>,
-    /// The inclusion path under `head`; `None` when it must be made from the tiles.
+    /// Inclusion path under `head`; `None` if it must be computed from the tiles.
     pub path: Option<Vec<Hash>>,
 }
 
-/// Why a submission got no place now.
+/// Reason why a submission got no position now.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// Too much waits already. Nothing was kept.
+    /// The queue is at its bound ([`Limits::queue_entries`](crate::Limits::queue_entries),
+    /// [`Limits::queue_bytes`](crate::Limits::queue_bytes)). The submission was not stored.
     #[error("the queue is full")]
     QueueFull {
-        /// When to try again.
+        /// Time after which to retry.
         retry_after: Duration,
     },
-    /// The inbox has no room for it.
+    /// The inbox has no room for the submission.
     #[error("{}", if *issuer_only { "the issuer's share of the inbox is used up" } else { "the inbox is full" })]
     InboxFull {
-        /// Whether it has room for statements of other issuers.
+        /// `true` if it has room for statements of other issuers.
         issuer_only: bool,
-        /// When to try again.
+        /// Time after which to retry.
         retry_after: Duration,
     },
-    /// Decided under a policy that is no longer in force: decide again.
+    /// The policy under which the statement was decided is no longer in force: decide again.
     #[error("the policy in force is now entry {policy}")]
     PolicyMoved {
-        /// The policy in force.
+        /// Index of the policy in force.
         policy: LeafIndex,
     },
     /// The log is empty: its first entry must be a registration policy.
@@ -67,53 +68,54 @@ pub enum SubmitError {
     /// The decision relied on the absence of a statement or a claim that is in the log: decide again.
     #[error("entry {index} is in the log, and the decision relied on its absence")]
     RelyOnAbsent {
-        /// The entry that is the statement, or makes the claim.
+        /// Index of the entry that is that statement, or makes that claim.
         index: LeafIndex,
     },
-    /// A claim that must be unique is taken by an earlier entry. Final.
+    /// A claim that must be unique is held by an earlier entry. Final.
     #[error("entry {index} makes a claim that only one entry may make")]
     GuardTaken {
-        /// The claim.
+        /// Guard of the claim.
         key: GuardKey,
-        /// Who made it first.
+        /// Index of the entry that holds it.
         index: LeafIndex,
     },
-    /// Another encoding of the same signature is registered. Final.
+    /// The statement with the other encoding of the same signature is registered. Final.
     #[error("the twin of this statement, {digest}, is entry {index}")]
     Twin {
-        /// Where the registered one stands.
+        /// Index of the registered entry.
         index: LeafIndex,
-        /// Its digest.
+        /// Digest of the registered entry.
         digest: EntryDigest,
     },
-    /// The decision does not hold at the time of the batch, or of the submission if nothing was sequenced. Final.
+    /// The decision does not hold at the time of the batch, or at the time of submission if the statement was not
+    /// sequenced. Final.
     #[error("the log's time is {at}, the decision holds from {} to {}", window.from, window.until)]
     OutsideWindow {
-        /// The batch's time, Unix seconds.
+        /// Time of the batch in Unix seconds.
         at: u64,
-        /// When the decision holds.
+        /// Times at which the decision holds.
         window: TimeWindow,
     },
-    /// The bytes do not hash to the digest they came with. Nothing was stored.
+    /// The bytes do not hash to the digest submitted with them. Nothing was stored.
     #[error("the statement does not hash to its digest {digest}")]
     DigestMismatch {
-        /// The digest claimed.
+        /// Digest submitted.
         digest: EntryDigest,
     },
-    /// The clock correction does not apply to the log as it is.
+    /// The clock correction does not fit the log's present state.
     #[error("the clock correction does not apply: {0}")]
     NoCorrection(&'static str),
-    /// Sequencing stopped; reads go on.
+    /// Sequencing stopped; reads continue.
     #[error("sequencing stopped: {0}")]
     Halted(Halt),
     /// The process is about to end.
     #[error("the log is stopping")]
     Stopping,
-    /// Not an error: the statement is durable in the inbox and will be placed or refused (202).
+    /// The statement is durable in the inbox and will be placed or refused later (202); this is not a failure.
     #[error("accepted; not yet placed")]
     Accepted,
-    /// The database did not do its part. Whether the statement was stored is not known to the
-    /// caller, and handing it in again is always safe.
+    /// The database failed. The caller does not know whether the statement was stored; submitting it again is
+    /// always safe.
     #[error(transparent)]
     Store(Arc<StoreError>),
 }
@@ -127,43 +129,44 @@ impl From<StoreError> for SubmitError {
     }
 }
 
-/// What ends a [`Halt`].
+/// Remedy of a [`Halt`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// An operator: going on could sign a second history, or the log has reached its end.
+    /// An operator must act: to continue could sign a second history, or the log has reached its end.
     Operator,
-    /// Time: the process retries with back-off and goes on by itself once the cause is gone.
+    /// The process retries with back-off, and continues once the cause is gone.
     Retry,
-    /// A new process: the memory of this one is not to be trusted.
+    /// A new process must be started: the memory of this one cannot be trusted.
     Restart,
 }
 
-/// Why this process does not sequence. It signs nothing meanwhile; reads go on. [`Halt::remedy`] says what ends it.
+/// Reason why this process does not sequence. It signs nothing meanwhile; reads continue. [`Halt::remedy`] tells
+/// what ends the halt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Halt {
-    /// The database went back: an old copy was restored, or a fail-over lost commits.
+    /// The database is older than the pin: an old copy was restored, or a fail-over lost commits.
     #[error("the database is at {}, this log has signed {}", grouped(*database), grouped(*signed))]
     DatabaseBehind {
-        /// The committed size.
+        /// Committed size.
         database: TreeSize,
-        /// The pinned size.
+        /// Pinned size.
         signed: TreeSize,
     },
-    /// The database has another history than the one signed.
+    /// The database has another history than the signed one.
     #[error(
         "at size {} this log has signed root {signed}, the database has {}",
         grouped(*size),
         database.map_or_else(|| "no head of that size".to_owned(), |root| format!("root {root}"))
     )]
     DatabaseDisagrees {
-        /// The pinned size.
+        /// Pinned size.
         size: TreeSize,
-        /// The pinned root.
+        /// Pinned root.
         signed: RootHash,
-        /// The committed root of that size, if there is one.
+        /// Committed root of the pinned size, if there is one.
         database: Option<RootHash>,
     },
-    /// The database has heads, and no pin says that they are the newest that were signed.
+    /// The database has heads, and there is no pin to prove that they are the newest signed ones.
     #[error(
         "the database has heads up to size {}, and there is no pin at {path}: a process leads only with the pin under which the \
          log was led last. Let this host use that pin; if it is lost, adopt the size and root that you know to be the newest \
@@ -171,14 +174,14 @@ pub enum Halt {
         grouped(*size)
     )]
     NoPin {
-        /// The newest size that the database knows.
+        /// Newest size in the database.
         size: TreeSize,
-        /// Where the pin should be.
+        /// Path where the pin is expected.
         path: String,
-        /// Why the witnesses did not confirm that size.
+        /// Reason why the witnesses did not confirm that size.
         witnesses: String,
     },
-    /// The log was led under another pin since this one was raised.
+    /// The log was led under another pin after this one was last raised.
     #[error(
         "the pin at {path} is at size {}, and the log was led under another pin since, to size {} or beyond: let this host use \
          that pin; if it is lost, adopt the size and root that you know to be the newest signed (witnesses would do as well: \
@@ -187,115 +190,115 @@ pub enum Halt {
         grouped(*size)
     )]
     PinTooOld {
-        /// The pinned size.
+        /// Pinned size.
         pinned: TreeSize,
-        /// The newest size that the database knows.
+        /// Newest size in the database.
         size: TreeSize,
-        /// Where the pin is.
+        /// Path of the pin.
         path: String,
-        /// Why the witnesses did not confirm that size.
+        /// Reason why the witnesses did not confirm that size.
         witnesses: String,
     },
-    /// The database went back, as only a witness knows.
+    /// The database is older than a head that a witness has seen.
     #[error(
         "the database is at {}, this log has signed {}: the witness {witness} has seen it",
         grouped(*database),
         grouped(*signed)
     )]
     WitnessAhead {
-        /// The witness's name.
+        /// Name of the witness.
         witness: String,
-        /// The newest signed size in the database.
+        /// Newest signed size in the database.
         database: TreeSize,
-        /// The size that the witness has seen.
+        /// Size that the witness has seen.
         signed: TreeSize,
     },
     /// The database has another history than the one that a witness has seen.
     #[error("the database has another tree than the one of size {} that the witness {witness} has seen", grouped(*size))]
     WitnessDisagrees {
-        /// The witness's name.
+        /// Name of the witness.
         witness: String,
-        /// The size of the tree that it has seen.
+        /// Size of the tree that the witness has seen.
         size: TreeSize,
     },
     /// The pin belongs to another log.
     #[error("the pin at {path} is of the log {pinned}, not {origin}")]
     OtherLog {
-        /// Where the pin is.
+        /// Path of the pin.
         path: String,
-        /// The log that it names.
+        /// Origin in the pin.
         pinned: String,
-        /// The log that this process serves.
+        /// Origin of the log that this process serves.
         origin: String,
     },
     /// The pin cannot be read or written.
     #[error("the pin cannot be kept: {0}")]
     Pin(String),
-    /// The wall clock jumped.
+    /// The wall clock was set while the process ran.
     #[error(
         "the clock says {found} where {expected} was expected ({} s off): once it is set right, sequencing goes on",
         found.abs_diff(*expected)
     )]
     ClockStepped {
-        /// The last reading plus the time that passed, Unix seconds.
+        /// Expected Unix seconds: the reference reading plus the time since by the monotonic clock.
         expected: u64,
-        /// What the clock says.
+        /// Unix seconds by the wall clock.
         found: u64,
     },
-    /// The wall clock is behind what the log has already committed to.
+    /// The wall clock is earlier than the newest committed time.
     #[error(
         "the clock says {now}, {} s before the newest entry's time {last}: once it is set right, sequencing goes on. If it is \
          right, and was ahead before, run `tabellion log clock`",
         last.saturating_sub(*now)
     )]
     ClockBehind {
-        /// What the clock says, Unix seconds.
+        /// Unix seconds by the wall clock.
         now: u64,
-        /// The last committed time.
+        /// Newest committed time in Unix seconds.
         last: u64,
     },
-    /// The wall clock is not that of the database's server and the witnesses.
+    /// The wall clock disagrees with those of the database's server and the witnesses.
     #[error(
         "the clock is {} s {} {by}: set it right",
         ahead.unsigned_abs(),
         if *ahead < 0 { "behind" } else { "ahead of" }
     )]
     ClockDiffers {
-        /// By how many seconds the clock is ahead; behind if negative.
+        /// Seconds by which this host's clock is ahead; negative if behind.
         ahead: i64,
-        /// Whose clocks say so.
+        /// Names of the clocks that disagree.
         by: String,
     },
-    /// The signer failed again and again.
+    /// The signer failed [`Limits::sign_attempts`](crate::Limits::sign_attempts) times.
     #[error("the head of size {} is committed but cannot be signed: {why}", grouped(*size))]
     Signer {
-        /// The head's size.
+        /// Size of the head.
         size: TreeSize,
-        /// What the signer said.
+        /// Error text of the signer.
         why: String,
     },
-    /// What the database holds, or what it answered, contradicts itself.
+    /// The content or the answers of the database contradict each other.
     #[error("the database contradicts itself: {0}")]
     Damaged(String),
     /// The log has reached its end: its newest head is signed, and there will be no other.
     #[error("the log is frozen: it takes no more entries")]
     Frozen,
-    /// The database must not be used as it is.
+    /// The database must not be used in its present state ([`StoreError::Refused`]).
     #[error("{0}")]
     Refused(String),
     /// The sequencer or one of its background tasks panicked.
     #[error("a task of this process failed; its log says where")]
     Panicked,
-    /// The head computed is not an extension of the last one: memory is not to be trusted.
+    /// The computed head is not an extension of the last one: the memory of this process cannot be trusted.
     #[error("the next head would not extend the last one: {0}")]
     Inconsistent(String),
 }
 
 impl Halt {
-    /// What ends this halt.
+    /// Remedy that ends this halt.
     pub fn remedy(&self) -> Remedy {
         match self {
-            // The history here may not be the one that was signed: a person has to compare them.
+            // The history here may not be the signed one: a person has to compare them.
             Self::DatabaseBehind { .. }
             | Self::DatabaseDisagrees { .. }
             | Self::NoPin { .. }
@@ -305,7 +308,7 @@ impl Halt {
             | Self::OtherLog { .. }
             | Self::Damaged(_)
             | Self::Frozen => Remedy::Operator,
-            // The state is not known, or a part does not work at present: looking again tells.
+            // The state is unknown, or a part does not work at present: a later attempt can succeed.
             Self::Pin(_)
             | Self::ClockStepped { .. }
             | Self::ClockBehind { .. }
@@ -316,7 +319,7 @@ impl Halt {
         }
     }
 
-    /// The same for a process whose pin does not do, with the reason why the witnesses did not stand for it.
+    /// Adds the reason why the witnesses did not confirm the head, to a halt because of the pin.
     pub(crate) fn unconfirmed(mut self, why: String) -> Self {
         if let Self::NoPin { witnesses, .. } | Self::PinTooOld { witnesses, .. } = &mut self {
             *witnesses = why;
@@ -325,7 +328,7 @@ impl Halt {
     }
 }
 
-/// Digits in groups of three, as people read them.
+/// Formats a number with its digits in groups of three.
 fn grouped(size: TreeSize) -> String {
     let digits = size.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -338,24 +341,24 @@ fn grouped(size: TreeSize) -> String {
     out
 }
 
-/// What this process does for the log.
+/// Role of this process for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Hands submissions over through the inbox and waits for the lease.
+    /// Follows: passes submissions on through the inbox and waits for the lease.
     Following,
-    /// Sequences.
+    /// Leads: sequences the log.
     Leading {
-        /// Its fencing token.
+        /// Fencing token of the leader.
         epoch: u64,
     },
-    /// Neither, for this reason; [`Halt::remedy`] says what ends it.
+    /// Neither follows nor leads, for this reason; [`Halt::remedy`] tells what ends it.
     Halted(Halt),
     /// The process is ending.
     Stopped,
 }
 
 impl Role {
-    /// The role in one word.
+    /// Name of the role in one word.
     pub const fn name(&self) -> &'static str {
         match self {
             Role::Following => "following",
@@ -365,7 +368,7 @@ impl Role {
         }
     }
 
-    /// The fencing token of a leader.
+    /// Fencing token of a leader.
     pub const fn epoch(&self) -> Option<u64> {
         match self {
             Role::Leading { epoch } => Some(*epoch),
@@ -374,23 +377,23 @@ impl Role {
     }
 }
 
-/// What the sequencer shows of itself.
+/// State of a sequencer, as shown to its service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// What this process does.
+    /// Role of this process.
     pub role: Role,
-    /// Why a process that follows may not lead, if nobody else does. It looks again by itself.
+    /// Reason why a follower may not lead, while no other process leads. The follower checks again with back-off.
     pub ineligible: Option<Halt>,
-    /// The newest signed head known here.
+    /// Newest signed head known here.
     pub published: Option<Arc<PublishedHead>>,
-    /// The policy in force, as far as this process knows. Zero while the log is empty.
+    /// Index of the policy in force, as far as this process knows. Zero while the log is empty.
     pub policy: LeafIndex,
-    /// How many leaves are committed, as far as this process knows.
+    /// Number of committed leaves, as far as this process knows.
     pub size: TreeSize,
 }
 
 impl Status {
-    /// Why nothing is registered here: this process is halted, or may not lead and nobody else does.
+    /// Reason why nothing is registered here: this process is halted, or may not lead and no other process does.
     pub fn obstacle(&self) -> Option<&Halt> {
         match &self.role {
             Role::Halted(halt) => Some(halt),

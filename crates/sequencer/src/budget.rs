@@ -1,9 +1,9 @@
-//! The bound on what may wait: so many submissions, and so many bytes.
+//! Bounds on waiting submissions: their number and their total size in bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts what waits. Clones count together.
+/// Counter of waiting submissions. Clones count together.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     used: Arc<Used>,
@@ -17,7 +17,7 @@ struct Used {
     bytes: AtomicUsize,
 }
 
-/// A place in the queue, given back when dropped.
+/// Reserved room in the queue, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     used: Arc<Used>,
@@ -29,16 +29,16 @@ impl Budget {
         Self { used: Arc::default(), entries, bytes }
     }
 
-    /// A place for a submission of so many bytes; `None` when there is none.
+    /// Reserves room for one submission of so many bytes; `None` if it does not fit.
     pub(crate) fn take(&self, bytes: usize) -> Option<Place> {
         let place = Place { used: Arc::clone(&self.used), bytes };
         let entries = self.used.entries.fetch_add(1, Ordering::Relaxed) + 1;
         let total = self.used.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        // Dropping the place gives back what does not fit.
+        // If it does not fit, dropping `place` releases the room again.
         (entries <= self.entries && total <= self.bytes).then_some(place)
     }
 
-    /// How much waits: submissions, and their bytes.
+    /// Number of waiting submissions, and their size in bytes.
     pub(crate) fn used(&self) -> (usize, usize) {
         (self.used.entries.load(Ordering::Relaxed), self.used.bytes.load(Ordering::Relaxed))
     }

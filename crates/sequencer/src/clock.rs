@@ -1,4 +1,4 @@
-//! Time as the sequencer needs it: what the wall says, and whether to believe it.
+//! Wall clock time for the sequencer, and the checks of whether it can be trusted.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,22 +6,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::Halt;
 use crate::limits::{CLOCK_REFERENCE, CLOCK_TOLERANCE};
 
-/// One look at both clocks.
+/// One reading of both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     /// Time since 1970 by the wall clock.
     pub wall: Duration,
-    /// Time since any fixed moment, by a clock that is never set and runs while the machine sleeps.
+    /// Time since any fixed moment, by a clock that is never set and that runs while the machine sleeps.
     pub steady: Duration,
 }
 
-/// Where time comes from.
+/// Source of time.
 pub trait Clock: Send + Sync + 'static {
     /// Reads both clocks.
     fn now(&self) -> Now;
 }
 
-/// The clocks of this machine.
+/// Clocks of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -35,7 +35,7 @@ impl Clock for SystemClock {
 #[cfg(target_os = "linux")]
 fn steady() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
-    // Boot time runs while a laptop sleeps: waking up is not a step of the wall clock.
+    // `Boottime` also runs while a laptop sleeps, so that waking up does not look like a step of the wall clock.
     let time = clock_gettime(ClockId::Boottime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
@@ -48,18 +48,18 @@ fn steady() -> Duration {
     START.get_or_init(Instant::now).elapsed()
 }
 
-/// What somebody else's clock says of ours.
+/// Comparison of this host's wall clock with another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockOpinion {
-    /// Whose clock.
+    /// Name of the other clock.
     pub by: String,
-    /// By how many seconds ours is ahead of it; behind if negative.
+    /// Seconds by which this host's clock is ahead of the other; negative if behind.
     pub ahead: i64,
 }
 
 impl ClockOpinion {
-    /// The opinion of a clock that was read at an unknown moment between two readings of ours: what the way there and back
-    /// took, by the steady clock, is no difference.
+    /// Compares with a clock that was read at an unknown moment between two readings of this host's: the time of
+    /// the round trip, by the steady clock, does not count as a difference.
     pub fn between(by: impl Into<String>, theirs: Duration, asked: Now, answered: Now) -> Self {
         let took = answered.steady.saturating_sub(asked.steady);
         let ours = theirs.clamp(answered.wall.saturating_sub(took), answered.wall);
@@ -72,7 +72,8 @@ impl ClockOpinion {
     }
 }
 
-/// Refuses a clock that most of the others say is off. One of two alone may be off itself.
+/// Refuses the clock if a majority of the opinions disagree with it ([`Halt::ClockDiffers`]). One of two does not
+/// suffice, as that one may be wrong itself.
 pub(crate) fn compare(opinions: &[ClockOpinion]) -> Result<(), Halt> {
     let against: Vec<&ClockOpinion> = opinions.iter().filter(|opinion| !opinion.agrees()).collect();
     let Some(worst) = against.iter().map(|opinion| opinion.ahead).max_by_key(|ahead| ahead.unsigned_abs())
@@ -86,15 +87,15 @@ pub(crate) fn compare(opinions: &[ClockOpinion]) -> Result<(), Halt> {
     Err(Halt::ClockDiffers { ahead: worst, by })
 }
 
-/// A reading of both clocks that was found right, for the life of a process: a wall clock that was set since is noticed by the
-/// steady one, whatever the process did meanwhile.
+/// Last reading of both clocks that was found right, for the life of a process. By the steady clock it shows
+/// whether the wall clock was set since.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClockReference(Arc<Mutex<Option<Now>>>);
 
 impl ClockReference {
-    /// Judges the clock before this process leads. Without anybody else's opinion, a clock that was set since the last
-    /// reference is refused, and so is one that is behind the last committed time. `stated`: the true time that an operator
-    /// states, with which the clock has to agree as well.
+    /// Checks the clock before this process leads, against the other clocks and the last committed time. Without
+    /// other clocks and without `stated`, a clock that was set since the last reference is refused as well.
+    /// `stated`: the true time according to an operator, with which the clock must agree.
     pub(crate) fn judge(
         &self,
         now: Now,
@@ -126,14 +127,14 @@ impl ClockReference {
     }
 }
 
-/// Judges the wall clock by the steady one while a process leads.
+/// Checks the wall clock against the steady one while a process leads.
 #[derive(Clone, Debug)]
 pub(crate) struct ClockJudge {
     reference: ClockReference,
 }
 
 impl ClockJudge {
-    /// The wall clock's whole seconds, if they are where they should be.
+    /// Returns the wall clock's whole seconds, or [`Halt::ClockStepped`] if it was set.
     pub(crate) fn seconds(&mut self, now: Now) -> Result<u64, Halt> {
         if self.must_not_have_stepped(now)? >= CLOCK_REFERENCE {
             self.reference.set(now);
@@ -141,7 +142,7 @@ impl ClockJudge {
         Ok(now.wall.as_secs())
     }
 
-    /// Answers how old the reference is.
+    /// Returns the age of the reference.
     fn must_not_have_stepped(&self, now: Now) -> Result<Duration, Halt> {
         let Some(reference) = self.reference.get() else { return Ok(Duration::ZERO) };
         let elapsed = now.steady.saturating_sub(reference.steady);
@@ -153,7 +154,7 @@ impl ClockJudge {
     }
 }
 
-/// The time at which submissions are judged before they are sequenced, by whichever process takes them.
+/// Clock by which submissions are checked before they are sequenced, in any role.
 pub(crate) struct DoorClock {
     clock: Arc<dyn Clock>,
     judge: Mutex<ClockJudge>,
@@ -167,14 +168,14 @@ impl DoorClock {
         Self { clock, judge }
     }
 
-    /// Unix seconds; `None` while the wall clock is not where it should be. Nothing is refused by
-    /// such a clock: the leader judges by its own.
+    /// Unix seconds; `None` while the wall clock cannot be trusted. Then no statement is refused for its time
+    /// here: the leader decides by its own clock.
     pub(crate) fn seconds(&self) -> Option<u64> {
         let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
         judge.seconds(self.clock.now()).ok()
     }
 
-    /// What the wall clock says, in Unix seconds.
+    /// Unix seconds by the wall clock, unchecked.
     pub(crate) fn wall_seconds(&self) -> u64 {
         self.clock.now().wall.as_secs()
     }

@@ -1,38 +1,38 @@
-//! The sequencer's crash points: see [`durable::crash`].
+//! Crash points of the sequencer: see [`durable::crash`].
 
-/// A moment at which a crash must lose nothing that was promised.
+/// Moment at which a crash must lose nothing that was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// The batch is ready; nothing of it is in the database.
+    /// The batch is complete; no part of it is in the database.
     BeforeCommit,
     /// The database acknowledged the batch.
     AfterCommit,
     /// The batch is committed, the pin is not raised.
     BeforePin,
-    /// The pin was read and may be raised; nothing is written yet.
+    /// The pin was read and may be raised; nothing has been written.
     InPin,
-    /// The pin is raised, nothing is signed.
+    /// The pin is raised, the head is not signed.
     BeforeSign,
-    /// The head is signed; nobody has seen it.
+    /// The head is signed and not shown to any caller.
     AfterSign,
-    /// The head is published; nobody was answered.
+    /// The head is published; no submitter has an answer.
     BeforeAnswer,
-    /// Everybody was answered; the signature is not in the database.
+    /// All submitters have their answers; the signature is not in the database.
     BeforeKeep,
-    /// The lease is held, the epoch not yet raised.
+    /// The lease is held, the epoch is not raised.
     BeforeTakeOver,
-    /// The epoch is raised, nothing is checked.
+    /// The epoch is raised, nothing is checked in it.
     AfterTakeOver,
-    /// The submission is about to become durable in the inbox.
+    /// The submission is about to be written to the inbox.
     BeforeEnqueue,
-    /// A key is announced, the key table does not say that it signs.
+    /// A key is announced, the key table does not list it yet.
     BeforeKeyChange,
-    /// The key table says that the new key signs; no head is signed with it.
+    /// The key table lists the new key; no head is signed with it.
     AfterKeyChange,
 }
 
 impl Point {
-    /// Aborts or stops the process if a test ordered it for this visit.
+    /// Aborts or stops the process if a test ordered that for this visit.
     pub(crate) fn visit(self) {
         durable::crash::visit(self.name());
     }

@@ -1,7 +1,6 @@
-//! A batch on its way to the database: which of the submissions taken may be in it, and the tree
-//! after it.
+//! Building a batch: which of the taken submissions it may hold, and the tree after it.
 //!
-//! Not here: when a batch is made, and what follows it (`machine`).
+//! Not here: when a batch is made, and the commit (`machine`).
 
 use std::collections::HashSet;
 
@@ -12,33 +11,34 @@ use store::{Batch, Found, GuardKey, Head, TileAddress, TileWrite};
 use crate::pool::Item;
 use crate::{Halt, Submission, SubmitError};
 
-/// What must be known about the submissions before they may be appended.
+/// Questions to the database about submissions before they may be appended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LookUp {
     pub(crate) digests: Vec<EntryDigest>,
     pub(crate) guards: Vec<GuardKey>,
 }
 
-/// The answer, in the order of the questions.
+/// Answers to a [`LookUp`], in the order of its keys.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(crate) found: Vec<Option<Found>>,
     pub(crate) guards: Vec<Option<LeafIndex>>,
 }
 
-/// What the look-up says about one submission.
+/// Result of the look-up for one submission.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// It may be appended.
+    /// The statement may be appended.
     New,
-    /// It is in the log.
+    /// The statement is in the log.
     There(LeafIndex),
-    /// It must not be appended.
+    /// The statement must not be appended.
     Refused(SubmitError),
 }
 
 impl LookUp {
-    /// One digest for each submission; its twin's as well when `thorough`; then what it relied on.
+    /// Collects the keys to look up: each submission's digest, its twin if `thorough`, its guards, and the digests
+    /// and claims whose absence it relied on.
     pub(crate) fn about<R>(items: &[Item<R>], thorough: bool) -> Self {
         let mut ask = Self::default();
         for item in items {
@@ -54,13 +54,13 @@ impl LookUp {
 }
 
 impl Known {
-    /// Whether the database knows an entry that a tree of this size does not have.
+    /// Returns whether the database knows an entry beyond a tree of this size.
     pub(crate) fn reaches_beyond(&self, size: TreeSize) -> bool {
         let found = self.found.iter().flatten().map(|found| found.index);
         found.chain(self.guards.iter().flatten().copied()).any(|index| !size.holds(index))
     }
 
-    /// One verdict for each item, in order; `None` if the answer has not the form of the question.
+    /// Returns one verdict for each item, in order; `None` if the number of answers does not match the questions.
     pub(crate) fn judge<R>(&self, items: &[Item<R>], thorough: bool) -> Option<Vec<Verdict>> {
         let mut rest = (&self.found[..], &self.guards[..]);
         let verdicts = items.iter().map(|item| judge_one(&item.submission, thorough, &mut rest));
@@ -112,18 +112,18 @@ fn split<'a, T>(rest: &mut &'a [T], count: usize) -> Option<&'a [T]> {
     Some(taken)
 }
 
-/// What the members of one batch claim, so that no two of them contradict each other.
+/// Claims of the members of one batch, so that no two members contradict each other.
 #[derive(Default)]
 pub(crate) struct Claims {
-    /// As the database keeps digests: by 128 bits. Twins included.
+    /// First 128 bits of digests and twins, as the table `seen` has them.
     keys: HashSet<[u8; 16]>,
     digests: HashSet<EntryDigest>,
     guards: HashSet<GuardKey>,
 }
 
 impl Claims {
-    /// Takes up the claims of one more member, unless they contradict those of an earlier one: it
-    /// then has to wait until that is in the log, or not.
+    /// Adds the claims of one more member; returns `false` if they contradict those of an earlier one. The later
+    /// one then waits until it is known whether the earlier one was committed.
     pub(crate) fn add(&mut self, submission: &Submission) -> bool {
         let Submission { entry, relied_absent, relied_free, .. } = submission;
         let keys = || std::iter::once(&entry.digest).chain(&entry.twin).map(seen_key);
@@ -145,7 +145,7 @@ fn seen_key(digest: &EntryDigest) -> [u8; 16] {
     key
 }
 
-/// A batch ready to be committed, with the tree as it will be.
+/// Batch ready to be committed, with the tree after it.
 #[derive(Debug)]
 pub(crate) struct Built {
     pub(crate) batch: Batch,
@@ -153,7 +153,7 @@ pub(crate) struct Built {
     pub(crate) tiles: OpenTiles,
 }
 
-/// Appends the items to the tree in memory. Their bytes have been hashed again just before.
+/// Appends the items to the tree in memory. The caller has just hashed their bytes again.
 pub(crate) fn build<R>(head: &Head, tiles: &OpenTiles, at: u64, items: &[Item<R>]) -> Result<Built, Halt> {
     let leaves: Vec<LeafHash> = items.iter().map(|item| item.digest().leaf_hash()).collect();
     let growth = head.edge.grow(&leaves);
@@ -197,7 +197,7 @@ fn tile_write(tile: merkle::tile::Tile) -> TileWrite {
     TileWrite { address, data: tile.data.into() }
 }
 
-/// Why the new tree does not contain the old one.
+/// Reason why the new tree does not contain the old one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotAnExtension {
     #[error("the new edge and the new root differ")]
@@ -208,11 +208,11 @@ pub(crate) enum NotAnExtension {
     OldTree,
 }
 
-/// Checks the new root against the old edge, by another way than the one that made it.
+/// Checks the new root against the old edge, by another computation than the one that made it.
 ///
-/// The left siblings on the path of the first new leaf are the perfect subtrees of the old tree:
-/// if they are those of the old edge and the path leads to the new root, the new tree contains the
-/// old one unchanged. No tree is read for this, and the cost does not depend on the batch.
+/// The left siblings on the path of the first new leaf are the perfect subtrees of the old tree: if they are those
+/// of the old edge and the path leads to the new root, the new tree contains the old one unchanged. No tile is
+/// read for this, and the cost does not depend on the batch.
 pub(crate) fn check_extends(
     old: &CompactRange,
     growth: &Growth,
@@ -231,8 +231,7 @@ pub(crate) fn check_extends(
     }
 }
 
-/// The elements of an inclusion path that stand on the left, lowest first. The path has been
-/// verified, so it has the right length.
+/// Returns the left siblings of an inclusion path, lowest first. The path has been verified, so its length is right.
 fn left_siblings(index: u64, size: u64, path: &[Hash]) -> impl Iterator<Item = &Hash> {
     let mut rest = path.iter();
     (0..u64::BITS).filter_map(move |level| {

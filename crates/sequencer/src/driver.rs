@@ -1,7 +1,7 @@
-//! The task: follows until it has the lease, leads until it loses it, and so on.
+//! The sequencer's task: follows until it has the lease, leads until it loses it, and so on.
 //!
-//! The lease says who tries; the epoch in the database says who is right; the pin says whether the
-//! database is. Losing any of the three ends leading before the next signature.
+//! The lease decides which process tries to lead, the epoch in the database fences all others, and the pin shows
+//! whether the database is the newest. Losing any of the three ends leading before the next signature.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::{Halt, Parts, Remedy, Role, SignFailed, Status, SubmitError, keeper};
 /// Leading that ended sooner counts as a failed attempt.
 const SHORT_REIGN: Duration = Duration::from_secs(10);
 
-/// Why the sequencer could not start at all.
+/// Reason why the sequencer could not start at all.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The database cannot be used.
@@ -40,7 +40,7 @@ pub enum StartError {
     Failed,
 }
 
-/// What the task and its parts share.
+/// State shared by the task and its parts.
 pub(crate) struct Context {
     pub(crate) parts: Arc<Parts>,
     pub(crate) budget: Budget,
@@ -54,7 +54,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Changes what is shown, and tells the observer of a new role.
+    /// Changes the [`Status`], and reports a new role to the observer.
     pub(crate) fn show(&self, change: impl FnOnce(&mut Status)) {
         let mut role = None;
         self.status.send_modify(|status| {
@@ -71,7 +71,7 @@ impl Context {
         self.status.subscribe()
     }
 
-    /// Waits until every signature given so far is kept; an error if one could not be kept.
+    /// Waits until all signatures so far are stored; an error if one could not be stored.
     pub(crate) async fn flush_signatures(&self) -> Result<(), SignFailed> {
         let (answer, kept) = oneshot::channel();
         let not_kept = || SignFailed("not every signature could be kept".to_owned());
@@ -88,11 +88,11 @@ impl Context {
     }
 }
 
-/// Opens the log and starts to follow or to lead. Answers once the first role is settled and, when
-/// leading, the newest head is published.
+/// Opens the log and starts to follow or to lead. Returns once the first role is settled and, when leading, the
+/// newest head is published.
 ///
-/// A database that must not be sequenced is not an error here: the role is then
-/// [`Role::Halted`], and reads can be served.
+/// A database that must not be sequenced is no error here: the role is then [`Role::Halted`], and reads can be
+/// served.
 pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
     parts.store.check_durability().await?;
     let head = parts.store.open(&parts.origin).await?;
@@ -155,7 +155,7 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
     Ok(handle)
 }
 
-/// A sequencer that panicked is shown as such: a process that cannot know its state must end.
+/// Turns a panic of the sequencer into [`Halt::Panicked`]: a process that cannot know its state must end.
 async fn supervise(task: JoinHandle<()>, status: Arc<watch::Sender<Status>>) {
     if let Err(error) = task.await {
         tracing::error!(%error, "the sequencer ended");
@@ -170,7 +170,7 @@ struct Driver {
     keeper: JoinHandle<()>,
     ready: Option<oneshot::Sender<()>>,
     clock: ClockReference,
-    /// A clock correction that waits for this process to lead.
+    /// Clock correction that waits until this process leads.
     correction: Option<Request>,
 }
 
@@ -190,7 +190,7 @@ impl Driver {
                     failures = if since.elapsed() < SHORT_REIGN { failures + 1 } else { 1 };
                     settle(self.ready.take());
                 }
-                // The lease is given back: another process may be able to lead.
+                // The lease is released, so that another process can lead if it may.
                 Ended::Ineligible(why) => {
                     self.ineligible(why).await;
                     failures += 1;
@@ -207,8 +207,8 @@ impl Driver {
         self.end().await;
     }
 
-    /// Until this process has the lease. After failures it is not asked for at once: two processes
-    /// that cannot lead must not fence each other all the time.
+    /// Follows until this process has the lease. After failures the lease is not asked for at once: two processes
+    /// that cannot lead must not fence each other continuously.
     async fn follow(&mut self, failures: u32) -> Followed {
         let limits = &self.context.parts.limits;
         let failures = if self.correction.is_some() { 0 } else { failures };
@@ -221,7 +221,7 @@ impl Driver {
         follower.run(&mut self.commands, &mut self.correction, &mut self.ready).await
     }
 
-    /// With the lease: takes over, and leads.
+    /// Takes over and leads, while the lease is held.
     async fn lead(&mut self, mut lease: Box<dyn Lease>) -> Ended {
         let correction = self.correction.take().filter(|correction| !correction.is_abandoned());
         let corrects = correction.as_ref().and_then(|correction| correction.submission.corrects);
@@ -262,7 +262,7 @@ impl Driver {
         lead(&self.context, &mut self.commands, &mut *lease, recovered, correction, started).await
     }
 
-    /// Follows, and shows why it may not lead, until it may or another process leads.
+    /// Follows, with the reason in [`Status::ineligible`], until this process may lead or another process leads.
     async fn ineligible(&mut self, why: Halt) {
         let status = self.context.status();
         if status.borrow().ineligible.as_ref() != Some(&why) {
@@ -278,8 +278,8 @@ impl Driver {
         settle(self.ready.take());
     }
 
-    /// Signs nothing and places nothing until the halt's remedy: a pause that grows with the failures in a row, or the
-    /// end of the process. Returns whether to try again.
+    /// Signs and places nothing until the remedy of the halt: a pause with back-off, or the end of the process.
+    /// Returns whether to try again.
     async fn halted(&mut self, halt: Halt, failures: u32) -> bool {
         match halt {
             Halt::Frozen => tracing::warn!("sequencing ended: the log is frozen"),
@@ -308,7 +308,7 @@ impl Driver {
         }
     }
 
-    /// Keeps what is signed, then shows that all is done.
+    /// Waits until all signatures are stored, then shows [`Role::Stopped`].
     async fn end(self) {
         let Self { context, keeper, commands, .. } = self;
         drop(commands);
@@ -333,7 +333,7 @@ async fn end_of_halt(parts: Arc<Parts>, halt: Halt, failures: u32) {
     sleep(parts.limits.halt_pause(failures)).await;
 }
 
-/// A database that would forget what it acknowledges is not asked for its epoch either.
+/// Waits until the database is durable again: before that, not even the epoch is raised.
 async fn until_durable(parts: &Parts, failures: u32) {
     while let Err(error) = parts.store.check_durability().await {
         tracing::warn!(%error, "the database cannot be relied on yet");
@@ -347,9 +347,9 @@ pub(crate) fn settle(ready: Option<oneshot::Sender<()>>) {
     }
 }
 
-/// Waits for the order to stop.
+/// Waits until [`Handle::stop`] is called.
 pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // The sender is in the context, so waiting cannot fail while anybody is here to wait.
+    // `wait_for` cannot fail here: the context holds the sender.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -367,7 +367,7 @@ fn refuse(command: Command, halt: &Halt) {
     }
 }
 
-/// Ends a task that must not outlive its starter.
+/// Aborts a task when its starter is dropped.
 struct AbortOnDrop(Option<AbortHandle>);
 
 impl Drop for AbortOnDrop {

@@ -1,5 +1,5 @@
-//! Following: another process sequences. This one asks for the lease now and then, shows the
-//! newest signed head, and tells waiters when what they put into the inbox has its place.
+//! Following: another process sequences. This one asks for the lease from time to time, shows the newest signed
+//! head, and answers waiting callers once their statement from the inbox is placed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use crate::handle::{Answer, Command, Follow, Request};
 use crate::recover::known_signatures;
 use crate::{Parts, Placement, PublishedHead, Role, SubmitError};
 
-/// Failures are asked for one by one, so only of so many at once.
+/// Maximum number of failures read in one turn, as each takes a query of its own.
 const FAILURES_AT_ONCE: usize = 16;
 
-/// How following ended.
+/// Reason why following ended.
 pub(crate) enum Followed {
-    /// With the lease.
+    /// This process has the lease now.
     Lease(Box<dyn Lease>),
-    /// By the operator.
+    /// The operator stops the process.
     Stopped,
 }
 
 pub(crate) struct Follower<'a> {
     context: &'a Context,
     waiting: HashMap<EntryDigest, Vec<oneshot::Sender<Answer>>>,
-    /// Before the lease is asked for the first time.
+    /// Pause before the lease is asked for the first time.
     pause: Duration,
 }
 
@@ -38,8 +38,8 @@ impl<'a> Follower<'a> {
         Self { context, waiting: HashMap::new(), pause }
     }
 
-    /// Until there is a lease, or the process stops. A clock correction is kept for whoever leads with the lease, which is
-    /// asked for at once.
+    /// Follows until there is a lease, or the process stops. A clock correction is kept for the time when this
+    /// process leads; the lease is then asked for at once.
     pub(crate) async fn run(
         &mut self,
         commands: &mut mpsc::UnboundedReceiver<Command>,
@@ -52,7 +52,7 @@ impl<'a> Follower<'a> {
         let mut look = interval(limits.follow_poll);
         ask.set_missed_tick_behavior(MissedTickBehavior::Delay);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // A process that retries after a halt stays halted until it is seen that another one leads, or it leads itself.
+        // After a halt the role stays halted until another process is seen to lead, or this one leads.
         if !matches!(self.context.status().borrow().role, Role::Halted(_)) {
             self.show_following();
         }
@@ -80,7 +80,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Asks for the lease; without it, shows what the leader has done.
+    /// Asks for the lease; without it, shows the leader's newest head.
     async fn lease(&self, since: Instant) -> Option<Box<dyn Lease>> {
         let parts = &self.context.parts;
         // A process without the key in force would fence the leader and then sign nothing.
@@ -97,7 +97,8 @@ impl<'a> Follower<'a> {
         None
     }
 
-    /// Another process has the lease. One that keeps it for longer than it takes to look whether it may lead does lead.
+    /// Shows that another process has the lease. A process that holds it for longer than the checks before leading
+    /// take does lead.
     fn another_has_it(&self, since: Instant) {
         let limits = &self.context.parts.limits;
         self.show_following();
@@ -117,7 +118,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Answers those whose statement is in the log under a signed head, or is refused.
+    /// Answers the callers whose statement is in the log under a signed head, or is refused.
     async fn look(&mut self) {
         self.waiting.retain(|_, replies| {
             replies.retain(|reply| !reply.is_closed());
@@ -147,7 +148,7 @@ impl<'a> Follower<'a> {
         self.look_for_failures(&missing).await
     }
 
-    /// Only with a signed head over it: the answer is a receipt.
+    /// Answers the caller once a signed head covers the entry, as the answer is a receipt.
     fn answer_found(&mut self, digest: EntryDigest, found: Found) {
         let outcome = if found.digest != digest {
             Err(SubmitError::Twin { index: found.index, digest: found.digest })
@@ -162,8 +163,8 @@ impl<'a> Follower<'a> {
 
     async fn look_for_failures(&mut self, missing: &[EntryDigest]) -> Result<(), StoreError> {
         for digest in missing.iter().take(FAILURES_AT_ONCE) {
-            // What failed, and why, is kept in the inbox: the answer is "accepted", and asking for
-            // the entry tells the rest.
+            // The inbox keeps the reason of the failure: the caller receives "accepted", and a query for the entry
+            // returns the reason.
             if let Some(Progress::Failed(_)) = self.context.parts.store.progress(digest).await? {
                 self.answer(digest, &Answer::HandBack);
             }

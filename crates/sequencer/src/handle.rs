@@ -1,4 +1,4 @@
-//! The door for submissions, in front of whichever role this process has.
+//! [`Handle`]: accepts submissions, whatever role this process has.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,44 +16,44 @@ use crate::crash::Point;
 use crate::inbox::{Delay, Delayed};
 use crate::{Limits, Placement, PublishedHead, Role, Status, Step, Submission, SubmitError, TimeWindow};
 
-/// What reaches the task.
+/// Command for the sequencer's task.
 pub(crate) enum Command {
-    /// Place this.
+    /// Place this submission.
     Submit(Request),
-    /// Say when this, which is durable in the inbox, is placed.
+    /// Report when this item of the inbox is placed.
     Follow(Follow),
 }
 
-/// A submission with the way back.
+/// Submission with its reply channel.
 pub(crate) struct Request {
     pub(crate) submission: Arc<Submission>,
     pub(crate) reply: Reply,
     pub(crate) place: Place,
 }
 
-/// Somebody who waits for an inbox item.
+/// Caller that waits for an inbox item.
 pub(crate) struct Follow {
     pub(crate) digest: EntryDigest,
     pub(crate) reply: oneshot::Sender<Answer>,
 }
 
 impl Request {
-    /// Whether nobody waits for the answer any more.
+    /// Returns whether the caller no longer waits for the answer.
     pub(crate) fn is_abandoned(&self) -> bool {
         matches!(&self.reply, Reply::Caller(reply) if reply.is_closed())
     }
 }
 
-/// The way back to who submitted.
+/// Reply channel of a submission.
 pub(crate) enum Reply {
     /// A caller of [`Handle::submit`].
     Caller(oneshot::Sender<Answer>),
-    /// The task that drains the inbox.
+    /// The task that drains the inbox ([`Drain`](crate::inbox::Drain)).
     Inbox(EntryDigest, mpsc::UnboundedSender<(EntryDigest, Answer)>),
 }
 
 impl Reply {
-    /// Sends it; whoever has left needs no answer.
+    /// Sends the answer; a caller that has left needs none.
     pub(crate) fn send(self, answer: Answer) {
         match self {
             Self::Caller(reply) => drop(reply.send(answer)),
@@ -62,17 +62,17 @@ impl Reply {
     }
 }
 
-/// What comes back.
+/// Answer to a [`Command`].
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// The outcome.
+    /// Outcome of the submission.
     Done(Result<Placement, SubmitError>),
-    /// This process no longer sequences: take the other way.
+    /// This process no longer sequences: the caller uses the inbox instead.
     HandBack,
 }
 
-/// Submits to the log, and shows how it stands. Clones speak to the same sequencer, which ends when
-/// the last of them is dropped; better [`stop`](Self::stop) it.
+/// Submits to the log, and shows its [`Status`]. Clones share one sequencer, which ends when the last of them is
+/// dropped; prefer [`stop`](Self::stop), which finishes the work in progress.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
@@ -89,16 +89,16 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Asks for a place for a statement of no issuer, as [`submit_for`](Self::submit_for) does.
+    /// Submits a statement without issuer, as [`submit_for`](Self::submit_for) does.
     pub async fn submit(&self, submission: Submission) -> Result<Placement, SubmitError> {
         self.submit_for("", submission).await
     }
 
-    /// Asks for a place for this issuer's statement, and waits for it within the limits.
+    /// Submits this issuer's statement, and waits within the [`Limits`] until it is placed.
     ///
-    /// `Ok` only for a statement that is committed; with a head, only if that is signed. Dropping
-    /// the future takes nothing back. A statement whose time window is closed now is
-    /// [`SubmitError::OutsideWindow`], whatever this process's role, even if it is in the log already.
+    /// `Ok` only for a statement that is committed; with a head, only if that is signed. Dropping the future does
+    /// not withdraw the statement. A statement whose time window is closed now is [`SubmitError::OutsideWindow`],
+    /// in the roles that register, even if it is in the log already.
     pub async fn submit_for(&self, issuer: &str, submission: Submission) -> Result<Placement, SubmitError> {
         if *self.stop.borrow() {
             return Err(SubmitError::Stopping);
@@ -114,7 +114,7 @@ impl Handle {
         match role {
             Role::Leading { .. } => self.submit_here(issuer, Arc::new(submission)).await,
             Role::Following => match ineligible {
-                // Nobody leads, as far as is known: there is nobody to hand it to.
+                // No process is known to lead, so none would take the statement from the inbox.
                 Some(halt) => Err(SubmitError::Halted(halt)),
                 None => self.submit_there(issuer, &submission).await,
             },
@@ -123,17 +123,17 @@ impl Handle {
         }
     }
 
-    /// Role, newest signed head and policy, now and whenever they change.
+    /// Watches role, newest signed head and policy.
     pub fn status(&self) -> watch::Receiver<Status> {
         self.status.clone()
     }
 
-    /// The newest signed head known here.
+    /// Newest signed head known here.
     pub fn published(&self) -> Option<Arc<PublishedHead>> {
         self.status.borrow().published.clone()
     }
 
-    /// The step that sequencing waits for, and for how long; `None` while it waits for work.
+    /// Step that sequencing waits for, and its duration; `None` while it waits for work.
     pub fn activity(&self) -> Option<(Step, Duration)> {
         self.activity.current()
     }
@@ -143,26 +143,27 @@ impl Handle {
         self.drained.age()
     }
 
-    /// How much waits: submissions, and their bytes.
+    /// Number of waiting submissions, and their size in bytes.
     pub fn queue(&self) -> (usize, usize) {
         self.budget.used()
     }
 
-    /// State of an inbox item that this process, which leads, could not place yet; `None` if it is not delayed.
+    /// Back-off state of an inbox item that this process, as the leader, could not place yet; `None` if the item
+    /// is not delayed.
     pub fn delay(&self, digest: &EntryDigest) -> Option<Delay> {
         self.delayed.of(digest)
     }
 
-    /// Takes no more submissions, finishes, signs and answers what is in flight and in the queue,
-    /// gives the lease back, and returns when all that is done.
+    /// Stops accepting submissions, places, signs and answers all work in progress and in the queue, releases the
+    /// lease, and returns when all that is done.
     pub async fn stop(&self) {
         self.stop.send_replace(true);
         let mut status = self.status.clone();
-        // An error means that the task is gone: stopped as well.
+        // An error means that the task has ended, so it has stopped as well.
         let _ = status.wait_for(|status| status.role == Role::Stopped).await;
     }
 
-    /// Ends the sequencer where it stands, as a crash would. For tests.
+    /// Aborts the sequencer's task, as a crash would. For tests.
     pub fn kill(&self) {
         self.task.abort();
     }
@@ -181,7 +182,7 @@ impl Handle {
         }
     }
 
-    /// A correction is for this process to place, for nobody leads: it takes over with it.
+    /// Submits a clock correction. While it is needed no process leads, so this process takes over to place it.
     async fn correct_clock(&self, submission: Submission) -> Result<Placement, SubmitError> {
         let full = SubmitError::QueueFull { retry_after: self.limits.retry_after };
         let place = self.budget.take(submission.weight()).ok_or(full)?;
@@ -214,8 +215,8 @@ impl Handle {
         }
     }
 
-    /// Refuses a statement that no batch of this time could take. What was decided under an older
-    /// policy than the one known here is decided again first, which may give it another window.
+    /// Refuses a statement that no batch at the present time could hold. A statement that was decided under an
+    /// older policy than the one known here passes: it will be decided again, and may then have another window.
     fn check_window(&self, submission: &Submission) -> Result<(), SubmitError> {
         let window = submission.valid;
         let status = self.status.borrow();
@@ -231,7 +232,7 @@ impl Handle {
         }
     }
 
-    /// Makes it durable. Only after this may a 202 be given.
+    /// Stores the submission in the inbox. Only after this may a 202 be given.
     async fn keep(&self, issuer: &str, submission: &Submission) -> Result<(), SubmitError> {
         Point::BeforeEnqueue.visit();
         let item = InboxItem { digest: submission.entry.digest, submission: submission.encode() };

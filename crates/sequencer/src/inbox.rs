@@ -1,13 +1,12 @@
-//! Drains the inbox while this process leads: what other processes admitted, and what was answered
-//! as accepted, gets its place or its refusal.
+//! Drains the inbox while this process leads: places or refuses the statements that were accepted there, by this
+//! process or another.
 //!
-//! An item stays pending until a commit settles it or a refusal is inserted, so a crash at any
-//! point loses nothing: the next leader finds it again, and what is in the log already is only
-//! settled.
+//! An item stays pending until a commit settles it or a refusal is stored, so a crash at any point loses nothing:
+//! the next leader reads it again, and an item that is in the log already is only settled.
 //!
-//! Keys are read first and page by page (`cursor`); a submission is read when there is room for it
-//! in the budget, so that memory does not grow with the inbox. An item that cannot be decided or
-//! placed now is tried again after a pause of its own (`delayed`) and holds up no other.
+//! Keys are read first and page by page (`cursor`); a submission is read when the budget has room for it, so that
+//! memory does not grow with the inbox. An item that cannot be decided or placed now is retried with a back-off of
+//! its own (`delayed`) and does not hold up the others.
 
 mod cursor;
 mod delayed;
@@ -31,23 +30,23 @@ use crate::handle::{Answer, Command, Reply, Request};
 use crate::limits::CLOCK_TOLERANCE;
 use crate::{Parts, Redecision, Submission, SubmitError};
 
-/// How often finished attempts are forgotten at the least. Until then they take room in the inbox.
+/// Longest time between two trims of finished attempts. Until they are trimmed they take room in the inbox.
 const TRIM_EVERY: Duration = Duration::from_secs(10);
-/// The most that are left to be forgotten before that.
+/// Upper bound of the number of finished attempts that cause a trim before that time.
 const TRIM_AFTER: u64 = 1024;
-/// How many are forgotten at once.
+/// Maximum number of attempts that one trim removes.
 const TRIM_AT_ONCE: usize = 4096;
 /// Bytes of submissions read at once; one larger submission is read alone.
 const READ_BYTES: u64 = 2 << 20;
-/// Delayed items taken up in one turn, so that many of them do not hold up new ones.
+/// Delayed items retried in one turn, so that many of them do not hold up new ones.
 const RETRIES_AT_ONCE: usize = 256;
 
-/// The task's state.
+/// State of the task.
 pub(crate) struct Drain {
     parts: Arc<Parts>,
-    /// What the submissions in `held` may take.
+    /// Bounds of the submissions in `held`.
     budget: Budget,
-    /// Weak: this task alone does not keep the sequencer alive.
+    /// Weak, so that this task alone does not keep the sequencer alive.
     commands: mpsc::WeakUnboundedSender<Command>,
     replies: mpsc::UnboundedSender<(EntryDigest, Answer)>,
     answers: mpsc::UnboundedReceiver<(EntryDigest, Answer)>,
@@ -55,18 +54,18 @@ pub(crate) struct Drain {
     delayed: Delayed,
     drained: Heartbeat,
     cursor: Cursor,
-    /// Attempts finished since `trimmed`.
+    /// Number of attempts finished since `trimmed`.
     finished: u64,
     trimmed: Instant,
 }
 
-/// An item that was handed to the sequencer and is not answered yet.
+/// Item that was passed to the sequencer and has no answer yet.
 struct Held {
     key: PendingKey,
     submission: Arc<Submission>,
-    /// Failed attempts before this one.
+    /// Number of failed attempts before this one.
     attempts: u32,
-    /// Whether it was decided again in this attempt.
+    /// `true` once the item was decided again in this attempt.
     redecided: bool,
 }
 
@@ -95,7 +94,7 @@ impl Drain {
         }
     }
 
-    /// Until it is aborted.
+    /// Runs until the task is aborted.
     pub(crate) async fn run(mut self) {
         loop {
             self.trim().await;
@@ -112,7 +111,7 @@ impl Drain {
         }
     }
 
-    /// Now and then, however much waits: an inbox that is never empty must not grow.
+    /// Trims finished attempts from time to time, also under load: an inbox that is never empty must not grow.
     async fn trim(&mut self) {
         let many = (self.parts.limits.inbox.issuer_rows / 8).clamp(1, TRIM_AFTER);
         if self.trimmed.elapsed() < TRIM_EVERY && self.finished < many {
@@ -126,7 +125,7 @@ impl Drain {
         (self.finished, self.trimmed) = (0, Instant::now());
     }
 
-    /// Waits for one answer, takes all that came with it.
+    /// Waits for an answer, and takes all that are ready.
     async fn collect(&mut self) {
         let mut answers = Vec::new();
         self.answers.recv_many(&mut answers, self.parts.limits.inbox_batch).await;
@@ -135,7 +134,7 @@ impl Drain {
         }
     }
 
-    /// Hands over what is pending, as far as the budget goes: what is new before what is tried again.
+    /// Passes pending items to the sequencer, as far as the budget allows: new ones before retries.
     async fn drain(&mut self) -> Result<(), StoreError> {
         let limit = self.parts.limits.inbox_batch;
         loop {
@@ -153,7 +152,7 @@ impl Drain {
         self.take_up(&due).await.map(drop)
     }
 
-    /// Hands over the items of a page that are neither held nor delayed. Whether there was room for all.
+    /// Passes on the items of a page that are neither held nor delayed; returns whether there was room for all.
     async fn take_up_new(&mut self, page: Vec<PendingKey>) -> Result<bool, StoreError> {
         let Some(end) = page.last().map(|key| key.number) else { return Ok(true) };
         let is_new =
@@ -166,7 +165,7 @@ impl Drain {
         Ok(all)
     }
 
-    /// Reads these items and hands them over. Whether there was room for all.
+    /// Reads these items and passes them on; returns whether there was room for all.
     async fn take_up(&mut self, mut keys: &[PendingKey]) -> Result<bool, StoreError> {
         while !keys.is_empty() {
             let places = self.reserve(keys);
@@ -180,7 +179,7 @@ impl Drain {
         Ok(true)
     }
 
-    /// Places in the budget for the first of these items: for as many as are read at once.
+    /// Reserves room in the budget for the first of these items, up to [`READ_BYTES`].
     fn reserve(&self, keys: &[PendingKey]) -> Vec<Place> {
         let mut places = Vec::new();
         let mut bytes = 0;
@@ -220,7 +219,7 @@ impl Drain {
         Ok(())
     }
 
-    /// One row that cannot be read does not hold up the others.
+    /// Reads the items one by one, so that a row that cannot be read does not hold up the others.
     async fn read_one_by_one(&self, keys: &[PendingKey]) -> Result<Vec<(u64, Bytes)>, StoreError> {
         let mut all = Vec::new();
         for key in keys {
@@ -238,7 +237,7 @@ impl Drain {
     async fn hand_over(&mut self, key: &PendingKey, bytes: &Bytes, place: Place) {
         let attempts = self.delayed.take(&key.digest);
         match read(&key.digest, bytes) {
-            // Under whatever policy it was decided: it may be in the log already.
+            // Also if it was decided under an older policy: the statement may be in the log already.
             Ok(submission) => {
                 let submission = Arc::new(submission);
                 self.submit(Held { key: key.clone(), submission, attempts, redecided: false }, place);
@@ -307,7 +306,7 @@ impl Drain {
         }
     }
 
-    /// Writes the final outcome down, or tries again to.
+    /// Stores the final refusal; delays the item if that fails.
     async fn refuse(&mut self, key: &PendingKey, attempts: u32, why: &str) {
         match self.parts.store.refuse(&key.digest, why).await {
             Ok(()) => {
@@ -319,14 +318,15 @@ impl Drain {
         }
     }
 
-    /// Tries an item again after a pause that grows to a minute: deciding costs time.
+    /// Retries an item with a back-off up to [`Limits::undecided_longest`](crate::Limits::undecided_longest), as
+    /// each decision takes time.
     fn delay_undecided(&self, key: &PendingKey, attempts: u32, why: String) {
         let pause = self.parts.limits.undecided_pause(attempts + 1);
         tracing::debug!(digest = %key.digest, why, ?pause, "a statement from the inbox is undecided");
         self.delayed.put(key.clone(), attempts + 1, pause, why);
     }
 
-    /// Tries an item again soon: the log or its database did not take it.
+    /// Retries an item soon: the log or its database did not take it.
     fn delay_unplaced(&self, key: &PendingKey, attempts: u32, why: String) {
         let pause = self.parts.limits.pause(attempts + 1);
         self.delayed.put(key.clone(), attempts + 1, pause, why);

@@ -1,7 +1,7 @@
-//! Keeps signatures in the database, without anybody waiting for it.
+//! Stores signatures in the database, in the background.
 //!
-//! A signature that is lost here is no loss: the newest head is signed again at the next start.
-//! In order, so that no head is kept as signed before its predecessors were.
+//! No caller waits for it, as a signature that is lost here is made again: the newest head is signed again at the
+//! next start. Signatures are stored in order, so that no head is stored as signed before its predecessors are.
 
 use std::sync::Arc;
 
@@ -11,19 +11,20 @@ use tokio::sync::{mpsc, oneshot};
 use crate::crash::Point;
 use crate::{Limits, Observer};
 
-/// What the task is given, in order.
+/// Message to the task, processed in order.
 pub(crate) enum Keep {
-    /// A signature to keep.
+    /// A signature to store.
     Signature(HeadSignature),
-    /// A question, answered once everything since the last one is kept, and dropped if something could not be kept.
+    /// Request for an answer once everything since the last `Flush` is stored; dropped without an answer if some
+    /// of it could not be stored.
     Flush(oneshot::Sender<()>),
 }
 
-/// The most signatures in one transaction.
+/// Maximum number of signatures in one transaction.
 const AT_ONCE: usize = 64;
 
-/// Runs until the sender is dropped and everything is kept. What came while the database was busy goes together: each
-/// transaction is one more flush beside the commits.
+/// Runs until the sender is dropped and everything is stored. Signatures that arrive while the database is busy
+/// are stored together, as each transaction is one more flush besides those of the commits.
 pub(crate) async fn keep(
     store: Arc<dyn LogStore>,
     observer: Arc<dyn Observer>,
@@ -42,7 +43,7 @@ pub(crate) async fn keep(
         Point::BeforeKeep.visit();
         let keeper = Keeper { store: &*store, observer: &*observer, limits: &limits };
         if !keeper.keep(&waiting).await {
-            // One that cannot be kept takes none with it.
+            // Stores them one by one, so that one that cannot be stored does not affect the others.
             match &waiting[..] {
                 [_] => lost = true,
                 several => {
@@ -67,7 +68,7 @@ struct Keeper<'k> {
 }
 
 impl Keeper<'_> {
-    /// Answers whether they are kept; if not, they never will be together.
+    /// Stores signatures in one transaction, with retries; returns `false` if that can never succeed.
     async fn keep(&self, signatures: &[HeadSignature]) -> bool {
         let Some(newest) = signatures.last().map(|signature| signature.size) else { return true };
         for attempt in 1.. {

@@ -1,7 +1,7 @@
-//! Leading: performs the machine's effects, one at a time, and feeds it what happens.
+//! Leading: performs the [`Machine`]'s effects, one at a time, and passes it the results as events.
 //!
-//! While an effect is under way nothing is taken from the channel: what arrives meanwhile is the
-//! next batch. No lock is held anywhere in here.
+//! While an effect is in progress nothing is taken from the channel: submissions that arrive meanwhile are the
+//! next batch. No lock is held in this module.
 
 use std::future::Future;
 use std::pin::{Pin as Pinned, pin};
@@ -24,20 +24,21 @@ use crate::{Halt, Limits, Parts, PublishedHead, Role, SignFailed, Step};
 
 /// Commands taken from the channel at once.
 const AT_ONCE: usize = 4096;
-/// What arrives within this many lingers after a large batch belongs to the same rush.
+/// Submissions within this many [`Limits::linger`](crate::Limits::linger)s after a large batch count as part of
+/// the same rush.
 const RUSH: u32 = 4;
 
-/// How leading ended.
+/// Reason why leading ended.
 pub(crate) enum Ended {
-    /// By the machine's word.
+    /// The machine left.
     Left(Leave),
-    /// By the operator's: everything is finished.
+    /// The operator stopped the process; all work is finished.
     Stopped,
-    /// Before it began: this process may not lead.
+    /// Leading did not begin: this process may not lead.
     Ineligible(Halt),
 }
 
-/// The way back to a waiter, and its place in the queue.
+/// Reply channel of a submission, with its room in the queue.
 pub(crate) struct Waiter {
     reply: Reply,
     _place: Place,
@@ -48,13 +49,13 @@ type Task = Pinned<Box<dyn Future<Output = Event<Waiter>> + Send>>;
 struct Leading<'a> {
     context: &'a Context,
     machine: Machine<Waiter>,
-    /// The effect under way, if any.
+    /// Effect in progress, if any.
     task: Option<Task>,
     left: Option<Leave>,
     newest: Newest,
 }
 
-/// What is remembered of the newest batch, for metrics and for lingering.
+/// Measurements of the newest batch, for metrics and for lingering.
 struct Newest {
     sealed: Instant,
     sent: Instant,
@@ -63,8 +64,8 @@ struct Newest {
     published: Option<Instant>,
 }
 
-/// Leads until the machine leaves or the process stops. A correction goes into the first batch. `ready` is called once the
-/// recovered head is published.
+/// Leads until the machine leaves or the process stops. A correction goes into the first batch. `ready` is called
+/// once the recovered head is published.
 pub(crate) async fn lead(
     context: &Context,
     commands: &mut mpsc::UnboundedReceiver<Command>,
@@ -97,7 +98,7 @@ pub(crate) async fn lead(
         if let Some(task) = &mut leading.task {
             tokio::select! {
                 biased;
-                // First: after a contradiction nothing more is signed.
+                // First branch, so that nothing more is signed after a contradiction.
                 leave = &mut end, if !ended => { ended = true; leading.handle(Event::Leave(leave)); }
                 event = task => leading.finish(event),
             }
@@ -137,7 +138,7 @@ pub(crate) async fn lead(
     }
 }
 
-/// Whether this resolves without waiting.
+/// Returns whether the future resolves without waiting.
 async fn waits(something: impl Future<Output = ()>) -> bool {
     tokio::select! {
         biased;
@@ -146,8 +147,8 @@ async fn waits(something: impl Future<Output = ()>) -> bool {
     }
 }
 
-/// Until the lease is lost, a background task panics, the log is frozen, the database says that it would forget
-/// what it acknowledges, or a witness says that it has forgotten.
+/// Resolves when leading must end: the lease is lost, a background task panicked, the log is frozen, the database
+/// is no longer durable, or a witness has seen a head that the database lacks.
 async fn end_of_leading(context: &Context, lease: &mut dyn Lease) -> Leave {
     let parts = &context.parts;
     tokio::select! {
@@ -163,7 +164,7 @@ async fn end_of_leading(context: &Context, lease: &mut dyn Lease) -> Leave {
     }
 }
 
-/// A log that nobody hands anything to hears of its end all the same.
+/// Resolves once the log is frozen, so that a leader without submissions notices that, too.
 async fn until_frozen(parts: &Parts) {
     loop {
         sleep(parts.limits.frozen_check).await;
@@ -173,7 +174,7 @@ async fn until_frozen(parts: &Parts) {
     }
 }
 
-/// From the clocks of the database's server and of the witnesses.
+/// Resolves once the clocks of the database's server and of the witnesses disagree with this one.
 async fn until_the_clock_differs(parts: &Parts) -> Halt {
     loop {
         sleep(parts.limits.clock_check).await;
@@ -200,7 +201,7 @@ async fn until_unsafe(parts: &Parts) -> String {
 }
 
 impl Leading<'_> {
-    /// Takes what is in the channel, without waiting.
+    /// Takes the commands that are in the channel, without waiting.
     fn take_waiting(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>) {
         for _ in 0..4 * AT_ONCE {
             match commands.try_recv() {
@@ -217,12 +218,12 @@ impl Leading<'_> {
                 let waiter = Waiter { reply, _place: place };
                 self.handle(Event::Submitted { submission, waiter, in_inbox });
             }
-            // It is durable in the inbox, which this process drains now.
+            // The item is durable in the inbox, which this process drains now.
             Command::Follow(follow) => drop(follow.reply.send(Answer::HandBack)),
         }
     }
 
-    /// How long to wait for company: not at all unless the log is busy and the batch is not full.
+    /// Time to wait for more submissions: zero unless the log is busy and the batch is not full.
     fn linger(&self, stopping: bool) -> Duration {
         let limits = &self.context.parts.limits;
         let (waiting, _) = self.context.budget.used();
@@ -232,8 +233,9 @@ impl Leading<'_> {
         }
     }
 
-    /// Between two batches: everything that the old key signed is kept first, in order, so that no later start needs it
-    /// for the newest head or a head before it. A change of unknown outcome ends leading, for only a take-over settles it.
+    /// Takes up announced keys between two batches. All signatures of the old key are stored first, in order, so
+    /// that no later start needs that key for the newest head or an earlier one. A change of unknown outcome ends
+    /// leading, as only a take-over settles it.
     async fn change_keys(&mut self) {
         let parts = self.parts();
         let epoch = self.machine.head().epoch;
@@ -259,7 +261,7 @@ impl Leading<'_> {
         self.handle(Event::Seal(self.context.parts.clock.now()));
     }
 
-    /// The effect under way has reported.
+    /// Passes on the result of the effect in progress.
     fn finish(&mut self, event: Event<Waiter>) {
         self.end_step();
         self.observe(&event);
@@ -381,13 +383,13 @@ async fn commit(parts: Arc<Parts>, batch: Arc<Batch>, after: Duration) -> Event<
     Event::Committed(outcome)
 }
 
-/// Until it is answered: nothing can be signed before that.
+/// Repeats the take-over until the database answers: nothing can be signed before that.
 async fn take_over(parts: Arc<Parts>) -> Event<Waiter> {
     let mut attempt = 1;
     loop {
         match timeout(parts.limits.patience, parts.store.take_over(&parts.holder)).await {
             Ok(Ok(head)) => return Event::TakenOver(head),
-            // The end of the log settles it as well: its head is the last one.
+            // A freeze settles the commit as well: the head is the last one.
             Ok(Err(StoreError::Frozen)) => match parts.store.head().await {
                 Ok(head) => return Event::TakenOver(head),
                 Err(error) => tracing::warn!(%error, "the last head cannot be read yet"),

@@ -1,8 +1,9 @@
-//! Heads that were committed and pinned, and whose signatures a crash took along before they were kept.
+//! Signs heads again that were committed and pinned, and whose signatures a crash lost before they were stored.
 //!
-//! Receipts under them may have left: so that the checkpoint of any receipt's size can be read, they are signed again, in
-//! order and before anything newer is. Only what the pin covers: a head beyond it was never signed. The newest head is
-//! the machine's own business; where that has its signatures, all before it have theirs.
+//! Receipts under such heads may have been issued. So that the checkpoint of any receipt's size can be read, the
+//! heads are signed again, in order and before any newer head. Heads beyond the pin are left out, as they were
+//! never signed. The newest head is signed by the machine; if it has its signatures, all earlier heads have
+//! theirs.
 
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use crate::Parts;
 use crate::limits::LEFT_UNSIGNED;
 use crate::recover::kept_signatures;
 
-/// Signs what was left, below the newest head. What cannot be signed or kept now stays left: the check of the storage
-/// tells it, and no promise hangs on it that the newest head does not keep.
+/// Signs the heads below the newest that lack signatures. On an error they stay unsigned: the storage check
+/// ([`store::fsck`]) reports them, and receipts under the newest head do not depend on them.
 pub(crate) async fn sign_what_was_left(parts: &Arc<Parts>, newest: TreeSize) {
     match try_to(parts, newest).await {
         Ok(0) => {}
@@ -35,7 +36,7 @@ async fn try_to(parts: &Arc<Parts>, newest: TreeSize) -> Result<usize, String> {
     Ok(heads.len())
 }
 
-/// Signatures are kept in order: what is missing comes after the newest that is there.
+/// Returns the heads without signatures. Signatures are stored in order, so these come after the newest signed head.
 async fn unsigned(
     parts: &Parts,
     pinned: TreeSize,
@@ -51,7 +52,7 @@ async fn unsigned(
     Ok(unsigned)
 }
 
-/// The batch after the newest one that has every kind of signature.
+/// Returns the batch after the newest one that has every kind of signature.
 async fn first_unsigned(parts: &Parts, newest: TreeSize) -> Result<u64, StoreError> {
     let mut signed = Vec::new();
     for (kind, _) in parts.signer.makes(newest) {

@@ -1,21 +1,22 @@
-//! Order, commit, publish: the one place where a log's history could fork, and the only writer of
-//! its tree.
+//! The sequencer orders submissions, commits them and publishes heads. It is the one place where a log's history
+//! could fork, and the only writer of its tree.
 //!
-//! A [`Handle`] takes submissions that were admitted. One process at a time leads: it makes
-//! batches of what queued, commits each in one transaction that moves the head by compare-and-swap,
-//! raises the pin, signs the head once for each kind, and answers with each leaf's path, all out of
-//! memory. The others put what they admit into a durable inbox and tell when it has its place.
+//! A [`Handle`] takes submissions that were admitted. One process at a time leads: it makes batches of the queued
+//! submissions, commits each in one transaction that moves the head by compare-and-swap, raises the pin, signs the
+//! head once for each kind, and answers with each leaf's path, all from memory. The other processes store admitted
+//! submissions in a durable inbox and answer once they are placed.
 //!
-//! What holds it together, and where to read it:
-//! * `machine`: events in, effects out; the only road to a signature leads through a commit and the
-//!   pin. No time, no tasks, no I/O.
+//! Modules:
+//! * `machine`: events in, effects out; the only way to a signature is through a commit and the pin. No time, no
+//!   tasks, no I/O.
 //! * `lead`, `follow`, `driver`: the task that performs the effects, for each role.
-//! * `recover`: who may lead, and taking over, which reads a few rows, at most one tile per level and the pin.
-//! * [`pin`]: what was signed, outside of the database, so that a database that went back is noticed;
-//!   `outside`: the witnesses, who notice it too; `clock`: whether the wall clock is right.
+//! * `recover`: the checks before leading, and taking over, which reads a few rows, at most one tile per level and
+//!   the pin.
+//! * [`pin`]: the newest signed head, stored outside of the database, so that a database that was restored from an
+//!   old copy is noticed; `outside`: the witnesses, who notice it too; `clock`: checks of the wall clock.
 //!
-//! Not here: what a statement is and who may enter (`scitt`, `registration`), what the signatures
-//! look like ([`HeadSigner`] is given), SQL (`store-*`), HTTP.
+//! Not here: the format of statements and the policy (`scitt`, `registration`), the format of signatures (the
+//! given [`HeadSigner`]), SQL (`store-*`), HTTP.
 
 mod activity;
 mod answer;
@@ -55,15 +56,14 @@ pub use pin::{PinFile, PinStore};
 pub use submission::{ClockCorrection, Submission, TimeWindow, Unreadable};
 pub use supervision::Supervisor;
 
-/// Starts sequencers.
+/// Entry point: starts sequencers.
 pub struct Sequencer;
 
 impl Sequencer {
-    /// Opens the log and starts to follow or to lead. Answers once the first role is settled and,
-    /// when leading, the newest head is published.
+    /// Opens the log and starts to follow or to lead. Returns once the first role is settled and, when leading,
+    /// the newest head is published.
     ///
-    /// A database that must not be sequenced is not an error: the role is then [`Role::Halted`],
-    /// and reads can go on.
+    /// A database that must not be sequenced is not an error: the role is then [`Role::Halted`], and reads continue.
     pub async fn start(parts: Parts) -> Result<Handle, StartError> {
         driver::start(parts).await
     }

@@ -1,80 +1,79 @@
-//! Every number that bounds the sequencer, in one place.
+//! [`Limits`]: all numbers that bound the sequencer.
 
 use std::time::Duration;
 
 use store::InboxBounds;
 
-/// What bounds memory and waiting. `Limits::default()` is the design's.
+/// Bounds on memory and waiting. `Limits::default()` has the values of the design.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Entries in one batch.
+    /// Maximum number of entries in one batch.
     pub batch_entries: usize,
-    /// Bytes in one batch; one larger submission still gets a batch of its own.
+    /// Maximum bytes in one batch; one larger submission still gets a batch of its own.
     pub batch_bytes: usize,
-    /// Submissions that may wait, the batch in flight included.
+    /// Maximum number of waiting submissions, including the batch in progress.
     pub queue_entries: usize,
-    /// Bytes of submissions that may wait, the batch in flight included.
+    /// Maximum bytes of waiting submissions, including the batch in progress.
     pub queue_bytes: usize,
-    /// How long a batch waits for company while the log is busy. Zero never waits; an idle log
+    /// Time for which a batch waits for more submissions while the log is busy. Zero never waits; an idle log
     /// never waits either.
     pub linger: Duration,
-    /// What a client is told when the queue is full.
+    /// Time after which a client should retry when the queue is full.
     pub retry_after: Duration,
-    /// How long a submission waits for its place in the process that sequences, before it is kept
-    /// in the inbox and answered as accepted. Longer than a full queue takes to drain, so that
-    /// overload does not also write every statement twice.
+    /// Time for which a submission waits for its position in the leading process, before it is stored in the inbox
+    /// and answered as accepted. Longer than a full queue takes to drain, so that overload does not also write
+    /// every statement twice.
     pub wait_leading: Duration,
-    /// How long a submission waits for its place in a process that follows.
+    /// Time for which a submission waits for its position in a following process.
     pub wait_following: Duration,
-    /// How often a follower asks whether statements that wait have been placed.
+    /// Interval at which a follower checks whether waiting statements have been placed.
     pub follow_poll: Duration,
-    /// How often a follower asks for the lease, and for the newest signed head.
+    /// Interval at which a follower asks for the lease, and for the newest signed head.
     pub lease_poll: Duration,
-    /// The batch size from which on the log counts as busy: with fewer, waiting for company costs
-    /// more than it brings.
+    /// Batch size from which on the log counts as busy: for smaller batches, waiting for more submissions costs
+    /// more than it saves.
     pub busy_entries: usize,
-    /// How often the leader looks into the inbox when it was empty.
+    /// Interval at which the leader looks into an empty inbox.
     pub inbox_poll: Duration,
-    /// Keys of inbox items read at once.
+    /// Number of inbox keys read at once.
     pub inbox_batch: usize,
-    /// What the inbox may hold; a submission beyond it is turned away.
+    /// Bounds of the inbox; a submission beyond them is refused.
     pub inbox: InboxBounds,
-    /// Submissions from the inbox that the leader holds in memory, beside those in the queue.
+    /// Maximum number of submissions from the inbox that the leader holds in memory, in addition to the queue.
     pub inbox_held_entries: usize,
-    /// Their bytes; one larger submission is held alone.
+    /// Maximum bytes of those submissions; one larger submission is held alone.
     pub inbox_held_bytes: usize,
-    /// The first pause before an inbox item is decided again that could not be decided; doubles up
-    /// to [`Self::undecided_longest`].
+    /// First pause before an undecided inbox item is decided again; doubles up to [`Self::undecided_longest`].
     pub undecided_first: Duration,
-    /// The longest pause before it is decided again.
+    /// Longest pause before an undecided inbox item is decided again.
     pub undecided_longest: Duration,
-    /// How often a batch that certainly did not happen is sent again before its waiters are told.
+    /// Number of attempts to commit a batch that certainly did not happen, before its submitters receive the error.
     pub commit_attempts: u32,
-    /// How long the database may take to answer. A commit that takes longer is of unknown outcome.
+    /// Time within which the database must answer. A commit that takes longer is of unknown outcome.
     pub patience: Duration,
-    /// How often the leader asks whether the database still keeps what it acknowledges.
+    /// Interval at which the leader checks the durability settings of the database.
     pub durability_check: Duration,
-    /// How often a leader looks whether the log was frozen.
+    /// Interval at which a leader checks whether the log was frozen.
     pub frozen_check: Duration,
-    /// How often a leader compares its clock with those of the database's server and of the witnesses.
+    /// Interval at which a leader compares its clock with those of the database's server and of the witnesses.
     pub clock_check: Duration,
-    /// The longest pause before a process that may not lead looks whether it may.
+    /// Longest pause before a process that may not lead checks again whether it may.
     pub longest_wait: Duration,
-    /// How long witnesses may take to confirm the newest signed head to a process that has no pin.
+    /// Time for witnesses to confirm the newest signed head to a process that has no pin.
     pub confirm_patience: Duration,
-    /// How long they may take to say that a process with a pin must not lead all the same.
+    /// Time for witnesses to object to a process that has a pin.
     pub objection_patience: Duration,
-    /// How long a clock correction waits for the process that got it to take over.
+    /// Time for which a clock correction waits for the process that received it to take over.
     pub correction_patience: Duration,
-    /// How often signing is tried before sequencing stops.
+    /// Number of attempts to sign before sequencing stops.
     pub sign_attempts: u32,
-    /// The first pause before something is tried again; doubles up to [`Self::longest_pause`].
+    /// First pause before a retry; doubles up to [`Self::longest_pause`].
     pub first_pause: Duration,
-    /// The longest pause before something is tried again.
+    /// Longest pause before a retry.
     pub longest_pause: Duration,
-    /// The longest pause before a halted process looks again whether it may sequence.
+    /// Longest pause before a halted process checks again whether it may sequence.
     pub longest_halt: Duration,
-    /// How long stopping waits for signatures that are not yet kept.
+    /// Time for which stopping waits until all signatures are stored.
     pub stop_patience: Duration,
 }
 
@@ -118,22 +117,22 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The pause before attempt `attempt` (1 is the first repetition).
+    /// Pause before attempt `attempt` (1 is the first repetition).
     pub(crate) fn pause(&self, attempt: u32) -> Duration {
         doubled(self.first_pause, attempt).min(self.longest_pause)
     }
 
-    /// The pause before a halted process tries for the `attempt`-th time to go on.
+    /// Pause before the `attempt`-th try of a halted process to continue.
     pub(crate) fn halt_pause(&self, attempt: u32) -> Duration {
         doubled(self.first_pause, attempt).min(self.longest_halt)
     }
 
-    /// The pause before a process that may not lead looks again, after so many attempts.
+    /// Pause before a process that may not lead checks again, after this many attempts.
     pub(crate) fn wait(&self, attempt: u32) -> Duration {
         doubled(self.first_pause, attempt).min(self.longest_wait)
     }
 
-    /// The pause before an inbox item is decided again for the `attempt`-th time.
+    /// Pause before the `attempt`-th time that an inbox item is decided again.
     pub(crate) fn undecided_pause(&self, attempt: u32) -> Duration {
         doubled(self.undecided_first, attempt).min(self.undecided_longest)
     }
@@ -143,27 +142,29 @@ fn doubled(first: Duration, attempt: u32) -> Duration {
     first.saturating_mul(1u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX))
 }
 
-/// What the inbox may hold unless set otherwise: one issuer a quarter of it.
+/// Default bounds of the inbox: one issuer may use a quarter of it.
 pub const INBOX_BOUNDS: InboxBounds =
     InboxBounds { rows: 32_768, bytes: 4 << 30, issuer_rows: 8_192, issuer_bytes: 1 << 30 };
 
-/// The most heads that are signed again at a take-over because a crash took their signatures.
+/// Maximum number of heads that a take-over signs again because a crash lost their signatures.
 pub const LEFT_UNSIGNED: usize = 1024;
 
-/// How often one take-over raises the epoch to get beyond that of the pin, after a database was restored.
+/// Maximum number of times that one take-over raises the epoch to exceed that of the pin, after a database was
+/// restored.
 pub const EPOCHS_AT_ONCE: usize = 10_000;
 
-/// How often adopting a head asks for the lease, with [`ADOPT_PAUSE`] after each, before it says that a process leads.
+/// Attempts of [`pin::adopt`](crate::pin::adopt) to get the lease, with [`ADOPT_PAUSE`] after each, before it
+/// reports that a process leads.
 pub const ADOPT_ATTEMPTS: u32 = 50;
 
-/// The pause between two attempts to get the lease.
+/// Pause between two of the [`ADOPT_ATTEMPTS`].
 pub const ADOPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How far the wall clock may be from where the monotonic clock says it should be, and how far it
-/// may be behind the last committed time at start, and from the clocks of the database's server and of the witnesses. Whole
-/// seconds.
+/// Tolerance of the wall clock in whole seconds: its difference from the monotonic clock's expectation, from the
+/// clocks of the database's server and of the witnesses, and the time that it may be behind the last committed
+/// time at start.
 pub const CLOCK_TOLERANCE: u64 = 60;
 
-/// How long one reading of the clocks serves as the reference. Short enough that honest drift
-/// never adds up to the tolerance; long enough that small steps, one after another, do.
+/// Time for which one reading of the clocks serves as the reference. Short enough that ordinary drift never adds
+/// up to the tolerance; long enough that a series of small steps does.
 pub const CLOCK_REFERENCE: Duration = Duration::from_secs(600);

@@ -1,4 +1,4 @@
-//! The state machine in which history could fork: events in, effects out.
+//! [`Machine`]: the state machine in which the history could fork. It takes events and returns effects.
 //!
 //! It leads from one committed head to the next, one batch at a time:
 //!
@@ -12,12 +12,11 @@
 //!                                    ╰─ did not ──▶ claiming ─▶ committing
 //! ```
 //!
-//! Only `pinning` leads to `signing`, and only a committed head gets there. Starting is the same
-//! road: a recovered head enters at `pinning`. Whoever performs the effects reports each outcome as
-//! the next event; at most one effect of the kinds that report is under way at any time.
+//! Only `pinning` leads to `signing`, and only a committed head gets there. A start takes the same way: a recovered
+//! head enters at `pinning`. The task that performs the effects (`lead`) reports each outcome as the next event; at
+//! most one effect of the kinds that report is in progress at any time.
 //!
-//! The ways between the phases: `batch` (to a commit), `outcome` (what became of it), `publish` (to
-//! the answers).
+//! Transitions between the phases: `batch` (up to a commit), `outcome` (after a commit), `publish` (up to the answers).
 //!
 //! Not here: tasks, timers, channels (`lead`), the lease and the inbox (`driver`, `inbox`).
 
@@ -38,28 +37,28 @@ use crate::handle::Answer;
 use crate::pool::{Item, Pool};
 use crate::{Halt, Limits, PublishedHead, SignFailed, Submission, SubmitError};
 
-/// All that can happen. `R` is the way back to a waiter.
+/// Input of the machine. `R` is the reply channel of a submission.
 #[derive(Debug)]
 pub(crate) enum Event<R> {
-    /// Somebody wants a place.
+    /// A submission arrived.
     Submitted { submission: Arc<Submission>, waiter: R, in_inbox: bool },
-    /// Time to make a batch of what waits.
+    /// A batch is due, of the submissions that wait.
     Seal(Now),
-    /// Answers [`Effect::LookUp`].
+    /// Result of [`Effect::LookUp`].
     LookedUp(Result<Known, StoreError>),
-    /// Answers [`Effect::Commit`].
+    /// Result of [`Effect::Commit`].
     Committed(Result<(), CommitError>),
-    /// Answers [`Effect::TakeOver`], which is tried until it is answered.
+    /// Result of [`Effect::TakeOver`], which is repeated until the database answers.
     TakenOver(Head),
-    /// Answers [`Effect::Pin`] and [`Effect::Claim`].
+    /// Result of [`Effect::Pin`] and [`Effect::Claim`].
     Pinned(Result<(), PinError>),
-    /// Answers [`Effect::Sign`].
+    /// Result of [`Effect::Sign`].
     Signed(Result<Vec<HeadSignature>, SignFailed>),
-    /// Leading must end: the lease is lost, or the database is found to be unsafe.
+    /// Leading must end: the lease is lost, or the database turned out to be unsafe.
     Leave(Leave),
 }
 
-/// All that the machine asks for. The first six report back.
+/// Output of the machine. The first six report their result as an [`Event`].
 #[derive(Debug)]
 pub(crate) enum Effect<R> {
     LookUp(LookUp),
@@ -68,7 +67,7 @@ pub(crate) enum Effect<R> {
         after: Duration,
     },
     TakeOver,
-    /// Take the pin for the epoch that the last take-over raised.
+    /// Claims the pin for the epoch that the last take-over raised.
     Claim(Pin),
     Pin(Pin),
     Sign {
@@ -84,25 +83,25 @@ pub(crate) enum Effect<R> {
     Leave(Leave),
 }
 
-/// Why the machine ends.
+/// Reason why the machine ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Leave {
-    /// Somebody else leads, or shall.
+    /// Another process leads, or should.
     StepDown(&'static str),
-    /// Nobody here may lead until a person has looked.
+    /// This process must not continue; [`Halt::remedy`] tells what ends that.
     Halt(Halt),
 }
 
-/// What a process knows after taking over.
+/// State that a process has after taking over.
 #[derive(Debug)]
 pub(crate) struct Recovered {
     pub(crate) head: Head,
     pub(crate) tiles: OpenTiles,
-    /// The newest batch; `None` while the log is empty.
+    /// Newest committed head; `None` while the log is empty.
     pub(crate) newest: Option<CommittedHead>,
-    /// Its signatures, if all that the signer makes are kept.
+    /// Signatures over the newest head, if the database has all that the signer makes.
     pub(crate) signatures: Option<Vec<HeadSignature>>,
-    /// There will be no other batch: its head is signed and shown, and that is all.
+    /// The log is frozen: its last head is signed and shown, and no batch follows.
     pub(crate) frozen: bool,
 }
 
@@ -112,23 +111,23 @@ enum Phase<R> {
     LookingUp(Draft<R>),
     Committing(Flight<R>),
     Settling(Flight<R>),
-    /// The commit did not happen, and is sent again in the new epoch once that has the pin.
+    /// The commit did not happen, and is repeated in the new epoch once that has the pin.
     Claiming(Flight<R>),
     Pinning(Outgoing<R>),
     Signing(Outgoing<R>),
     Left,
 }
 
-/// Taken from the pool, not yet a batch.
+/// Submissions taken from the pool, before they become a batch.
 #[derive(Debug)]
 struct Draft<R> {
     at: u64,
     items: Vec<Item<R>>,
-    /// The second look, after the database said that something is taken.
+    /// Second look-up, of all keys, after the database reported one of them as taken.
     thorough: bool,
 }
 
-/// A batch whose commit was asked for.
+/// Batch whose commit was requested.
 #[derive(Debug)]
 struct Flight<R> {
     draft: Draft<R>,
@@ -138,7 +137,7 @@ struct Flight<R> {
     attempt: u32,
 }
 
-/// A committed head that is not published yet.
+/// Committed head that is not published yet.
 #[derive(Debug)]
 struct Outgoing<R> {
     head: CommittedHead,
@@ -160,13 +159,13 @@ pub(crate) struct Machine<R> {
     /// Inbox items of this round that are in the log already: its commit settles them.
     found: Vec<(EntryDigest, LeafIndex)>,
     phase: Phase<R>,
-    /// Leaves as soon as what is under way has reported.
+    /// Reason to leave as soon as the effect in progress has reported.
     leaving: Option<Leave>,
     effects: Vec<Effect<R>>,
 }
 
 impl<R> Machine<R> {
-    /// Starts from what was recovered. The head enters where a committed batch's would.
+    /// Starts from the recovered state. The head enters at the pin, where a committed batch's would.
     pub(crate) fn start(
         origin: String,
         limits: Limits,
@@ -197,7 +196,7 @@ impl<R> Machine<R> {
         (machine, effects)
     }
 
-    /// One event, and all that follows from it.
+    /// Handles one event and returns its effects.
     pub(crate) fn handle(&mut self, event: Event<R>) -> Vec<Effect<R>> {
         let phase = std::mem::replace(&mut self.phase, Phase::Left);
         match (phase, event) {
@@ -207,15 +206,15 @@ impl<R> Machine<R> {
             }
             (Phase::Resting, Event::Seal(now)) => self.seal(now),
             (Phase::LookingUp(draft), Event::LookedUp(known)) => self.looked_up(draft, known),
-            // Commit point. A crash before it loses nothing we promised; after it, the next start
-            // publishes what is committed.
+            // Commit point. A crash before it loses nothing that was promised; after it, the next start publishes
+            // the committed head.
             (Phase::Committing(flight), Event::Committed(outcome)) => self.committed(flight, outcome),
             (Phase::Settling(flight), Event::TakenOver(head)) => self.settled(flight, head),
             (Phase::Claiming(flight), Event::Pinned(outcome)) => self.claimed(flight, outcome),
             (Phase::Pinning(outgoing), Event::Pinned(outcome)) => self.pinned(outgoing, outcome),
             (Phase::Signing(outgoing), Event::Signed(outcome)) => self.signed(outgoing, outcome),
             (Phase::Resting, Event::Leave(leave)) => self.leave(leave),
-            // The next leader settles it by taking over, and this process by asking that one.
+            // The next leader's take-over settles the commit, and this process passes the items on to that leader.
             (Phase::Settling(flight), Event::Leave(leave)) => self.leave_with(flight.draft.items, leave),
             (Phase::Signing(outgoing), Event::Leave(leave)) if leave.forbids_signing() => {
                 self.leave_with(outgoing.items, leave);
@@ -234,12 +233,11 @@ impl<R> Machine<R> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Whether anything waits for a batch.
+    /// Returns whether any submission waits for a batch.
     pub(crate) fn has_work(&self) -> bool {
         !self.pool.is_empty()
     }
 
-    /// The committed head.
     pub(crate) fn head(&self) -> &Head {
         &self.head
     }
@@ -251,7 +249,7 @@ impl<R> Machine<R> {
         }
     }
 
-    /// Ends here if nothing may be signed any more; gives the items back otherwise.
+    /// Ends here if the reason to leave forbids signing; returns the items otherwise.
     fn unless_forbidden(&mut self, items: Vec<Item<R>>) -> Option<Vec<Item<R>>> {
         match self.leaving.take_if(|leave| leave.forbids_signing()) {
             Some(leave) => {
@@ -287,8 +285,8 @@ impl<R> Machine<R> {
 }
 
 impl Leave {
-    /// Whether the very batch that is under way may be the fork: it is neither pinned nor signed nor shown any more. It is
-    /// history all the same, and whoever leads next is asked about it.
+    /// Returns whether the batch in progress itself may be the fork: it is then neither pinned nor signed nor
+    /// shown. It is committed all the same, and the next leader's checks cover it.
     fn forbids_signing(&self) -> bool {
         use Halt::{Refused, WitnessAhead, WitnessDisagrees};
         matches!(self, Self::Halt(WitnessAhead { .. } | WitnessDisagrees { .. } | Refused(_)))

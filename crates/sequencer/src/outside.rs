@@ -1,10 +1,11 @@
-//! Who has seen this log's heads from outside, and remembers them when database and pin are lost together.
+//! Witnesses: parties outside that have seen this log's heads, and remember them if database and pin are lost
+//! together.
 //!
-//! The pin notices a database that went back; a witness notices it too, and is nobody's to lose. It is asked at each
-//! take-over, and heard while this process leads. It knows only the heads that it was shown: a tail that was signed after
-//! the last of them and lost since is the pin's alone to notice.
+//! The pin shows that the database was restored from an old copy; a witness shows it too, and cannot be lost with
+//! this host. Witnesses are asked at each take-over, and their answers are followed while this process leads. A
+//! witness knows only the heads that it was shown: the loss of later signed heads is noticed by the pin alone.
 //!
-//! Not here: how witnesses are asked and which of them count. That is given.
+//! Not here: how witnesses are asked and which of them count ([`Witnesses`] is given by the service).
 
 use std::time::Duration;
 
@@ -12,38 +13,39 @@ use async_trait::async_trait;
 
 use crate::{ClockOpinion, Halt, Now};
 
-/// Those who have seen this log's heads.
+/// Parties that have seen this log's heads.
 #[async_trait]
 pub trait Witnesses: Send + Sync + 'static {
-    /// Shows them the newest signed head in the database, and waits this long for what they say. If nothing is signed
-    /// there, any head of this log that they have seen contradicts it.
+    /// Shows the witnesses the newest signed head in the database, and waits at most `patience` for their answers.
+    /// If no head is signed there, any head of this log that they have seen contradicts it.
     async fn confirm(&self, patience: Duration) -> Confirmation;
 
-    /// Resolves once one of them has seen what is not in the database.
+    /// Resolves once a witness has seen a head that contradicts the database.
     async fn contradicted(&self) -> Halt;
 
-    /// What their newest cosignatures say of this reading of the clocks. Those that were not heard lately say nothing.
+    /// Compares this reading of the clocks with the times of the witnesses' newest cosignatures. Witnesses without
+    /// a recent answer are left out.
     fn clocks(&self, now: Now) -> Vec<ClockOpinion> {
         let _ = now;
         Vec::new()
     }
 }
 
-/// What the witnesses say of the newest signed head.
+/// Answer of the witnesses about the newest signed head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// Enough of them have seen nothing that goes beyond it.
+    /// Enough witnesses have seen no larger head.
     Confirmed {
-        /// Their names.
+        /// Names of these witnesses.
         by: Vec<String>,
     },
-    /// One of them has seen more, or something else.
+    /// A witness has seen a larger or a different head.
     Contradicted(Halt),
-    /// Too few of them answered; says why.
+    /// Too few witnesses answered, with the reason.
     Unknown(String),
 }
 
-/// Nobody watches.
+/// No witnesses: [`confirm`](Witnesses::confirm) returns `Unknown` at once.
 #[async_trait]
 impl Witnesses for () {
     async fn confirm(&self, _patience: Duration) -> Confirmation {

@@ -1,4 +1,4 @@
-//! What the sequencer is given by the service that runs it.
+//! [`Parts`]: the parts of a sequencer that its service provides.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,50 +9,51 @@ use store::{CommittedHead, GuardKey, HeadSignature, LogStore, SignatureKind};
 
 use crate::{Clock, Limits, PinStore, Role, Submission, Witnesses};
 
-/// All that a sequencer needs.
+/// Parts of a sequencer.
 pub struct Parts {
-    /// The log's name, as the database and the pin know it.
+    /// Origin of the log, as the database and the pin know it.
     pub origin: String,
-    /// Who holds the lease, for people to read: host and process.
+    /// Name of this process as the holder of the lease, for people to read: host and process.
     pub holder: String,
-    /// The database.
+    /// Database of the log.
     pub store: Arc<dyn LogStore>,
-    /// Signs committed heads.
+    /// Signer of committed heads.
     pub signer: Arc<dyn HeadSigner>,
-    /// What this log has signed, outside of the database.
+    /// Storage of the newest signed head, outside of the database.
     pub pin: Arc<dyn PinStore>,
-    /// Who has seen its heads from outside.
+    /// Witnesses that have seen the log's heads.
     pub witnesses: Arc<dyn Witnesses>,
-    /// Where time comes from.
+    /// Source of time.
     pub clock: Arc<dyn Clock>,
-    /// Decides again what waited in the inbox while the policy moved.
+    /// Policy decision for statements that waited in the inbox while the policy changed.
     pub redecide: Arc<dyn Redecide>,
-    /// Who watches.
+    /// Receiver of metrics.
     pub observer: Arc<dyn Observer>,
-    /// What bounds it.
+    /// Bounds of the sequencer.
     pub limits: Limits,
 }
 
-/// Signs heads that are committed and pinned, and nothing else.
+/// Signer of heads that are committed and pinned, and of nothing else.
 ///
-/// Which key signs depends on the size of the head. Keys change between two batches only: the leader calls
-/// [`take_up`](Self::take_up) when no head is on its way.
+/// The size of a head determines the key that signs it. Keys change between two batches only: the leader calls
+/// [`take_up`](Self::take_up) when no head is being signed or committed.
 #[async_trait]
 pub trait HeadSigner: Send + Sync + 'static {
-    /// The signatures that [`sign`](Self::sign) makes over a head of this size: kind and kid of each. A head
-    /// that has all of them is not signed again at start.
+    /// Kind and kid of each signature that [`sign`](Self::sign) makes over a head of this size. A head that has
+    /// all of them is not signed again at start.
     fn makes(&self, size: TreeSize) -> Vec<(SignatureKind, Vec<u8>)>;
 
-    /// Signs this head once for each kind. Called for one head at a time, from the sequencer's own
-    /// task: a signer that is slow should leave the async workers (`block_in_place`).
+    /// Signs this head once for each kind. Called for one head at a time, from the sequencer's own task: a slow
+    /// signer should leave the async workers (`block_in_place`).
     fn sign(&self, head: &CommittedHead) -> Result<Vec<HeadSignature>, SignFailed>;
 
-    /// Whether a signature that the database kept is right. One that is not is published by nobody.
+    /// Returns whether a stored signature is right. Wrong ones are not published.
     fn knows(&self, _head: &CommittedHead, _kept: &HeadSignature) -> bool {
         true
     }
 
-    /// Why this process cannot sign the next head: a private key is missing. It then does not ask to lead.
+    /// Reason why this process cannot sign the next head: a private key is missing. The process then does not ask
+    /// to lead.
     fn missing(&self) -> Option<String> {
         None
     }
@@ -60,62 +61,63 @@ pub trait HeadSigner: Send + Sync + 'static {
     /// Reads again which keys sign. Called after the epoch was raised, before anything is signed.
     ///
     /// # Errors
-    /// If that is not known, or [`missing`](Self::missing): the process must not lead.
+    ///
+    /// If that cannot be read, or a key is [`missing`](Self::missing): the process must not lead.
     async fn refresh(&self) -> Result<(), SignFailed> {
         Ok(())
     }
 
-    /// Resolves while a key waits to be taken up.
+    /// Resolves while an announced key waits to be taken up.
     async fn key_waits(&self) {
         std::future::pending().await
     }
 
-    /// Takes up the keys that wait, under the leader's epoch.
+    /// Takes up the announced keys, under the leader's epoch.
     ///
     /// # Errors
-    /// If the outcome is not known: the process stops leading, and whoever takes over reads it.
+    ///
+    /// If the outcome is not known: the process stops leading, and the next leader reads the outcome.
     async fn take_up(&self, _epoch: u64) -> Result<(), SignFailed> {
         Ok(())
     }
 }
 
-/// The signer could not sign.
+/// Error of a signer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SignFailed(pub String);
 
-/// Decides statements from the inbox again, when the decision that let them in no longer holds.
+/// Decides statements from the inbox again, if the decision that admitted them no longer holds.
 #[async_trait]
 pub trait Redecide: Send + Sync + 'static {
-    /// Decides under the policy in force now.
+    /// Decides under the policy now in force.
     async fn redecide(&self, submission: Submission) -> Redecision;
 
-    /// Hears of a statement that is refused as an entry makes the same claim, before that is written down; answers what its
-    /// submitter is told. May be asked twice for one statement.
+    /// Reports a statement that is about to be refused because an entry makes the same claim; returns the text for
+    /// its submitter. May be called twice for one statement.
     async fn guard_taken(&self, submission: &Submission, key: &GuardKey, by: LeafIndex) -> String {
         let _ = submission;
         crate::SubmitError::GuardTaken { key: key.clone(), index: by }.to_string()
     }
 
-    /// Returns what the submitter of a statement is told that is refused because the decision does not
-    /// hold at this time, in Unix seconds.
+    /// Returns the text for the submitter of a statement whose decision does not hold at this time, in Unix seconds.
     async fn outside_window(&self, submission: &Submission, at: u64) -> String {
         crate::SubmitError::OutsideWindow { at, window: submission.valid }.to_string()
     }
 }
 
-/// The outcome of deciding again.
+/// Outcome of [`Redecide::redecide`].
 #[derive(Clone, Debug)]
 pub enum Redecision {
-    /// Still admitted, under the decision in here.
+    /// Still admitted, under the new decision in this submission.
     Admit(Box<Submission>),
     /// No longer admitted. Final; the text is for the submitter.
     Refuse(String),
-    /// Cannot be decided at present: asked again later.
+    /// Cannot be decided at present; [`Redecide::redecide`] is called again later.
     Later,
 }
 
-/// Never decides anything again: what was decided under an older policy is refused.
+/// [`Redecide`] that refuses every statement that was decided under an older policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NeverAgain;
 
@@ -126,25 +128,25 @@ impl Redecide for NeverAgain {
     }
 }
 
-/// Is told what happens, for metrics. Called from the sequencer's own task: return at once.
+/// Receiver of events, for metrics. Called from the sequencer's own task, so methods must return at once.
 pub trait Observer: Send + Sync + 'static {
-    /// A batch is committed.
+    /// A batch was committed.
     fn batch_committed(&self, _entries: usize, _bytes: usize, _took: Duration) {}
-    /// A head is signed and may be seen. `took` is from taking the batch out of the queue.
+    /// A head is signed and may be shown. `took` is measured from taking the batch out of the queue.
     fn head_published(&self, _size: TreeSize, _took: Duration) {}
-    /// The signer made this many signatures, over one head.
+    /// The signer made this many signatures over one head.
     fn signatures_made(&self, _count: usize, _took: Duration) {}
-    /// A commit's outcome was not known and had to be settled.
+    /// The outcome of a commit was unknown and had to be settled.
     fn commit_unknown(&self) {}
-    /// A signature could not be kept at once; it is tried again.
+    /// A signature could not be stored at once; storing is retried.
     fn signature_not_kept(&self) {}
-    /// What this process does changed.
+    /// The role of this process changed.
     fn role_changed(&self, _role: &Role) {}
-    /// A statement from the inbox is refused for good.
+    /// A statement from the inbox was refused, finally.
     fn inbox_refused(&self) {}
-    /// How much waits: submissions, and their bytes.
+    /// Number of waiting submissions, and their size in bytes.
     fn queue(&self, _entries: usize, _bytes: usize) {}
 }
 
-/// Watches nothing.
+/// [`Observer`] that ignores all events.
 impl Observer for () {}

@@ -1,9 +1,11 @@
-//! The pin in this process: its storage in a state directory, and adopting a head by hand.
+//! The pin in this process: its storage in a state directory, and [`adopt`], which sets it by hand.
 //!
-//! What a pin is and what its storage promises is in [`store`]; a pin in a second PostgreSQL is in `store-postgres`.
+//! [`store`] defines the pin and the promises of its storage ([`PinStore`]); a pin in a second PostgreSQL is in
+//! `store-postgres`.
 //!
-//! * `protocol`: how a pin is claimed and raised without a lock, so that a process that is paused in the middle keeps nobody out;
-//! * `file`: the files of a state directory; `slots`: what is in them.
+//! * `protocol`: claims and raises a pin without a lock, so that a process that is paused meanwhile does not block
+//!   the others;
+//! * `file`: the files of a state directory; `slots`: their content.
 
 mod file;
 pub(crate) mod protocol;
@@ -18,7 +20,7 @@ pub use store::{Pin, PinError, PinStore};
 use crate::limits::{ADOPT_ATTEMPTS, ADOPT_PAUSE};
 use crate::recover::{newest_signed, raise_epoch};
 
-/// Why a head was not adopted.
+/// Reason why a head was not adopted.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
     /// The database has no head of this size.
@@ -27,39 +29,40 @@ pub enum AdoptError {
     /// The database has another root at this size.
     #[error("at size {size} the database has root {database}")]
     OtherRoot {
-        /// The size.
+        /// Size of the named head.
         size: TreeSize,
-        /// The root that the database has.
+        /// Root in the database.
         database: RootHash,
     },
-    /// The database itself shows that a larger head was signed.
+    /// The database has a signature over a larger head.
     #[error("the database has a head signed at size {signed}: size {size} is not the newest")]
     NotNewest {
-        /// The size that was named.
+        /// Size of the named head.
         size: TreeSize,
-        /// The newest signed size in the database.
+        /// Newest signed size in the database.
         signed: TreeSize,
     },
     /// A process leads the log.
     #[error("a process leads the log: stop every process of the log on every host, then adopt")]
     Led,
-    /// The pin there does not allow it: it is never lowered.
+    /// The existing pin does not allow it: a pin is never lowered.
     #[error(transparent)]
     Pin(#[from] PinError),
-    /// The database could not be asked.
+    /// The database could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Takes a head as the newest that was ever signed, on the word of an operator who knows.
+/// Makes a head the pin, on the statement of an operator that no newer head was ever signed.
 ///
-/// For a log that moved to a host without its pin. The head must be in the database as named; a pin that exists is only ever
-/// raised. No process may lead meanwhile: one that has committed and is about to sign would sign a head that this pin does
-/// not know. The pin is claimed in an epoch that the database gives out here, so no other pin is ever of that epoch. The store
-/// must have been opened; `holder` names the caller to other processes.
+/// For a log that moved to a host without its pin. The head must be in the database as named; an existing pin is
+/// only ever raised. No process may lead meanwhile: one that has committed and is about to sign would sign a head
+/// that this pin does not cover. The pin is claimed in an epoch that the database issues for this call, so no
+/// other pin ever has that epoch. The store must have been opened; `holder` names the caller to other processes.
 ///
 /// # Errors
-/// If a process leads the log, or the database or the pin says otherwise or cannot be asked.
+///
+/// If a process leads the log, if the database or the pin contradicts the named head, or if one of them fails.
 pub async fn adopt(
     store: &dyn LogStore,
     pins: &dyn PinStore,
@@ -73,11 +76,11 @@ pub async fn adopt(
     let claimed = pins.read().await?.map_or(0, |old| old.epoch);
     let epoch = match raise_epoch(store, holder, claimed).await {
         Ok(head) => head.epoch,
-        // Nobody commits to a frozen log: its epochs stay.
+        // No process commits to a frozen log, so its epoch need not be raised.
         Err(StoreError::Frozen) => store.head().await?.epoch.max(claimed) + 1,
         Err(error) => return Err(error.into()),
     };
-    // What was committed and signed until the epoch was raised is all there is.
+    // After the epoch was raised no other process commits, so this check covers all heads.
     check_adoptable(store, size, root).await?;
     let pin = Pin { origin: origin.to_owned(), size, root, epoch };
     pins.claim(&pin).await?;
@@ -96,7 +99,7 @@ async fn check_adoptable(store: &dyn LogStore, size: TreeSize, root: RootHash) -
     }
 }
 
-/// A process that may not lead holds the lease for a moment whenever it looks whether it may.
+/// Acquires the lease, with retries: a process that may not lead holds it for a moment during its checks.
 async fn lease(store: &dyn LogStore, holder: &str) -> Result<Box<dyn Lease>, AdoptError> {
     for _ in 0..ADOPT_ATTEMPTS {
         if let Some(lease) = store.lease(holder).await? {

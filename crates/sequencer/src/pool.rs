@@ -1,4 +1,4 @@
-//! What waits for the next batch, in order of arrival.
+//! Submissions that wait for the next batch, in order of arrival.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use merkle::EntryDigest;
 
 use crate::Submission;
 
-/// A submission with all who wait for it.
+/// Submission with all callers that wait for it.
 #[derive(Debug)]
 pub(crate) struct Item<R> {
     pub(crate) submission: Arc<Submission>,
     pub(crate) first: R,
     pub(crate) more: Vec<R>,
-    /// Whether it also waits in the inbox, which the batch must then settle.
+    /// `true` if the submission is also in the inbox, which the batch must then settle.
     pub(crate) in_inbox: bool,
 }
 
@@ -22,17 +22,17 @@ impl<R> Item<R> {
         self.submission.entry.digest
     }
 
-    /// All who wait, the first one first.
+    /// Returns all waiters, the first one first.
     pub(crate) fn into_waiters(self) -> impl Iterator<Item = R> {
         std::iter::once(self.first).chain(self.more)
     }
 }
 
-/// First in, first out; equal digests wait together.
+/// First-in-first-out queue in which equal digests wait as one item.
 #[derive(Debug)]
 pub(crate) struct Pool<R> {
     items: VecDeque<Item<R>>,
-    /// Digest to ticket. The item with ticket t stands at t - `front`.
+    /// Ticket of each digest. The item with ticket `t` is at position `t - front`.
     tickets: HashMap<EntryDigest, i64>,
     front: i64,
 }
@@ -46,8 +46,8 @@ impl<R> Pool<R> {
         self.items.is_empty()
     }
 
-    /// Adds an item at the end, or its waiter to the equal one that waits already. Of the two
-    /// decisions the one under the newer policy stands.
+    /// Adds an item at the end, or adds its waiter to an equal item that waits already. Of the two decisions the
+    /// one under the newer policy is kept.
     pub(crate) fn push(&mut self, item: Item<R>) {
         if let Some(ticket) = self.tickets.get(&item.digest())
             && let Some(waiting) = self.items.get_mut((*ticket - self.front) as usize)
@@ -63,7 +63,7 @@ impl<R> Pool<R> {
         self.items.push_back(item);
     }
 
-    /// Puts items back in front, the first of them first.
+    /// Puts items back at the front, in their order.
     pub(crate) fn put_back(&mut self, items: Vec<Item<R>>) {
         for item in items.into_iter().rev() {
             self.front -= 1;
@@ -72,8 +72,8 @@ impl<R> Pool<R> {
         }
     }
 
-    /// Takes up to so many items and bytes, at least one item if there is any, and none after a
-    /// policy statement, clock correction or freeze.
+    /// Takes up to so many items and bytes, at least one item if there is any, and none after a policy statement,
+    /// clock correction or freeze.
     pub(crate) fn take(&mut self, entries: usize, bytes: usize) -> Vec<Item<R>> {
         let mut taken: Vec<Item<R>> = Vec::with_capacity(self.items.len().min(entries));
         let mut weight = 0;
@@ -91,7 +91,7 @@ impl<R> Pool<R> {
         taken
     }
 
-    /// Takes everything.
+    /// Takes all items.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Item<R>> {
         self.tickets.clear();
         std::mem::take(&mut self.items).into_iter()

@@ -1,8 +1,9 @@
-//! Taking over: from the database's head, its open tiles and the pin to a machine that may lead.
+//! Taking over: checks the database's head, its open tiles and the pin, and returns the state of a machine that
+//! may lead.
 //!
-//! Whether this process may lead is checked before the epoch is raised, and again after. Reads a few rows, at most one tile per
-//! level, and the pin: the cost does not grow with the tree. Nothing is signed here. A database that contradicts itself or the
-//! pin ends in a [`Halt`].
+//! The checks run before the epoch is raised, and again after. They read a few rows, at most one tile per level,
+//! and the pin: the cost does not grow with the tree. Nothing is signed here. A database that contradicts itself
+//! or the pin ends in a [`Halt`].
 
 use bytes::Bytes;
 use merkle::tile::OpenTiles;
@@ -18,14 +19,15 @@ use crate::limits::EPOCHS_AT_ONCE;
 use crate::machine::Recovered;
 use crate::{ClockCorrection, Confirmation, Halt, Parts, SignFailed};
 
-/// Why this process cannot lead now.
+/// Reason why this process cannot lead now.
 #[derive(Debug)]
 pub(crate) enum Obstacle {
-    /// The database or another process is in the way: it may be able to later.
+    /// The database failed; a later attempt may succeed.
     Later(StoreError),
-    /// It may not lead as things are here: its pin or its clock. It follows, and looks again.
+    /// The process may not lead for now, because of its pin or its clock. It follows, and
+    /// checks again.
     Ineligible(Halt),
-    /// It must not.
+    /// The process must not lead.
     Halt(Halt),
 }
 
@@ -48,11 +50,11 @@ impl From<Halt> for Obstacle {
     }
 }
 
-/// Checks that this process may lead, raises the epoch, and checks all again that can be checked without reading the tree: the
+/// Checks that this process may lead, raises the epoch, and repeats all checks that do not read the tree, as the
 /// head may have moved. Then the pin is claimed for the new epoch.
 ///
-/// A process that may not lead ends before the epoch: it never fences a leader that may. The epoch of a frozen log stays:
-/// nobody commits to it, and its last head may still want a signature.
+/// A process that may not lead ends before the epoch is raised, so it never fences a leader that may. The epoch of
+/// a frozen log is not raised: no process commits to it, and its last head may still need a signature.
 ///
 /// `correction`: the clock may be behind the head that this names.
 pub(crate) async fn recover(
@@ -75,7 +77,7 @@ pub(crate) async fn recover(
     }
 }
 
-/// All that is checked in the new epoch, ending with the claim of the pin.
+/// Performs the checks in the new epoch, and claims the pin at the end.
 async fn checked(
     parts: &Parts,
     clock: &TrustedClock<'_>,
@@ -91,20 +93,20 @@ async fn checked(
         None => None,
     };
     if frozen {
-        // Its epoch was claimed when it led last.
+        // The epoch of a frozen log was claimed when the log was led last.
         head.epoch = head.epoch.max(pin.map_or(0, |pin| pin.epoch + 1));
     }
     claim_pin(parts, head).await?;
     Ok((Recovered { head: head.clone(), tiles, newest, signatures, frozen }, clock))
 }
 
-/// Keys are read after the epoch was raised, so no other process can put one in force later.
+/// Reads the keys after the epoch was raised, so that no other process can put one in force later.
 async fn refresh_keys(parts: &Parts) -> Result<(), Obstacle> {
     let refreshed = parts.signer.refresh().await;
     refreshed.map_err(|SignFailed(why)| Obstacle::Later(StoreError::Unavailable(why)))
 }
 
-/// Raises the epoch beyond that of the pin; `true` with the last head if the log is frozen.
+/// Raises the epoch beyond that of the pin; returns `true` with the last head if the log is frozen.
 async fn take_over(parts: &Parts, pin: Option<&Pin>) -> Result<(Head, bool), Obstacle> {
     match raise_epoch(&*parts.store, &parts.holder, pin.map_or(0, |pin| pin.epoch)).await {
         Ok(head) => Ok((head, false)),
@@ -113,7 +115,8 @@ async fn take_over(parts: &Parts, pin: Option<&Pin>) -> Result<(Head, bool), Obs
     }
 }
 
-/// Raises the epoch until it is beyond `claimed`, that of a pin: a database that was restored may count anew.
+/// Raises the epoch until it exceeds `claimed`, the epoch of a pin: after a restore the database may count from a
+/// lower epoch.
 pub(crate) async fn raise_epoch(
     store: &dyn LogStore,
     holder: &str,
@@ -129,7 +132,8 @@ pub(crate) async fn raise_epoch(
     Err(StoreError::Unavailable(why))
 }
 
-/// Before anything is committed in the new epoch: a pin of an older epoch than a batch is the pin of another process.
+/// Claims the pin for the new epoch, before anything is committed in it. Later starts rely on that: if a batch has
+/// a newer epoch than a pin, another process led under another pin.
 async fn claim_pin(parts: &Parts, head: &Head) -> Result<(), Obstacle> {
     let (size, root) = (head.size(), head.root());
     let pin = Pin { origin: parts.origin.clone(), size, root, epoch: head.epoch };
@@ -145,22 +149,22 @@ async fn claim_pin(parts: &Parts, head: &Head) -> Result<(), Obstacle> {
     }
 }
 
-/// What was found of a process that may lead.
+/// Findings about a process that may lead.
 struct Eligible {
     pin: Option<Pin>,
-    /// The newest signed size in the database, with which the witnesses were asked.
+    /// Newest signed size in the database, about which the witnesses were asked.
     signed: Option<TreeSize>,
-    /// What speaks against its pin, for which the witnesses stood in.
+    /// Objection to the pin that the witnesses' confirmation outweighed.
     why_not: Option<Halt>,
     clock: ClockJudge,
 }
 
-/// Whether this process may lead: the pin under which the log was led last, or the word of the witnesses, and a clock that is
-/// right. `before`: what was found a moment ago; the witnesses are asked again only if more is signed now, or something
-/// else speaks against the pin.
+/// Checks that this process may lead: it has the pin under which the log was led last, or the confirmation of the
+/// witnesses, and a clock that is right. `before`: the findings of a moment ago; the witnesses are asked again
+/// only if more is signed now, or if the objection to the pin is another one.
 ///
-/// Reads the database, then the pin, then the database again: while another process leads, the pin it raises is never behind
-/// the signatures read before it, nor ahead of the head read after it.
+/// Reads the database, then the pin, then the database again: while another process leads, the pin it raises is
+/// never behind the signatures read before it, nor ahead of the head read after it.
 async fn eligible(
     parts: &Parts,
     clock: &TrustedClock<'_>,
@@ -189,8 +193,9 @@ async fn eligible(
     Ok(Eligible { pin, signed, why_not, clock })
 }
 
-/// A pin is claimed for an epoch before that epoch commits, and raised before a signature leaves. So if the database has a batch
-/// of a newer epoch, or a larger head that is signed, another process led under another pin.
+/// Returns [`Halt::PinTooOld`] if another process led under another pin. A pin is claimed for an epoch before that
+/// epoch commits, and raised before a signature is published; so the database shows that by a batch of a newer
+/// epoch, or by a larger signed head.
 fn is_too_old(
     parts: &Parts,
     pin: &Pin,
@@ -207,9 +212,9 @@ fn is_too_old(
     })
 }
 
-/// The word of the witnesses can stand for the pin, and it counts against one: that may be as old as the database, if both
-/// came out of one backup. Where nothing is signed they are asked too, for database and pin may have been lost together;
-/// but a new log need not wait for them.
+/// Asks the witnesses. Their confirmation can replace a pin, and their contradiction outweighs one: a pin may be
+/// as old as the database, if both were restored from one backup. They are asked also if nothing is signed, as
+/// database and pin may have been lost together; a new log does not have to wait for their answer.
 async fn ask_witnesses(parts: &Parts, why_not: Option<Halt>) -> Result<(), Obstacle> {
     let limits = &parts.limits;
     let patience = if why_not.is_none() { limits.objection_patience } else { limits.confirm_patience };
@@ -244,14 +249,14 @@ async fn check_against(parts: &Parts, head: &Head, pin: &Pin) -> Result<(), Obst
     }
 }
 
-/// What the wall clock is judged by, besides other clocks.
+/// References for the check of the wall clock, besides other clocks.
 struct TrustedClock<'a> {
     reference: &'a ClockReference,
     correction: Option<ClockCorrection>,
 }
 
-/// The wall clock, against the newest committed time and all other clocks that are known. If a correction says that the newest
-/// head was ahead, the time stated there takes the place of the committed one.
+/// Checks the wall clock against the newest committed time and all other clocks that are known. If a correction
+/// states that the newest head's time was ahead, the time in the correction replaces the committed one.
 async fn judge_clock(parts: &Parts, clock: &TrustedClock<'_>, head: &Head) -> Result<ClockJudge, Obstacle> {
     let (now, opinions) = clock_opinions(parts).await?;
     let is_behind = now.wall.as_secs().saturating_add(CLOCK_TOLERANCE) < head.at;
@@ -260,7 +265,7 @@ async fn judge_clock(parts: &Parts, clock: &TrustedClock<'_>, head: &Head) -> Re
     clock.reference.judge(now, stated.unwrap_or(head.at), &opinions, stated).map_err(Obstacle::Ineligible)
 }
 
-/// A reading of the clocks, and what the database's server and the witnesses say of it.
+/// Reads the clocks, and compares them with those of the database's server and the witnesses.
 pub(crate) async fn clock_opinions(parts: &Parts) -> Result<(Now, Vec<ClockOpinion>), StoreError> {
     let asked = parts.clock.now();
     let theirs = parts.store.clock().await?;
@@ -270,7 +275,7 @@ pub(crate) async fn clock_opinions(parts: &Parts) -> Result<(Now, Vec<ClockOpini
     Ok((now, opinions))
 }
 
-/// The newest size of which any signature is kept.
+/// Reads the newest size that has a stored signature (receipt or checkpoint).
 pub(crate) async fn newest_signed(store: &dyn LogStore) -> Result<Option<TreeSize>, StoreError> {
     let mut newest = None;
     for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
@@ -279,7 +284,7 @@ pub(crate) async fn newest_signed(store: &dyn LogStore) -> Result<Option<TreeSiz
     Ok(newest)
 }
 
-/// The history's newest row, which must be what the head says.
+/// Reads the history's newest row, which must match the head.
 async fn newest_batch(store: &dyn LogStore, head: &Head) -> Result<Option<CommittedHead>, Obstacle> {
     if head.batch == 0 && head.size() == TreeSize::EMPTY {
         return Ok(None);
@@ -293,7 +298,7 @@ async fn newest_batch(store: &dyn LogStore, head: &Head) -> Result<Option<Commit
     }
 }
 
-/// At most one tile for each level, checked against the edge.
+/// Reads the open tiles, at most one for each level, and checks them against the edge.
 async fn open_tiles(store: &dyn LogStore, head: &Head) -> Result<OpenTiles, Obstacle> {
     let needed = OpenTiles::needed(head.size());
     let address = |tile: &merkle::tile::TileId| TileAddress { level: tile.level(), number: tile.number() };
@@ -309,7 +314,7 @@ async fn open_tiles(store: &dyn LogStore, head: &Head) -> Result<OpenTiles, Obst
     }
 }
 
-/// The signatures over the newest head, if all that the signer makes are there and right.
+/// Returns the signatures over the newest head, if all that the signer makes are stored and right.
 pub(crate) async fn kept_signatures(
     parts: &Parts,
     newest: &CommittedHead,
@@ -320,7 +325,7 @@ pub(crate) async fn kept_signatures(
     Ok(parts.signer.makes(newest.size).iter().all(has).then_some(kept).filter(|kept| !kept.is_empty()))
 }
 
-/// The signatures over a head, but those that are damaged.
+/// Returns the signatures over a head, except those that are damaged.
 pub(crate) async fn known_signatures(
     parts: &Parts,
     head: &CommittedHead,
@@ -336,7 +341,7 @@ pub(crate) async fn known_signatures(
     Ok(kept)
 }
 
-/// All signatures over the head of this size.
+/// Reads all signatures over the head of this size.
 pub(crate) async fn signatures_of(
     store: &dyn LogStore,
     size: TreeSize,

@@ -1,10 +1,12 @@
-//! Several processes over one database, each with a pin of its own or all with one, under seeded faults: calls fail before or
-//! after their effect, answers come late, commits of unknown outcome land later, processes are paused and killed at any step,
-//! between any two calls of the database and any two steps of the pin, anybody may take over at any time, copies of the database
-//! that lag behind become the database, clocks are off, and operators adopt heads.
+//! Simulation of several processes over one database, each with its own pin or all with one, under seeded faults:
+//! calls fail before or after their effect, answers arrive late, commits of unknown outcome take effect later,
+//! processes are paused and killed at any step, between any two calls of the database and any two steps of the
+//! pin, any process may take over at any time, lagging copies of the database replace the database, clocks are
+//! wrong, and operators adopt heads.
 //!
-//! Whatever happens: one root for each size, only committed and pinned heads are signed, every answer stays true, no statement
-//! has two leaves, and no batch is of the future. A failing seed is printed; `SEQUENCER_SEEDS=n` runs so many.
+//! Checked in every case: one root for each size, only committed and pinned heads are signed, every answer stays
+//! true, no statement has two leaves, and no batch is of the future. A failing seed is printed;
+//! `SEQUENCER_SEEDS=n` runs n seeds.
 
 mod props;
 
@@ -35,25 +37,25 @@ const ORIGIN: &str = "log.example";
 const SEEDS: u64 = 300;
 const STEPS: u32 = 400;
 const PROCESSES: usize = 3;
-/// Clocks that are off, in seconds.
+/// Deviations of wrong clocks, in seconds.
 const OFF: [i64; 6] = [-86_400, -100, -30, 30, 100, 365 * 86_400];
 
 type Doing<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// One process on a host of its own. It stands still wherever it is until it is chosen for the next step.
+/// One process on a host of its own. It does nothing until it is chosen for the next step.
 struct Process {
     parts: Arc<Parts>,
     clock: Arc<HostClock>,
     pin: MemoryPin,
-    /// For the life of the process.
+    /// Clock reference, which lives as long as the process.
     reference: ClockReference,
     starting: Option<Doing<Result<(Recovered, ClockJudge), Obstacle>>>,
     machine: Option<Machine<EntryDigest>>,
-    /// Asked for, not yet begun.
+    /// Effect that was requested and has not begun.
     asked: Option<Effect<EntryDigest>>,
-    /// Begun, not yet done.
+    /// Effect in progress.
     doing: Option<Doing<Event<EntryDigest>>>,
-    /// Done, the machine does not know yet.
+    /// Result of an effect that the machine has not received yet.
     heard: Option<Event<EntryDigest>>,
     halted: bool,
     ineligible: Option<Halt>,
@@ -63,16 +65,17 @@ struct World {
     chance: Chance,
     memory: Memory,
     wall: Arc<Wall>,
-    /// Whether the database's server has a clock of its own, which is right.
+    /// `true` if the database's server has a clock of its own, which is right.
     second_clock: bool,
     shared_pin: bool,
     processes: Vec<Process>,
-    /// What processes were at when they left; a thread that writes a file does not end with its future.
+    /// Effects in progress of processes that left or were killed: a thread that writes a file does not end with
+    /// its future.
     orphans: Vec<Doing<Event<EntryDigest>>>,
-    /// Commits whose sender was told that the outcome is unknown, and that may still land.
+    /// Commits that were reported as of unknown outcome, and that may still take effect.
     limbo: Vec<Arc<Batch>>,
     backup: Option<Memory>,
-    /// The epoch of the last adopted pin, until a batch of it or a newer one is in the database.
+    /// Epoch of the last adopted pin, until a batch of it or of a newer epoch is in the database.
     adopted: Option<u64>,
     restored: bool,
     signed: BTreeMap<TreeSize, RootHash>,
@@ -81,7 +84,8 @@ struct World {
     faults: bool,
 }
 
-/// `SEQUENCER_SEEDS=1000000 cargo test --release -p sequencer --lib simulation` runs a million schedules.
+/// Runs [`SEEDS`] schedules, or as many as `SEQUENCER_SEEDS` asks for: `SEQUENCER_SEEDS=1000000 cargo test
+/// --release -p sequencer --lib simulation` runs a million.
 #[test]
 fn no_history_forks_and_no_answer_is_taken_back_whatever_fails() {
     let seeds = std::env::var("SEQUENCER_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
@@ -105,7 +109,8 @@ fn no_history_forks_and_no_answer_is_taken_back_whatever_fails() {
     assert!(leaves > 3 * seeds, "the simulation hardly gets anywhere: {leaves} leaves");
 }
 
-/// Seeds that forked the log while a pin counted that was older than what the database shows as signed or committed.
+/// Runs seeds that forked the log when a pin was accepted that was older than the signed or committed heads in the
+/// database.
 #[test]
 fn r21_two_hosts_with_a_pin_each_and_a_lagging_copy_do_not_fork_the_log() {
     for seed in [524, 1333, 15690, 27870, 150_823, 383_727, 460_978] {
@@ -113,7 +118,7 @@ fn r21_two_hosts_with_a_pin_each_and_a_lagging_copy_do_not_fork_the_log() {
     }
 }
 
-/// Plays one schedule to its end; answers how many leaves the log has then.
+/// Plays one schedule to its end; returns the number of leaves in the log then.
 fn play(seed: u64) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let played = catch_unwind(AssertUnwindSafe(|| runtime.block_on(World::new(seed).run())));
@@ -123,7 +128,7 @@ fn play(seed: u64) -> u64 {
     })
 }
 
-/// One step of what is under way.
+/// Polls a future once.
 fn poll<T>(doing: &mut Doing<T>) -> Option<T> {
     match doing.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => Some(done),
@@ -163,13 +168,13 @@ impl Process {
         }
     }
 
-    /// Does not lead any more. Answers what it was at.
+    /// Stops leading. Returns the effect in progress.
     fn left(&mut self) -> Option<Doing<Event<EntryDigest>>> {
         (self.starting, self.machine, self.asked, self.heard) = (None, None, None, None);
         self.doing.take()
     }
 
-    /// Is killed where it stands, and starts again.
+    /// Kills the process and starts it again.
     fn killed(&mut self) {
         drop(self.left());
         self.reference = ClockReference::default();
@@ -239,7 +244,8 @@ impl World {
         self.memory.set_clock(self.second_clock.then_some(now));
     }
 
-    /// Without a second clock nothing tells that one is ahead when the process starts.
+    /// Sets a host's clock. Without a second clock none is set ahead, as no check at the start of a process could
+    /// notice that.
     fn set_clock(&mut self, at: usize) {
         let which = self.chance.below(2 * OFF.len() as u64) as usize;
         let ahead = OFF.get(which).copied().unwrap_or(0);
@@ -248,8 +254,8 @@ impl World {
         }
     }
 
-    /// A copy is made unless the newest pin has left no trace in the database yet: of such a copy nothing tells which pin is
-    /// the newest, and one of an empty log is a new log to a host without a pin.
+    /// Makes a copy of the database, unless the newest pin has left no trace in it yet: such a copy does not show
+    /// which pin is the newest, and a copy of an empty log is a new log to a host without a pin.
     async fn back_up(&mut self) {
         let head = self.memory.head().await.unwrap();
         if head.batch == 0 && !self.shared_pin {
@@ -262,8 +268,9 @@ impl World {
         }
     }
 
-    /// An operator who knows that the database holds all that was signed, and has stopped every other process, lets a process
-    /// lead that may not. One that was left running could sign a head that it has committed and that nobody knows of.
+    /// Plays an operator who knows that the database holds all signed heads, has stopped every other process, and
+    /// adopts the head for a process that may not lead. A process left running could sign a head that it has
+    /// committed and that the operator does not know.
     async fn adopt(&mut self, at: usize) {
         let process = &self.processes[at];
         if !matches!(process.ineligible, Some(Halt::NoPin { .. } | Halt::PinTooOld { .. })) {
@@ -294,11 +301,11 @@ impl World {
         }
     }
 
-    /// The next thing that this process does.
+    /// Advances this process by one step.
     async fn advance(&mut self, at: usize) {
         let process = &mut self.processes[at];
         if let Some(starting) = &mut process.starting {
-            // Mostly a good way, for it is long.
+            // Usually many steps, as the start has many.
             let steps = 1 + self.chance.below(16);
             if let Some(outcome) = (0..steps).find_map(|_| poll(starting)) {
                 process.starting = None;
@@ -446,7 +453,7 @@ impl World {
         }
     }
 
-    /// A commit that everybody lost sight of reaches the database.
+    /// Applies a commit of unknown outcome to the database.
     async fn land(&mut self) {
         if !self.limbo.is_empty() {
             let which = self.chance.below(self.limbo.len() as u64) as usize;
@@ -455,7 +462,7 @@ impl World {
         }
     }
 
-    /// An operator puts an old copy back.
+    /// Plays an operator who restores an old copy.
     fn restore(&mut self) {
         if let Some(backup) = self.backup.take() {
             self.memory.restore(&backup);
@@ -463,7 +470,7 @@ impl World {
         }
     }
 
-    /// The heart of it: what may be signed.
+    /// Checks the central property: which heads may be signed.
     async fn check_signable(&mut self, at: usize, head: &CommittedHead) {
         let known = self.signed.entry(head.size).or_insert(head.root);
         assert_eq!(*known, head.root, "size {} is signed with two roots", head.size);
@@ -485,7 +492,7 @@ impl World {
         self.deliver(at, Event::Submitted { submission: Arc::new(submission), waiter, in_inbox });
     }
 
-    /// Out of few, so that they meet: statements, their twins, claims, policies.
+    /// Chooses from a small set of statements, twins, claims and policies, so that they collide.
     fn any_submission(&mut self, policy: LeafIndex) -> Submission {
         let name = self.chance.below(60);
         let mut submission = named(name);
@@ -504,7 +511,7 @@ impl World {
             submission.relied_absent.push(named(name + 1).entry.digest);
         }
         if name % 11 == 4 && self.chance.percent(50) {
-            // The twin of another one.
+            // The twin of another statement.
             let other = named(1 + 5 * (name % 11));
             submission = named(1 + 5 * (name % 11) + 1000);
             submission.entry.twin = Some(other.entry.digest);
@@ -538,7 +545,7 @@ impl World {
         self.faults && self.chance.percent(chance)
     }
 
-    /// All faults end; one process goes on; everything is checked.
+    /// Ends all faults, lets one process continue, and checks everything.
     async fn recover_for_good(&mut self) {
         self.faults = false;
         while !self.orphans.is_empty() {

@@ -1,10 +1,10 @@
-//! What is handed to the sequencer, and its bytes in the inbox.
+//! [`Submission`]: the input of the sequencer, and its encoding in the inbox.
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::{Collateral, Effect, GuardKey, Head, NewEntry};
 
-/// The times at which a decision holds: both ends are part of it. Unix seconds.
+/// Times at which a decision holds, both ends included. Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeWindow {
     /// The first second.
@@ -14,10 +14,10 @@ pub struct TimeWindow {
 }
 
 impl TimeWindow {
-    /// The window of a decision that does not depend on time.
+    /// Window of a decision that does not depend on time.
     pub const ALWAYS: Self = Self { from: 0, until: u64::MAX };
 
-    /// Whether the decision holds at this time.
+    /// Returns whether the decision holds at this time.
     pub const fn contains(self, at: u64) -> bool {
         self.from <= at && at <= self.until
     }
@@ -28,61 +28,61 @@ impl TimeWindow {
     }
 }
 
-/// An operator's statement that the log's time was ahead. Its entry comes right after the head that it names, in a batch of
-/// its own, and that batch may carry a time before the head's.
+/// Operator's statement that the log's time was ahead. Its entry comes directly after the head that it names, in a
+/// batch of its own, and that batch may carry an earlier time than the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockCorrection {
-    /// The size of the newest head.
+    /// Size of the newest head.
     pub size: TreeSize,
-    /// The time that this head carries, in Unix seconds.
+    /// Time of that head in Unix seconds.
     pub committed_at: u64,
-    /// The true time, in Unix seconds.
+    /// True time in Unix seconds.
     pub time: u64,
 }
 
 impl ClockCorrection {
-    /// Whether this is the head that is corrected.
+    /// Returns whether this correction names the head.
     pub(crate) fn is_of(&self, head: &Head) -> bool {
         (self.size, self.committed_at) == (head.size(), head.at)
     }
 }
 
-/// An admitted statement that asks for a place in the log.
+/// Admitted statement to be placed in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submission {
-    /// What is to be stored.
+    /// Entry to be stored.
     pub entry: NewEntry,
-    /// The decision holds only in a batch whose committed time lies in here.
+    /// The decision holds only in a batch whose committed time is in this window.
     pub valid: TimeWindow,
-    /// The policy entry that was in force when it was decided. Zero while the log is empty.
+    /// Index of the policy that was in force at the decision. Zero while the log is empty.
     pub decided_under: LeafIndex,
-    /// The decision relied on none of these being in the log.
+    /// Digests whose absence from the log the decision relied on.
     pub relied_absent: Vec<EntryDigest>,
-    /// The decision relied on no entry of the log making any of these claims.
+    /// Claims that no entry of the log made, on which the decision relied.
     pub relied_free: Vec<GuardKey>,
-    /// What came beside the statement and is needed to decide it again, but is not stored with the entry.
+    /// Data submitted with the statement that is needed to decide it again, but is not stored with the entry.
     pub beside: Vec<Collateral>,
-    /// Whether the statement is a registration policy: it is then the last entry of its batch, and
-    /// every later entry must have been decided under it.
+    /// `true` for a registration policy: it is then the last entry of its batch, and every later
+    /// entry must have been decided under it.
     pub is_policy: bool,
     /// The correction, if the statement is one. Such a statement never waits in the inbox.
     pub corrects: Option<ClockCorrection>,
-    /// What the entry does beside the log, if anything. An entry that freezes the log is the last one of its batch and of the
-    /// log.
+    /// Effect of the entry on other tables, if any. An entry that freezes the log is the last one of its batch and
+    /// of the log.
     pub effect: Option<Effect>,
 }
 
-/// The bytes in the inbox are not a submission.
+/// Error for inbox bytes that are not a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a submission: {expected} expected at byte {offset}")]
 pub struct Unreadable {
-    /// Where reading stopped.
+    /// Position at which reading stopped.
     pub offset: usize,
-    /// What should have been there.
+    /// Description of the expected bytes.
     pub expected: &'static str,
 }
 
-/// The first byte of the encoding. A future form takes another number.
+/// First byte of the encoding. A later format uses another number.
 const VERSION: u8 = 1;
 const HAS_TWIN: u8 = 1;
 const IS_POLICY: u8 = 2;
@@ -91,18 +91,18 @@ const HAS_RELIED_FREE: u8 = 8;
 const HAS_CORRECTION: u8 = 16;
 const HAS_EFFECT: u8 = 32;
 
-/// The kinds of effects.
+/// Codes of the effects.
 const FREEZE: u8 = 1;
 const HOLD: u8 = 2;
 const RELEASE: u8 = 3;
 
 impl Submission {
-    /// Whether no other entry follows it in its batch.
+    /// Returns whether no other entry may follow this one in its batch.
     pub(crate) fn ends_batch(&self) -> bool {
         self.is_policy || self.corrects.is_some() || self.effect == Some(Effect::Freeze)
     }
 
-    /// How many bytes of the queue it takes.
+    /// Number of bytes that the submission counts in the queue.
     pub(crate) fn weight(&self) -> usize {
         let guards: usize = self.entry.guards.iter().chain(&self.relied_free).map(|key| key.0.len()).sum();
         let beside = self.entry.collateral.iter().chain(&self.beside);
@@ -111,7 +111,7 @@ impl Submission {
         self.entry.statement.len() + collateral + guards + strings + self.relied_absent.len() * 32
     }
 
-    /// The bytes kept in the inbox: fixed-width numbers, big-endian, and length-prefixed strings.
+    /// Encodes the submission for the inbox: fixed-width numbers, big-endian, and length-prefixed strings.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.weight() + 128);
         out.push(VERSION);
@@ -153,7 +153,7 @@ impl Submission {
             | set(HAS_EFFECT, self.effect.is_some())
     }
 
-    /// Reads what [`encode`](Self::encode) wrote, and nothing else.
+    /// Decodes the output of [`encode`](Self::encode), and accepts nothing else.
     pub fn decode(bytes: &Bytes) -> Result<Self, Unreadable> {
         let mut input = Input { bytes, offset: 0 };
         if input.byte("a known version")? != VERSION {
@@ -261,7 +261,7 @@ impl Input<'_> {
         Ok(ClockCorrection { size, committed_at: self.number()?, time: self.number()? })
     }
 
-    /// A list that is there only if something is in it.
+    /// Reads a list that is present only if it is not empty.
     fn list_if<T>(
         &mut self,
         there: bool,
@@ -285,7 +285,7 @@ impl Input<'_> {
     }
 
     fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T, Unreadable>) -> Result<Vec<T>, Unreadable> {
-        // Not reserved: the count is read from a database, and each item must be there to be read.
+        // No capacity is reserved: the count comes from a database, and each item must be present to be read.
         (0..self.count("a count")?).map(|_| item(self)).collect()
     }
 

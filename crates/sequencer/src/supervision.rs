@@ -1,12 +1,12 @@
-//! Background tasks whose panic must not pass unnoticed.
+//! Background tasks whose panic must be noticed.
 
 use tokio::sync::watch;
 
-/// Tells whether a supervised task has panicked. Clones share the answer.
+/// Reports the first panic of the supervised tasks. Clones share the report.
 #[derive(Clone, Debug)]
 pub struct Supervisor(watch::Sender<Option<&'static str>>);
 
-/// Held by a supervised task; reports when it is dropped by a panic.
+/// Guard in a supervised task, which reports a panic when it is dropped by one.
 struct Guard {
     task: &'static str,
     supervisor: Supervisor,
@@ -19,7 +19,7 @@ impl Default for Supervisor {
 }
 
 impl Supervisor {
-    /// The same task, which reports its panic under this name.
+    /// Wraps a task so that its panic is reported under this name.
     pub fn watch<F: Future>(
         &self,
         task: &'static str,
@@ -35,7 +35,7 @@ impl Supervisor {
     /// Resolves with the name of the first task that panics.
     pub async fn panicked(&self) -> &'static str {
         let mut failed = self.0.subscribe();
-        // The sender is in `self`, so waiting cannot fail.
+        // `wait_for` cannot fail: the sender is in `self`.
         match failed.wait_for(Option::is_some).await.map(|task| *task) {
             Ok(Some(task)) => task,
             _ => std::future::pending().await,

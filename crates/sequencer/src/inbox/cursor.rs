@@ -1,23 +1,23 @@
-//! Where the next page of inbox keys begins.
+//! Position of the next page of inbox keys.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a number is read again after it was seen last: an item with a smaller number than its
-/// neighbour may become visible a little later.
+/// Time for which a number is read again after it was first seen: an item with a smaller number than its neighbour
+/// may become visible a little later.
 const OVERLAP: Duration = Duration::from_secs(1);
-/// How often the whole inbox is read again, for what became visible later still.
+/// Interval at which the whole inbox is read again, for items that become visible later still.
 const SWEEP: Duration = Duration::from_secs(10);
 
-/// A position in the inbox that goes from its start to its end, and then stays a little before the end.
+/// Position that moves from the start of the inbox to its end, and then stays a little before the end.
 #[derive(Debug)]
 pub(super) struct Cursor {
-    /// The next page begins after this number.
+    /// Number after which the next page begins.
     after: Option<u64>,
-    /// The largest number that was looked at.
+    /// Largest number that was looked at.
     seen: Option<u64>,
-    /// `seen` as it was at `marked`: what the cursor goes back to once that is old enough.
+    /// Value of `seen` at `marked`; the cursor returns to it once it is old enough ([`OVERLAP`]).
     mark: Option<u64>,
     marked: Instant,
     back_to: Option<u64>,
@@ -34,13 +34,13 @@ impl Cursor {
         self.after
     }
 
-    /// All items up to this number have been looked at.
+    /// Records that all items up to this number have been looked at.
     pub(super) fn pass(&mut self, number: u64) {
         self.after = self.after.max(Some(number));
         self.seen = self.seen.max(self.after);
     }
 
-    /// There is nothing behind the cursor now.
+    /// Records that there are no items after the cursor at present.
     pub(super) fn end(&mut self) {
         let now = Instant::now();
         if now - self.marked >= OVERLAP {

@@ -1,4 +1,4 @@
-//! Inbox items that could not be placed yet, each with a back-off of its own.
+//! Inbox items that could not be placed yet, each with its own back-off.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,11 +11,11 @@ use tokio::time::Instant;
 /// State of an inbox item between two attempts to place it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// How often it was tried in vain.
+    /// Number of failed attempts.
     pub attempts: u32,
-    /// Time until it is tried again; zero when that is overdue.
+    /// Time until the next attempt; zero if that is overdue.
     pub next: Duration,
-    /// Why the last attempt failed.
+    /// Error text of the last attempt.
     pub why: String,
 }
 
@@ -27,7 +27,7 @@ struct Item {
     why: String,
 }
 
-/// The delayed items of the process that leads. Clones share them.
+/// Delayed items of the leading process. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delayed {
     items: Arc<Mutex<HashMap<EntryDigest, Item>>>,
@@ -39,7 +39,7 @@ impl Delayed {
         self.items().insert(digest, Item { key, attempts, due, why });
     }
 
-    /// Takes an item out and returns how often it was tried; zero if it is not here.
+    /// Takes an item out and returns its number of failed attempts; zero if it is not delayed.
     pub(super) fn take(&self, digest: &EntryDigest) -> u32 {
         self.items().remove(digest).map_or(0, |item| item.attempts)
     }
@@ -48,7 +48,7 @@ impl Delayed {
         self.items().contains_key(digest)
     }
 
-    /// Forgets an item whose time has come.
+    /// Removes an item that is due.
     pub(super) fn drop_if_due(&self, digest: &EntryDigest) {
         let mut items = self.items();
         if items.get(digest).is_some_and(|item| item.due <= Instant::now()) {
@@ -56,7 +56,7 @@ impl Delayed {
         }
     }
 
-    /// Up to `limit` items whose time has come, those first that wait longest for it.
+    /// Returns up to `limit` items that are due, those first that are due for longest.
     pub(super) fn due(&self, limit: usize) -> Vec<PendingKey> {
         let now = Instant::now();
         let mut due: Vec<(Instant, PendingKey)> = self
@@ -74,7 +74,7 @@ impl Delayed {
         self.items().clear();
     }
 
-    /// The state of an item; `None` if it is not delayed.
+    /// Returns the state of an item; `None` if it is not delayed.
     pub(crate) fn of(&self, digest: &EntryDigest) -> Option<Delay> {
         let items = self.items();
         let item = items.get(digest)?;

@@ -1,4 +1,4 @@
-//! From what waits to a batch that can be committed.
+//! Transitions of the machine from waiting submissions to a batch that can be committed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl<R> Machine<R> {
         self.look_up(Draft { at, items, thorough: false });
     }
 
-    /// Without a correction, nothing is committed while the clock is behind the head.
+    /// Nothing is committed while the clock is behind the head, unless a clock correction allows it.
     fn behind(&self, now: u64) -> Leave {
         Leave::Halt(Halt::ClockBehind { now, last: self.head.at })
     }
@@ -45,7 +45,7 @@ impl<R> Machine<R> {
     pub(super) fn looked_up(&mut self, draft: Draft<R>, known: Result<Known, StoreError>) {
         let verdicts = match known {
             Ok(known) if known.reaches_beyond(self.head.size()) => {
-                // Somebody else has committed: this process is fenced and only does not know it yet.
+                // Another process has committed: this one is fenced and does not know it yet.
                 return self.leave_with(draft.items, Leave::StepDown("another process leads"));
             }
             Ok(known) => known.judge(&draft.items, draft.thorough),
@@ -69,9 +69,10 @@ impl<R> Machine<R> {
         self.commit_draft(Draft { at, items, thorough });
     }
 
-    /// Answers what is known or refused; puts back what must wait for an earlier one of its batch.
+    /// Answers the items that are known or refused; returns those that may be appended, and puts back those that
+    /// must wait for an earlier one of their batch.
     ///
-    /// What is in the log is answered first of all, whatever has become of the decision since.
+    /// An item that is in the log is answered first, even if its decision no longer holds.
     fn apply(&mut self, at: u64, items: Vec<Item<R>>, verdicts: Vec<Verdict>) -> Vec<Item<R>> {
         let mut claims = Claims::default();
         let (mut kept, mut later) = (Vec::with_capacity(items.len()), Vec::new());
@@ -90,7 +91,7 @@ impl<R> Machine<R> {
         kept
     }
 
-    /// What the decision still needs in order to hold.
+    /// Checks the conditions of the decision that can change between admission and batch.
     fn admissible(&self, submission: &Submission, at: u64) -> Result<(), SubmitError> {
         if self.head.batch == 0 && !submission.is_policy {
             Err(SubmitError::NoPolicy)
@@ -105,7 +106,7 @@ impl<R> Machine<R> {
         }
     }
 
-    /// Hashes the bytes that are about to be stored, grows the tree, and asks for the commit.
+    /// Hashes the bytes that are about to be stored, grows the tree, and requests the commit.
     pub(super) fn commit_draft(&mut self, draft: Draft<R>) {
         let Draft { at, items, thorough } = draft;
         let items = self.keep_intact(items);
@@ -137,7 +138,7 @@ impl<R> Machine<R> {
         self.answer(item, &Answer::Done(Ok(placement)));
     }
 
-    /// Keeps the items whose bytes are what they were, and answers the others.
+    /// Keeps the items whose bytes still match their digest, and refuses the others.
     fn keep_intact(&mut self, items: Vec<Item<R>>) -> Vec<Item<R>> {
         let mut kept = Vec::with_capacity(items.len());
         for item in items {
@@ -150,7 +151,7 @@ impl<R> Machine<R> {
     }
 }
 
-/// The bytes in memory now, against the digest that was computed when they came in.
+/// Compares the bytes in memory with the digest that was computed at submission.
 fn rehash(submission: &Submission) -> Result<(), SubmitError> {
     let digest = submission.entry.digest;
     match EntryDigest::of(&submission.entry.statement) == digest {

@@ -1,4 +1,4 @@
-//! What became of a commit.
+//! Transitions of the machine after a commit, by its outcome.
 
 use std::sync::Arc;
 
@@ -28,9 +28,8 @@ impl<R> Machine<R> {
         }
     }
 
-    /// Something of the batch is taken although the look-up did not say so: look at everything,
-    /// once. This process holds the epoch, so a second time means that the database is not to be
-    /// believed.
+    /// Looks up all keys of the batch again, once, as one is taken although the look-up did not find it. This
+    /// process holds the epoch, so if that happens twice the database contradicts itself.
     fn look_again(&mut self, flight: Flight<R>) {
         let draft = flight.draft;
         if draft.thorough {
@@ -60,11 +59,12 @@ impl<R> Machine<R> {
         self.phase = Phase::Committing(flight);
     }
 
-    /// What take-over shows is durable, and nothing older can happen any more.
+    /// Settles a commit of unknown outcome by the head that a take-over returned. That head is durable, and no
+    /// older commit can succeed any more.
     pub(super) fn settled(&mut self, mut flight: Flight<R>, now: Head) {
         let Batch { from, to, .. } = &*flight.batch;
         let alone = now.epoch == self.head.epoch + 1;
-        // A batch without entries is sent again in any case: it settles the same inbox items.
+        // A batch without entries is repeated in any case: it settles the same inbox items.
         if alone && !flight.batch.entries.is_empty() && same_but_epoch(&now, to) {
             self.happened(flight, Some(now.epoch));
         } else if same_but_epoch(&now, from) {
@@ -79,13 +79,13 @@ impl<R> Machine<R> {
             let why = format!("nobody else led, and it is at size {} after an unknown commit", now.size());
             self.leave_with(flight.draft.items, Leave::Halt(Halt::Damaged(why)));
         } else {
-            // Others led meanwhile, and may even have committed the very same batch. What they did
-            // is checked against the pin before this process leads again.
+            // Others led meanwhile, and may even have committed the very same batch. Their work is checked against
+            // the pin before this process leads again.
             self.leave_with(flight.draft.items, Leave::StepDown("others led while a commit was unknown"));
         }
     }
 
-    /// The pin is this epoch's: now it may commit.
+    /// Commits in the new epoch, now that the pin is claimed for it.
     pub(super) fn claimed(&mut self, flight: Flight<R>, outcome: Result<(), PinError>) {
         if let Some(leave) = self.leaving.take() {
             return self.leave_with(flight.draft.items, leave);
@@ -99,7 +99,8 @@ impl<R> Machine<R> {
         }
     }
 
-    /// The batch is history. `epoch`: the one that a take-over has raised meanwhile, and that has no pin yet.
+    /// Continues with the committed batch. `epoch`: the one that a take-over has raised meanwhile, and that has no
+    /// pin yet.
     fn happened(&mut self, flight: Flight<R>, epoch: Option<u64>) {
         let Flight { draft, batch, growth, tiles, .. } = flight;
         self.head = batch.to.clone();
@@ -121,7 +122,7 @@ impl<R> Machine<R> {
         }
     }
 
-    /// The database did not take the batch; its waiters may try again, and others are served.
+    /// Answers the batch's submitters with the database's error; they may retry, and other submissions are served.
     pub(super) fn give_up(&mut self, items: Vec<Item<R>>, error: StoreError) {
         let error = Arc::new(error);
         for item in items {

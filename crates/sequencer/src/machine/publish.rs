@@ -1,4 +1,4 @@
-//! From a committed head to answers: pin, sign, publish, answer.
+//! Transitions of the machine from a committed head to the answers: pin, sign, publish, answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ impl<R> Machine<R> {
         self.phase = Phase::Pinning(outgoing);
     }
 
-    /// The same in an epoch that has no pin yet.
+    /// Requests the pin for a head in an epoch that has not claimed the pin yet.
     pub(super) fn claim(&mut self, outgoing: Outgoing<R>) {
         self.effects.push(Effect::Claim(self.pin_of(outgoing.head.size, outgoing.head.root)));
         self.phase = Phase::Pinning(outgoing);
     }
 
-    /// A pin of this process's epoch.
+    /// Makes a pin of this process's epoch.
     pub(super) fn pin_of(&self, size: TreeSize, root: RootHash) -> Pin {
         Pin { origin: self.origin.clone(), size, root, epoch: self.head.epoch }
     }
@@ -45,7 +45,7 @@ impl<R> Machine<R> {
         }
     }
 
-    /// The pin does not allow this head, or cannot be written: nothing is signed.
+    /// Handles a pin that does not allow this head, or cannot be written: nothing is signed.
     pub(super) fn pin_refused(
         &mut self,
         items: Vec<Item<R>>,
@@ -91,7 +91,8 @@ impl<R> Machine<R> {
         }
     }
 
-    /// The head may be seen, then its waiters are answered: whoever holds an answer finds the head.
+    /// Publishes the head first and answers its submitters then, so that a client with an answer always finds the
+    /// head.
     fn publish(&mut self, outgoing: Outgoing<R>, signatures: Vec<HeadSignature>) {
         let Outgoing { head, items, growth, .. } = outgoing;
         let published = Arc::new(PublishedHead { head, signatures });
@@ -126,7 +127,7 @@ fn over_this_head(
     }
 }
 
-/// The row that history keeps of a head.
+/// Returns the row of the history for a head.
 pub(super) fn committed_head(head: &Head) -> CommittedHead {
     let Head { batch, epoch, at, .. } = *head;
     CommittedHead { batch, epoch, size: head.size(), root: head.root(), at }

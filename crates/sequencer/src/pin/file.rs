@@ -1,7 +1,7 @@
 //! The pin in a state directory: a file `pin.<epoch>` for each epoch that claimed it, normally one.
 //!
-//! On storage that several hosts mount, each must see at once which files the others made: a cluster file system, or NFS
-//! mounted with `noac`. Otherwise keep the pin in a second PostgreSQL.
+//! On storage that several hosts mount, each must see at once which files the others made: a cluster file system,
+//! or NFS mounted with `noac`. Otherwise use a pin in a second PostgreSQL.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -16,34 +16,36 @@ use super::slots::{self, FILE_BYTES, SLOT_BYTES, Slot};
 use super::{Pin, PinError, PinStore};
 use crate::crash::Point;
 
-/// What the names of the files begin with; the epoch follows.
+/// Prefix of the file names; the epoch follows.
 const PREFIX: &str = "pin.";
-/// Listings of the directory until none changes while the files are read: each change is a claim.
+/// Attempts to list the directory until it does not change while the files are read: each change is a claim.
 const LISTINGS: usize = 100;
 
-/// The pin in a state directory.
+/// Pin in a state directory.
 #[derive(Clone, Debug)]
 pub struct PinFile {
     directory: PathBuf,
 }
 
 impl PinFile {
-    /// The pin in a state directory. Nothing is read or written yet.
+    /// Names the directory; nothing is read or written yet.
     pub fn in_directory(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into() }
     }
 
-    /// The pin as it stands; `None` if there is none. Blocks.
+    /// Reads the pin; `None` if there is none. Blocks.
     ///
     /// # Errors
+    ///
     /// If the files cannot be read, or are not a pin.
     pub fn read(&self) -> Result<Option<Pin>, PinError> {
         protocol::newest(&self.all()?)
     }
 
-    /// Takes the pin for a newer epoch. Blocks. See [`PinStore::claim`].
+    /// Claims the pin for a newer epoch. Blocks. See [`PinStore::claim`].
     ///
     /// # Errors
+    ///
     /// If the pin does not allow it, or cannot be written.
     pub fn claim(&self, pin: &Pin) -> Result<(), PinError> {
         durable::make_folder(&self.directory, Access::Public)
@@ -72,7 +74,7 @@ impl PinFile {
         self.directory.join(format!("{PREFIX}{epoch}"))
     }
 
-    /// The epochs that have a file, in order.
+    /// Lists the epochs that have a file, in order.
     fn epochs(&self) -> Result<Vec<u64>, PinError> {
         let names = durable::names(&self.directory, "");
         let names = names.map_err(|error| unavailable(&self.directory, &error))?;
@@ -101,7 +103,8 @@ impl PinFile {
 }
 
 impl Registers for PinFile {
-    /// A file is removed only after a newer one is there: read while the directory does not change, they are complete.
+    /// Reads all files while the directory does not change. A file is removed only after a newer one exists, so
+    /// the result is complete.
     fn all(&self) -> Result<Vec<Pin>, PinError> {
         for _ in 0..LISTINGS {
             let epochs = self.epochs()?;
@@ -123,8 +126,8 @@ impl Registers for PinFile {
         durable::create(&path, &bytes, Access::Public).map_err(|error| unavailable(&path, &error.into()))
     }
 
-    /// Writes the slot that does not hold the newest pin. A pin that stands there already was written by this epoch, and is
-    /// flushed again.
+    /// Writes the slot that does not hold the newest pin. If the pin is there already, this epoch wrote it, and it
+    /// is only flushed again.
     fn write(&self, pin: &Pin) -> Result<(), PinError> {
         let path = self.path_of(pin.epoch);
         let Some(old) = self.slot(pin.epoch)? else { return Err(PinError::Superseded(pin.epoch)) };
@@ -166,7 +169,7 @@ impl PinStore for PinFile {
 }
 
 impl PinFile {
-    /// Runs what blocks outside of the async workers.
+    /// Runs a blocking operation outside of the async workers.
     async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce(Self) -> Result<T, PinError> + Send + 'static,
@@ -251,7 +254,7 @@ mod tests {
     }
 
     proptest! {
-        /// Power may be lost anywhere in the write of a slot: what stands is the pin before or the new one.
+        /// Simulates a power loss in the write of a slot: the file then has the earlier pin or the new one.
         #[test]
         fn a_torn_raise_leaves_the_pin_before_or_the_new_one(
             cut in 0..=SLOT_BYTES, garbage in proptest::option::of(any::<u8>()), raises in 2_u64..6,

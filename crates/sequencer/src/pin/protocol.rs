@@ -1,31 +1,32 @@
 //! Claiming and raising a pin over registers that several processes write, without a lock.
 //!
-//! Each epoch that claims the pin has a register of its own, which it creates and which no other epoch ever writes. The pin is
-//! the largest head of all registers, in the newest epoch. A lock would do as well, until its holder is paused: with registers
-//! a writer that wakes late writes only its own, and then finds that a newer epoch has claimed the pin.
+//! Each epoch that claims the pin has a register of its own, which it creates and which no other epoch ever
+//! writes. The pin is the largest head of all registers, in the newest epoch. A lock would do as well, until its
+//! holder is paused: with registers, a writer that resumes late writes only its own, and then finds that a newer
+//! epoch has claimed the pin.
 //!
-//! Both operations write their register first and look at the others afterwards. Of a raise and a newer claim that happen at
-//! once, at least one therefore sees the other: either the raise is refused, and its head is not signed; or the claim finds a
-//! larger head than it was made with, and is refused.
+//! Both operations write their register first and read the others afterwards. Of a raise and a newer claim that
+//! happen at once, at least one therefore sees the other: either the raise is refused, and its head is not signed;
+//! or the claim finds a larger head than it was made with, and is refused.
 
 use super::{Pin, PinError};
 
-/// The registers of one log's pin.
+/// Registers of one log's pin.
 pub(crate) trait Registers {
-    /// The register of each epoch that claimed the pin and was not removed.
+    /// Reads the register of each epoch that claimed the pin and was not removed.
     fn all(&self) -> Result<Vec<Pin>, PinError>;
 
-    /// Makes the register of `pin.epoch`, durably; `false` if there is one.
+    /// Creates the register of `pin.epoch`, durably; `false` if it exists.
     fn create(&self, pin: &Pin) -> Result<bool, PinError>;
 
-    /// Writes the register of `pin.epoch`, durably. Makes none.
+    /// Writes the existing register of `pin.epoch`, durably.
     fn write(&self, pin: &Pin) -> Result<(), PinError>;
 
     /// Removes the register of an epoch.
     fn remove(&self, epoch: u64) -> Result<(), PinError>;
 }
 
-/// The pin of these registers: the largest head, in the newest epoch.
+/// Computes the pin of these registers: the largest head, in the newest epoch.
 pub(crate) fn newest(registers: &[Pin]) -> Result<Option<Pin>, PinError> {
     let Some(largest) = registers.iter().max_by_key(|pin| (pin.size, pin.epoch)) else { return Ok(None) };
     for other in registers {
@@ -35,7 +36,7 @@ pub(crate) fn newest(registers: &[Pin]) -> Result<Option<Pin>, PinError> {
     Ok(Some(Pin { epoch, ..largest.clone() }))
 }
 
-/// A claim or a raise under way.
+/// Claim or raise in progress.
 #[derive(Debug)]
 pub(crate) struct Operation {
     pin: Pin,
@@ -53,22 +54,22 @@ enum Step {
 }
 
 impl Operation {
-    /// Takes the pin for its epoch.
+    /// Begins a claim of the pin for its epoch.
     pub(crate) fn claim(pin: &Pin) -> Self {
         Self { pin: pin.clone(), claims: true, step: Step::Compare }
     }
 
-    /// Raises the pin in the epoch that claimed it.
+    /// Begins a raise in the epoch that claimed the pin.
     pub(crate) fn raise(pin: &Pin) -> Self {
         Self { pin: pin.clone(), claims: false, step: Step::Compare }
     }
 
-    /// Whether the next step is the write.
+    /// Returns whether the next step is the write.
     pub(crate) fn is_about_to_write(&self) -> bool {
         self.step == Step::Write
     }
 
-    /// One step: the process may be paused, or end, between any two. Answers whether it was the last.
+    /// Performs one step; the process may be paused, or end, between any two. Returns whether it was the last.
     pub(crate) fn step(&mut self, registers: &impl Registers) -> Result<bool, PinError> {
         self.step = match self.step {
             Step::Compare => self.compare(&registers.all()?)?,
@@ -108,14 +109,15 @@ impl Operation {
         Ok(Step::Verify)
     }
 
-    /// What others wrote until now is seen here; who writes from now on sees this register.
+    /// Reads the registers after the write: earlier writes of others are seen here, and later writers see this
+    /// register.
     fn verify(&self, all: &[Pin]) -> Result<Step, PinError> {
         let newest = newest(all)?.ok_or(PinError::Superseded(0))?;
         self.may_follow(&newest)?;
         Ok(if self.claims { Step::Tidy } else { Step::Done })
     }
 
-    /// Older registers say nothing that this one does not say.
+    /// Removes the registers of older epochs, which this one supersedes.
     fn tidy(&self, registers: &impl Registers) -> Result<Step, PinError> {
         for old in registers.all()?.iter().filter(|old| old.epoch < self.pin.epoch) {
             registers.remove(old.epoch)?;
@@ -181,7 +183,7 @@ mod tests {
             run(&cells, Operation::claim(&pin(1, 1))).unwrap();
             let mut paused = Operation::raise(&pin(2, 1));
             (0..steps).for_each(|_| assert!(!paused.step(&cells).unwrap()));
-            // The next leader finds what was committed, and goes on.
+            // The next leader reads the committed head, and continues.
             run(&cells, Operation::claim(&pin(2, 2))).unwrap();
             run(&cells, Operation::raise(&pin(3, 2))).unwrap();
             let late = loop {
@@ -208,8 +210,8 @@ mod tests {
     }
 
     proptest! {
-        /// Two epochs, one after the other in the database, over a database that may have gone back between them: at most
-        /// one of two heads of one size is ever signed, whatever the order of the steps.
+        /// Runs two epochs, one after the other in the database, which may have been restored from an old copy
+        /// between them: at most one of two heads of one size is ever signed, in any order of the steps.
         #[test]
         fn of_two_heads_of_one_size_at_most_one_is_signed(order in proptest::collection::vec(any::<bool>(), 12)) {
             let cells = Cells::default();

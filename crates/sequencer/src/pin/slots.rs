@@ -1,35 +1,37 @@
-//! The bytes of one register file.
+//! Content of one register file.
 //!
-//! A file has two slots, each in disk blocks of its own, and a raise writes the one that does not hold the newest pin: one flush
-//! of data, for a batch waits for it. A slot that a crash left half-written fails its check, and the pin before it stands: the
-//! raise had not returned, so nothing was signed.
+//! A file has two slots, each in disk blocks of its own, and a raise writes the one that does not hold the newest
+//! pin: that takes one flush of data, which matters because a batch waits for it. A slot that a crash left
+//! half-written fails its checksum, and the earlier pin is valid: the raise had not returned, so nothing was
+//! signed.
 
 use merkle::{EntryDigest, TreeSize};
 
 use super::Pin;
 
-/// The first line of a slot.
+/// First line of a slot.
 const HEADER: &str = "tabellion pin v3";
-/// Bytes of a slot: no disk tears one by writing the other.
+/// Size of a slot in bytes: large enough that a torn write of one slot does not damage the other.
 pub(super) const SLOT_BYTES: usize = 4096;
-/// Bytes of a file: its two slots.
+/// Size of a file in bytes: its two slots.
 pub(super) const FILE_BYTES: usize = 2 * SLOT_BYTES;
 
-/// A pin as it stands in a file.
+/// Pin as stored in a slot.
 pub(super) struct Slot {
     pub(super) pin: Pin,
-    /// Which slot.
+    /// Number of the slot, 0 or 1.
     pub(super) number: usize,
-    /// Counts raises: the newest slot has the most.
+    /// Number of the raise; the newest slot has the largest.
     pub(super) turn: u64,
 }
 
-/// A new file with both slots, so that later writes change no size and nothing has to be flushed but their data.
+/// Makes the content of a new file with both slots, so that later writes change no size and only their data is
+/// flushed.
 pub(super) fn new_file(pin: &Pin) -> Result<Vec<u8>, &'static str> {
     Ok([encode(0, pin)?, vec![b' '; SLOT_BYTES]].concat())
 }
 
-/// The lines of a pin, the last one over the others against damage, and spaces to the end.
+/// Encodes a pin as lines of text, the last one a checksum over the others, padded with spaces.
 pub(super) fn encode(turn: u64, pin: &Pin) -> Result<Vec<u8>, &'static str> {
     let Pin { origin, size, root, epoch } = pin;
     let body = format!("{HEADER}\nlog {origin}\nsize {size}\nroot {root}\nepoch {epoch}\nturn {turn}\n");
@@ -42,7 +44,7 @@ pub(super) fn encode(turn: u64, pin: &Pin) -> Result<Vec<u8>, &'static str> {
     Ok(text)
 }
 
-/// The newest sound slot of a file.
+/// Returns the newest valid slot of a file.
 pub(super) fn newest(bytes: &[u8]) -> Result<Slot, &'static str> {
     if bytes.len() != FILE_BYTES {
         return Err("another length");

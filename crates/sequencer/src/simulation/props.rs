@@ -1,4 +1,4 @@
-//! The parts of the simulation: chance, clocks, a pin, a signer, statements.
+//! Parts of the simulation: random numbers, clocks, a pin, a signer, statements.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::clock::Now;
 use crate::pin::protocol::{self, Operation, Registers};
 use crate::{HeadSigner, SignFailed, Submission, TimeWindow};
 
-/// SplitMix64: all the chance there is, so that a seed tells everything.
+/// SplitMix64 generator: the only source of randomness, so that a seed determines the whole run.
 pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
@@ -36,7 +36,7 @@ impl Chance {
     }
 }
 
-/// The time.
+/// True time of the simulation.
 #[derive(Default)]
 pub(super) struct Wall(pub(super) AtomicU64);
 
@@ -46,7 +46,7 @@ impl Wall {
     }
 }
 
-/// The clock of one host, which may be off.
+/// Clock of one host, which may be wrong.
 pub(super) struct HostClock {
     pub(super) wall: Arc<Wall>,
     pub(super) ahead: AtomicI64,
@@ -60,7 +60,7 @@ impl crate::Clock for HostClock {
     }
 }
 
-/// A pin in memory, whose operations yield before each step.
+/// Pin in memory, whose operations yield before each step.
 #[derive(Clone, Default)]
 pub(super) struct MemoryPin(Arc<Mutex<BTreeMap<u64, Pin>>>);
 
@@ -137,7 +137,7 @@ impl HeadSigner for Signer {
     }
 }
 
-/// A statement that goes by a number.
+/// Makes the statement with a number.
 pub(super) fn named(name: u64) -> Submission {
     let statement = Bytes::from(format!("statement {name}"));
     Submission {
