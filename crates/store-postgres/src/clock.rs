@@ -1,4 +1,4 @@
-//! The wall clock of the server.
+//! Wall clock of the database server.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use store::StoreError;
 
 use crate::error::store_error;
 
-/// Reads it now: inside a transaction, `now()` would be that of its begin.
+/// Reads `clock_timestamp()`, as `now()` would return the time at which the transaction began.
 pub(crate) async fn read(pool: &PgPool) -> Result<Duration, StoreError> {
     let micros: i64 = sqlx::query_scalar("SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint")
         .fetch_one(pool)

@@ -1,9 +1,9 @@
-//! A batch: one transaction, in which history can fork and does not.
+//! `LogStore::commit`: one transaction, the only one that appends to the history.
 //!
-//! The head row is locked first, so whoever takes over waits for the batch and sees it. Rows are
-//! inserted by UNNEST, one message for each table, and not by COPY: a backend stalled in COPY
-//! ignores every timeout while it holds the head row. Until COMMIT is sent nothing has happened;
-//! after that, only an acknowledgement without a warning says that it has.
+//! The head row is locked first, so a concurrent take-over waits for the batch and sees it. Rows are inserted by
+//! UNNEST, one message for each table, and not by COPY: a backend stalled in COPY ignores every timeout while it
+//! holds the head row. Until COMMIT is sent the batch has had no effect; after that, only an acknowledgement
+//! without a warning proves that it is committed.
 
 pub(crate) mod fill;
 mod rows;
@@ -22,11 +22,11 @@ use crate::notices::Warnings;
 use crate::number::column;
 use crate::session::{Role, Server};
 
-/// The holder that a log has after an entry froze it.
+/// Value of `log.holder` after an entry froze the log.
 const FROZEN_BY: &str = "the operator's freeze";
 
-/// The session that commits, kept between batches. Whoever uses it takes it out and puts it back
-/// only when it is known to be idle, so a caller who goes away leaves none in mid-transaction.
+/// Session that commits, kept between batches. A caller takes it out and puts it back only when it is known to be
+/// idle, so a cancelled caller leaves no session with an open transaction.
 #[derive(Debug)]
 pub(crate) struct Sequencing {
     session: tokio::sync::Mutex<Option<PgConnection>>,
@@ -67,7 +67,7 @@ impl Sequencing {
         let begun = timeout(limits::CONNECT, connection.begin()).await;
         let mut transaction = match begun.map_err(|_| too_late("beginning a batch")) {
             Ok(Ok(transaction)) => transaction,
-            // The server may have gone and come back since the last batch.
+            // The server may have been restarted since the last batch.
             Ok(Err(error)) if was_kept => return Err(Failed::Passing(error)),
             Ok(Err(error)) => return Err(store_error(error).into()),
             Err(error) => return Err(error.into()),
@@ -98,9 +98,9 @@ fn unknown(why: String) -> Failed {
     Failed::For(CommitError::Unknown(why))
 }
 
-/// Why a try did not succeed.
+/// Reason why one attempt to commit failed.
 enum Failed {
-    /// For a reason that another try may not meet; nothing was changed.
+    /// A cause that another attempt may not meet; nothing was changed.
     Passing(sqlx::Error),
     For(CommitError),
 }
@@ -134,7 +134,7 @@ impl From<sqlx::Error> for Failed {
     }
 }
 
-/// Everything but COMMIT.
+/// Performs all steps of a batch except COMMIT.
 async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
     lock_head(transaction, log, batch).await?;
     if !batch.entries.is_empty() {
@@ -146,7 +146,7 @@ async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) ->
     take_effects(transaction, log, batch).await
 }
 
-/// What the entries do beside the log, once they and the head are in place.
+/// Writes the batch's [`Effect`]s, after its entries and its head.
 async fn take_effects(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
     let at = batch.to.at;
     for effect in &batch.effects {
@@ -161,8 +161,8 @@ async fn take_effects(transaction: &mut PgTransaction<'_>, log: i16, batch: &Bat
     Ok(())
 }
 
-/// Checks all of the head, not only what the update compares: a database that was put back to an
-/// older state, or swapped for another, may agree in epoch and size.
+/// Locks the head row and compares all of it, not only what the update compares: a database that was restored to
+/// an older state, or replaced by another one, may agree in epoch and size.
 async fn lock_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
     let row = sqlx::query_as!(
         HeadRow,
@@ -186,7 +186,7 @@ async fn lock_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch)
     Err(Failed::For(CommitError::Fenced))
 }
 
-/// The commit point's own safeguard: exactly one row, or the batch is not committed.
+/// Moves the head, as the last check before the commit: exactly one row must change, or the batch is not committed.
 async fn move_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
     let (from, to, root) = (&batch.from, &batch.to, batch.to.root());
     let moved = sqlx::query!(
@@ -212,7 +212,7 @@ fn committed_head(batch: &Batch) -> CommittedHead {
     CommittedHead { batch: number, epoch, size: batch.to.size(), root: batch.to.root(), at }
 }
 
-/// Inserts the outcome of the inbox attempts that this batch ends; what does not wait is left out.
+/// Inserts the outcome of the inbox attempts that this batch ends; digests without a pending attempt are skipped.
 async fn settle(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
     if batch.settled.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What witnesses said about heads.
+//! `Cosignatures` in PostgreSQL.
 
 use merkle::TreeSize;
 use sqlx::PgPool;

@@ -1,9 +1,10 @@
-//! Erasure, holds and reports. The triggers say what may change; this says it in order.
+//! `Custody` and `Reports` in PostgreSQL. Triggers forbid wrong changes; this module makes the right ones in the
+//! order that the triggers expect.
 //!
-//! Whoever erases, holds or reports first takes an advisory lock of the table concerned, for the
-//! length of a transaction: two of them never act upon what they cannot see of each other. An
-//! erasure also locks the index's progress, so that what is read from an entry meanwhile is not
-//! written after it, and a report waits for it, so that no statement is kept beside an erased entry.
+//! An erasure, a hold or a report first takes an advisory lock of the table concerned until the end of the
+//! transaction, so that two of them never act on rows that they cannot see of each other. An erasure also locks
+//! the index's progress row, so that index rows read from an entry meanwhile are not written after it. A report
+//! waits for an erasure, so that no statement is stored for an erased entry.
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
@@ -29,7 +30,7 @@ pub(crate) async fn erase(pool: &PgPool, log: i16, entries: &[LeafIndex]) -> Res
     Ok(Erased { erased: leaves(erased)?, held: leaves(held)? })
 }
 
-/// The statement first: the triggers let the rest go only after it.
+/// Erases the statement first: the triggers allow the other deletions only after that.
 async fn erase_rows(
     transaction: &mut PgTransaction<'_>,
     log: i16,
@@ -95,8 +96,8 @@ pub(crate) async fn hold(
     transaction.commit().await.map_err(store_error)
 }
 
-/// Begins a hold in the transaction of a batch, unless the case holds the entry already or its bytes are gone. Waits for an
-/// erasure that is under way.
+/// Begins a hold in the transaction of a batch, unless the case holds the entry already or the entry was erased.
+/// Waits for an erasure in progress.
 pub(crate) async fn begin_hold(
     transaction: &mut PgTransaction<'_>,
     log: i16,
@@ -148,7 +149,7 @@ async fn insert_hold(
     .map_err(store_error)
 }
 
-/// Ends the hold of a case; answers whether there was one.
+/// Ends the hold of a case; returns whether there was one.
 pub(crate) async fn end_hold(
     executor: impl sqlx::PgExecutor<'_>,
     log: i16,
@@ -265,7 +266,7 @@ async fn expect_in_the_log(
     }
 }
 
-/// Waits for the others that lock this table for this log.
+/// Takes the advisory lock of a table of this log, until the end of the transaction.
 async fn lock(transaction: &mut PgTransaction<'_>, log: i16, table: &str) -> Result<(), StoreError> {
     sqlx::query!("SELECT pg_advisory_xact_lock($2::text::regclass::oid::int, $1)", i32::from(log), table)
         .execute(&mut **transaction)
@@ -274,8 +275,9 @@ async fn lock(transaction: &mut PgTransaction<'_>, log: i16, table: &str) -> Res
     Ok(())
 }
 
-/// One at a time: the bound holds, and numbers are seen in their order. None while something is erased: a statement is
-/// kept only beside an entry that has its own.
+/// Stores one report at a time, so that [`REPORTS_PER_GUARD`](store::REPORTS_PER_GUARD) holds and numbers become
+/// visible in order. Waits for an erasure in progress: the statement is stored only if the entry still has its
+/// own.
 pub(crate) async fn keep_report(pool: &PgPool, log: i16, report: &Report) -> Result<bool, StoreError> {
     let guard = guard_column(&report.guard);
     let refused = report.refused.as_bytes().as_slice();

@@ -1,19 +1,19 @@
-//! A server that would forget what it acknowledged is not used.
+//! Check that the server keeps the commits that it acknowledges.
 
 use store::StoreError;
 
 use crate::error::store_error;
 use crate::session::{Role, Server, close};
 
-/// What each setting protects, for the message.
+/// Settings that must not be `off`, each with the harm if it is, for the message.
 const NEEDED: [(&str, &str); 3] = [
     ("fsync", "a power cut loses or mixes up what was committed"),
     ("full_page_writes", "a power cut can leave torn pages"),
     ("synchronous_commit", "a crash loses commits that were acknowledged"),
 ];
 
-/// Asks a new session like the one that commits: the settings may differ by database and role, and
-/// a session keeps those it began with.
+/// Reads the settings in a new session like the one that commits: they may differ by database and role, and a
+/// session keeps those with which it began.
 pub(crate) async fn check(server: &Server) -> Result<(), StoreError> {
     let mut connection = server.connect(Role::Sequencer).await?;
     let names: Vec<String> = NEEDED.iter().map(|(name, _)| (*name).to_owned()).collect();

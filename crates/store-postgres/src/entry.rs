@@ -1,4 +1,4 @@
-//! Entries, what stands beside them, and the tiles over them.
+//! Entries, their collateral, and the tiles over them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,13 +14,14 @@ use crate::head;
 use crate::limits;
 use crate::number::{column, hash, number, rows};
 
-/// 128 bits of a digest: enough against accident, and a hit is compared in full.
+/// Returns the key of a digest in the table `seen`: its first 128 bits. That makes an accidental collision
+/// unlikely, and a hit is compared in full.
 pub(crate) fn seen_key(digest: &EntryDigest) -> Uuid {
     Uuid::from_bytes(digest.as_bytes().as_chunks().0[0])
 }
 
-/// An index row holds less than a third of a page, so a long guard is stored as its hash. The
-/// first byte tells the two forms apart.
+/// Returns a guard as its column stores it. An index row must be smaller than a third of a page, so a guard of
+/// more than [`limits::GUARD_BYTES`] is stored as its hash. The first byte distinguishes the two forms.
 pub(crate) fn guard_column(key: &GuardKey) -> Vec<u8> {
     let (form, bytes) = if key.0.len() <= limits::GUARD_BYTES {
         (0, Cow::Borrowed(&key.0))
@@ -107,7 +108,8 @@ pub(crate) async fn entry(pool: &PgPool, log: i16, index: LeafIndex) -> Result<O
     }
 }
 
-/// What was not found must not be covered by the head. One that was committed after it was looked for is there now.
+/// Returns [`StoreError::Damaged`] if the head covers an entry that was not found. The entry is read again, as it
+/// may have been committed between the two reads.
 async fn must_end_before(pool: &PgPool, log: i16, index: LeafIndex) -> Result<(), StoreError> {
     let size = head::read_row(pool, log).await?.size;
     if column(index.get()) < size && row(pool, log, index).await?.is_none() {

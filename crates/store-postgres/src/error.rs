@@ -1,9 +1,9 @@
-//! What PostgreSQL says, in the words of the promise.
+//! Mapping of PostgreSQL's errors to [`StoreError`].
 
 use sqlx::error::DatabaseError;
 use store::{StorageFault, StoreError};
 
-/// What is to be done about a failed statement or connection.
+/// Maps the error of a statement or connection.
 pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::Database(answer) => server_said(answer.as_ref()),
@@ -15,12 +15,12 @@ pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
     }
 }
 
-/// By SQLSTATE, whose first two characters name the class (PostgreSQL manual, appendix A).
+/// Maps an error by its SQLSTATE, whose first two characters are the class (PostgreSQL manual, appendix A).
 fn server_said(answer: &dyn DatabaseError) -> StoreError {
     let code = answer.code().unwrap_or_default();
     let message = format!("{} (SQLSTATE {code})", answer.message());
     match code.as_ref() {
-        // The server may be promoted, or its disk remounted: that heals without us.
+        // The server may be promoted, or its disk remounted, so a later attempt can succeed.
         "25006" => StoreError::Storage(
             StorageFault::ReadOnly,
             format!("this server takes no writes, is it a replica? {message}"),
@@ -35,7 +35,8 @@ fn server_said(answer: &dyn DatabaseError) -> StoreError {
             "read-only: `entry` has no partition for the next index; \
              make it with SELECT create_entry_partition(number): {message}"
         )),
-        // Class 28: who we are; 22 and 23: values and constraints that our own checks should have met.
+        // Class 28: invalid authorization; 22 and 23: values and constraints that this crate's own checks should
+        // exclude.
         _ if code.starts_with("28") || code.starts_with("22") || code.starts_with("23") => {
             StoreError::Refused(message)
         }
@@ -44,25 +45,26 @@ fn server_said(answer: &dyn DatabaseError) -> StoreError {
     }
 }
 
-/// `check_violation`, which is also how a row without a partition is refused.
+/// SQLSTATE `check_violation`, which is also the error of a row without a partition.
 const NO_PARTITION: &str = "23514";
 
 fn is_about_entry(answer: &dyn DatabaseError) -> bool {
     answer.table() == Some("entry") && answer.constraint().is_none()
 }
 
-/// The unique constraint that a statement violated.
+/// Returns the name of the unique constraint that a statement violated.
 pub(crate) fn violated(error: &sqlx::Error) -> Option<&str> {
     let answer = error.as_database_error()?;
     if answer.is_unique_violation() { answer.constraint() } else { None }
 }
 
-/// Whether the server aborted the transaction for no fault of ours: serialization failure, deadlock.
+/// Returns whether the server aborted the transaction for a reason that a new attempt may avoid: serialization
+/// failure or deadlock.
 pub(crate) fn is_worth_another_try(error: &sqlx::Error) -> bool {
     matches!(error.as_database_error().and_then(DatabaseError::code).as_deref(), Some("40001" | "40P01"))
 }
 
-/// Nothing came back in time.
+/// Error of an operation that did not finish in time.
 pub(crate) fn too_late(what: &str) -> StoreError {
     StoreError::Unavailable(format!("{what}: no answer in time"))
 }

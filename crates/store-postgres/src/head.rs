@@ -1,4 +1,4 @@
-//! The log's one mutable row: made once, read, taken over, and frozen.
+//! The log's one mutable row: inserted once, read, taken over, and frozen.
 
 use std::pin::pin;
 
@@ -14,7 +14,7 @@ use crate::notices::Warnings;
 use crate::number::{column, number};
 use crate::session::{Role, Server, close};
 
-/// The row's columns, apart from its key, origin and holder.
+/// Columns of the table `log`, except key, origin and holder.
 pub(crate) struct HeadRow {
     pub(crate) epoch: i64,
     pub(crate) size: i64,
@@ -28,7 +28,7 @@ pub(crate) struct HeadRow {
 }
 
 impl HeadRow {
-    /// Refuses whoever would let the log grow, or take it over.
+    /// Refuses a log that is frozen or being filled.
     pub(crate) fn must_grow(&self) -> Result<(), StoreError> {
         match (&self.filling, self.frozen_at) {
             (Some(_), _) => Err(half_filled()),
@@ -37,7 +37,7 @@ impl HeadRow {
         }
     }
 
-    /// Refuses a row whose root is not the root of its edge.
+    /// Converts the row to a [`Head`]; [`StoreError::Damaged`] if its root is not the root of its edge.
     pub(crate) fn into_head(self) -> Result<Head, StoreError> {
         let hashes = self.edge.as_chunks::<32>().0.iter().map(|hash| Hash::from_bytes(*hash)).collect();
         let edge = CompactRange::from_parts(TreeSize::new(number(self.size)?), hashes)
@@ -55,7 +55,7 @@ impl HeadRow {
     }
 }
 
-/// The edge as its column holds it.
+/// Encodes the edge for its column: the hashes one after the other.
 pub(crate) fn edge_bytes(edge: &CompactRange) -> Vec<u8> {
     edge.hashes().iter().flat_map(|hash| hash.as_bytes()).copied().collect()
 }
@@ -112,7 +112,7 @@ pub(crate) async fn take_over(server: &Server, log: i16, holder: &str) -> Result
     row.into_head()
 }
 
-/// Freezing is a take-over after which there is no other.
+/// Freezes the log: a take-over that sets `frozen_at`, after which there is no other.
 pub(crate) async fn freeze(server: &Server, log: i16, holder: &str, at: u64) -> Result<Head, StoreError> {
     let row = raise(server, log, holder, Some(column(at))).await?;
     match row.must_grow() {
@@ -122,8 +122,8 @@ pub(crate) async fn freeze(server: &Server, log: i16, holder: &str, at: u64) -> 
     }
 }
 
-/// On a new connection, because the one that raced may hang; and acknowledged without a warning,
-/// because only then is what it shows on every standby that must have it.
+/// Raises the epoch. Uses a new connection, as the one of a racing commit may hang. Requires an acknowledgement
+/// without a warning, as only then has every required standby the new row.
 async fn raise(server: &Server, log: i16, holder: &str, freeze: Option<i64>) -> Result<HeadRow, StoreError> {
     let mut connection = server.connect(Role::TakeOver).await?;
     let row = timeout(limits::TAKE_OVER, insist(server, &mut connection, log, (holder, freeze)))
@@ -133,8 +133,8 @@ async fn raise(server: &Server, log: i16, holder: &str, freeze: Option<i64>) -> 
     Ok(row)
 }
 
-/// Waits for the batch in flight, and ends it when it does not end by itself: a client that stops
-/// within a statement holds the head row, and no timeout of the server sees it.
+/// Raises the epoch, and after [`limits::PATIENCE`] terminates a batch that does not end by itself: a client that
+/// stops within a statement holds the head row, and no timeout of the server covers that.
 async fn insist(
     server: &Server,
     connection: &mut PgConnection,
@@ -151,11 +151,11 @@ async fn insist(
         () = sleep(limits::PATIENCE) => {}
     }
     let (row, ended) = tokio::join!(raising, end_stalled_batch(server, backend));
-    // The answer counts; that help failed only explains why there is none.
+    // The result of the raise counts; an error of the termination only explains why there is none.
     row.map_err(|error| ended.err().unwrap_or(error))
 }
 
-/// Terminates the session that keeps `backend` waiting, if it is one that commits batches.
+/// Terminates the session that blocks `backend`, if that session commits batches.
 async fn end_stalled_batch(server: &Server, backend: i32) -> Result<(), StoreError> {
     let mut connection = server.connect(Role::Reader).await?;
     let ended = sqlx::query!(
@@ -187,7 +187,7 @@ pub(crate) async fn end_log(
     }
 }
 
-/// Raises the epoch, and sets the flag with it; `None` of a log that is frozen or not all there.
+/// Raises the epoch and sets `frozen_at`; `None` if the log is frozen or being filled.
 async fn raised(
     transaction: &mut PgTransaction<'_>,
     log: i16,
@@ -207,7 +207,7 @@ async fn raised(
     .map_err(store_error)
 }
 
-/// The row as it then stands; of a log that is frozen or not all there, as it stood.
+/// Returns the row after the raise; if the log is frozen or being filled, the unchanged row.
 async fn raise_epoch(
     connection: &mut PgConnection,
     log: i16,

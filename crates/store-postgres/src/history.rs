@@ -1,4 +1,4 @@
-//! Committed heads, the signatures over them, and the keys that made those.
+//! Committed heads, the signatures over them, and the keys that made the signatures.
 
 use merkle::{RootHash, TreeSize};
 use sqlx::PgPool;
@@ -178,7 +178,7 @@ pub(crate) async fn newest_signed(
     Ok(Some(SignedHead { head, signature }))
 }
 
-/// The signatures of one head are never split, so a page can be longer than the limit.
+/// Reads a page of signatures. Those of one head are never split, so a page can be longer than `limit`.
 pub(crate) async fn signatures(
     pool: &PgPool,
     log: i16,

@@ -1,4 +1,4 @@
-//! Statements that wait for the sequencer. Rows are only inserted; an outcome ends an attempt.
+//! The inbox: statements that wait for the sequencer. Rows are only inserted; an outcome ends an attempt.
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
@@ -16,7 +16,7 @@ pub(crate) async fn enqueue(
     arrival: &Arrival<'_>,
 ) -> Result<Enqueued, StoreError> {
     let (key, bounds) = (arrival.issuer_key(), &arrival.bounds);
-    // Two callers compute the same attempt; one of them inserts it.
+    // Two concurrent callers compute the same attempt number; one of them inserts it.
     let kept = sqlx::query!(
         "INSERT INTO inbox (log_id, digest, attempt, submission, issuer, issuer_key, arrived_at)
          SELECT $1, $2, coalesce(max(attempt), 0) + 1, $3::bytea, $4, $5::bytea, $6
@@ -54,7 +54,7 @@ pub(crate) async fn enqueue(
     }
 }
 
-/// The reason for which an item was not inserted.
+/// Finds the bound because of which an item was not inserted.
 async fn why_not_kept(
     pool: &PgPool,
     log: i16,
@@ -205,8 +205,8 @@ pub(crate) async fn refuse(
     Ok(())
 }
 
-/// An attempt that failed leaves its outcome; one that registered takes all outcomes of its
-/// statement with it, for the log itself now says what became of it.
+/// Removes finished attempts. A failed attempt leaves its outcome; a registered one takes all outcomes of its
+/// statement with it, as the log itself now has the answer.
 pub(crate) async fn trim(pool: &PgPool, log: i16, limit: usize) -> Result<u64, StoreError> {
     let gone = sqlx::query_scalar!(
         r#"WITH finished AS (

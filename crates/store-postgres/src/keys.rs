@@ -1,4 +1,4 @@
-//! The keys that sign heads, and their rotation.
+//! The keys that sign heads, and `KeyRotation`.
 
 use bytes::Bytes;
 use merkle::TreeSize;
@@ -92,7 +92,7 @@ pub(crate) async fn announced(
     rows.collect()
 }
 
-/// The lock on the head's row keeps commits and take-overs out until the keys are written.
+/// Takes up an announced key. The lock on the head's row excludes commits and take-overs until the keys are written.
 pub(crate) async fn take_up(
     pool: &PgPool,
     log: i16,

@@ -1,8 +1,8 @@
-//! Who may try to sequence: an advisory lock on a connection that keeps saying it is alive.
+//! `Lease`: an advisory lock on a connection that is pinged.
 //!
-//! The lock lives as long as its session. The holder pings; under `idle_session_timeout` a holder
-//! that was paused loses the session, and so the lock. That decides who tries. Who is right is
-//! decided by the epoch: an advisory lock survives neither a failover nor a pooler.
+//! The lock lives as long as its session. The holder pings; because of `idle_session_timeout` a holder that was
+//! paused loses the session, and with it the lock. The lease only decides which process tries to sequence; the
+//! epoch fences all others, as an advisory lock survives neither a failover nor a pooler.
 
 use async_trait::async_trait;
 use sqlx::PgConnection;
@@ -15,7 +15,7 @@ use crate::error::{store_error, too_late};
 use crate::limits;
 use crate::session::{Role, Server, close};
 
-/// The first half of the lock's name ("tabe"); the second is the log.
+/// First half of the lock's key (ASCII "tabe"); the second half is the log's number.
 const LOCK_CLASS: i32 = 0x7461_6265;
 
 pub(crate) async fn lease(
@@ -42,7 +42,7 @@ pub(crate) async fn lease(
     Ok(Some(Box::new(AdvisoryLock { ended, pings })))
 }
 
-/// The backend that holds the lock, if we got it.
+/// Tries to take the lock; returns the PID of the backend that holds it.
 async fn try_lock(connection: &mut PgConnection, log: i16) -> Result<Option<i32>, sqlx::Error> {
     let answer = sqlx::query!(
         r#"SELECT pg_try_advisory_lock($1, $2) AS "locked!", pg_backend_pid() AS "backend!""#,
@@ -54,8 +54,8 @@ async fn try_lock(connection: &mut PgConnection, log: i16) -> Result<Option<i32>
     Ok(answer.locked.then_some(answer.backend))
 }
 
-/// Pings until that fails; says why. A ping answered by another backend came through a pooler,
-/// and the lock is with whoever got ours.
+/// Pings until that fails, and returns the reason. A ping answered by another backend passed through a pooler, and
+/// another client may have the backend that holds the lock.
 async fn keep_alive(mut connection: PgConnection, backend: i32) -> String {
     let mut ticks = interval_at(Instant::now() + limits::PING, limits::PING);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -73,14 +73,14 @@ async fn keep_alive(mut connection: PgConnection, backend: i32) -> String {
 
 struct AdvisoryLock {
     ended: watch::Receiver<bool>,
-    /// Owns the connection: ending it closes the session, which frees the lock.
+    /// Task that owns the connection: ending it closes the session, which frees the lock.
     pings: JoinHandle<()>,
 }
 
 #[async_trait]
 impl Lease for AdvisoryLock {
     async fn lost(&mut self) {
-        // A closed channel means that the pings ended, too.
+        // A closed channel means that the pings have ended, too.
         let _ = self.ended.wait_for(|ended| *ended).await;
     }
 }

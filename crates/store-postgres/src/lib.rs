@@ -1,15 +1,15 @@
-//! The [`LogStore`] promise kept by PostgreSQL 14 or newer.
+//! [`LogStore`] on PostgreSQL 14 or newer.
 //!
-//! A batch is one transaction that locks the log's head row, inserts, and moves the head by
-//! compare-and-swap on epoch and size (`commit`); a take-over raises the epoch on a connection of
-//! its own (`head`); an advisory lock says who tries (`lease`). The schema, with triggers that
-//! refuse what the promise rules out, is in `migrations/postgres`.
+//! A batch is one transaction that locks the log's head row, inserts, and moves the head by compare-and-swap on
+//! epoch and size (`commit`); a take-over raises the epoch on a connection of its own (`head`); an advisory lock
+//! is the lease (`lease`). The schema is in `migrations/postgres`; its triggers refuse changes that the trait
+//! excludes.
 //!
-//! What it costs an operator: the URL must lead to the primary and not through a pooler in
-//! transaction mode, and at most [`MAX_CONNECTIONS`] connections and seven more are used.
+//! Requirements for an operator: the URL must lead to the primary and not through a pooler in transaction mode,
+//! and the server must allow [`MAX_CONNECTIONS`] connections and seven more.
 //!
-//! Not here: hashing, signing, retries of a batch that met a duplicate (`sequencer`), SQLite
-//! (`store-sqlite`), which shares no SQL with this crate because sqlx checks one database each.
+//! Not here: hashing, signing, retries of a batch that met a duplicate (`sequencer`), SQLite (`store-sqlite`),
+//! which shares no SQL with this crate because sqlx checks one database each.
 
 mod clock;
 mod commit;
@@ -59,7 +59,7 @@ pub use crate::pin::PinDatabase;
 pub use crate::schema::schema_version;
 use crate::session::{Role, Server};
 
-/// Where a log is.
+/// Location of a log, and settings of its connections.
 #[derive(Clone, Debug)]
 pub struct Options {
     server: Server,
@@ -69,7 +69,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// From a `postgres://` URL. TLS as its `sslmode` and `sslrootcert` say; `prefer` when silent.
+    /// Parses a `postgres://` URL. TLS follows its `sslmode` and `sslrootcert`; the default is `prefer`.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
         Ok(Self {
             server: Server::from_url(url)?,
@@ -79,28 +79,28 @@ impl Options {
         })
     }
 
-    /// Which log of the database; the first when not said.
+    /// Selects a log of the database; the default is the first.
     pub fn with_log(self, log: u8) -> Self {
         Self { log: log.into(), ..self }
     }
 
-    /// How many connections answer reads, from 1 to [`MAX_CONNECTIONS`].
+    /// Sets the number of connections for reads, from 1 to [`MAX_CONNECTIONS`].
     pub fn with_connections(self, connections: u32) -> Self {
         Self { connections, ..self }
     }
 
-    /// How long COMMIT may go unanswered before its outcome counts as unknown; 30 s when not said.
+    /// Sets the time after which an unanswered COMMIT counts as of unknown outcome; the default is 30 s.
     pub fn with_commit_timeout(self, commit_timeout: Duration) -> Self {
         Self { commit_timeout, ..self }
     }
 }
 
-/// A log in PostgreSQL.
+/// Log in PostgreSQL.
 #[derive(Debug)]
 pub struct Postgres {
     server: Server,
     pool: PgPool,
-    /// The pool of [`LogStore::for_sequencing`].
+    /// Pool of [`LogStore::for_sequencing`].
     sequencers: PgPool,
     log: i16,
     sequencing: Arc<Sequencing>,
@@ -108,12 +108,12 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Brings the database's schema up to date; refuses one that a newer program made.
+    /// Migrates the database's schema to this program's version; refuses the schema of a newer program.
     pub async fn migrate(options: &Options) -> Result<(), StoreError> {
         schema::migrate(&options.server).await
     }
 
-    /// Connects to a database whose schema is this program's.
+    /// Connects to a database that has this program's schema.
     pub async fn connect(options: &Options) -> Result<Self, StoreError> {
         let mut connection = options.server.connect(Role::Reader).await?;
         schema::check(&mut connection).await?;
@@ -128,7 +128,7 @@ impl Postgres {
         })
     }
 
-    /// Bounds what a network that swallows packets could leave waiting for ever.
+    /// Limits an operation to [`limits::ANSWER`]: a network that drops packets could leave it waiting for ever.
     async fn in_time<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         timeout(limits::ANSWER, answer).await.map_err(|_| too_late("the database"))?
     }

@@ -1,47 +1,47 @@
-//! Every bound of this crate, in one place.
+//! Every bound of this crate.
 
 use std::time::Duration;
 
-/// The oldest server that has all we use: `idle_session_timeout` and `bit_count` came with 14.
+/// Oldest supported server: `idle_session_timeout` and `bit_count` were added in version 14.
 pub(crate) const OLDEST_SERVER: u32 = 140_000;
 
-/// Connections that answer reads and small writes, at most and by default.
+/// Maximum and default number of connections for reads and small writes.
 pub const MAX_CONNECTIONS: u32 = 8;
 
-/// Connections for the look-ups and small writes of the sequencer and for the inbox, beside those that answer reads: slow
-/// reads of the public must not keep a batch waiting.
+/// Number of connections for look-ups and small writes of the sequencer and for the inbox, in addition to those
+/// for reads: slow public reads must not delay a batch.
 pub(crate) const SEQUENCER_CONNECTIONS: u32 = 4;
 
-/// How long a connection may take to be made, and how long a free one is waited for.
+/// Maximum time to establish a connection, and to wait for a free one.
 pub(crate) const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long a read or a small write may take, all told. The server gives up a little earlier.
+/// Maximum total time of a read or a small write. The server's own timeout is a little shorter.
 pub(crate) const ANSWER: Duration = Duration::from_secs(15);
 
-/// How long the statements of a batch may take together, before COMMIT is sent.
+/// Maximum total time of the statements of a batch, before COMMIT is sent.
 pub(crate) const APPEND: Duration = Duration::from_secs(30);
 
-/// How long COMMIT may go unanswered before its outcome counts as unknown.
+/// Time after which an unanswered COMMIT counts as of unknown outcome.
 pub(crate) const COMMIT: Duration = Duration::from_secs(30);
 
-/// How long a take-over may wait for the batch in flight and for its own acknowledgement.
+/// Maximum time of a take-over: the wait for a batch in progress and for its own acknowledgement.
 pub(crate) const TAKE_OVER: Duration = Duration::from_secs(60);
 
-/// How long a take-over waits for the batch in flight before it ends it. Longer than the server
-/// lets a session stand idle in a transaction.
+/// Time for which a take-over waits for a batch in progress before it terminates it. Longer than the server lets a
+/// session be idle in a transaction.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(8);
 
-/// How often a batch is tried when the server says that trying again is the remedy.
+/// Number of attempts at a batch after errors for which the server recommends a retry.
 pub(crate) const APPEND_TRIES: u32 = 3;
 
-/// How often the holder of the lease shows that it is alive.
+/// Interval of the pings of a lease holder.
 pub(crate) const PING: Duration = Duration::from_secs(2);
 
-/// How long the server may leave a ping unanswered before the lease counts as lost.
+/// Time after which an unanswered ping means that the lease is lost.
 pub(crate) const PING_ANSWER: Duration = Duration::from_secs(5);
 
-/// How long after a failure to make a partition it is tried again.
+/// Time between a failure to create a partition and the next attempt.
 pub(crate) const PARTITION_RETRY: Duration = Duration::from_secs(60);
 
-/// Guards up to this many bytes are stored as they are; of longer ones the hash is stored.
+/// Maximum size of a guard that is stored as it is, in bytes; a longer one is stored as its hash.
 pub(crate) const GUARD_BYTES: usize = 128;

@@ -1,5 +1,5 @@
-//! The lookup index. The primary key is (kind, value, idx), so what one value leads to is read in
-//! order and from any place on.
+//! `LookupIndex` in PostgreSQL. The primary key is (kind, value, idx), so the entries of one value are read in
+//! order and from any index on.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ fn progress(form: i64, size: i64) -> Result<Indexed, StoreError> {
     Ok(Indexed { form, to: TreeSize::new(number(size)?) })
 }
 
-/// Makes the row that says how far the index is unless it is there, and locks it.
+/// Inserts the row that holds the index's progress unless it exists, and locks it.
 pub(crate) async fn lock_progress(
     transaction: &mut PgTransaction<'_>,
     log: i16,
@@ -75,7 +75,8 @@ pub(crate) async fn index(
     Ok(true)
 }
 
-/// What a crash takes from the index is read again: progress and rows are lost together.
+/// Turns `synchronous_commit` off for this transaction: a crash loses progress and rows together, and they are
+/// read from the entries again.
 async fn do_not_wait_for_the_disk(transaction: &mut PgTransaction<'_>) -> Result<(), StoreError> {
     sqlx::query!("SELECT set_config('synchronous_commit', 'off', true)")
         .fetch_one(&mut **transaction)
@@ -147,7 +148,7 @@ pub(crate) async fn values(
     if prefix.contains('\0') {
         return Ok(Vec::new());
     }
-    // From value to value, however many entries say one.
+    // Steps from value to value, independent of the number of entries with each value.
     sqlx::query_scalar!(
         r#"WITH RECURSIVE step AS (
              (SELECT value FROM lookup WHERE log_id = $1 AND kind = $2 AND value >= $3 ORDER BY value LIMIT 1)
@@ -192,7 +193,7 @@ pub(crate) async fn lookups(
     .collect()
 }
 
-/// The table, asked about one term at a time.
+/// The table `lookup`, for queries about one term at a time.
 struct Table<'a> {
     pool: &'a PgPool,
     log: i16,
@@ -247,7 +248,7 @@ impl Rows for Table<'_> {
 }
 
 impl Table<'_> {
-    /// As many of each value as could be wanted of all; then the first of them.
+    /// Reads up to `limit` entries of each value, then merges them and returns the first `limit`.
     async fn forwards(
         &self,
         term: &Term,

@@ -1,4 +1,4 @@
-//! What a log is doing, its end, and the rows that lead to its entries. Filling is in `commit::fill`.
+//! `Moving` in PostgreSQL: state, freezing, and the rows that lead to entries. Filling is in `commit::fill`.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
-//! Hearing what the server says beside its answer to COMMIT.
+//! Notices (warnings) of the server with its answer to COMMIT.
 //!
-//! Under synchronous replication a COMMIT whose wait was cancelled is answered like any other, but
-//! for a WARNING: the row is there and no standby may have it. sqlx reports notices as log events
-//! and in no other way, so they are heard there.
+//! Under synchronous replication, the answer to a COMMIT whose wait was cancelled differs from others only by a
+//! WARNING: the row is written and perhaps on no standby. sqlx reports notices as `tracing` events and in no other
+//! way, so this module subscribes to these.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Dispatch, Event, Level, Metadata, Subscriber, dispatcher};
 
-/// The target of sqlx's events for notices.
+/// Target of sqlx's events for notices.
 const NOTICE: &str = "sqlx::postgres::notice";
 
-/// Hears warnings while a future runs. Made once: making one is not cheap.
+/// Collects warnings while a future runs. Make one and reuse it, as construction is expensive.
 #[derive(Clone, Debug)]
 pub(crate) struct Warnings {
     heard: Arc<Mutex<Option<String>>>,
@@ -25,7 +25,7 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
-    /// Passes all events on to the subscriber in force now.
+    /// Makes a collector that also passes all events on to the present subscriber.
     pub(crate) fn new() -> Self {
         let heard = Arc::default();
         let listener = Listener {
@@ -36,7 +36,7 @@ impl Warnings {
         Self { heard, dispatch: Dispatch::new(listener) }
     }
 
-    /// Runs one statement: its answer, and the last warning that came with it. One at a time.
+    /// Runs one statement; returns its result and the last warning during it. One statement at a time.
     pub(crate) async fn during<F: Future>(&self, statement: F) -> (F::Output, Option<String>) {
         self.take();
         let answer = statement.with_subscriber(self.dispatch.clone()).await;
@@ -48,7 +48,7 @@ impl Warnings {
     }
 }
 
-/// A subscriber between sqlx and the one in force.
+/// Subscriber between sqlx and the present one.
 #[derive(Debug)]
 struct Listener {
     heard: Arc<Mutex<Option<String>>>,

@@ -1,7 +1,7 @@
-//! Room for entries: the next partition is made when the newest is half full.
+//! Partitions of the table `entry`: the next one is created when the newest is half full.
 //!
-//! A failure to make it is no failure of the batch: there is half a partition's worth of time.
-//! When that has run out, inserting fails, and the log is read-only until there is room.
+//! A failure to create it does not fail the batch, as half a partition is still free. Once that is full, inserting
+//! fails, and the log is read-only until a partition is created.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,10 +13,10 @@ use crate::error::{store_error, too_late};
 use crate::limits;
 use crate::session::{Role, Server, close};
 
-/// As `entry_partition_width()` says in the schema.
+/// Entries per partition; the same value as `entry_partition_width()` in the schema.
 const WIDTH: u64 = 1 << 22;
 
-/// What this process knows of the partitions.
+/// Partitions known to this process.
 #[derive(Debug, Default)]
 pub(crate) struct Partitions {
     known: Mutex<Known>,
@@ -24,13 +24,13 @@ pub(crate) struct Partitions {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// Partitions below this number were seen to be there.
+    /// Partitions below this number are known to exist.
     below: u64,
     not_before: Option<Instant>,
 }
 
 impl Partitions {
-    /// Sees to it that there is room for a log of that size, and for a good while after it.
+    /// Creates the partitions for a log of that size, and the next one ahead of time.
     pub(crate) async fn make_room(&self, server: &Server, size: TreeSize) {
         let wanted = partitions_wanted(size);
         let known = self.known();
@@ -56,7 +56,7 @@ fn current_partition(size: TreeSize) -> u64 {
     size.get().saturating_sub(1) / WIDTH
 }
 
-/// One more than the current one's number, and another when that is half full.
+/// Number of partitions wanted: up to the current one, and one more when that is half full.
 fn partitions_wanted(size: TreeSize) -> u64 {
     (size.get() + WIDTH / 2) / WIDTH + 1
 }

@@ -1,9 +1,10 @@
-//! A pin in a PostgreSQL of its own, for a log that is led by several hosts.
+//! [`PinDatabase`]: a pin in a separate PostgreSQL, for a log that is led by several hosts.
 //!
-//! One row for each log, changed by compare-and-swap: a claim needs a newer epoch than the row's, a raise needs the row's own. An
-//! UPDATE that comes late, of a process that was paused or cut off, finds another epoch and changes nothing.
+//! One row for each log, changed by compare-and-swap: a claim needs a newer epoch than the row's, a raise needs
+//! the row's own. A late UPDATE of a process that was paused or cut off finds another epoch and changes nothing.
 //!
-//! The database must not be the log's own, nor be restored together with it: then both go back at once.
+//! The database must not be the log's own, nor be restored together with it: both would then return to the same
+//! old state.
 
 use async_trait::async_trait;
 use merkle::{RootHash, TreeSize};
@@ -17,7 +18,7 @@ use crate::error::{store_error, too_late};
 use crate::limits;
 use crate::session::{Role, Server};
 
-/// Made when it is not there: the database may be empty.
+/// Creates the table if needed, as the database may be empty.
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS pin (
     origin text PRIMARY KEY,
     size bigint NOT NULL CHECK (size >= 0),
@@ -35,10 +36,10 @@ const CLAIM: &str = "INSERT INTO pin (origin, size, root, epoch) VALUES ($1, $2,
 const RAISE: &str = "UPDATE pin SET size = $2, root = $3
     WHERE origin = $1 AND epoch = $4 AND (size < $2 OR size = $2 AND root = $3)";
 
-/// Connections at most: one operation is under way at a time, and one that was given up may still be.
+/// Maximum number of connections: one operation runs at a time, and one that timed out may still run.
 const CONNECTIONS: u32 = 2;
 
-/// A log's pin in a PostgreSQL database.
+/// Pin of a log in a PostgreSQL database.
 #[derive(Clone, Debug)]
 pub struct PinDatabase {
     server: Server,
@@ -48,10 +49,11 @@ pub struct PinDatabase {
 }
 
 impl PinDatabase {
-    /// The pin of a log in the database at a `postgres://` URL. Nothing is connected yet.
+    /// Names the pin of a log in the database at a `postgres://` URL. Does not connect.
     ///
     /// # Errors
-    /// If the URL is none.
+    ///
+    /// If the URL is invalid.
     pub fn from_url(url: &str, origin: &str) -> Result<Self, StoreError> {
         let server = Server::from_url(url)?;
         let pool = server.pool(Role::Upkeep, CONNECTIONS);
@@ -87,7 +89,7 @@ impl PinDatabase {
         self.answered(done).await.map(|done: PgQueryResult| done.rows_affected() == 1)
     }
 
-    /// Why a change was refused.
+    /// Finds the reason why a change was refused.
     async fn refusal(&self, pin: &Pin, claims: bool) -> PinError {
         match self.found().await {
             Err(error) => error,
@@ -116,13 +118,13 @@ impl PinDatabase {
 
 #[async_trait]
 impl PinStore for PinDatabase {
-    /// Makes the table if there is none.
+    /// Reads the pin, after creating the table if there is none.
     async fn read(&self) -> Result<Option<Pin>, PinError> {
         self.answered(sqlx::query(TABLE).execute(&self.pool)).await?;
         self.found().await
     }
 
-    /// Refuses a server that would forget what it acknowledges.
+    /// Claims the pin, and refuses a server that does not keep acknowledged commits ([`durability::check`]).
     async fn claim(&self, pin: &Pin) -> Result<(), PinError> {
         durability::check(&self.server).await.map_err(|error| self.unavailable(error))?;
         self.answered(sqlx::query(TABLE).execute(&self.pool)).await?;

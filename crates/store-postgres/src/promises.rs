@@ -1,4 +1,4 @@
-//! What a store promises beside the log.
+//! The supertraits of `LogStore`, implemented for [`Postgres`].
 
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};

@@ -1,4 +1,4 @@
-//! Counters shared by all processes of a log: one row for each bucket.
+//! `Quotas` in PostgreSQL: one row for each bucket, shared by all processes of a log.
 
 use sqlx::PgPool;
 use store::StoreError;
@@ -16,7 +16,7 @@ pub(crate) async fn take(
     want: u64,
 ) -> Result<u64, StoreError> {
     check_bucket(bucket)?;
-    // The row locks the bucket, so what it says it granted it granted to us.
+    // The statement locks the bucket's row, so `granted` is the amount granted to this call.
     let granted = sqlx::query_scalar!(
         "INSERT INTO quota AS q (log_id, bucket, start_at, used, granted)
          VALUES ($1, $2, $3, least($4::bigint, $5::bigint), least($4, $5))

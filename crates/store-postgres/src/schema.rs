@@ -1,4 +1,4 @@
-//! The schema's version: bringing it up to date, and refusing one that a newer program made.
+//! Version of the schema: migrating to it, and refusing the schema of a newer program.
 
 use sqlx::PgConnection;
 use sqlx::migrate::{MigrateError, Migrator};
@@ -10,13 +10,13 @@ use crate::session::{Role, Server, close};
 
 static MIGRATOR: Migrator = sqlx::migrate!("../../migrations/postgres");
 
-/// The schema this program was written for.
+/// Schema version for which this program was written.
 pub fn schema_version() -> i64 {
     MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default()
 }
 
-/// Brings the schema up to date. Safe to run from several processes at once: an advisory lock
-/// lets one of them work, the others find nothing to do.
+/// Migrates the schema. Safe to run from several processes at once: an advisory lock lets one of them work, and
+/// the others then find nothing to do.
 pub(crate) async fn migrate(server: &Server) -> Result<(), StoreError> {
     let mut connection = server.connect(Role::Migration).await?;
     check_server(&mut connection).await?;
@@ -78,7 +78,8 @@ async fn check_server(connection: &mut PgConnection) -> Result<(), StoreError> {
     )))
 }
 
-/// Without checksums of its pages, a server notices damage on its disk only where a check of ours reads it.
+/// Warns if data checksums are off: the server then does not detect damage on its disk, except in rows that this
+/// program checks itself.
 async fn warn_without_checksums(connection: &mut PgConnection) -> Result<(), StoreError> {
     let checksums: String =
         sqlx::query_scalar("SHOW data_checksums").fetch_one(connection).await.map_err(store_error)?;
@@ -90,7 +91,7 @@ async fn warn_without_checksums(connection: &mut PgConnection) -> Result<(), Sto
     Ok(())
 }
 
-/// The newest migration in the database, if any.
+/// Version of the newest migration in the database, if any.
 async fn installed(connection: &mut PgConnection) -> Result<Option<i64>, StoreError> {
     let known = sqlx::query_scalar!(r#"SELECT to_regclass('_sqlx_migrations') IS NOT NULL AS "known!""#)
         .fetch_one(&mut *connection)
@@ -99,7 +100,7 @@ async fn installed(connection: &mut PgConnection) -> Result<Option<i64>, StoreEr
     if !known {
         return Ok(None);
     }
-    // sqlx's own table is not in our migrations, so it is not there when the macros look.
+    // Not a checked macro: sqlx's own table is not in `migrations`, so it does not exist at compile time.
     sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
         .fetch_one(connection)
         .await

@@ -1,7 +1,7 @@
-//! Connections: what each is for, and the settings that go with it.
+//! Connections by [`Role`], and the settings of each.
 //!
-//! All of them plan with indexes only. A look-up prepared while its table is empty is otherwise
-//! planned as a sequential scan, and stays one in the plan cache while the table grows.
+//! All sessions plan with indexes only. A look-up that is prepared while its table is empty would otherwise be
+//! planned as a sequential scan, and stay one in the plan cache while the table grows.
 
 use std::str::FromStr;
 
@@ -13,25 +13,25 @@ use tokio::time::timeout;
 use crate::error::{store_error, too_late};
 use crate::limits;
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role {
     /// Reads, and writes of one row.
     Reader,
-    /// The batches.
+    /// Commits of batches.
     Sequencer,
-    /// Take-over: waits for the batch in flight.
+    /// Take-over: waits for the batch in progress.
     TakeOver,
-    /// Holds the advisory lock and pings.
+    /// Lease: holds the advisory lock and pings.
     Lease,
-    /// Makes partitions while the log is in use.
+    /// Creation of partitions while the log is in use.
     Upkeep,
-    /// Changes the schema.
+    /// Changes of the schema.
     Migration,
 }
 
 impl Role {
-    /// The session's `application_name`.
+    /// `application_name` of the session.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Reader => "tabellion reader",
@@ -43,14 +43,14 @@ impl Role {
         }
     }
 
-    /// Timeouts on the server's side; those in [`limits`] are the client's and a little longer.
+    /// Timeouts of the server; those in [`limits`] are the client's and a little longer.
     const fn timeouts(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Reader => &[("statement_timeout", "10s"), ("lock_timeout", "5s")],
             Self::Sequencer => &[
                 ("statement_timeout", "25s"),
                 ("lock_timeout", "10s"),
-                // A sequencer that stops in mid-transaction lets go of the head row.
+                // A sequencer that stops within a transaction releases the head row.
                 ("idle_in_transaction_session_timeout", "5s"),
             ],
             Self::TakeOver => &[
@@ -61,7 +61,7 @@ impl Role {
             // A holder that stops pinging loses the lock.
             Self::Lease => &[("statement_timeout", "5s"), ("idle_session_timeout", "10s")],
             Self::Upkeep => &[("statement_timeout", "10s"), ("lock_timeout", "3s")],
-            // May wait for another process that migrates, and may have much to rewrite.
+            // A migration may wait for another process that migrates, and may have much to rewrite.
             Self::Migration => &[("lock_timeout", "10min")],
         }
     }
@@ -79,7 +79,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("tcp_keepalives_count", "3"),
 ];
 
-/// Where connections go.
+/// Address of the server, with its connection options.
 #[derive(Clone, Debug)]
 pub(crate) struct Server(PgConnectOptions);
 
@@ -88,12 +88,12 @@ impl Server {
         PgConnectOptions::from_str(url).map(Self).map_err(store_error)
     }
 
-    /// Host and database, for messages; no user, no password.
+    /// Host and database for messages; without user and password.
     pub(crate) fn place(&self) -> String {
         format!("postgres://{}/{}", self.0.get_host(), self.0.get_database().unwrap_or_default())
     }
 
-    /// A connection of its own, outside the pool.
+    /// Opens a connection outside of the pool.
     pub(crate) async fn connect(&self, role: Role) -> Result<PgConnection, StoreError> {
         let options = self.options(role);
         timeout(limits::CONNECT, options.connect())
@@ -102,7 +102,7 @@ impl Server {
             .map_err(store_error)
     }
 
-    /// A bounded pool; connects when first used.
+    /// Makes a bounded pool, which connects on first use.
     pub(crate) fn pool(&self, role: Role, connections: u32) -> PgPool {
         PgPoolOptions::new()
             .max_connections(connections.clamp(1, limits::MAX_CONNECTIONS))
@@ -116,7 +116,7 @@ impl Server {
     }
 }
 
-/// Says goodbye, without insisting.
+/// Closes a connection; gives up after [`limits::CONNECT`].
 pub(crate) async fn close(connection: PgConnection) {
     let _ = timeout(limits::CONNECT, connection.close()).await;
 }

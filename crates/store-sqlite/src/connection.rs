@@ -1,8 +1,9 @@
-//! The one connection that writes, and the way to another one after a write that failed.
+//! The one connection that writes, and its replacement after a failed write.
 //!
-//! A connection is never used again after an error other than a broken constraint: SQLite may have rolled back by itself,
-//! and sqlx then counts a transaction for ever that is not there. After an I/O error the new connection first settles what
-//! may have happened ([`sqlite::settle`]). While the disk fails, opening or settling fails, and the error says why.
+//! A connection is never used again after an error other than a broken constraint: SQLite may have rolled back by
+//! itself, and sqlx would then count a transaction for ever that does not exist. After an I/O error the new
+//! connection first settles whether the last write happened ([`sqlite::settle`]). While the disk fails, opening or
+//! settling fails, and the error has the reason.
 
 use sqlite::{Doubt, Repair, probe, settle};
 use sqlx::Connection;
@@ -12,7 +13,7 @@ use tokio::sync::Mutex;
 
 use crate::{CHECKPOINT_BYTES, Settings, Shared, options, place, sql};
 
-/// A pool of one connection, which is replaced before the next write once a write failed.
+/// Pool of one connection, which is replaced before the next write after a failed one.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pool: SqlitePool,
@@ -29,7 +30,7 @@ impl Writer {
         &self.pool
     }
 
-    /// Notes a write that failed.
+    /// Records the error of a write.
     pub(crate) fn note(&self, error: &StoreError) {
         match error {
             StoreError::Storage(StorageFault::Io, _) | StoreError::Damaged(_) => self.require(Repair::Settle),
@@ -38,7 +39,7 @@ impl Writer {
         }
     }
 
-    /// The same, in SQLite's words.
+    /// Records an error of SQLite.
     pub(crate) fn note_failure(&self, error: &sqlx::Error) {
         self.doubt.note(error);
     }
@@ -47,7 +48,7 @@ impl Writer {
         self.doubt.require(repair);
     }
 
-    /// Replaces the connection if a write failed; waits for what still runs on it.
+    /// Replaces the connection if a write failed; waits for its running statement.
     pub(crate) async fn repair(&self, shared: &Shared) -> Result<(), StoreError> {
         if self.doubt.repair() == Repair::None {
             return Ok(());
@@ -67,11 +68,11 @@ impl Writer {
             probe(place).await.map_err(sql::store_error)?;
         }
         let old = self.pool.acquire().await.map_err(sql::store_error)?;
-        // What it says is of no use any more.
+        // The result of closing a broken connection does not matter.
         let _ = old.close().await;
         let mut new = self.pool.acquire().await.map_err(sql::store_error)?;
         if let Some(place) = &shared.place {
-            // The name may lead to another file by now.
+            // The path may lead to another file by now.
             place.check().map_err(place::store_error)?;
             if repair == Repair::Settle {
                 settle(&mut new, place, shared.wal).await.map_err(sql::store_error)?;
@@ -96,10 +97,10 @@ pub(crate) async fn pool(settings: &Settings, wal: bool) -> Result<SqlitePool, S
         false => options.locking_mode(SqliteLockingMode::Exclusive).journal_mode(SqliteJournalMode::Delete),
     };
     let pool = crate::pool(settings, 1)
-        // The pool opens no connection by itself, of which `repair` would not know.
+        // The pool must not open connections by itself, as `repair` would not know of them.
         .min_connections(0)
-        // Who waits for the connection may get it before a failure is noted. What he writes in a transaction that nobody
-        // commits would be lost without a word.
+        // A waiting caller may get the connection before a failure is noted. Its writes, in a transaction that is
+        // never committed, would be lost without an error.
         .after_release(|connection, _| {
             Box::pin(async move {
                 connection.ping().await?; // a rollback may still be queued

@@ -1,4 +1,4 @@
-//! What witnesses said about heads.
+//! `Cosignatures` in SQLite.
 
 use bytes::Bytes;
 use merkle::TreeSize;

@@ -1,4 +1,5 @@
-//! Erasure, holds and reports. The triggers say what may change; this says it in order.
+//! `Custody` and `Reports` in SQLite. Triggers forbid wrong changes; this module makes the right ones in the order
+//! that the triggers expect.
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
@@ -38,7 +39,7 @@ async fn erase_all(store: &Sqlite, entries: Vec<LeafIndex>) -> Result<Erased, St
     Ok(answer)
 }
 
-/// The statement first: the triggers let the rest go only after it.
+/// Statements of an erasure. The entry is first: the triggers allow the other deletions only after that.
 const ERASE: [&str; 5] = [
     "UPDATE entry SET statement = NULL, facts = '{}'
       WHERE idx = ? AND (statement IS NOT NULL OR facts <> '{}')",
@@ -70,7 +71,7 @@ pub(crate) async fn hold(store: &Sqlite, entry: LeafIndex, case: &str, at: u64) 
     writer::finish(store, transaction).await
 }
 
-/// Begins a hold, unless the case holds the entry already or its bytes are gone.
+/// Begins a hold, unless the case holds the entry already or the entry was erased.
 pub(crate) async fn begin_hold(
     connection: &mut SqliteConnection,
     entry: LeafIndex,
@@ -88,7 +89,7 @@ pub(crate) async fn begin_hold(
     query.execute(connection).await.map(drop).map_err(store_error)
 }
 
-/// Ends the hold of a case; answers whether there was one.
+/// Ends the hold of a case; returns whether there was one.
 pub(crate) async fn end_hold(
     executor: impl SqliteExecutor<'_>,
     entry: LeafIndex,

@@ -1,4 +1,4 @@
-//! Statements that wait for the sequencer: attempts, and one outcome for each.
+//! The inbox: statements that wait for the sequencer, as attempts with one outcome each.
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
@@ -15,8 +15,8 @@ pub(crate) async fn enqueue(
     item: &InboxItem,
     arrival: &Arrival<'_>,
 ) -> Result<Enqueued, StoreError> {
-    // One statement, so that two requests cannot both find the inbox empty. Trimmed failures have
-    // lost their attempt, and a registered outcome stands in the way of another one.
+    // One statement, so that two requests cannot both find the inbox empty. A trimmed failure has no attempt any
+    // more, and a registered outcome prevents another attempt.
     let query = sqlx::query(
         "INSERT INTO inbox (digest, submission, issuer, issuer_key, arrived_at) SELECT ?1, ?2, ?3, ?4, ?5
          WHERE NOT EXISTS (SELECT 1 FROM inbox i WHERE i.digest = ?1
@@ -38,7 +38,7 @@ pub(crate) async fn enqueue(
     }
 }
 
-/// The reason for which an item was not inserted.
+/// Finds the bound because of which an item was not inserted.
 async fn why_not_kept(
     pool: &SqlitePool,
     item: &InboxItem,

@@ -1,4 +1,4 @@
-//! The keys that sign heads, and their rotation.
+//! The keys that sign heads, and `KeyRotation`.
 
 use bytes::Bytes;
 use merkle::TreeSize;

@@ -1,14 +1,13 @@
-//! The [`LogStore`] promise kept by SQLite: one file, one log, one writing process.
+//! [`LogStore`] on SQLite: one file, one log, one writing process.
 //!
-//! * WAL with `synchronous=FULL`: once a commit is acknowledged it survives power loss. Checkpoints
-//!   are run here and not by SQLite, which would keep quiet about one that failed.
+//! * WAL with `synchronous=FULL`: an acknowledged commit survives power loss. Checkpoints are run by this crate
+//!   and not by SQLite, which would not report one that failed.
 //! * One connection writes, under `BEGIN IMMEDIATE`; others read.
-//! * A lock file beside the database says who may write (`Place`). SQLite's own
-//!   locks cannot: they drop when any descriptor of the database file closes, so nothing here opens
-//!   that file but SQLite.
-//! * After a write that failed, the writing connection is closed, and the next write opens another
-//!   one (`connection`); reads go on meanwhile. Only when the file was moved, replaced or truncated is
-//!   nothing written any more until the process starts again.
+//! * A lock file next to the database admits one writing process ([`Place`]). SQLite's own locks do not suffice:
+//!   they drop when any descriptor of the database file closes, so only SQLite opens that file here.
+//! * After a failed write, the writing connection is closed, and the next write opens another one (`connection`);
+//!   reads continue meanwhile. Only if the file was moved, replaced or truncated, no more is written until the
+//!   process starts again.
 //!
 //! Not here: order, signatures and the pin that notices an old backup (`sequencer`).
 
@@ -52,35 +51,35 @@ use connection::Writer;
 pub use durable::{FileSystem, LOCK_SUFFIX};
 use place::LeaseFlag;
 
-/// How many connections read, unless the settings say otherwise.
+/// Default number of connections that read.
 pub const READERS: u32 = 4;
-/// How long a statement waits for another connection's lock, unless the settings say otherwise.
+/// Default time for which a statement waits for another connection's lock.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The write-ahead log is copied into the database file once it is larger than this.
+/// Size in bytes above which the write-ahead log is copied into the database file.
 pub const CHECKPOINT_BYTES: u64 = 16 << 20;
 
-/// Where the database is, and how it is used.
+/// Location and use of a database.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The database file; made if it is not there, but its folder is not.
+    /// Path of the database file. The file is created if needed, its folder is not.
     pub path: PathBuf,
-    /// Uses any file system, also one on which SQLite's shared memory is not to be trusted. The
-    /// database then has a rollback journal and one connection that holds an exclusive lock.
+    /// Accepts any file system, also one on which SQLite's shared memory is unreliable. The database then has a
+    /// rollback journal and one connection that holds an exclusive lock.
     pub allow_filesystem: bool,
-    /// Connections that read.
+    /// Number of connections that read.
     pub readers: u32,
-    /// How long to wait for a lock or a free connection.
+    /// Maximum wait for a lock or a free connection.
     pub busy_timeout: Duration,
 }
 
 impl Settings {
-    /// The usual settings for a file.
+    /// Default settings for a file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), allow_filesystem: false, readers: READERS, busy_timeout: BUSY_TIMEOUT }
     }
 }
 
-/// A log in a SQLite file. Clones share the connections.
+/// Log in a SQLite file. Clones share the connections.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     write: Arc<Writer>,
@@ -91,23 +90,23 @@ pub struct Sqlite {
 #[derive(Debug)]
 struct Shared {
     settings: Settings,
-    /// `None`: opened to be read only.
+    /// Lock file; `None` if opened read-only.
     place: Option<Arc<Place>>,
     wal: bool,
     lease: Arc<LeaseFlag>,
-    /// One process uses the database, so what it counts needs no disk.
+    /// Counters in memory, as only one process uses the database.
     quotas: Counters,
-    /// Set once a file was moved, replaced or truncated: this process must not write any more.
+    /// Set once the file was moved, replaced or truncated: this process must not write any more.
     lost: AtomicBool,
 }
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/sqlite");
 
 impl Sqlite {
-    /// Opens a database for writing, makes it if there is none, and brings its tables up to date.
+    /// Opens a database for writing, creates it if there is none, and migrates its tables.
     ///
-    /// Refused when another process has it, when the file system cannot be trusted with it, and
-    /// when a newer version of this program has changed its tables.
+    /// Refused if another process has it ([`StoreError::InUse`]), if the file system is unreliable for it, and if
+    /// a newer version of this program has changed its tables.
     pub async fn open(settings: Settings) -> Result<Self, StoreError> {
         let place = Place::take(&settings.path, settings.allow_filesystem, Access::Public)
             .map_err(place::store_error)?;
@@ -117,20 +116,20 @@ impl Sqlite {
         let mut store = Self::connect(Arc::new(shared)).await?;
         MIGRATIONS.run(store.write.pool()).await.map_err(sql::migration)?;
         if store.shared.wal {
-            // Only now: a reader of an empty file could not find out that it is in WAL mode.
+            // Readers are opened last: a reader of an empty file cannot tell that it is in WAL mode.
             store.read = readers(&store.shared.settings).await?;
         }
         store.shared.remember_files()?;
         Ok(store)
     }
 
-    /// Opens a database that is there already: what is misspelt makes no new one.
+    /// Opens an existing database only, so that a misspelt path creates no new one.
     pub async fn open_existing(settings: Settings) -> Result<Self, StoreError> {
         must_exist(&settings)?;
         Self::open(settings).await
     }
 
-    /// Opens a database to be read beside the process that writes it. Every write is refused.
+    /// Opens a database for reading while another process writes it. Every write is refused.
     pub async fn open_read_only(settings: Settings) -> Result<Self, StoreError> {
         must_exist(&settings)?;
         let read = readers(&settings).await?;
@@ -138,9 +137,9 @@ impl Sqlite {
         Ok(Self { write: Arc::new(Writer::new(read.clone())), read, shared: Arc::new(shared) })
     }
 
-    /// A second set of connections in the same process, under the same lock file.
+    /// Opens a second set of connections in the same process, under the same lock file.
     ///
-    /// Without WAL there can be no second set, and the answer is a clone.
+    /// Without WAL there can be no second set, and the result is a clone.
     pub async fn another(&self) -> Result<Self, StoreError> {
         if !self.shared.wal {
             return Ok(self.clone());
@@ -150,8 +149,8 @@ impl Sqlite {
         Ok(store)
     }
 
-    /// Waits for what is running and closes the files; the database file alone is then a complete copy. Dropping does the
-    /// same without waiting.
+    /// Waits for running statements and closes the files; the database file alone is then a complete copy.
+    /// Dropping does the same without waiting.
     pub async fn close(&self) {
         if self.shared.wal {
             self.read.close().await;
@@ -165,14 +164,14 @@ impl Sqlite {
         Ok(Self { read: write.clone(), write: Arc::new(Writer::new(write)), shared })
     }
 
-    /// The pool for a write, if this process may still write; with another connection after a write that failed.
+    /// Returns the pool for a write, if this process may still write; replaces the connection after a failed write.
     async fn writable(&self) -> Result<&SqlitePool, StoreError> {
         self.shared.check()?;
         self.write.repair(&self.shared).await?;
         Ok(self.write.pool())
     }
 
-    /// Passes the result of a write on; after one that failed, the next write gets another connection.
+    /// Records the error of a write, so that the next write gets another connection, and returns the result.
     fn noting<T>(&self, written: Result<T, StoreError>) -> Result<T, StoreError> {
         written.inspect_err(|error| self.write.note(error))
     }
@@ -223,7 +222,7 @@ fn options(settings: &Settings) -> SqliteConnectOptions {
 }
 
 fn pool(settings: &Settings, connections: u32) -> SqlitePoolOptions {
-    // A connection that is opened later would open whatever has the name then.
+    // A connection opened later would open any file that has the name then.
     SqlitePoolOptions::new()
         .min_connections(connections)
         .max_connections(connections)
@@ -234,7 +233,7 @@ fn pool(settings: &Settings, connections: u32) -> SqlitePoolOptions {
 }
 
 fn must_exist(settings: &Settings) -> Result<(), StoreError> {
-    // One that cannot be looked at is for SQLite to name.
+    // If the path cannot be examined, SQLite reports the error.
     match settings.path.try_exists() {
         Ok(false) => Err(StoreError::NoLog(format!("there is no {}", settings.path.display()))),
         Ok(true) | Err(_) => Ok(()),
@@ -244,7 +243,7 @@ fn must_exist(settings: &Settings) -> Result<(), StoreError> {
 async fn readers(settings: &Settings) -> Result<SqlitePool, StoreError> {
     let (options, count) = (options(settings).read_only(true), settings.readers.max(1));
     let pool = pool(settings, count).connect_with(options).await.map_err(sql::store_error)?;
-    // All connections and their files are opened now: the names could lead elsewhere later.
+    // All connections and their files are opened now, as the names could lead to other files later.
     let mut connections = Vec::new();
     for _ in 0..count {
         let mut connection = pool.acquire().await.map_err(sql::store_error)?;

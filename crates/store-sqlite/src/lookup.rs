@@ -1,5 +1,5 @@
-//! The lookup index. `lookup` is one tree in the order (kind, value, idx), so what one value leads
-//! to is read in order and from any place on.
+//! `LookupIndex` in SQLite. The table `lookup` is one tree in the order (kind, value, idx), so the entries of one
+//! value are read in order and from any index on.
 
 use std::ops::Range;
 
@@ -57,7 +57,7 @@ pub(crate) async fn index(
     Ok(true)
 }
 
-/// The rows of entries that were not erased, in the order of the table.
+/// Returns the rows whose entries were not erased, in the order of the table.
 async fn still_there<'a>(
     executor: impl SqliteExecutor<'_>,
     range: Range<TreeSize>,
@@ -88,7 +88,7 @@ pub(crate) async fn values(
     prefix: &str,
     limit: usize,
 ) -> Result<Vec<String>, StoreError> {
-    // From value to value, however many entries say one.
+    // Steps from value to value, independent of the number of entries with each value.
     let query = sqlx::query_scalar(
         "WITH RECURSIVE step (value) AS (
            SELECT min(value) FROM lookup WHERE kind = ?1 AND value >= ?2
@@ -120,7 +120,7 @@ fn lookup(row: &SqliteRow) -> Result<Lookup, StoreError> {
     })
 }
 
-/// The table, asked about one term at a time.
+/// The table `lookup`, for queries about one term at a time.
 struct Table<'a>(&'a SqlitePool);
 
 #[async_trait]
@@ -158,7 +158,7 @@ impl Rows for Table<'_> {
     }
 
     async fn among(&self, term: &Term, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
-        // Through the primary key, one probe for each entry.
+        // By the primary key, one probe for each entry.
         let marks = vec!["?"; entries.len()].join(",");
         let select =
             format!("SELECT idx FROM lookup NOT INDEXED WHERE kind = ? AND value = ? AND idx IN ({marks})");

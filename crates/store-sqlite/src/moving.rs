@@ -1,4 +1,4 @@
-//! What a log is doing, its end, the rows that lead to its entries, and filling a database with history.
+//! `Moving` in SQLite: state, freezing, the rows that lead to entries, and filling a database with history.
 
 use std::ops::Range;
 
@@ -79,7 +79,7 @@ pub(crate) async fn state(executor: impl SqliteExecutor<'_>) -> Result<State, St
     frozen.map_or(Ok(State::Open), |at| Ok(State::Frozen { at: unsigned(at)? }))
 }
 
-/// Refuses whoever would let the log grow, or take it over.
+/// Refuses a log that is frozen or being filled.
 pub(crate) async fn must_grow(executor: impl SqliteExecutor<'_>) -> Result<(), StoreError> {
     match state(executor).await? {
         State::Open => Ok(()),
@@ -100,7 +100,7 @@ async fn freeze(store: &Sqlite, holder: &str, at: u64) -> Result<Head, StoreErro
     Ok(head)
 }
 
-/// Sets the flag and raises the epoch.
+/// Marks the log as frozen and raises the epoch.
 pub(crate) async fn end_log(
     connection: &mut SqliteConnection,
     holder: &str,
@@ -219,7 +219,7 @@ async fn fill(store: &Sqlite, source: &Source, history: &History) -> Result<(), 
     Ok(())
 }
 
-/// The head of a log that is filled from this source.
+/// Returns the head of a log that is being filled from this source.
 async fn filling(connection: &mut SqliteConnection, source: &Source) -> Result<Head, StoreError> {
     match state(&mut *connection).await? {
         State::Filling { source: from } if from == *source => reader::head(connection).await,
@@ -278,7 +278,7 @@ async fn fill_claims(
     Ok(())
 }
 
-/// Inserts a row, or finds that the one in its way says the same.
+/// Inserts a row; if its key exists, checks that the existing row is equal.
 async fn add(
     connection: &mut SqliteConnection,
     [insert, select]: [&'static str; 2],

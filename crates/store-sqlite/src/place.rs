@@ -1,4 +1,4 @@
-//! Who may sequence, within the process that has the database.
+//! Lease within the process that holds the lock file.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use durable::PlaceError;
 use store::{Lease, StorageFault, StoreError};
 
-/// In the words of the promise.
+/// Maps an error of the lock file to [`StoreError`].
 pub(crate) fn store_error(error: PlaceError) -> StoreError {
     match error {
         PlaceError::InUse(text) => StoreError::InUse(text),
@@ -18,7 +18,7 @@ pub(crate) fn store_error(error: PlaceError) -> StoreError {
     }
 }
 
-/// The right to sequence within the process that holds the lock file.
+/// Lease within the process that holds the lock file.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseFlag {
     taken: AtomicBool,
@@ -34,7 +34,7 @@ impl LeaseFlag {
 
 #[async_trait]
 impl Lease for SqliteLease {
-    /// Never: the lock is the process's until it ends.
+    /// Never resolves: the process keeps the lock until it ends.
     async fn lost(&mut self) {
         pending().await
     }

@@ -1,7 +1,7 @@
 //! Reading the head, entries, tiles and look-up keys.
 //!
-//! Look-ups of many keys ask for a fixed number of keys with each statement, so that one prepared
-//! statement serves all; the last one asks for its last key more than once.
+//! Look-ups of many keys bind a fixed number of keys to each statement, so that one prepared statement serves all;
+//! the last statement repeats its last key.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use store::{Collateral, Entry, Found, GuardKey, Head, StoreError, TileAddress};
 
 use crate::sql::{self, seen_key, signed, store_error, to_bytes, unsigned};
 
-/// Keys that one statement looks up.
+/// Number of keys that one statement looks up.
 const KEYS: usize = 256;
 
 pub(crate) async fn head(executor: impl SqliteExecutor<'_>) -> Result<Head, StoreError> {
@@ -46,7 +46,7 @@ pub(crate) async fn entries(
     from: LeafIndex,
     limit: usize,
 ) -> Result<Vec<Entry>, StoreError> {
-    // The size first: what it covers is there, whatever is committed meanwhile.
+    // The size is read first, so the entries that it covers are present even if a batch is committed meanwhile.
     let size: Option<i64> =
         sqlx::query_scalar("SELECT size FROM log").fetch_optional(pool).await.map_err(store_error)?;
     let size = unsigned(size.unwrap_or(0))?;
@@ -98,7 +98,7 @@ pub(crate) async fn find(
     pool: &SqlitePool,
     digests: &[EntryDigest],
 ) -> Result<Vec<Option<Found>>, StoreError> {
-    // The outer join pins the plan (the key first, then the entry) and shows an entry that is gone.
+    // The outer join fixes the plan (the key first, then the entry) and shows a missing entry.
     let select =
         "SELECT s.key, s.idx, e.digest FROM seen s LEFT JOIN entry e ON e.idx = s.idx WHERE s.key IN ";
     let keys: Vec<&[u8]> = digests.iter().map(seen_key).collect();
@@ -126,12 +126,12 @@ pub(crate) async fn guards(
     Ok(asked.iter().map(|key| found.get(*key).copied()).collect())
 }
 
-/// As a column of indexes has them.
+/// Converts entry indices to column values.
 pub(crate) fn columns(entries: &[LeafIndex]) -> Vec<i64> {
     entries.iter().map(|entry| signed(entry.get())).collect()
 }
 
-/// Runs `select`, which ends with `IN`, over as many keys as there are.
+/// Runs `select`, which ends with `IN`, over any number of keys.
 pub(crate) async fn select_in<K>(
     pool: &SqlitePool,
     select: &str,
@@ -142,7 +142,7 @@ where
 {
     let mut rows = Vec::new();
     for chunk in keys.chunks(KEYS) {
-        // Two statements for each look-up are remembered: for a few keys, and for many.
+        // Two statements of each look-up stay prepared: for a few keys, and for many.
         let slots = if chunk.len() <= KEYS / 16 { KEYS / 16 } else { KEYS };
         let marks = vec!["?"; slots].join(",");
         let mut query = sqlx::query(AssertSqlSafe(format!("{select}({marks})")));

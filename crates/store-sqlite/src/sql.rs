@@ -1,4 +1,4 @@
-//! What the tables and the model say differently: numbers, errors, many rows at once.
+//! Conversions between the tables and the model: numbers, errors, inserts of many rows.
 
 use bytes::Bytes;
 use merkle::EntryDigest;
@@ -10,21 +10,21 @@ use store::{StorageFault, StoreError};
 
 pub(crate) use sqlite::is_constraint;
 
-/// Rows that one statement inserts.
+/// Number of rows that one statement inserts.
 const ROWS: usize = 64;
 
-/// A number as SQLite has it. A larger one matches no row.
+/// Converts to SQLite's signed integer. A number that does not fit matches no row.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A number that we stored.
+/// Converts a stored number; [`StoreError::Damaged`] if it is negative.
 pub(crate) fn unsigned(number: i64) -> Result<u64, StoreError> {
     u64::try_from(number)
         .map_err(|_| StoreError::Damaged(format!("{number} is stored where no number is negative")))
 }
 
-/// A hash that we stored.
+/// Converts a stored hash; [`StoreError::Damaged`] if it has not 32 bytes.
 pub(crate) fn hash(bytes: &[u8]) -> Result<[u8; 32], StoreError> {
     bytes.try_into().map_err(|_| StoreError::Damaged(format!("{} bytes are stored as a hash", bytes.len())))
 }
@@ -33,7 +33,7 @@ pub(crate) fn digest(bytes: &[u8]) -> Result<EntryDigest, StoreError> {
     hash(bytes).map(EntryDigest::from_bytes)
 }
 
-/// The key of a digest in `seen`.
+/// Key of a digest in the table `seen`: its first 16 bytes.
 pub(crate) fn seen_key(digest: &EntryDigest) -> &[u8] {
     &digest.as_bytes()[..16]
 }
@@ -63,7 +63,7 @@ pub(crate) fn migration(error: MigrateError) -> StoreError {
     }
 }
 
-/// Inserts rows, many with each statement; `into` ends with the list of columns.
+/// Inserts rows, [`ROWS`] with each statement; `into` ends with the list of columns.
 pub(crate) async fn insert<T>(
     connection: &mut SqliteConnection,
     into: &'static str,
@@ -73,7 +73,7 @@ pub(crate) async fn insert<T>(
     for chunk in rows.chunks(ROWS) {
         let mut query = QueryBuilder::new(into);
         query.push_values(chunk, |mut row, value| bind(&mut row, value));
-        // Only the full chunks have a text worth remembering.
+        // Only the statement for full chunks is used often enough to stay prepared.
         query.build().persistent(chunk.len() == ROWS).execute(&mut *connection).await?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Faults that must be caused from within: a full disk, a connection in doubt.
+//! Tests of faults that must be caused within the crate: a full disk, a connection in doubt.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -45,8 +45,8 @@ async fn the_database_and_the_files_beside_it_are_made_for_their_owner_only() {
     }
 }
 
-/// Space that is left in kB when the disk is full, so that another write fails each time: that of a row, of COMMIT, or of the
-/// commit after it.
+/// Free space in kB when the disk is full, so that another write fails each time: that of a row, of COMMIT, or of
+/// the commit after it.
 const LEFT: [u64; 7] = [0, 4, 12, 28, 60, 120, 220];
 
 #[test]
@@ -98,7 +98,7 @@ async fn fill_and_give_back(disk: &Path, allow_filesystem: bool, left: u64) {
     store.close().await;
 }
 
-/// A file that leaves so many bytes of the disk free.
+/// Makes a file that leaves this many bytes of the disk free.
 fn fill(disk: &Path, left: u64) -> PathBuf {
     let path = disk.join("filler");
     let mut file = std::fs::File::create(&path).unwrap();
@@ -109,10 +109,11 @@ fn fill(disk: &Path, left: u64) -> PathBuf {
     path
 }
 
-/// The folder of a small disk, for the process that has it.
+/// Environment variable with the folder of a small disk, for the child process that has it.
 const DISK: &str = "TABELLION_TEST_SMALL_DISK";
 
-/// Runs a test in a process of its own, which has a file system of 3 MB: nobody else sees it, and it goes with the process.
+/// Runs a test in a child process with a file system of 3 MB, which other processes do not see and which is
+/// removed with the child.
 fn alone_on_a_small_disk<F: Future<Output = ()>>(name: &str, test: impl FnOnce(PathBuf) -> F) {
     if let Ok(disk) = std::env::var(DISK) {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -123,7 +124,7 @@ fn alone_on_a_small_disk<F: Future<Output = ()>>(name: &str, test: impl FnOnce(P
         "mount -t tmpfs -o size=3m tmpfs '{}' && exec \"$0\" --exact {name} --nocapture",
         disk.path().display()
     );
-    // Without --map-root-user root keeps its rights over files of others.
+    // Without --map-root-user, root keeps its rights over files of other users.
     let status = Command::new("unshare")
         .args(["--mount", "--propagation", "private"])
         .args((!rustix::process::geteuid().is_root()).then_some("--map-root-user"))

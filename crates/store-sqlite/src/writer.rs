@@ -1,4 +1,4 @@
-//! The one transaction in which history grows, and what decides who may send it.
+//! The transaction that appends a batch, and the epoch that decides which process may send it.
 
 use merkle::{CompactRange, EntryDigest, Hash};
 use sqlx::{AssertSqlSafe, Row, SqliteConnection, Transaction};
@@ -9,10 +9,10 @@ use crate::sql::{self, seen_key, signed};
 use crate::{CHECKPOINT_BYTES, Sqlite, custody, moving, reader};
 
 pub(crate) const IMMEDIATE: &str = "BEGIN IMMEDIATE";
-/// The holder that a log has after an entry froze it.
+/// Value of `log.holder` after an entry froze the log.
 const FROZEN_BY: &str = "the operator's freeze";
 
-/// Makes the log's row if there is none.
+/// Inserts the log's row if there is none.
 pub(crate) async fn make(store: &Sqlite, origin: &str) -> Result<(), StoreError> {
     if store.shared.place.is_some() {
         let insert = sqlx::query(
@@ -56,7 +56,7 @@ pub(crate) async fn take_over(store: &Sqlite, holder: &str) -> Result<Head, Stor
     Ok(head)
 }
 
-/// Commits what is not a batch.
+/// Commits a transaction other than a batch.
 pub(crate) async fn finish(
     store: &Sqlite,
     transaction: Transaction<'_, sqlx::Sqlite>,
@@ -77,7 +77,7 @@ pub(crate) async fn commit(store: &Sqlite, batch: &Batch) -> Result<(), CommitEr
             move_head(&mut transaction, batch).await?;
             insert(&mut transaction, batch).await?;
         }
-        // The trigger wants the correction to be in place before the head moves.
+        // The trigger requires the clock correction to be inserted before the head moves.
         true => {
             check_head(&mut transaction, batch).await?;
             insert(&mut transaction, batch).await?;
@@ -94,7 +94,7 @@ pub(crate) async fn commit(store: &Sqlite, batch: &Batch) -> Result<(), CommitEr
     Ok(())
 }
 
-/// Entries, what leads to them, and tiles.
+/// Inserts entries, the keys that lead to them, and tiles.
 pub(crate) async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), CommitError> {
     insert_entries(connection, batch).await?;
     insert_look_ups(connection, batch).await?;
@@ -111,7 +111,7 @@ async fn check_head(connection: &mut SqliteConnection, batch: &Batch) -> Result<
     found.map(drop).ok_or(CommitError::Fenced)
 }
 
-/// The compare-and-swap: first, so that a fenced process does no work.
+/// Moves the head by compare-and-swap, as the first step, so that a fenced process does no work.
 async fn move_head(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), CommitError> {
     let (from, to) = (&batch.from, &batch.to);
     let edge: Vec<u8> = to.edge.hashes().iter().flat_map(|hash: &Hash| *hash.as_bytes()).collect();
@@ -202,7 +202,7 @@ async fn settle(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), 
     Ok(())
 }
 
-/// What the entries do beside the log, once they and the head are in place.
+/// Writes the batch's [`Effect`](store::Effect)s, after its entries and its head.
 async fn take_effects(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), StoreError> {
     let at = batch.to.at;
     for effect in &batch.effects {
@@ -217,22 +217,22 @@ async fn take_effects(connection: &mut SqliteConnection, batch: &Batch) -> Resul
     Ok(())
 }
 
-/// Copies the write-ahead log into the database when it has grown. A failure does not undo the
+/// Copies the write-ahead log into the database once it exceeds [`CHECKPOINT_BYTES`]. A failure does not undo the
 /// commit, which is in the write-ahead log.
 pub(crate) async fn checkpoint(store: &Sqlite) {
     let grown = store.shared.place.as_ref().is_some_and(|place| place.wal_bytes() > CHECKPOINT_BYTES);
     if !grown {
         return;
     }
-    // Passive: a slow reader must not hold up the next commit.
+    // Passive, so that a slow reader does not delay the next commit.
     if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_all(store.write.pool()).await {
         tracing::error!(%error, "the write-ahead log could not be copied into the database");
         store.write.note_failure(&error);
     }
 }
 
-/// Before something is erased: a rollback journal keeps the pages of the last transaction, up to a
-/// limit, so for this one there is none.
+/// Sets the size limit of the rollback journal to zero before an erasure, as the journal would otherwise keep the
+/// erased pages after the transaction.
 pub(crate) async fn keep_no_journal(store: &Sqlite) -> Result<(), StoreError> {
     store.writable().await?;
     if store.shared.wal {
@@ -241,8 +241,8 @@ pub(crate) async fn keep_no_journal(store: &Sqlite) -> Result<(), StoreError> {
     limit_the_journal(store, 0).await.map_err(sql::store_error)
 }
 
-/// After something was erased: takes it out of the write-ahead log, where it would stay until that
-/// is written over. A reader that is still busy can be in the way; then the next checkpoint does it.
+/// Truncates the write-ahead log after an erasure, as erased bytes would stay in it until they are overwritten. If
+/// a busy reader prevents that, the next checkpoint does it.
 pub(crate) async fn empty_the_log(store: &Sqlite) {
     let emptied = match store.shared.wal {
         true => sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(store.write.pool()).await.map(drop),
@@ -254,7 +254,7 @@ pub(crate) async fn empty_the_log(store: &Sqlite) {
     }
 }
 
-/// Before the last connection is closed: copies the write-ahead log into the database file, for good.
+/// Copies the write-ahead log into the database file, before the last connection is closed.
 pub(crate) async fn finish_the_log(store: &Sqlite) {
     if !store.shared.wal || store.shared.place.is_none() {
         return;
@@ -312,7 +312,7 @@ fn unless_taken(error: sqlx::Error, taken: CommitError) -> CommitError {
     if sql::is_constraint(&error) { taken } else { not_committed(error) }
 }
 
-/// A row that is in the way of a new one was not written by a commit.
+/// Turns a constraint error into an error about rows beyond the head: no commit wrote the conflicting row.
 fn beyond_the_head(error: sqlx::Error) -> CommitError {
     if sql::is_constraint(&error) {
         let text = format!("there are rows beyond the head: {error}");

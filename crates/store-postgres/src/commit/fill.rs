@@ -1,4 +1,4 @@
-//! Filling an empty database with history: batches that were committed once, elsewhere.
+//! `Moving::fill`: writes committed history from elsewhere into an empty database.
 
 use sqlx::{PgPool, PgTransaction};
 use store::moving::{half_filled, not_empty, not_filling, other_claim};
@@ -145,7 +145,7 @@ async fn insert_cosignatures(
     Ok(())
 }
 
-/// The head of a log that is filled from this source, locked.
+/// Locks and returns the head of a log that is being filled from this source.
 async fn filling(transaction: &mut PgTransaction<'_>, log: i16, source: &Source) -> Result<Head, StoreError> {
     let row = sqlx::query_as!(
         HeadRow,

@@ -1,4 +1,4 @@
-//! What a batch inserts beside the head: one message for each table.
+//! Inserts the rows of a batch other than the head: one message for each table.
 
 use sqlx::PgTransaction;
 use store::{Batch, CommittedHead, NewEntry, TileWrite};
@@ -129,7 +129,7 @@ async fn insert_collateral(
     Ok(())
 }
 
-/// At most one tile of a level was there before: the trigger sees to it that it grows.
+/// Inserts new tiles and updates the one of each level that existed before; a trigger checks that it only grows.
 async fn write_tiles(
     transaction: &mut PgTransaction<'_>,
     log: i16,
