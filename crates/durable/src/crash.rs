@@ -1,15 +1,15 @@
 //! Named points at which a test may abort the process, as a power cut would, or stop it.
 //!
 //! With the feature `crash-points`, `TABELLION_CRASH_AT=<name>[:n]` aborts at the n-th visit of the point, and
-//! `TABELLION_STOP_AT=<name>[:n]` stops the process there until it is sent SIGCONT. Without the feature a visit compiles to
-//! nothing.
+//! `TABELLION_STOP_AT=<name>[:n]` stops the process there until it receives SIGCONT. Without the feature a visit
+//! compiles to nothing.
 
 #[cfg(feature = "crash-points")]
 mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// What a variable orders, and how often its point was visited.
+    /// Point and visit that an environment variable names, with the number of visits so far.
     struct Order {
         variable: &'static str,
         read: OnceLock<Option<(String, u64)>>,
@@ -24,7 +24,7 @@ mod armed {
             Self { variable, read: OnceLock::new(), visits: AtomicU64::new(0) }
         }
 
-        /// Whether this is the visit that was ordered.
+        /// Returns whether this is the visit that the variable names.
         fn is_due(&self, point: &str) -> bool {
             let order = self.read.get_or_init(|| parse(&std::env::var(self.variable).ok()?));
             let Some((name, nth)) = order else { return false };
@@ -32,7 +32,7 @@ mod armed {
         }
     }
 
-    /// Aborts or stops the process if this is the visit of the point that was ordered.
+    /// Aborts or stops the process if `TABELLION_CRASH_AT` or `TABELLION_STOP_AT` names this visit of the point.
     pub fn visit(point: &str) {
         if CRASH.is_due(point) {
             std::process::abort();

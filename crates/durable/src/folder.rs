@@ -1,4 +1,4 @@
-//! Folders, and the names in them.
+//! Folders, and the file names in them.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::{Access, is_aside};
 
-/// Makes a folder, and those above it that are missing; the names of all of them survive power loss. One that is there stays
-/// as it is.
+/// Creates a folder, and the missing ones above it; all their names survive power loss. An existing folder is left
+/// unchanged.
 pub fn make_folder(folder: &Path, access: Access) -> io::Result<()> {
     if folder.is_dir() || folder.as_os_str().is_empty() {
         return Ok(());
@@ -17,20 +17,21 @@ pub fn make_folder(folder: &Path, access: Access) -> io::Result<()> {
         make_folder(above, access)?;
     }
     match DirBuilder::new().mode(access.of_folder()).create(folder) {
-        // Somebody else made it meanwhile; maybe it is not durable yet.
+        // Another process created it meanwhile; it may not be durable yet.
         Err(_) if folder.is_dir() => {}
         made => made?,
     }
     sync_folder_of(folder)
 }
 
-/// Makes what happened to a name last: fsyncs the folder in which it is.
+/// Makes a creation, renaming or removal durable: fsyncs the folder of `path`.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// The names in a folder that end so, sorted, without those of files that are being written; none if there is no folder.
+/// Lists the names in a folder that end with `ending`, sorted, without files in the middle of a
+/// [`replace`](crate::replace); empty if there is no folder.
 pub fn names(folder: &Path, ending: &str) -> io::Result<Vec<String>> {
     let found = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

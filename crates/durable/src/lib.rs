@@ -1,17 +1,18 @@
-//! Files that are whole or not there, and that survive power loss once written.
+//! Files that are complete or absent, and that survive power loss once written.
 //!
-//! [`replace`] writes a file aside, fsyncs it, gives it its name, and fsyncs the folder: whoever reads it, at any moment and
-//! after any crash, has the old bytes or the new ones. Once `Ok`, the new ones stay. An error says which of two it was: what
-//! stood there stands there still ([`WriteError::Unchanged`]), or it was replaced and only a new start tells for how long
-//! ([`WriteError::InDoubt`]). Two writers of one file, in whatever processes, never write into one another: the last one
-//! stands. [`Lock`] keeps the others out altogether.
+//! [`replace`] writes a temporary file, fsyncs it, renames it, and fsyncs the folder: a reader, at any moment and
+//! after any crash, has the old bytes or the new ones. Once `Ok`, the new ones stay. An error tells whether the
+//! old file is still in place ([`WriteError::Unchanged`]), or was replaced, possibly not durably, so that the
+//! content after a crash is not known ([`WriteError::InDoubt`]). Two writers of one file, in any processes, never
+//! mix their bytes: the last one wins. [`Lock`] excludes other writers altogether.
 //!
-//! [`Place`] is for databases, which write their files themselves: one process at a time, on a file system that keeps locks,
-//! in the files that it opened.
+//! [`Place`] is for databases, which write their files themselves: one process at a time, on a file system with
+//! reliable locks, in the files that it opened.
 //!
-//! All of it blocks. Left out: a file that is written in place (the slots of a pin, in `sequencer`), or that is too long for memory
-//! or never to be replaced (`archive::Aside`). A process that is killed inside of a write leaves the file that it wrote
-//! aside; nobody takes it for anything ([`is_aside`]), and who works alone in a folder may remove it.
+//! All functions block. Not here: files that are written in place (the slots of a pin, in `sequencer`), or that
+//! are too long for memory or must never be replaced (`archive::Aside`). A process that is killed during a write
+//! leaves its temporary file; readers ignore it ([`is_aside`]), and a process that works alone in a folder may
+//! remove it.
 
 pub mod crash;
 mod folder;
@@ -26,12 +27,12 @@ pub use place::{FileSystem, LOCK_SUFFIX, Place, PlaceError};
 pub use read::read;
 pub use write::{WriteError, create, is_aside, mark, remove, rename, replace, write_anew};
 
-/// Who may read what is made. The umask may take away more.
+/// Permission to read the created files. The umask may remove more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody.
+    /// All users.
     Public,
-    /// Its owner.
+    /// The owner only.
     Secret,
 }
 

@@ -1,4 +1,4 @@
-//! A file that one process holds.
+//! [`Lock`]: a file that one process holds.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 
 use crate::Access;
 
-/// How often a lock that is waited for is tried.
+/// Pause between attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A lock that is held; the system lets go of it when the process ends, however it ends. Its file is empty and stays: one that
-/// is removed or replaced while it is held keeps nobody out.
+/// Held lock; the system releases it when the process ends, for any reason. Its file is empty and stays: removing
+/// or replacing it would let a second process take the lock.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
-/// Why a lock is not held.
+/// Reason why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody else holds it: another process, or this one.
+    /// Another process holds it, or this one does.
     #[error("locked already")]
     Taken,
     /// The file system failed.
@@ -30,12 +30,12 @@ pub enum LockError {
 }
 
 impl Lock {
-    /// Takes a lock, whose file is made if there is none, or says at once that it is taken.
+    /// Takes a lock, and creates its file if needed; [`LockError::Taken`] at once if it is held.
     pub fn take(path: &Path, access: Access) -> Result<Self, LockError> {
         Self::wait(path, access, Duration::ZERO)
     }
 
-    /// Takes a lock, and waits for it. Blocks the thread.
+    /// Takes a lock, and waits for it up to `patience`. Blocks the thread.
     pub fn wait(path: &Path, access: Access, patience: Duration) -> Result<Self, LockError> {
         let mut how = OpenOptions::new();
         let file = how.create(true).append(true).mode(access.of_file()).open(path)?;

@@ -1,7 +1,8 @@
-//! The folder a SQLite database lives in: whether it can be trusted, and whether we are alone there.
+//! [`Place`]: the folder of a SQLite database; checks that its file system is reliable and that no other process
+//! uses the database.
 //!
-//! Everything here works on the lock file and on names. The database file itself is never opened:
-//! closing any descriptor of it would drop the locks that SQLite holds.
+//! This module only uses the lock file and the names of files. The database file itself is never opened: closing
+//! any descriptor of it would drop the locks that SQLite holds.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -13,22 +14,22 @@ use rustix::fs::{FlockOperation, flock, statfs};
 
 use crate::Access;
 
-/// What the lock file's name adds to the database's.
+/// Suffix of the lock file, after the database's name.
 pub const LOCK_SUFFIX: &str = ".lock";
 
-/// A file system, as far as a database cares.
+/// File system, classified by its fitness for a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
-    /// Nothing is known against it.
+    /// Local file system, as far as is known.
     Local,
-    /// Memory: works, but forgets with the power.
+    /// File system in memory: works, but loses its content with the power.
     Memory(&'static str),
-    /// Locks or shared memory do not reach everyone who can open the file.
+    /// Shared file system: locks or shared memory do not reach all hosts that can open the file.
     Shared(&'static str),
 }
 
 impl FileSystem {
-    /// Reads the magic number that `statfs` gives.
+    /// Classifies the magic number that `statfs` returns.
     pub const fn of_magic(magic: u32) -> Self {
         match magic {
             0x0000_6969 => Self::Shared("NFS"),
@@ -56,9 +57,10 @@ impl FileSystem {
 }
 
 impl FileSystem {
-    /// Asks the system about a folder.
+    /// Classifies the file system of a folder.
     ///
     /// # Errors
+    ///
     /// If there is no such folder, or it cannot be examined.
     pub fn of_folder(folder: &Path) -> io::Result<Self> {
         let found = statfs(folder)?;
@@ -67,32 +69,32 @@ impl FileSystem {
     }
 }
 
-/// Why a database cannot be where it is; the text says what to change.
+/// Reason why a database cannot be used where it is; the text says what to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
-    /// Another process has it.
+    /// Another process holds the lock file.
     #[error("{0}")]
     InUse(String),
-    /// SQLite's locks cannot be trusted there.
+    /// SQLite's locks are not reliable on this file system.
     #[error("{} is on {name}, where SQLite's locks cannot be trusted: use a local disk", folder.display())]
     FileSystem {
-        /// Where the database is to be.
+        /// Folder of the database.
         folder: PathBuf,
-        /// What the file system is called.
+        /// Name of the file system.
         name: &'static str,
     },
-    /// A file is not there, cannot be used, or is not the one that was opened.
+    /// A file is missing, cannot be used, or is not the one that was opened.
     #[error("{0}")]
     Refused(String),
-    /// The file system does not say whether a file still is the one that was opened.
+    /// The file system does not tell whether a file is still the one that was opened.
     #[error("{0}")]
     Unknown(String),
 }
 
-/// How much of the write-ahead log is rewritten at once.
+/// Bytes of the write-ahead log that are rewritten at once.
 const REWRITE_BYTES: usize = 1 << 20;
 
-/// A database's place, held under its lock file until dropped.
+/// Location of a database, held under its lock file until dropped.
 #[derive(Debug)]
 pub struct Place {
     database: PathBuf,
@@ -104,7 +106,7 @@ pub struct Place {
 struct Remembered {
     path: PathBuf,
     identity: Identity,
-    /// The database file itself, which only grows and has one name.
+    /// `true` for the database file itself, which only grows and has one name.
     is_database: bool,
     size: u64,
 }
@@ -116,10 +118,12 @@ struct Identity {
 }
 
 impl Place {
-    /// Takes the lock, or says who has it; refuses a file system that cannot be trusted.
+    /// Takes the lock; refuses a file system that is not reliable.
     ///
     /// # Errors
-    /// When another process has it, or the file system is not one to have it on.
+    ///
+    /// [`PlaceError::InUse`] if another process has the lock; [`PlaceError::FileSystem`] if the file system is not
+    /// reliable and `allow_filesystem` is not set.
     pub fn take(database: &Path, allow_filesystem: bool, access: Access) -> Result<Self, PlaceError> {
         let database = real_path(database)?;
         check_file_system(&database, allow_filesystem)?;
@@ -127,10 +131,11 @@ impl Place {
         Ok(Self { database, lock, files: Mutex::default() })
     }
 
-    /// Notes which files are in use, so that [`check`](Self::check) notices others in their place.
+    /// Records which files are in use, so that [`check`](Self::check) notices a replacement.
     ///
     /// # Errors
-    /// When one of them is not there, or is not as it should be.
+    ///
+    /// If one of them is missing, or is not as it should be.
     pub fn remember(&self, wal: bool) -> Result<(), PlaceError> {
         let lock = self.lock.metadata().map_err(|error| cannot("read", &self.database, &error))?;
         let mut files = vec![Remembered::new(with_suffix(&self.database, LOCK_SUFFIX), &lock, false)];
@@ -144,22 +149,25 @@ impl Place {
         self.check()
     }
 
-    /// Whether every file still is the one that was opened (R66).
+    /// Checks that every file is still the one that was opened (R66).
     ///
     /// # Errors
-    /// When a file was moved, replaced or truncated.
+    ///
+    /// If a file was moved, replaced or truncated.
     pub fn check(&self) -> Result<(), PlaceError> {
         self.files().iter_mut().try_for_each(Remembered::check)
     }
 
-    /// Writes the write-ahead log over with its own bytes and flushes it, so that all of it is on the disk: after a flush
-    /// that failed, the kernel may call pages clean that are not. Blocks the thread. The caller holds SQLite's write lock.
+    /// Overwrites the write-ahead log with its own bytes and flushes it, so that all of it is on the disk: after a
+    /// failed flush, the kernel may mark pages clean that are not written. Blocks the thread. The caller holds
+    /// SQLite's write lock.
     ///
     /// # Errors
-    /// When the disk fails, or the file was replaced.
+    ///
+    /// If the disk fails, or the file was replaced.
     pub fn rewrite_wal(&self) -> io::Result<()> {
         let path = with_suffix(&self.database, "-wal");
-        // Unlike the database file it carries no locks of SQLite that closing it would drop.
+        // Unlike the database file, the log carries no locks of SQLite that closing it would drop.
         let file = OpenOptions::new().read(true).write(true).open(&path)?;
         let identity = Identity::of(&file.metadata()?);
         if self.files().iter().any(|known| known.path == path && known.identity != identity) {
@@ -169,19 +177,20 @@ impl Place {
         file.sync_all()
     }
 
-    /// Writes and flushes the lock file, which lies beside the database, to learn whether the disk takes writes, and if not,
-    /// why. Blocks the thread.
+    /// Writes and flushes the lock file, which is in the database's folder, to learn whether the disk accepts
+    /// writes. Blocks the thread.
     ///
     /// # Errors
-    /// When the disk does not take them.
+    ///
+    /// The file system's error if it does not.
     pub fn probe(&self) -> io::Result<()> {
-        // Opened anew: a file system that became read-only may still take writes to what is open.
+        // Opened anew: a file system that became read-only may still accept writes to an open file.
         let file = OpenOptions::new().write(true).open(with_suffix(&self.database, LOCK_SUFFIX))?;
         file.write_all_at(b"pid", 0)?;
         file.sync_all()
     }
 
-    /// How large the write-ahead log is.
+    /// Size of the write-ahead log in bytes.
     pub fn wal_bytes(&self) -> u64 {
         with_suffix(&self.database, "-wal").metadata().map_or(0, |metadata| metadata.len())
     }
@@ -193,7 +202,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Closing would do, but for a child process that was forked and has not yet become another.
+        // Closing would suffice, except for a child process that was forked and has not called exec yet.
         let _ = flock(&self.lock, FlockOperation::Unlock);
     }
 }
@@ -245,7 +254,7 @@ fn rewrite(file: &File) -> io::Result<()> {
     }
 }
 
-/// The path behind every symbolic link, so that two names lead to one lock file.
+/// Resolves every symbolic link, so that two names of a database lead to one lock file.
 fn real_path(database: &Path) -> Result<PathBuf, PlaceError> {
     if let Ok(path) = database.canonicalize() {
         return Ok(path);
@@ -286,7 +295,7 @@ fn lock(path: &Path, access: Access) -> Result<File, PlaceError> {
             return Err(cannot("lock", path, &error.into()));
         }
         let mut holder = String::new();
-        // Best effort: the lock decides, the number only helps whoever reads the message.
+        // Best effort: the lock decides, and the number only helps the reader of the message.
         let _ = file.read_to_string(&mut holder);
         let text =
             format!("another process ({}) has the database: {} is locked", holder.trim(), path.display());

@@ -1,10 +1,10 @@
-//! Reading no more than there is room for.
+//! [`read`]: reading files of bounded size.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// A file's bytes; `None` if there is none. One of more than `most` bytes is an error of the kind
+/// Reads a file; `None` if there is none. A file of more than `most` bytes is an error of the kind
 /// [`io::ErrorKind::FileTooLarge`], and is not read to its end.
 pub fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     let file = match File::open(path) {
@@ -37,7 +37,7 @@ mod tests {
             (refused.kind(), refused.to_string()),
             (io::ErrorKind::FileTooLarge, "longer than 3 bytes".into())
         );
-        // What has no end is not read to its end.
+        // An endless file is not read to its end.
         assert!(read(Path::new("/dev/zero"), 4096).is_err());
         assert!(read(home.path(), 4096).is_err(), "a folder");
     }

@@ -1,4 +1,4 @@
-//! Writing: aside, fsynced, and then under its name.
+//! Writing: to a temporary file, which is fsynced and then renamed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -8,31 +8,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Access, sync_folder_of};
 
-/// What the name of a file ends with while it is written.
+/// Suffix of a temporary file.
 const ASIDE: &str = ".tmp";
 
-/// Why a file was not written, or not for good.
+/// Error of a write, with the state in which it left the file.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// What stood there stands there still.
+    /// The file is as it was before.
     #[error("{path}: {error}")]
     Unchanged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The file is replaced, but maybe not for good: only a new start tells.
+    /// The file was replaced, but perhaps not durably: a crash may bring the old one back.
     #[error("{path}: {error}, after it was replaced")]
     InDoubt {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// What the system said, for those to whom the doubt makes no difference.
+/// Drops the path and the variant, for callers that treat both alike.
 impl From<WriteError> for io::Error {
     fn from(error: WriteError) -> Self {
         match error {
@@ -41,7 +41,7 @@ impl From<WriteError> for io::Error {
     }
 }
 
-/// Puts a file in the place of whatever was there. Once `Ok`, it survives power loss.
+/// Replaces a file, or creates it. Once `Ok`, the new content survives power loss.
 pub fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteError> {
     replace_and(sync_folder_of, path, bytes, access)
 }
@@ -62,8 +62,8 @@ fn replace_and(
     sync(path).map_err(|error| WriteError::InDoubt { path: path.to_owned(), error })
 }
 
-/// Makes a file that is not there yet; `false` if one of this name is. Of several callers at once, one makes it. Once `true`, it
-/// survives power loss. The file system must have hard links.
+/// Creates a file; `false` if one of this name exists. Of several concurrent callers one creates it. Once `true`,
+/// it survives power loss. The file system must support hard links.
 pub fn create(path: &Path, bytes: &[u8], access: Access) -> Result<bool, WriteError> {
     let unchanged = |error| WriteError::Unchanged { path: path.to_owned(), error };
     let (aside, file) = begin_aside(path, access).map_err(unchanged)?;
@@ -77,15 +77,15 @@ pub fn create(path: &Path, bytes: &[u8], access: Access) -> Result<bool, WriteEr
     synced.map(|()| true).map_err(|error| WriteError::InDoubt { path: path.to_owned(), error })
 }
 
-/// Makes an empty file, unless there is one, for good.
+/// Creates an empty file durably, unless it exists.
 pub fn mark(path: &Path) -> Result<(), WriteError> {
     let made = OpenOptions::new().write(true).create(true).truncate(false).open(path);
     made.map_err(|error| WriteError::Unchanged { path: path.to_owned(), error })?;
     sync_folder_of(path).map_err(|error| WriteError::InDoubt { path: path.to_owned(), error })
 }
 
-/// Writes a file under a name that nobody else uses, and fsyncs it; one of that name is removed first. For a file that takes its
-/// place later, by [`rename`]: until then a crash may leave a part of it, or none.
+/// Writes a file under a name that no other process uses, and fsyncs it; an existing file of that name is removed
+/// first. For a file that [`rename`] puts in place later: until then a crash may leave a part of it, or none.
 pub fn write_anew(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -94,13 +94,13 @@ pub fn write_anew(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
     fill(create_new(path, access)?, bytes)
 }
 
-/// Gives a file another name in its folder, for good.
+/// Renames a file within its folder, durably.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)?;
     sync_folder_of(to)
 }
 
-/// Removes a file, for good; one that is gone already is gone.
+/// Removes a file durably; `Ok` if it does not exist.
 pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -108,15 +108,17 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a file of this name was being written by [`replace`]: if nobody is at it any more, a crash left it.
+/// Returns whether this is the name of a temporary file of [`replace`]: one that no process is writing was left by
+/// a crash.
 pub fn is_aside(name: &str) -> bool {
     let mut parts = name.strip_suffix(ASIDE).unwrap_or_default().rsplitn(3, '.');
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     parts.next().is_some_and(is_number) && parts.next().is_some_and(is_number) && parts.next().is_some()
 }
 
-/// A new file that nobody else writes. The process alone does not tell: on shared storage, two may have one number, and one
-/// that was killed had it before.
+/// Creates a temporary file that no other process writes. The process ID alone does not make the name unique: on
+/// shared storage two processes may have the same one, and an earlier process that was killed may have had it,
+/// too.
 fn begin_aside(path: &Path, access: Access) -> io::Result<(PathBuf, File)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     loop {

@@ -1,18 +1,18 @@
-//! What goes wrong, and what is known about it.
+//! Errors of an evidence store, and the known effects of a failed call.
 
-/// Why a call other than a commit did not succeed.
+/// Error of a call other than a commit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The database cannot be reached or answered too late: try again later.
+    /// The database cannot be reached or answered too late. The call may be repeated later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
-    /// There is no space left: make some, and try again.
+    /// No space is left. The call may be repeated once there is space.
     #[error("the database has no space left: {0}")]
     Full(String),
-    /// Another process has the database, and there can only be one.
+    /// Another process uses the database, which only one process may use.
     #[error("{0}")]
     InUse(String),
-    /// The database must not be used as it is, or not so; the text says what to change.
+    /// The database, or the call, must not be used in this way; the text says what to change.
     #[error("{0}")]
     Refused(String),
     /// Stored data contradicts itself.
@@ -20,20 +20,21 @@ pub enum StoreError {
     Damaged(String),
 }
 
-/// Why a commit did not succeed, and what is known about it.
+/// Reason why a commit did not succeed, with its known effects.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
-    /// These streams are not as the changes say, in order of name and each once. Nothing was changed: load them, and
-    /// decide again.
+    /// Names of the streams that are not as the changes require, sorted and each once. Nothing was changed: load
+    /// these streams, and decide again.
     #[error("other changes came first: {}", .0.join(", "))]
     Conflict(Vec<String>),
-    /// There is no space left. Nothing was changed.
+    /// No space is left. Nothing was changed.
     #[error("the database has no space left: {0}")]
     Full(String),
-    /// It may have happened. Ask [`happened`](crate::EvidenceStore::happened) before anything is said or sent again.
+    /// The commit may have happened. Call [`happened`](crate::EvidenceStore::happened) before anything is answered
+    /// or sent again.
     #[error("the commit's outcome is unknown: {0}")]
     MayHaveHappened(String),
-    /// Nothing was changed, for a reason of the database's own.
+    /// The commit failed for another reason. Nothing was changed.
     #[error(transparent)]
     Failed(StoreError),
 }

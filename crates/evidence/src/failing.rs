@@ -1,7 +1,7 @@
-//! A store that fails on request, in each of the ways in which a database can.
+//! [`Failing`]: a store that fails on request, in each of the ways in which a database can fail.
 //!
-//! Wraps any other store, so the same tests of the caller run over memory and over SQL. Calls are counted from the
-//! moment a fault is ordered: `fail(Call::Commit, 1, …)` hits the next commit.
+//! It wraps any other store, so the same tests of the caller run over memory and over SQL. Calls are counted from
+//! the moment a fault is ordered: `fail(Call::Commit, 1, …)` hits the next commit.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,22 +14,22 @@ use crate::{
     Pruned, StoreError, Stored, Stuck,
 };
 
-/// How a call fails.
+/// Failure mode of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing happens, and the caller is told so.
+    /// The call has no effect, and the caller learns that.
     Refused,
-    /// Nothing happens, for there is no space left.
+    /// The call has no effect, as no space is left.
     Full,
-    /// Nothing happens, but the caller cannot know: a commit answers [`CommitError::MayHaveHappened`].
+    /// The call has no effect, but the caller cannot know: a commit returns [`CommitError::MayHaveHappened`].
     NotApplied,
-    /// It happens, but the caller cannot know: a commit answers [`CommitError::MayHaveHappened`].
+    /// The call takes effect, but the caller cannot know: a commit returns [`CommitError::MayHaveHappened`].
     AppliedButUnheard,
-    /// Nothing happens, and never will in this process.
+    /// The call has no effect, and no later call in this process will have one.
     Ended,
 }
 
-/// A method of [`EvidenceStore`].
+/// Methods of [`EvidenceStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Call {
@@ -54,7 +54,7 @@ pub enum Call {
     CheckDurability,
 }
 
-/// A store whose calls fail when they are told to. Clones share the orders.
+/// Wrapper of an [`EvidenceStore`] whose calls fail as ordered. Clones share the orders.
 #[derive(Clone)]
 pub struct Failing {
     inner: Arc<dyn EvidenceStore>,
@@ -63,34 +63,34 @@ pub struct Failing {
 
 #[derive(Debug, Default)]
 struct Orders {
-    /// Every write fails so until it is taken back.
+    /// Fault of every call, until [`Failing::mend`].
     standing: Option<Fault>,
-    /// Faults waiting for the n-th call of one method.
+    /// Faults that wait for the n-th call of one method.
     waiting: Vec<(Call, u64, Fault)>,
 }
 
 impl Failing {
-    /// Wraps a store; nothing fails until it is told to.
+    /// Wraps a store; every call passes until a fault is ordered.
     pub fn new(inner: impl EvidenceStore) -> Self {
         Self { inner: Arc::new(inner), orders: Arc::default() }
     }
 
-    /// Lets the n-th call of a method from now on fail, once.
+    /// Makes the `nth` call of a method from now on fail once; 1 is the next call.
     pub fn fail(&self, call: Call, nth: u64, fault: Fault) {
         self.orders().waiting.push((call, nth.max(1), fault));
     }
 
-    /// Lets every call fail (a full database: every write) until [`mend`](Self::mend).
+    /// Makes every call fail (with [`Fault::Full`]: every write) until [`mend`](Self::mend).
     pub fn break_down(&self, fault: Fault) {
         self.orders().standing = Some(fault);
     }
 
-    /// Ends what [`break_down`](Self::break_down) began; faults that wait stay.
+    /// Ends a [`break_down`](Self::break_down); single faults that were ordered stay.
     pub fn mend(&self) {
         self.orders().standing = None;
     }
 
-    /// How many of the ordered faults have not struck yet.
+    /// Number of ordered faults that did not happen yet.
     pub fn faults_left(&self) -> usize {
         self.orders().waiting.len()
     }

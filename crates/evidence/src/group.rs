@@ -1,4 +1,4 @@
-//! The changes of one commit, checked against each other and brought together by stream.
+//! [`Group`]: the changes of one commit, checked against each other and combined by stream.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,14 +7,14 @@ use merkle::EntryDigest;
 
 use crate::{Change, Claim, Record, StoreError, limits};
 
-/// What one commit writes.
+/// Rows that one commit writes.
 #[derive(Clone, Debug, Default)]
 pub struct Group<'a> {
-    /// One for each stream, in order of name: whoever takes locks in this order meets no deadlock.
+    /// One move for each stream, in order of name, so that stores that take locks in this order cannot deadlock.
     pub moves: Vec<Move<'a>>,
-    /// All records, as they were given.
+    /// All records, in the order given.
     pub records: Vec<&'a Record>,
-    /// All claims, as they were given.
+    /// All claims, in the order given.
     pub claims: Vec<&'a Claim>,
     /// Decisions that are opened, without those that the same commit settles.
     pub opened: Vec<EntryDigest>,
@@ -22,36 +22,37 @@ pub struct Group<'a> {
     pub settled: Vec<EntryDigest>,
 }
 
-/// What becomes of one stream.
+/// Combined changes of one stream.
 #[derive(Clone, Debug)]
 pub struct Move<'a> {
-    /// The stream.
+    /// Name of the stream.
     pub stream: &'a str,
-    /// The version it must have; `None`: there must be no such stream.
+    /// Version that the stream must have; `None`: it must not exist.
     pub from: Option<u64>,
-    /// The version it gets.
+    /// Version after the commit.
     pub to: u64,
-    /// `None`: as it was.
+    /// New [`Kept::agreed`](crate::Kept::agreed); `None` keeps the stored value.
     pub agreed: Option<&'a Bytes>,
-    /// The state after the last change.
+    /// State after the last change.
     pub running: &'a Bytes,
-    /// Whether it has ended.
+    /// `true` if the stream is closed by the commit.
     pub closed: bool,
-    /// As in [`Kept::keep_until`](crate::Kept::keep_until).
+    /// Time as in [`Kept::keep_until`](crate::Kept::keep_until).
     pub keep_until: u64,
-    /// The number of its first record in this commit, if there is one.
+    /// Number of the stream's first record in this commit, if there is one.
     pub first_seq: Option<u64>,
-    /// How many records it gets.
+    /// Number of the stream's records in this commit.
     pub records: u64,
 }
 
 impl<'a> Group<'a> {
-    /// Brings changes together.
+    /// Combines changes by stream.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] when they contradict themselves: a change of a stream that does not start where the one
-    /// before it ended, records or claims of another stream, records out of
-    /// sequence or twice, decisions opened that they do not bring, names that are too long.
+    ///
+    /// [`StoreError::Refused`] if they contradict themselves: a change of a stream that does not start where the
+    /// one before it ended, records or claims of another stream, records out of sequence or repeated, opened
+    /// decisions that are not among the records, or names that are too long.
     pub fn of(changes: &'a [Change]) -> Result<Self, StoreError> {
         let mut group = Self::default();
         let mut places: HashMap<&str, usize> = HashMap::with_capacity(changes.len());
@@ -148,10 +149,11 @@ impl<'a> Move<'a> {
         Ok(())
     }
 
-    /// The number that the stream's next record has, if it now is `next`: or why this commit cannot be.
+    /// Computes the stream's next record number after the commit, if it is `next` now.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] when the records do not follow those that are there.
+    ///
+    /// [`StoreError::Refused`] if the records do not follow the stored ones.
     pub fn next_seq(&self, next: u64) -> Result<u64, StoreError> {
         match self.first_seq {
             Some(first) if first != next => {

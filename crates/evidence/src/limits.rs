@@ -1,19 +1,19 @@
-//! Every bound of this crate, in one place. They bind every keeper.
+//! Every bound of this crate. The bounds apply to every store.
 
-/// A stream's name, in bytes: a `session_id` of 256 characters and the principal it belongs to.
+/// Maximum length of a stream's name in bytes: a `session_id` of 256 characters and the principal it belongs to.
 pub const STREAM_NAME: usize = 2048;
 
-/// A claim's key, in bytes. Hash what is longer.
+/// Maximum length of a claim's key in bytes. Hash a longer one.
 pub const CLAIM_KEY: usize = 256;
 
-/// An instance's name, in bytes.
+/// Maximum length of an instance's name in bytes.
 pub const INSTANCE_NAME: usize = 256;
 
-/// Why a record is stuck, in bytes; the rest is cut off.
+/// Maximum length of [`Stuck::why`](crate::Stuck::why) in bytes; the rest is cut off.
 pub const STUCK_REASON: usize = 1024;
 
-/// Versions and sequence numbers stay below this, so that SQL's signed numbers hold them.
+/// Exclusive upper bound of versions and sequence numbers, so that SQL's signed numbers hold them.
 pub const NUMBER: u64 = 1 << 62;
 
-/// How long the lease of a handle lasts that was opened and not renewed yet.
+/// Duration of a handle's first lease, until it is renewed.
 pub const LEASE: std::time::Duration = std::time::Duration::from_secs(30);

@@ -1,6 +1,6 @@
-//! The promise kept in memory: what it says is exact, but nothing survives the process.
+//! [`Memory`]: the storage trait over maps in memory. It keeps every promise except durability.
 //!
-//! [`Memory::another`] is a second instance over the same data: a process beside this one, or the one that comes after it.
+//! [`Memory::another`] is a second instance over the same data: a concurrent process, or the next run of this one.
 
 mod tables;
 
@@ -25,14 +25,14 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// An empty database, used by this instance.
+    /// Creates an empty database, used by this instance.
     pub fn new(instance: &str) -> Self {
         let memory = Self { instance: instance.into(), tables: Arc::default() };
         memory.tables().lease(instance, Instant::now() + limits::LEASE);
         memory
     }
 
-    /// The same database, used by another instance.
+    /// Opens the same database for another instance.
     pub fn another(&self, instance: &str) -> Self {
         let another = Self { instance: instance.into(), tables: Arc::clone(&self.tables) };
         another.tables().lease(instance, Instant::now() + limits::LEASE);

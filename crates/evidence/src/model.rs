@@ -1,83 +1,84 @@
-//! What is kept, and what is asked for.
+//! Types of the arguments and results of [`EvidenceStore`](crate::EvidenceStore).
 
 use bytes::Bytes;
 use merkle::EntryDigest;
 
-/// A stream's state.
+/// State of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Raised by one with every change, from [`Change::first`] on.
+    /// Version of the stream: raised by one with every change, from [`Change::first`] on.
     pub version: u64,
-    /// What changes seldom; `None` until a change brings it.
+    /// Part of the state that changes seldom; `None` until a change sets it.
     pub agreed: Option<Bytes>,
-    /// What changes with every call.
+    /// Part of the state that changes with every call.
     pub running: Bytes,
-    /// Whether the stream has ended; its name is remembered until `keep_until`.
+    /// `true` once the stream has ended; its name is remembered until `keep_until`.
     pub closed: bool,
-    /// Unix seconds. Open: when the stream is due to be looked at. Closed: until when its name is taken.
+    /// Unix seconds. Open stream: the time at which it is [due](crate::EvidenceStore::due). Closed stream: the
+    /// time until which its name is taken.
     pub keep_until: u64,
-    /// The number that the stream's next record has.
+    /// Number of the stream's next record.
     pub next_seq: u64,
 }
 
 /// One step of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The stream.
+    /// Name of the stream.
     pub stream: String,
-    /// The version that is changed, and makes the next one; `None` makes a new stream.
+    /// Version that is changed, and raised by one; `None` creates a new stream.
     pub from: Option<u64>,
-    /// The version that a new stream gets: one that its name has never had, as the time is. So whoever still knows a
-    /// stream that was forgotten does not take one that was begun anew for it.
+    /// Version that a new stream gets: one that its name has never had, such as the time. A process that still
+    /// holds the state of a pruned stream then does not confuse it with a new one of the same name.
     pub first: u64,
-    /// `None`: as it was.
+    /// New value of [`Kept::agreed`]; `None` keeps the stored one.
     pub agreed: Option<Bytes>,
-    /// What changes with every call.
+    /// New value of [`Kept::running`].
     pub running: Bytes,
-    /// Whether the stream has ended.
+    /// `true` if the stream ends.
     pub closed: bool,
-    /// As in [`Kept::keep_until`].
+    /// Time as in [`Kept::keep_until`].
     pub keep_until: u64,
-    /// The stream's next records, in order of `seq`.
+    /// Next records of the stream, in order of `seq`.
     pub records: Vec<Record>,
-    /// What must not have been claimed before in this stream.
+    /// Claims that must not have been taken before in this stream.
     pub claims: Vec<Claim>,
-    /// Those of the records that are decisions about to be forwarded.
+    /// Ids of those records that are decisions about to be forwarded.
     pub opened: Vec<EntryDigest>,
-    /// Decisions of this stream that now have an outcome. One that is not open is passed over.
+    /// Decisions of this stream that now have an outcome. One that is not open is skipped.
     pub settled: Vec<EntryDigest>,
 }
 
 impl Change {
-    /// The version that this change makes.
+    /// Version after this change.
     pub fn to(&self) -> u64 {
         self.from.map_or(self.first, |from| from + 1)
     }
 }
 
-/// What a record is about.
+/// Subject of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RecordKind {
-    /// A Scope Commitment, accepted or denied.
+    /// Scope Commitment, accepted or denied.
     Commitment,
-    /// A Scope Amendment, accepted or denied.
+    /// Scope Amendment, accepted or denied.
     Amendment,
-    /// A verdict on a call.
+    /// Verdict on a call.
     Decision,
-    /// What became of a served call.
+    /// Outcome of a served call.
     Outcome,
-    /// How many messages were denied without a record of their own.
+    /// Number of messages that were denied without a record of their own.
     Denials,
     /// Tools that changed, or were approved.
     Tools,
-    /// The stream's end.
+    /// End of the stream.
     Closed,
-    /// The keys that the gateway signs with.
+    /// Keys with which the gateway signs.
     Keys,
 }
 
 impl RecordKind {
-    /// All of them, in the order of their declaration.
+    /// All kinds, in the order of their declaration.
     pub const ALL: [Self; 8] = [
         Self::Commitment,
         Self::Amendment,
@@ -89,7 +90,7 @@ impl RecordKind {
         Self::Keys,
     ];
 
-    /// The kind's name, as it is stored.
+    /// Name of the kind, as it is stored.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Commitment => "commitment",
@@ -103,71 +104,71 @@ impl RecordKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind of that name; the inverse of [`as_str`](Self::as_str).
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 
-/// A signed statement and what belongs to it.
+/// Signed statement with its accompanying data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// SHA-256 of the statement with an empty unprotected header: the id of its entry in the log.
     pub id: EntryDigest,
-    /// The stream it belongs to.
+    /// Name of the stream that the record belongs to.
     pub stream: String,
-    /// Its place in the stream, from 0 without gaps.
+    /// Position in the stream, from 0 without gaps.
     pub seq: u64,
-    /// What it is about.
+    /// Subject of the record.
     pub kind: RecordKind,
-    /// Unix seconds.
+    /// Time of the record in Unix seconds.
     pub at: u64,
-    /// The statement as it is sent to the log. It is never signed again, so what is sent twice is one leaf.
+    /// Statement as it is sent to the log. It is never signed again, so if it is sent twice it is one leaf.
     pub statement: Bytes,
-    /// The verdict exactly as it is returned to the caller.
+    /// Verdict exactly as it is returned to the caller.
     pub verdict: Option<Bytes>,
-    /// The plaintext behind the statement's commitments (V-40): never leaves this database.
+    /// Plaintext behind the statement's commitments (V-40); it never leaves this database.
     pub annex: Bytes,
 }
 
-/// A record as it is stored.
+/// Record as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// The record.
+    /// The record as committed.
     pub record: Record,
-    /// Which instance made it.
+    /// Name of the instance that made it.
     pub instance: String,
-    /// Where it stands.
+    /// State of its delivery.
     pub standing: Standing,
 }
 
-/// Where a record stands on its way to the log.
+/// State of a record on its way to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It waits in the outbox.
+    /// The record waits in the outbox.
     Pending,
-    /// The log refused it, and why.
+    /// The log refused the record, for this reason.
     Stuck(String),
-    /// The log has it.
+    /// The log has the record.
     Delivered {
-        /// Its place in the log, where that was said.
+        /// Index of the leaf, if the log returned it.
         leaf_index: Option<u64>,
-        /// The log's receipt, where there is one.
+        /// Receipt of the log, if there is one.
         receipt: Option<Bytes>,
     },
 }
 
-/// What can be claimed only once.
+/// Kind of a value that can be claimed only once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClaimKind {
     /// The `jti` of a signed message (V-21).
     MessageId,
-    /// The nonce of a question that was asked and may be answered once (V-26).
+    /// Nonce of a question that was asked and may be answered once (V-26).
     Question,
 }
 
 impl ClaimKind {
-    /// The kind's number, as it is stored.
+    /// Number of the kind, as it is stored.
     pub const fn number(self) -> i16 {
         match self {
             Self::MessageId => 1,
@@ -176,117 +177,117 @@ impl ClaimKind {
     }
 }
 
-/// Something that a stream uses once.
+/// Value that a stream may use once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Claim {
-    /// The stream.
+    /// Name of the stream.
     pub stream: String,
-    /// What it is.
+    /// Kind of the value.
     pub kind: ClaimKind,
-    /// Which one it is.
+    /// The value, at most [`CLAIM_KEY`](crate::limits::CLAIM_KEY) bytes.
     pub key: Bytes,
 }
 
-/// A record that is to be delivered to the log.
+/// Record that is to be delivered to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// Its id.
+    /// Id of the record.
     pub id: EntryDigest,
-    /// Its stream.
+    /// Name of the stream.
     pub stream: String,
-    /// Its place in the stream.
+    /// Position in the stream.
     pub seq: u64,
-    /// What it is about.
+    /// Subject of the record.
     pub kind: RecordKind,
-    /// Since when it waits, in Unix seconds.
+    /// Time since which it waits, in Unix seconds.
     pub at: u64,
-    /// What is sent.
+    /// Statement to send.
     pub statement: Bytes,
 }
 
-/// A record that the log has.
+/// Record that the log has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// Its id.
+    /// Id of the record.
     pub id: EntryDigest,
-    /// Its place in the log, where that was said.
+    /// Index of the leaf, if the log returned it.
     pub leaf_index: Option<u64>,
-    /// The log's receipt, where there is one.
+    /// Receipt of the log, if there is one.
     pub receipt: Option<Bytes>,
 }
 
-/// A record that the log refused.
+/// Record that the log refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// Its id.
+    /// Id of the record.
     pub id: EntryDigest,
-    /// Its stream.
+    /// Name of the stream.
     pub stream: String,
-    /// Its place in the stream.
+    /// Position in the stream.
     pub seq: u64,
-    /// What the log said.
+    /// Reason that the log gave.
     pub why: String,
 }
 
-/// What waits in the outbox.
+/// Size and age of the outbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// How many records wait, the stuck ones among them.
+    /// Number of waiting records, including the stuck ones.
     pub records: u64,
-    /// How many bytes their statements have.
+    /// Bytes of their statements.
     pub bytes: u64,
-    /// How many of the records are stuck.
+    /// Number of stuck records.
     pub stuck: u64,
-    /// Since when the oldest one waits that is not stuck and never was, in Unix seconds: one that the log refused says nothing
-    /// about whether the log takes records.
+    /// Time since which the oldest record waits that is not stuck and never was, in Unix seconds. Records that the
+    /// log refused are left out, as their age does not show whether the log takes records.
     pub oldest_at: Option<u64>,
 }
 
-/// A decision that was served and has no outcome.
+/// Decision that was served and has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// The decision's record.
+    /// Id of the decision's record.
     pub id: EntryDigest,
-    /// Its stream.
+    /// Name of the stream.
     pub stream: String,
-    /// Who made it.
+    /// Name of the instance that made the decision.
     pub instance: String,
 }
 
-/// A stream, without its state.
+/// Stream without its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
+    /// Name of the stream.
     pub stream: String,
-    /// Its version.
+    /// Version of the stream.
     pub version: u64,
-    /// How many records it has had.
+    /// Number of records that the stream has had.
     pub next_seq: u64,
-    /// Whether it has ended.
+    /// `true` once the stream has ended.
     pub closed: bool,
-    /// As in [`Kept::keep_until`].
+    /// Time as in [`Kept::keep_until`].
     pub keep_until: u64,
 }
 
-/// How far back [`prune`](crate::EvidenceStore::prune) leaves everything; Unix seconds.
+/// Times before which [`prune`](crate::EvidenceStore::prune) may remove data; Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Horizon {
-    /// For streams, by `keep_until`.
+    /// Bound for streams, compared with `keep_until`.
     pub streams: u64,
-    /// For records, by `at`.
+    /// Bound for records, compared with `at`.
     pub records: u64,
 }
 
-/// How much was forgotten.
+/// Result of [`prune`](crate::EvidenceStore::prune).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Streams.
+    /// Number of streams removed.
     pub streams: u64,
-    /// Records.
+    /// Number of records removed.
     pub records: u64,
 }
 
-/// As much of a reason as is kept.
+/// Cuts a reason at [`STUCK_REASON`](crate::limits::STUCK_REASON) bytes.
 pub fn stuck_reason(why: &str) -> &str {
     &why[..why.floor_char_boundary(crate::limits::STUCK_REASON)]
 }

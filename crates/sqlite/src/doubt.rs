@@ -1,4 +1,4 @@
-//! Whether the writing connection can be used again, and what a new one does first.
+//! [`Doubt`]: whether the writing connection can be used again, and the repair that a new connection does first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,19 +8,19 @@ use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 
 use crate::Failure;
 
-/// What the writing connection needs before the next write.
+/// Repair of the writing connection before the next write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Repair {
-    /// Nothing.
+    /// None: the connection can be used again.
     None = 0,
-    /// Another connection.
+    /// Open another connection.
     Reopen = 1,
-    /// Another connection that [settles](settle) what may have happened.
+    /// Open another connection and [`settle`] whether the last write happened.
     Settle = 2,
 }
 
 impl Repair {
-    /// The repair that a failure calls for.
+    /// Returns the repair that a failure requires.
     pub fn after(failure: Failure) -> Self {
         match failure {
             Failure::Constraint => Self::None,
@@ -30,12 +30,12 @@ impl Repair {
     }
 }
 
-/// The most thorough repair that any failed write called for.
+/// Most thorough repair that any failed write has required.
 #[derive(Debug, Default)]
 pub struct Doubt(AtomicU8);
 
 impl Doubt {
-    /// Notes a failed write.
+    /// Records the error of a failed write.
     pub fn note(&self, error: &sqlx::Error) {
         self.require(Repair::after(Failure::of(error)));
     }
@@ -45,28 +45,28 @@ impl Doubt {
         self.0.fetch_max(repair as u8, Ordering::AcqRel);
     }
 
-    /// The repair that is needed now.
+    /// Returns the repair that is needed now.
     pub fn repair(&self) -> Repair {
         of_number(self.0.load(Ordering::Acquire))
     }
 
-    /// Begins the repair. Until `Attempt::succeeded` it stays required, also when the attempt is dropped.
+    /// Begins the repair. Until [`Attempt::succeeded`] it stays required, also if the attempt is dropped.
     pub fn attempt(&self) -> Attempt<'_> {
         let repair = of_number(self.0.swap(Repair::None as u8, Ordering::AcqRel));
         Attempt { doubt: self, repair }
     }
 }
 
-/// A repair under way.
+/// Repair in progress.
 #[derive(Debug)]
 pub struct Attempt<'d> {
     doubt: &'d Doubt,
-    /// What is to be done.
+    /// Repair to perform.
     pub repair: Repair,
 }
 
 impl Attempt<'_> {
-    /// Ends the attempt: what was noted before it began is repaired.
+    /// Ends the attempt: all failures recorded before it began are repaired.
     pub fn succeeded(mut self) {
         self.repair = Repair::None;
     }
@@ -86,11 +86,12 @@ fn of_number(number: u8) -> Repair {
     }
 }
 
-/// Asks the disk whether it takes writes, before a connection is opened: SQLite opens a file that it cannot open to write
-/// as a read-only one, and does not say why.
+/// Tests whether the disk accepts writes, before a connection is opened: SQLite opens a file that it cannot open
+/// for writing as a read-only one, and does not report the reason.
 ///
 /// # Errors
-/// What the file system said.
+///
+/// The file system's error.
 pub async fn probe(place: &Arc<Place>) -> Result<(), sqlx::Error> {
     let place = Arc::clone(place);
     blocking(move || place.probe()).await
@@ -101,14 +102,15 @@ async fn blocking(work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -
     Ok(done.map_err(std::io::Error::other).flatten()?)
 }
 
-/// Makes durable what a new connection shows, and rules out that anything else comes back after a crash.
+/// Makes the state durable that a new connection shows, and ensures that a crash cannot bring back another one.
 ///
-/// A flush that failed leaves two doubts. Pages of the write-ahead log may be clean in memory and not on the disk, so
-/// the log is written over with its own bytes and flushed. And the frames of a transaction that failed may stand at its
-/// end, complete, where the recovery after a crash would find them; a commit of our own overwrites them.
+/// A failed flush leaves two doubts. Pages of the write-ahead log may be clean in memory and not on the disk, so
+/// the log is overwritten with its own bytes and flushed. And complete frames of a failed transaction may be at
+/// its end, where the recovery after a crash would find them; an additional commit overwrites them.
 ///
 /// # Errors
-/// When the disk still fails. The connection must then be closed.
+///
+/// If the disk still fails. The connection must then be closed.
 pub async fn settle(
     connection: &mut SqliteConnection,
     place: &Arc<Place>,
@@ -116,7 +118,7 @@ pub async fn settle(
 ) -> Result<(), sqlx::Error> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     if wal {
-        // Under SQLite's write lock: nobody else writes the write-ahead log or starts it anew.
+        // SQLite's write lock is held, so no other process writes or restarts the write-ahead log.
         let place = Arc::clone(place);
         blocking(move || place.rewrite_wal()).await?;
     }

@@ -1,4 +1,4 @@
-//! SQLite's result codes, as far as they make a difference.
+//! [`Failure`]: classes of SQLite's result codes.
 
 use std::io;
 
@@ -12,7 +12,7 @@ mod code {
     pub(super) const NOT_A_DATABASE: i32 = 26;
 }
 
-/// The kind of an error.
+/// Class of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The disk has no space left.
@@ -25,7 +25,7 @@ pub enum Failure {
     Damaged,
     /// The rows break a constraint or a trigger.
     Constraint,
-    /// Anything else: a lock that was not released in time, no free connection, a closed pool.
+    /// Any other error: a lock that was not released in time, no free connection, a closed pool.
     Other,
 }
 
@@ -57,7 +57,7 @@ impl Failure {
     }
 }
 
-/// Whether the rows break a constraint or a trigger.
+/// Returns whether the rows violate a constraint or a trigger.
 pub fn is_constraint(error: &sqlx::Error) -> bool {
     Failure::of(error) == Failure::Constraint
 }

@@ -1,15 +1,16 @@
-//! The database file, made before SQLite makes it.
+//! Creation of the database file, before SQLite opens it.
 
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Makes the database file for its owner only (0600), as SQLite then makes the files beside it. A file that is there keeps its
-/// mode and is not opened: closing any descriptor of it would drop SQLite's locks.
+/// Creates the database file for its owner only (0600), as SQLite creates its other files with the same mode. An
+/// existing file keeps its mode and is not opened: closing any descriptor of it would drop SQLite's locks.
 ///
 /// # Errors
-/// When the file is not there and cannot be made; the text names it.
+///
+/// If the file does not exist and cannot be created; the text names it.
 pub fn make_file(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),

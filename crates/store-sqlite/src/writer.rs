@@ -242,7 +242,7 @@ pub(crate) async fn keep_no_journal(store: &Sqlite) -> Result<(), StoreError> {
 }
 
 /// Truncates the write-ahead log after an erasure, as erased bytes would stay in it until they are overwritten. If
-/// a busy reader prevents that, the next checkpoint does it.
+/// a busy reader prevents that, the next checkpoint does it. Without WAL, restores the limit of the rollback journal.
 pub(crate) async fn empty_the_log(store: &Sqlite) {
     let emptied = match store.shared.wal {
         true => sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(store.write.pool()).await.map(drop),

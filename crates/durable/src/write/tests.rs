@@ -37,7 +37,7 @@ fn a_secret_is_for_its_owner_even_where_others_could_read_what_was_there() {
 #[test]
 fn a_write_that_cannot_begin_leaves_the_old_file() {
     let home = tempfile::tempdir().unwrap();
-    // There is room for this name, and for no longer one.
+    // The file system allows this name, and no longer one.
     let file = home.path().join("n".repeat(255));
     fs::write(&file, b"old").unwrap();
     let failed = replace(&file, b"new", Access::Public).unwrap_err();

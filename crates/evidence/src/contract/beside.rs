@@ -1,4 +1,4 @@
-//! What a command does beside the instances.
+//! Contract tests of `Beside`: the access of a command.
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use crate::Standing;
 
 const NEW: Bytes = Bytes::from_static(b"changed by a command");
 
-/// Everything else of the stream stays.
+/// Checks that `amend` leaves all other fields of the stream unchanged.
 pub async fn what_a_command_changes_is_seen_by_every_instance(database: &impl Database) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let change = crate::Change { agreed: Some(Bytes::from_static(b"agreed")), ..first("s") };
@@ -24,7 +24,7 @@ pub async fn what_a_command_changes_is_seen_by_every_instance(database: &impl Da
     }
 }
 
-/// Compare-and-swap, and nothing is made.
+/// Checks that `amend` compares the version, and that it creates no stream.
 pub async fn a_command_changes_only_what_it_has_seen(database: &impl Database) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
@@ -41,7 +41,7 @@ pub async fn a_command_changes_only_what_it_has_seen(database: &impl Database) {
     assert_eq!(store.streams(&["s", "over", "none"]).await.unwrap(), before);
 }
 
-/// Nobody's change is lost.
+/// Checks that no change is lost when a gateway and a command change one stream.
 pub async fn a_gateway_that_changes_what_a_command_changed_loads_it_first(database: &impl Database) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
@@ -55,13 +55,13 @@ pub async fn a_gateway_that_changes_what_a_command_changed_loads_it_first(databa
     assert_eq!(command.amend("s", 2, &NEW).await, Err(conflict(&["s"])));
     command.amend("s", 3, &NEW).await.unwrap();
     command.close().await;
-    // Numbers of new streams and records are those of the gateway alone.
+    // A command does not affect the numbers that the gateway gives to new streams and records.
     store.commit(&[first("t")]).await.unwrap();
     let stored = store.record(&record("s", 1).id).await.unwrap().unwrap();
     assert_eq!((stored.record.seq, stored.standing), (1, Standing::Pending));
 }
 
-/// In pages, by name.
+/// Checks `list` in pages, in order of name.
 pub async fn a_command_lists_what_the_gateways_keep(database: &impl Database) {
     let store = database.handle("one").await;
     for name in ["a", "b", "c"] {

@@ -1,4 +1,4 @@
-//! The commit, in which everything moves.
+//! Contract tests of `EvidenceStore::commit`, the one write that moves streams, records and outbox.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::fixture::{conflict, version};
 use super::{Database, Stream, decision, first, record};
 use crate::{Change, ClaimKind, CommitError, EvidenceStore, Kept, StoreError};
 
-/// What one process did, another sees.
+/// Checks that a commit of one process is visible to another.
 pub async fn a_new_stream_is_seen_by_another_instance(database: &impl Database) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut change = first("s");
@@ -26,7 +26,7 @@ pub async fn a_new_stream_is_seen_by_another_instance(database: &impl Database) 
     assert_eq!((one.instance(), other.instance()), ("one", "other"));
 }
 
-/// The version is how a change is told from every other.
+/// Checks that each change raises `Kept::version` by one.
 pub async fn a_change_moves_a_stream_by_one_version(database: &impl Database) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
@@ -37,7 +37,7 @@ pub async fn a_change_moves_a_stream_by_one_version(database: &impl Database) {
     }
 }
 
-/// It is large and seldom changed, so it is not sent each time.
+/// Checks that `Change::agreed` of `None` keeps the stored value, which is large and seldom changed.
 pub async fn what_is_agreed_stays_until_it_is_changed(database: &impl Database) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
@@ -52,7 +52,7 @@ pub async fn what_is_agreed_stays_until_it_is_changed(database: &impl Database) 
     }
 }
 
-/// Nothing of the group happens, whatever else is in it.
+/// Checks that one `CommitError::Conflict` refuses the whole group.
 pub async fn a_change_from_another_version_conflicts_and_changes_nothing(database: &impl Database) {
     let store = database.handle("one").await;
     let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
@@ -73,7 +73,7 @@ pub async fn a_change_from_another_version_conflicts_and_changes_nothing(databas
     a.grow(&*store, 1).await;
 }
 
-/// A session id in use is refused (V-2).
+/// Checks that a session id in use is refused (V-2).
 pub async fn a_new_stream_of_a_taken_name_conflicts(database: &impl Database) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     one.commit(&[first("s")]).await.unwrap();
@@ -81,7 +81,7 @@ pub async fn a_new_stream_of_a_taken_name_conflicts(database: &impl Database) {
     assert_eq!(other.commit(&[taken]).await, Err(conflict(&["s"])));
 }
 
-/// As after a pruning.
+/// Covers a stream that was pruned since it was read.
 pub async fn a_change_of_a_stream_that_is_not_there_conflicts(database: &impl Database) {
     let store = database.handle("one").await;
     let change = Change { from: Some(3), records: Vec::new(), ..first("s") };
@@ -89,7 +89,7 @@ pub async fn a_change_of_a_stream_that_is_not_there_conflicts(database: &impl Da
     assert_eq!(version(&*store, "s").await, None);
 }
 
-/// Only those are decided again.
+/// Checks the names in `CommitError::Conflict`: only these streams are decided again.
 pub async fn a_conflict_names_every_stream_and_no_other(database: &impl Database) {
     let store = database.handle("one").await;
     let names = ["a", "b", "c", "d", "e"];
@@ -104,7 +104,7 @@ pub async fn a_conflict_names_every_stream_and_no_other(database: &impl Database
     stale[2].claims = vec![claim];
     stale.push(Change { from: Some(1), ..Stream::new("f").change(0) });
     match store.commit(&stale).await {
-        // A keeper that has found versions in its way need not look for claims any more.
+        // A store that has found wrong versions need not look for taken claims as well.
         Err(CommitError::Conflict(found)) => {
             let without_claims: Vec<&String> = found.iter().filter(|name| *name != "c").collect();
             assert_eq!(without_claims, ["a", "d", "f"]);
@@ -113,7 +113,7 @@ pub async fn a_conflict_names_every_stream_and_no_other(database: &impl Database
     }
 }
 
-/// The compare-and-swap.
+/// Starts several changes from one version at once and checks the compare-and-swap.
 pub async fn of_changes_at_once_one_succeeds(database: &impl Database) {
     let store = database.handle("maker").await;
     let mut stream = Stream::new("s");
@@ -136,7 +136,7 @@ pub async fn of_changes_at_once_one_succeeds(database: &impl Database) {
     assert_eq!(version(&*store, "s").await, Some(2));
 }
 
-/// A budget shared by two processes: each change is made from the one before it.
+/// Covers a budget shared by two processes: each change is made from the one before it.
 pub async fn instances_that_share_a_stream_lose_no_change(database: &impl Database) {
     const EACH: u64 = 15;
     let maker = database.handle("maker").await;
@@ -181,7 +181,7 @@ async fn count_one_up(store: &Arc<dyn EvidenceStore>, who: &str) {
     }
 }
 
-/// A group of what queued, new streams and known ones.
+/// Commits a large group of queued changes, of new and of existing streams.
 pub async fn many_changes_are_one_commit(database: &impl Database) {
     let store = database.handle("one").await;
     let mut streams: Vec<Stream> = (0..130).map(|n| Stream::new(&format!("stream {n}"))).collect();
@@ -208,7 +208,7 @@ pub async fn many_changes_are_one_commit(database: &impl Database) {
     assert_eq!(store.backlog().await.unwrap().records, total);
 }
 
-/// Several calls of one session that queued together are one commit all the same.
+/// Commits several changes of one session in one group.
 pub async fn changes_of_one_stream_follow_each_other(database: &impl Database) {
     let store = database.handle("one").await;
     let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
@@ -228,7 +228,7 @@ pub async fn changes_of_one_stream_follow_each_other(database: &impl Database) {
     assert_eq!(orphans, [opened]);
 }
 
-/// A mistake of the caller's is no conflict: deciding again would not mend it.
+/// Expects `StoreError::Refused` for a caller's mistake: it is no conflict, as another decision would not repair it.
 pub async fn changes_that_contradict_themselves_are_refused(database: &impl Database) {
     let store = database.handle("one").await;
     let stream = Stream::new("s");
@@ -255,7 +255,7 @@ pub async fn changes_that_contradict_themselves_are_refused(database: &impl Data
     assert_eq!(version(&*store, "s").await, None);
 }
 
-/// No number is missing, and none comes twice.
+/// Expects `StoreError::Refused` for a missing and for a repeated sequence number.
 pub async fn records_out_of_sequence_are_refused(database: &impl Database) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
@@ -268,7 +268,7 @@ pub async fn records_out_of_sequence_are_refused(database: &impl Database) {
     stream.grow(&*store, 1).await;
 }
 
-/// One statement is one record.
+/// Checks that one statement cannot be stored as two records.
 pub async fn a_record_is_kept_once(database: &impl Database) {
     let store = database.handle("one").await;
     store.commit(&[first("s")]).await.unwrap();
@@ -279,7 +279,7 @@ pub async fn a_record_is_kept_once(database: &impl Database) {
     assert_eq!(version(&*store, "t").await, None);
 }
 
-/// A replayed message, or a question that was answered (V-21, V-26).
+/// Covers a replayed message, and a question that was answered already (V-21, V-26).
 pub async fn a_claim_is_taken_once_in_its_stream(database: &impl Database) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
@@ -296,7 +296,7 @@ pub async fn a_claim_is_taken_once_in_its_stream(database: &impl Database) {
     assert_eq!(version(&*one, "a").await, Some(1));
 }
 
-/// A nonce is no `jti`.
+/// Checks that a nonce and a `jti` with the same bytes do not collide.
 pub async fn claims_of_different_kinds_are_different(database: &impl Database) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
@@ -307,7 +307,7 @@ pub async fn claims_of_different_kinds_are_different(database: &impl Database) {
     store.commit(&[Change { claims: vec![question], ..stream.change(0) }]).await.unwrap();
 }
 
-/// Look, never guess.
+/// Checks `happened` for both outcomes of a commit in doubt.
 pub async fn a_commit_that_happened_is_told_from_one_that_did_not(database: &impl Database) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut stream = Stream::new("s");
@@ -323,7 +323,7 @@ pub async fn a_commit_that_happened_is_told_from_one_that_did_not(database: &imp
     assert!(!one.happened(&mine).await.unwrap(), "somebody else's change is not ours");
 }
 
-/// Names are the agent's, and states are bytes.
+/// Checks that names (chosen by agents) and states (bytes) are stored unchanged.
 pub async fn any_name_and_any_bytes_come_back(database: &impl Database) {
     let store = database.handle("one").await;
     let long = "é".repeat(700);
@@ -342,12 +342,12 @@ pub async fn any_name_and_any_bytes_come_back(database: &impl Database) {
     }
 }
 
-/// An empty group has nothing to fail at.
+/// Checks that the empty group is committed.
 pub async fn nothing_at_all_is_a_commit(database: &impl Database) {
     database.handle("one").await.commit(&[]).await.unwrap();
 }
 
-/// Its own settings, at least.
+/// Checks that `check_durability` accepts the database under test.
 pub async fn a_durable_database_passes_its_own_check(database: &impl Database) {
     database.handle("one").await.check_durability().await.unwrap();
 }

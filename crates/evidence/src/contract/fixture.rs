@@ -1,30 +1,30 @@
-//! Changes and records to test with.
+//! Test fixtures: changes and records.
 
 use bytes::Bytes;
 use merkle::EntryDigest;
 
 use crate::{Change, Claim, ClaimKind, CommitError, Delivered, EvidenceStore, Record, RecordKind};
 
-/// A stream as its only user knows it.
+/// Stream with the state that its only user needs for the next change.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// Its name.
+    /// Name of the stream.
     pub name: String,
-    /// Its version; `None` before the first change.
+    /// Version of the stream; `None` before the first change.
     pub version: Option<u64>,
-    /// The version that it begins with.
+    /// Version that the stream begins with ([`Change::first`]).
     pub first: u64,
-    /// The number of its next record.
+    /// Number of the stream's next record.
     pub next_seq: u64,
 }
 
 impl Stream {
-    /// A stream that is not there yet.
+    /// Makes a stream that does not exist in the store yet.
     pub fn new(name: &str) -> Self {
         Self { name: name.into(), version: None, first: 1, next_seq: 0 }
     }
 
-    /// The next change, with this many new decisions as records.
+    /// Makes the next change, with this many new decisions as records.
     pub fn change(&mut self, records: u64) -> Change {
         let from = self.version;
         let seqs = self.next_seq..self.next_seq + records;
@@ -45,7 +45,7 @@ impl Stream {
         }
     }
 
-    /// The next change, with one decision that is served.
+    /// Makes the next change, with one decision that is served; returns the decision's id, too.
     pub fn serve(&mut self) -> (EntryDigest, Change) {
         let mut change = self.change(1);
         let id = change.records[0].id;
@@ -53,7 +53,7 @@ impl Stream {
         (id, change)
     }
 
-    /// The next change, with an outcome for a decision.
+    /// Makes the next change, with an outcome for a decision.
     pub fn settle(&mut self, id: EntryDigest) -> Change {
         let mut change = self.change(1);
         change.records[0].kind = RecordKind::Outcome;
@@ -61,24 +61,25 @@ impl Stream {
         change
     }
 
-    /// Commits the next change, with this many records; answers their ids.
+    /// Commits the next change, with this many records; returns their ids.
     ///
     /// # Panics
-    /// When it does not succeed.
+    ///
+    /// If the commit fails.
     pub async fn grow(&mut self, store: &dyn EvidenceStore, records: u64) -> Vec<EntryDigest> {
         let change = self.change(records);
         store.commit(std::slice::from_ref(&change)).await.unwrap();
         change.records.iter().map(|record| record.id).collect()
     }
 
-    /// A claim of this stream.
+    /// Makes a claim of this stream.
     pub fn claim(&self, key: &str) -> Claim {
         let key = Bytes::copy_from_slice(key.as_bytes());
         Claim { stream: self.name.clone(), kind: ClaimKind::MessageId, key }
     }
 }
 
-/// A decision of which every byte is its own.
+/// Makes a decision whose bytes depend on its stream and number.
 pub fn record(stream: &str, seq: u64) -> Record {
     let statement = Bytes::from(format!("statement {seq} of {stream}"));
     Record {
@@ -93,17 +94,17 @@ pub fn record(stream: &str, seq: u64) -> Record {
     }
 }
 
-/// When that record was made.
+/// Time at which record `seq` was made.
 pub fn at(seq: u64) -> u64 {
     100 + seq
 }
 
-/// The first change of a stream, with one record.
+/// Makes the first change of a stream, with one record.
 pub fn first(name: &str) -> Change {
     Stream::new(name).change(1)
 }
 
-/// As [`record`], for another statement: as if another process had decided at the same place.
+/// Makes a [`record`] with another statement, as if another process had decided at the same position.
 pub fn decision(stream: &str, seq: u64, who: &str) -> Record {
     let statement = Bytes::from(format!("statement {seq} of {stream} by {who}"));
     Record { id: EntryDigest::of(&statement), statement, ..record(stream, seq) }

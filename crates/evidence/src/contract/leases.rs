@@ -1,4 +1,4 @@
-//! Whose a decision is that was served and not settled.
+//! Contract tests of leases: which instance may settle a decision that was served and not settled.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ async fn orphans(store: &dyn EvidenceStore) -> Vec<EntryDigest> {
     store.orphans(10).await.unwrap().into_iter().map(|open| open.id).collect()
 }
 
-/// What recovery looks for.
+/// Checks `orphans`, from which recovery starts.
 pub async fn a_served_decision_is_an_orphan_once_its_instance_has_left(database: &impl Database) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut stream = Stream::new("s");
@@ -26,7 +26,7 @@ pub async fn a_served_decision_is_an_orphan_once_its_instance_has_left(database:
     assert_eq!(other.orphans(1).await.unwrap(), [open(first)]);
 }
 
-/// Another live process's calls are not called unknown.
+/// Checks that calls of another live process are not settled as unknown.
 pub async fn a_decision_of_a_living_instance_is_nobody_elses(database: &impl Database) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut stream = Stream::new("s");
@@ -39,7 +39,7 @@ pub async fn a_decision_of_a_living_instance_is_nobody_elses(database: &impl Dat
     assert_eq!(other.pending(10).await.unwrap(), []);
 }
 
-/// A process that was killed, or cut off.
+/// Covers a process that was killed, or lost its connection.
 pub async fn a_lease_that_is_over_gives_its_decisions_and_its_outbox_away(database: &impl Database) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
@@ -59,7 +59,7 @@ pub async fn a_lease_that_is_over_gives_its_decisions_and_its_outbox_away(databa
     assert_eq!(streams(&*other).await, ["b"]);
 }
 
-/// The outcome is known, or written as unknown.
+/// Covers an outcome that is known, and one that is recorded as unknown.
 pub async fn a_settled_decision_is_no_orphan(database: &impl Database) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut stream = Stream::new("s");
@@ -76,7 +76,7 @@ pub async fn a_settled_decision_is_no_orphan(database: &impl Database) {
     assert_eq!(orphans(&*other).await, []);
 }
 
-/// Served and answered while the group waited.
+/// Covers a call that was served and answered while the group waited.
 pub async fn a_decision_settled_by_its_own_commit_was_never_open(database: &impl Database) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
@@ -87,7 +87,7 @@ pub async fn a_decision_settled_by_its_own_commit_was_never_open(database: &impl
     assert_eq!(orphans(&*store).await, []);
 }
 
-/// Two may recover one decision, one after the other.
+/// Covers two instances that recover one decision, one after the other.
 pub async fn settling_twice_changes_nothing(database: &impl Database) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");

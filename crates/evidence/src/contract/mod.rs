@@ -1,13 +1,14 @@
-//! One suite for every keeper: each test is a sentence of the promise.
+//! Contract tests of [`EvidenceStore`], run by every evidence crate over its own database.
 //!
-//! A keeper's crate names a [`Database`] and how to make a fresh one; the macro writes the tests:
+//! Each test checks one sentence of the trait's documentation. An evidence crate implements [`Database`] and passes a
+//! constructor for a fresh one; the macro writes the tests:
 //!
 //! ```text
 //! evidence::evidence_store_contract!(memory: || async { evidence::Memory::new("maker") });
 //! ```
 //!
-//! Not here: what only one database can do wrong (a full disk, a lost connection). That is tested where that database is
-//! known.
+//! Not here: failures that only one database can have (a full disk, a lost connection). The crate of that database
+//! tests them.
 
 mod beside;
 mod commit;
@@ -31,13 +32,13 @@ pub use reading::*;
 
 use crate::{Beside, EvidenceStore, Memory};
 
-/// A database that no other test uses, gone when this is dropped.
+/// Database that no other test uses; removed when this value is dropped.
 #[async_trait]
 pub trait Database: Send + Sync + 'static {
-    /// A handle for a new instance: a second process, or the first one after a restart.
+    /// Opens a handle for a new instance, as a second process or a restarted one would.
     async fn handle(&self, instance: &str) -> Arc<dyn EvidenceStore>;
 
-    /// What a command has of it.
+    /// Opens the access of a command.
     async fn beside(&self) -> Box<dyn Beside>;
 }
 
@@ -52,8 +53,8 @@ impl Database for Memory {
     }
 }
 
-/// Writes one test per promise for each keeper: `name: constructor`, where the constructor is an async function without
-/// arguments that answers a fresh [`Database`].
+/// Writes the whole contract suite for each store given as `name: constructor`. The constructor is an async
+/// function without arguments that returns a fresh [`Database`].
 #[macro_export]
 macro_rules! evidence_store_contract {
     ($($name:ident: $fresh:expr),+ $(,)?) => {$(

@@ -1,4 +1,4 @@
-//! What waits for the log.
+//! Contract tests of the outbox: records that wait for the log.
 
 use bytes::Bytes;
 use merkle::EntryDigest;
@@ -11,7 +11,7 @@ async fn waiting(store: &dyn EvidenceStore, limit: usize) -> Vec<EntryDigest> {
     store.pending(limit).await.unwrap().into_iter().map(|pending| pending.id).collect()
 }
 
-/// A stream's records reach the log in the order of their numbers.
+/// Checks that `pending` returns a stream's records in order of their numbers.
 pub async fn what_is_committed_waits_in_order(database: &impl Database) {
     let store = database.handle("one").await;
     let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
@@ -34,7 +34,7 @@ pub async fn what_is_committed_waits_in_order(database: &impl Database) {
     assert_eq!(first, expected);
 }
 
-/// The record outlives its delivery.
+/// Checks that `record` still returns a record after `delivered`.
 pub async fn what_is_delivered_waits_no_more_and_stays_on_record(database: &impl Database) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 3).await;
@@ -50,7 +50,7 @@ pub async fn what_is_delivered_waits_no_more_and_stays_on_record(database: &impl
     assert_eq!(store.record(&ids[0]).await.unwrap().unwrap().standing, first);
 }
 
-/// At least once is sometimes twice.
+/// Delivery is at least once, so `delivered` may be called twice for a record.
 pub async fn delivering_again_keeps_the_first_receipt(database: &impl Database) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 2).await;
@@ -66,7 +66,7 @@ pub async fn delivering_again_keeps_the_first_receipt(database: &impl Database) 
     assert_eq!(store.backlog().await.unwrap().records, 1);
 }
 
-/// As after a pruning.
+/// Covers a record that was pruned meanwhile.
 pub async fn delivering_the_unknown_changes_nothing(database: &impl Database) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 1).await;
@@ -76,7 +76,7 @@ pub async fn delivering_the_unknown_changes_nothing(database: &impl Database) {
     assert_eq!(waiting(&*store, 10).await, ids);
 }
 
-/// One that the log refuses is in nobody's way.
+/// Checks that a record that the log refuses does not delay the others.
 pub async fn what_is_stuck_is_counted_and_not_pending(database: &impl Database) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 3).await;
@@ -92,7 +92,7 @@ pub async fn what_is_stuck_is_counted_and_not_pending(database: &impl Database) 
     assert_eq!(store.stuck_records(0).await.unwrap(), []);
 }
 
-/// Once its cause is gone.
+/// Checks `unstick` and `delivered` for stuck records.
 pub async fn what_is_stuck_can_be_tried_again_or_delivered(database: &impl Database) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 3).await;
@@ -108,7 +108,8 @@ pub async fn what_is_stuck_can_be_tried_again_or_delivered(database: &impl Datab
     assert_eq!((backlog.records, backlog.stuck), (2, 0));
 }
 
-/// Otherwise one record that the log refused long ago would say that nothing goes to it, whenever it is tried again.
+/// Checks that `Backlog::oldest_at` leaves out a record that was stuck once: the log refused it long ago, and its
+/// age does not mean that the log takes no records.
 pub async fn what_was_stuck_once_says_nothing_about_the_age_of_the_rest(database: &impl Database) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
@@ -126,7 +127,7 @@ pub async fn what_was_stuck_once_says_nothing_about_the_age_of_the_rest(database
     assert_eq!(store.backlog().await.unwrap().oldest_at, Some(at(2)));
 }
 
-/// A log may say much.
+/// Checks that `stuck` cuts a reason at `STUCK_REASON` bytes.
 pub async fn a_long_reason_is_cut(database: &impl Database) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 1).await;
@@ -135,7 +136,7 @@ pub async fn a_long_reason_is_cut(database: &impl Database) {
     assert!(why.len() <= limits::STUCK_REASON && why.starts_with("éé"));
 }
 
-/// For the alarm and the refusal of more.
+/// Checks `backlog`, on which alarms and the refusal of new calls are based.
 pub async fn the_backlog_counts_what_waits(database: &impl Database) {
     let store = database.handle("one").await;
     assert_eq!(store.backlog().await.unwrap(), Backlog::default());
@@ -153,7 +154,7 @@ pub async fn the_backlog_counts_what_waits(database: &impl Database) {
     assert_eq!(store.backlog().await.unwrap(), Backlog::default());
 }
 
-/// Whoever made, delivered or asks.
+/// Checks that `backlog` counts the records of all instances.
 pub async fn the_backlog_is_the_same_for_every_instance(database: &impl Database) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let ids = Stream::new("a").grow(&*one, 3).await;

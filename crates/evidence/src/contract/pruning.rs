@@ -1,4 +1,4 @@
-//! What is forgotten, and what is not.
+//! Contract tests of `prune`: which records and streams are removed, and which are not.
 
 use super::fixture::{delivered, version};
 use super::{Database, Stream, at};
@@ -12,7 +12,7 @@ async fn deliver_all(store: &dyn EvidenceStore) {
     store.delivered(&deliveries).await.unwrap();
 }
 
-/// The local copy is kept for as long as the operator says.
+/// Checks `Horizon::records`, the retention period of the local copy.
 pub async fn old_records_go_once_they_are_delivered(database: &impl Database) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 4).await;
@@ -29,7 +29,7 @@ pub async fn old_records_go_once_they_are_delivered(database: &impl Database) {
     assert_eq!(store.backlog().await.unwrap().records, 1);
 }
 
-/// Its outcome will need it.
+/// Checks that a decision stays until it has its outcome.
 pub async fn an_unsettled_decision_stays(database: &impl Database) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
@@ -43,7 +43,7 @@ pub async fn an_unsettled_decision_stays(database: &impl Database) {
     assert_eq!(version(&*store, "s").await, Some(2), "it is not closed");
 }
 
-/// A retired name is remembered until its time (V-2).
+/// Checks that the name of a closed stream is remembered until its `keep_until` (V-2).
 pub async fn a_stream_goes_when_it_is_over_and_its_records_are_gone(database: &impl Database) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
@@ -63,7 +63,7 @@ pub async fn a_stream_goes_when_it_is_over_and_its_records_are_gone(database: &i
     assert_eq!(store.claimed(&[stream.claim("key")]).await.unwrap(), [false]);
 }
 
-/// So that nobody waits for it.
+/// Checks `limit`, which bounds the time that other calls wait for `prune`.
 pub async fn pruning_does_a_bounded_amount(database: &impl Database) {
     let store = database.handle("one").await;
     for name in ["a", "b", "c"] {
@@ -84,7 +84,7 @@ pub async fn pruning_does_a_bounded_amount(database: &impl Database) {
     assert!(turns >= 3);
 }
 
-/// Nothing is left that could be in its way.
+/// Checks that nothing of a pruned stream prevents a new one of the same name.
 pub async fn a_name_that_was_forgotten_begins_anew(database: &impl Database) {
     let store = database.handle("one").await;
     for _ in 0..2 {
@@ -98,7 +98,7 @@ pub async fn a_name_that_was_forgotten_begins_anew(database: &impl Database) {
     }
 }
 
-/// A process that remembers the stream that was forgotten does not write over the one that came after it.
+/// Checks that a process that still holds the state of a pruned stream cannot change the new stream of that name.
 pub async fn a_stream_begun_anew_is_not_taken_for_the_forgotten_one(database: &impl Database) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut old = Stream::new("s");

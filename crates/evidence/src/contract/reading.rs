@@ -1,11 +1,11 @@
-//! What is read back.
+//! Contract tests of reading records and streams.
 
 use bytes::Bytes;
 
 use super::{Database, Stream, first, record};
 use crate::{Change, Listed, Record, RecordKind, Standing, Stored};
 
-/// Bytes in, bytes out.
+/// Checks that all bytes of a record are stored unchanged.
 pub async fn every_field_of_a_record_comes_back_as_it_went_in(database: &impl Database) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut stream = Stream::new("s");
@@ -27,7 +27,7 @@ fn pending(record: Record) -> Stored {
     Stored { record, instance: "one".into(), standing: Standing::Pending }
 }
 
-/// For a replay, or an auditor.
+/// Checks `records`, which replays and audits use.
 pub async fn a_streams_records_come_in_order_and_in_pages(database: &impl Database) {
     let store = database.handle("one").await;
     let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
@@ -47,7 +47,7 @@ pub async fn a_streams_records_come_in_order_and_in_pages(database: &impl Databa
     assert_eq!(store.records("c", 0, 10).await.unwrap(), []);
 }
 
-/// For people.
+/// Checks `list`, which people read.
 pub async fn streams_are_listed_by_name(database: &impl Database) {
     let store = database.handle("one").await;
     for name in ["b", "a", "c", "Z"] {
@@ -62,7 +62,7 @@ pub async fn streams_are_listed_by_name(database: &impl Database) {
     assert_eq!(names(store.list(Some("bb"), 10).await.unwrap()), ["c"]);
 }
 
-/// Deadlines and idleness are looked for here.
+/// Checks `due`, by which deadlines and idle streams are found.
 pub async fn streams_are_due_by_time_until_they_are_closed(database: &impl Database) {
     let store = database.handle("one").await;
     let mut streams = Vec::new();
@@ -85,7 +85,7 @@ pub async fn streams_are_due_by_time_until_they_are_closed(database: &impl Datab
     assert_eq!(due(1_000).await, ["soon", "later"]);
 }
 
-/// One answer per question, the repeated ones too.
+/// Checks that `streams` returns one answer per name, also for repeated names.
 pub async fn streams_are_answered_in_the_order_asked(database: &impl Database) {
     let store = database.handle("one").await;
     for name in ["a", "b"] {

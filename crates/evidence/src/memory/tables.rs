@@ -1,4 +1,4 @@
-//! What the memory holds, in the shape of the SQL tables.
+//! Content of the memory store, in the shape of the SQL tables.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -16,9 +16,9 @@ use crate::{
 pub(super) struct Tables {
     streams: BTreeMap<String, Kept>,
     claims: BTreeSet<Claim>,
-    /// By the order of commit.
+    /// Records in order of commit.
     records: BTreeMap<u64, RecordRow>,
-    /// The number that the next record gets.
+    /// Number of the next record.
     next: u64,
     ids: HashMap<EntryDigest, u64>,
     places: BTreeMap<(String, u64), u64>,
@@ -29,9 +29,9 @@ pub(super) struct Tables {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Why it is stuck, if it is.
+    /// Reason why the record is stuck, if it is.
     stuck: Option<String>,
-    /// Whether it ever was.
+    /// `true` if the record was stuck before.
     again: bool,
 }
 
