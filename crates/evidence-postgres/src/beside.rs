@@ -1,4 +1,4 @@
-//! A command's own hand in the evidence, beside the gateways that keep it: states of streams that are there, and nothing else.
+//! [`Beside`]: a command's access to the evidence while gateways use it. It changes states of existing streams only.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -9,17 +9,18 @@ use crate::error::commit_error;
 use crate::session::Role;
 use crate::{Options, reader, schema, session};
 
-/// The evidence in a database, in the hands of a command.
+/// A command's access to the evidence in a database.
 #[derive(Debug)]
 pub struct Beside {
     pool: PgPool,
 }
 
 impl Beside {
-    /// In a database whose schema is this program's.
+    /// Opens a database that has this program's schema.
     ///
     /// # Errors
-    /// When the database cannot be reached or has another schema.
+    ///
+    /// If the database cannot be reached or has another schema.
     pub async fn at(options: &Options) -> Result<Self, StoreError> {
         let mut connection = options.server.connect(Role::Reader).await?;
         schema::check(&mut connection).await?;

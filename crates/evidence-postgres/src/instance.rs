@@ -1,4 +1,4 @@
-//! Which runs of which gateways there are, and until when each is thought to live.
+//! Instances (runs of gateways) and their leases, in the table `instance`.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ pub(crate) fn check_name(instance: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Its number. A run that took the name of another would take that one's open decisions for its own.
+/// Inserts the instance and returns its number. A used name is refused: the new run would take the older run's
+/// open decisions for its own.
 pub(crate) async fn register(connection: &mut PgConnection, instance: &str) -> Result<i64, StoreError> {
     let insert = sqlx::query_scalar(
         "INSERT INTO instance (name, until) VALUES ($1, now() + make_interval(secs => $2))

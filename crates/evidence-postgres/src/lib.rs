@@ -1,15 +1,17 @@
-//! The [`EvidenceStore`] promise kept by PostgreSQL 14 or newer, for gateways that share streams.
+//! [`EvidenceStore`] on PostgreSQL 14 or newer, for gateways that share streams.
 //!
-//! A commit is one statement, a function of the schema: it locks the streams in order of name, compares their versions,
-//! writes, and is committed by the server before it answers. So a commit is one exchange and one flush, and no lock waits
-//! for a network. The schema, with triggers that refuse what the promise rules out, is in `migrations/evidence-postgres`;
-//! it has a PostgreSQL schema of its own, so a log may be in the same database.
+//! A commit is one statement, a function of the schema: it locks the streams in order of name, compares their
+//! versions, writes, and is committed by the server before it answers. So a commit is one round trip and one
+//! flush, and no lock waits for a network. The schema is in `migrations/evidence-postgres`; its triggers refuse
+//! changes that the trait excludes, and it has a PostgreSQL schema of its own, so a log may be in the same
+//! database.
 //!
-//! Each handle registers its instance with a lease by the server's clock. A commit whose answer was lost is settled by
-//! raising the instance's epoch, which waits for it if it runs and keeps it out if it comes later (`writer`).
+//! Each handle registers its instance with a lease by the server's clock. A commit whose answer was lost is
+//! settled by raising the instance's epoch, which waits for a running commit and excludes a later one (`writer`).
 //!
-//! What it costs an operator: the URL must lead to the primary, and at most [`MAX_CONNECTIONS`] connections and three more
-//! are used. Left out: a commit whose wait for a synchronous standby is cancelled by hand counts as committed.
+//! Requirements for an operator: the URL must lead to the primary, and the server must allow [`MAX_CONNECTIONS`]
+//! connections and three more. Left out: a commit whose wait for a synchronous standby is cancelled by hand counts
+//! as committed.
 
 mod beside;
 mod error;
@@ -45,7 +47,7 @@ pub use crate::schema::schema_version;
 use crate::session::{Role, Server};
 use crate::writer::Writer;
 
-/// Where the evidence is.
+/// Location of the evidence, and settings of its connections.
 #[derive(Clone, Debug)]
 pub struct Options {
     server: Server,
@@ -54,26 +56,27 @@ pub struct Options {
 }
 
 impl Options {
-    /// From a `postgres://` URL. TLS as its `sslmode` and `sslrootcert` say; `prefer` when silent.
+    /// Parses a `postgres://` URL. TLS follows its `sslmode` and `sslrootcert`; the default is `prefer`.
     ///
     /// # Errors
-    /// When it is no such URL.
+    ///
+    /// If the URL is invalid.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
         Ok(Self { server: Server::from_url(url)?, connections: MAX_CONNECTIONS, commit_timeout: COMMIT })
     }
 
-    /// How many connections answer reads, from 1 to [`MAX_CONNECTIONS`].
+    /// Sets the number of connections for reads, from 1 to [`MAX_CONNECTIONS`].
     pub fn with_connections(self, connections: u32) -> Self {
         Self { connections, ..self }
     }
 
-    /// How long a commit may go unanswered before its outcome counts as unknown; [`COMMIT`] when not said.
+    /// Sets the time after which an unanswered commit counts as of unknown outcome; the default is [`COMMIT`].
     pub fn with_commit_timeout(self, commit_timeout: Duration) -> Self {
         Self { commit_timeout, ..self }
     }
 }
 
-/// A gateway's evidence in PostgreSQL.
+/// Evidence of a gateway in PostgreSQL.
 #[derive(Debug)]
 pub struct Postgres {
     instance: String,
@@ -85,18 +88,20 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Brings the database's schema up to date; refuses one that a newer program made.
+    /// Migrates the database's schema to this program's version; refuses the schema of a newer program.
     ///
     /// # Errors
-    /// When the database cannot be reached, or must not be changed.
+    ///
+    /// If the database cannot be reached, or must not be changed.
     pub async fn migrate(options: &Options) -> Result<(), StoreError> {
         schema::migrate(&options.server).await
     }
 
-    /// Connects to a database whose schema is this program's, and registers the instance.
+    /// Connects to a database that has this program's schema, and registers the instance.
     ///
     /// # Errors
-    /// When the database cannot be reached or has another schema, and when the instance's name was used before.
+    ///
+    /// If the database cannot be reached or has another schema, and if the instance's name was used before.
     pub async fn connect(options: &Options, instance: &str) -> Result<Self, StoreError> {
         instance::check_name(instance)?;
         let mut connection = options.server.connect(Role::Reader).await?;
@@ -113,7 +118,7 @@ impl Postgres {
         })
     }
 
-    /// Bounds what a network that swallows packets could leave waiting for ever.
+    /// Limits an operation to [`limits::ANSWER`]: a network that drops packets could leave it waiting for ever.
     async fn in_time<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         timeout(limits::ANSWER, answer).await.map_err(|_| too_late("the database"))?
     }

@@ -1,27 +1,27 @@
-//! Every bound of this crate, in one place.
+//! Every bound of this crate.
 
 use std::time::Duration;
 
-/// The oldest server that has all we use.
+/// Oldest supported server, as `server_version_num`.
 pub(crate) const OLDEST_SERVER: i32 = 140_000;
 
-/// Connections that answer reads, at most and by default. Two more write.
+/// Maximum and default number of connections for reads. Two more write.
 pub const MAX_CONNECTIONS: u32 = 6;
 
-/// How long a connection may take to be made.
+/// Maximum time to establish a connection.
 pub(crate) const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long a read or a small write may take, all told. The server gives up a little earlier.
+/// Maximum total time of a read or a small write. The server's own timeout is a little shorter.
 pub(crate) const ANSWER: Duration = Duration::from_secs(15);
 
-/// How long a commit may go unanswered before its outcome counts as unknown.
+/// Time after which an unanswered commit counts as of unknown outcome.
 pub const COMMIT: Duration = Duration::from_secs(30);
 
-/// How long to wait for a commit in doubt to end: longer than the server lets it run.
+/// Maximum wait for a commit in doubt to end: longer than the server lets it run.
 pub(crate) const DOUBT: Duration = Duration::from_secs(60);
 
-/// How often a commit is tried when the server says that trying again is the remedy.
+/// Number of attempts at a commit after errors for which the server recommends a retry.
 pub(crate) const TRIES: u32 = 4;
 
-/// How long after its end the row of an instance goes, once nothing of it is left; seconds.
+/// Time in seconds after the end of an instance's lease at which its row is removed, if no other row refers to it.
 pub(crate) const INSTANCE_KEPT: i32 = 86_400;

@@ -1,4 +1,4 @@
-//! A look at the evidence beside the gateways that keep it: no instance is registered, and nothing is written.
+//! [`Look`]: read-only access to the evidence while gateways use it. No instance is registered.
 
 use evidence::{Kept, StoreError, Stored};
 use sqlx::PgPool;
@@ -6,17 +6,18 @@ use sqlx::PgPool;
 use crate::session::Role;
 use crate::{Options, reader, schema, session};
 
-/// Evidence that is only read.
+/// Read-only access to the evidence.
 #[derive(Debug)]
 pub struct Look {
     pool: PgPool,
 }
 
 impl Look {
-    /// At a database whose schema is this program's.
+    /// Opens a database that has this program's schema.
     ///
     /// # Errors
-    /// When the database cannot be reached or has another schema.
+    ///
+    /// If the database cannot be reached or has another schema.
     pub async fn at(options: &Options) -> Result<Self, StoreError> {
         let mut connection = options.server.connect(Role::Reader).await?;
         schema::check(&mut connection).await?;
@@ -24,23 +25,25 @@ impl Look {
         Ok(Self { pool: options.server.pool(Role::Reader, 1) })
     }
 
-    /// The states of these streams, in order.
+    /// Reads the states of these streams, one answer per name, in order.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    ///
+    /// If the database cannot be read.
     pub async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
         reader::streams(&self.pool, names).await
     }
 
-    /// A stream's records from a sequence number on, in order.
+    /// Reads up to `limit` records of a stream from sequence number `from` on, in order.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    ///
+    /// If the database cannot be read.
     pub async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError> {
         reader::records(&self.pool, stream, from, limit).await
     }
 
-    /// Lets go of it.
+    /// Closes the connections.
     pub async fn close(self) {
         self.pool.close().await;
     }

@@ -1,4 +1,4 @@
-//! Between the promise's numbers and SQL's, which have a sign.
+//! Conversion between the trait's unsigned numbers and SQL's signed ones.
 
 use evidence::StoreError;
 use merkle::EntryDigest;
@@ -7,23 +7,24 @@ use sqlx::postgres::PgRow;
 
 use crate::error::store_error;
 
-/// As a column holds it. What is cut off is as far off as any time, and names nothing that could be stored.
+/// Converts to a column's value. A number that does not fit becomes `i64::MAX`: as a time it is never reached, and
+/// otherwise it matches no row.
 pub(crate) fn column(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A row limit.
+/// Converts a row limit.
 pub(crate) fn rows(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// From a column that never holds a negative number.
+/// Reads a column that never holds a negative number; otherwise [`StoreError::Damaged`].
 pub(crate) fn number(row: &PgRow, column: usize) -> Result<u64, StoreError> {
     let found: i64 = get(row, column)?;
     u64::try_from(found).map_err(|_| StoreError::Damaged(format!("{found} where no negative number can be")))
 }
 
-/// From a column of 32 bytes.
+/// Reads a column of 32 bytes; otherwise [`StoreError::Damaged`].
 pub(crate) fn digest(row: &PgRow, column: usize) -> Result<EntryDigest, StoreError> {
     let bytes: &[u8] = get(row, column)?;
     let hash = bytes.try_into();
@@ -32,7 +33,7 @@ pub(crate) fn digest(row: &PgRow, column: usize) -> Result<EntryDigest, StoreErr
     ))
 }
 
-/// From a column of any type.
+/// Reads a column of any type.
 pub(crate) fn get<'r, T>(row: &'r PgRow, column: usize) -> Result<T, StoreError>
 where
     T: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,

@@ -1,4 +1,4 @@
-//! What waits for the log, and what has reached it.
+//! The outbox: records that wait for the log, and their delivery.
 
 use std::collections::HashSet;
 
@@ -12,8 +12,8 @@ use crate::error::store_error;
 use crate::number::{column, digest, get, number, rows};
 use crate::reader::kind;
 
-/// Of this instance and of each whose lease is over, as many as are asked for, and of those the oldest: what others
-/// have waiting is not read.
+/// Reads `limit` records of this instance and of each instance whose lease is over, and returns the oldest of all.
+/// Records of other living instances are not read.
 pub(crate) async fn pending(pool: &PgPool, me: i64, limit: usize) -> Result<Vec<Pending>, StoreError> {
     let select = sqlx::query(
         "SELECT r.id, s.name, r.seq, r.kind, r.at, r.statement
@@ -38,10 +38,10 @@ fn waiting(row: &PgRow) -> Result<Pending, StoreError> {
     })
 }
 
-/// The server does not wait for its disk: if this is forgotten, the same statements are sent once more, and are the same
-/// leaves.
+/// Marks records as delivered. The server does not wait for its disk: after a crash the same statements may be
+/// sent once more, and become the same leaves.
 pub(crate) async fn delivered(pool: &PgPool, me: i64, deliveries: &[Delivered]) -> Result<(), StoreError> {
-    // Of two of one record the first stands, and the rest is for another call.
+    // Of several deliveries of one record the first counts; the second is sent in another call.
     let mut seen = HashSet::new();
     let (once, again): (Vec<&Delivered>, Vec<&Delivered>) =
         deliveries.iter().partition(|delivery| seen.insert(delivery.id));
@@ -62,7 +62,7 @@ pub(crate) async fn delivered(pool: &PgPool, me: i64, deliveries: &[Delivered]) 
 }
 
 pub(crate) async fn stick(pool: &PgPool, me: i64, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
-    // A text has no NUL.
+    // PostgreSQL's text cannot hold NUL.
     let why = why.replace('\0', "\u{fffd}");
     let call = sqlx::query("SELECT set_aside($1, $2, $3)").bind(me).bind(&id.as_bytes()[..]).bind(why);
     call.execute(pool).await.map(drop).map_err(store_error)

@@ -1,4 +1,4 @@
-//! What may be forgotten.
+//! `EvidenceStore::prune`: removes old records, streams and instances.
 
 use evidence::{Horizon, Pruned, StoreError};
 use sqlx::{PgPool, PgTransaction};
@@ -21,7 +21,8 @@ pub(crate) async fn prune(
     Ok(Pruned { streams, records })
 }
 
-/// The first ones are looked at, for they are the oldest: an index of their times would be written with every commit.
+/// Removes records. Only the first ones by number are examined, as they are the oldest: an index of their times
+/// would have to be written with every commit.
 async fn forget_records(
     transaction: &mut PgTransaction<'_>,
     before: u64,
@@ -40,7 +41,7 @@ async fn forget_records(
     Ok(delete.await.map_err(store_error)?.rows_affected())
 }
 
-/// After the records: a stream goes once it has none.
+/// Removes streams; called after [`forget_records`], as a stream with records stays.
 async fn forget_streams(
     transaction: &mut PgTransaction<'_>,
     before: u64,
@@ -56,7 +57,7 @@ async fn forget_streams(
     Ok(delete.await.map_err(store_error)?.rows_affected())
 }
 
-/// What they counted is counted by this instance from now on.
+/// Removes the rows of old instances, and adds their outbox counts to this instance's row.
 async fn forget_instances(transaction: &mut PgTransaction<'_>, me: i64) -> Result<(), StoreError> {
     let fold = sqlx::query(
         "WITH over AS MATERIALIZED (

@@ -1,4 +1,4 @@
-//! What is read.
+//! Queries that only read.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub(crate) async fn streams(pool: &PgPool, names: &[&str]) -> Result<Vec<Option<
         "SELECT s.name, s.version, a.agreed, s.running, s.closed, s.keep_until, s.next_seq
            FROM stream s LEFT JOIN agreement a ON a.stream = s.no WHERE s.name = ANY ($1)",
     );
-    // No stream has such a name, and the server would not read it.
+    // No stream has such a name, and the server would reject the text.
     let asked: Vec<&str> = names.iter().copied().filter(|name| !name.contains('\0')).collect();
     if asked.is_empty() {
         return Ok(names.iter().map(|_| None).collect());
@@ -67,7 +67,7 @@ pub(crate) async fn orphans(pool: &PgPool, limit: usize) -> Result<Vec<Open>, St
     found.iter().map(open).collect()
 }
 
-/// A record with its standing.
+/// Query for records with the state of their delivery.
 const STORED: &str = "SELECT r.id, s.name, r.seq, r.kind, r.at, r.statement, r.verdict, r.annex, r.instance,
        d.record IS NOT NULL, d.leaf_index, d.receipt, k.why
   FROM record r JOIN stream s ON s.no = r.stream
@@ -129,7 +129,7 @@ pub(crate) async fn list(
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<Listed>, StoreError> {
-    // No name is empty, so all of them come after the empty one.
+    // No name is empty, so all names come after the empty one.
     let select = sqlx::query(AssertSqlSafe(format!("{LISTED} WHERE name > $1 ORDER BY name LIMIT $2")));
     let select = select.bind(after.unwrap_or_default()).bind(rows(limit));
     select.fetch_all(pool).await.map_err(store_error)?.iter().map(listed).collect()

@@ -1,4 +1,4 @@
-//! The schema's version: bringing it up to date, and refusing one that a newer program made.
+//! Version of the schema: migrating to it, and refusing the schema of a newer program.
 
 use evidence::StoreError;
 use sqlx::PgConnection;
@@ -10,13 +10,13 @@ use crate::session::{Role, Server, close};
 
 static MIGRATOR: Migrator = sqlx::migrate!("../../migrations/evidence-postgres");
 
-/// The schema this program was written for.
+/// Schema version for which this program was written.
 pub fn schema_version() -> i64 {
     MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default()
 }
 
-/// Brings the schema up to date. Safe to run from several processes at once: an advisory lock lets one of them work, the
-/// others find nothing to do.
+/// Migrates the schema. Safe to run from several processes at once: an advisory lock lets one of them work, and
+/// the others then find nothing to do.
 pub(crate) async fn migrate(server: &Server) -> Result<(), StoreError> {
     let mut connection = server.connect(Role::Migration).await?;
     check_server(&mut connection).await?;
@@ -34,7 +34,8 @@ pub(crate) async fn migrate(server: &Server) -> Result<(), StoreError> {
     })
 }
 
-/// Two at once can meet in the catalogue: whoever came second finds it made.
+/// Creates the PostgreSQL schema `evidence`. Two processes at once can conflict in the catalogue: the second one
+/// then finds the schema created.
 async fn make_schema(connection: &mut PgConnection) -> Result<(), StoreError> {
     let made = sqlx::query("CREATE SCHEMA IF NOT EXISTS evidence").execute(&mut *connection).await;
     match made {
@@ -90,7 +91,7 @@ async fn check_server(connection: &mut PgConnection) -> Result<(), StoreError> {
     )))
 }
 
-/// The newest migration in the database, if any.
+/// Version of the newest migration in the database, if any.
 async fn installed(connection: &mut PgConnection) -> Result<Option<i64>, StoreError> {
     let select = "SELECT to_regclass('evidence._sqlx_migrations') IS NOT NULL";
     let known: bool = sqlx::query_scalar(select).fetch_one(&mut *connection).await.map_err(store_error)?;

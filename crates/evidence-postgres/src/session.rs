@@ -1,7 +1,7 @@
-//! Connections: what each is for, and the settings that go with it.
+//! Connections by [`Role`], and the settings of each.
 //!
-//! All of them plan with indexes only. A look-up prepared while its table is empty is otherwise planned as a sequential
-//! scan, and stays one in the plan cache while the table grows.
+//! All sessions plan with indexes only. A look-up that is prepared while its table is empty would otherwise be
+//! planned as a sequential scan, and stay one in the plan cache while the table grows.
 
 use std::str::FromStr;
 
@@ -13,26 +13,26 @@ use tokio::time::timeout;
 use crate::error::{store_error, too_late};
 use crate::limits;
 
-/// The schema that everything is in, so that a log may be in the same database.
+/// PostgreSQL schema of all tables, so that a log may be in the same database.
 pub(crate) const SCHEMA: &str = "evidence";
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role {
-    /// Reads, and writes that must last.
+    /// Reads, and writes that must be durable.
     Reader,
-    /// The commits.
+    /// Commits.
     Writer,
-    /// What was delivered, and leases: to lose the last of it is harmless.
+    /// Deliveries and leases: losing the newest of them in a crash is harmless.
     Courier,
-    /// Waits for the commit in flight.
+    /// Settling a commit in doubt: waits for it.
     Doubter,
-    /// Changes the schema.
+    /// Changes of the schema.
     Migration,
 }
 
 impl Role {
-    /// The session's `application_name`.
+    /// `application_name` of the session.
     const fn name(self) -> &'static str {
         match self {
             Self::Reader => "tabellion evidence reader",
@@ -43,7 +43,7 @@ impl Role {
         }
     }
 
-    /// Timeouts on the server's side; those in [`limits`] are the client's and a little longer.
+    /// Timeouts of the server; those in [`limits`] are the client's and a little longer.
     const fn settings(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Reader => &[("statement_timeout", "10s"), ("lock_timeout", "5s"), IDLE],
@@ -52,13 +52,13 @@ impl Role {
                 &[("statement_timeout", "10s"), ("lock_timeout", "5s"), ("synchronous_commit", "off"), IDLE]
             }
             Self::Doubter => &[("statement_timeout", "50s"), ("lock_timeout", "50s")],
-            // May wait for another process that migrates, and may have much to rewrite.
+            // A migration may wait for another process that migrates, and may have much to rewrite.
             Self::Migration => &[("lock_timeout", "10min")],
         }
     }
 }
 
-/// A session that stops in mid-transaction lets go of its rows.
+/// Timeout by which a session that stops within a transaction releases its rows.
 const IDLE: (&str, &str) = ("idle_in_transaction_session_timeout", "5s");
 
 /// Settings of every session.
@@ -75,7 +75,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("tcp_keepalives_count", "3"),
 ];
 
-/// Where connections go.
+/// Address of the server, with its connection options.
 #[derive(Clone, Debug)]
 pub(crate) struct Server(PgConnectOptions);
 
@@ -84,7 +84,7 @@ impl Server {
         PgConnectOptions::from_str(url).map(Self).map_err(store_error)
     }
 
-    /// A connection of its own, outside the pool.
+    /// Opens a connection outside of the pool.
     pub(crate) async fn connect(&self, role: Role) -> Result<PgConnection, StoreError> {
         let options = self.options(role);
         timeout(limits::CONNECT, options.connect())
@@ -93,7 +93,7 @@ impl Server {
             .map_err(store_error)
     }
 
-    /// A bounded pool; connects when first used.
+    /// Makes a bounded pool, which connects on first use.
     pub(crate) fn pool(&self, role: Role, connections: u32) -> PgPool {
         PgPoolOptions::new()
             .max_connections(connections.clamp(1, limits::MAX_CONNECTIONS))
@@ -107,7 +107,7 @@ impl Server {
     }
 }
 
-/// Says goodbye, without insisting.
+/// Closes a connection; gives up after [`limits::CONNECT`].
 pub(crate) async fn close(connection: PgConnection) {
     let _ = timeout(limits::CONNECT, connection.close()).await;
 }

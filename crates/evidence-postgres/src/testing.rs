@@ -1,6 +1,6 @@
-//! A database of its own for a test, in the throw-away server that `./test` starts.
+//! [`Database`]: a fresh database for a test, in the temporary server that `./test` starts.
 //!
-//! For the tests of this and other crates; behind the feature `testing`, which no program turns on.
+//! For the tests of this and other crates; behind the feature `testing`, which no program enables.
 
 use std::fmt;
 
@@ -10,28 +10,28 @@ use uuid::Uuid;
 use crate::session::{Role, SCHEMA};
 use crate::{Options, Postgres};
 
-/// Says where the throw-away server is.
+/// Environment variable with the URL of the temporary server.
 pub const SERVER: &str = "TABELLION_TEST_POSTGRES";
 
-/// A fresh database with the schema in it. It goes with the server, not with this value: that
-/// keeps it for a look after a failed test, and dropping it would wait for the test's connections.
+/// Fresh database with the schema. It is removed with the server, not when this value is dropped: so it can be
+/// inspected after a failed test, and dropping need not wait for the test's connections.
 pub struct Database {
     url: String,
 }
 
 impl Database {
-    /// Makes a database.
+    /// Creates a database with the schema.
     ///
     /// # Panics
     ///
-    /// When there is no server: a test that needs one and has none has failed.
+    /// If there is no server: a test that needs one must not pass without it.
     pub async fn fresh() -> Self {
         let database = Self::empty().await;
         Postgres::migrate(&database.options()).await.expect("the schema can be made");
         database
     }
 
-    /// Makes a database without a schema.
+    /// Creates a database without a schema.
     ///
     /// # Panics
     ///
@@ -50,53 +50,53 @@ impl Database {
         Self { url: format!("{server}/{name}") }
     }
 
-    /// Its URL.
+    /// `postgres://` URL of the database.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// How a store finds it.
+    /// [`Options`] for a store on this database.
     ///
     /// # Panics
     ///
-    /// Never: the URL is a good one.
+    /// Never: the URL is valid.
     pub fn options(&self) -> Options {
         Options::from_url(&self.url).expect("the URL is good")
     }
 
-    /// A handle on it, for a new instance.
+    /// Opens a handle for a new instance.
     ///
     /// # Panics
     ///
-    /// When the server does not answer.
+    /// If the server does not answer.
     pub async fn store(&self, instance: &str) -> Postgres {
         Postgres::connect(&self.options(), instance).await.expect("the database is there")
     }
 
-    /// Runs statements as the superuser, past the store.
+    /// Runs statements as the superuser, bypassing the store.
     ///
     /// # Panics
     ///
-    /// When they fail.
+    /// If they fail.
     pub async fn run(&self, statements: &str) {
         self.try_run(statements).await.expect("the statements succeed");
     }
 
-    /// As [`Database::run`], for statements that may fail.
+    /// Runs statements as [`Database::run`] does, and returns their error.
     ///
     /// # Errors
     ///
-    /// What the server answered.
+    /// The server's error.
     pub async fn try_run(&self, statements: &str) -> Result<(), sqlx::Error> {
         let mut connection = connect(&self.url).await;
         sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(&mut connection).await.map(drop)
     }
 
-    /// A transaction of somebody else's that has run a statement, and goes on holding what it locked.
+    /// Begins a transaction that runs a statement and keeps its locks until [`Holder::let_go`].
     ///
     /// # Panics
     ///
-    /// When the statement fails.
+    /// If the statement fails.
     pub async fn hold(&self, statement: &str) -> Holder {
         let mut connection = connect(&self.url).await;
         for statement in ["BEGIN", statement] {
@@ -106,11 +106,11 @@ impl Database {
         Holder(connection)
     }
 
-    /// Ends the sessions of this database whose name is like that one.
+    /// Ends the sessions of this database whose `application_name` is like that name.
     ///
     /// # Panics
     ///
-    /// When the server does not answer.
+    /// If the server does not answer.
     pub async fn end_sessions(&self, name: &str) {
         let end = format!(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
@@ -119,11 +119,11 @@ impl Database {
         self.run(&end).await;
     }
 
-    /// How a session like the store's would answer a query.
+    /// Returns the plan (`EXPLAIN`) of a query in a session like the store's.
     ///
     /// # Panics
     ///
-    /// When the server does not answer.
+    /// If the server does not answer.
     pub async fn plan(&self, query: &str) -> String {
         let mut connection =
             self.options().server.connect(Role::Reader).await.expect("the database is there");
@@ -131,11 +131,11 @@ impl Database {
         explain.fetch_all(&mut connection).await.expect("the query can be planned").join("\n")
     }
 
-    /// The first column of the only row, as text.
+    /// Returns the first column of the only row, as text.
     ///
     /// # Panics
     ///
-    /// When the query fails, or its answer is not one row of text.
+    /// If the query fails, or if its result is not one row of text.
     pub async fn ask(&self, query: &str) -> String {
         let mut connection = connect(&self.url).await;
         let row = sqlx::query(AssertSqlSafe(query.to_owned()))
@@ -146,16 +146,16 @@ impl Database {
     }
 }
 
-/// Holds what it locked until it is let go.
+/// Open transaction that keeps its locks until [`let_go`](Self::let_go).
 #[derive(Debug)]
 pub struct Holder(PgConnection);
 
 impl Holder {
-    /// Ends the transaction.
+    /// Commits the transaction, which releases its locks.
     ///
     /// # Panics
     ///
-    /// When it cannot be ended.
+    /// If it cannot be committed.
     pub async fn let_go(mut self) {
         sqlx::raw_sql("COMMIT").execute(&mut self.0).await.expect("the transaction ends");
     }

@@ -1,9 +1,9 @@
-//! The commit: one statement on a connection of its own.
+//! `EvidenceStore::commit`: one statement on a connection of its own.
 //!
-//! Until the statement is sent nothing has happened. Afterwards an error of the statement's says that it did not happen,
-//! an answer that it did, and anything else leaves it open. Whoever asks then raises the instance's epoch: the update
-//! waits for the doubtful commit, which holds the row while it runs, and a commit under the old epoch that the server
-//! reads later matches no row.
+//! Until the statement is sent it has had no effect. After that, an error of the statement proves that it did not
+//! happen and an answer that it did; in all other cases the outcome is unknown. [`happened`](Writer::happened)
+//! then raises the instance's epoch: that update waits for the doubtful commit, which holds the row while it runs,
+//! and a commit under the old epoch that the server reads later matches no row.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -19,8 +19,8 @@ use crate::limits;
 use crate::number::column;
 use crate::session::{Role, Server, close};
 
-/// The session that commits, kept between commits. Whoever uses it takes it out and puts it back only when it is known to
-/// be idle, so a caller who goes away leaves none in mid-statement.
+/// Session that commits, kept between commits. A caller takes it out and puts it back only when it is known to be
+/// idle, so a cancelled caller leaves no session with a running statement.
 #[derive(Debug)]
 pub(crate) struct Writer {
     session: Mutex<Option<PgConnection>>,
@@ -83,7 +83,8 @@ impl Writer {
     }
 
     pub(crate) async fn happened(&self, server: &Server, group: &Group<'_>) -> Result<bool, StoreError> {
-        // Nothing is sent meanwhile that would have to be told from what was sent before.
+        // The lock is held until the commit is settled, so that no other commit is sent under the old epoch
+        // meanwhile.
         let mut session = self.session.lock().await;
         drop(session.take());
         let mut connection = server.connect(Role::Doubter).await?;
@@ -119,17 +120,17 @@ fn answer(mut conflicts: Vec<String>) -> Result<(), CommitError> {
     if conflicts.is_empty() { Ok(()) } else { Err(CommitError::Conflict(conflicts)) }
 }
 
-/// Why a try did not succeed.
+/// Reason why one attempt to commit failed.
 enum Failed {
-    /// For a reason that another try may not meet; nothing was changed.
+    /// A cause that another attempt may not meet; nothing was changed.
     Passing(sqlx::Error),
     For(CommitError),
 }
 
-/// A group as the arrays that the function takes.
+/// Group as the arrays that the SQL function `commit_group` takes.
 struct Rows<'a> {
     group: &'a Group<'a>,
-    /// Places in the group's streams, from 1.
+    /// Number of each stream's move in the group, from 1.
     places: HashMap<&'a str, i32>,
 }
 
@@ -144,8 +145,8 @@ impl<'a> Rows<'a> {
         self.places.get(stream).copied().unwrap_or_default()
     }
 
-    /// The streams that are not as the group says. Reads to the end of the answer, which the server gives after the
-    /// commit.
+    /// Calls `commit_group` and returns the streams that are not as the group requires. Reads to the end of the
+    /// answer, which the server sends after the commit.
     async fn send(
         &self,
         connection: &mut PgConnection,
@@ -193,14 +194,14 @@ fn each<'a, T, C>(rows: &'a [T], of: impl Fn(&'a T) -> C) -> Vec<C> {
     rows.iter().map(of).collect()
 }
 
-/// What each setting protects, for the message.
+/// Settings that must not be `off`, each with the harm if it is, for the message.
 const NEEDED: [(&str, &str); 3] = [
     ("fsync", "a power cut loses or mixes up what was committed"),
     ("full_page_writes", "a power cut can leave torn pages"),
     ("synchronous_commit", "a crash loses commits that were acknowledged"),
 ];
 
-/// Asks a new session like the one that commits: the settings may differ by database and role.
+/// Reads the settings in a new session like the one that commits: they may differ by database and role.
 pub(crate) async fn check_durability(server: &Server) -> Result<(), StoreError> {
     let mut connection = server.connect(Role::Writer).await?;
     for (name, harm) in NEEDED {

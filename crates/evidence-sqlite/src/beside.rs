@@ -1,7 +1,8 @@
-//! A command's own hand in the evidence, beside the gateway that keeps it: states of streams that are there, and nothing else.
+//! [`Beside`]: a command's access to the evidence while a gateway uses it. It changes states of existing streams
+//! only.
 //!
-//! The lock file is left to the gateway, whose numbers of streams and records and whose counts are in its memory: a command makes none
-//! of these. SQLite's own locks keep the two apart, each for as long as a commit takes.
+//! The lock file stays with the gateway, whose numbers of streams and records and whose counts are in its memory:
+//! a command creates no streams or records. SQLite's own locks separate the two, each for the time of a commit.
 
 use std::path::Path;
 
@@ -14,17 +15,18 @@ use sqlx::sqlite::SqlitePool;
 use crate::sql::{not_committed, signed};
 use crate::{connect, reader};
 
-/// The evidence in a file, in the hands of a command.
+/// A command's access to the evidence in a file.
 #[derive(Debug)]
 pub struct Beside {
     pool: SqlitePool,
 }
 
 impl Beside {
-    /// In a database file.
+    /// Opens a database file.
     ///
     /// # Errors
-    /// When there is none, or it is no database.
+    ///
+    /// If there is no file, or it is not a database.
     pub async fn at(path: &Path) -> Result<Self, StoreError> {
         if !path.is_file() {
             return Err(StoreError::Refused(format!("there is no {}", path.display())));

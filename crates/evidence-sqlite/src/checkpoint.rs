@@ -1,4 +1,4 @@
-//! Copying the write-ahead log into the database file, beside the commits and not before them.
+//! Checkpoints: copying the write-ahead log into the database file, in parallel with the commits.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use crate::{connect, limits};
 
-/// Clones share the connection.
+/// Connection that runs checkpoints. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpointer {
     connection: Arc<Mutex<Copying>>,
@@ -37,7 +37,7 @@ impl Checkpointer {
         Self { connection: Arc::new(Mutex::new(Copying::By(connection))), path, place, doubt }
     }
 
-    /// Copies in the background if there is enough to copy and nobody does it already.
+    /// Starts a checkpoint in the background if the log exceeds [`limits::CHECKPOINT_BYTES`] and none is running.
     pub(crate) fn start_if_due(&self) {
         if self.place.wal_bytes() <= limits::CHECKPOINT_BYTES {
             return;
@@ -67,7 +67,8 @@ impl Checkpointer {
         }
     }
 
-    /// Whether the write-ahead log has become so long that the writer has to stand still for it.
+    /// Returns whether the write-ahead log exceeds [`limits::WAL_BYTES`], so that the writer has to wait for a
+    /// checkpoint.
     pub(crate) fn must_wait(&self) -> bool {
         self.place.wal_bytes() > limits::WAL_BYTES
     }
@@ -75,14 +76,14 @@ impl Checkpointer {
     pub(crate) async fn close(&self) {
         let mut state = self.connection.lock().await;
         if let Copying::By(connection) = std::mem::replace(&mut *state, Copying::Closed) {
-            // What is not copied now is copied by whoever opens the file next.
+            // The next process that opens the file copies the rest.
             let _ = connection.close().await;
         }
     }
 }
 
-/// Passive: waits for no reader, and holds up no commit. A failure does not undo a commit, which is in the write-ahead
-/// log; the connection must then be closed.
+/// Runs a passive checkpoint, which waits for no reader and delays no commit. A failure does not undo a commit,
+/// which is in the write-ahead log; the connection must then be closed.
 pub(crate) async fn copy(connection: &mut SqliteConnection, doubt: &Doubt) -> bool {
     match sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_all(connection).await {
         Ok(_) => true,

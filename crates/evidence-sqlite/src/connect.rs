@@ -1,4 +1,4 @@
-//! Connections.
+//! Opening the connections, one function for each purpose.
 
 use std::path::Path;
 
@@ -31,24 +31,24 @@ fn writing(path: &Path) -> SqliteConnectOptions {
         .pragma("journal_size_limit", limits::WAL_BYTES.to_string())
 }
 
-/// The one that commits.
+/// Opens the connection that commits.
 pub(crate) async fn writer(path: &Path) -> Result<SqliteConnection, StoreError> {
     let options = writing(path).pragma("secure_delete", "ON").pragma("cache_size", "-16384");
     options.connect().await.map_err(sql::store_error)
 }
 
-/// A pool that brings the tables up to date, and is closed then.
+/// Opens a pool that migrates the tables; the caller closes it after that.
 pub(crate) async fn migrator(path: &Path) -> Result<SqlitePool, StoreError> {
     let pool = SqlitePoolOptions::new().max_connections(1).connect_with(writing(path));
     pool.await.map_err(sql::store_error)
 }
 
-/// The one that copies the write-ahead log into the file.
+/// Opens the connection that runs checkpoints.
 pub(crate) async fn checkpointer(path: &Path) -> Result<SqliteConnection, StoreError> {
     writing(path).connect().await.map_err(sql::store_error)
 }
 
-/// Those that read, all of them opened now: the names could lead elsewhere later.
+/// Opens the connections that read. All of them are opened now, as the names could lead to other files later.
 pub(crate) async fn readers(path: &Path, count: u32) -> Result<SqlitePool, StoreError> {
     let count = count.max(1);
     let pool = SqlitePoolOptions::new()
@@ -69,7 +69,8 @@ pub(crate) async fn readers(path: &Path, count: u32) -> Result<SqlitePool, Store
     Ok(pool)
 }
 
-/// One that reads beside whoever writes. Without a write-ahead log nobody has the database open, and SQLite would make one.
+/// Opens a read-only connection while another process may write. Without a write-ahead log no process has the
+/// database open; the file is then opened as immutable, as SQLite would otherwise create a log.
 pub(crate) async fn onlooker(path: &Path) -> Result<SqlitePool, StoreError> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -78,7 +79,7 @@ pub(crate) async fn onlooker(path: &Path) -> Result<SqlitePool, StoreError> {
     pool.connect_with(options(path).read_only(true).immutable(alone)).await.map_err(sql::store_error)
 }
 
-/// One that changes states beside the gateway that writes, or while there is none. It makes no file.
+/// Opens a connection that changes states while a gateway writes, or while none does. It creates no database file.
 pub(crate) async fn command(path: &Path) -> Result<SqlitePool, StoreError> {
     let options = writing(path).create_if_missing(false).pragma("secure_delete", "ON");
     let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(limits::BUSY_TIMEOUT);

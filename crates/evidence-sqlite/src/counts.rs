@@ -1,4 +1,4 @@
-//! How much waits: counted once, and then with each commit.
+//! [`Counts`]: size of the outbox, counted once and then updated by each commit.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,11 +7,11 @@ use sqlx::{Row, SqliteConnection};
 
 use crate::sql;
 
-/// The numbers as everybody sees them.
+/// Counts after the last commit, as readers see them.
 #[derive(Debug, Default)]
 pub(crate) struct Counts(Mutex<Count>);
 
-/// The numbers as the writer knows them.
+/// Counts as the writer knows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) records: u64,
@@ -30,7 +30,7 @@ impl Counts {
 }
 
 impl Count {
-    /// Counts what is there, which takes the longer the more there is.
+    /// Counts the rows; takes longer the more there are.
     pub(crate) async fn read(connection: &mut SqliteConnection) -> Result<Self, StoreError> {
         let select = "SELECT (SELECT count(*) FROM outbox), (SELECT coalesce(sum(bytes), 0) FROM outbox),
                              (SELECT count(*) FROM stuck), (SELECT coalesce(sum(bytes), 0) FROM stuck)";

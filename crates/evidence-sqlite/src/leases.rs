@@ -1,4 +1,4 @@
-//! Which instances live: in memory, for the lock file says that there is one process.
+//! Leases of instances, in memory, as the lock file admits one process only.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ impl Leases {
         self.all().remove(instance);
     }
 
-    /// The instances whose lease is not over, but for one.
+    /// Returns the instances whose lease is not over, except `but`.
     pub(crate) fn living(&self, but: Option<&str>) -> Vec<String> {
         let now = Instant::now();
         let mut all = self.all();
@@ -44,7 +44,7 @@ pub(crate) fn check_name(instance: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A run that took the name of one before it would take that one's open decisions for its own.
+/// Refuses the name of an earlier run: the new run would take that one's open decisions for its own.
 pub(crate) async fn refuse_used_name(
     connection: &mut SqliteConnection,
     instance: &str,

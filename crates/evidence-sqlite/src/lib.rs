@@ -1,20 +1,20 @@
-//! The [`EvidenceStore`] promise kept by SQLite: one file, one writing process.
+//! [`EvidenceStore`] on SQLite: one file, one writing process.
 //!
-//! * WAL with `synchronous=FULL`: a commit is one fsync, and once acknowledged it survives power loss. What was delivered
-//!   is written without one, for to deliver it again is harmless.
-//! * One connection writes, under `BEGIN IMMEDIATE`; others read. Every statement is prepared once for each power of two
-//!   of rows, so a commit of 200 changes is a few dozen statements.
-//! * The write-ahead log is copied into the file by a connection of its own, beside the commits.
-//! * A lock file beside the database says who may write ([`durable::Place`]), and the database is its owner's alone to
-//!   read: it holds plaintext (V-40).
-//! * After a write that failed, the writing connection is closed, and the next write opens another one; reads go on
-//!   meanwhile. Only when the file was moved, replaced or truncated is nothing written any more until the process starts
+//! * WAL with `synchronous=FULL`: a commit is one fsync, and once acknowledged it survives power loss. Deliveries
+//!   are written without one, as to deliver a record again is harmless.
+//! * One connection writes, under `BEGIN IMMEDIATE`; others read. Every statement is prepared once for each power
+//!   of two of rows, so a commit of 200 changes is a few dozen statements.
+//! * The write-ahead log is copied into the file by a connection of its own, in parallel with the commits.
+//! * A lock file next to the database admits one writing process ([`durable::Place`]), and only the owner may read
+//!   the database: it holds plaintext (V-40).
+//! * After a failed write, the writing connection is closed, and the next write opens another one; reads continue
+//!   meanwhile. Only if the file was moved, replaced or truncated, no more is written until the process starts
 //!   again.
 //!
-//! What waits is counted in memory, once when the database is opened and then with each commit. Leases are in memory, too:
-//! whoever has the lock file is the only process, and all that came before it are over.
+//! The outbox is counted in memory, once when the database is opened and then with each commit. Leases are in
+//! memory, too: the holder of the lock file is the only process, and the leases of all earlier ones are over.
 //!
-//! Not here: what PostgreSQL does differently (`evidence-postgres`).
+//! Not here: the differences of PostgreSQL (`evidence-postgres`).
 
 mod beside;
 mod checkpoint;
@@ -55,25 +55,25 @@ use crate::leases::Leases;
 pub use crate::look::Look;
 use crate::writer::{Database, Writer};
 
-/// Where the database is.
+/// Location and use of a database.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The database file; made if it is not there, but its folder is not.
+    /// Path of the database file. The file is created if needed, its folder is not.
     pub path: PathBuf,
-    /// The instance: a name that no earlier run has had.
+    /// Name of the instance; no earlier run has had it.
     pub instance: String,
-    /// Connections that read.
+    /// Number of connections that read.
     pub readers: u32,
 }
 
 impl Settings {
-    /// The usual settings for a file.
+    /// Default settings for a file.
     pub fn new(path: impl Into<PathBuf>, instance: impl Into<String>) -> Self {
         Self { path: path.into(), instance: instance.into(), readers: limits::READERS }
     }
 }
 
-/// A gateway's evidence in a SQLite file. Clones share the connections.
+/// Evidence of a gateway in a SQLite file. Clones share the connections.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     instance: Arc<str>,
@@ -88,22 +88,23 @@ struct Shared {
     checkpointer: Checkpointer,
     counts: Arc<Counts>,
     leases: Leases,
-    /// What the writing connection needs before the next write.
+    /// Repair that the writing connection needs before the next write.
     doubt: Arc<Doubt>,
-    /// Set once a file was moved, replaced or truncated, or the database was closed: nothing is written any more.
+    /// Set once the file was moved, replaced or truncated, or the database was closed: no more is written.
     ended: AtomicBool,
 }
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/evidence-sqlite");
 
 impl Sqlite {
-    /// Opens a database, makes it if there is none, and brings its tables up to date.
+    /// Opens a database, creates it if there is none, and migrates its tables.
     ///
     /// Blocks the thread for a moment, as files are opened.
     ///
     /// # Errors
-    /// When another process has it, when the file system cannot be trusted with it, when a newer version of this program
-    /// has changed its tables, and when the instance's name was used before.
+    ///
+    /// If another process has the database, if the file system is unreliable for it, if a newer version of this
+    /// program has changed its tables, and if the instance's name was used before.
     pub async fn open(settings: Settings) -> Result<Self, StoreError> {
         let Settings { path, instance, readers } = settings;
         leases::check_name(&instance)?;
@@ -114,7 +115,7 @@ impl Sqlite {
         migrator.close().await;
         let mut connection = connect::writer(&path).await?;
         leases::refuse_used_name(&mut connection, &instance).await?;
-        // Only now: a reader of an empty file could not find out that it is in WAL mode.
+        // Readers are opened last: a reader of an empty file cannot tell that it is in WAL mode.
         let read = connect::readers(&path, readers).await?;
         let counts = Arc::new(Counts::default());
         let doubt = Arc::new(Doubt::default());
@@ -131,13 +132,13 @@ impl Sqlite {
         Ok(Self { instance: instance.into(), shared: Arc::new(shared) })
     }
 
-    /// Another instance in this process, over the same connections.
+    /// Opens a handle for another instance in this process, over the same connections.
     pub fn another(&self, instance: &str) -> Self {
         self.shared.leases.renew(instance, evidence::limits::LEASE);
         Self { instance: instance.into(), shared: Arc::clone(&self.shared) }
     }
 
-    /// Waits for what is running and closes the files. Dropping does the same without waiting.
+    /// Waits for running statements and closes the files. Dropping does the same without waiting.
     pub async fn close(&self) {
         self.shared.read.close().await;
         self.shared.ended.store(true, Ordering::Release);
@@ -147,7 +148,7 @@ impl Sqlite {
 }
 
 impl Shared {
-    /// Refuses to write what may go nowhere.
+    /// Refuses a write once [`Shared::ended`] is set, or if a file was replaced.
     fn check(&self) -> Result<(), StoreError> {
         if self.ended.load(Ordering::Acquire) {
             let text =

@@ -1,9 +1,10 @@
-//! A look at the evidence beside the gateway that keeps it: nothing is written, and the lock file is left alone.
+//! [`Look`]: read-only access to the evidence while a gateway uses it. The lock file is not taken.
 //!
-//! Write-ahead logging lets others read while one writes. A database that nobody has open has no write-ahead log, and is read
-//! as it lies there, so that not even the files that SQLite puts beside it are made.
+//! Write-ahead logging lets others read while one process writes. A database that no process has open has no
+//! write-ahead log, and is read as immutable, so that SQLite does not create its additional files.
 //!
-//! Not here: tables of an older program; they are what they are until a gateway opens them ([`Sqlite::open`](crate::Sqlite)).
+//! Not here: migrating the tables of an older program; a gateway does that when it opens them
+//! ([`Sqlite::open`](crate::Sqlite)).
 
 use std::path::Path;
 
@@ -12,17 +13,18 @@ use sqlx::sqlite::SqlitePool;
 
 use crate::{connect, reader};
 
-/// Evidence that is only read.
+/// Read-only access to the evidence.
 #[derive(Debug)]
 pub struct Look {
     read: SqlitePool,
 }
 
 impl Look {
-    /// At a database file.
+    /// Opens a database file.
     ///
     /// # Errors
-    /// When there is none, or it is no database.
+    ///
+    /// If there is no file, or it is not a database.
     pub async fn at(path: &Path) -> Result<Self, StoreError> {
         if !path.is_file() {
             return Err(StoreError::Refused(format!("there is no {}", path.display())));
@@ -30,18 +32,20 @@ impl Look {
         Ok(Self { read: connect::onlooker(path).await? })
     }
 
-    /// The states of these streams, in order.
+    /// Reads the states of these streams, one answer per name, in order.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    ///
+    /// If the database cannot be read.
     pub async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
         reader::streams(&self.read, names).await
     }
 
-    /// A stream's records from a sequence number on, in order.
+    /// Reads up to `limit` records of a stream from sequence number `from` on, in order.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    ///
+    /// If the database cannot be read.
     pub async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError> {
         reader::records(&self.read, stream, from, limit).await
     }

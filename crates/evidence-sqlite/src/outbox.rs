@@ -1,4 +1,4 @@
-//! What waits for the log, and what has reached it.
+//! The outbox: records that wait for the log, and their delivery.
 
 use evidence::{Backlog, CommitError, Delivered, Pending, RecordKind, StoreError, Stuck};
 use merkle::EntryDigest;
@@ -39,7 +39,8 @@ fn waiting(row: &SqliteRow) -> Result<Pending, StoreError> {
     })
 }
 
-/// Without an fsync: if it is forgotten, the same statements are sent once more, and are the same leaves.
+/// Marks records as delivered, without an fsync: after a crash the same statements may be sent once more, and
+/// become the same leaves.
 pub(crate) async fn delivered(shared: &Shared, deliveries: &[Delivered]) -> Result<(), StoreError> {
     if deliveries.is_empty() {
         return Ok(());
@@ -82,7 +83,7 @@ async fn deliver(writing: &mut Writing<'_>, deliveries: &[Delivered]) -> Result<
     Ok(())
 }
 
-/// How many were in that table, and with how many bytes.
+/// Deletes the delivered records from a table; returns their number and their bytes.
 async fn take_out(
     writing: &mut Writing<'_>,
     table: &str,
@@ -135,7 +136,8 @@ pub(crate) async fn unstick(shared: &Shared) -> Result<u64, StoreError> {
     Ok(freed)
 }
 
-/// Without a time, so that the age of what waits is that of the others.
+/// Moves all stuck records back into the outbox, with `at` of 0, so that
+/// [`Backlog::oldest_at`](evidence::Backlog::oldest_at) leaves them out.
 async fn put_back(writing: &mut Writing<'_>) -> Result<(), StoreError> {
     for statement in
         ["INSERT INTO outbox (record, bytes, at) SELECT record, bytes, 0 FROM stuck", "DELETE FROM stuck"]
@@ -171,7 +173,7 @@ pub(crate) async fn backlog(shared: &Shared) -> Result<Backlog, StoreError> {
     Ok(backlog)
 }
 
-/// Commits what was done, or undoes it. What may have happened may be repeated.
+/// Commits the transaction, or rolls it back if `done` is an error. A commit of unknown outcome may be repeated.
 pub(crate) async fn end(
     shared: &Shared,
     writing: Writing<'_>,

@@ -1,4 +1,4 @@
-//! What may be forgotten.
+//! `EvidenceStore::prune`: removes old records and streams.
 
 use evidence::{Horizon, Pruned, StoreError};
 
@@ -25,8 +25,8 @@ pub(crate) async fn prune(shared: &Shared, horizon: Horizon, limit: usize) -> Re
     Ok(pruned)
 }
 
-/// Records first: a stream goes once it has none. Of the records the first ones are looked at, for they are the oldest: an
-/// index of their times would be written with every commit.
+/// Removes records first, as a stream with records stays. Only the first records by number are examined, as they
+/// are the oldest: an index of their times would have to be written with every commit.
 async fn forget(writing: &mut Writing<'_>, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
     let records = sqlx::query(
         "DELETE FROM record WHERE no IN (

@@ -1,4 +1,4 @@
-//! What is read beside the connection that writes.
+//! Queries of the connections that only read.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub(crate) async fn streams(pool: &SqlitePool, names: &[&str]) -> Result<Vec<Opt
     Ok(names.iter().map(|name| found.get(*name).cloned()).collect())
 }
 
-/// Whether a stream, by its name, holds a claim of a kind with a key.
+/// Query for whether a stream, by its name, holds a claim of a kind with a key.
 pub(crate) const CLAIMED: &str = "SELECT EXISTS (SELECT 1 FROM claim
   WHERE stream = (SELECT no FROM stream WHERE name = ?) AND kind = ? AND key = ?)";
 
@@ -59,7 +59,7 @@ pub(crate) async fn orphans(shared: &Shared, limit: usize) -> Result<Vec<Open>, 
     rows.iter().map(open).collect()
 }
 
-/// A condition with this many places; none of them is true of everything.
+/// Condition `column NOT IN (…)` with this many placeholders; `true` for none.
 pub(crate) fn not_in(column: &str, places: usize) -> String {
     match places {
         0 => "true".into(),
@@ -67,7 +67,7 @@ pub(crate) fn not_in(column: &str, places: usize) -> String {
     }
 }
 
-/// A record with its standing.
+/// Query for records with the state of their delivery.
 const STORED: &str = "SELECT r.id, s.name, r.seq, r.kind, r.at, r.statement, r.verdict, r.annex, r.instance,
        d.record IS NOT NULL, d.leaf_index, d.receipt, k.why
   FROM record r CROSS JOIN stream s ON s.no = r.stream
@@ -132,7 +132,7 @@ pub(crate) async fn list(
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<Listed>, StoreError> {
-    // No name is empty, so all of them come after the empty one.
+    // No name is empty, so all names come after the empty one.
     let select = sqlx::query(AssertSqlSafe(format!("{LISTED} WHERE name > ? ORDER BY name LIMIT ?")));
     let select = select.bind(after.unwrap_or_default()).bind(sql::rows(limit));
     select.fetch_all(pool).await.map_err(store_error)?.iter().map(listed).collect()

@@ -1,4 +1,4 @@
-//! What a commit writes, table by table.
+//! Rows that a commit writes, table by table.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ use crate::reader;
 use crate::sql::{self, not_committed, signed, store_error};
 use crate::writer::Writing;
 
-/// All but COMMIT.
+/// Performs all steps of a commit except COMMIT.
 pub(crate) async fn write(
     writing: &mut Writing<'_>,
     instance: &str,
@@ -28,10 +28,10 @@ pub(crate) async fn write(
     claim(writing, &streams, &group.claims).await
 }
 
-/// The number of each stream.
+/// Row number of each stream.
 type Streams<'a> = HashMap<&'a str, i64>;
 
-/// The compare-and-swap: first, so that a change that comes too late does no work.
+/// Moves existing streams by compare-and-swap, as the first step, so that a change that is too late does no work.
 async fn move_streams<'a>(writing: &mut Writing<'_>, moves: &[&Move<'a>]) -> Result<Streams<'a>, Stopped> {
     let moved = sql::with_rows(
         writing.connection,
@@ -83,9 +83,9 @@ async fn make_streams<'a>(writing: &mut Writing<'_>, moves: &[&Move<'a>]) -> Res
     Ok(made.iter().map(|(number, moved)| (moved.stream, *number)).collect())
 }
 
-/// Why nothing was written.
+/// Reason why the rows were not written.
 pub(crate) enum Stopped {
-    /// Something is not as the changes say; what, is looked up once this transaction is undone.
+    /// Some row is not as the changes require; [`why_not`] finds out which after the rollback.
     Mismatch,
     For(CommitError),
 }
@@ -104,7 +104,7 @@ fn mismatch_or(error: sqlx::Error) -> Stopped {
     if sql::is_constraint(&error) { Stopped::Mismatch } else { stopped(error) }
 }
 
-/// What is not as the changes say: nobody else writes meanwhile.
+/// Finds the streams that are not as the changes require. No other connection writes meanwhile.
 pub(crate) async fn why_not(
     connection: &mut SqliteConnection,
     group: &Group<'_>,
@@ -147,7 +147,7 @@ async fn agree(writing: &mut Writing<'_>, streams: &Streams<'_>, moves: &[Move<'
     upserted.await.map(drop).map_err(stopped)
 }
 
-/// A trigger puts each of them into the outbox.
+/// Inserts records; a trigger puts each of them into the outbox.
 async fn insert_records(
     writing: &mut Writing<'_>,
     instance: &str,

@@ -1,4 +1,4 @@
-//! What the tables and the model say differently: numbers, errors, many rows at once.
+//! Conversions between the tables and the model: numbers, errors, statements over many rows.
 
 use durable::PlaceError;
 use evidence::{CommitError, StoreError};
@@ -12,20 +12,21 @@ use crate::limits;
 
 pub(crate) use sqlite::is_constraint;
 
-/// A query with some of its values bound.
+/// Query with some of its values bound.
 pub(crate) type Query<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
 
-/// A number as SQLite has it. A larger one matches no row, and is as far off as any time.
+/// Converts to SQLite's signed integer. A number that does not fit becomes `i64::MAX`: as a time it is never
+/// reached, and otherwise it matches no row.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A row limit.
+/// Converts a row limit.
 pub(crate) fn rows(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// A number that we stored.
+/// Converts a stored number; [`StoreError::Damaged`] if it is negative.
 pub(crate) fn unsigned(number: i64) -> Result<u64, StoreError> {
     u64::try_from(number)
         .map_err(|_| StoreError::Damaged(format!("{number} is stored where no number is negative")))
@@ -61,7 +62,7 @@ pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
     }
 }
 
-/// For whatever comes before COMMIT: nothing has happened.
+/// Maps an error before COMMIT, when nothing has been committed.
 pub(crate) fn not_committed(error: sqlx::Error) -> CommitError {
     store_error(error).into()
 }
@@ -87,7 +88,8 @@ pub(crate) fn place(error: PlaceError) -> StoreError {
     }
 }
 
-/// Cuts rows into as few statements as there are powers of two in their number, so that all of them are soon prepared.
+/// Splits rows into portions of powers of two, at most [`limits::ROWS`], so that few different statements are
+/// prepared.
 pub(crate) fn portions<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
     let mut rest = rows;
     std::iter::from_fn(move || {
@@ -98,13 +100,13 @@ pub(crate) fn portions<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
-/// A list of `rows` rows of `columns` places each.
+/// Placeholders for `rows` rows of `columns` values each.
 pub(crate) fn values(rows: usize, columns: usize) -> String {
     let row = format!("({})", vec!["?"; columns].join(","));
     vec![row; rows].join(",")
 }
 
-/// Runs `before VALUES rows after` over as many rows as there are; answers what is returned.
+/// Runs `before VALUES rows after` over any number of rows; returns the rows that the statements return.
 pub(crate) async fn with_rows<'q, T>(
     connection: &mut SqliteConnection,
     before: &str,
@@ -122,7 +124,7 @@ pub(crate) async fn with_rows<'q, T>(
     Ok(returned)
 }
 
-/// Runs `before`, which ends with `IN`, over as many keys as there are.
+/// Runs `before`, which ends with `IN`, over any number of keys.
 pub(crate) async fn with_keys<'q, K>(
     executor: impl SqliteExecutor<'q> + Copy,
     before: &str,
@@ -133,7 +135,7 @@ where
 {
     let mut found = Vec::new();
     for chunk in keys.chunks(limits::KEYS) {
-        // Few statements are remembered: what is left of the places asks for the last key again.
+        // Few statements are cached: the remaining placeholders repeat the last key.
         let places = chunk.len().next_power_of_two();
         let text = format!("{before} ({})", vec!["?"; places].join(","));
         let query = (0..places).fold(sqlx::query(AssertSqlSafe(text)), |query, place| {

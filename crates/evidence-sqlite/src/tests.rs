@@ -1,4 +1,4 @@
-//! Faults that must be caused from within: a full disk, a connection in doubt, a caller who goes away.
+//! Tests of faults that must be caused within the crate: a full disk, a connection in doubt, a cancelled caller.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn a_full_disk_refuses_the_commit_and_the_same_commit_happens_once_there_i
     let changes = [small.change(1), large(stream.change(2))];
     let before = store.backlog().await.unwrap();
     for _ in 0..3 {
-        // Another connection has no such limit by itself.
+        // The limit belongs to a connection, and another one does not have it.
         pragma(&store, format!("max_page_count = {pages}")).await;
         let outcome = store.commit(&changes).await;
         assert!(matches!(outcome, Err(CommitError::Full(_))), "{outcome:?}");
@@ -61,7 +61,7 @@ async fn after_an_io_error_another_connection_settles_what_may_have_happened() {
     let store = open(&folder).await;
     let mut stream = Stream::new("s");
     let ids = stream.grow(&store, 1).await;
-    // Not flushed yet: it must be before anything after it is acknowledged.
+    // Not flushed yet: it must be durable before any later write is acknowledged.
     store.delivered(&[Delivered { id: ids[0], leaf_index: Some(1), receipt: None }]).await.unwrap();
     let settled = pragma(&store, "user_version".into()).await;
     store.shared.doubt.require(Repair::Settle);
@@ -106,7 +106,7 @@ async fn settings_that_would_forget_a_commit_are_refused() {
     }
 }
 
-/// What was delivered is written without an fsync; nothing else is.
+/// Checks that only deliveries are written without an fsync.
 #[tokio::test]
 async fn a_commit_after_a_delivery_is_as_durable_as_any() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +119,8 @@ async fn a_commit_after_a_delivery_is_as_durable_as_any() {
     assert_eq!(pragma(&store, "synchronous".into()).await, 2);
 }
 
-/// The gateway's tasks are aborted when it stops: whatever a caller waited for when he left, the next one finds order.
+/// The gateway's tasks are aborted when it stops: wherever a caller was cancelled, the next one finds a consistent
+/// writer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_who_go_away_in_the_middle_leave_nothing_half_done() {
     let folder = tempfile::tempdir().unwrap();
@@ -132,7 +133,7 @@ async fn callers_who_go_away_in_the_middle_leave_nothing_half_done() {
         let changes: Vec<Change> = (0..5).map(|_| stream.change(2)).collect();
         let _ = tokio::time::timeout(Duration::from_micros(20 * (round % 60)), store.commit(&changes)).await;
     }
-    // Whatever is still under way when a caller leaves ends before the next one begins.
+    // Waits for the work of cancelled callers, which ends before the next write begins.
     store.check_durability().await.unwrap();
     let kept = store.streams(&["s"]).await.unwrap().remove(0).unwrap();
     let records = store.records("s", 0, 1_000_000).await.unwrap().len() as u64;

@@ -1,4 +1,4 @@
-//! The one transaction in which everything moves.
+//! [`Writer`]: the connection that commits, and its transactions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use crate::rows::{Stopped, why_not, write};
 use crate::sql::{self, not_committed, signed, store_error};
 use crate::{Shared, checkpoint, connect};
 
-/// The connection that writes, and what it knows without asking.
+/// Connection that writes, and the numbers that it knows without a query.
 ///
-/// Transactions are begun and ended by hand: after some errors (a full disk) SQLite has undone one already, and a caller
-/// may go away in the middle. So whoever begins one first ends what was left. After an error other than a broken
-/// constraint, the next transaction is begun on another connection.
+/// Transactions are begun and ended explicitly: after some errors (a full disk) SQLite has rolled back already,
+/// and a caller may be cancelled at any point. So each new transaction first ends the one that was left open.
+/// After an error other than a broken constraint, the next transaction begins on another connection.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    /// `None` while none could be opened.
+    /// `None` while no connection could be opened.
     connection: Option<SqliteConnection>,
     database: Database,
     is_closed: bool,
     counts: Arc<Counts>,
-    /// `None` while it is not sure: a caller went away in the middle.
+    /// Numbers after the last commit; `None` while they are uncertain, as a caller was cancelled during a commit.
     known: Option<Known>,
-    /// Whether there may be a transaction that nobody will end.
+    /// `true` while there may be an open transaction of a cancelled caller.
     is_left: bool,
-    /// Whether a commit would be fsynced. Set to false before it may be.
+    /// `true` if a commit is certain to be fsynced; set to `false` before that setting is changed.
     is_full: bool,
 }
 
-/// The way to another connection.
+/// Data that is needed to open another connection.
 #[derive(Debug)]
 pub(crate) struct Database {
     pub(crate) path: PathBuf,
@@ -48,7 +48,7 @@ struct Known {
     count: Count,
 }
 
-/// A transaction, and what will be known once it is committed.
+/// Open transaction, with the numbers that the writer will know after its commit.
 pub(crate) struct Writing<'a> {
     pub(crate) connection: &'a mut SqliteConnection,
     pub(crate) count: Count,
@@ -73,7 +73,7 @@ impl Writer {
         Ok(Self { connection, database, is_closed, counts, known, is_left, is_full })
     }
 
-    /// Copies the write-ahead log into the database file, and closes it.
+    /// Copies the write-ahead log into the database file, and closes the connection.
     pub(crate) async fn close(&mut self) {
         if let Err(error) = self.repair().await {
             tracing::warn!(%error, "the database is closed after a write that failed");
@@ -97,7 +97,7 @@ impl Writer {
             return Ok(());
         }
         let attempt = self.database.doubt.attempt();
-        // Without a connection it is not known any more what the last one left.
+        // Without a connection the state that the last one left is unknown.
         let repair = if self.connection.is_some() { attempt.repair } else { Repair::Settle };
         probe(&self.database.place).await.map_err(store_error)?;
         if let Some(connection) = self.connection.take() {
@@ -108,7 +108,7 @@ impl Writer {
             self.known = None;
         }
         let mut connection = connect::writer(&self.database.path).await?;
-        // The name may lead to another file by now.
+        // The path may lead to another file by now.
         self.database.place.check().map_err(sql::place)?;
         if repair == Repair::Settle {
             settle(&mut connection, &self.database.place, true).await.map_err(store_error)?;
@@ -130,7 +130,7 @@ impl Writer {
         self.begin_as_it_is().await
     }
 
-    /// Begins a transaction whose commit is not fsynced, only not half there.
+    /// Begins a transaction whose commit is atomic but not fsynced.
     pub(crate) async fn begin_lightly(&mut self) -> Result<Writing<'_>, StoreError> {
         self.repair().await?;
         self.end_what_was_left().await?;
@@ -141,7 +141,7 @@ impl Writer {
 
     async fn end_what_was_left(&mut self) -> Result<(), StoreError> {
         if self.is_left {
-            // If it has ended already, there is none to undo.
+            // If the transaction has ended already, there is none to roll back.
             let _ = run(self.connection()?, "ROLLBACK").await;
             self.is_left = false;
         }
@@ -196,10 +196,10 @@ impl Known {
 }
 
 impl Writing<'_> {
-    /// Commits.
+    /// Commits the transaction, and publishes the new counts.
     pub(crate) async fn commit(self, shared: &Shared) -> Result<(), CommitError> {
         let Self { connection, count, next_stream, next_record, known, is_left, before, doubt } = self;
-        // Whoever goes away now leaves it open whether this happened.
+        // If the caller is cancelled from here on, the outcome is unknown.
         *known = None;
         if let Err(error) = sqlx::query("COMMIT").execute(connection).await {
             doubt.note(&error);
@@ -215,7 +215,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Undoes what was done before a failure.
+    /// Rolls back after an error, and requires the [`Repair`] that the error calls for.
     pub(crate) async fn abandon(self, why: &StoreError) {
         match why {
             StoreError::Full(_) => self.doubt.require(Repair::Reopen),
@@ -225,9 +225,10 @@ impl Writing<'_> {
         self.roll_back().await;
     }
 
-    /// Undoes what was done so far.
+    /// Rolls the transaction back.
     pub(crate) async fn roll_back(self) {
-        // If SQLite has done so already, there is nothing to undo; and if it fails, whoever comes next tries again.
+        // If SQLite has rolled back already, there is nothing to do; if the rollback fails, the next transaction
+        // repeats it.
         if run(self.connection, "ROLLBACK").await.is_ok() {
             *self.is_left = false;
         }
@@ -269,7 +270,8 @@ fn cause(error: &CommitError) -> StoreError {
     }
 }
 
-/// Asked after an I/O error: on a connection that has settled what may have happened.
+/// Returns whether a commit in doubt happened. After an I/O error this runs on a connection that has settled the
+/// last write.
 pub(crate) async fn happened(shared: &Shared, group: &Group<'_>) -> Result<bool, StoreError> {
     shared.check()?;
     let mut writer = shared.writer.lock().await;

@@ -124,7 +124,7 @@ impl PinStore for PinDatabase {
         self.found().await
     }
 
-    /// Claims the pin, and refuses a server that does not keep acknowledged commits ([`durability::check`]).
+    /// Claims the pin, and refuses a server that does not keep acknowledged commits (`durability::check`).
     async fn claim(&self, pin: &Pin) -> Result<(), PinError> {
         durability::check(&self.server).await.map_err(|error| self.unavailable(error))?;
         self.answered(sqlx::query(TABLE).execute(&self.pool)).await?;
