@@ -62,7 +62,7 @@ pub struct Settings {
     pub path: PathBuf,
     /// Name of the instance; no earlier run has had it.
     pub instance: String,
-    /// Number of connections that read.
+    /// Number of connections that read; by default [`limits::READERS`].
     pub readers: u32,
 }
 
@@ -73,7 +73,7 @@ impl Settings {
     }
 }
 
-/// Evidence of a gateway in a SQLite file. Clones share the connections.
+/// [`EvidenceStore`] in a SQLite file. Clones share the connections.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     instance: Arc<str>,

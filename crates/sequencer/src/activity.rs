@@ -10,13 +10,14 @@ use tokio::time::Instant;
 /// Step of sequencing that waits for something outside of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Looking up digests and guards in the database.
+    /// Looking up digests and guards in the database ([`LogStore::find`](store::LogStore::find),
+    /// [`LogStore::guards`](store::LogStore::guards)).
     LookUp,
-    /// Committing a batch.
+    /// Committing a batch ([`LogStore::commit`](store::LogStore::commit)).
     Commit,
-    /// Finding out whether a commit of unknown outcome happened.
+    /// Settling a commit of unknown outcome ([`LogStore::take_over`](store::LogStore::take_over)).
     Settle,
-    /// Raising the pin.
+    /// Claiming or raising the pin ([`PinStore`](store::PinStore)).
     Pin,
     Sign,
 }

@@ -13,7 +13,8 @@ use crate::TimeWindow;
 pub struct PublishedHead {
     /// The committed head.
     pub head: CommittedHead,
-    /// One signature of each kind that the log's signer makes; more if read from a database that has more.
+    /// One signature of each kind that [`HeadSigner`](crate::HeadSigner) makes; more if read from a database that
+    /// has more.
     pub signatures: Vec<HeadSignature>,
 }
 
@@ -38,25 +39,26 @@ pub struct Placement {
     pub path: Option<Vec<Hash>>,
 }
 
-/// Reason why a submission got no position now.
+/// Reason why [`Handle::submit`](crate::Handle::submit) returned no position.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SubmitError {
     /// The queue is at its bound ([`Limits::queue_entries`](crate::Limits::queue_entries),
     /// [`Limits::queue_bytes`](crate::Limits::queue_bytes)). The submission was not stored.
     #[error("the queue is full")]
     QueueFull {
-        /// Time after which to retry.
+        /// Time after which to retry ([`Limits::retry_after`](crate::Limits::retry_after)).
         retry_after: Duration,
     },
-    /// The inbox has no room for the submission.
+    /// The inbox has no room for the submission ([`Limits::inbox`](crate::Limits::inbox)).
     #[error("{}", if *issuer_only { "the issuer's share of the inbox is used up" } else { "the inbox is full" })]
     InboxFull {
         /// `true` if it has room for statements of other issuers.
         issuer_only: bool,
-        /// Time after which to retry.
+        /// Time after which to retry ([`Limits::retry_after`](crate::Limits::retry_after)).
         retry_after: Duration,
     },
-    /// The policy under which the statement was decided is no longer in force: decide again.
+    /// [`Submission::decided_under`](crate::Submission::decided_under) is no longer the policy in force: decide
+    /// again.
     #[error("the policy in force is now entry {policy}")]
     PolicyMoved {
         /// Index of the policy in force.
@@ -65,7 +67,8 @@ pub enum SubmitError {
     /// The log is empty: its first entry must be a registration policy.
     #[error("the log has no registration policy yet")]
     NoPolicy,
-    /// The decision relied on the absence of a statement or a claim that is in the log: decide again.
+    /// The log has one of [`Submission::relied_absent`](crate::Submission::relied_absent) or
+    /// [`Submission::relied_free`](crate::Submission::relied_free): decide again.
     #[error("entry {index} is in the log, and the decision relied on its absence")]
     RelyOnAbsent {
         /// Index of the entry that is that statement, or makes that claim.
@@ -93,7 +96,7 @@ pub enum SubmitError {
     OutsideWindow {
         /// Time of the batch in Unix seconds.
         at: u64,
-        /// Times at which the decision holds.
+        /// Times at which the decision holds ([`Submission::valid`](crate::Submission::valid)).
         window: TimeWindow,
     },
     /// The bytes do not hash to the digest submitted with them. Nothing was stored.
@@ -102,13 +105,13 @@ pub enum SubmitError {
         /// Digest submitted.
         digest: EntryDigest,
     },
-    /// The clock correction does not fit the log's present state.
+    /// The [`ClockCorrection`](crate::ClockCorrection) does not fit the log's present state.
     #[error("the clock correction does not apply: {0}")]
     NoCorrection(&'static str),
     /// Sequencing stopped; reads continue.
     #[error("sequencing stopped: {0}")]
     Halted(Halt),
-    /// The process is about to end.
+    /// The process is about to end ([`Handle::stop`](crate::Handle::stop) was called).
     #[error("the log is stopping")]
     Stopping,
     /// The statement is durable in the inbox and will be placed or refused later (202); this is not a failure.
@@ -166,7 +169,8 @@ pub enum Halt {
         /// Committed root of the pinned size, if there is one.
         database: Option<RootHash>,
     },
-    /// The database has heads, and there is no pin to prove that they are the newest signed ones.
+    /// The database has heads, and there is no pin to prove that they are the newest signed ones; see
+    /// [`adopt`](crate::pin::adopt).
     #[error(
         "the database has heads up to size {}, and there is no pin at {path}: a process leads only with the pin under which the \
          log was led last. Let this host use that pin; if it is lost, adopt the size and root that you know to be the newest \
@@ -176,12 +180,12 @@ pub enum Halt {
     NoPin {
         /// Newest size in the database.
         size: TreeSize,
-        /// Path where the pin is expected.
+        /// Location where the pin is expected ([`PinStore::place`](store::PinStore::place)).
         path: String,
         /// Reason why the witnesses did not confirm that size.
         witnesses: String,
     },
-    /// The log was led under another pin after this one was last raised.
+    /// The log was led under another pin after this one was last raised; see [`adopt`](crate::pin::adopt).
     #[error(
         "the pin at {path} is at size {}, and the log was led under another pin since, to size {} or beyond: let this host use \
          that pin; if it is lost, adopt the size and root that you know to be the newest signed (witnesses would do as well: \
@@ -194,7 +198,7 @@ pub enum Halt {
         pinned: TreeSize,
         /// Newest size in the database.
         size: TreeSize,
-        /// Path of the pin.
+        /// Location of the pin ([`PinStore::place`](store::PinStore::place)).
         path: String,
         /// Reason why the witnesses did not confirm that size.
         witnesses: String,
@@ -224,17 +228,18 @@ pub enum Halt {
     /// The pin belongs to another log.
     #[error("the pin at {path} is of the log {pinned}, not {origin}")]
     OtherLog {
-        /// Path of the pin.
+        /// Location of the pin ([`PinStore::place`](store::PinStore::place)).
         path: String,
         /// Origin in the pin.
         pinned: String,
         /// Origin of the log that this process serves.
         origin: String,
     },
-    /// The pin cannot be read or written.
+    /// The pin cannot be read or written ([`PinError`](store::PinError)).
     #[error("the pin cannot be kept: {0}")]
     Pin(String),
-    /// The wall clock was set while the process ran.
+    /// The wall clock was set while the process ran, by more than
+    /// [`CLOCK_TOLERANCE`](crate::CLOCK_TOLERANCE).
     #[error(
         "the clock says {found} where {expected} was expected ({} s off): once it is set right, sequencing goes on",
         found.abs_diff(*expected)
@@ -245,7 +250,7 @@ pub enum Halt {
         /// Unix seconds by the wall clock.
         found: u64,
     },
-    /// The wall clock is earlier than the newest committed time.
+    /// The wall clock is earlier than the newest committed time ([`Head::at`](store::Head::at)).
     #[error(
         "the clock says {now}, {} s before the newest entry's time {last}: once it is set right, sequencing goes on. If it is \
          right, and was ahead before, run `tabellion log clock`",
@@ -348,7 +353,7 @@ pub enum Role {
     Following,
     /// Leads: sequences the log.
     Leading {
-        /// Fencing token of the leader.
+        /// Fencing token of the leader ([`Head::epoch`](store::Head::epoch)).
         epoch: u64,
     },
     /// Neither follows nor leads, for this reason; [`Halt::remedy`] tells what ends it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counter of waiting submissions. Clones count together.
+/// Counter of waiting submissions, bounded by [`Limits`](crate::Limits). Clones count together.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     used: Arc<Used>,

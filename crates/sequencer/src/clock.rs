@@ -21,7 +21,7 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Now;
 }
 
-/// Clocks of this machine.
+/// [`Clock`] of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -87,7 +87,7 @@ pub(crate) fn compare(opinions: &[ClockOpinion]) -> Result<(), Halt> {
     Err(Halt::ClockDiffers { ahead: worst, by })
 }
 
-/// Last reading of both clocks that was found right, for the life of a process. By the steady clock it shows
+/// Last reading of both clocks that was found right, for the life of a process. By [`Now::steady`] it shows
 /// whether the wall clock was set since.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClockReference(Arc<Mutex<Option<Now>>>);
@@ -127,7 +127,7 @@ impl ClockReference {
     }
 }
 
-/// Checks the wall clock against the steady one while a process leads.
+/// Checks [`Now::wall`] against [`Now::steady`] while a process leads.
 #[derive(Clone, Debug)]
 pub(crate) struct ClockJudge {
     reference: ClockReference,

@@ -5,7 +5,7 @@
 pub(crate) enum Point {
     /// The batch is complete; no part of it is in the database.
     BeforeCommit,
-    /// The database acknowledged the batch.
+    /// The database acknowledged the batch ([`LogStore::commit`](store::LogStore::commit) returned `Ok`).
     AfterCommit,
     /// The batch is committed, the pin is not raised.
     BeforePin,
@@ -32,7 +32,7 @@ pub(crate) enum Point {
 }
 
 impl Point {
-    /// Aborts or stops the process if a test ordered that for this visit.
+    /// Aborts or stops the process if a test ordered that for this visit, by [`durable::crash::visit`].
     pub(crate) fn visit(self) {
         durable::crash::visit(self.name());
     }

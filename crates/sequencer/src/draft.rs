@@ -25,7 +25,7 @@ pub(crate) struct Known {
     pub(crate) guards: Vec<Option<LeafIndex>>,
 }
 
-/// Result of the look-up for one submission.
+/// Result of the [`LookUp`] for one submission.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// The statement may be appended.

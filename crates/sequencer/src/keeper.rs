@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::crash::Point;
 use crate::{Limits, Observer};
 
-/// Message to the task, processed in order.
+/// Message to the task [`keep`], processed in order.
 pub(crate) enum Keep {
     /// A signature to store.
     Signature(HeadSignature),

@@ -11,14 +11,17 @@ pub struct Limits {
     pub batch_entries: usize,
     /// Maximum bytes in one batch; one larger submission still gets a batch of its own.
     pub batch_bytes: usize,
-    /// Maximum number of waiting submissions, including the batch in progress.
+    /// Maximum number of waiting submissions, including the batch in progress; more are
+    /// [`SubmitError::QueueFull`](crate::SubmitError::QueueFull).
     pub queue_entries: usize,
     /// Maximum bytes of waiting submissions, including the batch in progress.
     pub queue_bytes: usize,
     /// Time for which a batch waits for more submissions while the log is busy. Zero never waits; an idle log
     /// never waits either.
     pub linger: Duration,
-    /// Time after which a client should retry when the queue is full.
+    /// Time after which a client should retry when the queue or the inbox is full
+    /// ([`SubmitError::QueueFull`](crate::SubmitError::QueueFull),
+    /// [`SubmitError::InboxFull`](crate::SubmitError::InboxFull)).
     pub retry_after: Duration,
     /// Time for which a submission waits for its position in the leading process, before it is stored in the inbox
     /// and answered as accepted. Longer than a full queue takes to drain, so that overload does not also write
@@ -37,7 +40,7 @@ pub struct Limits {
     pub inbox_poll: Duration,
     /// Number of inbox keys read at once.
     pub inbox_batch: usize,
-    /// Bounds of the inbox; a submission beyond them is refused.
+    /// Bounds of the inbox; a submission beyond them is [`SubmitError::InboxFull`](crate::SubmitError::InboxFull).
     pub inbox: InboxBounds,
     /// Maximum number of submissions from the inbox that the leader holds in memory, in addition to the queue.
     pub inbox_held_entries: usize,
@@ -49,9 +52,10 @@ pub struct Limits {
     pub undecided_longest: Duration,
     /// Number of attempts to commit a batch that certainly did not happen, before its submitters receive the error.
     pub commit_attempts: u32,
-    /// Time within which the database must answer. A commit that takes longer is of unknown outcome.
+    /// Time within which the database must answer. A commit that takes longer is
+    /// [`CommitError::Unknown`](store::CommitError::Unknown).
     pub patience: Duration,
-    /// Interval at which the leader checks the durability settings of the database.
+    /// Interval at which the leader calls [`LogStore::check_durability`](store::LogStore::check_durability).
     pub durability_check: Duration,
     /// Interval at which a leader checks whether the log was frozen.
     pub frozen_check: Duration,
@@ -59,13 +63,15 @@ pub struct Limits {
     pub clock_check: Duration,
     /// Longest pause before a process that may not lead checks again whether it may.
     pub longest_wait: Duration,
-    /// Time for witnesses to confirm the newest signed head to a process that has no pin.
+    /// Time for witnesses to confirm the newest signed head to a process that has no pin
+    /// ([`Witnesses::confirm`](crate::Witnesses::confirm)).
     pub confirm_patience: Duration,
     /// Time for witnesses to object to a process that has a pin.
     pub objection_patience: Duration,
-    /// Time for which a clock correction waits for the process that received it to take over.
+    /// Time for which a [`ClockCorrection`](crate::ClockCorrection) waits for the process that received it to take
+    /// over.
     pub correction_patience: Duration,
-    /// Number of attempts to sign before sequencing stops.
+    /// Number of attempts to sign before sequencing stops with [`Halt::Signer`](crate::Halt::Signer).
     pub sign_attempts: u32,
     /// First pause before a retry; doubles up to [`Self::longest_pause`].
     pub first_pause: Duration,
@@ -117,17 +123,19 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Pause before attempt `attempt` (1 is the first repetition).
+    /// Pause before attempt `attempt` (1 is the first repetition), between [`Self::first_pause`] and
+    /// [`Self::longest_pause`].
     pub(crate) fn pause(&self, attempt: u32) -> Duration {
         doubled(self.first_pause, attempt).min(self.longest_pause)
     }
 
-    /// Pause before the `attempt`-th try of a halted process to continue.
+    /// Pause before the `attempt`-th try of a halted process to continue, at most [`Self::longest_halt`].
     pub(crate) fn halt_pause(&self, attempt: u32) -> Duration {
         doubled(self.first_pause, attempt).min(self.longest_halt)
     }
 
-    /// Pause before a process that may not lead checks again, after this many attempts.
+    /// Pause before a process that may not lead checks again, after this many attempts; at most
+    /// [`Self::longest_wait`].
     pub(crate) fn wait(&self, attempt: u32) -> Duration {
         doubled(self.first_pause, attempt).min(self.longest_wait)
     }

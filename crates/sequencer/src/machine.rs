@@ -83,7 +83,7 @@ pub(crate) enum Effect<R> {
     Leave(Leave),
 }
 
-/// Reason why the machine ends.
+/// Reason why the [`Machine`] ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Leave {
     /// Another process leads, or should.
@@ -92,7 +92,7 @@ pub(crate) enum Leave {
     Halt(Halt),
 }
 
-/// State that a process has after taking over.
+/// State that a process has after taking over, the result of [`recover`](crate::recover::recover).
 #[derive(Debug)]
 pub(crate) struct Recovered {
     pub(crate) head: Head,

@@ -31,7 +31,7 @@ pub trait Witnesses: Send + Sync + 'static {
     }
 }
 
-/// Answer of the witnesses about the newest signed head.
+/// Answer of [`Witnesses::confirm`] about the newest signed head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confirmation {
     /// Enough witnesses have seen no larger head.

@@ -17,17 +17,17 @@ pub struct Parts {
     pub holder: String,
     /// Database of the log.
     pub store: Arc<dyn LogStore>,
-    /// Signer of committed heads.
+    /// Signer of committed heads; see [`HeadSigner`].
     pub signer: Arc<dyn HeadSigner>,
-    /// Storage of the newest signed head, outside of the database.
+    /// Storage of the newest signed head, outside of the database; see [`pin`](crate::pin).
     pub pin: Arc<dyn PinStore>,
     /// Witnesses that have seen the log's heads.
     pub witnesses: Arc<dyn Witnesses>,
     /// Source of time.
     pub clock: Arc<dyn Clock>,
-    /// Policy decision for statements that waited in the inbox while the policy changed.
+    /// Policy decision for statements that waited in the inbox while the policy changed; see [`Redecide`].
     pub redecide: Arc<dyn Redecide>,
-    /// Receiver of metrics.
+    /// Receiver of metrics; see [`Observer`].
     pub observer: Arc<dyn Observer>,
     /// Bounds of the sequencer.
     pub limits: Limits,
@@ -82,7 +82,7 @@ pub trait HeadSigner: Send + Sync + 'static {
     }
 }
 
-/// Error of a signer.
+/// Error of a [`HeadSigner`].
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SignFailed(pub String);
@@ -140,9 +140,9 @@ pub trait Observer: Send + Sync + 'static {
     fn commit_unknown(&self) {}
     /// A signature could not be stored at once; storing is retried.
     fn signature_not_kept(&self) {}
-    /// The role of this process changed.
+    /// The [`Role`] of this process changed.
     fn role_changed(&self, _role: &Role) {}
-    /// A statement from the inbox was refused, finally.
+    /// A statement from the inbox was refused, finally ([`LogStore::refuse`]).
     fn inbox_refused(&self) {}
     /// Number of waiting submissions, and their size in bytes.
     fn queue(&self, _entries: usize, _bytes: usize) {}

@@ -42,10 +42,10 @@ pub enum AdoptError {
         /// Newest signed size in the database.
         signed: TreeSize,
     },
-    /// A process leads the log.
+    /// A process leads the log, as its lease could not be acquired in `ADOPT_ATTEMPTS` attempts.
     #[error("a process leads the log: stop every process of the log on every host, then adopt")]
     Led,
-    /// The existing pin does not allow it: a pin is never lowered.
+    /// The existing pin does not allow it ([`Pin::allows`]): a pin is never lowered.
     #[error(transparent)]
     Pin(#[from] PinError),
     /// The database could not be read or written.

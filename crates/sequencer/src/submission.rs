@@ -17,7 +17,7 @@ impl TimeWindow {
     /// Window of a decision that does not depend on time.
     pub const ALWAYS: Self = Self { from: 0, until: u64::MAX };
 
-    /// Returns whether the decision holds at this time.
+    /// Returns whether the decision holds at this time (`from <= at <= until`).
     pub const fn contains(self, at: u64) -> bool {
         self.from <= at && at <= self.until
     }
@@ -47,10 +47,10 @@ impl ClockCorrection {
     }
 }
 
-/// Admitted statement to be placed in the log.
+/// Admitted statement to be placed in the log, by [`Handle::submit_for`](crate::Handle::submit_for).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submission {
-    /// Entry to be stored.
+    /// Entry to be stored ([`NewEntry`]).
     pub entry: NewEntry,
     /// The decision holds only in a batch whose committed time is in this window.
     pub valid: TimeWindow,
@@ -72,7 +72,7 @@ pub struct Submission {
     pub effect: Option<Effect>,
 }
 
-/// Error for inbox bytes that are not a submission.
+/// Error of [`Submission::decode`] for bytes that are not a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a submission: {expected} expected at byte {offset}")]
 pub struct Unreadable {
@@ -91,7 +91,7 @@ const HAS_RELIED_FREE: u8 = 8;
 const HAS_CORRECTION: u8 = 16;
 const HAS_EFFECT: u8 = 32;
 
-/// Codes of the effects.
+/// Codes of [`Effect`] in the encoding.
 const FREEZE: u8 = 1;
 const HOLD: u8 = 2;
 const RELEASE: u8 = 3;

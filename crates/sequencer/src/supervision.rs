@@ -32,7 +32,7 @@ impl Supervisor {
         }
     }
 
-    /// Resolves with the name of the first task that panics.
+    /// Resolves with the name (given to [`watch`](Self::watch)) of the first task that panics.
     pub async fn panicked(&self) -> &'static str {
         let mut failed = self.0.subscribe();
         // `wait_for` cannot fail: the sender is in `self`.

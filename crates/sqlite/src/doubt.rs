@@ -8,10 +8,10 @@ use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 
 use crate::Failure;
 
-/// Repair of the writing connection before the next write.
+/// Repair of the writing connection before the next write, as required by a [`Failure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Repair {
-    /// None: the connection can be used again.
+    /// No repair: the connection can be used again.
     None = 0,
     /// Open another connection.
     Reopen = 1,
@@ -30,7 +30,7 @@ impl Repair {
     }
 }
 
-/// Most thorough repair that any failed write has required.
+/// Most thorough [`Repair`] that any failed write has required.
 #[derive(Debug, Default)]
 pub struct Doubt(AtomicU8);
 
@@ -57,7 +57,7 @@ impl Doubt {
     }
 }
 
-/// Repair in progress.
+/// Repair in progress, begun by [`Doubt::attempt`].
 #[derive(Debug)]
 pub struct Attempt<'d> {
     doubt: &'d Doubt,

@@ -15,22 +15,22 @@ mod code {
 /// Class of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The disk has no space left.
+    /// The disk has no space left (`SQLITE_FULL`).
     Full,
-    /// Reading, writing or flushing a file failed.
+    /// Reading, writing or flushing a file failed (`SQLITE_IOERR`).
     Io,
-    /// The file system or the file is read-only.
+    /// The file system or the file is read-only (`SQLITE_READONLY`).
     ReadOnly,
     /// The database file is malformed, or a value has another type than was stored.
     Damaged,
-    /// The rows break a constraint or a trigger.
+    /// The rows violate a constraint or a trigger (`SQLITE_CONSTRAINT`).
     Constraint,
     /// Any other error: a lock that was not released in time, no free connection, a closed pool.
     Other,
 }
 
 impl Failure {
-    /// Classifies an error of sqlx.
+    /// Classifies an error of `sqlx` by its primary result code.
     pub fn of(error: &sqlx::Error) -> Self {
         match primary_code(error) {
             Some(code::FULL) => Self::Full,

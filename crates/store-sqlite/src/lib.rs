@@ -66,9 +66,9 @@ pub struct Settings {
     /// Accepts any file system, also one on which SQLite's shared memory is unreliable. The database then has a
     /// rollback journal and one connection that holds an exclusive lock.
     pub allow_filesystem: bool,
-    /// Number of connections that read.
+    /// Number of connections that read; by default [`READERS`].
     pub readers: u32,
-    /// Maximum wait for a lock or a free connection.
+    /// Maximum wait for a lock or a free connection; by default [`BUSY_TIMEOUT`].
     pub busy_timeout: Duration,
 }
 
@@ -79,7 +79,7 @@ impl Settings {
     }
 }
 
-/// Log in a SQLite file. Clones share the connections.
+/// [`LogStore`] in a SQLite file. Clones share the connections.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     write: Arc<Writer>,

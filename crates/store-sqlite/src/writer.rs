@@ -56,7 +56,7 @@ pub(crate) async fn take_over(store: &Sqlite, holder: &str) -> Result<Head, Stor
     Ok(head)
 }
 
-/// Commits a transaction other than a batch.
+/// Commits a transaction other than a [`Batch`].
 pub(crate) async fn finish(
     store: &Sqlite,
     transaction: Transaction<'_, sqlx::Sqlite>,

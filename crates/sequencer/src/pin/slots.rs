@@ -9,7 +9,7 @@ use merkle::{EntryDigest, TreeSize};
 
 use super::Pin;
 
-/// First line of a slot.
+/// First line of a slot, with the version of the format; [`newest`] ignores slots with another one.
 const HEADER: &str = "tabellion pin v3";
 /// Size of a slot in bytes: large enough that a torn write of one slot does not damage the other.
 pub(super) const SLOT_BYTES: usize = 4096;
