@@ -57,6 +57,6 @@ mod armed {
 #[cfg(feature = "crash-points")]
 pub use armed::visit;
 
-/// Does nothing in this build.
+/// Does nothing without the feature `crash-points`.
 #[cfg(not(feature = "crash-points"))]
 pub fn visit(_point: &str) {}

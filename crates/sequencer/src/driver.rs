@@ -26,7 +26,7 @@ use crate::recover::{Obstacle, recover};
 use crate::supervision::Supervisor;
 use crate::{Halt, Parts, Remedy, Role, SignFailed, Status, SubmitError, keeper};
 
-/// Leading that ended sooner counts as a failed attempt.
+/// Leading for less than this time counts as a failed attempt.
 const SHORT_REIGN: Duration = Duration::from_secs(10);
 
 /// Reason why the sequencer could not start at all.

@@ -7,9 +7,9 @@ use store::{Collateral, Effect, GuardKey, Head, NewEntry};
 /// Times at which a decision holds, both ends included. Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeWindow {
-    /// The first second.
+    /// First second of the window.
     pub from: u64,
-    /// The last second.
+    /// Last second of the window.
     pub until: u64,
 }
 
