@@ -19,6 +19,7 @@ pub enum Step {
     Settle,
     /// Claiming or raising the pin ([`PinStore`](store::PinStore)).
     Pin,
+    /// Signing a head ([`HeadSigner::sign`](crate::HeadSigner::sign)).
     Sign,
 }
 

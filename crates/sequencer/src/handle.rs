@@ -1,4 +1,4 @@
-//! [`Handle`]: accepts submissions, whatever role this process has.
+//! [`Handle`]: accepts submissions, in any role of this process.
 
 use std::sync::Arc;
 use std::time::Duration;
