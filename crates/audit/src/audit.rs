@@ -1,4 +1,4 @@
-//! The walk: page after page from leaf 0 to the head, under the policy that was in force at each leaf.
+//! The audit loop: page after page from leaf 0 to the head, each leaf under the policy that was in force for it.
 
 use std::collections::HashSet;
 
@@ -19,66 +19,69 @@ use crate::state::{BadState, State};
 use crate::tree::Tree;
 use crate::workers::{Alone, Workers, map};
 
-/// How far an audit is.
+/// Progress of an audit, as [`Audit::progress`] reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Entries audited.
+    /// Number of entries audited so far.
     pub entries: u64,
-    /// Entries to audit.
+    /// Size of the head, thus the number of entries to audit.
     pub of: u64,
 }
 
-/// What an audit found out.
+/// Result of an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The size that was audited.
+    /// Tree size of the head up to which the log was audited.
     pub size: TreeSize,
-    /// The root that the head has at that size.
+    /// Root hash of the [`Head`] at `size`, as the source gives it.
     pub root: RootHash,
-    /// How many of what.
+    /// Counters by outcome.
     pub counts: Counts,
-    /// What explains that bytes are gone, by its leaf.
+    /// Explanations for missing bytes, each with the leaf of the entry that explains them.
+    ///
+    /// At most [`MAX_EXPLANATIONS`](crate::limits::MAX_EXPLANATIONS) are listed.
     pub explained: Vec<(LeafIndex, Explanation)>,
-    /// Entries explained by others than those.
+    /// Number of entries whose explanation is not listed in `explained`.
     pub explained_otherwise: u64,
-    /// Entries whose bytes are gone and that were not matched with an explanation: there were too many at once.
+    /// Number of entries with missing bytes that were not matched with an explanation, since
+    /// [`MAX_WAITING`](crate::limits::MAX_WAITING) others were waiting already.
     pub unmatched: u64,
-    /// What is wrong, in the order found.
+    /// Findings in the order in which they were made, at most [`MAX_FINDINGS`](crate::limits::MAX_FINDINGS).
     pub findings: Vec<Finding>,
-    /// Findings that are not listed.
+    /// Number of findings that are not listed.
     pub omitted: u64,
-    /// What operators did: freezes, holds, releases, in order.
+    /// Freezes, holds and releases by operators, in log order, at most [`MAX_ACTIONS`](crate::limits::MAX_ACTIONS).
     pub actions: Vec<OperatorAction>,
-    /// Actions that are not listed.
+    /// Number of operator actions that are not listed.
     pub actions_omitted: u64,
-    /// The holds in force by the operators' statements.
+    /// Holds in force at the end, according to the operators' statements.
     pub held: Vec<HeldFor>,
 }
 
 impl Report {
-    /// Whether nothing is wrong, and nothing is gone that was not matched with what explains it.
+    /// Returns `true` if there are no findings and all missing bytes were matched with an explanation.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.unmatched == 0
     }
 
-    /// How many entries were decided again.
+    /// Returns the number of entries that were decided again: `same` plus `differ`.
     pub fn decided(&self) -> u64 {
         self.counts.same + self.counts.differ
     }
 }
 
-/// Why an audit cannot begin or go on.
+/// Error that keeps an audit from starting or continuing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuditError {
-    /// The source.
+    /// The source did not answer, or contradicts itself.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The state.
+    /// The stored [`State`] does not belong to this log or source.
     #[error(transparent)]
     State(#[from] BadState),
 }
 
-/// An audit on its way.
+/// An audit in progress: the source, the head to reach, and the [`State`] so far.
 pub struct Audit<'s> {
     desk: Desk<'s>,
     head: Head,
@@ -86,15 +89,16 @@ pub struct Audit<'s> {
     in_force: InForce,
     tree: Tree,
     heads: Heads,
-    /// Leaves of the last page that are as told.
+    /// Leaves of the last page that were decided again without a difference; see [`Audit::agrees`].
     agreed: HashSet<LeafIndex>,
 }
 
 impl<'s> Audit<'s> {
-    /// Begins with leaf 0, or goes on where a state stands. What is committed later is not audited.
+    /// Starts at leaf 0, or continues from a stored state. Entries committed after this call are not audited; see
+    /// [`settle`](Self::settle).
     ///
     /// # Errors
-    /// When the source does not answer, or the state is not one of this log.
+    /// Returns an [`AuditError`] if the source does not answer, or if the state does not belong to this log.
     pub async fn begin(source: &'s dyn Source, mut state: State) -> Result<Self, AuditError> {
         let head = source.head().await?;
         check_state(source, &head, &mut state).await?;
@@ -105,27 +109,27 @@ impl<'s> Audit<'s> {
         Ok(Self { desk, head, state, in_force, tree, heads, agreed })
     }
 
-    /// Has signatures checked by these.
+    /// Sets the [`Workers`] that check signatures in parallel; the default is [`Alone`].
     #[must_use]
     pub fn with_workers(mut self, workers: &'s dyn Workers) -> Self {
         self.desk.workers = workers;
         self
     }
 
-    /// How far it is.
+    /// Returns the number of entries audited and to audit.
     pub fn progress(&self) -> Progress {
         Progress { entries: self.state.next, of: self.head.size.get() }
     }
 
-    /// Where it stands: to go on from there another time.
+    /// Returns the state from which a later audit can continue.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Audits the next page. `false`: there is none.
+    /// Audits the next page. Returns `false` if there is no page left.
     ///
     /// # Errors
-    /// When the source does not answer. Nothing of the page is counted then, and the step may be taken again.
+    /// Returns the source's [`SourceError`]. The state is then unchanged, and the step can be repeated.
     pub async fn step(&mut self) -> Result<bool, SourceError> {
         let (source, next) = (self.desk.source, self.state.next);
         let count = page_at(next, self.head.size);
@@ -154,17 +158,19 @@ impl<'s> Audit<'s> {
         Ok(true)
     }
 
-    /// Whether the last step decided this entry again, and nothing about it was otherwise than told: who wrote it and what it
-    /// says are known.
+    /// Returns `true` if the last step decided this entry again and found no difference, so that its issuer and its
+    /// content are verified.
     pub fn agrees(&self, leaf: LeafIndex) -> bool {
         self.agreed.contains(&leaf)
     }
 
-    /// Goes on to what was committed meanwhile while bytes are gone that nothing has explained: who erases commits the
-    /// statement that says so first.
+    /// Audits entries that were committed since [`begin`](Self::begin), as long as missing bytes are unexplained.
+    ///
+    /// An erasure statement is committed before the bytes are erased, so that it may stand beyond the first head. At
+    /// most [`MAX_ROUNDS`] newer heads are read.
     ///
     /// # Errors
-    /// As [`step`](Self::step).
+    /// Returns the same errors as [`step`](Self::step).
     pub async fn settle(&mut self) -> Result<(), SourceError> {
         for _ in 0..MAX_ROUNDS {
             let head = self.desk.source.head().await?;
@@ -177,7 +183,7 @@ impl<'s> Audit<'s> {
         Ok(())
     }
 
-    /// What was found out, once there is no page left.
+    /// Returns the result so far. The checks at the end of the log are included once no page is left.
     pub fn report(&self) -> Report {
         let mut ledger = self.state.ledger.clone();
         if self.state.next == self.head.size.get() {
@@ -205,7 +211,7 @@ impl<'s> Audit<'s> {
         }
     }
 
-    /// Enters a leaf in the tree and in the books.
+    /// Appends a leaf to the tree and records its outcome in the ledger.
     fn keep(&mut self, row: &Row, leaf: crate::page::Leaf) {
         let ledger = &mut self.state.ledger;
         let wrong = self.tree.append(row);
@@ -249,7 +255,8 @@ impl<'s> Audit<'s> {
     }
 }
 
-/// How many leaves the page at this leaf has: none beyond the head, none of two tiles.
+/// Returns the number of leaves of the page that starts at `next`. A page ends at the head, and at a multiple of
+/// [`PAGE`], thus never spans two tiles.
 fn page_at(next: u64, size: TreeSize) -> usize {
     let to_boundary = PAGE - (next % PAGE as u64) as usize;
     size.get().saturating_sub(next).min(to_boundary as u64) as usize
@@ -263,7 +270,7 @@ async fn rows(source: &dyn Source, next: u64, count: usize) -> Result<Vec<Row>, 
     Ok(rows)
 }
 
-/// Whether a state is one of this log; a new one becomes one.
+/// Checks that a state belongs to this log and kind of source. A new state takes on the log's identity.
 async fn check_state(source: &dyn Source, head: &Head, state: &mut State) -> Result<(), AuditError> {
     let (size, next) = (head.size.get(), state.next);
     if next > size {
@@ -289,7 +296,8 @@ async fn check_state(source: &dyn Source, head: &Head, state: &mut State) -> Res
     }
 }
 
-/// Whether the log still has the root that was audited last. From outside, the root at the end shows it.
+/// Checks that the log still has the root that was audited last. A source without indexes is not asked: a changed root
+/// shows at the end of the audit.
 async fn check_history(source: &dyn Source, state: &State) -> Result<(), AuditError> {
     let passed = state.history.last.filter(|passed| passed.size == state.next && state.history.agrees);
     let Some(passed) = passed.filter(|_| source.keeps_indexes()) else { return Ok(()) };

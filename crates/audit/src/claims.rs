@@ -1,9 +1,9 @@
-//! What the entries so far claim and where they stand, for a source whose indexes nobody believes.
+//! Claims and leaf positions of the entries so far, for a source whose indexes are not trusted.
 //!
-//! Whoever audits from the outside has no table of guards and no index of entries, and needs none: what the log may hold
-//! once is in the entries before, each decided again, and where an entry stands the walk has seen, against the tree. This
-//! takes memory with every entry and claim. An entry whose bytes are gone made claims that nobody can know any more; from
-//! there on, the absence of a claim that it may have made proves nothing.
+//! An audit over HTTP has no table of guards and no index of entries. It needs none: every claim that may be made once
+//! was made by an earlier entry, which the audit has decided again, and every leaf position was compared with the tree.
+//! The memory needed grows with every entry and claim. The claims of an entry whose bytes are gone are unknown; after
+//! such an entry, the absence of a claim that it may have made proves nothing.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,43 +14,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::entry::below;
 
-/// All claims and entries below a leaf.
+/// Claims and entry positions below a leaf, as part of a [`State`](crate::State).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Written", try_from = "Written")]
 pub(crate) struct Claims {
     held: HashMap<Vec<u8>, u64>,
     entries: HashMap<[u8; 32], u64>,
-    /// The entries whose claims are not known, and that can have been no policy or erasure, by leaf.
+    /// Entries with unknown claims that are no policy and no erasure statement, by leaf.
     erased: BTreeMap<u64, String>,
-    /// Those that can have been anything.
+    /// Entries with unknown claims that may be any statement, by leaf.
     lost: BTreeMap<u64, String>,
 }
 
-/// An entry whose claims are not known.
+/// An entry with unknown claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unread {
     pub(crate) leaf: u64,
     pub(crate) entry: String,
 }
 
-/// What an entry whose claims are not known can have been.
+/// Kinds of statement that an entry with unknown claims may have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missed {
-    /// A statement that may be erased.
+    /// A statement of a kind that may be erased, thus no policy and no erasure statement.
     Erasable,
     /// Any statement.
     Anything,
 }
 
-/// Claims of which nobody can say that they were not made.
+/// Guards that an unread entry may have claimed.
 #[derive(Debug)]
 pub(crate) struct Doubt {
-    /// Who may have made them.
+    /// The first entry that may have claimed the `guards`.
     pub(crate) by: Unread,
     pub(crate) guards: Vec<Guard>,
 }
 
-/// The form in a state.
+/// Serialized form of [`Claims`] in a [`State`](crate::State): keys are lowercase hexadecimal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Written {
     held: BTreeMap<String, u64>,
@@ -83,7 +83,7 @@ impl TryFrom<Written> for Claims {
     }
 }
 
-/// What is known below a leaf of a page: what stands before the page, and the page so far.
+/// Claims before the page, and those of the page so far.
 #[derive(Debug)]
 pub(crate) struct Ahead<'c> {
     before: &'c Claims,
@@ -95,7 +95,8 @@ impl<'c> Ahead<'c> {
         Self { before, page: Claims::default() }
     }
 
-    /// Answers what the entry at a leaf asks; the doubt that there is, where claims are not known.
+    /// Adds to `answers` all entries and claims below `leaf` that `questions` asks for. Returns a [`Doubt`] if an
+    /// unread entry may have made a claim that was not found.
     pub(crate) fn answer(
         &self,
         questions: &Questions,
@@ -121,15 +122,17 @@ impl<'c> Ahead<'c> {
         doubt
     }
 
-    /// The entry that may have made a claim that nobody is known to have made. A claim about its own digest can only
-    /// be made by the entry that is asked about.
+    /// Returns the unread entry that may hold a guard without a known holder.
+    ///
+    /// A guard of the kinds `VrfPlace`, `AuditDecision` and `Permanent` can only be claimed by an entry whose digest
+    /// the questions name.
     fn who_may_hold(&self, guard: &Guard, questions: &Questions, leaf: LeafIndex) -> Option<Unread> {
         use Missed::{Anything, Erasable};
         match guard.kind() {
             GuardKind::VrfPlace | GuardKind::AuditDecision => self
                 .unread_of(questions, Erasable, leaf)
                 .or_else(|| self.unread_of(questions, Anything, leaf)),
-            // Asked for in case the log does not hold the predecessor.
+            // These guards matter only if the predecessor is not on the log.
             GuardKind::VrfGenesis | GuardKind::VrfPosition if self.holds_all_of(questions, leaf) => None,
             GuardKind::Permanent => self.unread_of(questions, Anything, leaf),
             GuardKind::PolicyRevision
@@ -141,18 +144,18 @@ impl<'c> Ahead<'c> {
         }
     }
 
-    /// Whether every entry that is asked about stands below a leaf.
+    /// Returns `true` if every entry that the questions name stands below `leaf`.
     fn holds_all_of(&self, questions: &Questions, leaf: LeafIndex) -> bool {
         questions.digests.iter().all(|digest| self.place(digest).is_some_and(|place| below(place, leaf)))
     }
 
-    /// The first entry below a leaf whose claims are not known.
+    /// Returns the first entry below `leaf` with unknown claims of the kind `missed`.
     fn first_unread(&self, missed: Missed, leaf: LeafIndex) -> Option<Unread> {
         let mut unread = self.before.unread(missed).iter().chain(self.page.unread(missed));
         unread.next().filter(|(first, _)| **first < leaf.get()).map(Unread::of)
     }
 
-    /// An entry below a leaf that is asked about, and whose claims are not known.
+    /// Returns an entry below `leaf` that the questions name and whose claims are unknown.
     fn unread_of(&self, questions: &Questions, missed: Missed, leaf: LeafIndex) -> Option<Unread> {
         let places = questions.digests.iter().filter_map(|digest| self.place(digest));
         places.filter(|place| below(*place, leaf)).map(LeafIndex::get).find_map(|place| {
@@ -161,14 +164,15 @@ impl<'c> Ahead<'c> {
         })
     }
 
-    /// Takes up where an entry stands; the first place counts.
+    /// Records the leaf of an entry. If a digest occurs twice, the first leaf counts.
     pub(crate) fn enter(&mut self, digest: EntryDigest, leaf: LeafIndex) {
         if self.place(&digest).is_none() {
             self.page.entries.insert(*digest.as_bytes(), leaf.get());
         }
     }
 
-    /// Takes up a claim; the leaf that has made it before, if one has.
+    /// Records a claim. Returns the leaf that made the same claim before, if there is one; that leaf remains the
+    /// holder.
     pub(crate) fn take(&mut self, guard: &Guard, leaf: LeafIndex) -> Option<LeafIndex> {
         let holder = self.holder(guard);
         if holder.is_none() {
@@ -177,7 +181,7 @@ impl<'c> Ahead<'c> {
         holder
     }
 
-    /// An entry made claims that are not known.
+    /// Records an entry with unknown claims. `entry` is `None` if the row is lost.
     pub(crate) fn miss(&mut self, leaf: LeafIndex, entry: Option<EntryDigest>, missed: Missed) {
         let unread = match missed {
             Missed::Erasable => &mut self.page.erased,
@@ -186,7 +190,7 @@ impl<'c> Ahead<'c> {
         unread.insert(leaf.get(), entry.map_or_else(|| "lost".to_owned(), |entry| entry.to_string()));
     }
 
-    /// What the page adds.
+    /// Returns the claims of the page, to be added with [`Claims::add`].
     pub(crate) fn into_page(self) -> Claims {
         self.page
     }
@@ -210,7 +214,7 @@ impl Claims {
         }
     }
 
-    /// Adds those of a page.
+    /// Adds the claims of a page.
     pub(crate) fn add(&mut self, page: Claims) {
         self.held.extend(page.held);
         self.entries.extend(page.entries);

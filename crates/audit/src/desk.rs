@@ -1,4 +1,5 @@
-//! Deciding many entries at once: in parallel what takes a processor, in one question what the log has to answer.
+//! Decides the entries of a page together: signature checks run in parallel, and the log is queried once per kind of
+//! question.
 
 use std::collections::HashMap;
 
@@ -13,31 +14,32 @@ use crate::ledger::Gone;
 use crate::source::{Answer, Source, SourceError};
 use crate::workers::{Workers, map};
 
-/// What came of one statement.
+/// Outcome of deciding one statement again.
 pub(crate) enum Outcome {
-    /// It was decided again.
+    /// The statement was decided again.
     Decided(Redecided),
-    /// What came beside it is gone; what its row says against its header.
+    /// The payload or the certificates are gone; with the findings of [`Whole::outlined`].
     Gone(Gone, Vec<Finding>),
-    /// Its payload is gone, as its policy has it; what its row says against its header.
+    /// The payload was not kept, as the policy in force prescribes; with the findings of [`Whole::outlined`].
     Dropped(Vec<Finding>),
-    /// What would tell is gone with this entry; where it bears the decision out, it is admitted.
+    /// The decision depends on claims of an unread entry. The permit is present if those claims would make it agree
+    /// with the row.
     Unknown(Unread, Option<Box<Admitted>>),
 }
 
-/// One statement to decide again.
+/// One statement for [`Desk::decide`], with the commit time of its batch in Unix seconds, if known.
 pub(crate) struct Case<'r> {
     pub(crate) whole: &'r Whole<'r>,
     pub(crate) at: Option<u64>,
 }
 
-/// Asks the source, and has work done.
+/// The source to query and the workers for signature checks.
 pub(crate) struct Desk<'s> {
     pub(crate) source: &'s dyn Source,
     pub(crate) workers: &'s dyn Workers,
 }
 
-/// A statement on its way.
+/// State of a statement between [`prepare`] and [`finish`].
 enum Step<'a> {
     Prepared(Box<Prepared<'a>>),
     Gone(Gone, Vec<Finding>),
@@ -54,7 +56,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// What the log answered, to whoever asked.
+/// Answers of the log to the questions of all entries of a page.
 #[derive(Default)]
 struct Known {
     entries: HashMap<EntryDigest, LeafIndex>,
@@ -62,7 +64,8 @@ struct Known {
 }
 
 impl Desk<'_> {
-    /// Whether the IDs of these rows, and the twins of those that can be read, lead to them.
+    /// Checks that the entry IDs of these rows, and the twins of their readable statements, lead back to them. Without
+    /// indexes nothing is checked.
     pub(crate) async fn check_look_ups(&self, page: &[Opened<'_>]) -> Result<Vec<Finding>, SourceError> {
         if !self.source.keeps_indexes() {
             return Ok(Vec::new());
@@ -86,8 +89,8 @@ impl Desk<'_> {
         Ok(checked.collect())
     }
 
-    /// Decides entries again, all under the policy that was in force for each of them. What claims they make is
-    /// compared with the source's index; where it keeps none, with the claims of those before.
+    /// Decides entries again, all under the policy `in_force`. The claims that they make are compared with the source's
+    /// index, or with the claims of earlier entries if the source keeps no index.
     pub(crate) async fn decide(
         &self,
         cases: &[Case<'_>],
@@ -109,7 +112,8 @@ impl Desk<'_> {
         Ok(outcomes)
     }
 
-    /// Whether admitted entries hold the claims that they make; what is wrong is added to their findings.
+    /// Checks that the index records admitted entries as holders of their claims, and adds a [`Rule::GuardMissing`]
+    /// finding otherwise.
     pub(crate) async fn check_guards(
         &self,
         cases: &[Case<'_>],
@@ -177,7 +181,7 @@ impl Outcome {
         }
     }
 
-    /// Whether it is admitted again with something that differs, or refused.
+    /// Returns `true` if the entry is refused, or admitted with findings.
     fn differs(&self) -> bool {
         match self {
             Outcome::Decided(Redecided::Admitted(admitted)) => !admitted.findings.is_empty(),
@@ -188,7 +192,7 @@ impl Outcome {
 }
 
 impl Known {
-    /// What the log below a leaf answers.
+    /// Returns the answers to the questions of this step, limited to entries below `leaf`.
     fn answers(&self, step: &Step<'_>, leaf: LeafIndex) -> Answers {
         let mut answers = Answers::none();
         let Some(prepared) = step.prepared() else { return answers };
@@ -238,7 +242,7 @@ fn finish(case: &Case<'_>, step: &Step<'_>, in_force: &PolicyInForce, answers: &
     }
 }
 
-/// The same, one after the other: each entry's claims are there for the next.
+/// Decides one entry with the claims of the entries before it, and records its own claims for those after it.
 fn in_turn(
     (case, step): &(&Case<'_>, &Step<'_>),
     in_force: &PolicyInForce,
@@ -257,7 +261,8 @@ fn in_turn(
     outcome
 }
 
-/// What is sure of an entry that differs while the claims in doubt were not made, given what comes of it if they were.
+/// Combines the outcome without the claims in doubt with the outcome under the assumption that they were made. Only a
+/// finding that both outcomes share is certain.
 fn either(without: Outcome, with: Outcome, doubt: Doubt) -> Outcome {
     use Redecided::{Admitted, Refused, Undecided};
     let one = doubt.guards.len() == 1;
@@ -265,7 +270,8 @@ fn either(without: Outcome, with: Outcome, doubt: Doubt) -> Outcome {
         (_, Outcome::Decided(Admitted(with))) if with.findings.is_empty() => {
             Outcome::Unknown(doubt.by, Some(with))
         }
-        // Both, some of them: nobody tried that.
+        // With several guards in doubt, an unread entry may have claimed some of them only. Those combinations are not
+        // tried.
         (_, Outcome::Decided(Admitted(_) | Refused(_))) if !one => Outcome::Unknown(doubt.by, None),
         (Outcome::Decided(Admitted(mut without)), Outcome::Decided(Admitted(with))) => {
             without.findings.retain(|finding| with.findings.contains(finding));
@@ -283,7 +289,7 @@ fn either(without: Outcome, with: Outcome, doubt: Doubt) -> Outcome {
     }
 }
 
-/// Enters the claims of an entry, if it is admitted.
+/// Records the claims of an admitted entry. The claims of any other entry are recorded as unknown.
 pub(crate) fn claim(whole: &Whole<'_>, outcome: &mut Outcome, claims: &mut Ahead<'_>) {
     match outcome.admitted() {
         Some(admitted) => take_claims(whole, admitted, claims),
@@ -297,7 +303,7 @@ pub(crate) fn claim(whole: &Whole<'_>, outcome: &mut Outcome, claims: &mut Ahead
     }
 }
 
-/// What another entry has claimed before is a finding.
+/// Records the claims of an admitted entry. A claim that an earlier entry has made is a [`Rule::GuardMissing`] finding.
 fn take_claims(whole: &Whole<'_>, admitted: &mut Admitted, claims: &mut Ahead<'_>) {
     for guard in &admitted.guards {
         if let Some(holder) = claims.take(guard, whole.evidence.index) {
@@ -307,13 +313,13 @@ fn take_claims(whole: &Whole<'_>, admitted: &mut Admitted, claims: &mut Ahead<'_
     }
 }
 
-/// The leaf of a digest that was found, unless it is a twin that was.
+/// Returns the leaf of a digest that was found as an entry ID, or `None` if it was found as a twin only.
 fn stands((digest, found): (&EntryDigest, Answer<Found>)) -> Option<(EntryDigest, LeafIndex)> {
     let found = found.ok().flatten().filter(|found| found.digest == *digest)?;
     Some((*digest, found.index))
 }
 
-/// Where a look-up leads instead of to the entry.
+/// Describes a look-up that does not lead to the entry; `None` if it does.
 fn astray(leaf: LeafIndex, digest: EntryDigest, found: Answer<Found>) -> Option<String> {
     match found {
         Ok(Some(found)) if found.index == leaf && found.digest == digest => None,

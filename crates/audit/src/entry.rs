@@ -1,7 +1,7 @@
-//! One entry decided again: opened, authenticated, decided, compared with its row.
+//! Decides one entry again: reads its statement, authenticates it, decides it and compares the result with its row.
 //!
-//! Everything here is a pure function of what the source gave; what it has to be asked in between (`page`) is said
-//! by one step and given to the next.
+//! All functions here are pure. They read nothing from the source: [`Whole::prepare`] returns the questions that the
+//! log must answer, `desk` asks them, and [`Prepared::decide`] takes the answers.
 
 use merkle::{EntryDigest, LeafIndex};
 use registration::clock_correction::ClockCorrection;
@@ -20,29 +20,29 @@ use crate::finding::{Finding, Rule, quote};
 use crate::ledger::Gone;
 use crate::source::{Evidence, Row};
 
-/// A row, as far as its bytes can be read.
+/// A row after an attempt to read its statement.
 pub(crate) enum Opened<'r> {
-    /// No row.
+    /// The row is missing.
     Lost,
-    /// No statement.
+    /// The row has no statement.
     Gone(&'r Evidence),
-    /// Bytes that are not the statement that was admitted.
+    /// The bytes are not the statement that was admitted.
     Broken(&'r Evidence, Finding),
-    /// The statement.
+    /// The bytes are the statement that the row names.
     Whole(Box<Whole<'r>>),
 }
 
-/// A statement whose bytes are those that the row names.
+/// A statement whose digest is the one in its row.
 pub(crate) struct Whole<'r> {
     pub(crate) evidence: &'r Evidence,
     pub(crate) statement: SignedStatement,
-    /// The digest of the other encoding of its signature.
+    /// Digest of the statement with the other encoding of its signature.
     pub(crate) twin: Option<EntryDigest>,
-    /// Whether it is a policy, by its content type.
+    /// `true` if the content type is [`POLICY_CONTENT_TYPE`].
     pub(crate) is_policy: bool,
 }
 
-/// Reads a row's bytes.
+/// Parses a row's statement and compares its digest with the row.
 pub(crate) fn open(row: &Row) -> Opened<'_> {
     let Row::Kept(evidence) = row else { return Opened::Lost };
     let Some(bytes) = &evidence.statement else { return Opened::Gone(evidence) };
@@ -80,13 +80,13 @@ impl<'r> Opened<'r> {
         }
     }
 
-    /// Whether the policy may be another one after this leaf.
+    /// Returns `true` if the policy in force may change after this leaf.
     pub(crate) fn may_be_policy(&self) -> bool {
         self.whole().is_some_and(|whole| whole.is_policy)
     }
 }
 
-/// What came beside a statement, read.
+/// The certificate chain and payload that were stored with a statement, parsed.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     chain: Option<X5Chain>,
@@ -112,12 +112,12 @@ impl Kept {
 }
 
 impl Whole<'_> {
-    /// Whether anything beside the statement is needed to decide it again.
+    /// Returns `true` if a decision needs a certificate chain or payload that is stored outside the statement.
     pub(crate) fn needs_collateral(&self) -> bool {
         self.statement.is_detached() || self.needs_chain()
     }
 
-    /// What came beside it and is gone.
+    /// Returns which of the needed chain and payload is missing, if any.
     pub(crate) fn lacks(&self, kept: &Kept) -> Option<Gone> {
         if self.needs_chain() && kept.chain.is_none() {
             return Some(Gone::Certificates);
@@ -125,14 +125,15 @@ impl Whole<'_> {
         (self.statement.is_detached() && kept.payload.is_none()).then_some(Gone::Payload)
     }
 
-    /// No certificate vouches for the key of the operator.
+    /// Returns `true` if the chain is stored outside the header. Operator statements need none, as their key is named
+    /// in the policy.
     fn needs_chain(&self) -> bool {
         let header = self.statement.header();
         let own = media_type(&self.statement).is_some_and(is_operator_statement);
         !own && header.x5t().is_some() && header.x5chain().is_none()
     }
 
-    /// Authenticates and reads it again, up to what has to be asked.
+    /// Authenticates the statement and reads its record. The result holds the questions that the log must answer.
     pub(crate) fn prepare<'a>(
         &'a self,
         kept: &'a Kept,
@@ -150,12 +151,12 @@ impl Whole<'_> {
         of(self.evidence, rule, detail)
     }
 
-    /// The finding that this entry should not have been admitted.
+    /// Returns the [`Rule::Refused`] finding: this entry should not have been admitted.
     pub(crate) fn refused(&self, violation: &Violation) -> Finding {
         self.finding(Rule::Refused, violation.to_string())
     }
 
-    /// What the row and the time say against the header, where the payload is gone and nothing else can be asked.
+    /// Compares row and commit time with the protected header, for a statement whose payload is gone.
     pub(crate) fn outlined(&self, kept: &Kept, in_force: &PolicyInForce, at: Option<u64>) -> Vec<Finding> {
         let outline = match in_force.outline(&self.statement, kept.chain.as_ref()) {
             Ok(outline) => outline,
@@ -179,7 +180,7 @@ impl Whole<'_> {
         findings
     }
 
-    /// What the row and the time say against the permit.
+    /// Compares row and commit time with the permit of the new decision.
     fn compare(&self, permit: &Permit, at: Option<u64>) -> Vec<Finding> {
         let row = self.evidence;
         let mut findings = Vec::new();
@@ -203,47 +204,47 @@ impl Whole<'_> {
     }
 }
 
-/// An entry of which all is known but what the log has to answer.
+/// An authenticated entry with the questions that the log must answer before the decision.
 pub(crate) struct Prepared<'a> {
     authenticated: Authenticated<'a>,
     record: Record,
     pub(crate) questions: Questions,
 }
 
-/// What came of an entry.
+/// Outcome of a second decision.
 pub(crate) enum Redecided {
-    /// It is admitted again.
+    /// The entry is admitted again.
     Admitted(Box<Admitted>),
-    /// Something else.
+    /// The entry is refused, or its stored data cannot be read.
     Refused(Finding),
-    /// A rule came to no answer, twice.
+    /// A rule reached no result within its bounds, in two attempts.
     Undecided,
 }
 
 /// An entry that is admitted again.
 pub(crate) struct Admitted {
-    /// What differs all the same.
+    /// Differences between the row and the new permit.
     pub(crate) findings: Vec<Finding>,
-    /// The claims that it must hold.
+    /// Guards that the entry claims.
     pub(crate) guards: Vec<Guard>,
-    /// The entries that it says are erased.
+    /// Entries that this entry, an erasure statement, lists as erased.
     pub(crate) erases: Vec<EntryDigest>,
-    /// The correction of the log's time that it is.
+    /// The correction of the log's clock that this entry states.
     pub(crate) corrects: Option<ClockCorrection>,
-    /// The operator's action that it is.
+    /// The operator action that this entry states.
     pub(crate) acts: Option<Acted>,
 }
 
-/// An operator's action, and whose key signed it.
+/// An operator action and its signer.
 #[derive(Debug)]
 pub(crate) struct Acted {
     pub(crate) action: Action,
-    /// The operator's public key as a did:key.
+    /// Operator's public key as a `did:key`.
     pub(crate) operator: String,
 }
 
 impl Prepared<'_> {
-    /// Decides it again; what comes to no answer is asked once more.
+    /// Decides the entry again. An undecided attempt is repeated once.
     pub(crate) fn decide(
         &self,
         whole: &Whole<'_>,
@@ -277,7 +278,7 @@ impl Prepared<'_> {
     }
 }
 
-/// Leaf 0, which is decided by the policy that it carries.
+/// Decides leaf 0 by the policy that it carries itself.
 pub(crate) fn first(whole: &Whole<'_>, at: Option<u64>) -> Redecided {
     match genesis(&whole.statement) {
         Err(violation) => Redecided::Refused(whole.refused(&violation)),
@@ -291,7 +292,7 @@ pub(crate) fn first(whole: &Whole<'_>, at: Option<u64>) -> Redecided {
     }
 }
 
-/// The policy that a statement carries, whatever else is wrong with it.
+/// Returns the policy in a statement's payload. The rest of the statement is not checked.
 pub(crate) fn carried(statement: &SignedStatement) -> Option<Policy> {
     Policy::from_payload(statement.payload()?).ok()
 }
@@ -304,7 +305,7 @@ pub(crate) fn of(evidence: &Evidence, rule: Rule, detail: impl Into<String>) -> 
     Finding::of_entry(rule, evidence.index, evidence.digest, detail)
 }
 
-/// The first member in which two sets of facts differ.
+/// Describes the first member in which two sets of facts differ.
 fn facts_differ(row: &str, read: &str) -> String {
     let object = |text: &str| serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text);
     let (Ok(row), Ok(read)) = (object(row), object(read)) else {
@@ -326,7 +327,7 @@ fn fact_differs(name: &str, row: Option<&serde_json::Value>, read: Option<&serde
     format!("of {}: the row says {}, the statement {}", quote(name), told(row), told(read))
 }
 
-/// Whether an answer counts for this leaf: the audit knows what stands below it, and nothing else.
+/// Returns `true` if `found` is an answer for this leaf: a decision depends only on entries below it.
 pub(crate) fn below(found: LeafIndex, leaf: LeafIndex) -> bool {
     found < leaf
 }

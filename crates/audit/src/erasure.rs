@@ -1,9 +1,9 @@
-//! Statements that say which entries were erased.
+//! Erasure statements, which list the entries that were erased.
 
 use merkle::EntryDigest;
 use registration::Record;
 
-/// The entries that an admitted statement says are erased.
+/// Returns the entries that an admitted erasure statement lists; empty for other records.
 pub(crate) fn listed(record: &Record) -> Vec<EntryDigest> {
     match record {
         Record::Erasure(erasure) => erasure.entries.clone(),

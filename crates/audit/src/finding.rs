@@ -1,4 +1,4 @@
-//! What an audit may find: a rule's name, the row, and what it says against what it should.
+//! Findings of an audit: the name of the violated rule, the row, and the stored value with the expected one.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use crate::limits::MAX_TOLD;
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
-        /// What can be wrong. The names are part of the output: they are never reworded.
+        /// Rules that a log can violate. The names are part of the output and never change.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Rule {
             $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
         }
 
         impl Rule {
-            /// Every rule.
+            /// All rules, in the order of declaration.
             pub const ALL: &'static [Rule] = &[$(Rule::$variant,)+];
 
-            /// The rule's name.
+            /// Returns the rule's name, such as `audit-leaf`.
             pub const fn name(self) -> &'static str {
                 match self { $(Rule::$variant => $name,)+ }
             }
@@ -28,49 +28,49 @@ macro_rules! rules {
 }
 
 rules! {
-    /// A row that the head covers is missing or unreadable.
+    /// A row below the head's size is missing or unreadable.
     EntryLost = "audit-entry-lost",
-    /// The statement does not hash to the digest beside it.
+    /// The statement does not hash to the digest in its row.
     StatementDigest = "audit-statement-digest",
-    /// The digest is not the one that the tree holds at this leaf.
+    /// The row's digest is not the one that the tree holds at this leaf.
     Leaf = "audit-leaf",
     /// The tile that holds the leaf's hash is missing or too short.
     TileLost = "audit-tile-lost",
-    /// The leaves do not have the root that was committed.
+    /// The leaves do not yield the committed root.
     Root = "audit-root",
-    /// The stored bytes are no statement.
+    /// The stored bytes are no well-formed signed statement.
     Malformed = "audit-malformed",
-    /// What was kept beside the entry cannot be read, or certificates are gone and nothing explains it.
+    /// The stored payload or certificate chain cannot be read, or certificates are gone without an explanation.
     Collateral = "audit-collateral",
-    /// The policy in force refuses what the log admitted.
+    /// The policy in force refuses the admitted entry.
     Refused = "audit-refused",
-    /// The entry names another policy than the one that was in force.
+    /// The entry names a policy other than the one that was in force.
     PolicyNotInForce = "audit-policy-not-in-force",
-    /// The policy that was in force cannot be read: what it admitted cannot be decided again.
+    /// The policy that was in force cannot be read, so that the entries that it admitted cannot be decided again.
     PolicyLost = "audit-policy-lost",
-    /// Another rule admits it than the one that the entry names.
+    /// The entry is admitted by another rule than the one that its row names.
     RuleDiffers = "audit-rule-differs",
-    /// The facts are not those of the statement.
+    /// The row's facts are not those of the statement.
     FactsDiffer = "audit-facts-differ",
-    /// A claim that the entry makes is not recorded as its claim.
+    /// A guard that the entry claims is not recorded as claimed by it.
     GuardMissing = "audit-guard-missing",
-    /// The entry's ID does not lead to it.
+    /// The look-up by the entry's ID does not lead to the entry.
     LookUp = "audit-look-up",
-    /// The other encoding of its signature does not lead to it.
+    /// The look-up by the digest with the other signature encoding does not lead to the entry.
     Twin = "audit-twin",
-    /// It was committed at a time at which it was not admitted.
+    /// The entry was committed at a time at which it was not admissible.
     Time = "audit-time",
-    /// The time or root of a batch is not the one that was signed.
+    /// The time or root of a batch differs from the signed one.
     HeadSigned = "audit-head-signed",
-    /// The history of heads has a gap, runs back, or does not end in the head.
+    /// The history of heads has a gap, a head older or smaller than the one before, or another end than the head.
     History = "audit-history",
-    /// The entry follows one by which the operator ended the log.
+    /// The entry follows a freeze, by which the operator ended the log.
     AfterFreeze = "audit-after-freeze",
-    /// The log's row names another newest policy than the log has.
+    /// The log's state row names another newest policy than the log has.
     HeadPolicy = "audit-head-policy",
-    /// The statement is gone, and no entry says that it was erased.
+    /// The statement is gone, and no erasure statement lists it.
     ErasedUnexplained = "audit-erased-unexplained",
-    /// The payload is gone, and neither policy nor erasure explains it.
+    /// The payload is gone, and neither policy nor erasure statement explains it.
     PayloadUnexplained = "audit-payload-unexplained",
 }
 
@@ -80,41 +80,41 @@ impl fmt::Display for Rule {
     }
 }
 
-/// One thing that is wrong, and where.
+/// A violation of one rule, with its location.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What is wrong.
+    /// The violated rule.
     pub rule: Rule,
-    /// The row, when it is an entry's.
+    /// Leaf index, for a finding about an entry.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub leaf: Option<u64>,
-    /// The entry's ID, as its row gives it.
+    /// Entry ID according to the row.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub entry: Option<String>,
-    /// The row, when it is one of the history of heads.
+    /// Batch number, for a finding about a row of the history of heads.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub batch: Option<u64>,
-    /// What was found and expected. May repeat text of a statement: to be escaped where it is shown.
+    /// Stored and expected value. May repeat untrusted text of a statement: escape it before display.
     pub detail: String,
 }
 
 impl Finding {
-    /// Of an entry.
+    /// Creates a finding about an entry.
     pub fn of_entry(rule: Rule, leaf: LeafIndex, entry: EntryDigest, detail: impl Into<String>) -> Self {
         Self { entry: Some(entry.to_string()), ..Self::of_leaf(rule, leaf, detail) }
     }
 
-    /// Of a leaf whose row cannot be read.
+    /// Creates a finding about a leaf whose row cannot be read.
     pub fn of_leaf(rule: Rule, leaf: LeafIndex, detail: impl Into<String>) -> Self {
         Self { leaf: Some(leaf.get()), ..Self::of_log(rule, detail) }
     }
 
-    /// Of a batch.
+    /// Creates a finding about a batch.
     pub fn of_batch(rule: Rule, batch: u64, detail: impl Into<String>) -> Self {
         Self { batch: Some(batch), ..Self::of_log(rule, detail) }
     }
 
-    /// Of the log as a whole.
+    /// Creates a finding about the log as a whole.
     pub fn of_log(rule: Rule, detail: impl Into<String>) -> Self {
         Self { rule, leaf: None, entry: None, batch: None, detail: detail.into() }
     }
@@ -134,7 +134,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A stored text as a finding repeats it: escaped, and cut.
+/// Returns a stored text escaped and cut to [`MAX_TOLD`] bytes.
 pub(crate) fn quote(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_TOLD);
     let more = if end < text.len() { "…" } else { "" };

@@ -1,4 +1,4 @@
-//! The history of heads beside the walk: which batch a leaf came with, and whether its root is that of the leaves.
+//! Checks the history of heads during the audit: the commit time of each leaf's batch, and each head's root.
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ use crate::limits::HEADS;
 use crate::source::{Evidence, Head, SignedHead, Source, SourceError};
 use crate::state::{Correction, History, Passed};
 
-/// The heads that the walk has not passed yet, as far as they are read.
+/// Heads that were read and that the audit has not reached yet.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     ahead: VecDeque<SignedHead>,
-    /// The first batch that is not read.
+    /// First batch number that has not been read.
     next: u64,
 }
 
@@ -24,7 +24,7 @@ impl Heads {
         Self { ahead: VecDeque::new(), next: history.next }
     }
 
-    /// Reads on until the heads cover a tree of this size.
+    /// Reads further heads until they cover a tree of this size, or until the source has no more.
     pub(crate) async fn cover(&mut self, source: &dyn Source, size: TreeSize) -> Result<(), SourceError> {
         while self.ahead.back().is_none_or(|last| last.head.size < size) {
             let page = source.heads(self.next, HEADS).await?;
@@ -35,12 +35,12 @@ impl Heads {
         Ok(())
     }
 
-    /// When the batch of a leaf was committed, if the history says.
+    /// Returns the commit time of a leaf's batch in Unix seconds, if the heads read so far cover the leaf.
     pub(crate) fn at(&self, leaf: LeafIndex) -> Option<u64> {
         self.ahead.iter().find(|ahead| ahead.head.size.holds(leaf)).map(|ahead| ahead.head.at)
     }
 
-    /// To be called at every size: compares the heads of this size, and lays them aside.
+    /// Compares the heads of the tree's present size with the tree, and removes them. Must be called after every leaf.
     pub(crate) fn pass(&mut self, tree: &CompactRange, history: &mut History, ledger: &mut Ledger) {
         while let Some(ahead) = self.ahead.pop_front_if(|ahead| ahead.head.size <= tree.size()) {
             check_order(&ahead, history, ledger);
@@ -61,7 +61,7 @@ fn check_order(ahead: &SignedHead, history: &History, ledger: &mut Ledger) {
         let detail = format!("batches {} to {} are missing from the history", history.next, head.batch - 1);
         ledger.add(Finding::of_batch(Rule::History, history.next, detail));
     }
-    // Before the first batch there was nothing: it covers a leaf, as every batch after it covers one more.
+    // Before the first batch, size and time count as 0: each batch adds at least one leaf.
     let (size, at) = history.last.as_ref().map_or((0, 0), |last| (last.size, last.at));
     let explained = history.correction.is_some_and(|correction| correction.explains(size, at, head.at));
     if head.size.get() <= size || (head.at < at && !explained) {
@@ -76,7 +76,8 @@ fn check_order(ahead: &SignedHead, history: &History, ledger: &mut Ledger) {
 fn check_root(ahead: &SignedHead, tree: &CompactRange, history: &mut History, ledger: &mut Ledger) {
     let (stored, computed) = (ahead.head.root, tree.root());
     ledger.counts.heads += 1;
-    // A leaf that is wrong makes every later root wrong: one finding, until a root is right again.
+    // A wrong leaf makes every later root wrong, so that only the first wrong root is reported, until a root is right
+    // again.
     if stored != computed && history.agrees {
         let detail =
             format!("the root of size {} is stored as {stored}, the leaves give {computed}", tree.size());
@@ -85,7 +86,7 @@ fn check_root(ahead: &SignedHead, tree: &CompactRange, history: &mut History, le
     history.agrees = stored == computed;
 }
 
-/// The times that were signed against the one that is stored.
+/// Compares each signed commit time with the stored one.
 fn check_signed(ahead: &SignedHead, ledger: &mut Ledger) {
     let head = &ahead.head;
     for signed in &ahead.signed {
@@ -102,13 +103,13 @@ fn check_signed(ahead: &SignedHead, ledger: &mut Ledger) {
 }
 
 impl Correction {
-    /// Whether the batch after the head of this size and time may be committed at time `at`.
+    /// Returns `true` if the batch after the head with this size and time may be committed at time `at`.
     fn explains(self, size: u64, committed_at: u64, at: u64) -> bool {
         (self.size, self.committed_at) == (size, committed_at) && (self.time..committed_at).contains(&at)
     }
 }
 
-/// Takes up a clock correction, which names the size of the tree before it.
+/// Records a clock correction. It must be the entry directly after the tree size that it names.
 pub(crate) fn take_correction(
     evidence: &Evidence,
     correction: &ClockCorrection,
@@ -124,8 +125,8 @@ pub(crate) fn take_correction(
     history.correction = Some(Correction { size: size.get(), committed_at, time });
 }
 
-/// The time that the source tells with an entry, which nobody signed: at least it does not run back, except at a clock
-/// correction.
+/// Checks a commit time that the source gives with an entry. No signature covers it, so the only check is that times do
+/// not decrease, except at a clock correction.
 pub(crate) fn check_told(evidence: &Evidence, at: u64, history: &mut History, ledger: &mut Ledger) {
     ledger.counts.told_times += 1;
     let index = evidence.index.get();
@@ -141,7 +142,7 @@ pub(crate) fn check_told(evidence: &Evidence, at: u64, history: &mut History, le
     history.told = history.told.max(Some(at));
 }
 
-/// The head that was audited, against the end of the history and the tree.
+/// Compares the audited head with the end of the history and the root of the tree.
 pub(crate) fn check_end(head: &Head, tree: &CompactRange, history: &History, ledger: &mut Ledger) {
     if history.agrees && tree.root() != head.root {
         let detail = format!(

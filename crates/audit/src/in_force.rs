@@ -1,4 +1,4 @@
-//! The policy in force at a leaf: the newest policy entry below it, and nothing else.
+//! The policy in force at a leaf, which is the newest policy entry below it.
 
 use std::sync::Arc;
 
@@ -11,19 +11,22 @@ use crate::ledger::Ledger;
 use crate::source::{Head, Source, SourceError};
 use crate::state::{self, BadState};
 
-/// The policy at the next leaf.
+/// The policy in force at the next leaf.
 #[derive(Clone, Debug)]
 pub(crate) enum InForce {
-    /// None before leaf 0.
+    /// No policy: the next leaf is leaf 0.
     None,
-    /// This one.
+    /// The policy, and the digest of its entry.
     Policy(Arc<PolicyInForce>, EntryDigest),
-    /// It stood at this leaf, and cannot be read.
+    /// The policy entry at this leaf cannot be read.
     Lost(LeafIndex),
 }
 
 impl InForce {
-    /// The one that a state names.
+    /// Reads the policy entry that a state names.
+    ///
+    /// # Errors
+    /// Returns [`BadState::Policy`] if the entry is not the one that the state names.
     pub(crate) async fn restore(
         source: &dyn Source,
         state: &state::Policy,
@@ -41,7 +44,7 @@ impl InForce {
         Ok(restored.ok_or(BadState::Policy { leaf })?)
     }
 
-    /// This policy, from the leaf after it on.
+    /// Puts a policy in force, starting with the leaf after it.
     pub(crate) fn of(whole: &Whole<'_>, policy: Policy) -> Self {
         let evidence = whole.evidence;
         InForce::Policy(Arc::new(PolicyInForce::new(policy, evidence.index)), evidence.digest)
@@ -57,7 +60,7 @@ impl InForce {
         }
     }
 
-    /// The leaf that the log's own row should name.
+    /// Checks that the log's state row names the leaf of this policy.
     pub(crate) fn check_end(&self, head: &Head, ledger: &mut Ledger) {
         let leaf = match self {
             InForce::None => return,
@@ -71,7 +74,7 @@ impl InForce {
     }
 }
 
-/// Whether a leaf holds a statement that can be read.
+/// Returns `true` if a leaf holds a statement that can be read.
 pub(crate) async fn is_readable(source: &dyn Source, leaf: LeafIndex) -> Result<bool, SourceError> {
     let rows = source.rows(leaf, 1).await?;
     Ok(rows.first().is_some_and(|row| entry::open(row).whole().is_some()))

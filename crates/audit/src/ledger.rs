@@ -1,7 +1,7 @@
-//! What an audit has counted and found so far.
+//! Counters and findings of an audit so far.
 //!
-//! A statement that is gone is explained by an erasure statement, which stands later in the log than the entry that it
-//! erases. So what is gone waits here until the entry turns up that explains it; what waits at the end is a finding.
+//! An erasure statement explains missing bytes, and stands later in the log than the entry that it erases. Missing
+//! bytes therefore wait here for their explanation. Those still waiting at the end become findings.
 
 use std::collections::BTreeMap;
 
@@ -13,79 +13,78 @@ use crate::finding::{Finding, Rule};
 use crate::limits::{MAX_EXPLANATIONS, MAX_FINDINGS, MAX_WAITING};
 use crate::operators::Operators;
 
-/// How many of what.
+/// Counters of an audit by outcome; part of a [`Report`](crate::Report).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Leaves walked.
+    /// Leaves audited.
     pub entries: u64,
-    /// Entries decided again, with the same answer in everything.
+    /// Entries decided again without any difference.
     pub same: u64,
-    /// Entries of which something differs.
+    /// Entries with at least one difference.
     pub differ: u64,
     /// Entries whose statement is gone.
     pub erased: u64,
-    /// Entries whose payload or certificates came beside them and are gone.
+    /// Entries whose separately stored payload or certificates are gone.
     pub dropped: u64,
     /// Entries whose policy cannot be read.
     pub without_policy: u64,
-    /// Entries for which a rule came to no answer within its bounds.
+    /// Entries for which a rule reached no result within its bounds.
     pub undecided: u64,
-    /// Entries of which the admission hangs on claims of an entry whose bytes are gone.
+    /// Entries whose admission depends on claims of an entry whose bytes are gone.
     pub unknown: u64,
-    /// Entries of which the time is the source's word: nobody signed it.
+    /// Entries whose commit time is the source's unsigned statement.
     pub told_times: u64,
-    /// Entries of which the source does not tell the time.
+    /// Entries without a known commit time.
     pub untold_times: u64,
-    /// Heads whose root was computed again.
+    /// Heads whose root was recomputed.
     pub heads: u64,
     /// Signatures over heads that were verified.
     pub signatures: u64,
 }
 
-/// Why some entries cannot be decided again.
+/// Reason why some entries cannot be decided again; listed in [`Report::explained`](crate::Report::explained).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// The entry that explains it.
+    /// ID of the entry that explains the missing bytes.
     pub entry: String,
-    /// What it is.
+    /// Kind of explanation.
     pub kind: Explains,
-    /// How many entries it explains.
+    /// Number of entries explained.
     pub entries: u64,
 }
 
-/// What explains that bytes are gone.
+/// Kinds of explanation for entries that cannot be decided again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Explains {
-    /// A statement that lists the entry as erased.
+    /// An erasure statement lists the entry.
     Erasure,
-    /// The policy that was in force: it keeps no payloads of the type.
+    /// The policy in force keeps no payloads of the entry's type.
     Policy,
-    /// An entry whose bytes are gone: with it went the claims that the others were decided by.
+    /// An earlier entry's bytes are gone, and with them claims on which the decision depends.
     Unread,
 }
 
-/// Bytes that are gone, and nothing has explained it yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Waiting {
     leaf: u64,
     gone: Gone,
 }
 
-/// Which bytes of an entry are gone.
+/// Part of an entry that is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Gone {
     /// The statement.
     Statement,
-    /// The payload that came beside it.
+    /// The separately stored payload.
     Payload,
-    /// The certificates that came beside it.
+    /// The separately stored certificates.
     Certificates,
 }
 
 impl Gone {
-    /// The finding that it is, unless something explains it.
+    /// Returns the rule that is violated if no entry explains the missing bytes, and its text.
     fn unexplained(self) -> (Rule, &'static str) {
         match self {
             Gone::Statement => {
@@ -103,7 +102,7 @@ impl Gone {
     }
 }
 
-/// The books.
+/// Counters, findings and unexplained missing bytes so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ledger {
     pub(crate) counts: Counts,
@@ -111,13 +110,13 @@ pub(crate) struct Ledger {
     pub(crate) omitted: u64,
     /// By the leaf of the entry that explains.
     pub(crate) explained: BTreeMap<u64, Explanation>,
-    /// Explained by entries that are not listed.
+    /// Number of entries whose explanation is not listed.
     pub(crate) explained_otherwise: u64,
-    /// By entry ID.
+    /// Unexplained missing bytes, by entry ID.
     pub(crate) waiting: BTreeMap<String, Waiting>,
-    /// Gone, and not waited for.
+    /// Number of entries with missing bytes beyond [`MAX_WAITING`].
     pub(crate) unmatched: u64,
-    /// What operators did.
+    /// Actions of operators so far.
     #[serde(default)]
     pub(crate) operators: Operators,
 }
@@ -130,7 +129,7 @@ impl Ledger {
         }
     }
 
-    /// Bytes of an entry are gone that its policy keeps.
+    /// Records that bytes of an entry are gone, although its policy keeps them.
     pub(crate) fn gone(&mut self, entry: EntryDigest, leaf: LeafIndex, gone: Gone) {
         match gone {
             Gone::Statement => self.counts.erased += 1,
@@ -139,19 +138,19 @@ impl Ledger {
         self.wait(entry, Waiting { leaf: leaf.get(), gone });
     }
 
-    /// An entry's payload was not kept, as its policy has it.
+    /// Records that an entry's payload was not kept, as its policy prescribes.
     pub(crate) fn dropped(&mut self, policy: LeafIndex, policy_entry: &str) {
         self.counts.dropped += 1;
         self.explain(policy, policy_entry, Explains::Policy);
     }
 
-    /// Whether an entry should have been admitted hangs on claims that are gone with another.
+    /// Records that an entry's decision depends on the unknown claims of another entry.
     pub(crate) fn unknown(&mut self, by: &Unread) {
         self.counts.unknown += 1;
         self.explain(LeafIndex::new(by.leaf), &by.entry, Explains::Unread);
     }
 
-    /// An admitted statement says that these entries are erased.
+    /// Records an admitted erasure statement, which explains the missing bytes of the entries that it lists.
     pub(crate) fn erasure(&mut self, leaf: LeafIndex, entry: EntryDigest, erased: &[EntryDigest]) {
         for digest in erased {
             if self.waiting.remove(&digest.to_string()).is_some() {
@@ -160,7 +159,7 @@ impl Ledger {
         }
     }
 
-    /// Finds an entry that stands after the one that ended the log.
+    /// Adds a [`Rule::AfterFreeze`] finding if the entry stands after a freeze.
     pub(crate) fn after_freeze(&mut self, leaf: LeafIndex, entry: EntryDigest) {
         if let Some(frozen) = self.operators.frozen {
             let detail = format!("the operator ended the log with leaf {frozen}");
@@ -168,7 +167,7 @@ impl Ledger {
         }
     }
 
-    /// What was never explained becomes a finding.
+    /// Turns missing bytes without an explanation into findings.
     pub(crate) fn close(&mut self) {
         let mut waiting: Vec<(String, Waiting)> = std::mem::take(&mut self.waiting).into_iter().collect();
         waiting.sort_by_key(|(_, gone)| gone.leaf);

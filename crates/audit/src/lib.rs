@@ -1,22 +1,23 @@
-//! Every admission of a log decided again, from the log alone.
+//! Audit of a log: decides every admission again, from the log alone.
 //!
-//! RFC 9943, section 5.1.1, wants decisions reproducible: policies stand on the log, each entry names the policy and the
-//! rule that admitted it, and whatever a decision needed is kept beside it. An [`Audit`] walks a log from leaf 0 and
-//! asks every question once more, restricted to what stood below each leaf. The same answer, or a [`Finding`] with a
-//! name and a row.
+//! RFC 9943, section 5.1.1, requires that registration decisions be reproducible. Policies are therefore entries of the
+//! log, each entry names the policy and the rule that admitted it, and all inputs of a decision are stored with it. An
+//! [`Audit`] reads a log from leaf 0 and decides each entry again, using only what stood below its leaf. A difference
+//! is a [`Finding`] with the name of a [`Rule`] and the row.
 //!
 //! ```text
 //! Source ── rows ──▶ open ── policy in force ──▶ authenticate, read ── questions below i ──▶ decide ──▶ compare
 //!                                                                        tiles, history of heads ──▶ compare
 //! ```
 //!
-//! Bytes that were erased, or payloads that a policy does not keep, cannot be decided again: they are counted, by the
-//! entry that explains them. A rule that comes to no answer is counted too; it is no finding. The walk holds one page of
-//! entries and the right edge of the tree, and its [`State`] can be kept to go on another time. Start reading at
-//! `audit.rs`, then `page.rs` (which policy for which leaf) and `entry.rs` (one entry).
+//! Entries whose bytes were erased, or whose payload the policy does not keep, cannot be decided again. They are
+//! counted by the entry that explains them. A rule that reaches no result is also counted, and is no finding. The audit
+//! keeps one page of entries and the right edge of the tree in memory; its [`State`] can be stored to continue later.
+//! Start reading at `audit.rs`, then `page.rs` (the policy for each leaf) and `entry.rs` (one entry).
 //!
-//! Not here: threads (the caller's [`Workers`]), files, HTTP, quotas and tokens, which open doors and decide nothing;
-//! refusals, which leave no trace on the log; and the log's storage where it holds no decision (`store::fsck`).
+//! Not here: threads (the caller's [`Workers`]), files and HTTP; quotas and tokens, which control access and decide no
+//! admission; refusals, which leave no trace on the log; and the consistency of the log's storage beyond decisions
+//! (`store::fsck`).
 
 mod audit;
 mod claims;

@@ -1,4 +1,4 @@
-//! What the operators did, as the log alone tells: who froze it, held an entry for a case and released it.
+//! Operator actions according to the log alone: freezes of the log, and holds and releases of entries.
 
 use std::collections::BTreeMap;
 
@@ -8,53 +8,53 @@ use serde::{Deserialize, Serialize};
 use crate::entry::Acted;
 use crate::limits::MAX_ACTIONS;
 
-/// An action of an operator.
+/// An admitted operator statement, as listed in [`Report::actions`](crate::Report::actions).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperatorAction {
-    /// The leaf of the statement.
+    /// Leaf index of the statement.
     pub leaf: u64,
     /// `freeze`, `hold` or `release`.
     pub action: String,
-    /// The key that signed, as a did:key.
+    /// Public key of the signer, as a `did:key`.
     pub operator: String,
-    /// When it was committed, in Unix seconds, if the source tells.
+    /// Commit time in Unix seconds; `None` if the source does not give it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub at: Option<u64>,
-    /// The entry that is held or released.
+    /// ID of the held or released entry.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub entry: Option<String>,
-    /// The case for which it is held.
+    /// Case of the hold or release.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub case: Option<String>,
-    /// The reason of a freeze.
+    /// Reason of a freeze.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
 }
 
-/// An entry that is held for a case.
+/// A hold in force, as listed in [`Report::held`](crate::Report::held).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HeldFor {
-    /// The entry.
+    /// ID of the held entry.
     pub entry: String,
-    /// The case.
+    /// Case for which the entry is held.
     pub case: String,
 }
 
-/// What the actions so far have come to.
+/// Operator actions so far, and the resulting holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Operators {
     pub(crate) actions: Vec<OperatorAction>,
-    /// Actions that are not listed.
+    /// Number of actions that are not listed.
     pub(crate) omitted: u64,
-    /// The leaf of the statement that ended the log.
+    /// Leaf of the first freeze, which ended the log.
     pub(crate) frozen: Option<u64>,
-    /// The holds in force, by entry, and the cases of each.
+    /// Cases of the holds in force, by entry ID.
     held: BTreeMap<String, Vec<String>>,
 }
 
 impl Operators {
-    /// Takes up an admitted action.
+    /// Records an admitted action.
     pub(crate) fn take(&mut self, leaf: u64, at: Option<u64>, acted: &Acted) {
         let Acted { action, operator } = acted;
         let (mut entry, mut case, mut reason) = (None, None, None);
@@ -90,7 +90,7 @@ impl Operators {
         }
     }
 
-    /// The holds in force.
+    /// Returns the holds in force, one per entry and case.
     pub(crate) fn held(&self) -> Vec<HeldFor> {
         let cases = |(entry, cases): (&String, &Vec<String>)| {
             let entry = entry.clone();

@@ -1,4 +1,4 @@
-//! A page of the log: which policy was in force for which of its leaves, and what came of each.
+//! One page of the log: finds the policy in force for each of its leaves, and decides them.
 
 use merkle::{EntryDigest, LeafIndex};
 use registration::PolicyInForce;
@@ -14,44 +14,44 @@ use crate::in_force::{InForce, is_readable};
 use crate::ledger::Gone;
 use crate::source::{Evidence, SourceError};
 
-/// What is left of the facts of an entry that was erased.
+/// Facts of an erased entry: an empty JSON object.
 const NO_FACTS: &str = "{}";
 
-/// What came of one leaf.
+/// Outcome of one leaf.
 #[derive(Debug)]
 pub(crate) struct Leaf {
     pub(crate) status: Status,
     pub(crate) findings: Vec<Finding>,
-    /// The entries that it says are erased.
+    /// Entries that this entry, an erasure statement, lists as erased.
     pub(crate) erases: Vec<EntryDigest>,
-    /// The correction of the log's time that it is.
+    /// The correction of the log's clock that this entry states.
     pub(crate) corrects: Option<ClockCorrection>,
-    /// The operator's action that it is.
+    /// The operator action that this entry states.
     pub(crate) acts: Option<Acted>,
-    /// When it was committed, if the source tells.
+    /// Commit time in Unix seconds, if known.
     pub(crate) at: Option<u64>,
 }
 
-/// How far a leaf could be decided again.
+/// Extent to which a leaf could be decided again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It was.
+    /// The entry was decided again.
     Decided,
-    /// Its row is lost or broken: the finding says so.
+    /// The row is [`Opened::Lost`] or [`Opened::Broken`]; a finding describes it.
     Unread,
-    /// A rule came to no answer.
+    /// A rule reached no result within its bounds.
     Undecided,
     /// The policy that was in force cannot be read.
     WithoutPolicy,
-    /// Bytes of it are gone that its policy keeps.
+    /// Bytes of the entry are gone, although the policy in force keeps them.
     Gone(Gone),
-    /// Its payload was not kept, as this policy has it.
+    /// The payload was not kept, as the policy at this leaf prescribes.
     Dropped { policy: LeafIndex, entry: EntryDigest },
-    /// What would tell is gone with this entry.
+    /// The decision depends on unknown claims of this entry.
     Unknown(Unread),
 }
 
-/// The leaves of a page.
+/// Up to [`PAGE`](crate::limits::PAGE) leaves, with their outcomes so far.
 pub(crate) struct Page<'r> {
     first: u64,
     opened: &'r [Opened<'r>],
@@ -73,7 +73,7 @@ impl<'r> Page<'r> {
         self.leaves.into_iter().zip(self.at).map(timed).collect()
     }
 
-    /// Whether the entries' IDs lead to them.
+    /// Adds a finding for each entry whose ID does not lead to it.
     pub(crate) async fn look_up(&mut self, desk: &Desk<'_>) -> Result<(), SourceError> {
         for finding in desk.check_look_ups(self.opened).await? {
             let place = finding.leaf.unwrap_or(self.first) - self.first;
@@ -82,7 +82,7 @@ impl<'r> Page<'r> {
         Ok(())
     }
 
-    /// Decides every leaf under the policy in force for it, and answers with the one that is in force afterwards.
+    /// Decides every leaf under the policy in force for it. Returns the policy in force after the page.
     pub(crate) async fn decide(
         &mut self,
         desk: &Desk<'_>,
@@ -122,7 +122,7 @@ impl<'r> Page<'r> {
         Ok(in_force)
     }
 
-    /// Takes up where the entries stand, and whose claims nobody can know.
+    /// Records the leaf of every entry, and the entries whose claims are unknown.
     fn enter(&self, claims: &mut Ahead<'_>) {
         for (leaf, opened) in (self.first..).map(LeafIndex::new).zip(self.opened) {
             let digest = opened.evidence().map(|evidence| evidence.digest);
@@ -135,13 +135,13 @@ impl<'r> Page<'r> {
         }
     }
 
-    /// The place after the next statement that may be a policy: until there the policy stays.
+    /// Returns the end of the segment under one policy: one past the next statement that may be a policy.
     fn end_of_segment(&self, from: usize) -> usize {
         let policy = self.opened[from..].iter().position(Opened::may_be_policy);
         policy.map_or(self.opened.len(), |place| from + place + 1)
     }
 
-    /// Leaf 0 carries the policy by which it is decided.
+    /// Decides leaf 0 by the policy that it carries.
     async fn first_leaf(&mut self, desk: &Desk<'_>, claims: &mut Ahead<'_>) -> Result<InForce, SourceError> {
         let opened = self.opened;
         let whole = opened[0].whole().and_then(|whole| Some((whole, entry::carried(&whole.statement)?)));
@@ -158,7 +158,7 @@ impl<'r> Page<'r> {
         Ok(InForce::of(whole, policy))
     }
 
-    /// Entries whose policy cannot be read; a later policy is believed all the same.
+    /// Marks entries whose policy cannot be read. A policy among them still takes effect.
     fn without_policy(&mut self, places: std::ops::Range<usize>, claims: &mut Ahead<'_>) -> Option<InForce> {
         let opened = self.opened;
         for place in places.clone() {
@@ -170,7 +170,7 @@ impl<'r> Page<'r> {
         successor(&opened[places.end - 1])
     }
 
-    /// Entries under a policy that can be read.
+    /// Decides entries under a policy that can be read. Returns the next policy if the last entry carries one.
     async fn under(
         &mut self,
         desk: &Desk<'_>,
@@ -195,7 +195,7 @@ impl<'r> Page<'r> {
         Ok(opened.get(places.end.wrapping_sub(1)).filter(|_| !places.is_empty()).and_then(successor))
     }
 
-    /// Writes down what came of these entries.
+    /// Records the outcome of one entry.
     fn settle(&mut self, place: usize, outcome: Outcome, policy: &PolicyInForce, entry: EntryDigest) {
         let leaf = &mut self.leaves[place];
         leaf.status = match outcome {
@@ -235,7 +235,7 @@ impl<'r> Page<'r> {
         }
     }
 
-    /// Where the segment ends early: at a row that names a newer policy, which stood there and cannot be read.
+    /// Returns the end of the segment, which is earlier if a row names a newer policy entry that cannot be read.
     async fn until_lost(
         &self,
         desk: &Desk<'_>,
@@ -272,14 +272,14 @@ fn unread(opened: &Opened<'_>) -> Leaf {
     Leaf { status, findings, erases: Vec::new(), corrects: None, acts: None, at: None }
 }
 
-/// The policy that a statement puts in force, whether or not it should have been admitted: what followed was decided
-/// by it.
+/// Returns the policy that a statement puts in force. It takes effect even if the statement should not have been
+/// admitted, as the log decided the later entries by it.
 fn successor(opened: &Opened<'_>) -> Option<InForce> {
     let whole = opened.whole().filter(|whole| whole.is_policy)?;
     Some(InForce::of(whole, entry::carried(&whole.statement)?))
 }
 
-/// What the row of an entry whose bytes are gone says against the policy that was in force, and of what is gone.
+/// Checks the row of an entry whose bytes are gone against the policy in force and against what must remain.
 fn row_of_gone(evidence: &Evidence, policy: &PolicyInForce) -> Vec<Finding> {
     let mut findings = Vec::new();
     if evidence.policy != policy.leaf() {

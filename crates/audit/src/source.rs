@@ -1,60 +1,60 @@
-//! Where an audit reads from: a database, or a service's evidence over HTTP.
+//! Data sources of an audit: a database, or a service's evidence over HTTP.
 //!
-//! A source is not believed. It is asked for the same thing by several ways, and what does not agree is a finding.
+//! A source is not trusted. The same fact is read in several ways, and each disagreement is a finding.
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafHash, LeafIndex, RootHash, TreeSize};
 use store::{Collateral, CommittedHead, Found, GuardKey, StoreError};
 
-/// The head that is audited.
+/// The head up to which a log is audited; see [`Source::head`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// How many leaves.
+    /// Tree size: the number of leaves.
     pub size: TreeSize,
-    /// The root over them.
+    /// Root hash at that size.
     pub root: RootHash,
-    /// The number of its batch and when that was committed, if the source tells.
+    /// Batch number and commit time in Unix seconds; `None` if the source does not give them.
     pub batch: Option<(u64, u64)>,
-    /// The newest policy's leaf, if the source tells.
+    /// Leaf of the newest policy; `None` if the source does not give it.
     pub policy: Option<LeafIndex>,
 }
 
-/// An entry with all that is needed to decide it again.
+/// Row of an entry, with all that is needed to decide it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// Its leaf.
+    /// Leaf index of the entry.
     pub index: LeafIndex,
-    /// SHA-256 of the statement: what the tree holds.
+    /// SHA-256 digest of the statement, from which the leaf hash is computed.
     pub digest: EntryDigest,
-    /// The statement; `None` once erased.
+    /// Bytes of the statement; `None` once erased.
     pub statement: Option<Bytes>,
-    /// The policy entry that admitted it.
+    /// Leaf of the policy entry that admitted the statement.
     pub policy: LeafIndex,
-    /// The rule of that policy.
+    /// Name of the rule in that policy.
     pub rule: String,
-    /// Its facts, canonical JSON.
+    /// Facts of the entry, as canonical JSON.
     pub facts: String,
-    /// When its batch was committed, if the source tells with the entry; else the history of heads does.
+    /// Commit time of the entry's batch in Unix seconds; `None` if it must be taken from the history of heads.
     pub at: Option<u64>,
 }
 
-/// A leaf as the source has it.
+/// A leaf as the source returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// Its row.
+    /// The entry's row, with its [`Evidence`].
     Kept(Box<Evidence>),
-    /// No row, or none that can be read.
+    /// A row that is missing or cannot be read.
     Lost {
-        /// The leaf.
+        /// Leaf index of the missing row.
         index: LeafIndex,
-        /// What the source says.
+        /// Description of the damage by the source.
         why: String,
     },
 }
 
 impl Row {
-    /// The leaf.
+    /// Returns the leaf index.
     pub fn index(&self) -> LeafIndex {
         match self {
             Row::Kept(evidence) => evidence.index,
@@ -63,67 +63,68 @@ impl Row {
     }
 }
 
-/// A head of the history, with the times at which signatures say that it was committed.
+/// A head of the history, with the commit times that its signatures cover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedHead {
-    /// The head as its row gives it.
+    /// The head according to its row.
     pub head: CommittedHead,
-    /// For each signature of a receipt key over it: the signed time, or why it proves nothing.
+    /// For each receipt key's signature over the head: the signed commit time, or the reason why it does not verify.
     pub signed: Vec<Result<u64, String>>,
 }
 
-/// One answer to one question; the error is damage that concerns this question only.
+/// Answer to one question; the error describes damage that affects this question only.
 pub type Answer<T> = Result<Option<T>, String>;
 
-/// Where an audit reads from.
+/// Read access to a log for an [`Audit`](crate::Audit).
 #[async_trait]
 pub trait Source: Send + Sync {
-    /// The newest head.
+    /// Returns the newest head.
     async fn head(&self) -> Result<Head, SourceError>;
 
-    /// Exactly `count` leaves from `from` on, in order; the head covers them.
+    /// Returns exactly `count` leaves from `from` on, in order. The head must cover them.
     async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError>;
 
-    /// What is kept beside an entry.
+    /// Returns the certificate chain and payload that are stored with an entry.
     async fn collateral(&self, leaf: LeafIndex) -> Result<Vec<Collateral>, SourceError>;
 
-    /// Up to `limit` heads of the history with a batch number of `from` or more, in order. None: there are no
-    /// more, or the source does not tell.
+    /// Returns up to `limit` heads of the history with a batch number of at least `from`, in order. Empty if there are
+    /// no more, or if the source does not give them.
     async fn heads(&self, from: u64, limit: usize) -> Result<Vec<SignedHead>, SourceError>;
 
-    /// The leaf hashes of the tile with this number; fewer, or none, when the tile is damaged.
+    /// Returns the leaf hashes of the level 0 tile with this number; fewer, or none, if the tile is damaged.
     async fn leaves(&self, tile: u64) -> Result<Vec<LeafHash>, SourceError>;
 
-    /// Whether it has the log's own indexes, of entry IDs and of claims. Where it has none they are not checked, and
-    /// the audit keeps claims and places itself.
+    /// Returns `true` if the source has the log's own indexes of entry IDs and claims. Otherwise the indexes are not
+    /// checked, and the audit records claims and leaf positions itself.
     fn keeps_indexes(&self) -> bool {
         true
     }
 
-    /// Where these digests stand, or those whose twin they are: one answer for each. Asked of a source that keeps
-    /// indexes only.
+    /// Looks up entries by digest or twin digest, with one answer per digest. Called only if
+    /// [`keeps_indexes`](Self::keeps_indexes).
     async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError>;
 
-    /// Which entries made these claims: one answer for each. Asked of a source that keeps indexes only.
+    /// Looks up the entries that made these claims, with one answer per key. Called only if
+    /// [`keeps_indexes`](Self::keeps_indexes).
     async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Answer<LeafIndex>>, SourceError>;
 }
 
-/// Why a source did not answer.
+/// Error of a [`Source`] that gives no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
-    /// Not now.
+    /// The log cannot be reached at present.
     #[error("the log is not available: {0}")]
     Unavailable(String),
-    /// Not so.
+    /// The log or its store refuses the request.
     #[error("{0}")]
     Refused(String),
-    /// Not for this caller.
+    /// The statement of this leaf may be read only with the role `auditor`.
     #[error("the statement of leaf {0} is closed: reading it takes a token with the role auditor")]
     Closed(LeafIndex),
-    /// Nobody who is trusted vouches for its head.
+    /// No trusted key signed the head.
     #[error("{0}")]
     Untrusted(String),
-    /// Its own parts contradict each other, so that nothing can be checked.
+    /// The log's data contradicts itself, so that nothing can be checked.
     #[error("the log is damaged: {0}")]
     Damaged(String),
 }

@@ -1,7 +1,7 @@
-//! Where an audit stands, so that it can go on another time.
+//! State of an audit, from which a later audit can continue.
 //!
-//! The state is small: the right edge of the tree, the policy in force, and the books. It is trusted as its file is: who
-//! can write it can say that a log was audited.
+//! The state is small: the right edge of the tree, the policy in force, counters and findings. It is as trustworthy as
+//! the file that holds it: a person who can write the file can make a log appear audited.
 
 use merkle::{CompactRange, Hash, TreeSize};
 use serde::{Deserialize, Serialize};
@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 use crate::claims::Claims;
 use crate::ledger::Ledger;
 
-/// The form of the state that this release writes and reads.
+/// Version of the JSON form that this release writes and reads.
 const VERSION: u32 = 2;
 
-/// Where an audit stands.
+/// Resumable state of an audit, stored as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
     version: u32,
-    /// The entry ID of leaf 0: which log it is.
+    /// Entry ID of leaf 0, which identifies the log.
     pub(crate) log: Option<String>,
-    /// The next leaf to decide.
+    /// Index of the next leaf to decide.
     pub(crate) next: u64,
-    /// The perfect subtrees left of it.
+    /// Hashes of the perfect subtrees to the left of `next`, in hexadecimal.
     edge: Vec<String>,
     pub(crate) policy: Policy,
     pub(crate) history: History,
     pub(crate) ledger: Ledger,
-    /// Whether the source keeps the log's indexes; else claims and places are here.
+    /// `true` if the source keeps the log's indexes; otherwise `claims` holds claims and positions.
     pub(crate) indexed: bool,
     pub(crate) claims: Claims,
 }
@@ -35,31 +35,32 @@ pub struct State {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Policy {
-    /// There is none before leaf 0.
+    /// No policy, before leaf 0.
     #[default]
     None,
-    /// It stands at this leaf.
+    /// The policy is the entry at this leaf.
     At { leaf: u64, entry: String },
-    /// It stood at this leaf, and cannot be read.
+    /// The policy entry at this leaf cannot be read.
     Lost { leaf: u64 },
 }
 
-/// How far the history of heads was compared.
+/// Position in the history of heads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct History {
-    /// The first batch that was not.
+    /// First batch number that was not compared.
     pub(crate) next: u64,
-    /// The last one that was.
+    /// Last head that was compared, by [`Heads::pass`](crate::history::Heads::pass).
     pub(crate) last: Option<Passed>,
-    /// Whether its root was right.
+    /// `true` if the root of the last head was right.
     pub(crate) agrees: bool,
-    /// The newest time that was told with an entry, since the last clock correction.
+    /// Newest commit time that the source gave with an entry, since the last clock correction.
     pub(crate) told: Option<u64>,
-    /// The newest clock correction.
+    /// Newest clock correction.
     pub(crate) correction: Option<Correction>,
 }
 
-/// A clock correction that is an entry at the index that it names.
+/// A [`ClockCorrection`](registration::clock_correction::ClockCorrection) that stands at the index that it names. Times
+/// are Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Correction {
     pub(crate) size: u64,
@@ -67,7 +68,7 @@ pub(crate) struct Correction {
     pub(crate) time: u64,
 }
 
-/// A head that the walk has passed.
+/// A head that the audit has passed, with its commit time in Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Passed {
     pub(crate) batch: u64,
@@ -75,41 +76,41 @@ pub(crate) struct Passed {
     pub(crate) at: u64,
 }
 
-/// A state that an audit cannot go on from.
+/// Error for a state from which an audit cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadState {
-    /// It is no state, or of another release.
+    /// The text is no state, or has another version than this release writes.
     #[error("this is not a state of an audit that this release can go on from: {0}")]
     Unreadable(String),
-    /// It is of another log.
+    /// The state belongs to another log.
     #[error("the state is of the log whose first entry is {state}, and this log's is {log}")]
     AnotherLog {
-        /// The state's.
+        /// Entry ID of leaf 0 in the state.
         state: String,
-        /// This log's.
+        /// Entry ID of leaf 0 of this log.
         log: String,
     },
-    /// It is ahead of the log.
+    /// The state has audited more entries than the log has.
     #[error("the state has audited {state} entries, and the log has {log}")]
     Ahead {
-        /// The state's.
+        /// Number of entries audited.
         state: u64,
-        /// The log's.
+        /// Size of the log's tree.
         log: u64,
     },
-    /// It is of an audit of a database, and this is a service, or the other way round.
+    /// The state comes from an audit of a database and this source is a service, or vice versa.
     #[error("the state is of an audit from another kind of source: a database, or a service")]
     AnotherSource,
-    /// The log has another root at the size that was audited.
+    /// The log has another root at the audited size.
     #[error("the log's history has another root at size {size} than the one that was audited")]
     AnotherHistory {
-        /// The size.
+        /// Tree size that was audited.
         size: u64,
     },
-    /// The policy in force is not what it was.
+    /// The policy entry in force cannot be read or has changed.
     #[error("the policy at leaf {leaf} cannot be read, or is another one than it was")]
     Policy {
-        /// Its leaf.
+        /// Leaf of the policy entry.
         leaf: u64,
     },
 }
@@ -132,7 +133,10 @@ impl Default for State {
 }
 
 impl State {
-    /// Reads what [`to_json`](Self::to_json) wrote.
+    /// Parses a state from JSON, as [`to_json`](Self::to_json) writes it.
+    ///
+    /// # Errors
+    /// Returns [`BadState::Unreadable`] if the text is no state of this version.
     pub fn from_json(text: &str) -> Result<Self, BadState> {
         let state: Self =
             serde_json::from_str(text).map_err(|error| BadState::Unreadable(error.to_string()))?;
@@ -142,12 +146,12 @@ impl State {
         state.range().map(|_| state)
     }
 
-    /// The state as JSON.
+    /// Serializes the state as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// How many entries are audited.
+    /// Returns the number of entries audited.
     pub fn audited(&self) -> u64 {
         self.next
     }

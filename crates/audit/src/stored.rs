@@ -1,4 +1,4 @@
-//! A database as a source.
+//! A log's database as a [`Source`].
 
 use async_trait::async_trait;
 use merkle::{EntryDigest, LeafHash, LeafIndex};
@@ -11,18 +11,18 @@ use store::{
 
 use crate::source::{Answer, Evidence, Head, Row, SignedHead, Source, SourceError};
 
-/// A log's database, read beside whoever writes it.
+/// Read access to a log's database, also while the log's writer is running.
 pub struct Stored<'a> {
     store: &'a dyn LogStore,
 }
 
 impl<'a> Stored<'a> {
-    /// The log in this store.
+    /// Creates a source that reads the log in this store.
     pub fn new(store: &'a dyn LogStore) -> Self {
         Self { store }
     }
 
-    /// One row after the other, where a page of them cannot be read.
+    /// Reads rows one by one, so that a damaged row does not hide the others of its page.
     async fn one_by_one(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError> {
         let mut rows = Vec::with_capacity(count);
         for index in (from.get()..).take(count).map(LeafIndex::new) {
@@ -35,7 +35,7 @@ impl<'a> Stored<'a> {
         Ok(rows)
     }
 
-    /// The signatures of receipt keys over heads from the first to the last of these.
+    /// Returns the receipt keys' signatures over all heads from the first to the last of `heads`.
     async fn signatures(&self, heads: &[CommittedHead]) -> Result<Vec<HeadSignature>, StoreError> {
         let (Some(first), Some(last)) = (heads.first(), heads.last()) else { return Ok(Vec::new()) };
         let mut after = first.size.get().checked_sub(1).map(merkle::TreeSize::new);
@@ -117,7 +117,7 @@ fn kept(entry: Entry) -> Row {
     Row::Kept(Box::new(Evidence { index, digest, statement, policy, rule, facts, at: None }))
 }
 
-/// The time that a signature over this head signs, if it is one.
+/// Verifies a signature over a head and returns the commit time that it covers.
 fn signed_at(head: &CommittedHead, signature: &HeadSignature, keys: &[LogKey]) -> Result<u64, String> {
     let signed = SignedRoot::parse(signature.bytes.clone()).map_err(|error| error.to_string())?;
     if signed.tree_size() != head.size {
@@ -136,7 +136,7 @@ fn signed_at(head: &CommittedHead, signature: &HeadSignature, keys: &[LogKey]) -
     signed.committed_at().ok_or_else(|| "it signs no time".to_owned())
 }
 
-/// Damage in one place is an answer; anything else ends the audit.
+/// Separates damage to single values, which becomes an answer, from errors that end the audit.
 fn damage<T>(outcome: Result<T, StoreError>) -> Result<Result<T, String>, SourceError> {
     match outcome {
         Ok(value) => Ok(Ok(value)),

@@ -1,4 +1,4 @@
-//! The tree beside the walk: every leaf against its tile, so that a row that was changed with its digest is named.
+//! Compares every leaf with its tile during the audit, which reveals a row that was changed together with its digest.
 
 use merkle::tile::FULL_WIDTH;
 use merkle::{CompactRange, LeafHash, LeafIndex};
@@ -6,7 +6,7 @@ use merkle::{CompactRange, LeafHash, LeafIndex};
 use crate::finding::{Finding, Rule};
 use crate::source::{Row, Source, SourceError};
 
-/// The leaves so far, and the tile that holds the next one.
+/// Compact range of the leaves so far, and the tile that holds the next one.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) range: CompactRange,
@@ -18,7 +18,7 @@ impl Tree {
         Self { range, tile: None }
     }
 
-    /// Has the tile of this leaf at hand, read when it was needed last or now.
+    /// Reads the tile of this leaf, unless the tile read last covers it.
     pub(crate) async fn reach(&mut self, source: &dyn Source, leaf: LeafIndex) -> Result<(), SourceError> {
         let number = tile_of(leaf);
         let reaches =
@@ -29,10 +29,10 @@ impl Tree {
         Ok(())
     }
 
-    /// Appends the leaf of a row, and says what is wrong with it.
+    /// Appends the leaf of a row. Returns a finding if row and tile disagree or one is missing.
     ///
-    /// Where row and tile disagree the tile is believed: it is what the roots were made of, so that one row that was
-    /// changed does not make every later root wrong.
+    /// If they disagree, the tile's hash is appended, since the roots were computed from tiles. One changed row
+    /// therefore does not make every later root wrong.
     pub(crate) fn append(&mut self, row: &Row) -> Option<Finding> {
         let index = row.index();
         let held = self.tile.as_ref().and_then(|(_, leaves)| leaves.get(place_of(index)).copied());

@@ -1,16 +1,16 @@
-//! Who does the work that takes a processor: the caller's thread, or as many as the caller has.
+//! CPU-bound work: on the caller's thread, or on as many threads as the caller provides.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Runs independent pieces of work.
+/// Runs independent pieces of CPU-bound work.
 ///
-/// Implementations may run them in any order and on any threads; this crate starts none itself.
+/// Implementations may run them in any order and on any threads. This crate starts no thread itself.
 pub trait Workers: Send + Sync {
-    /// Calls `work` once with each number below `count`, and returns when all calls have.
+    /// Calls `work` once with each number below `count`, and returns after all calls have returned.
     fn each(&self, count: usize, work: &(dyn Fn(usize) + Sync));
 }
 
-/// One after the other, on the caller's thread.
+/// [`Workers`] that run one piece of work after the other on the caller's thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alone;
 
@@ -20,7 +20,7 @@ impl Workers for Alone {
     }
 }
 
-/// One result for each item, in order.
+/// Applies `work` to each item and returns the results in the order of the items.
 pub(crate) fn map<'i, I: Sync, T: Send>(
     workers: &dyn Workers,
     items: &'i [I],
@@ -32,7 +32,7 @@ pub(crate) fn map<'i, I: Sync, T: Send>(
         *slots[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
     });
     let taken = slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
-    // What was not run is run here: a result for each item, whatever the workers do.
+    // Items that the workers left out are computed here, so that there is always one result per item.
     taken.zip(items).map(|(result, item)| result.unwrap_or_else(|| work(item))).collect()
 }
 
