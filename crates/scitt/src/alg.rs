@@ -1,12 +1,12 @@
-//! Signature algorithms we accept, and the one curve each of them may be used with.
+//! Supported signature algorithms, each bound to one curve.
 //!
-//! COSE has two families: the polymorphic identifiers of RFC 9053 (-7, -8, -35, -36), which most
-//! deployed peers still emit, and the fully specified ones of RFC 9864 (-9, -19, -51, -52). Both
-//! are read and written. RFC 9053 would let ES256 sign with P-521 and EdDSA with Ed448; here an
-//! algorithm has exactly one curve, so a key can never be used under a rule it was not made for.
+//! COSE has two families of identifiers: the polymorphic ones of RFC 9053 (-7, -8, -35, -36), which most deployed peers
+//! still emit, and the fully specified ones of RFC 9864 (-9, -19, -51, -52). Both are read and written. RFC 9053 would
+//! let ES256 sign with P-521 and EdDSA with Ed448; here an algorithm has exactly one curve, so that a key is never used
+//! with an algorithm that it was not made for.
 //!
-//! Not here: hash algorithms of hash envelopes and certificate thumbprints, RSA, Ed448,
-//! Brainpool curves and the post-quantum identifiers: messages that name them are refused.
+//! Not here: hash algorithms of hash envelopes and certificate thumbprints. RSA, Ed448, Brainpool curves and the
+//! post-quantum identifiers are not supported: messages that name them are refused.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Every algorithm we speak.
+    /// All supported algorithms.
     pub const ALL: [Self; 8] = [
         Self::EdDsa,
         Self::Ed25519,
@@ -46,12 +46,12 @@ impl Algorithm {
         Self::Esp512,
     ];
 
-    /// The algorithm with this COSE identifier, if we speak it.
+    /// Returns the algorithm with this COSE identifier, or `None` if it is not supported.
     pub fn from_cose(id: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.to_cose() == id)
     }
 
-    /// The COSE identifier.
+    /// Returns the identifier in the COSE Algorithms registry.
     pub const fn to_cose(self) -> i64 {
         match self {
             Self::EdDsa => -8,
@@ -65,7 +65,7 @@ impl Algorithm {
         }
     }
 
-    /// The registered name.
+    /// Returns the registered name, such as `ES256`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::EdDsa => "EdDSA",
@@ -79,13 +79,13 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm with this registered name (case counts).
+    /// Returns the algorithm with this registered name, which is case-sensitive.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
 
-    /// What a key of this curve signs with unless told otherwise: the RFC 9053 identifier, as every existing verifier
-    /// knows it.
+    /// Returns the default algorithm for keys of this curve: the RFC 9053 identifier, as all existing verifiers know
+    /// it. [`SigningKey::with_algorithm`](crate::SigningKey::with_algorithm) selects another.
     pub const fn default_for(curve: Curve) -> Self {
         match curve {
             Curve::Ed25519 => Self::EdDsa,
@@ -95,7 +95,7 @@ impl Algorithm {
         }
     }
 
-    /// The only curve this algorithm may be used with.
+    /// Returns the only curve that this algorithm may be used with.
     pub const fn curve(self) -> Curve {
         match self {
             Self::EdDsa | Self::Ed25519 => Curve::Ed25519,
@@ -105,7 +105,8 @@ impl Algorithm {
         }
     }
 
-    /// Whether anyone can turn a valid signature (r, s) into another valid one (r, n-s).
+    /// Returns `true` for ECDSA, under which a valid signature (r, s) yields a second valid one, (r, n-s), without the
+    /// key.
     pub const fn is_ecdsa(self) -> bool {
         !matches!(self.curve(), Curve::Ed25519)
     }

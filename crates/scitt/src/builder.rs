@@ -1,7 +1,7 @@
-//! Making Signed Statements, in deterministic CBOR.
+//! Creates Signed Statements, in deterministic CBOR.
 //!
-//! The builder puts in what it is told and nothing else, so that a test can make a statement that lacks
-//! what RFC 9943 requires. A hash envelope's payload is the digest; hashing is the caller's.
+//! The builder adds no header but `alg`, so that a test can create a statement that lacks labels which RFC 9943
+//! requires. The payload of a hash envelope is the digest; the caller computes it.
 
 use crate::cbor::Value;
 use crate::frame;
@@ -10,18 +10,18 @@ use crate::malformed::Malformed;
 use crate::signer::{SignError, Signer};
 use crate::statement::SignedStatement;
 
-/// Why no statement came out.
+/// Error of [`StatementBuilder::sign`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// Nothing was signed.
+    /// The signer failed.
     #[error(transparent)]
     Sign(#[from] SignError),
-    /// What was asked for is not a statement we would accept.
+    /// The result is not a statement that [`SignedStatement::parse`] accepts.
     #[error("this statement would be refused: {0}")]
     Refused(#[from] Malformed),
 }
 
-/// Collects headers and a payload to be signed.
+/// Builder for a [`SignedStatement`]: collects headers and a payload.
 #[derive(Clone, Debug, Default)]
 pub struct StatementBuilder {
     header: Vec<(Label, Value<'static>)>,
@@ -32,82 +32,83 @@ pub struct StatementBuilder {
 }
 
 impl StatementBuilder {
-    /// A statement over `payload`, attached unless [`detached`](Self::detached).
+    /// Creates a builder for a statement over `payload`, which is attached unless [`detached`](Self::detached) is
+    /// called.
     pub fn new(payload: impl Into<Vec<u8>>) -> Self {
         Self { payload: payload.into(), ..Self::default() }
     }
 
-    /// Signs the payload but leaves it out of the message.
+    /// Leaves the payload out of the message; it is signed all the same.
     pub fn detached(mut self) -> Self {
         self.detached = true;
         self
     }
 
-    /// What the payload is (3).
+    /// Sets the content type of the payload (label 3).
     pub fn content_type(self, content_type: impl Into<ContentType>) -> Self {
         self.label(labels::CONTENT_TYPE, content_type.into().to_value())
     }
 
-    /// What the message is (16).
+    /// Sets the type of the whole message, `typ` (label 16).
     pub fn typ(self, typ: impl Into<ContentType>) -> Self {
         self.label(labels::TYP, typ.into().to_value())
     }
 
-    /// Names the key (4).
+    /// Sets the key identifier, `kid` (label 4).
     pub fn kid(self, kid: impl Into<Vec<u8>>) -> Self {
         self.label(labels::KID, kid.into().into())
     }
 
-    /// The issuer (15, 1).
+    /// Sets the issuer, `iss` (CWT claim 1 under label 15).
     pub fn iss(self, iss: &str) -> Self {
         self.claim(labels::ISS, iss.to_owned().into())
     }
 
-    /// The subject (15, 2).
+    /// Sets the subject, `sub` (CWT claim 2 under label 15).
     #[expect(clippy::should_implement_trait, reason = "the claim's name; nobody subtracts from a builder")]
     pub fn sub(self, sub: &str) -> Self {
         self.claim(labels::SUB, sub.to_owned().into())
     }
 
-    /// When it is issued (15, 6), in Unix seconds.
+    /// Sets the time of issue, `iat` (CWT claim 6 under label 15), in Unix seconds.
     pub fn iat(self, seconds: i64) -> Self {
         self.claim(labels::IAT, seconds.into())
     }
 
-    /// Any CWT claim (15); replaces an earlier one.
+    /// Sets any CWT claim (label 15); replaces an earlier value.
     pub fn claim(mut self, label: impl Into<Label>, value: Value<'static>) -> Self {
         put(&mut self.claims, label.into(), value);
         self
     }
 
-    /// Any protected label; replaces an earlier one.
+    /// Sets any protected label; replaces an earlier value.
     pub fn label(mut self, label: impl Into<Label>, value: Value<'static>) -> Self {
         put(&mut self.header, label.into(), value);
         self
     }
 
-    /// Any unprotected label; replaces an earlier one.
+    /// Sets any unprotected label; replaces an earlier value.
     pub fn unprotected(mut self, label: impl Into<Label>, value: Value<'static>) -> Self {
         put(&mut self.unprotected, label.into(), value);
         self
     }
 
-    /// The certificates that lead to an anchor (33), protected.
+    /// Sets the certificate chain of the key, `x5chain` (label 33), in the protected header.
     pub fn x5chain(self, chain: &X5Chain) -> Self {
         self.label(labels::X5CHAIN, chain_value(chain))
     }
 
-    /// The same, unprotected: to go with [`x5t`](Self::x5t).
+    /// Sets `x5chain` (label 33) in the unprotected header, to be combined with [`x5t`](Self::x5t).
     pub fn unprotected_x5chain(self, chain: &X5Chain) -> Self {
         self.unprotected(labels::X5CHAIN, chain_value(chain))
     }
 
-    /// The hash of the certificate whose key signs (34).
+    /// Sets the hash of the end-entity certificate, `x5t` (label 34).
     pub fn x5t(self, hash: &CertHash) -> Self {
         self.label(labels::X5T, hash.to_value())
     }
 
-    /// Says that the payload is a digest, and of what (258, 259, 260).
+    /// Marks the payload as a digest (labels 258, 259 and 260, RFC 9995).
     pub fn hash_envelope(mut self, envelope: &HashEnvelope) -> Self {
         self = self.label(labels::PAYLOAD_HASH_ALG, envelope.algorithm.into());
         if let Some(preimage) = &envelope.preimage_content_type {
@@ -119,18 +120,18 @@ impl StatementBuilder {
         }
     }
 
-    /// Signs, and reads what came out as anybody else would.
+    /// Signs the statement and parses the result.
     ///
     /// # Errors
-    /// When the signer fails, or the result is not a statement we would accept.
+    /// Returns [`BuildError::Sign`] if the signer fails, or [`BuildError::Refused`] if the result would be refused.
     pub fn sign(self, signer: &dyn Signer) -> Result<SignedStatement, BuildError> {
         Ok(SignedStatement::parse(self.encode(signer)?)?)
     }
 
-    /// Signs, and gives the message with its unprotected header.
+    /// Signs the statement and returns the encoded message with its unprotected header. The result is not checked.
     ///
     /// # Errors
-    /// When the signer fails.
+    /// Returns the signer's error.
     pub fn encode(self, signer: &dyn Signer) -> Result<Vec<u8>, SignError> {
         let protected = self.protected(signer.algorithm().to_cose());
         let signature = signer.sign(&frame::sig_structure(&protected, false, &self.payload))?;

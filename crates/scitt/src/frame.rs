@@ -1,8 +1,8 @@
-//! The outer framing of a COSE_Sign1, shared by statements and receipts.
+//! The outer framing of a COSE_Sign1 (RFC 9052, section 4.2), shared by statements and receipts.
 //!
-//! Only this part must be in one exact form (tag 18, an array of 4, shortest and definite lengths), so that
-//! the bytes we hash follow from the bytes we got by replacing one span. What the byte strings hold is
-//! another matter, and so is the unprotected map, which may come in any well-formed encoding.
+//! Only the framing must have one exact form (tag 18, an array of 4, shortest and definite lengths), so that the hashed
+//! bytes follow from the received bytes by replacing one span. The content of the byte strings, and the unprotected
+//! map, may have any well-formed encoding.
 
 use std::ops::Range;
 
@@ -11,16 +11,16 @@ use crate::header::HEADER_LIMITS;
 use crate::malformed::{Malformed, MalformedKind};
 
 pub(crate) const COSE_SIGN1: u64 = 18;
-/// The unprotected header of what is hashed.
+/// The empty map that replaces the unprotected header before hashing.
 pub(crate) const EMPTY_MAP: [u8; 1] = [0xa0];
 const NIL: u64 = 22;
 
-/// Where the four parts stand. String spans are those of the content, without the head.
+/// Byte spans of the four parts. A string's span is that of its content, without the head.
 pub(crate) struct Frame<'a> {
     pub(crate) protected: Range<usize>,
     pub(crate) unprotected: Item<'a>,
     pub(crate) payload: Option<Range<usize>>,
-    /// From the payload's head on: what follows the unprotected header.
+    /// Span from the payload's head to the end: all that follows the unprotected header.
     pub(crate) rest: Range<usize>,
     pub(crate) signature: Range<usize>,
 }
@@ -43,7 +43,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A whole message; `unprotected` is an encoded map.
+/// Encodes a complete message; `unprotected` is an encoded map.
 pub(crate) fn write(
     protected: &[u8],
     unprotected: &[u8],
@@ -62,9 +62,9 @@ pub(crate) fn write(
     writer.into_bytes()
 }
 
-/// What is signed (RFC 9052, section 4.4), with no external data.
+/// Encodes the `Sig_structure`, which is signed (RFC 9052, section 4.4), with no external data.
 ///
-/// `protected` is used as received, but for one case of the RFC: an empty map counts as empty bytes.
+/// `protected` is used as received, except that an empty map counts as empty bytes, as the RFC requires.
 pub(crate) fn sig_structure(protected: &[u8], header_is_empty: bool, payload: &[u8]) -> Vec<u8> {
     let mut writer = Writer::with_capacity(protected.len() + payload.len() + 32);
     let protected = if header_is_empty { &[] } else { protected };

@@ -1,13 +1,13 @@
-//! The protected header of a statement or receipt, typed.
+//! The protected header of a statement or receipt, parsed.
 //!
-//! Labels of RFC 9052, 9360 (x5chain, x5t), 9596 (typ), 9597 (CWT claims) and 9995 (hash envelope) are read
-//! and their types checked; any other label is kept and can be asked for. The bytes stay as they were signed.
+//! The labels of RFC 9052, 9360 (x5chain, x5t), 9596 (typ), 9597 (CWT claims) and 9995 (hash envelope) are read and
+//! their types checked. [`Header::get`] returns any other label. The signed bytes are kept unchanged.
 //!
-//! A header that is well-formed COSE but lacks what RFC 9943 requires still parses, because receipts and
-//! statements of other ecosystems are worth inspecting; [`Header::require_scitt`] asks for the rest.
+//! A header that is well-formed COSE but lacks labels that RFC 9943 requires is still parsed, so that receipts and
+//! statements of other ecosystems can be inspected; [`Header::require_scitt`] checks the required labels.
 //!
-//! Not here: whether the key a header names is to be trusted, and the unprotected header, which is
-//! never trusted for anything a certificate does not prove itself.
+//! Not here: whether the key that a header names is trusted; and the unprotected header, which is trusted for nothing
+//! but certificates, as these prove themselves.
 
 mod claims;
 mod envelope;
@@ -35,7 +35,7 @@ use crate::limits;
 pub(crate) const HEADER_LIMITS: cbor::Limits =
     cbor::Limits { depth: limits::HEADER_DEPTH, items: limits::HEADER_ITEMS };
 
-/// A protected header.
+/// A parsed protected header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     bytes: Bytes,
@@ -51,67 +51,67 @@ pub struct Header {
 }
 
 impl Header {
-    /// The encoded map, verbatim; empty when the header is.
+    /// Returns the encoded map, as signed; empty if the header is a byte string of length 0.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// `alg` as the header gives it, known to us or not.
+    /// Returns the integer under `alg` (label 1), supported or not.
     pub fn alg(&self) -> Option<i64> {
         self.alg
     }
 
-    /// The signature algorithm, if it is one we speak.
+    /// Returns the signature algorithm, if `alg` names a supported one.
     pub fn algorithm(&self) -> Option<Algorithm> {
         self.alg.and_then(Algorithm::from_cose)
     }
 
-    /// What the payload is; a hash envelope has none.
+    /// Returns the content type of the payload (label 3); a hash envelope has none.
     pub fn content_type(&self) -> Option<&ContentType> {
         self.content_type.as_ref()
     }
 
-    /// Names the key; a hint, never proof.
+    /// Returns the key identifier, `kid` (label 4): a hint which key to try, never a proof.
     pub fn kid(&self) -> Option<&Bytes> {
         self.kid.as_ref()
     }
 
-    /// The CWT claims under label 15.
+    /// Returns the CWT claims (label 15).
     pub fn claims(&self) -> Option<&Claims> {
         self.claims.as_ref()
     }
 
-    /// What the whole message is (RFC 9596).
+    /// Returns the type of the whole message, `typ` (label 16, RFC 9596).
     pub fn typ(&self) -> Option<&ContentType> {
         self.typ.as_ref()
     }
 
-    /// The certificate chain, end entity first.
+    /// Returns the certificate chain, `x5chain` (label 33), end entity first.
     pub fn x5chain(&self) -> Option<&X5Chain> {
         self.x5chain.as_ref()
     }
 
-    /// The hash of the end entity's certificate.
+    /// Returns the hash of the end-entity certificate, `x5t` (label 34).
     pub fn x5t(&self) -> Option<&CertHash> {
         self.x5t.as_ref()
     }
 
-    /// What the digest in the payload is of, when this is a hash envelope (RFC 9995).
+    /// Returns the hash algorithm and preimage of the digest in the payload, if this is a hash envelope (RFC 9995).
     pub fn hash_envelope(&self) -> Option<&HashEnvelope> {
         self.hash_envelope.as_ref()
     }
 
-    /// Every label, in the order of the header.
+    /// Returns all labels, in the order of the header.
     pub fn labels(&self) -> impl Iterator<Item = &Label> {
         self.entries.iter().map(|(label, _)| label)
     }
 
-    /// Whether the header has a label.
+    /// Returns `true` if the header has this label.
     pub fn contains(&self, label: &Label) -> bool {
         self.entries.iter().any(|(candidate, _)| candidate == label)
     }
 
-    /// Whether the header has no label at all.
+    /// Returns `true` if the header has no labels.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -121,14 +121,18 @@ impl Header {
         Algorithm::from_cose(id).ok_or(SignatureError::UnknownAlgorithm(id))
     }
 
-    /// The value under a label. Offsets in it count from the value's first byte.
+    /// Returns the value under a label. Its item offsets count from the value's first byte.
     pub fn get(&self, label: &Label) -> Option<Value<'_>> {
         let (_, span) = self.entries.iter().find(|(candidate, _)| candidate == label)?;
         let item = cbor::parse(self.bytes.get(span.clone())?, HEADER_LIMITS).ok()?;
         Some(item.value)
     }
 
-    /// What RFC 9943, section 6, demands of a Signed Statement's (and a Receipt's) header.
+    /// Checks the labels that RFC 9943, section 6, requires in the header of a Signed Statement or Receipt, and returns
+    /// issuer and subject.
+    ///
+    /// # Errors
+    /// Returns the first [`Incomplete`] requirement.
     pub fn require_scitt(&self) -> Result<Identity<'_>, Incomplete> {
         self.alg.ok_or(Incomplete::Algorithm)?;
         let claims = self.claims.as_ref().ok_or(Incomplete::Claims)?;
@@ -145,16 +149,16 @@ impl Header {
     }
 }
 
-/// Who says it, and about what.
+/// Issuer and subject of a statement or receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity<'a> {
-    /// The issuer.
+    /// Issuer: the `iss` claim.
     pub iss: &'a str,
-    /// The subject.
+    /// Subject: the `sub` claim.
     pub sub: &'a str,
 }
 
-/// What a protected header lacks to be one of RFC 9943.
+/// Requirement of RFC 9943 that a protected header does not meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incomplete {
     /// No `alg` (label 1).
@@ -163,22 +167,22 @@ pub enum Incomplete {
     /// No CWT claims (label 15); the unprotected header does not count.
     #[error("the protected header has no CWT claims (label 15)")]
     Claims,
-    /// No `iss` among the claims.
+    /// No `iss` among the CWT claims.
     #[error("the CWT claims have no iss (15, 1)")]
     Iss,
-    /// No `sub` among the claims.
+    /// No `sub` among the CWT claims.
     #[error("the CWT claims have no sub (15, 2)")]
     Sub,
-    /// Nothing names the key.
+    /// No label that identifies the key.
     #[error("the protected header has neither kid (4) nor x5chain (33) nor x5t (34)")]
     KeyName,
-    /// With a certificate, an `iss` that has a colon must be a URI.
+    /// An `iss` that contains a colon and is no URI, in a statement signed by certificate.
     #[error("iss is not a URI, though the statement is signed by certificate")]
     IssNotUri,
 }
 
 impl Incomplete {
-    /// The missing piece as a path of labels: `1`, `15`, `15/1`, `15/2`, `4`.
+    /// Returns the missing label as a path: `1`, `15`, `15/1`, `15/2` or `4`.
     pub fn label_path(&self) -> &'static str {
         match self {
             Self::Algorithm => "1",

@@ -1,13 +1,13 @@
-//! COSE_KeySet (RFC 9052 section 7): the keys a service serves, and the keys a reader can use of them.
+//! COSE_KeySet (RFC 9052, section 7): the keys that a service publishes.
 //!
-//! A member we cannot use (another key type, a broken one) is skipped and reported, never fatal:
-//! that is how a service introduces keys that older readers do not know.
+//! A member that is not usable (another key type, or malformed) is skipped and reported, and is no error. A service can
+//! therefore introduce keys that older readers do not know.
 
 use crate::cbor::Value;
 use crate::key::{CoseKey, KeyError, parse_limited, write_set};
 use crate::limits::KEY_SET_MEMBERS;
 
-/// The usable keys of a set, in order.
+/// The usable keys of a COSE_KeySet, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeySet {
     keys: Vec<CoseKey>,
@@ -15,15 +15,16 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// A set of these keys.
+    /// Creates a set of these keys.
     pub fn new(keys: Vec<CoseKey>) -> Self {
         Self { keys, skipped: Vec::new() }
     }
 
-    /// Reads a COSE_KeySet that fills `bytes`.
+    /// Parses a COSE_KeySet that fills `bytes`.
     ///
     /// # Errors
-    /// If it is not a CBOR array, or beyond the limits; members alone never make it fail.
+    /// Returns [`KeyError::Malformed`] if it is no CBOR array, or exceeds
+    /// [`KEY_SET_BYTES`](crate::limits::KEY_SET_BYTES) or [`KEY_SET_MEMBERS`]. An unusable member is no error.
     pub fn parse(bytes: &[u8]) -> Result<Self, KeyError> {
         let value = parse_limited(bytes)?;
         let Value::Array(members) = &value else {
@@ -42,22 +43,22 @@ impl KeySet {
         Ok(set)
     }
 
-    /// The usable keys.
+    /// Returns the usable keys.
     pub fn keys(&self) -> &[CoseKey] {
         &self.keys
     }
 
-    /// The members passed over: their place in the array and why.
+    /// Returns the skipped members: the position in the array, and the reason.
     pub fn skipped(&self) -> &[(usize, KeyError)] {
         &self.skipped
     }
 
-    /// The keys with this kid: several may share it.
+    /// Returns the keys with this `kid`; several keys may share one.
     pub fn with_kid<'s>(&'s self, kid: &'s [u8]) -> impl Iterator<Item = &'s CoseKey> {
         self.keys.iter().filter(move |key| key.kid.as_deref() == Some(kid))
     }
 
-    /// The deterministic encoding of the usable keys.
+    /// Returns the deterministic encoding of the usable keys.
     pub fn encode(&self) -> Vec<u8> {
         write_set(self.keys.iter())
     }

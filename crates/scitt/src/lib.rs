@@ -1,10 +1,9 @@
-//! Signed Statements, Receipts and their keys: bytes to types and back.
+//! Signed Statements, Receipts and their keys: parsing and encoding.
 //!
-//! A [`SignedStatement`] keeps the bytes that were signed (RFC 9943, section 6); a [`Receipt`] proves that one is
-//! in a log (RFC 9942); a [`Problem`] says why it is not (RFC 9290). Start reading at `statement.rs`.
+//! A [`SignedStatement`] keeps the bytes that were signed (RFC 9943, section 6); a [`Receipt`] proves that a statement
+//! is in a log (RFC 9942); a [`Problem`] explains a refused request (RFC 9290). Start reading at `statement.rs`.
 //!
-//! Not here: whose keys to trust (`registration`, `verifier`), how a log orders its entries
-//! (`sequencer`), or HTTP.
+//! Not here: which keys to trust (`registration`, `verifier`), how a log orders its entries (`sequencer`), and HTTP.
 
 pub mod alg;
 mod builder;

@@ -1,63 +1,63 @@
-//! Every bound the parsers of this crate enforce, in one place.
+//! Limits that the parsers of this crate enforce, in one place.
 //!
-//! They hold before a signature is checked, so they are what an unauthenticated sender can cost us.
+//! They apply before a signature is verified, and so bound the cost that an unauthenticated sender can cause.
 
-/// A statement larger than this is refused whatever the service is configured to take.
+/// Maximum size of a statement in bytes. A service cannot raise this limit by configuration.
 pub const STATEMENT_BYTES: usize = 8 << 20;
 
-/// Arrays, maps and tags nested in a header, the header's own map included.
+/// Maximum nesting of arrays, maps and tags in a header, the header's own map included.
 pub const HEADER_DEPTH: usize = 16;
 
-/// Data items in one header. Each costs some 60 bytes once parsed.
+/// Maximum number of data items in a header. Each takes about 60 bytes once parsed.
 pub const HEADER_ITEMS: usize = 1024;
 
-/// Length of `iss` in characters (RFC 9943, section 6).
+/// Maximum length of `iss` in characters (RFC 9943, section 6).
 pub const ISS_CHARACTERS: usize = 8192;
 
-/// Certificates in one x5chain.
+/// Maximum number of certificates in one `x5chain`.
 pub const CERTIFICATES: usize = 16;
 
-/// Receipts attached to one statement.
+/// Maximum number of receipts attached to one statement.
 pub const RECEIPTS: usize = 64;
 
-/// A receipt: generous, as other services put certificates into theirs.
+/// Maximum size of a receipt in bytes. The limit is high, as other services put certificates into their receipts.
 pub const RECEIPT_BYTES: usize = 256 << 10;
 
-/// Proofs in one receipt.
+/// Maximum number of proofs of one type in a receipt.
 pub const PROOFS: usize = 16;
 
-/// Hashes in one proof: no tree of fewer than 2^64 leaves needs more.
+/// Maximum number of hashes in a proof, enough for any tree of fewer than 2^64 leaves.
 pub const PATH: usize = 64;
 
-/// The evidence in a leaf of a CCF ledger, in bytes (its profile says so).
+/// Maximum length of the evidence in a leaf of a CCF ledger, in bytes, as its profile defines it.
 pub const EVIDENCE_BYTES: usize = 1024;
 
-/// A concise problem details body.
+/// Maximum size of a concise problem details body in bytes.
 pub const PROBLEM_BYTES: usize = 64 << 10;
 
-/// Arrays, maps and tags nested in one.
+/// Maximum nesting of arrays, maps and tags in problem details.
 pub const PROBLEM_DEPTH: usize = 16;
 
-/// Data items in one.
+/// Maximum number of data items in problem details.
 pub const PROBLEM_ITEMS: usize = 1024;
 
-/// One certificate of an x5chain, in bytes.
+/// Maximum size of one certificate of an `x5chain` in bytes.
 pub const CERTIFICATE_BYTES: usize = 16 << 10;
 
-/// Times at which a certificate path is tried when none is given.
+/// Maximum number of points in time that [`verify_chain_at_any_time`](crate::x509::verify_chain_at_any_time) tries.
 pub const PATH_ATTEMPTS: usize = 4;
 
-/// Predicates in one did:x509.
+/// Maximum number of predicates in one `did:x509`.
 pub const DID_X509_PREDICATES: usize = 16;
 
-/// A COSE_Key or a whole COSE_KeySet, in bytes.
+/// Maximum size of a COSE_Key or a COSE_KeySet in bytes.
 pub const KEY_SET_BYTES: usize = 256 << 10;
 
-/// Keys in one COSE_KeySet.
+/// Maximum number of keys in one COSE_KeySet.
 pub const KEY_SET_MEMBERS: usize = 1024;
 
-/// Data items in one: some 13 a key.
+/// Maximum number of data items in a COSE_KeySet; a key has about 13.
 pub const KEY_SET_ITEMS: usize = 16 * KEY_SET_MEMBERS;
 
-/// Length of a DID that contains its key (the longest JWK we know has some 260 characters).
+/// Maximum length of a DID that contains its key. The longest known `did:jwk` has about 260 characters.
 pub const DID_BYTES: usize = 1024;

@@ -1,15 +1,15 @@
-//! Why bytes are not a Signed Statement or a Receipt, and where.
+//! Errors of bytes that are no well-formed Signed Statement or Receipt.
 
 use crate::cbor;
 use crate::header::Label;
 
-/// Input that cannot be what it should be, with the byte at which that shows.
+/// Error for malformed input, with its byte offset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at byte {offset}")]
 pub struct Malformed {
-    /// Offset from the start of the input.
+    /// Byte offset from the start of the input.
     pub offset: usize,
-    /// What is wrong there.
+    /// Kind of error.
     pub kind: MalformedKind,
 }
 
@@ -25,17 +25,17 @@ impl From<cbor::Error> for Malformed {
     }
 }
 
-/// The ways in which a message is refused before any signature is looked at.
+/// Reasons why a message is refused before its signature is verified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MalformedKind {
-    /// Not CBOR as we read it.
+    /// The input is not CBOR that [`cbor`] accepts.
     #[error("{0}")]
     Cbor(cbor::ErrorKind),
-    /// Larger than any limit allows.
+    /// The input is larger than the limit for its kind.
     #[error("larger than {limit} bytes")]
     TooLarge {
-        /// The most that is read.
+        /// Maximum size in bytes.
         limit: usize,
     },
     /// The message does not begin with tag 18 (COSE_Sign1).
@@ -44,98 +44,98 @@ pub enum MalformedKind {
     /// The tagged item is not an array of four.
     #[error("expected an array of 4 (protected, unprotected, payload, signature)")]
     NotArrayOf4,
-    /// A head of the outer framing is longer than it need be.
+    /// A head of the outer framing is not in its shortest form.
     #[error("length not in its shortest form")]
     NotShortest,
     /// A part of the outer framing has an indefinite length.
     #[error("indefinite length in the outer framing")]
     Indefinite,
-    /// A part of the message or the value of a label has the wrong type.
+    /// A part of the message, or the value of a label, has the wrong type.
     #[error("{what} must be {expected}")]
     Type {
-        /// Which part or label.
+        /// Part or label of the message.
         what: &'static str,
-        /// What it has to be.
+        /// Required type.
         expected: &'static str,
     },
-    /// A header label or claim key that is neither an integer of 64 bits nor text.
+    /// A header label or claim key is neither a 64-bit integer nor text.
     #[error("a header label must be an integer or text")]
     LabelType,
-    /// A label that is in both buckets.
+    /// A label is in both the protected and the unprotected header.
     #[error("label {0} is in both headers")]
     LabelInBothHeaders(Label),
-    /// A label that counts only when it is signed.
+    /// A label is in the unprotected header, although only the protected header may have it.
     #[error("label {0} must be in the protected header")]
     MustBeProtected(Label),
-    /// A label that is critical, and that we do not process.
+    /// A label that `crit` lists is not supported.
     #[error("critical label {0} is not understood")]
     CriticalUnknown(Label),
-    /// A label that is critical, and that the protected header lacks.
+    /// A label that `crit` lists is absent from the protected header.
     #[error("critical label {0} is not in the protected header")]
     CriticalAbsent(Label),
-    /// `iss` is empty or too long.
+    /// The `iss` claim is empty or too long.
     #[error("iss must have 1 to {limit} characters")]
     IssLength {
-        /// The most characters allowed.
+        /// Maximum number of characters, [`ISS_CHARACTERS`](crate::limits::ISS_CHARACTERS).
         limit: usize,
     },
-    /// A list that is empty, or longer than we read.
+    /// A list has too few or too many members.
     #[error("{what} must have {least} to {most} members")]
     Count {
-        /// Which list.
+        /// Name of the list.
         what: &'static str,
-        /// The fewest.
+        /// Minimum number of members.
         least: usize,
-        /// The most.
+        /// Maximum number of members.
         most: usize,
     },
-    /// Content type (3) beside payload-hash-alg (258).
+    /// A hash envelope has a content type (label 3) together with `payload-hash-alg` (label 258).
     #[error("a hash envelope must not have a content type (label 3)")]
     ContentTypeInHashEnvelope,
-    /// Labels 259 or 260 without payload-hash-alg (258).
+    /// Label 259 or 260 is present without `payload-hash-alg` (label 258).
     #[error("label {0} has no meaning without payload-hash-alg (258)")]
     NoHashEnvelope(Label),
-    /// A payload that is not a digest of the algorithm that label 258 names.
+    /// The payload's length is not that of a digest by the algorithm in label 258.
     #[error("a hash envelope of algorithm {algorithm} has a payload of {expected} bytes, not {found}")]
     DigestLength {
         /// COSE identifier of the hash algorithm.
         algorithm: i64,
-        /// Bytes of its digests.
+        /// Length of the algorithm's digests in bytes.
         expected: usize,
-        /// Bytes of the payload.
+        /// Length of the payload in bytes.
         found: usize,
     },
     /// A required label is absent from the protected header.
     #[error("label {0} is missing from the protected header")]
     Missing(Label),
-    /// A proof of a type that is not registered for the receipt's data structure.
+    /// A proof has a type that is not registered for the receipt's data structure.
     #[error("proof type is not registered for this verifiable data structure")]
     UnknownProof,
-    /// A receipt that proves nothing.
+    /// The receipt has no proof.
     #[error("the receipt carries no proof")]
     NoProof,
-    /// A leaf index outside the tree it is said to be in.
+    /// The leaf index is not below the tree size.
     #[error("leaf index {index} is not in a tree of size {size}")]
     LeafOutsideTree {
-        /// The index.
+        /// Leaf index in the proof.
         index: u64,
-        /// The size.
+        /// Tree size in the proof.
         size: u64,
     },
-    /// Sizes between which there is no consistency proof.
+    /// No consistency proof exists between these tree sizes.
     #[error("no consistency proof leads from size {older} to size {newer}")]
     ConsistencySizes {
-        /// Said to be older.
+        /// Size of the older tree in the proof.
         older: u64,
-        /// Said to be newer.
+        /// Size of the newer tree in the proof.
         newer: u64,
     },
-    /// A signed tree size that is not the proof's.
+    /// The signed tree size differs from the proof's.
     #[error("the signed tree size {signed} is not the proof's {proof}")]
     TreeSize {
-        /// What the protected header says.
+        /// Tree size in the protected header.
         signed: u64,
-        /// What the proof says.
+        /// Tree size in the proof.
         proof: u64,
     },
 }

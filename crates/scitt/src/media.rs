@@ -1,8 +1,8 @@
-//! Media types of what this crate reads and writes.
+//! Media types that this crate reads and writes.
 
-/// Any COSE message: SCRAPI's type for statements and receipts alike.
+/// Any COSE message: SCRAPI's type for both statements and receipts.
 pub const COSE: &str = "application/cose";
-/// The same with its parameter (RFC 9052, section 12.3).
+/// A COSE_Sign1 message: [`COSE`] with its parameter (RFC 9052, section 12.3).
 pub const COSE_SIGN1: &str = "application/cose; cose-type=\"cose-sign1\"";
 /// A Signed Statement (RFC 9943).
 pub const STATEMENT: &str = "application/scitt-statement+cose";
@@ -10,10 +10,11 @@ pub const STATEMENT: &str = "application/scitt-statement+cose";
 pub const RECEIPT: &str = "application/scitt-receipt+cose";
 /// Concise problem details (RFC 9290).
 pub const PROBLEM: &str = "application/concise-problem-details+cbor";
-/// Bare CBOR: key sets.
+/// Any CBOR; used for key sets.
 pub const CBOR: &str = "application/cbor";
 
-/// Whether a `Content-Type` may carry a statement or receipt: the type is compared without case, parameters are ignored.
+/// Returns `true` if a body with this `Content-Type` may be a statement or receipt. The type is compared
+/// case-insensitively, and parameters are ignored.
 pub fn is_cose(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     [COSE, STATEMENT, RECEIPT].iter().any(|known| essence.eq_ignore_ascii_case(known))

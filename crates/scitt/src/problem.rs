@@ -1,16 +1,16 @@
-//! Concise problem details (RFC 9290): how a service says no, and how a client reads it.
+//! Concise problem details (RFC 9290): error responses of a service, written and read.
 //!
-//! Written: title (-1), detail (-2), instance (-3), and custom entries under URI keys. The response code (-4) is
-//! a CoAP code, not an HTTP status, so it is never written. Read: whatever a peer sends that is CBOR at all; an
-//! entry that is malformed or unknown is passed over, as the RFC asks.
+//! Written are title (-1), detail (-2), instance (-3), and custom entries under URI keys. The response code (-4) is a
+//! CoAP code and no HTTP status, and is therefore never written. Any CBOR map that a peer sends is read; entries that
+//! are malformed or unknown are ignored, as the RFC requires.
 //!
-//! Not here: which problem has which title, and the HTTP status.
+//! Not here: the titles of the problems, and the HTTP status.
 
 use crate::cbor::{self, Item, Value};
 use crate::header::Label;
 use crate::limits;
 
-/// The URI key under which our own entries stand: `code`, `offset`, `rule`.
+/// URI key of this project's own entries: `code`, `offset` and `rule`.
 pub const TABELLION: &str = "urn:tabellion:problem";
 
 const TITLE: i64 = -1;
@@ -18,42 +18,42 @@ const DETAIL: i64 = -2;
 const INSTANCE: i64 = -3;
 const RESPONSE_CODE: i64 = -4;
 
-/// Text with a language and a direction (RFC 9290, appendix A): tag 38.
+/// Tag 38: text with a language and a direction (RFC 9290, appendix A).
 const LANGUAGE_TAGGED: u64 = 38;
 
 const PROBLEM_LIMITS: cbor::Limits =
     cbor::Limits { depth: limits::PROBLEM_DEPTH, items: limits::PROBLEM_ITEMS };
 
-/// What went wrong, for a person and for a program.
+/// Problem details: an error for people and for programs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Problem {
-    /// What kind of thing happened; SCRAPI's own words where they fit.
+    /// Short summary of the kind of problem, with SCRAPI's wording where it fits.
     pub title: Option<String>,
-    /// What happened this time.
+    /// Explanation of this occurrence.
     pub detail: Option<String>,
-    /// Names this occurrence: a URI.
+    /// URI that identifies this occurrence.
     pub instance: Option<String>,
-    /// A CoAP response code that a peer sent; never written.
+    /// CoAP response code from a peer; never written.
     pub response_code: Option<u8>,
-    /// Custom entries by URI, each a map.
+    /// Custom entries: a map per URI.
     pub custom: Vec<(String, Vec<(Label, Value<'static>)>)>,
 }
 
-/// A body that is not problem details at all.
+/// Error of a body that is no problem details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAProblem {
-    /// Larger than any limit allows.
+    /// The body is larger than [`PROBLEM_BYTES`](limits::PROBLEM_BYTES).
     #[error("larger than {} bytes", limits::PROBLEM_BYTES)]
     TooLarge,
-    /// Not CBOR.
+    /// The body is no CBOR.
     #[error(transparent)]
     Cbor(#[from] cbor::Error),
-    /// CBOR, but no map, or an empty one.
+    /// The body is CBOR, but no map, or an empty map.
     #[error("not a map of problem details")]
     NotAMap,
 }
 
-/// Title and detail on one line.
+/// Formats title and detail on one line.
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (&self.title, &self.detail) {
@@ -65,18 +65,18 @@ impl std::fmt::Display for Problem {
 }
 
 impl Problem {
-    /// A problem with SCRAPI's two required entries.
+    /// Creates a problem with `title` and `detail`, the two entries that SCRAPI requires.
     pub fn new(title: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { title: Some(title.into()), detail: Some(detail.into()), ..Self::default() }
     }
 
-    /// Names this occurrence: a URI such as `urn:uuid:…`.
+    /// Sets the URI of this occurrence, such as `urn:uuid:…`.
     pub fn instance(mut self, uri: impl Into<String>) -> Self {
         self.instance = Some(uri.into());
         self
     }
 
-    /// A custom entry in the map under a URI; replaces an earlier one.
+    /// Sets a custom entry in the map under a URI; replaces an earlier value.
     pub fn entry(mut self, uri: &str, key: impl Into<Label>, value: impl Into<Value<'static>>) -> Self {
         let (key, value) = (key.into(), value.into());
         match self.custom.iter_mut().find(|(known, _)| known == uri) {
@@ -89,43 +89,44 @@ impl Problem {
         self
     }
 
-    /// Our stable code for what happened, such as `receipt-root-mismatch`.
+    /// Sets the stable error code of this project, such as `receipt-root-mismatch`, under [`TABELLION`].
     pub fn code(self, code: impl Into<String>) -> Self {
         self.entry(TABELLION, "code", code.into())
     }
 
-    /// The byte at which a message is malformed.
+    /// Sets the byte offset at which a message is malformed.
     pub fn offset(self, offset: usize) -> Self {
         self.entry(TABELLION, "offset", offset as u64)
     }
 
-    /// The policy rule that refused.
+    /// Sets the name of the policy rule that refused the request.
     pub fn rule(self, rule: impl Into<String>) -> Self {
         self.entry(TABELLION, "rule", rule.into())
     }
 
-    /// What stands under a URI and a key.
+    /// Returns the custom entry under a URI and a key.
     pub fn get(&self, uri: &str, key: &Label) -> Option<&Value<'static>> {
         let (_, entries) = self.custom.iter().find(|(known, _)| known == uri)?;
         entries.iter().find(|(known, _)| known == key).map(|(_, value)| value)
     }
 
-    /// Our code, if the problem has one.
+    /// Returns the error code set by [`code`](Self::code), if present.
     pub fn get_code(&self) -> Option<&str> {
         self.get(TABELLION, &"code".into())?.as_text()
     }
 
-    /// The byte offset, if the problem has one.
+    /// Returns the byte offset set by [`offset`](Self::offset), if present.
     pub fn get_offset(&self) -> Option<u64> {
         self.get(TABELLION, &"offset".into())?.as_u64()
     }
 
-    /// The policy rule, if the problem has one.
+    /// Returns the policy rule set by [`rule`](Self::rule), if present.
     pub fn get_rule(&self) -> Option<&str> {
         self.get(TABELLION, &"rule".into())?.as_text()
     }
 
-    /// The problem as deterministic CBOR. A problem with no entry at all is not one; it gets an empty title.
+    /// Encodes the problem as deterministic CBOR. RFC 9290 requires at least one entry, so that an empty problem gets
+    /// an empty title.
     pub fn encode(&self) -> Vec<u8> {
         let text = |key: i64, text: &Option<String>| Some((key.into(), text.as_deref()?.to_owned().into()));
         let standard = [text(TITLE, &self.title), text(DETAIL, &self.detail), text(INSTANCE, &self.instance)];
@@ -137,10 +138,10 @@ impl Problem {
         Value::map(entries).encode()
     }
 
-    /// Reads what any service sends.
+    /// Parses the problem details of any service.
     ///
     /// # Errors
-    /// Only when the body is not a CBOR map; then the HTTP status is all there is to go by.
+    /// Returns [`NotAProblem`] if the body is no CBOR map within the limits. Only the HTTP status is known then.
     pub fn parse(body: &[u8]) -> Result<Self, NotAProblem> {
         if body.len() > limits::PROBLEM_BYTES {
             return Err(NotAProblem::TooLarge);
@@ -170,7 +171,7 @@ fn to_map(entries: &[(Label, Value<'static>)]) -> Value<'static> {
     Value::map(entries.iter().map(|(key, value)| (key.to_value(), value.clone())))
 }
 
-/// Plain text, or the text of tag 38 `[language, text, ? direction]`; anything else is no text.
+/// Returns plain text, or the text in tag 38 `[language, text, ? direction]`; `None` for any other value.
 fn text(item: &Item<'_>) -> Option<String> {
     match &item.value {
         Value::Text(text) => Some(text.clone().into_owned()),
@@ -187,7 +188,7 @@ fn text(item: &Item<'_>) -> Option<String> {
 
 type Custom = (String, Vec<(Label, Value<'static>)>);
 
-/// Entries whose key is no label are passed over.
+/// Reads the entries under a URI. Entries whose key is no [`Label`] are ignored.
 fn custom(uri: &str, item: &Item<'_>) -> Option<Custom> {
     let entry = |(key, value): &(Item<'_>, Item<'_>)| {
         Label::read(key).ok().map(|key| (key, value.value.clone().into_owned()))

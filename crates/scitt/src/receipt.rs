@@ -1,17 +1,17 @@
-//! Receipts: proof that a statement is in a log, checkable without asking the log (RFC 9942).
+//! Receipts: proof that a statement is in a log, verifiable without a query to the log (RFC 9942).
 //!
-//! A receipt is a signature over a tree's root, and a path from a leaf to that root. The path, the leaf's
-//! index and the tree's size stand in the unprotected header: for one path and root other pairs of size and
-//! index verify too. Our own receipts sign the size as a header parameter, "tree-size"; where it is present,
-//! a proof of another size is refused.
+//! A receipt is a signature over a tree's root, and a path from a leaf to that root. The path, the leaf index and the
+//! tree size are in the unprotected header. As other pairs of size and index can verify with the same path and root,
+//! the receipts of this implementation sign the size as a protected header parameter, "tree-size"; if it is present, a
+//! proof of another size is refused.
 //!
-//! Two data structures are read: RFC9162_SHA256 (vds 1), which is ours, and CCF_LEDGER_SHA256 (vds 2), whose proofs
-//! are in `ledger.rs`. Which one it is, the log has signed.
+//! Two data structures are supported: RFC9162_SHA256 (vds 1), which this implementation issues, and CCF_LEDGER_SHA256
+//! (vds 2), whose proofs are in `ledger.rs`. The log signs the choice of data structure.
 //!
-//! Read strictly: vds and alg count only from the protected header, every proof must be of a registered
-//! type, and all proofs of one receipt must lead to one root.
+//! Parsing is strict: vds and alg count only in the protected header, every proof must have a registered type, and all
+//! proofs of one receipt must lead to one root.
 //!
-//! Not here: what the leaf of a statement is (the log's rule), and whose receipts to trust (`verifier`).
+//! Not here: the leaf of a statement (defined by the log), and which log's receipts to trust (`verifier`).
 
 mod build;
 mod ledger;
@@ -33,22 +33,22 @@ use crate::malformed::{Malformed, MalformedKind};
 
 use proof::Proofs;
 
-/// RFC9162_SHA256 in the registry of verifiable data structures.
+/// Number of RFC9162_SHA256 in the registry of verifiable data structures.
 pub const RFC9162_SHA256: i64 = 1;
-/// CCF_LEDGER_SHA256, as the profile for CCF ledgers asks for it to be registered.
+/// Number of CCF_LEDGER_SHA256, as the profile for CCF ledgers requests it.
 pub const CCF_LEDGER_SHA256: i64 = 2;
 
-/// The verifiable data structures whose receipts are read.
+/// Supported verifiable data structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Structure {
-    /// The tree of RFC 9162.
+    /// Merkle tree of RFC 9162.
     Rfc9162,
-    /// The tree of a CCF ledger.
+    /// Merkle tree of a CCF ledger.
     CcfLedger,
 }
 
 impl Structure {
-    /// Its number in the registry, which label 395 carries.
+    /// Returns the registry number, which label 395 (`vds`) carries.
     pub const fn to_cose(self) -> i64 {
         match self {
             Self::Rfc9162 => RFC9162_SHA256,
@@ -56,7 +56,7 @@ impl Structure {
         }
     }
 
-    /// Its name in the registry.
+    /// Returns the registry name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rfc9162 => "RFC9162_SHA256",
@@ -69,7 +69,7 @@ impl Structure {
     }
 }
 
-/// A receipt that parsed; nothing is said about its signature.
+/// A parsed receipt; parsing does not verify the signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     bytes: Bytes,
@@ -81,44 +81,45 @@ pub struct Receipt {
     signature: Vec<u8>,
 }
 
-/// Why bytes are not a receipt that we can check.
+/// Error of [`Receipt::parse`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiptError {
-    /// Not a receipt.
+    /// The input is no well-formed receipt.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// A receipt over another verifiable data structure: nothing is wrong with it, but we cannot check it.
+    /// The receipt uses another verifiable data structure, with this number. It may be valid, but cannot be verified
+    /// here.
     #[error("verifiable data structure {0} is not supported")]
     UnsupportedStructure(i64),
 }
 
-/// Why a receipt does not prove what it is asked to.
+/// Error of a receipt that does not prove the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiptRefused {
-    /// It has no inclusion proof.
+    /// The receipt has no inclusion proof.
     #[error("the receipt has no inclusion proof")]
     NoInclusionProof,
-    /// It has no consistency proof.
+    /// The receipt has no consistency proof.
     #[error("the receipt has no consistency proof")]
     NoConsistencyProof,
-    /// A proof proves nothing.
+    /// A proof does not lead to a root.
     #[error(transparent)]
     Proof(#[from] ProofError),
-    /// Its proofs lead to different roots.
+    /// The receipt's proofs lead to different roots.
     #[error("the receipt's proofs lead to different roots")]
     SeveralRoots,
-    /// Its proof is of the leaf of another statement.
+    /// The proof is for the leaf of another statement, with this digest.
     #[error("the receipt's leaf is that of another statement, {0}")]
     OtherStatement(EntryDigest),
-    /// The payload it carries is not the root that its proofs lead to.
+    /// The attached root is not the one that the proofs lead to.
     #[error("the root in the receipt is not the one its proof leads to")]
     OtherPayload,
-    /// A consistency proof that starts from another size than the one asked about.
+    /// A consistency proof starts from another size than the requested one.
     #[error("the consistency proof starts from size {found}, not {expected}")]
     OlderSize {
-        /// The size asked about.
+        /// Requested size.
         expected: TreeSize,
-        /// The size in the proof.
+        /// Size in the proof.
         found: TreeSize,
     },
     /// The signature over the root does not verify.
@@ -127,10 +128,11 @@ pub enum ReceiptRefused {
 }
 
 impl Receipt {
-    /// Reads a receipt.
+    /// Parses a receipt.
     ///
     /// # Errors
-    /// With the byte offset of the first thing that is wrong, or the data structure we do not know.
+    /// Returns [`ReceiptError::Malformed`] with the byte offset of the first mistake, or
+    /// [`ReceiptError::UnsupportedStructure`].
     pub fn parse(input: impl Into<Bytes>) -> Result<Self, ReceiptError> {
         Self::parse_bytes(input.into())
     }
@@ -154,57 +156,58 @@ impl Receipt {
         Ok(Self { header, structure, tree_size, proofs, root, signature, bytes })
     }
 
-    /// The receipt as it came.
+    /// Returns the receipt as received.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The protected header: alg, kid, and in claims iss, sub and iat.
+    /// Returns the protected header: `alg`, `kid`, and the CWT claims `iss`, `sub` and `iat`.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The verifiable data structure, as the log signed it.
+    /// Returns the verifiable data structure that the log signed (`vds`).
     pub fn structure(&self) -> Structure {
         self.structure
     }
 
-    /// The tree size that is signed, if the log signs it.
+    /// Returns the signed tree size ("tree-size"), if the log signs it.
     pub fn signed_tree_size(&self) -> Option<TreeSize> {
         self.tree_size
     }
 
-    /// Which transaction of a CCF ledger signed the root: the `txid` that such ledgers put under "ccf.v1".
+    /// Returns the transaction of a CCF ledger that signed the root: the `txid` in the map "ccf.v1".
     pub fn ledger_transaction(&self) -> Option<String> {
         let ledger = self.header.get(&Label::Text(labels::CCF.into()))?;
         let id = ledger.get(&labels::CCF_TXID.into())?;
         id.value.as_text().map(str::to_owned)
     }
 
-    /// The inclusion proofs, unless this is a ledger's receipt.
+    /// Returns the inclusion proofs; empty for a CCF ledger's receipt.
     pub fn inclusion_proofs(&self) -> &[InclusionProof] {
         &self.proofs.inclusion
     }
 
-    /// The consistency proofs.
+    /// Returns the consistency proofs.
     pub fn consistency_proofs(&self) -> &[ConsistencyProof] {
         &self.proofs.consistency
     }
 
-    /// The inclusion proofs of a CCF ledger's receipt.
+    /// Returns the inclusion proofs of a CCF ledger's receipt; empty for other receipts.
     pub fn ledger_proofs(&self) -> &[LedgerProof] {
         &self.proofs.ledger
     }
 
-    /// The root, where it came attached.
+    /// Returns the root, if it is attached as the payload.
     pub fn attached_root(&self) -> Option<&RootHash> {
         self.root.as_ref()
     }
 
-    /// The root that every inclusion proof leads to from this leaf.
+    /// Computes the root that all inclusion proofs lead to from this leaf.
     ///
     /// # Errors
-    /// When there is no proof, one proves nothing, or they disagree with each other or with the payload.
+    /// Returns a [`ReceiptRefused`] if there is no proof, a proof leads to no root, or the proofs disagree with each
+    /// other or with the attached root.
     pub fn implied_root(&self, leaf: &LeafHash) -> Result<RootHash, ReceiptRefused> {
         let roots =
             self.proofs.inclusion.iter().map(|proof| {
@@ -213,10 +216,11 @@ impl Receipt {
         self.agreed(roots, ReceiptRefused::NoInclusionProof)
     }
 
-    /// The root that every proof of a CCF ledger's receipt leads to from the leaf of this statement.
+    /// Computes the root that all proofs of a CCF ledger's receipt lead to from the leaf of this statement.
     ///
     /// # Errors
-    /// When there is no such proof, one is of another statement's leaf, or they disagree.
+    /// Returns a [`ReceiptRefused`] if there is no such proof, a proof is for another statement's leaf, or the proofs
+    /// disagree.
     pub fn implied_ledger_root(&self, statement: &EntryDigest) -> Result<RootHash, ReceiptRefused> {
         let roots = self.proofs.ledger.iter().map(|proof| match proof.leaf.data == *statement {
             true => Ok(proof.root()),
@@ -225,32 +229,32 @@ impl Receipt {
         self.agreed(roots, ReceiptRefused::NoInclusionProof)
     }
 
-    /// Checks the signature over a root, which must come from [`implied_root`](Self::implied_root),
+    /// Verifies the signature over a root, which must come from [`implied_root`](Self::implied_root) or
     /// [`implied_ledger_root`](Self::implied_ledger_root), or be known already.
     ///
     /// # Errors
-    /// When the signature proves nothing.
+    /// Returns a [`SignatureError`] if the signature does not verify.
     pub fn verify_root(&self, root: &RootHash, key: &PublicKey) -> Result<(), SignatureError> {
         let header = &self.header;
         let signed = frame::sig_structure(header.bytes(), header.is_empty(), root.as_bytes());
         key.verify(header.signature_algorithm()?, &signed, &self.signature)
     }
 
-    /// Checks that a tree whose root this key signed has this leaf, and gives the root.
+    /// Verifies that the tree whose root this key signed contains this leaf, and returns the root.
     ///
     /// # Errors
-    /// When any of that is not proven.
+    /// Returns a [`ReceiptRefused`] if the proof or the signature does not verify.
     pub fn verify_inclusion(&self, leaf: &LeafHash, key: &PublicKey) -> Result<RootHash, ReceiptRefused> {
         let root = self.implied_root(leaf)?;
         self.verify_root(&root, key)?;
         Ok(root)
     }
 
-    /// Checks that a tree whose root this key signed extends an older one, and gives the newer root. The older
-    /// root must be one that was verified before: one that came with the receipt proves nothing.
+    /// Verifies that the tree whose root this key signed extends an older tree, and returns the newer root. The older
+    /// root must have been verified before; a root that was sent with the receipt proves nothing.
     ///
     /// # Errors
-    /// When any of that is not proven.
+    /// Returns a [`ReceiptRefused`] if a proof or the signature does not verify, or a proof starts from another size.
     pub fn verify_consistency(
         &self,
         older: TreeSize,
@@ -288,7 +292,7 @@ impl Receipt {
     }
 }
 
-/// alg and vds are required, and count from the protected header only.
+/// Reads `vds` from the protected header, and checks that it also has `alg`.
 fn read_structure(header: &Header, offset: usize) -> Result<Structure, ReceiptError> {
     let vds = Label::Int(labels::VDS);
     let Some(value) = header.get(&vds) else {
@@ -311,7 +315,7 @@ fn signed_tree_size(header: &Header, offset: usize) -> Result<Option<TreeSize>, 
     value.as_u64().map(|size| Some(TreeSize::new(size))).ok_or(Malformed::at(offset, wrong))
 }
 
-/// The proofs (396); no label may be in both headers.
+/// Returns the proofs (label 396) of the unprotected header. A label in both headers is an error.
 fn proofs_item<'i, 'a>(unprotected: &'i Item<'a>, header: &Header) -> Result<&'i Item<'a>, Malformed> {
     let entries = read_entries(unprotected, "the unprotected header")?;
     if let Some((label, offset)) = entries.labels().find(|(label, _)| header.contains(label)) {
@@ -324,7 +328,7 @@ fn proofs_item<'i, 'a>(unprotected: &'i Item<'a>, header: &Header) -> Result<&'i
     entries.int(labels::VDP).ok_or(none)
 }
 
-/// A ledger's root never comes attached: its profile wants it recomputed.
+/// Reads an attached root. A CCF ledger's root is never attached: its profile requires that it be recomputed.
 fn attached_root(structure: Structure, payload: &[u8], offset: usize) -> Result<RootHash, Malformed> {
     let (root, expected) = match structure {
         Structure::Rfc9162 => (payload.try_into().ok(), "a root of 32 bytes, or nil"),

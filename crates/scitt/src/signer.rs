@@ -1,14 +1,14 @@
-//! Signing: the seam for whoever holds a secret key, and the holder that keeps it in memory.
+//! Signing: the trait for signers, and a signer that holds its key in memory.
 //!
-//! [`Signer`] is what statements, receipts and checkpoints are signed through, so a hardware
-//! module or a remote KMS can stand in for [`SigningKey`]. Signatures leave in COSE form (r‖s at
-//! fixed width). ES256 signs with ring, which is about four times faster than the pure Rust
-//! curve and uses a fresh random nonce; ES384 and ES512 sign with RustCrypto (RFC 6979).
+//! Statements, receipts and checkpoints are signed through [`Signer`], so that a hardware security module or a remote
+//! KMS can replace [`SigningKey`]. Signatures have COSE form (r‖s at fixed width). ES256 signs with ring, which is
+//! about four times faster than the pure Rust curve and uses a fresh random nonce; ES384 and ES512 sign with RustCrypto
+//! (RFC 6979).
 //!
-//! Secrets are wiped when dropped, except ring's own copy of a P-256 scalar, which ring offers no
-//! way to wipe. A [`SigningKey`] prints nothing secret.
+//! Secrets are wiped when dropped, except ring's own copy of a P-256 scalar, which ring cannot wipe. The `Debug` form
+//! of a [`SigningKey`] contains no secret.
 //!
-//! Not here: where key files live and who may read them.
+//! Not here: location and access rights of key files.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,38 +25,38 @@ use x509_cert::der::{Decode, pem};
 use crate::alg::{Algorithm, Curve};
 use crate::key::{KeyError, PublicKey, curve_of};
 
-/// Why nothing was signed.
+/// Error of a signature that was not made.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SignError {
-    /// The system gave no randomness, or the signing routine failed.
+    /// The system has no randomness, or the signing routine failed.
     #[error("signing failed: no randomness, or a fault in the signing routine")]
     Failed,
-    /// The header to be signed names another algorithm than the signer's.
+    /// The header names another algorithm than the signer's.
     #[error("the header names {header}, but the key signs {signer}")]
     AlgorithmMismatch {
-        /// What the header names.
+        /// Algorithm in the header.
         header: Algorithm,
-        /// What the signer signs.
+        /// Algorithm of the signer.
         signer: Algorithm,
     },
-    /// A remote or hardware signer did not answer; trying again may help.
+    /// A remote or hardware signer did not answer; a retry may help.
     #[error("the signer is unavailable: {0}")]
     Unavailable(String),
 }
 
-/// Whoever can sign with one key under one algorithm.
+/// A signer with one key and one algorithm.
 pub trait Signer: Send + Sync {
-    /// The algorithm of every signature this signer makes.
+    /// Returns the algorithm of all signatures of this signer.
     fn algorithm(&self) -> Algorithm;
 
-    /// The key its signatures verify under.
+    /// Returns the public key under which the signatures verify.
     fn public_key(&self) -> &PublicKey;
 
-    /// Signs `message`, answering r‖s at fixed width (or the 64 bytes of Ed25519).
+    /// Signs `message`. Returns r‖s at fixed width, or the 64 bytes of an Ed25519 signature.
     ///
     /// # Errors
-    /// If nothing was signed.
+    /// Returns a [`SignError`] if nothing was signed.
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, SignError>;
 }
 
@@ -74,7 +74,7 @@ impl<S: Signer + ?Sized> Signer for Arc<S> {
     }
 }
 
-/// A secret key held in memory.
+/// A private key in memory.
 pub struct SigningKey {
     algorithm: Algorithm,
     public: PublicKey,
@@ -89,10 +89,10 @@ enum Secret {
 }
 
 impl SigningKey {
-    /// A fresh key from the system's randomness.
+    /// Generates a key from the system's randomness.
     ///
     /// # Errors
-    /// If the system gives no randomness.
+    /// Returns [`SignError::Failed`] if the system has no randomness.
     pub fn generate(algorithm: Algorithm) -> Result<Self, SignError> {
         let failed = |_| SignError::Failed;
         match algorithm.curve() {
@@ -109,10 +109,11 @@ impl SigningKey {
         .map_err(|_| SignError::Failed)
     }
 
-    /// Reads a PKCS#8 `PRIVATE KEY` block. The key signs with the default algorithm of its curve.
+    /// Parses a PKCS#8 `PRIVATE KEY` block in PEM. The key signs with [`Algorithm::default_for`] its curve.
     ///
     /// # Errors
-    /// If the block is something else (an encrypted key, a SEC1 `EC PRIVATE KEY`), or no key.
+    /// Returns [`KeyError::Malformed`] for other blocks (an encrypted key, a SEC1 `EC PRIVATE KEY`), and the errors of
+    /// [`from_pkcs8_der`](Self::from_pkcs8_der).
     pub fn from_pkcs8_pem(text: &str) -> Result<Self, KeyError> {
         let (label, der) =
             pem::decode_vec(text.as_bytes()).map_err(|error| KeyError::Malformed(format!("PEM: {error}")))?;
@@ -125,10 +126,10 @@ impl SigningKey {
         }
     }
 
-    /// Reads a DER PKCS#8 private key.
+    /// Parses a PKCS#8 private key in DER.
     ///
     /// # Errors
-    /// If it is not one of our curves, or no key.
+    /// Returns a [`KeyError`] if it is malformed or not on a supported curve.
     pub fn from_pkcs8_der(der: &[u8]) -> Result<Self, KeyError> {
         let malformed = |_| KeyError::Malformed("PKCS#8 private key".into());
         let info = PrivateKeyInfoRef::from_der(der)
@@ -142,18 +143,18 @@ impl SigningKey {
         }
     }
 
-    /// An Ed25519 key from its 32-byte seed: for published test vectors.
+    /// Creates an Ed25519 key from its 32-byte seed, for published test vectors.
     ///
     /// # Errors
-    /// Never in practice; a seed whose public key is weak does not exist.
+    /// Never fails in practice: no seed is known to have a weak public key.
     pub fn from_ed25519_seed(seed: &[u8; 32]) -> Result<Self, KeyError> {
         Self::from_ed25519_secret(ed25519_dalek::SigningKey::from_bytes(seed))
     }
 
-    /// The PKCS#8 `PRIVATE KEY` block, wiped when dropped.
+    /// Encodes the key as a PKCS#8 `PRIVATE KEY` block in PEM, which is wiped when dropped.
     ///
     /// # Errors
-    /// If the key cannot be encoded, which does not happen to a key made here.
+    /// Returns [`KeyError::Malformed`] if the key cannot be encoded, which is not expected.
     pub fn to_pkcs8_pem(&self) -> Result<Zeroizing<String>, KeyError> {
         let lines = LineEnding::LF;
         match &self.secret {
@@ -165,10 +166,10 @@ impl SigningKey {
         .map_err(|error| KeyError::Malformed(format!("PKCS#8: {error}")))
     }
 
-    /// The same key, signing under another algorithm of its curve (-19 instead of -8, say).
+    /// Sets another algorithm of the key's curve, such as Ed25519 (-19) instead of EdDSA (-8).
     ///
     /// # Errors
-    /// If the algorithm belongs to another curve.
+    /// Returns [`KeyError::AlgorithmMismatch`] if the algorithm belongs to another curve.
     pub fn with_algorithm(mut self, algorithm: Algorithm) -> Result<Self, KeyError> {
         let curve = self.public.curve();
         if algorithm.curve() != curve {

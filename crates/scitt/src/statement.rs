@@ -1,11 +1,11 @@
-//! Signed Statements (RFC 9943, section 6): the bytes an issuer signed, kept as they came.
+//! Signed Statements (RFC 9943, section 6): the bytes that an issuer signed, unchanged.
 //!
-//! What is hashed, stored and served is **S**: tag 18, an array of four, the protected header verbatim, an
-//! empty unprotected header, the payload or nil, the signature. S is made by replacing the span of the
-//! unprotected header and never by encoding anything again, so a Transparent Statement and its statement
-//! have one S, and a signature over an unusual but well-formed header stays valid.
+//! The form that is hashed, stored and served is called **S**: tag 18, an array of four, the protected header verbatim,
+//! an empty unprotected header, the payload or nil, and the signature. S is made by replacing the span of the
+//! unprotected header; nothing is re-encoded. A Transparent Statement and its statement therefore have the same S, and
+//! a signature over an unusual but well-formed header stays valid.
 //!
-//! Not here: which keys to trust, and what a payload means (`registration`).
+//! Not here: which keys to trust, and the meaning of a payload (`registration`).
 
 mod twin;
 mod unprotected;
@@ -23,7 +23,7 @@ use crate::malformed::{Malformed, MalformedKind};
 
 use unprotected::Unprotected;
 
-/// A Signed Statement that parsed; nothing is said about its signature.
+/// A parsed Signed Statement; parsing does not verify the signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedStatement {
     bytes: Bytes,
@@ -34,11 +34,11 @@ pub struct SignedStatement {
 }
 
 impl SignedStatement {
-    /// Reads a statement, transparent or not.
+    /// Parses a Signed Statement or Transparent Statement.
     ///
     /// # Errors
-    /// With the byte offset of the first thing that is wrong. Whether RFC 9943's required labels are there is
-    /// asked with [`Header::require_scitt`].
+    /// Returns [`Malformed`] with the byte offset of the first mistake. The labels that RFC 9943 requires are checked
+    /// by [`Header::require_scitt`], not here.
     pub fn parse(input: impl Into<Bytes>) -> Result<Self, Malformed> {
         Self::parse_bytes(input.into())
     }
@@ -48,7 +48,7 @@ impl SignedStatement {
         let bytes = with_empty_unprotected(&input, &frame);
         let header = Header::read(&bytes, frame.protected.clone(), &[])?;
         let unprotected = Unprotected::read(&frame.unprotected, &input, &header)?;
-        // The protected header comes first, so its span is the same in both; what follows moved up.
+        // The protected header comes first, so that its span is the same in input and S. The later spans move up.
         let moved = frame.rest.start - (frame.unprotected.offset + 1);
         let up = |span: Range<usize>| span.start - moved..span.end - moved;
         let statement = Self {
@@ -62,18 +62,18 @@ impl SignedStatement {
         Ok(statement)
     }
 
-    /// S: what is hashed, stored and served.
+    /// Returns S, the form that is hashed, stored and served.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// SHA-256 of S: the log's entry, and in hexadecimal the entry ID.
+    /// Returns SHA-256 of S: the log's entry, whose hexadecimal form is the entry ID.
     pub fn digest(&self) -> EntryDigest {
         EntryDigest::of(&self.bytes)
     }
 
-    /// The digest of S with the other encoding of the same ECDSA signature, (r, n - s), which anyone can make.
-    /// None when the signature is not ECDSA's, or not one that could verify.
+    /// Returns the digest of S with the other encoding of the same ECDSA signature, (r, n - s), which can be computed
+    /// without the key. `None` if the signature is not ECDSA or cannot verify.
     pub fn twin(&self) -> Option<EntryDigest> {
         let algorithm = self.header.algorithm()?;
         let signature = twin::of(algorithm, self.signature())?;
@@ -82,48 +82,50 @@ impl SignedStatement {
         Some(EntryDigest::of(&bytes))
     }
 
-    /// The protected header.
+    /// Returns the protected header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The payload, unless it is detached. For a hash envelope this is the digest.
+    /// Returns the payload, or `None` if it is detached. The payload of a hash envelope is the digest.
     pub fn payload(&self) -> Option<&[u8]> {
         self.payload.clone().map(|span| &self.bytes[span])
     }
 
-    /// Whether the payload travels separately.
+    /// Returns `true` if the payload is detached, thus sent separately.
     pub fn is_detached(&self) -> bool {
         self.payload.is_none()
     }
 
-    /// The signature.
+    /// Returns the signature.
     pub fn signature(&self) -> &[u8] {
         &self.bytes[self.signature.clone()]
     }
 
-    /// The certificate chain that came unprotected: not in S, but an auditor will need it.
+    /// Returns the certificate chain in the unprotected header. It is not part of S, so that a log must store it
+    /// separately for audits.
     pub fn unprotected_x5chain(&self) -> Option<&X5Chain> {
         self.unprotected.x5chain.as_ref()
     }
 
-    /// The receipts that came attached, each encoded as it came, unchecked.
+    /// Returns the attached receipts (label 394), unverified and in their original encoding.
     pub fn receipts(&self) -> &[Bytes] {
         &self.unprotected.receipts
     }
 
-    /// The encoded value of any other label of the unprotected header that the statement came with. Anybody may have put
-    /// it there, and it is not in S: it may be a reason to refuse, never one to admit.
+    /// Returns the encoded value of any other label in the unprotected header. It is neither signed nor part of S: it
+    /// may be a reason to refuse a statement, never a reason to admit one.
     pub fn unprotected(&self, label: impl Into<Label>) -> Option<&[u8]> {
         let label = label.into();
         let found = self.unprotected.others.iter().find(|(other, _)| *other == label);
         found.map(|(_, value)| value.as_ref())
     }
 
-    /// The bytes the signature covers.
+    /// Returns the bytes that the signature covers (`Sig_structure`).
     ///
     /// # Errors
-    /// When the payload is detached and not given, or given although the statement has its own.
+    /// Returns [`SignatureError::PayloadMissing`] if the payload is detached and not given, and
+    /// [`SignatureError::PayloadTwice`] if it is attached and also given.
     pub fn sig_structure(&self, detached: Option<&[u8]>) -> Result<Vec<u8>, SignatureError> {
         let payload = match (self.payload(), detached) {
             (Some(payload), None) | (None, Some(payload)) => payload,
@@ -134,19 +136,20 @@ impl SignedStatement {
         Ok(frame::sig_structure(header.bytes(), header.is_empty(), payload))
     }
 
-    /// Checks the signature with this key and the algorithm that the protected header names.
+    /// Verifies the signature with this key and the algorithm in the protected header.
     ///
     /// # Errors
-    /// When the signature proves nothing; see [`SignatureError`].
+    /// Returns a [`SignatureError`] if the signature does not verify.
     pub fn verify_with(&self, key: &PublicKey, detached: Option<&[u8]>) -> Result<(), SignatureError> {
         let algorithm = self.header.signature_algorithm()?;
         key.verify(algorithm, &self.sig_structure(detached)?, self.signature())
     }
 
-    /// Checks that a detached payload has the length that a hash envelope's algorithm gives.
+    /// Checks that a detached payload has the digest length of the hash envelope's algorithm.
     ///
     /// # Errors
-    /// When this is a hash envelope and the length is another. The offset is that of the absent payload in S.
+    /// Returns [`MalformedKind::DigestLength`] if this is a hash envelope and the length differs. The offset is that of
+    /// the absent payload in S.
     pub fn check_detached(&self, payload: &[u8]) -> Result<(), Malformed> {
         self.check_digest_length(Some(payload), self.signature.start)
     }
@@ -165,7 +168,7 @@ impl SignedStatement {
     }
 }
 
-/// S out of a message: its own bytes when the unprotected header is `A0` already.
+/// Creates S from a message. If the unprotected header is already `A0`, the input is S.
 fn with_empty_unprotected(input: &Bytes, frame: &Frame<'_>) -> Bytes {
     let unprotected = frame.unprotected.span();
     if input[unprotected.clone()] == EMPTY_MAP {

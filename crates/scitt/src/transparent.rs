@@ -1,9 +1,9 @@
-//! Transparent Statements: receipts in a statement's unprotected header (label 394).
+//! Transparent Statements: receipts in the unprotected header of a statement (label 394, RFC 9942).
 //!
-//! Only the unprotected header is touched, and in it only label 394: other entries keep their bytes and
-//! their order. The rest of the message is copied as it stands, so signature and entry ID do not change.
+//! Only label 394 of the unprotected header is changed: other entries keep their bytes and their order. The rest of the
+//! message is copied unchanged, so that signature and entry ID stay the same.
 //!
-//! Not here: whether a receipt belongs to the statement it is attached to (`verifier`).
+//! Not here: whether a receipt belongs to its statement (`verifier`).
 
 use bytes::Bytes;
 
@@ -14,10 +14,11 @@ use crate::limits;
 use crate::malformed::{Malformed, MalformedKind};
 use crate::statement::SignedStatement;
 
-/// Adds receipts to those already attached; one that is attached already is not added again.
+/// Attaches receipts to a statement. Receipts that are already attached are not added again.
 ///
 /// # Errors
-/// When the statement is malformed, its issuer signed a label 394, or there would be more receipts than are read.
+/// Returns [`Malformed`] if the statement is malformed, its protected header has label 394, or there would be more than
+/// [`RECEIPTS`](limits::RECEIPTS) receipts or more than [`STATEMENT_BYTES`](limits::STATEMENT_BYTES) bytes.
 pub fn attach<R: AsRef<[u8]>>(statement: &[u8], receipts: &[R]) -> Result<Vec<u8>, Malformed> {
     let parsed = SignedStatement::parse(statement.to_vec())?;
     refuse_protected_receipts(&parsed)?;
@@ -39,7 +40,8 @@ pub fn attach<R: AsRef<[u8]>>(statement: &[u8], receipts: &[R]) -> Result<Vec<u8
     Ok(attached)
 }
 
-/// A label may be in one header only, and what is signed stays.
+/// Refuses a statement whose protected header has label 394: a label may be in one header only, and the protected
+/// header is signed.
 fn refuse_protected_receipts(statement: &SignedStatement) -> Result<(), Malformed> {
     let label = Label::Int(labels::RECEIPTS);
     match statement.header().contains(&label) {
@@ -48,11 +50,11 @@ fn refuse_protected_receipts(statement: &SignedStatement) -> Result<(), Malforme
     }
 }
 
-/// The statement without its receipts, and the receipts. What else is in the unprotected header stays;
-/// [`SignedStatement::bytes`] is the statement without any of it.
+/// Removes the receipts from a statement, and returns both. The rest of the unprotected header is kept;
+/// [`SignedStatement::bytes`] is the statement without it.
 ///
 /// # Errors
-/// When the statement is malformed.
+/// Returns [`Malformed`] if the statement is malformed.
 pub fn strip(statement: &[u8]) -> Result<(Vec<u8>, Vec<Bytes>), Malformed> {
     let receipts = SignedStatement::parse(statement.to_vec())?.receipts().to_vec();
     Ok((replace_receipts(statement, &[])?, receipts))

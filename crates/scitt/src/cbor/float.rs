@@ -1,6 +1,6 @@
 //! Half-precision floats, and the shortest encoding of a float (RFC 8949, sections 4.2.2 and D).
 
-/// The value of an IEEE 754 half.
+/// Converts an IEEE 754 half-precision float.
 pub(super) fn from_half(bits: u16) -> f64 {
     let exponent = i32::from((bits >> 10) & 0x1f);
     let fraction = f64::from(bits & 0x3ff);
@@ -30,7 +30,7 @@ pub(super) fn write(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// The half with exactly this value, if there is one.
+/// Returns the half-precision float with exactly this value, if there is one.
 fn to_half(value: f32) -> Option<u16> {
     let bits = value.to_bits();
     let sign = ((bits >> 16) & 0x8000) as u16;

@@ -1,16 +1,16 @@
-//! CBOR (RFC 8949), read strictly and written deterministically.
+//! A strict reader and a deterministic writer for CBOR (RFC 8949).
 //!
-//! [`parse`] takes any well-formed encoding, long heads and indefinite lengths included, because a
-//! signed header must be taken as it was signed. It refuses what makes two readers disagree: equal
-//! keys in one map at any level (compared by value, so `01` and `1801` are one key), bad UTF-8, bytes
-//! after the item, reserved heads. A map may be a key, or stand in one, if its own keys are no arrays,
-//! maps or tags: keys in keys nest too deeply. Everything carries its byte span, so that callers can keep the
-//! original bytes and name the place of a mistake. Cost is bounded by [`Limits`] and by the length of
-//! the input, never by a length the input announces.
+//! [`parse`] accepts any well-formed encoding, including long heads and indefinite lengths, because a signed header
+//! must be read as it was signed. It refuses input that two readers may understand differently: equal keys in one map
+//! at any level (compared by value, so that `01` and `1801` are one key), bad UTF-8, bytes after the item, reserved
+//! heads. A map may be a key or part of a key, if its own keys contain no arrays, maps or tags: otherwise keys nest too
+//! deeply. Every item has its byte span, so that callers can keep the original bytes and report the position of a
+//! mistake. The cost is bounded by [`Limits`] and by the length of the input, never by a length that the input
+//! announces.
 //!
 //! [`Value::encode`] and [`Writer`] emit the core deterministic encoding (section 4.2.1).
 //!
-//! Not here: what any label means, and diagnostic notation.
+//! Not here: the meaning of labels, and diagnostic notation.
 
 mod float;
 mod reader;
@@ -21,17 +21,17 @@ pub use reader::{Head, Limits, Major, Reader, parse};
 pub use value::{Item, Value};
 pub use writer::Writer;
 
-/// Input that is not the CBOR we accept, and where.
+/// Error for refused CBOR input, with its byte offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at byte {offset}")]
 pub struct Error {
-    /// Byte offset of the item at fault, from the start of the input.
+    /// Byte offset of the refused item, from the start of the input.
     pub offset: usize,
-    /// What is wrong with it.
+    /// Kind of error.
     pub kind: ErrorKind,
 }
 
-/// The ways in which CBOR is refused.
+/// Reasons why [`parse`] and [`Reader`] refuse CBOR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
     /// The input ends inside an item.
@@ -43,7 +43,7 @@ pub enum ErrorKind {
     /// Additional information 28 to 30, or an indefinite length where none is allowed.
     #[error("reserved initial byte")]
     ReservedHead,
-    /// A two-byte simple value below 32.
+    /// A two-byte simple value below 32 (section 3.3).
     #[error("reserved simple value")]
     ReservedSimple,
     /// A break outside an indefinite-length item, or in place of a map value.
@@ -58,10 +58,10 @@ pub enum ErrorKind {
     /// A key that the same map already has.
     #[error("duplicate map key")]
     DuplicateKey,
-    /// Nesting beyond the limit.
+    /// Nesting beyond [`Limits::depth`].
     #[error("nested too deeply")]
     TooDeep,
-    /// More data items than the limit.
+    /// More data items than [`Limits::items`].
     #[error("too many data items")]
     TooManyItems,
     /// Bytes after the item.

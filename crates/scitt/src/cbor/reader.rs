@@ -1,15 +1,15 @@
-//! The strict reader.
+//! The strict CBOR reader.
 
 use std::borrow::Cow;
 
 use super::{Error, ErrorKind, Item, Value, float};
 
-/// What a parse may cost.
+/// Limits on the cost of parsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Nested arrays, maps and tags.
+    /// Maximum nesting of arrays, maps and tags.
     pub depth: usize,
-    /// Data items, keys included.
+    /// Maximum number of data items, keys included.
     pub items: usize,
 }
 
@@ -34,28 +34,28 @@ pub enum Major {
     Simple,
 }
 
-/// The initial byte of an item and its argument.
+/// Initial byte of an item, with its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Where it starts.
+    /// Byte offset of the initial byte.
     pub offset: usize,
-    /// The major type.
+    /// Major type: the three high bits of the initial byte.
     pub major: Major,
-    /// The five low bits of the initial byte.
+    /// Additional information: the five low bits of the initial byte.
     pub info: u8,
-    /// The argument; 0 for an indefinite length.
+    /// Argument; 0 for an indefinite length.
     pub argument: u64,
 }
 
 impl Head {
     const INDEFINITE: u8 = 31;
 
-    /// Whether the length is left open, to be ended by a break.
+    /// Returns `true` if the length is indefinite: a break ends the item.
     pub fn is_indefinite(&self) -> bool {
         self.info == Self::INDEFINITE
     }
 
-    /// Whether the argument uses as few bytes as it can.
+    /// Returns `true` if the argument uses as few bytes as possible.
     pub fn is_shortest(&self) -> bool {
         match self.info {
             24 => self.argument >= 24,
@@ -66,7 +66,7 @@ impl Head {
         }
     }
 
-    /// The number, if this is the head of a float of any width.
+    /// Returns the value if this is the head of a float of any width.
     pub fn as_float(&self) -> Option<f64> {
         match (self.major, self.info) {
             (Major::Simple, 25) => Some(float::from_half(self.argument as u16)),
@@ -82,6 +82,9 @@ impl Head {
 }
 
 /// Parses exactly one item that fills `input`.
+///
+/// # Errors
+/// Returns an [`Error`] with the offset of the first refused item.
 pub fn parse(input: &[u8], limits: Limits) -> Result<Item<'_>, Error> {
     let mut reader = Reader::new(input, limits);
     let item = reader.item()?;
@@ -89,39 +92,42 @@ pub fn parse(input: &[u8], limits: Limits) -> Result<Item<'_>, Error> {
     Ok(item)
 }
 
-/// Reads items and single heads from the front of a byte slice.
+/// Reads items and single heads from a byte slice, front to back.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     input: &'a [u8],
     position: usize,
     depth: usize,
     items_left: usize,
-    /// Whether what is read is a key, or stands in one.
+    /// `true` while a map key, or an item within one, is read.
     in_key: bool,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the start of `input`.
+    /// Creates a reader at the start of `input`.
     pub fn new(input: &'a [u8], limits: Limits) -> Self {
         Self { input, position: 0, depth: limits.depth, items_left: limits.items, in_key: false }
     }
 
-    /// Reads from `position`, so that offsets stay those of the whole `input`.
+    /// Creates a reader at `position`, so that offsets count from the start of `input`.
     pub fn starting_at(input: &'a [u8], position: usize, limits: Limits) -> Self {
         Self { position, ..Self::new(input, limits) }
     }
 
-    /// Where the next byte is read.
+    /// Returns the offset of the next byte.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Reads one whole item.
+    /// Reads one complete item.
     pub fn item(&mut self) -> Result<Item<'a>, Error> {
         self.item_within(self.depth)
     }
 
-    /// Refuses what is left of the input.
+    /// Checks that no input is left.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::TrailingBytes`] otherwise.
     pub fn finish(self) -> Result<(), Error> {
         if self.position < self.input.len() {
             return Err(Error { offset: self.position, kind: ErrorKind::TrailingBytes });
@@ -129,7 +135,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads an initial byte and its argument, and checks that the input can hold what it announces.
+    /// Reads an initial byte and its argument, and checks that the input can hold the announced length.
     pub fn head(&mut self) -> Result<Head, Error> {
         let offset = self.position;
         let [initial] = *self.array::<1>(offset)?;
@@ -148,7 +154,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// Takes the bytes that a definite string head announced.
+    /// Reads the bytes of a definite-length string after its head.
     pub fn take(&mut self, head: &Head) -> Result<&'a [u8], Error> {
         let length = usize::try_from(head.argument).unwrap_or(usize::MAX);
         let rest = self.input.get(self.position..).unwrap_or_default();
@@ -180,7 +186,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// `depth` is how many more containers may open.
+    /// Reads one item. `depth` is the number of further containers that may be opened.
     fn item_within(&mut self, depth: usize) -> Result<Item<'a>, Error> {
         let head = self.head()?;
         self.items_left = self.items_left.checked_sub(1).ok_or(head.error(ErrorKind::TooManyItems))?;
@@ -198,7 +204,7 @@ impl<'a> Reader<'a> {
         Ok(Item { offset: head.offset, end: self.position, value })
     }
 
-    /// The bytes of the string that this head begins, in as many chunks as it has.
+    /// Reads the byte string that this head begins, joining the chunks of an indefinite-length string.
     pub fn bytes(&mut self, head: &Head) -> Result<Cow<'a, [u8]>, Error> {
         if !head.is_indefinite() {
             return self.take(head).map(Cow::Borrowed);
@@ -210,7 +216,7 @@ impl<'a> Reader<'a> {
         Ok(Cow::Owned(joined))
     }
 
-    /// The same as text.
+    /// Reads the text string that this head begins, joining the chunks of an indefinite-length string.
     pub fn text(&mut self, head: &Head) -> Result<Cow<'a, str>, Error> {
         if !head.is_indefinite() {
             return self.utf8(head).map(Cow::Borrowed);
@@ -226,7 +232,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.take(head)?).map_err(|_| head.error(ErrorKind::NotUtf8))
     }
 
-    /// The head of the next chunk of an indefinite-length string, or none at its break.
+    /// Reads the head of the next chunk of an indefinite-length string; `None` at its break.
     fn chunk(&mut self, major: Major) -> Result<Option<Head>, Error> {
         if self.at_break() {
             return Ok(None);
@@ -257,8 +263,8 @@ impl<'a> Reader<'a> {
         Ok(entries)
     }
 
-    /// A key. Within a key, maps have keys that hold nothing: to compare keys, they are written out, and the keys in
-    /// keys in keys would be written once a level.
+    /// Reads a map key. Maps within a key may not have containers as keys: keys are encoded to be compared, and keys
+    /// nested in keys would be encoded once per level.
     fn key(&mut self, depth: usize) -> Result<Item<'a>, Error> {
         let depth = if self.in_key { 0 } else { depth };
         let outer = std::mem::replace(&mut self.in_key, true);
@@ -267,8 +273,8 @@ impl<'a> Reader<'a> {
         key
     }
 
-    /// Whether the array or map that this head begins has another element or entry; `left` counts down from its
-    /// argument. Consumes the break that ends one of indefinite length.
+    /// Returns `true` if the array or map that this head begins has another element or entry. `left` counts down from
+    /// the head's argument. Consumes the break that ends an indefinite-length item.
     pub fn more(&mut self, head: &Head, left: &mut u64) -> bool {
         if head.is_indefinite() {
             return !self.at_break();
@@ -278,7 +284,7 @@ impl<'a> Reader<'a> {
         more
     }
 
-    /// Consumes a break if one is next.
+    /// Consumes a break if it is the next byte, and returns `true` in that case.
     fn at_break(&mut self) -> bool {
         let found = self.input.get(self.position) == Some(&0xff);
         self.position += usize::from(found);
@@ -313,7 +319,7 @@ fn simple(head: &Head) -> Result<Value<'static>, Error> {
     })
 }
 
-/// Keys are equal when their deterministic encodings are; sorting finds that in n log n.
+/// Refuses equal keys. Keys are equal if their deterministic encodings are, and sorting finds them in O(n log n).
 fn refuse_duplicates(entries: &[(Item<'_>, Item<'_>)]) -> Result<(), Error> {
     if entries.len() < 2 {
         return Ok(());

@@ -1,18 +1,18 @@
-//! The tree that the reader returns and the writer takes.
+//! The tree of CBOR items that the reader returns and the writer encodes.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Writer;
 
-/// A value and the bytes it was read from. Items are equal when their values are, wherever they stood.
+/// A value and its byte span in the input. Equality compares values only.
 #[derive(Clone, Debug)]
 pub struct Item<'a> {
-    /// Offset of its first byte; 0 when it was not read from input.
+    /// Offset of the first byte; 0 if the item was not parsed.
     pub offset: usize,
-    /// Offset after its last byte; 0 when it was not read from input.
+    /// Offset after the last byte; 0 if the item was not parsed.
     pub end: usize,
-    /// The value.
+    /// Parsed value.
     pub value: Value<'a>,
 }
 
@@ -23,12 +23,12 @@ impl PartialEq for Item<'_> {
 }
 
 impl Item<'_> {
-    /// The bytes it was read from.
+    /// Returns the byte range of the item in the input.
     pub fn span(&self) -> Range<usize> {
         self.offset..self.end
     }
 
-    /// The same, borrowing nothing.
+    /// Copies borrowed strings, so that the item no longer depends on the input.
     pub fn into_owned(self) -> Item<'static> {
         Item { offset: self.offset, end: self.end, value: self.value.into_owned() }
     }
@@ -40,12 +40,12 @@ impl<'a> From<Value<'a>> for Item<'a> {
     }
 }
 
-/// A CBOR data item. Strings borrow from the input unless they came in chunks.
+/// A CBOR data item. Strings borrow from the input, except indefinite-length strings, which are copied.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// An unsigned integer.
     Unsigned(u64),
-    /// The integer -1 - n.
+    /// A negative integer, stored as n for the value -1 - n.
     Negative(u64),
     /// A byte string.
     Bytes(Cow<'a, [u8]>),
@@ -57,35 +57,35 @@ pub enum Value<'a> {
     Map(Vec<(Item<'a>, Item<'a>)>),
     /// A tag and its content.
     Tag(u64, Box<Item<'a>>),
-    /// True or false.
+    /// `true` or `false`.
     Bool(bool),
-    /// Null, COSE's nil.
+    /// The simple value `null`, which COSE calls `nil`.
     Null,
-    /// Undefined.
+    /// The simple value `undefined`.
     Undefined,
-    /// Any other simple value.
+    /// A simple value other than `false`, `true`, `null` and `undefined`.
     Simple(u8),
     /// A float of any width.
     Float(f64),
 }
 
 impl<'a> Value<'a> {
-    /// An array of values.
+    /// Creates an array of values.
     pub fn array(elements: impl IntoIterator<Item = Value<'a>>) -> Self {
         Self::Array(elements.into_iter().map(Item::from).collect())
     }
 
-    /// A map; [`encode`](Self::encode) puts its keys in order. Keys should be distinct.
+    /// Creates a map; [`encode`](Self::encode) sorts its keys. Keys should be distinct.
     pub fn map(entries: impl IntoIterator<Item = (Value<'a>, Value<'a>)>) -> Self {
         Self::Map(entries.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
     }
 
-    /// A tagged value.
+    /// Creates a tagged value.
     pub fn tagged(tag: u64, content: Value<'a>) -> Self {
         Self::Tag(tag, Box::new(content.into()))
     }
 
-    /// The integer, if it is one that fits.
+    /// Returns the integer, if this is an integer that fits into `i64`.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Self::Unsigned(n) => i64::try_from(*n).ok(),
@@ -94,7 +94,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The unsigned integer, if it is one.
+    /// Returns the integer, if this is an unsigned integer.
     pub fn as_u64(&self) -> Option<u64> {
         match self {
             Self::Unsigned(n) => Some(*n),
@@ -102,7 +102,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The byte string, if it is one.
+    /// Returns the bytes, if this is a byte string.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Bytes(bytes) => Some(bytes),
@@ -110,7 +110,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The text string, if it is one.
+    /// Returns the text, if this is a text string.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -118,7 +118,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The elements, if it is an array.
+    /// Returns the elements, if this is an array.
     pub fn as_array(&self) -> Option<&[Item<'a>]> {
         match self {
             Self::Array(elements) => Some(elements),
@@ -126,7 +126,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The entries, if it is a map.
+    /// Returns the entries, if this is a map.
     pub fn as_map(&self) -> Option<&[(Item<'a>, Item<'a>)]> {
         match self {
             Self::Map(entries) => Some(entries),
@@ -134,20 +134,20 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What a map holds under `key`.
+    /// Returns the value under `key`, if this is a map with that key.
     pub fn get(&self, key: &Value<'_>) -> Option<&Item<'a>> {
         self.as_map()?.iter().find(|(candidate, _)| candidate.value == *key).map(|(_, value)| value)
     }
 
-    /// The core deterministic encoding: shortest heads, definite lengths, map keys in bytewise order of
-    /// their encodings (not RFC 7049's length-first order), bignums that fit an integer as that integer.
+    /// Returns the core deterministic encoding: shortest heads, definite lengths, map keys in bytewise order of their
+    /// encodings (not RFC 7049's length-first order), bignums that fit an integer as that integer.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         self.write(&mut writer);
         writer.into_bytes()
     }
 
-    /// The same, borrowing nothing.
+    /// Copies borrowed strings, so that the value no longer depends on the input.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Self::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),

@@ -1,41 +1,41 @@
-//! The deterministic writer.
+//! The deterministic CBOR writer.
 
-/// Appends items in the core deterministic encoding.
+/// Encodes items in the core deterministic encoding (RFC 8949, section 4.2.1).
 ///
-/// Heads are always shortest and lengths definite; the order of a map's keys is the caller's. Use
-/// [`Value::encode`](super::Value::encode) for a map that should be put in order.
+/// Heads are always shortest and lengths definite. The caller orders the keys of a map;
+/// [`Value::encode`](super::Value::encode) sorts them.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     out: Vec<u8>,
 }
 
 impl Writer {
-    /// An empty buffer.
+    /// Creates a writer with an empty buffer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty buffer with room for `bytes`.
+    /// Creates a writer with capacity for `bytes` bytes.
     pub fn with_capacity(bytes: usize) -> Self {
         Self { out: Vec::with_capacity(bytes) }
     }
 
-    /// What was written.
+    /// Returns the encoded bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.out
     }
 
-    /// An unsigned integer.
+    /// Writes an unsigned integer.
     pub fn unsigned(&mut self, value: u64) -> &mut Self {
         self.head(0, value)
     }
 
-    /// The integer -1 - `value`.
+    /// Writes the negative integer -1 - `value`.
     pub fn negative(&mut self, value: u64) -> &mut Self {
         self.head(1, value)
     }
 
-    /// An integer.
+    /// Writes an integer of either sign.
     pub fn int(&mut self, value: i64) -> &mut Self {
         match u64::try_from(value) {
             Ok(value) => self.unsigned(value),
@@ -43,53 +43,53 @@ impl Writer {
         }
     }
 
-    /// A byte string.
+    /// Writes a byte string.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.head(2, bytes.len() as u64).raw(bytes)
     }
 
-    /// A text string.
+    /// Writes a text string.
     pub fn text(&mut self, text: &str) -> &mut Self {
         self.head(3, text.len() as u64).raw(text.as_bytes())
     }
 
-    /// The head of an array whose `length` elements follow.
+    /// Writes the head of an array; the caller writes its `length` elements.
     pub fn array(&mut self, length: usize) -> &mut Self {
         self.head(4, length as u64)
     }
 
-    /// The head of a map whose `length` entries follow.
+    /// Writes the head of a map; the caller writes its `length` entries, each key before its value.
     pub fn map(&mut self, length: usize) -> &mut Self {
         self.head(5, length as u64)
     }
 
-    /// A tag, to be followed by its content.
+    /// Writes a tag; the caller writes its content.
     pub fn tag(&mut self, number: u64) -> &mut Self {
         self.head(6, number)
     }
 
-    /// A simple value: 20 false, 21 true, 22 null, 23 undefined.
+    /// Writes a simple value: 20 `false`, 21 `true`, 22 `null`, 23 `undefined`.
     pub fn simple(&mut self, number: u8) -> &mut Self {
         self.head(7, u64::from(number))
     }
 
-    /// A boolean.
+    /// Writes a boolean.
     pub fn bool(&mut self, value: bool) -> &mut Self {
         self.simple(20 + u8::from(value))
     }
 
-    /// Null, COSE's nil.
+    /// Writes `null`, which COSE calls `nil`.
     pub fn null(&mut self) -> &mut Self {
         self.simple(22)
     }
 
-    /// A float in its shortest form.
+    /// Writes a float in the shortest form that keeps its value.
     pub fn float(&mut self, value: f64) -> &mut Self {
         super::float::write(&mut self.out, value);
         self
     }
 
-    /// Bytes that are encoded already.
+    /// Appends bytes that are already encoded CBOR.
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.out.extend_from_slice(bytes);
         self

@@ -1,7 +1,7 @@
 //! DIDs that contain their key: `did:key` and `did:jwk`.
 //!
-//! Nothing is fetched to resolve them, and the identifier alone proves which key it means. Only the
-//! canonical spelling of a `did:key` is read, so one key has one such name.
+//! Resolving them needs no network, and the identifier alone determines the key. Only the canonical spelling of a
+//! `did:key` is accepted, so that a key has one such name.
 //!
 //! Not here: `did:web` (needs the network: imported by an operator), `did:x509`, DID documents.
 
@@ -15,34 +15,35 @@ use crate::alg::Curve;
 use crate::key::{KeyError, PublicKey};
 use crate::limits::DID_BYTES;
 
-/// Why a DID names no key we can use.
+/// Error of a DID that yields no usable key.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DidError {
-    /// Another DID method, or no DID.
+    /// The text is no DID, or a DID of another method.
     #[error("not a did:key or did:jwk")]
     Method,
-    /// The method-specific part is not what the method says.
+    /// The method-specific part violates the method's specification.
     #[error("malformed DID: {0}")]
     Malformed(String),
-    /// The key inside is unusable.
+    /// The key in the DID is not usable.
     #[error("key of the DID: {0}")]
     Key(#[from] KeyError),
 }
 
 impl PublicKey {
-    /// The key inside a `did:key` or `did:jwk`.
+    /// Reads the key in a `did:key` or `did:jwk`.
     ///
     /// # Errors
-    /// If it is neither, or its key is not one of our curves.
+    /// Returns a [`DidError`] if it is neither, or if the key is malformed or on an unsupported curve.
     pub fn from_did(did: &str) -> Result<Self, DidError> {
         if did.starts_with("did:key:") { Self::from_did_key(did) } else { Self::from_did_jwk(did) }
     }
 
-    /// The key a verification method means (`did:key:z…#z…`, `did:jwk:…#0`), and the DID before it.
+    /// Reads the key of a verification method (`did:key:z…#z…`, `did:jwk:…#0`), and returns it with the DID before `#`.
     ///
     /// # Errors
-    /// As [`from_did`](Self::from_did), or if the fragment is not the only one the method knows.
+    /// Returns the errors of [`from_did`](Self::from_did), and [`DidError::Malformed`] if the fragment is not the only
+    /// one that the method defines.
     pub fn from_did_url(url: &str) -> Result<(&str, Self), DidError> {
         let Some((did, fragment)) = url.split_once('#') else {
             return Ok((url, Self::from_did(url)?));
@@ -54,10 +55,10 @@ impl PublicKey {
         Ok((did, Self::from_did(did)?))
     }
 
-    /// The key inside a `did:key` (Ed25519, P-256, P-384, P-521).
+    /// Reads the key in a `did:key` (Ed25519, P-256, P-384 or P-521).
     ///
     /// # Errors
-    /// If it is no `did:key`, not canonical, or its key is unusable.
+    /// Returns a [`DidError`] if it is no `did:key`, is not canonical, or contains an unusable key.
     pub fn from_did_key(did: &str) -> Result<Self, DidError> {
         let encoded = check_length(did)?.strip_prefix("did:key:").ok_or(DidError::Method)?;
         let encoded =
@@ -82,10 +83,10 @@ impl PublicKey {
         Ok(key)
     }
 
-    /// The key inside a `did:jwk`.
+    /// Reads the key in a `did:jwk`.
     ///
     /// # Errors
-    /// If it is no `did:jwk`, or its key is unusable.
+    /// Returns a [`DidError`] if it is no `did:jwk`, or contains an unusable key.
     pub fn from_did_jwk(did: &str) -> Result<Self, DidError> {
         let encoded = check_length(did)?.strip_prefix("did:jwk:").ok_or(DidError::Method)?;
         let jwk = BASE64URL_NOPAD
@@ -94,13 +95,13 @@ impl PublicKey {
         Ok(Self::from_jwk_json(&jwk)?)
     }
 
-    /// The `did:key` of this key.
+    /// Returns the `did:key` of this key.
     pub fn did_key(&self) -> String {
         let bytes = [multicodec(self.curve()).as_slice(), &self.to_compressed()].concat();
         format!("did:key:z{}", bs58::encode(bytes).into_string())
     }
 
-    /// The `did:jwk` of this key, its members in alphabetical order.
+    /// Returns the `did:jwk` of this key, with the JWK's members in alphabetical order.
     pub fn did_jwk(&self) -> String {
         let coordinate = |bytes: &[u8]| BASE64URL_NOPAD.encode(bytes);
         let (crv, x) = (self.curve().name(), coordinate(self.x()));
@@ -114,7 +115,7 @@ impl PublicKey {
     }
 }
 
-/// The two bytes of the multicodec varint.
+/// Returns the multicodec prefix of the curve, as a varint of two bytes.
 fn multicodec(curve: Curve) -> [u8; 2] {
     match curve {
         Curve::Ed25519 => [0xed, 0x01],

@@ -10,10 +10,10 @@ use crate::cbor::{self, Item, Value};
 use crate::limits;
 use crate::malformed::{Malformed, MalformedKind};
 
-/// The tag of a date as a number (RFC 8949, section 3.4.2). CWT forbids it; some signers write it.
+/// Tag of a date as a number (RFC 8949, section 3.4.2). CWT forbids the tag; some signers write it.
 const EPOCH_TIME: u64 = 1;
 
-/// The map under label 15 of a protected header.
+/// CWT claims of a protected header (the map under label 15).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
     bytes: Bytes,
@@ -26,44 +26,44 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Who says it.
+    /// Returns the issuer, `iss` (claim 1).
     pub fn iss(&self) -> Option<&str> {
         self.iss.as_deref()
     }
 
-    /// What it is about.
+    /// Returns the subject, `sub` (claim 2).
     pub fn sub(&self) -> Option<&str> {
         self.sub.as_deref()
     }
 
-    /// From when on it must not be accepted, in Unix seconds (a fraction is cut off).
+    /// Returns the expiry time, `exp` (claim 4), in Unix seconds without fraction.
     pub fn exp(&self) -> Option<i64> {
         self.exp
     }
 
-    /// Before when it must not be accepted, in Unix seconds (a fraction is cut off).
+    /// Returns the not-before time, `nbf` (claim 5), in Unix seconds without fraction.
     pub fn nbf(&self) -> Option<i64> {
         self.nbf
     }
 
-    /// When the issuer says it was issued, in Unix seconds (a fraction is cut off).
+    /// Returns the time of issue, `iat` (claim 6), in Unix seconds without fraction.
     pub fn iat(&self) -> Option<i64> {
         self.iat
     }
 
-    /// Every claim key, in the order of the map.
+    /// Returns all claim keys, in the order of the map.
     pub fn labels(&self) -> impl Iterator<Item = &Label> {
         self.entries.iter().map(|(label, _)| label)
     }
 
-    /// Any claim. Offsets in it count from the value's first byte.
+    /// Returns the value of any claim. Its item offsets count from the value's first byte.
     pub fn get(&self, label: &Label) -> Option<Value<'_>> {
         let (_, span) = self.entries.iter().find(|(candidate, _)| candidate == label)?;
         let item = cbor::parse(self.bytes.get(span.clone())?, HEADER_LIMITS).ok()?;
         Some(item.value)
     }
 
-    /// Reads the claims; `message` is what the item's offsets count in.
+    /// Reads the claims. The item's offsets must count from the start of `message`.
     pub(super) fn read(item: &Item<'_>, message: &Bytes) -> Result<Self, Malformed> {
         let entries = read_entries(item, "CWT claims (15)")?;
         let find = |key| entries.get(&Label::Int(key));
@@ -104,13 +104,14 @@ fn date(item: &Item<'_>, what: &'static str) -> Result<i64, Malformed> {
     seconds.ok_or_else(|| wrong_type(item, what, "a number of seconds"))
 }
 
-/// The seconds without their fraction; dates beyond 2^53 seconds have none and mean nothing.
+/// Returns the seconds rounded down, or `None` beyond 2^53 seconds, where an `f64` is no longer exact.
 fn whole_seconds(seconds: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     (seconds.abs() <= EXACT).then(|| seconds.floor() as i64)
 }
 
-/// StringOrURI of RFC 8392: text with a colon must be a URI. Checked: a scheme, and no character that no URI has.
+/// Checks the `StringOrURI` type of RFC 8392: text with a colon must be a URI. Only the scheme and the set of
+/// characters are checked.
 pub(super) fn is_string_or_uri(text: &str) -> bool {
     let Some((scheme, _)) = text.split_once(':') else {
         return true;

@@ -1,17 +1,17 @@
-//! Hash envelopes: the payload is a digest of what is meant (RFC 9995).
+//! Hash envelopes: statements whose payload is a digest of the content (RFC 9995).
 
 use super::label::{ContentType, Label, labels, wrong_type};
 use super::read::Entries;
 use crate::malformed::{Malformed, MalformedKind};
 
-/// What the digest in the payload is of.
+/// Labels of a hash envelope, which describe the digest in the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashEnvelope {
-    /// COSE identifier of the hash algorithm (258): -16 SHA-256, -43 SHA-384, -44 SHA-512.
+    /// COSE identifier of the hash algorithm (label 258): -16 SHA-256, -43 SHA-384, -44 SHA-512.
     pub algorithm: i64,
-    /// Type of what was hashed (259).
+    /// Content type of the hashed content (label 259).
     pub preimage_content_type: Option<ContentType>,
-    /// Where it may be found (260); a hint that is never followed here.
+    /// Location of the hashed content (label 260): a hint that this crate never follows.
     pub location: Option<String>,
 }
 
@@ -48,7 +48,7 @@ fn refuse_orphans(entries: &Entries<'_, '_>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Bytes of a digest, for the hash algorithms of RFC 9054 that have one length.
+/// Returns the length of a digest in bytes, for the hash algorithms of RFC 9054 with a fixed length.
 pub(crate) fn digest_length(algorithm: i64) -> Option<usize> {
     match algorithm {
         -14 => Some(20),

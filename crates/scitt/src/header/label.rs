@@ -1,11 +1,11 @@
-//! Header labels and the values that more than one label takes.
+//! Header labels, and values that several labels share.
 
 use std::fmt;
 
 use crate::cbor::{Item, Value};
 use crate::malformed::{Malformed, MalformedKind};
 
-/// Numbers of the labels and claims we know.
+/// Numbers of the known header labels and CWT claims.
 pub mod labels {
     /// Signature algorithm (RFC 9052).
     pub const ALG: i64 = 1;
@@ -25,9 +25,9 @@ pub mod labels {
     pub const X5T: i64 = 34;
     /// Hash algorithm of a hash envelope (RFC 9995).
     pub const PAYLOAD_HASH_ALG: i64 = 258;
-    /// What was hashed (RFC 9995).
+    /// Content type of the hashed content (RFC 9995).
     pub const PREIMAGE_CONTENT_TYPE: i64 = 259;
-    /// Where what was hashed may be found (RFC 9995).
+    /// Location of the hashed content (RFC 9995).
     pub const PAYLOAD_LOCATION: i64 = 260;
     /// Receipts of a Transparent Statement (RFC 9942).
     pub const RECEIPTS: i64 = 394;
@@ -35,11 +35,11 @@ pub mod labels {
     pub const VDS: i64 = 395;
     /// Proofs of a receipt (RFC 9942).
     pub const VDP: i64 = 396;
-    /// Our own, in receipts: the tree size, so that it is signed.
+    /// Tree size in receipts of this implementation, so that the size is signed.
     pub const TREE_SIZE: &str = "tree-size";
-    /// What a CCF ledger says of itself in its receipts.
+    /// Map of a CCF ledger in its receipts.
     pub const CCF: &str = "ccf.v1";
-    /// In that: the transaction that signed the root.
+    /// Transaction that signed the root, in the map under [`CCF`].
     pub const CCF_TXID: &str = "txid";
 
     /// CWT issuer.
@@ -54,7 +54,7 @@ pub mod labels {
     pub const IAT: i64 = 6;
 }
 
-/// A header label or claim key. Integers beyond 64 bits are not labels anybody registers, and are refused.
+/// A header label or claim key. Integers beyond 64 bits are refused: no registered label is that large.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Label {
     /// A registered or private number.
@@ -70,7 +70,7 @@ impl Label {
         label.ok_or(Malformed::at(item.offset, MalformedKind::LabelType))
     }
 
-    /// The label as CBOR.
+    /// Returns the label as CBOR.
     pub fn to_value(&self) -> Value<'static> {
         match self {
             Self::Int(number) => (*number).into(),
@@ -79,7 +79,7 @@ impl Label {
     }
 }
 
-/// Bytes of a text label that an error message repeats.
+/// Maximum number of bytes of a text label that an error message repeats.
 const SHOWN: usize = 32;
 
 impl From<i64> for Label {
@@ -94,7 +94,8 @@ impl From<&str> for Label {
     }
 }
 
-/// Numbers bare; text in quotes, cut short and with control characters escaped: it goes into answers to strangers.
+/// Formats integers bare, and text in quotes, shortened and with control characters escaped, since it goes into error
+/// responses.
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -104,12 +105,12 @@ impl fmt::Display for Label {
     }
 }
 
-/// A media type, or its CoAP number.
+/// A content type: a media type, or the number of a CoAP content format.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ContentType {
-    /// A media type.
+    /// A media type, such as `application/json`.
     Text(String),
-    /// A CoAP content format.
+    /// A CoAP content format (RFC 7252, section 12.3).
     Id(u64),
 }
 
@@ -122,7 +123,7 @@ impl ContentType {
         }
     }
 
-    /// The type as CBOR.
+    /// Returns the content type as CBOR.
     pub fn to_value(&self) -> Value<'static> {
         match self {
             Self::Text(text) => text.clone().into(),
@@ -130,7 +131,7 @@ impl ContentType {
         }
     }
 
-    /// The media type, when it is not a number.
+    /// Returns the media type, or `None` for a CoAP content format.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),

@@ -1,4 +1,4 @@
-//! Reading a protected header: labels, `crit`, and each known label's type.
+//! Parses a protected header: labels, `crit`, and the type of each known label.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::{CertHash, Claims, HEADER_LIMITS, HashEnvelope, Header, X5Chain};
 use crate::cbor::{Item, Reader};
 use crate::malformed::{Malformed, MalformedKind};
 
-/// Labels we act on, and so may be marked critical in a statement.
+/// Labels that are processed, so that `crit` may list them in a statement.
 const UNDERSTOOD: [i64; 10] = [
     labels::ALG,
     labels::CONTENT_TYPE,
@@ -23,7 +23,7 @@ const UNDERSTOOD: [i64; 10] = [
     labels::PAYLOAD_LOCATION,
 ];
 
-/// A header map with its labels read.
+/// The entries of a header map: label, value, and the offset of the key.
 pub(crate) struct Entries<'i, 'a>(Vec<(Label, &'i Item<'a>, usize)>);
 
 impl<'i, 'a> Entries<'i, 'a> {
@@ -35,12 +35,12 @@ impl<'i, 'a> Entries<'i, 'a> {
         self.0.iter().find(|(candidate, ..)| *candidate == Label::Int(label)).map(|(_, item, _)| *item)
     }
 
-    /// Each label and the offset of its key.
+    /// Returns each label with the byte offset of its key.
     pub(crate) fn labels(&self) -> impl Iterator<Item = (&Label, usize)> {
         self.0.iter().map(|(label, _, offset)| (label, *offset))
     }
 
-    /// Where each value stands, counted from `base`.
+    /// Returns the byte span of each value, counted from `base`.
     pub(crate) fn spans_from(&self, base: usize) -> Vec<(Label, Range<usize>)> {
         let span = |item: &Item<'_>| item.offset - base..item.end - base;
         self.0.iter().map(|(label, item, _)| (label.clone(), span(item))).collect()
@@ -57,8 +57,8 @@ pub(crate) fn read_entries<'i, 'a>(
 }
 
 impl Header {
-    /// Reads the header that `message` holds in `span`. `also_understood` may be critical beside
-    /// what every message may have so.
+    /// Reads the header in the given span of `message`. `also_understood` are labels that `crit` may list in addition
+    /// to [`UNDERSTOOD`].
     pub(crate) fn read(
         message: &Bytes,
         span: Range<usize>,
@@ -128,7 +128,7 @@ fn content_type(
     entries.int(label).map(|item| ContentType::read(item, what)).transpose()
 }
 
-/// RFC 9052, section 3.1: what `crit` lists must be there, signed, and understood.
+/// Checks `crit` (RFC 9052, section 3.1): all listed labels must be understood, and present in the protected header.
 fn check_critical(entries: &Entries<'_, '_>, also_understood: &[Label]) -> Result<(), Malformed> {
     let Some(crit) = entries.int(labels::CRIT) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Certificates in headers (RFC 9360). All of them are untrusted until a path to an anchor is found.
+//! Certificates in headers (RFC 9360). They are untrusted until [`crate::x509`] finds a path to a trusted root.
 
 use bytes::Bytes;
 
@@ -13,17 +13,17 @@ use crate::malformed::{Malformed, MalformedKind};
 pub struct X5Chain(Vec<Bytes>);
 
 impl X5Chain {
-    /// The certificates, end entity first.
+    /// Returns the DER certificates, end entity first.
     pub fn certificates(&self) -> &[Bytes] {
         &self.0
     }
 
-    /// The certificate whose key signed.
+    /// Returns the end-entity certificate, whose key signed the message.
     pub fn end_entity(&self) -> &Bytes {
         &self.0[0]
     }
 
-    /// The chain as COSE_X509: a bare byte string for one certificate, an array for more.
+    /// Returns the chain as `COSE_X509`: a byte string for one certificate, an array for several.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         if self.0.len() > 1 {
@@ -35,12 +35,12 @@ impl X5Chain {
         writer.into_bytes()
     }
 
-    /// Reads what [`encode`](Self::encode) writes: how a chain is kept beside a statement.
+    /// Parses the encoding of [`encode`](Self::encode), in which logs store a chain separately from its statement.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         Self::read(&cbor::parse(bytes, HEADER_LIMITS)?)
     }
 
-    /// A chain out of certificates, if there is at least one and no more than are read.
+    /// Creates a chain of 1 to [`CERTIFICATES`](limits::CERTIFICATES) DER certificates; `None` for any other number.
     pub fn new(certificates: Vec<Bytes>) -> Option<Self> {
         (1..=limits::CERTIFICATES).contains(&certificates.len()).then_some(Self(certificates))
     }
@@ -62,12 +62,12 @@ impl X5Chain {
     }
 }
 
-/// The hash of a certificate in DER.
+/// Hash of a DER certificate (`COSE_CertHash`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertHash {
-    /// COSE identifier of the hash: -16 is SHA-256; -15 is SHA-256 cut to 64 bits.
+    /// COSE identifier of the hash algorithm: -16 is SHA-256; -15 is SHA-256 truncated to 64 bits.
     pub algorithm: Label,
-    /// The digest.
+    /// Digest of the certificate.
     pub hash: Bytes,
 }
 
@@ -82,7 +82,7 @@ impl CertHash {
         Ok(Self { algorithm, hash })
     }
 
-    /// The hash as CBOR.
+    /// Returns the hash as CBOR.
     pub fn to_value(&self) -> Value<'static> {
         Value::array([self.algorithm.to_value(), self.hash.to_vec().into()])
     }

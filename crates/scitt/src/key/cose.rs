@@ -24,33 +24,33 @@ const KTY_OKP: i64 = 1;
 const KTY_EC2: i64 = 2;
 const OP_VERIFY: i64 = 2;
 
-/// A public key with what a COSE_Key says beside it.
+/// A public key with the optional parameters of its COSE_Key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoseKey {
-    /// The key.
+    /// Public key.
     pub key: PublicKey,
-    /// Its key identifier: a hint, not a name.
+    /// Key identifier, `kid`: a hint that need not be unique.
     pub kid: Option<Vec<u8>>,
-    /// The one algorithm it may be used with; any of its curve when absent.
+    /// Algorithm that the key is restricted to; `None` allows all algorithms of its curve.
     pub algorithm: Option<Algorithm>,
-    /// Up to which tree size it signs for a log; without bounds for any other key.
+    /// Tree sizes from which on a log's key no longer counts; empty for keys of other kinds.
     pub end: KeyEnd,
 }
 
-/// Where the signatures of a log's key end, as the log publishes it: three parameters with text labels, which readers
-/// that do not know them pass over (RFC 9052 section 7.1).
+/// End of a log key's validity, as the log publishes it: three parameters with text labels, which readers that do not
+/// know them ignore (RFC 9052, section 7.1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct KeyEnd {
-    /// Unix seconds at which it was retired.
+    /// Time of retirement in Unix seconds (`retired_at`).
     pub retired_at: Option<u64>,
-    /// First tree size of its successor: it signs no head of this size or larger.
+    /// First tree size signed by the successor (`retired_size`): this key signs no head of that size or larger.
     pub retired_size: Option<u64>,
-    /// First tree size at which somebody else may have signed with it.
+    /// First tree size at which another party may have signed with this key (`compromised_size`).
     pub compromised_size: Option<u64>,
 }
 
 impl KeyEnd {
-    /// First tree size at which its signatures count for nothing.
+    /// Returns the first tree size at which signatures of this key no longer count.
     pub fn size(&self) -> Option<u64> {
         [self.retired_size, self.compromised_size].into_iter().flatten().min()
     }
@@ -66,16 +66,16 @@ impl KeyEnd {
 }
 
 impl CoseKey {
-    /// A key of which nothing else is known.
+    /// Creates a `CoseKey` without optional parameters.
     pub fn bare(key: PublicKey) -> Self {
         Self { key, kid: None, algorithm: None, end: KeyEnd::default() }
     }
 
-    /// Reads one COSE_Key that fills `bytes`.
+    /// Parses one COSE_Key that fills `bytes`. Unknown parameters are ignored.
     ///
     /// # Errors
-    /// If it is no COSE_Key, not one of our curves, no valid point, not meant for verifying, or if it
-    /// carries a secret. Parameters we do not know are passed over.
+    /// Returns a [`KeyError`] if it is no COSE_Key, not on a supported curve, no valid point, or not meant for
+    /// verifying; and [`KeyError::Secret`] if it contains a secret key.
     pub fn parse(bytes: &[u8]) -> Result<Self, KeyError> {
         Self::from_value(&parse_limited(bytes)?)
     }
@@ -94,7 +94,7 @@ impl CoseKey {
         Ok(Self { key, kid: map.kid()?, algorithm: map.algorithm(curve)?, end: map.end() })
     }
 
-    /// The deterministic encoding (RFC 8949 section 4.2.1).
+    /// Returns the deterministic encoding (RFC 8949, section 4.2.1).
     pub fn encode(&self) -> Vec<u8> {
         let mut entries = required(&self.key);
         if let Some(kid) = &self.kid {
@@ -109,25 +109,26 @@ impl CoseKey {
 }
 
 impl PublicKey {
-    /// Reads one COSE_Key, leaving aside its kid and alg.
+    /// Parses one COSE_Key and drops its `kid` and `alg`.
     ///
     /// # Errors
-    /// As [`CoseKey::parse`].
+    /// Returns the errors of [`CoseKey::parse`].
     pub fn from_cose_key(bytes: &[u8]) -> Result<Self, KeyError> {
         CoseKey::parse(bytes).map(|found| found.key)
     }
 
-    /// The deterministic COSE_Key of this key, with the kid and alg given.
+    /// Returns the deterministic COSE_Key of this key, with the given `kid` and `alg`.
     pub fn to_cose_key(&self, kid: Option<&[u8]>, algorithm: Option<Algorithm>) -> Vec<u8> {
         CoseKey { kid: kid.map(<[u8]>::to_vec), algorithm, ..CoseKey::bare(self.clone()) }.encode()
     }
 
-    /// The RFC 9679 thumbprint: SHA-256 over the required parameters alone. Our kid.
+    /// Returns the RFC 9679 thumbprint, SHA-256 over the required parameters, which is the default `kid` of this
+    /// project's keys.
     pub fn thumbprint(&self) -> [u8; 32] {
         Sha256::digest(Value::map(required(self)).encode()).into()
     }
 
-    /// The thumbprint as a URI (RFC 9679 section 5.1).
+    /// Returns the thumbprint as a URI (RFC 9679, section 5.1).
     pub fn thumbprint_uri(&self) -> String {
         let digest = data_encoding::BASE64URL_NOPAD.encode(&self.thumbprint());
         format!("urn:ietf:params:oauth:ckt:sha-256:{digest}")
@@ -142,7 +143,7 @@ pub(crate) fn parse_limited(bytes: &[u8]) -> Result<Value<'_>, KeyError> {
     cbor::parse(bytes, limits).map(|item| item.value).map_err(|error| KeyError::Malformed(error.to_string()))
 }
 
-/// The entries that make the key, and nothing else.
+/// Returns the parameters that determine the key: `kty`, `crv`, `x` and `y`.
 fn required(key: &PublicKey) -> Vec<(Value<'_>, Value<'_>)> {
     let (kty, crv) = match key.curve() {
         Curve::Ed25519 => (KTY_OKP, 6_i64),
@@ -155,7 +156,7 @@ fn required(key: &PublicKey) -> Vec<(Value<'_>, Value<'_>)> {
     entries
 }
 
-/// The map of a COSE_Key, read label by label.
+/// The map of a COSE_Key, with look-up by label.
 struct Labels<'v>(&'v Value<'v>);
 
 impl<'v> Labels<'v> {
@@ -233,7 +234,7 @@ fn malformed(why: &str) -> KeyError {
     KeyError::Malformed(why.to_owned())
 }
 
-/// Appends a COSE_KeySet of encoded members: an array.
+/// Encodes a COSE_KeySet, which is an array of COSE_Keys.
 pub(crate) fn write_set<'k>(members: impl ExactSizeIterator<Item = &'k CoseKey>) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.array(members.len());

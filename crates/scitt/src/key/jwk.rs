@@ -1,4 +1,4 @@
-//! Public keys as JSON Web Keys (RFC 7517), by way of `jose`.
+//! Public keys as JSON Web Keys (RFC 7517), parsed by the crate `jose`.
 
 use jose::jwk::PublicJwk;
 
@@ -6,10 +6,10 @@ use super::{KeyError, PublicKey};
 use crate::alg::Algorithm;
 
 impl PublicKey {
-    /// The key of a JWK.
+    /// Converts a JWK to a key.
     ///
     /// # Errors
-    /// If the coordinates are no point, or `alg` names no signature algorithm of its curve.
+    /// Returns a [`KeyError`] if the coordinates are no point, or `alg` is no signature algorithm of the curve.
     pub fn from_jwk(jwk: &PublicJwk) -> Result<Self, KeyError> {
         let curve = jwk.curve();
         if let Some(name) = jwk.alg() {
@@ -22,7 +22,7 @@ impl PublicKey {
         Self::from_coordinates(curve, jwk.x(), jwk.y())
     }
 
-    /// The key as a JWK with nothing that is not required.
+    /// Returns the key as a JWK with the required members only.
     pub fn to_jwk(&self) -> PublicJwk {
         let ed25519 = <[u8; 32]>::try_from(self.x()).unwrap_or_default();
         self.y()
@@ -30,15 +30,15 @@ impl PublicKey {
             .unwrap_or_else(|| PublicJwk::ed25519(ed25519))
     }
 
-    /// The name a JWS calls this key by when nobody gave it another: the RFC 7638 thumbprint in base64url.
+    /// Returns the RFC 7638 thumbprint in base64url: the default `kid` of this key in a JWS.
     pub fn jwk_thumbprint(&self) -> String {
         data_encoding::BASE64URL_NOPAD.encode(&self.to_jwk().thumbprint())
     }
 
-    /// Reads the text of a JWK.
+    /// Parses the JSON text of a JWK.
     ///
     /// # Errors
-    /// As [`from_jwk`](Self::from_jwk), or if it is no public JWK.
+    /// Returns the errors of [`from_jwk`](Self::from_jwk), and [`KeyError::Malformed`] if the text is no public JWK.
     pub fn from_jwk_json(text: &[u8]) -> Result<Self, KeyError> {
         let jwk = PublicJwk::parse(text).map_err(|error| KeyError::Malformed(format!("JWK: {error}")))?;
         Self::from_jwk(&jwk)

@@ -1,13 +1,13 @@
-//! Public keys: what they are, how they are checked when read, and what they verify.
+//! Public keys: encodings, validation and signature verification.
 //!
-//! A [`PublicKey`] is a point that was validated once, so every later use is only arithmetic.
-//! Three spellings lead here and back: COSE_Key (RFC 9052 section 7, `cose`), SPKI in DER or PEM
-//! (`spki`) and DIDs ([`crate::did`]); [`read_key`] takes any. The name of a key is its RFC 9679 thumbprint.
+//! A [`PublicKey`] is a point that was validated when it was read. It can be read from and written to COSE_Key (RFC
+//! 9052, section 7, `cose`), SPKI in DER or PEM (`spki`), JWK (`jwk`) and DIDs ([`crate::did`]); [`read_key`] detects
+//! the form. Keys are named by their RFC 9679 thumbprint.
 //!
-//! Verification takes one path per curve: Ed25519 by dalek's `verify_strict`, P-256 and P-384 by
-//! ring, P-521 by RustCrypto. Both s and n-s are accepted, as signers emit both.
+//! Each curve has one implementation for verification: Ed25519 uses dalek's `verify_strict`, P-256 and P-384 use ring,
+//! P-521 uses RustCrypto. Both s and n-s are accepted, as signers emit both.
 //!
-//! Not here: which key to trust for whom, and secret keys ([`crate::signer`]).
+//! Not here: which issuer a key is trusted for, and secret keys ([`crate::signer`]).
 
 mod cose;
 mod jwk;
@@ -33,40 +33,40 @@ pub(crate) use spki::{curve_of, to_pem};
 pub use text::{KeyTextError, read_key};
 pub use verify::SignatureError;
 
-/// Why bytes are not a public key we can use.
+/// Error of a public key that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The key type or curve is none of ours.
+    /// The key type or curve is not supported.
     #[error("unsupported key type or curve: {0}")]
     Unsupported(String),
-    /// The encoding of the key is broken.
+    /// The encoding of the key is malformed.
     #[error("malformed key: {0}")]
     Malformed(String),
     /// The coordinates are no point of the curve.
     #[error("not a point on {0}")]
     NotOnCurve(Curve),
-    /// A key of small order or in a second spelling: signatures under it prove nothing.
+    /// The Ed25519 key has small order or a non-canonical encoding, so that signatures under it prove nothing.
     #[error("weak or non-canonical Ed25519 key")]
     Weak,
-    /// A secret was found where only a public key belongs.
+    /// The input contains a secret key, where only a public key belongs.
     #[error("the key contains secret material: treat it as compromised")]
     Secret,
-    /// The algorithm the key is marked for is not an algorithm of its curve.
+    /// The algorithm in the key's `alg` parameter is not one of its curve.
     #[error("algorithm {algorithm} does not go with a {curve} key")]
     AlgorithmMismatch {
-        /// The COSE algorithm identifier found.
+        /// COSE algorithm identifier of the key.
         algorithm: i64,
-        /// The curve of the key.
+        /// Curve of the key.
         curve: Curve,
     },
 }
 
-/// A public key on one of four curves, known to be a valid point.
+/// A public key on one of four curves, validated as a point.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PublicKey(Material);
 
-/// NIST points are kept as uncompressed SEC1 (`04 ‖ x ‖ y`), the form ring and SPKI want.
+/// Key bytes by curve. NIST points are uncompressed SEC1 (`04 ‖ x ‖ y`), as ring and SPKI need them.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Material {
     Ed25519(EdKey),
@@ -76,10 +76,11 @@ enum Material {
 }
 
 impl PublicKey {
-    /// A key from the 32 bytes of an Ed25519 public key.
+    /// Creates a key from the 32 bytes of an Ed25519 public key.
     ///
     /// # Errors
-    /// If they are no point, a point of small order, or not the one canonical spelling of it.
+    /// Returns [`KeyError::NotOnCurve`] if they are no point, or [`KeyError::Weak`] if the point has small order or is
+    /// not encoded canonically.
     pub fn from_ed25519(bytes: &[u8]) -> Result<Self, KeyError> {
         let bytes: &[u8; 32] = bytes.try_into().map_err(|_| KeyError::NotOnCurve(Curve::Ed25519))?;
         let key = EdKey::from_bytes(bytes).map_err(|_| KeyError::NotOnCurve(Curve::Ed25519))?;
@@ -89,10 +90,11 @@ impl PublicKey {
         Ok(Self(Material::Ed25519(key)))
     }
 
-    /// A key from a SEC1 point, compressed or not.
+    /// Creates a key from a SEC1 point, compressed or uncompressed.
     ///
     /// # Errors
-    /// If it is no point of `curve`, or the curve is Ed25519 (which has no SEC1 form).
+    /// Returns [`KeyError::NotOnCurve`] if it is no point of `curve`, or if the curve is Ed25519, which has no SEC1
+    /// form.
     pub fn from_sec1(curve: Curve, point: &[u8]) -> Result<Self, KeyError> {
         let off_curve = || KeyError::NotOnCurve(curve);
         let material = match curve {
@@ -113,10 +115,10 @@ impl PublicKey {
         Ok(Self(material))
     }
 
-    /// A key from its coordinates: `x` alone for Ed25519, both at full width otherwise.
+    /// Creates a key from its coordinates: only `x` for Ed25519, otherwise `x` and `y` at full width.
     ///
     /// # Errors
-    /// As [`from_ed25519`](Self::from_ed25519) and [`from_sec1`](Self::from_sec1).
+    /// Returns the errors of [`from_ed25519`](Self::from_ed25519) and [`from_sec1`](Self::from_sec1).
     pub fn from_coordinates(curve: Curve, x: &[u8], y: Option<&[u8]>) -> Result<Self, KeyError> {
         match (curve, y) {
             (Curve::Ed25519, None) => Self::from_ed25519(x),
@@ -131,7 +133,7 @@ impl PublicKey {
         }
     }
 
-    /// The curve of this key.
+    /// Returns the curve of this key.
     pub fn curve(&self) -> Curve {
         match self.0 {
             Material::Ed25519(_) => Curve::Ed25519,
@@ -141,7 +143,7 @@ impl PublicKey {
         }
     }
 
-    /// The x coordinate, or the whole key for Ed25519.
+    /// Returns the x coordinate, or the whole key for Ed25519.
     pub fn x(&self) -> &[u8] {
         match &self.0 {
             Material::Ed25519(key) => key.as_bytes(),
@@ -149,7 +151,7 @@ impl PublicKey {
         }
     }
 
-    /// The y coordinate; Ed25519 keys have none.
+    /// Returns the y coordinate; `None` for Ed25519.
     pub fn y(&self) -> Option<&[u8]> {
         match &self.0 {
             Material::Ed25519(_) => None,
@@ -157,7 +159,7 @@ impl PublicKey {
         }
     }
 
-    /// The raw key: 32 bytes for Ed25519, uncompressed SEC1 otherwise.
+    /// Returns the raw key: 32 bytes for Ed25519, uncompressed SEC1 otherwise.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Material::Ed25519(key) => key.as_bytes(),
@@ -167,7 +169,7 @@ impl PublicKey {
         }
     }
 
-    /// SEC1 with one coordinate and the parity of the other; the raw key for Ed25519.
+    /// Returns the key as compressed SEC1 (the x coordinate and the parity of y); the raw key for Ed25519.
     pub fn to_compressed(&self) -> Vec<u8> {
         let Some(y) = self.y() else {
             return self.as_bytes().to_vec();
@@ -178,7 +180,7 @@ impl PublicKey {
         compressed
     }
 
-    /// Whether this algorithm may be used with this key.
+    /// Returns `true` if this algorithm may be used with this key.
     pub fn accepts(&self, algorithm: Algorithm) -> bool {
         algorithm.curve() == self.curve()
     }

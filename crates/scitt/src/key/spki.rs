@@ -15,10 +15,10 @@ pub(crate) const SECP384R1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3
 pub(crate) const SECP521R1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 
 impl PublicKey {
-    /// Reads a DER SubjectPublicKeyInfo.
+    /// Parses a `SubjectPublicKeyInfo` in DER.
     ///
     /// # Errors
-    /// If it is not DER, not one of our curves, or no valid point.
+    /// Returns a [`KeyError`] if it is malformed, not on a supported curve, or no valid point.
     pub fn from_spki_der(der: &[u8]) -> Result<Self, KeyError> {
         let info = SubjectPublicKeyInfoRef::from_der(der)
             .map_err(|error| KeyError::Malformed(format!("SubjectPublicKeyInfo: {error}")))?;
@@ -33,10 +33,11 @@ impl PublicKey {
         }
     }
 
-    /// Reads a PEM `PUBLIC KEY` block.
+    /// Parses a PEM `PUBLIC KEY` block.
     ///
     /// # Errors
-    /// As [`from_spki_der`](Self::from_spki_der), or if the block is something else.
+    /// Returns the errors of [`from_spki_der`](Self::from_spki_der), [`KeyError::Secret`] for a private key, and
+    /// [`KeyError::Malformed`] for any other block.
     pub fn from_spki_pem(text: &str) -> Result<Self, KeyError> {
         let (label, der) =
             pem::decode_vec(text.as_bytes()).map_err(|error| KeyError::Malformed(format!("PEM: {error}")))?;
@@ -47,18 +48,18 @@ impl PublicKey {
         }
     }
 
-    /// The DER SubjectPublicKeyInfo.
+    /// Returns the `SubjectPublicKeyInfo` in DER.
     pub fn to_spki_der(&self) -> Vec<u8> {
         [spki_head(self.curve()), self.as_bytes()].concat()
     }
 
-    /// The PEM `PUBLIC KEY` block, with Unix line ends.
+    /// Returns the PEM `PUBLIC KEY` block, with Unix line ends.
     pub fn to_spki_pem(&self) -> String {
         to_pem(LABEL, &self.to_spki_der())
     }
 }
 
-/// A PEM block of RFC 7468, with Unix line ends.
+/// Encodes a PEM block (RFC 7468), with Unix line ends.
 pub(crate) fn to_pem(label: &str, der: &[u8]) -> String {
     let body = data_encoding::BASE64.encode(der);
     let mut text = format!("-----BEGIN {label}-----\n");
@@ -69,7 +70,7 @@ pub(crate) fn to_pem(label: &str, der: &[u8]) -> String {
     text + "-----END " + label + "-----\n"
 }
 
-/// The curve an AlgorithmIdentifier names.
+/// Returns the curve that an `AlgorithmIdentifier` names.
 pub(crate) fn curve_of(
     algorithm: ObjectIdentifier,
     parameters: Option<&ObjectIdentifier>,
@@ -83,7 +84,7 @@ pub(crate) fn curve_of(
     }
 }
 
-/// DER has one encoding, so what stands before the key bytes is a constant of the curve.
+/// Returns the DER bytes before the key bytes. They are constant per curve, as DER has one encoding.
 fn spki_head(curve: Curve) -> &'static [u8] {
     match curve {
         Curve::Ed25519 => b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00",

@@ -1,4 +1,4 @@
-//! A public key as people paste it.
+//! Reads a public key from text in any supported form, as users paste it.
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
 use thiserror::Error;
@@ -6,25 +6,25 @@ use thiserror::Error;
 use super::{CoseKey, KeyError, PublicKey};
 use crate::did::DidError;
 
-/// Why text is no public key.
+/// Error of [`read_key`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum KeyTextError {
-    /// It looks like none of the forms.
+    /// The text has none of the supported forms.
     #[error("not a PEM block, a DID, a JWK, or a COSE_Key in hexadecimal or base64url")]
     Unrecognised,
-    /// It has the form of a key, and is not one we can use.
+    /// The text has the form of a key, but the key is not usable.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// It is a DID without a usable key.
+    /// The text is a DID without a usable key.
     #[error(transparent)]
     Did(#[from] DidError),
 }
 
-/// Reads a public key in any of its texts: a PEM `PUBLIC KEY` block, a did:key or did:jwk, a JWK, a COSE_Key in
-/// hexadecimal or base64url (its kid and alg are kept).
+/// Reads a public key from text: a PEM `PUBLIC KEY` block, a `did:key` or `did:jwk`, a JWK, or a COSE_Key in
+/// hexadecimal or base64url, whose `kid` and `alg` are kept.
 ///
 /// # Errors
-/// If it is none of them, or a secret key.
+/// Returns a [`KeyTextError`] if the text has none of these forms, or contains a secret key.
 pub fn read_key(text: &str) -> Result<CoseKey, KeyTextError> {
     let text = text.trim();
     if text.starts_with("-----BEGIN ") {
@@ -36,7 +36,7 @@ pub fn read_key(text: &str) -> Result<CoseKey, KeyTextError> {
     if text.starts_with('{') {
         return Ok(bare(PublicKey::from_jwk_json(text.as_bytes())?));
     }
-    // A COSE_Key is a map, so in base64url it never starts with a hexadecimal digit.
+    // A COSE_Key is a map: its base64url form begins with a letter from `o` to `v`, so it is never valid hexadecimal.
     let bytes = HEXLOWER_PERMISSIVE
         .decode(text.as_bytes())
         .or_else(|_| BASE64URL_NOPAD.decode(text.trim_end_matches('=').as_bytes()))

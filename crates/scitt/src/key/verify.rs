@@ -1,4 +1,4 @@
-//! The one place a signature is accepted.
+//! Signature verification. All signatures are verified by [`PublicKey::verify`].
 
 use ed25519_dalek::Signature as EdSignature;
 use jose::jws::{Jws, JwsAlgorithm};
@@ -11,48 +11,49 @@ use thiserror::Error;
 use super::{Material, PublicKey};
 use crate::alg::{Algorithm, Curve};
 
-/// Why a signature was not accepted.
+/// Error of a signature that is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SignatureError {
-    /// The message names an algorithm that this key may not be used with.
+    /// The message names an algorithm that may not be used with this key.
     #[error("algorithm {algorithm} does not go with a {curve} key")]
     AlgorithmMismatch {
-        /// The algorithm the message names.
+        /// Algorithm in the message.
         algorithm: Algorithm,
-        /// The curve of the key.
+        /// Curve of the key.
         curve: Curve,
     },
-    /// The signature is not r‖s at the fixed width of the curve (a DER signature, for one).
+    /// The signature is not r‖s at the fixed width of the curve; a DER signature, for example.
     #[error("a signature has {expected} bytes, this one {found}")]
     Length {
-        /// Bytes of a signature on this curve.
+        /// Length of a signature on this curve, in bytes.
         expected: usize,
-        /// Bytes found.
+        /// Length of the given signature, in bytes.
         found: usize,
     },
     /// The signature does not verify under this key.
     #[error("the signature does not verify under this key")]
     Invalid,
-    /// The message does not say, in its protected header, which algorithm signed it.
+    /// The protected header has no `alg`.
     #[error("the protected header names no algorithm")]
     NoAlgorithm,
-    /// The message names an algorithm we do not speak.
+    /// The message names an unsupported algorithm, with this COSE identifier.
     #[error("algorithm {0} is not supported")]
     UnknownAlgorithm(i64),
-    /// The message is signed over bytes that were not given.
+    /// The payload is detached and was not given.
     #[error("the payload is detached and was not given")]
     PayloadMissing,
-    /// A payload was given for a message that carries its own.
+    /// A payload was given for a message with an attached payload.
     #[error("a payload was given, but the message carries its own")]
     PayloadTwice,
 }
 
 impl PublicKey {
-    /// Checks a COSE signature (fixed width, not DER) over `message`.
+    /// Verifies a COSE signature (fixed width, not DER) over `message`. If this returns `Ok`, the key signed these
+    /// bytes.
     ///
     /// # Errors
-    /// [`SignatureError`], and nothing else: a key that returns `Ok` signed these bytes.
+    /// Returns a [`SignatureError`] if the algorithm, the length or the signature itself is wrong.
     pub fn verify(
         &self,
         algorithm: Algorithm,
@@ -71,10 +72,10 @@ impl PublicKey {
         }
     }
 
-    /// Checks a compact JWS whose form is sound ([`Jws::open`]).
+    /// Verifies the signature of a compact JWS that [`Jws::open`] has parsed.
     ///
     /// # Errors
-    /// As [`verify`](Self::verify).
+    /// Returns the errors of [`verify`](Self::verify).
     pub fn verify_jws(&self, jws: &Jws) -> Result<(), SignatureError> {
         let algorithm = match jws.algorithm() {
             JwsAlgorithm::EdDsa | JwsAlgorithm::Ed25519 => Algorithm::EdDsa,

@@ -1,7 +1,7 @@
-//! Issuing receipts: sign a root once, then assemble a receipt for any leaf under it.
+//! Issues receipts: signs a root once, then builds a receipt for any leaf under it.
 //!
-//! Nothing in a protected header of ours depends on the leaf, so one signature serves every receipt under a
-//! root, and serving a receipt takes no key.
+//! The protected header does not depend on the leaf, so that one signature serves all receipts under a root, and
+//! serving a receipt needs no key.
 
 use bytes::Bytes;
 use merkle::{Hash, LeafIndex, RootHash, TreeSize};
@@ -18,25 +18,25 @@ use crate::malformed::{Malformed, MalformedKind};
 use crate::receipt::ReceiptError;
 use crate::signer::{SignError, Signer};
 
-/// The protected header of every receipt under one root.
+/// Protected header of all receipts under one root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiptHeader {
-    /// The algorithm of the log's receipt key.
+    /// Algorithm of the log's receipt key.
     pub alg: Algorithm,
-    /// The name of that key.
+    /// Key identifier of that key.
     pub kid: Vec<u8>,
-    /// The log's `iss` URL.
+    /// Issuer (`iss`): the log's URL.
     pub iss: String,
-    /// The log's origin.
+    /// Subject (`sub`): the log's origin.
     pub sub: String,
-    /// When the batch was committed, in Unix seconds.
+    /// Commit time of the batch in Unix seconds (`iat`).
     pub iat: u64,
-    /// The size of the tree whose root is signed.
+    /// Size of the tree whose root is signed ("tree-size").
     pub tree_size: TreeSize,
 }
 
 impl ReceiptHeader {
-    /// The deterministic encoding: `{1: alg, 4: kid, 15: {1: iss, 2: sub, 6: iat}, 395: 1, "tree-size": n}`.
+    /// Returns the deterministic encoding: `{1: alg, 4: kid, 15: {1: iss, 2: sub, 6: iat}, 395: 1, "tree-size": n}`.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.map(5).int(labels::ALG).int(self.alg.to_cose()).int(labels::KID).bytes(&self.kid);
@@ -48,10 +48,10 @@ impl ReceiptHeader {
         writer.into_bytes()
     }
 
-    /// Signs the root of the tree of this size.
+    /// Signs the root of the tree of size `tree_size`.
     ///
     /// # Errors
-    /// When nothing was signed: the signer failed, or its algorithm is not the header's.
+    /// Returns [`SignError::AlgorithmMismatch`] if the signer's algorithm is not the header's, or the signer's error.
     pub fn sign_root(&self, signer: &dyn Signer, root: &RootHash) -> Result<SignedRoot, SignError> {
         let (header, algorithm) = (self.alg, signer.algorithm());
         if header != algorithm {
@@ -63,7 +63,7 @@ impl ReceiptHeader {
     }
 }
 
-/// A signature over a root, ready to be made into receipts.
+/// A signed root, from which receipts are built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedRoot {
     protected: Bytes,
@@ -72,26 +72,26 @@ pub struct SignedRoot {
 }
 
 impl SignedRoot {
-    /// The size of the tree whose root is signed.
+    /// Returns the size of the tree whose root is signed.
     pub fn tree_size(&self) -> TreeSize {
         self.tree_size
     }
 
-    /// The `iat` that is signed: when the batch was committed, in Unix seconds.
+    /// Returns the signed `iat`: the commit time of the batch in Unix seconds.
     pub fn committed_at(&self) -> Option<u64> {
         let iat = self.header().ok()?.claims()?.iat()?;
         u64::try_from(iat).ok()
     }
 
-    /// How it is stored: a COSE_Sign1 with an empty unprotected header and a detached payload.
+    /// Encodes the signed root for storage: a COSE_Sign1 with an empty unprotected header and a detached payload.
     pub fn to_bytes(&self) -> Vec<u8> {
         frame::write(&self.protected, &EMPTY_MAP, None, &self.signature)
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
+    /// Parses the encoding of [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
-    /// When the bytes are something else, or the header lacks a tree size.
+    /// Returns a [`ReceiptError`] if the bytes have another form, or the header lacks the tree size.
     pub fn parse(input: impl Into<Bytes>) -> Result<Self, ReceiptError> {
         let input = input.into();
         let frame = Frame::read(&input, limits::RECEIPT_BYTES)?;
@@ -108,10 +108,10 @@ impl SignedRoot {
         Ok(Self { protected: input.slice(protected), signature: input.slice(signature), tree_size })
     }
 
-    /// Checks the signature: at start-up, that the stored one is of the key in use.
+    /// Verifies the signature with this key; a log does so with stored signatures.
     ///
     /// # Errors
-    /// When the signature proves nothing.
+    /// Returns a [`SignatureError`] if the signature does not verify.
     pub fn verify(&self, root: &RootHash, key: &PublicKey) -> Result<(), SignatureError> {
         let header = self.header().map_err(|_| SignatureError::NoAlgorithm)?;
         let algorithm = header.signature_algorithm()?;
@@ -119,13 +119,13 @@ impl SignedRoot {
         key.verify(algorithm, &signed, &self.signature)
     }
 
-    /// A receipt that the leaf at `leaf_index` is in the tree; `path` is its inclusion proof.
+    /// Builds a receipt that proves that the leaf at `leaf_index` is in the tree; `path` is its inclusion proof.
     pub fn inclusion_receipt(&self, leaf_index: LeafIndex, path: &[Hash]) -> Vec<u8> {
         self.receipt(INCLUSION, &proof::encode(self.tree_size.get(), leaf_index.get(), path))
     }
 
-    /// A receipt that the tree extends the one of size `older`; `path` is the consistency proof. There is none for
-    /// `older` 0 or the tree's own size.
+    /// Builds a receipt that proves that the tree extends the one of size `older`; `path` is the consistency proof.
+    /// `older` must be neither 0 nor the tree's own size.
     pub fn consistency_receipt(&self, older: TreeSize, path: &[Hash]) -> Vec<u8> {
         self.receipt(CONSISTENCY, &proof::encode(older.get(), self.tree_size.get(), path))
     }

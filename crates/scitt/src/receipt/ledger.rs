@@ -1,10 +1,10 @@
 //! Inclusion proofs of a CCF ledger (draft-ietf-scitt-receipts-ccf-profile, vds 2).
 //!
-//! The tree of such a ledger prefixes neither leaves nor nodes, and a proof says for each step on which side the
-//! sibling stands. A leaf carries the hash of the statement itself, so that a proof says whose leaf it is.
+//! The tree of such a ledger uses no prefixes for leaves and nodes, and each step of a proof states the side of the
+//! sibling. A leaf contains the hash of the statement, so that a proof names its statement.
 //!
-//! Read only: we issue none. Not here: its consistency proofs (-2), which drafts still change and no service
-//! is known to issue: they are refused as proofs of an unknown type.
+//! Such receipts are only read, never issued. Not here: consistency proofs (-2), which drafts still change and no
+//! service is known to issue; they are refused as proofs of an unknown type.
 
 use merkle::{EntryDigest, Hash, RootHash};
 use sha2::{Digest, Sha256};
@@ -18,37 +18,37 @@ use crate::malformed::Malformed;
 const LEAF: u64 = 1;
 const PATH: u64 = 2;
 
-/// The way from a leaf to the root of a CCF ledger.
+/// Path from a leaf to the root of a CCF ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerProof {
-    /// What the leaf is made of.
+    /// Components of the leaf.
     pub leaf: LedgerLeaf,
-    /// From the leaf up; never empty.
+    /// Sibling hashes, from the leaf up; never empty.
     pub path: Vec<LedgerStep>,
 }
 
-/// What a leaf of a CCF ledger is made of.
+/// Components of a leaf of a CCF ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerLeaf {
-    /// Hash of what the ledger wrote beside the statement.
+    /// Hash of the ledger's own transaction data (`internal-transaction-hash`).
     pub transaction: Hash,
-    /// What the ledger revealed when it had committed, in its own words.
+    /// Commit evidence as text (`internal-evidence`), of 1 to [`EVIDENCE_BYTES`](limits::EVIDENCE_BYTES) bytes.
     pub evidence: String,
-    /// The hash of the statement that was registered.
+    /// Digest of the registered statement (`data-hash`).
     pub data: EntryDigest,
 }
 
-/// One sibling.
+/// One step of a [`LedgerProof`]: a sibling hash and its side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LedgerStep {
-    /// Whether the sibling stands to the left.
+    /// `true` if the sibling is on the left.
     pub left: bool,
-    /// The sibling.
+    /// Hash of the sibling.
     pub hash: Hash,
 }
 
 impl LedgerProof {
-    /// The root that it leads to.
+    /// Computes the root that the path leads to.
     pub fn root(&self) -> RootHash {
         let root = self.path.iter().fold(self.leaf.hash(), |node, step| match step.left {
             true => sha256([step.hash.as_bytes().as_slice(), node.as_bytes()]),
@@ -57,7 +57,7 @@ impl LedgerProof {
         RootHash::from_bytes(*root.as_bytes())
     }
 
-    /// `{1: leaf, 2: path}` and nothing else.
+    /// Reads `{1: leaf, 2: path}`; further members are refused.
     pub(super) fn read(item: &Item<'_>) -> Result<Self, Malformed> {
         let member = |label: u64| item.value.get(&label.into());
         match (item.value.as_map().map(<[_]>::len), member(LEAF), member(PATH)) {

@@ -1,4 +1,5 @@
-//! Inclusion and consistency proofs of RFC 9942, sections 5.2 and 5.3, and the reading that proofs of any structure share.
+//! Inclusion and consistency proofs (RFC 9942, sections 5.2 and 5.3), and parsing shared with proofs of other
+//! structures.
 
 use std::borrow::Cow;
 
@@ -15,28 +16,28 @@ pub(super) const INCLUSION: i64 = -1;
 pub(super) const CONSISTENCY: i64 = -2;
 
 const PROOF_LIMITS: cbor::Limits = cbor::Limits { depth: 2, items: limits::PATH + 4 };
-/// Each step of a ledger's path is an array of two.
+/// Limits for a ledger's proof, in which each step of the path is an array of two.
 const LEDGER_LIMITS: cbor::Limits = cbor::Limits { depth: 3, items: 4 * limits::PATH };
 
-/// The way from a leaf to the root.
+/// Path from a leaf to the root of a tree of RFC 9162.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InclusionProof {
-    /// Size of the tree.
+    /// Tree size.
     pub tree_size: TreeSize,
-    /// Position of the leaf.
+    /// Leaf index, below `tree_size`.
     pub leaf_index: LeafIndex,
-    /// Sibling hashes, from the leaf up; empty for the only leaf of a tree.
+    /// Sibling hashes, from the leaf up; empty if the tree has one leaf.
     pub path: Vec<Hash>,
 }
 
-/// The way from an older root to a newer one.
+/// Path from an older root to a newer one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsistencyProof {
-    /// Size of the older tree, not 0.
+    /// Size of the older tree; not 0.
     pub older: TreeSize,
-    /// Size of the newer tree, larger than the older.
+    /// Size of the newer tree; larger than `older`.
     pub newer: TreeSize,
-    /// Hashes as RFC 9162, section 2.1.4.1, orders them; never empty.
+    /// Hashes in the order of RFC 9162, section 2.1.4.1; never empty.
     pub path: Vec<Hash>,
 }
 
@@ -66,7 +67,7 @@ impl ConsistencyProof {
     }
 }
 
-/// The proofs under label 396.
+/// Proofs under label 396 (`vdp`), by type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Proofs {
     pub(super) inclusion: Vec<InclusionProof>,
@@ -75,7 +76,7 @@ pub(super) struct Proofs {
 }
 
 impl Proofs {
-    /// Of each structure only the types that are registered for it.
+    /// Reads the proofs. Types that are not registered for `structure` are refused.
     pub(super) fn read(
         item: &Item<'_>,
         structure: Structure,
@@ -105,7 +106,7 @@ impl Proofs {
     }
 }
 
-/// `[tree size, leaf index, path]`, or `[older size, newer size, path]`.
+/// Encodes `[tree size, leaf index, path]` or `[older size, newer size, path]`.
 pub(super) fn encode(first: u64, second: u64, path: &[Hash]) -> Vec<u8> {
     const PER_HASH: usize = 34;
     let mut writer = Writer::with_capacity(path.len() * PER_HASH + 24);
@@ -116,7 +117,7 @@ pub(super) fn encode(first: u64, second: u64, path: &[Hash]) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// `[+ bstr .cbor proof]`.
+/// Reads a list of proofs, `[+ bstr .cbor proof]`.
 fn each<P>(
     list: &Item<'_>,
     cost: cbor::Limits,
@@ -130,7 +131,7 @@ fn each<P>(
     proofs.iter().map(|proof| embedded(proof, cost, &read)).collect()
 }
 
-/// Reads what a byte string encodes; offsets stay those of the whole receipt.
+/// Parses the CBOR in a byte string; error offsets count from the start of the receipt.
 fn embedded<P>(
     item: &Item<'_>,
     cost: cbor::Limits,
@@ -170,7 +171,7 @@ fn hashes(item: &Item<'_>, least: usize) -> Result<Vec<Hash>, Malformed> {
     steps(item, least, hash)
 }
 
-/// A path from a leaf to a root.
+/// Reads a path of `least` to [`PATH`](limits::PATH) steps.
 pub(super) fn steps<S>(
     item: &Item<'_>,
     least: usize,

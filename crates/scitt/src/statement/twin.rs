@@ -2,7 +2,7 @@
 
 use crate::alg::{Algorithm, Curve};
 
-/// Orders of the curves' groups (FIPS 186-5), big-endian.
+/// Group orders of the curves (FIPS 186-5), big-endian.
 const N_P256: [u8; 32] = hex("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551");
 const N_P384: [u8; 48] =
     hex("ffffffffffffffffffffffffffffffffffffffffffffffffc7634d81f4372ddf581a0db248b0a77aecec196accc52973");
@@ -11,7 +11,7 @@ const N_P521: [u8; 66] = hex(concat!(
     "51868783bf2f966b7fcc0148f709a5d03bb5c9b8899c47aebb6fb71e91386409",
 ));
 
-/// The twin of a signature r ‖ s, unless s is no scalar, in which case nothing verifies anyway.
+/// Returns the twin of a signature r ‖ s. `None` if s is no scalar of the group, as no such signature verifies.
 pub(super) fn of(algorithm: Algorithm, signature: &[u8]) -> Option<Vec<u8>> {
     let order: &[u8] = match algorithm.curve() {
         Curve::P256 => &N_P256,
@@ -27,7 +27,7 @@ pub(super) fn of(algorithm: Algorithm, signature: &[u8]) -> Option<Vec<u8>> {
     in_range.then(|| [r, &subtract(order, s)].concat())
 }
 
-/// `from - what`, for numbers of one length with `what <= from`.
+/// Computes `from - what`, for numbers of equal length with `what <= from`.
 fn subtract(from: &[u8], what: &[u8]) -> Vec<u8> {
     let mut difference = from.to_vec();
     let mut borrow = false;

@@ -1,5 +1,5 @@
-//! What is kept of an unprotected header: certificates, receipts, and the other labels as they came, for whoever checks that
-//! what they say agrees with what is signed. Nothing of it is part of S, and nothing of it ever admits a statement.
+//! The parts of an unprotected header that are kept: certificates, receipts, and all other labels unparsed, so that
+//! they can be compared with signed values. None of it is part of S, and none of it ever admits a statement.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::header::{Header, Label, X5Chain, labels, read_entries, wrong_type};
 use crate::limits;
 use crate::malformed::{Malformed, MalformedKind};
 
-/// Labels that mean something only when they are signed (RFC 9052 crit, RFC 9995).
+/// Labels that are valid only in the protected header (RFC 9052 `crit`, RFC 9995).
 const PROTECTED_ONLY: [i64; 4] =
     [labels::CRIT, labels::PAYLOAD_HASH_ALG, labels::PREIMAGE_CONTENT_TYPE, labels::PAYLOAD_LOCATION];
 
@@ -19,7 +19,7 @@ const PROTECTED_ONLY: [i64; 4] =
 pub(super) struct Unprotected {
     pub(super) x5chain: Option<X5Chain>,
     pub(super) receipts: Vec<Bytes>,
-    /// Every other label, with its value as it was encoded.
+    /// All other labels, with their values as encoded.
     pub(super) others: Vec<(Label, Bytes)>,
 }
 
@@ -60,7 +60,7 @@ fn check_placement(label: &Label, header: &Header) -> Result<(), MalformedKind> 
     Ok(())
 }
 
-/// `[+ bstr .cbor Receipt]`; the unwrapped form of older drafts is taken too.
+/// Reads the receipts, `[+ bstr .cbor Receipt]`. The unwrapped form of older drafts is accepted, too.
 fn receipts(item: &Item<'_>, input: &[u8]) -> Result<Vec<Bytes>, Malformed> {
     let list = item.value.as_array().ok_or_else(|| wrong_type(item, "receipts (394)", "an array"))?;
     if !(1..=limits::RECEIPTS).contains(&list.len()) {

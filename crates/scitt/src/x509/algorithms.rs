@@ -1,4 +1,4 @@
-//! The signature algorithms of certificates, which are more than those of statements.
+//! Signature algorithms of certificates, which include RSA, unlike those of statements.
 
 use p521::ecdsa::signature::Verifier as _;
 use rustls_pki_types::{
@@ -22,7 +22,7 @@ pub(super) static ALL: [&dyn Algorithm; 12] = [
     ring::RSA_PSS_2048_8192_SHA512_LEGACY_KEY,
 ];
 
-/// ring has no P-521.
+/// ECDSA on P-521, which ring does not implement.
 #[derive(Debug)]
 struct EcdsaP521Sha512;
 

@@ -1,4 +1,4 @@
-//! From the chain in a header to a verified end-entity key.
+//! Verifies the certificate chain of a header and returns the end-entity key.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use super::{ChainError, RootCertificate, SubjectNames, algorithms, did_x509};
 use crate::key::PublicKey;
 use crate::limits::{CERTIFICATE_BYTES, CERTIFICATES, PATH_ATTEMPTS};
 
-/// The seconds (unix, both ends included) in which every certificate of a path is valid.
+/// Interval in Unix seconds, both ends included, in which all certificates of a path are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// The latest `notBefore`.
+    /// Latest `notBefore` of the certificates.
     pub not_before: u64,
-    /// The earliest `notAfter`.
+    /// Earliest `notAfter` of the certificates.
     pub not_after: u64,
 }
 
 impl Validity {
-    /// Whether the path stands at this time.
+    /// Returns `true` if the path is valid at `at` (Unix seconds).
     pub fn holds(&self, at: u64) -> bool {
         (self.not_before..=self.not_after).contains(&at)
     }
@@ -44,36 +44,37 @@ impl Validity {
     }
 }
 
-/// What a path to a trusted root establishes. Only [`verify_chain`] makes one.
+/// A verified path to a trusted root, as [`verify_chain`] returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedChain {
     key: PublicKey,
     names: SubjectNames,
     validity: Validity,
     leaf: Certificate,
-    /// The certificates above it: those on the path, and the root.
+    /// DER of the certificates above the end entity: the intermediates and the root.
     authorities: Vec<Vec<u8>>,
     root: [u8; 32],
 }
 
 impl VerifiedChain {
-    /// The key of the end-entity certificate.
+    /// Returns the key of the end-entity certificate.
     pub fn key(&self) -> &PublicKey {
         &self.key
     }
 
-    /// The names the end-entity certificate speaks for.
+    /// Returns the subject alternative names of the end-entity certificate.
     pub fn names(&self) -> &SubjectNames {
         &self.names
     }
 
-    /// Whether the certificate itself names `iss`: as a subject alternative name, or by being what a did:x509 means.
+    /// Returns `true` if the certificate itself names `iss`: as a subject alternative name, or as a `did:x509` that it
+    /// satisfies.
     pub fn speaks_for(&self, iss: &str) -> bool {
         self.may_be(iss) && (iss.starts_with(did_x509::METHOD) || self.names.binds(iss))
     }
 
-    /// Whether somebody else may bind `iss` to this certificate. A did:x509, did:key or did:jwk says itself which
-    /// certificate or key it means, and nobody can say otherwise.
+    /// Returns `true` if configuration may bind `iss` to this certificate. A `did:x509`, `did:key` or `did:jwk`
+    /// determines its certificate or key itself, and cannot be bound to another.
     pub fn may_be(&self, iss: &str) -> bool {
         match iss.starts_with(did_x509::METHOD) {
             true => did_x509::is_satisfied(iss, &self.leaf, &self.authorities),
@@ -81,22 +82,22 @@ impl VerifiedChain {
         }
     }
 
-    /// When this answer holds: the end-entity and intermediate dates, not the root's.
+    /// Returns the interval in which the path is valid: the dates of end entity and intermediates, not the root's.
     pub fn validity(&self) -> Validity {
         self.validity
     }
 
-    /// SHA-256 of the root certificate the path ends at.
+    /// Returns SHA-256 of the root certificate of the path.
     pub fn root(&self) -> &[u8; 32] {
         &self.root
     }
 }
 
-/// Builds a path from `chain` (DER, end entity first) to one of `roots` that is valid at `at`
-/// (unix seconds). With `eku`, an OID in dotted form, the end-entity certificate must list it.
+/// Builds a path from `chain` (DER, end entity first) to one of `roots` that is valid at `at` (Unix seconds). With
+/// `eku`, an OID in dotted form, the end-entity certificate must list that extended key usage.
 ///
 /// # Errors
-/// [`ChainError`] says which certificate or rule stands in the way.
+/// Returns a [`ChainError`] that names the certificate or the rule.
 pub fn verify_chain(
     chain: &[&[u8]],
     roots: &[RootCertificate],
@@ -119,11 +120,12 @@ pub fn verify_chain(
     })
 }
 
-/// Builds a path that is valid at some time, whenever that is: [`VerifiedChain::validity`] says when. What is
-/// decided with it must hold only in that interval.
+/// Builds a path that is valid at some time. [`VerifiedChain::validity`] is the interval in which it is valid, and
+/// decisions based on it must be limited to that interval.
 ///
 /// # Errors
-/// As [`verify_chain`]; a path whose certificates are never valid together is refused by its dates.
+/// Returns the errors of [`verify_chain`]. If the certificates are never valid together, the error is
+/// [`ChainError::Expired`] or [`ChainError::NotYetValid`].
 pub fn verify_chain_at_any_time(
     chain: &[&[u8]],
     roots: &[RootCertificate],
@@ -140,8 +142,9 @@ pub fn verify_chain_at_any_time(
     Err(refused)
 }
 
-/// If a path is ever valid, it is when the last of its certificates begins: nearly always the end entity. Each attempt
-/// costs signatures, so there are few.
+/// Returns the times at which to try a path. If a path is ever valid, it is valid when the last of its certificates,
+/// nearly always the end entity, becomes valid. At most [`PATH_ATTEMPTS`] times are returned, as each attempt verifies
+/// signatures.
 fn beginnings(chain: &[&[u8]], leaf: Validity) -> Vec<u64> {
     let others = chain[1..].iter().filter_map(|der| Certificate::from_der(der).ok());
     let mut beginnings: Vec<u64> = others
@@ -155,7 +158,7 @@ fn beginnings(chain: &[&[u8]], leaf: Validity) -> Vec<u64> {
     beginnings
 }
 
-/// Whether text is an object identifier in dotted form, as `eku` wants it.
+/// Returns `true` if the text is an object identifier in dotted form, as [`verify_chain`] takes it for `eku`.
 pub fn is_oid(text: &str) -> bool {
     ObjectIdentifier::new(text).is_ok()
 }
@@ -171,9 +174,9 @@ fn check_shape<'a>(chain: &[&'a [u8]]) -> Result<&'a [u8], ChainError> {
     }
 }
 
-/// What is above the end entity.
+/// The part of a path above the end entity.
 struct Path {
-    /// The dates of the intermediates.
+    /// Interval in which all intermediates are valid.
     validity: Validity,
     authorities: Vec<Vec<u8>>,
     root: [u8; 32],
@@ -201,14 +204,15 @@ fn build_path(chain: &[&[u8]], roots: &[RootCertificate], at: u64) -> Result<Pat
         validity = validity.intersect(Validity::of(&certificate));
         authorities.push(intermediate.der().to_vec());
     }
-    // A renewed root is the same anchor in another certificate.
+    // A renewed root is the same anchor in another certificate, so that several roots may match.
     let reached: Vec<&RootCertificate> = roots.iter().filter(|root| root.anchor() == path.anchor()).collect();
     authorities.extend(reached.iter().map(|root| root.der().to_vec()));
     let root = reached.first().ok_or(ChainError::UnknownIssuer)?.sha256();
     Ok(Path { validity, authorities, root })
 }
 
-/// webpki demands usages along the whole path; ours are asked of the end entity only.
+/// Validator that accepts any extended key usage: webpki checks usages along the whole path, while [`check_usage`]
+/// checks those of the end entity only.
 struct AnyUsage;
 
 impl ExtendedKeyUsageValidator for AnyUsage {

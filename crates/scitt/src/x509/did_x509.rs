@@ -1,9 +1,10 @@
-//! did:x509, method version 0: an issuer named by an authority and by what its certificate says.
+//! `did:x509`, method version 0: an issuer defined by a CA certificate and by predicates on the end-entity certificate.
 //!
-//! `did:x509:0:sha256:<fingerprint>::subject:C:US:O:Acme::eku:1.3.6.1.5.5.7.3.3`: a certificate above the end entity
-//! on the verified path has this digest, and the end entity's certificate fulfils every predicate. Nothing is fetched.
+//! `did:x509:0:sha256:<fingerprint>::subject:C:US:O:Acme::eku:1.3.6.1.5.5.7.3.3` requires that a certificate above the
+//! end entity on the verified path has this digest, and that the end-entity certificate satisfies every predicate. No
+//! network access is needed.
 //!
-//! Not here: the predicate `fulcio-issuer` (a DID that has it is nobody's), and DID documents.
+//! Not here: the predicate `fulcio-issuer` (a DID with it is never satisfied), and DID documents.
 
 use std::collections::HashSet;
 
@@ -17,10 +18,10 @@ use x509_cert::ext::pkix::{ExtendedKeyUsage, SubjectAltName};
 
 use crate::limits::DID_X509_PREDICATES;
 
-/// What every such issuer begins with.
+/// Prefix of every `did:x509`.
 pub(super) const METHOD: &str = "did:x509:";
 
-/// Whether a path of `leaf` and the `authorities` above it (DER) is what the DID means.
+/// Returns `true` if the path of `leaf` and the `authorities` above it (DER) satisfies the DID.
 pub(super) fn is_satisfied(did: &str, leaf: &Certificate, authorities: &[Vec<u8>]) -> bool {
     let version_0 = did.strip_prefix(METHOD).and_then(|rest| rest.strip_prefix("0:"));
     let Some((fingerprint, predicates)) = version_0.and_then(|rest| rest.split_once("::")) else {
@@ -50,7 +51,7 @@ fn holds(predicate: &str, leaf: &Certificate) -> bool {
     }
 }
 
-/// `<label>:<value>` once or more, each label once.
+/// Checks a `subject` predicate: one or more `<label>:<value>`, each label once.
 fn has_subject(leaf: &Certificate, fields: &str) -> bool {
     let mut seen = HashSet::new();
     let mut fields = fields.split(':');
@@ -65,7 +66,7 @@ fn has_subject(leaf: &Certificate, fields: &str) -> bool {
     true
 }
 
-/// The labels of RFC 4514 that the method uses; any other attribute goes by its number, and only by that.
+/// Labels of RFC 4514 that the method uses. Any other attribute is named by its OID; for these, the OID is refused.
 const LABELS: [(&str, &str); 7] = [
     ("CN", "2.5.4.3"),
     ("C", "2.5.4.6"),
@@ -82,7 +83,7 @@ fn attribute(label: &str) -> Option<ObjectIdentifier> {
     ObjectIdentifier::new(labelled.or(numbered)?).ok()
 }
 
-/// The value of an attribute that the subject has exactly once, as text.
+/// Returns an attribute value as text, if the subject has the attribute exactly once.
 fn only_value(leaf: &Certificate, oid: ObjectIdentifier) -> Option<&str> {
     let mut values = leaf.tbs_certificate().subject().iter().filter(|attribute| attribute.oid == oid);
     let (Some(only), None) = (values.next(), values.next()) else { return None };
@@ -112,7 +113,8 @@ fn has_usage(leaf: &Certificate, oid: &str) -> bool {
     usages.is_some_and(|(_, usages)| usages.0.iter().any(|usage| usage.to_string() == oid))
 }
 
-/// Undoes percent-encoding. What the method wants encoded and is not has no meaning, nor has an empty value.
+/// Decodes percent-encoding. Returns `None` for an empty value, and for characters that the method requires to be
+/// encoded.
 fn decoded(value: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();

@@ -1,16 +1,15 @@
-//! X.509 issuers: a certificate chain from a header to a root the reader already trusts.
+//! X.509 issuers: verifies a certificate chain from a header up to a trusted root.
 //!
-//! Serves RFC 9360 (`x5chain`, `x5t`) as RFC 9943 section 6 uses it. Every certificate of a
-//! header is untrusted input; only a [`RootCertificate`] that was configured ends a path, and a
-//! self-signed certificate in a header never becomes one. Paths are built by rustls-webpki at a
-//! time that is an argument, and the answer carries the interval in which it stays the same
-//! ([`VerifiedChain::validity`]), so a decision can be repeated later.
+//! Implements RFC 9360 (`x5chain`, `x5t`) as RFC 9943, section 6, uses it. All certificates of a header are untrusted
+//! input. A path ends only at a configured [`RootCertificate`]; a self-signed certificate in a header never becomes
+//! one. Paths are built by rustls-webpki at a time that is an argument, and the result carries the interval in which it
+//! is valid ([`VerifiedChain::validity`]), so that a decision can be repeated later.
 //!
-//! Certificates may be signed with ECDSA on P-256, P-384 or P-521, with Ed25519, or with RSA, as many authorities
-//! still do; the end entity's own key is one that statements are signed with, so never RSA. The dates of a root do
-//! not count: an anchor is a name and a key.
+//! Certificates may be signed with ECDSA on P-256, P-384 or P-521, with Ed25519, or with RSA, which many authorities
+//! still use. The end entity's own key must be one for statements, thus never RSA. The dates of a root are ignored: a
+//! trust anchor is a name and a key.
 //!
-//! Not here: revocation (nothing is fetched), `x5u` and `x5bag`, and parsing of the COSE labels (`header`).
+//! Not here: revocation (which needs the network), `x5u` and `x5bag`, and parsing of the COSE labels (`header`).
 
 mod algorithms;
 mod chain;
@@ -32,71 +31,71 @@ pub use names::SubjectNames;
 pub use root::RootCertificate;
 pub use thumbprint::{SHA_256, check_thumbprint, sha256_thumbprint};
 
-/// Why a chain does not lead to a root, or does not allow what it is used for.
+/// Error of a chain that does not lead to a trusted root, or does not allow its use.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ChainError {
-    /// There is no certificate.
+    /// The chain has no certificate.
     #[error("the chain holds no certificate")]
     Empty,
-    /// There are more certificates than any sensible chain has.
+    /// The chain has more than [`CERTIFICATES`] certificates.
     #[error("the chain holds {found} certificates, at most {CERTIFICATES} are read")]
     TooMany {
-        /// Certificates found.
+        /// Number of certificates found.
         found: usize,
     },
-    /// A certificate is not one: broken DER, too large, an unknown version.
+    /// A certificate cannot be parsed: broken DER, too large, or an unknown version.
     #[error("certificate {position} is malformed: {why}")]
     Malformed {
-        /// Place in the chain, the end entity being 0.
+        /// Position in the chain; the end entity is 0.
         position: usize,
-        /// What the parser says.
+        /// Parser's error message.
         why: String,
     },
-    /// A certificate on the path has ended.
+    /// A certificate on the path has expired.
     #[error("a certificate on the path expired at {not_after}, before {at} (unix seconds)")]
     Expired {
-        /// The time asked about.
+        /// Requested time in Unix seconds.
         at: u64,
-        /// When the certificate ended.
+        /// End of the certificate's validity in Unix seconds.
         not_after: u64,
     },
-    /// A certificate on the path has not begun.
+    /// A certificate on the path is not valid yet.
     #[error("a certificate on the path starts at {not_before}, after {at} (unix seconds)")]
     NotYetValid {
-        /// The time asked about.
+        /// Requested time in Unix seconds.
         at: u64,
-        /// When the certificate begins.
+        /// Start of the certificate's validity in Unix seconds.
         not_before: u64,
     },
-    /// No path leads to a trusted root: another root, or an intermediate is missing.
+    /// No path leads to a trusted root: the root is not trusted, or an intermediate is missing.
     #[error("no path from the end-entity certificate to a trusted root")]
     UnknownIssuer,
-    /// A certificate is not signed by the key its issuer's name stands for.
+    /// The signature of a certificate does not verify with its issuer's key.
     #[error("a certificate on the path is not signed by its issuer")]
     BadSignature,
-    /// A certificate is signed in a way that is not verified here.
+    /// A certificate is signed with an unsupported algorithm.
     #[error("a certificate on the path is signed with an algorithm that is not accepted")]
     SignatureAlgorithm,
-    /// The end-entity certificate is a CA.
+    /// The end-entity certificate is a CA certificate.
     #[error("the end-entity certificate is marked as a CA")]
     LeafIsCa,
-    /// The end-entity certificate says its key does not sign documents.
+    /// The key usage of the end-entity certificate does not include signatures.
     #[error("the key usage of the end-entity certificate does not allow signatures")]
     KeyUsage,
-    /// The extended key usage that was asked for is absent.
+    /// The end-entity certificate lacks the required extended key usage, given as an OID.
     #[error("the end-entity certificate lacks the extended key usage {0}")]
     ExtendedKeyUsage(String),
-    /// Any other refusal of the path, in the words of the path builder.
+    /// Any other refusal of the path, with webpki's error message.
     #[error("the certificate path is refused: {0}")]
     Refused(String),
-    /// The key of the end-entity certificate is none we can verify with.
+    /// The key of the end-entity certificate is not supported.
     #[error("key of the end-entity certificate: {0}")]
     Key(#[from] KeyError),
-    /// `x5t` names another certificate.
+    /// `x5t` is the digest of another certificate.
     #[error("x5t is the digest of another certificate")]
     ThumbprintMismatch,
-    /// `x5t` uses a hash other than SHA-256 (-16).
+    /// `x5t` uses a hash algorithm other than SHA-256 (-16).
     #[error("x5t uses hash algorithm {0}: only SHA-256 (-16) is read")]
     ThumbprintHash(i64),
 }

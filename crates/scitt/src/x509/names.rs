@@ -1,4 +1,4 @@
-//! The names a certificate speaks for.
+//! Subject alternative names of a certificate.
 
 use x509_cert::Certificate;
 use x509_cert::der::asn1::Ia5String;
@@ -7,9 +7,9 @@ use x509_cert::ext::pkix::name::GeneralName;
 
 use super::ChainError;
 
-/// URI and DNS names of the subject alternative name extension, in order.
+/// URI and DNS names in the subject alternative name extension, in order.
 ///
-/// The common name is not read: it binds nothing.
+/// The common name is not read, as it binds no issuer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubjectNames {
     uris: Vec<String>,
@@ -17,18 +17,18 @@ pub struct SubjectNames {
 }
 
 impl SubjectNames {
-    /// URIs, byte for byte.
+    /// Returns the URIs as written.
     pub fn uris(&self) -> &[String] {
         &self.uris
     }
 
-    /// DNS names, as written (wildcards included, though these bind nothing).
+    /// Returns the DNS names as written, including wildcards, although these bind no issuer.
     pub fn dns(&self) -> &[String] {
         &self.dns
     }
 
-    /// Whether an issuer that calls itself `iss` is one of these names: a URI byte for byte, a
-    /// DNS name without regard to ASCII case. Wildcards match nothing.
+    /// Returns `true` if the issuer `iss` is one of these names. A URI must be equal byte for byte, a DNS name up to
+    /// ASCII case. Wildcards match nothing.
     pub(super) fn binds(&self, iss: &str) -> bool {
         self.uris.iter().any(|uri| uri == iss)
             || (!iss.contains('*') && self.dns.iter().any(|name| name.eq_ignore_ascii_case(iss)))

@@ -1,4 +1,4 @@
-//! The certificates a path may end at.
+//! Trusted root certificates, at which a path may end.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::{ChainError, sha256_thumbprint};
 use crate::key::to_pem;
 use crate::limits::CERTIFICATE_BYTES;
 
-/// A certificate somebody decided to trust. Reading one checks its form, not its signature.
+/// A certificate that is configured as trusted. Parsing checks its form, not its signature.
 #[derive(Clone)]
 pub struct RootCertificate {
     der: Vec<u8>,
@@ -18,10 +18,10 @@ pub struct RootCertificate {
 }
 
 impl RootCertificate {
-    /// Reads a DER certificate.
+    /// Parses a certificate in DER.
     ///
     /// # Errors
-    /// If it is no certificate.
+    /// Returns [`ChainError::Malformed`] if it is no certificate or exceeds [`CERTIFICATE_BYTES`].
     pub fn from_der(der: &[u8]) -> Result<Self, ChainError> {
         let malformed = |why: String| ChainError::Malformed { position: 0, why };
         if der.len() > CERTIFICATE_BYTES {
@@ -32,10 +32,10 @@ impl RootCertificate {
         Ok(Self { der: der.to_vec(), anchor: anchor.to_owned() })
     }
 
-    /// Reads one PEM `CERTIFICATE` block.
+    /// Parses one PEM `CERTIFICATE` block.
     ///
     /// # Errors
-    /// If it is no such block, or no certificate.
+    /// Returns [`ChainError::Malformed`] if it is another block, or no certificate.
     pub fn from_pem(text: &str) -> Result<Self, ChainError> {
         let malformed = |why: String| ChainError::Malformed { position: 0, why };
         let (label, der) =
@@ -46,17 +46,17 @@ impl RootCertificate {
         }
     }
 
-    /// The certificate as it was given.
+    /// Returns the certificate in DER, as parsed.
     pub fn der(&self) -> &[u8] {
         &self.der
     }
 
-    /// The PEM `CERTIFICATE` block, with Unix line ends.
+    /// Returns the PEM `CERTIFICATE` block, with Unix line ends.
     pub fn to_pem(&self) -> String {
         to_pem("CERTIFICATE", &self.der)
     }
 
-    /// SHA-256 over the DER certificate.
+    /// Returns SHA-256 of the DER certificate.
     pub fn sha256(&self) -> [u8; 32] {
         sha256_thumbprint(&self.der)
     }
