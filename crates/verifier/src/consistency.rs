@@ -1,12 +1,12 @@
-//! Does this receipt prove that the tree I know is the beginning of a newer one (RFC 9942, section 5.3)?
+//! Verifies that a known tree is the beginning of a newer one (RFC 9942, section 5.3).
 //!
-//! The older root is never taken from what is verified: one that comes beside a receipt proves nothing. It is recomputed
-//! from the path along with the newer root, and the log's signature is checked over that. So a path, a size or a signature
-//! that was changed fails as one.
+//! The older root is never taken from the receipt or from data sent with it, which would prove nothing. It is
+//! recomputed from the path together with the newer root, and the log's signature is verified over the result. A
+//! changed path, size or signature therefore fails in the same way.
 //!
-//! A size that is not signed is the service's word: the receipt is reported so, and no newer tree is known by it.
+//! A size that the log does not sign is only the service's claim: the verdict says so, and contains no newer tree.
 //!
-//! Equal sizes and the empty tree have no such receipt, nor have ledgers (vds 2).
+//! Not here: equal sizes and the empty tree, for which no such receipt exists; and CCF ledgers (vds 2).
 
 use merkle::{RootHash, TreeSize};
 use scitt::{PublicKey, Receipt, ReceiptError, ReceiptRefused};
@@ -20,39 +20,40 @@ use crate::{TrustStore, TrustedLog, to_signed};
 /// A tree that was verified before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownTree {
-    /// Its leaves.
+    /// Tree size of the known tree.
     pub size: TreeSize,
-    /// Its root.
+    /// Root hash of the known tree.
     pub root: RootHash,
 }
 
-/// What a consistency receipt came to.
+/// Result of [`verify_consistency`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConsistencyVerdict {
-    /// The answer.
+    /// Overall result.
     pub outcome: Outcome,
-    /// Why the answer is not [`Outcome::Verified`].
+    /// Reason why `outcome` is not [`Outcome::Verified`].
     pub reason: Option<Code>,
-    /// The log.
+    /// Name of the log, as [`TrustedLog::name`] returns it.
     pub log: Option<String>,
-    /// Leaves of the tree that was known.
+    /// Size of the known tree.
     pub older: u64,
-    /// Leaves of the newer tree, as the log signed. `None` if the receipt signs no size.
+    /// Size of the newer tree; `None` if the receipt does not sign it.
     pub newer: Option<u64>,
-    /// The newer root, in hexadecimal: what to know next time. Only of a verified receipt that signs its size.
+    /// Newer root in hexadecimal, to be known next time. Present only if the receipt is verified and signs its size.
     pub root: Option<String>,
-    /// Every check, done or not.
+    /// All checks, including those not done.
     pub checks: Vec<Check>,
 }
 
 impl ConsistencyVerdict {
-    /// Whether the known tree is the beginning of the signed one. That one may be known from now on if `root` is there.
+    /// Returns `true` if the known tree is the beginning of the signed one. The signed one becomes a [`KnownTree`] only
+    /// if `root` is present.
     pub fn is_verified(&self) -> bool {
         self.outcome == Outcome::Verified
     }
 }
 
-/// Verifies that `receipt` extends `known`, at `now` (unix seconds).
+/// Verifies that the receipt's tree extends `known`, at `now` (Unix seconds).
 pub fn verify_consistency(
     receipt: &[u8],
     known: &KnownTree,
@@ -79,7 +80,7 @@ pub fn verify_consistency(
     })
 }
 
-/// What one log would make of it.
+/// Verifies the receipt against one log.
 fn attempt(
     receipt: &Receipt,
     known: &KnownTree,
@@ -123,12 +124,12 @@ fn attempt(
     found.conclude(known, checks)
 }
 
-/// The newer size, as the proof says.
+/// Returns the newer size in the first proof, which need not be signed.
 fn said(receipt: &Receipt) -> u64 {
     receipt.consistency_proofs().first().map_or(0, |proof| proof.newer.get())
 }
 
-/// The newer root, and the key that signed it.
+/// Returns the newer root and the key that signed it.
 fn prove<'l>(
     receipt: &Receipt,
     known: &KnownTree,

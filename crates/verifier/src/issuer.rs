@@ -1,4 +1,4 @@
-//! Did the issuer sign this statement?
+//! Verifies the issuer's signature of a statement, and checks its headers and dates.
 
 use scitt::header::{Label, X5Chain};
 use scitt::x509::{ChainError, RootCertificate, VerifiedChain, check_thumbprint, verify_chain};
@@ -12,13 +12,13 @@ use crate::{CLOCK_SKEW, Profile, TrustStore, TrustedIssuer};
 
 const NAME: CheckName = CheckName::IssuerSignature;
 
-/// The checks of the statement itself.
+/// Checks of the statement itself, without payload and receipts.
 pub(crate) struct IssuerCheck {
     pub(crate) checks: Vec<Check>,
 }
 
 impl IssuerCheck {
-    /// Whether the issuer's signature verifies; none if that was not checked.
+    /// Returns `true` if the issuer's signature verifies, `false` if not, and `None` if it was not checked.
     pub(crate) fn signature_held(&self) -> Option<bool> {
         let check = self.checks.iter().find(|check| check.name == NAME)?;
         match check.state {
@@ -29,7 +29,7 @@ impl IssuerCheck {
     }
 }
 
-/// Checks headers, signature and dates, judging certificates and dates at `at` (unix seconds).
+/// Checks headers, signature and dates, with certificates and dates judged at `at` (Unix seconds).
 pub(crate) fn check(
     statement: &SignedStatement,
     given: Option<&[u8]>,
@@ -55,7 +55,7 @@ struct Question<'q> {
 }
 
 impl<'q> Question<'q> {
-    /// RFC 9943 section 6, unless the trust store asks less of this issuer.
+    /// Checks the headers of RFC 9943, section 6, unless the trust store sets [`Profile::Rfc9942`] for this issuer.
     fn check_headers(&self) -> Check {
         let lenient = self.known.iter().any(|issuer| issuer.profile == Profile::Rfc9942);
         match self.statement.header().require_scitt() {
@@ -83,13 +83,13 @@ impl<'q> Question<'q> {
         }
     }
 
-    /// Who signed, in words; or the check that says why that is not known.
+    /// Verifies the signature. Returns a description of the signer, or the check that was not done or failed.
     fn check_signature(&self, given: Option<&[u8]>) -> Result<String, Check> {
         let iss = self.iss.ok_or_else(|| not_done(Code::UnknownIssuer, "the statement names no issuer"))?;
         let signature = Signature::of(self.statement, given);
         let keys = self.listed_keys(iss);
         let by_certificate = match self.certified_key(iss) {
-            // The certificate leads nowhere we know; the issuer is known without it.
+            // No path to a trusted root, but the trust store lists keys of this issuer.
             Err(check) if check.code == Some(Code::UnknownIssuer) && !keys.is_empty() => None,
             found => found?,
         };
@@ -118,7 +118,8 @@ impl<'q> Question<'q> {
         format!("{iss} ({algorithm}, {how})")
     }
 
-    /// Keys that the trust store lists for the issuer, and the key that a DID is: that one is meant whatever the kid says.
+    /// Returns the keys that the trust store lists for the issuer, and the key in the issuer's DID. The DID's key is tried
+    /// for any `kid`.
     fn listed_keys(&self, iss: &str) -> Vec<CoseKey> {
         let mut keys: Vec<CoseKey> = self.known.iter().flat_map(|issuer| &issuer.keys).cloned().collect();
         if (!self.known.is_empty() || self.trust.self_certified)
@@ -130,8 +131,8 @@ impl<'q> Question<'q> {
         keys
     }
 
-    /// The path from the statement's certificate to a root that may speak for the issuer. None if the statement has no
-    /// protected certificate, or we no root for it.
+    /// Builds the path from the statement's certificate to a root that may bind the issuer. `None` if the protected
+    /// header names no certificate, or the trust store has no root for the issuer.
     fn certified_key(&self, iss: &str) -> Result<Option<VerifiedChain>, Check> {
         let header = self.statement.header();
         let anchors = self.anchors();
@@ -195,11 +196,11 @@ impl<'q> Question<'q> {
 struct Anchor<'q> {
     root: &'q RootCertificate,
     eku: Option<&'q str>,
-    /// Whether the trust store binds the issuer to this root, so that the certificate need not.
+    /// `true` if the trust store binds the issuer to this root, so that the certificate need not name the issuer.
     any_name: bool,
 }
 
-/// The signature and what it covers.
+/// A statement with the detached payload that its signature covers.
 struct Signature<'s> {
     statement: &'s SignedStatement,
     detached: Option<Vec<u8>>,

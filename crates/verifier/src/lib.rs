@@ -1,22 +1,23 @@
-//! Statement, receipts and trust anchors to a verdict, offline.
+//! Offline verification: a statement, its receipts and a trust store give a verdict.
 //!
-//! [`verify`] answers for a Signed or Transparent Statement of RFC 9943 what a relying party asks: did the issuer
-//! sign it, is this the payload, and did a log that I trust register it. The [`Verdict`] lists every check,
-//! those not done included, each with a stable [`Code`]; it fails closed: what could not be checked is
-//! never counted as checked, and a failed check is never outvoted by another that held.
+//! [`verify`] answers a relying party's questions about a Signed or Transparent Statement of RFC 9943: did the issuer
+//! sign it, is this the payload, and did a trusted log register it. The [`Verdict`] lists every check, including those
+//! not done, each with a stable [`Code`]. Verification fails closed: a check that was not done never counts as passed,
+//! and one failed check outweighs all checks that passed.
 //!
-//! Keys come from the [`TrustStore`] alone, never from the message or the network. Receipts of any log with the
-//! RFC9162_SHA256 structure are read, how that log makes its leaves being said in the store, and those of CCF ledgers
-//! (vds 2), whose leaves name their statement. Which of the two it is, the log has signed.
+//! Keys come only from the [`TrustStore`], never from the message or the network. Two kinds of receipt are supported:
+//! those of logs with the structure RFC9162_SHA256, for which the trust store gives the rule that makes a leaf from a
+//! statement, and those of CCF ledgers (vds 2), whose leaves name their statement. The log signs the choice of
+//! structure.
 //!
-//! When a trusted log signed the time of registration (`iat` of a verified receipt), certificates and claim dates of
-//! the statement are judged at that time: a signature made under a valid certificate stays good when it expires.
+//! If a trusted log signed the time of registration (`iat` of a verified receipt), certificates and claim dates of the
+//! statement are judged at that time: a signature made under a valid certificate remains valid after it expires.
 //!
-//! [`verify_shown`] asks for more: that witnesses of a policy have cosigned the tree that the statement is in.
-//! [`verify_consistency`] goes on from a tree that is known to a newer one.
+//! [`verify_shown`] checks in addition that the witnesses of a policy have cosigned the tree that contains the
+//! statement. [`verify_consistency`] checks that a newer tree extends a known one.
 //!
-//! Pure: no I/O, no clock. Not here: watching a log over time (`monitor`), other data structures
-//! (MMR and the like), consistency proofs of CCF ledgers, which are experimental, revocation, printing.
+//! Pure: no I/O, no clock. Not here: watching a log over time (`monitor`), other data structures (MMR and the like),
+//! consistency proofs of CCF ledgers, which are experimental, revocation, printing.
 
 mod consistency;
 mod issuer;
@@ -46,30 +47,31 @@ pub use witnessed::{
     CheckpointFacts, CheckpointVerdict, Cosigned, Shown, Tree, verify_checkpoint, verify_tlog_proof_of,
 };
 
-/// How far a clock may be behind a log's (seconds).
+/// Maximum time in seconds that the verifier's clock may be behind a log's or an issuer's.
 pub const CLOCK_SKEW: i64 = 300;
-/// Receipts checked in one verification, attached and separate together.
+/// Maximum number of receipts in one verification, attached and separate ones together.
 pub const MAX_RECEIPTS: usize = 64;
 
-/// What is to be verified.
+/// Input of a verification.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Evidence<'e> {
-    /// A Signed or Transparent Statement.
+    /// A Signed Statement or Transparent Statement.
     pub statement: &'e [u8],
-    /// Receipts beside those attached to it.
+    /// Receipts in addition to those attached to the statement.
     pub receipts: &'e [&'e [u8]],
-    /// The payload as it is believed to be: the detached one, the preimage of a hash envelope, or a copy to
-    /// compare with the attached one.
+    /// Expected payload: the detached payload, the preimage of a hash envelope, or a copy to compare with the attached
+    /// payload.
     pub payload: Option<&'e [u8]>,
 }
 
-/// Verifies `evidence` against `trust` at `now` (unix seconds).
+/// Verifies `evidence` against `trust` at `now` (Unix seconds).
 pub fn verify(evidence: &Evidence<'_>, trust: &TrustStore, now: u64) -> Verdict {
     verify_shown(evidence, &Shown::default(), trust, now)
 }
 
-/// The same, with what is shown of the tree that the statement is in. A quorum that the policy names is required; a
-/// tlog-proof under a trusted checkpoint key is as good as a receipt.
+/// Verifies `evidence` like [`verify`], and also a checkpoint or tlog-proof of the tree that contains the statement. If
+/// the policy names a quorum, the quorum is required. A tlog-proof under a trusted checkpoint key can replace a
+/// receipt.
 pub fn verify_shown(evidence: &Evidence<'_>, shown: &Shown<'_>, trust: &TrustStore, now: u64) -> Verdict {
     let statement = match SignedStatement::parse(evidence.statement.to_vec()) {
         Ok(statement) => statement,
@@ -87,15 +89,15 @@ pub fn verify_shown(evidence: &Evidence<'_>, shown: &Shown<'_>, trust: &TrustSto
     conclude(&statement, trust, issuer, payload, receipts, witnessed)
 }
 
-/// Verifies that one receipt proves the registration of `statement`, at `now` (unix seconds). The issuer's signature
-/// is left to the log: for clients that made the statement themselves.
+/// Verifies that one receipt proves the registration of `statement`, at `now` (Unix seconds). The issuer's signature is
+/// not verified, which suits clients that created the statement themselves.
 pub fn verify_receipt(statement: &SignedStatement, receipt: &[u8], trust: &TrustStore, now: u64) -> Verdict {
     let verdict = verify_subject(statement.into(), receipt, trust, now);
     Verdict { statement: Some(facts_of(statement)), ..verdict }
 }
 
-/// The same for a statement of which only the entry ID is at hand: for who watches a log and need not read it. Logs whose
-/// leaves are of whole statements cannot be watched like this.
+/// Verifies a receipt like [`verify_receipt`], with only the entry ID of the statement, for monitors that do not read
+/// statements. Logs with [`LeafRule::Statement`] need the statement: for them the inclusion check is not done.
 pub fn verify_receipt_of(entry: EntryDigest, receipt: &[u8], trust: &TrustStore, now: u64) -> Verdict {
     verify_subject(Subject { entry, statement: None }, receipt, trust, now)
 }
@@ -170,7 +172,7 @@ fn conclude(
     Verdict { outcome, reason, statement, receipts: facts, checkpoint, checks }
 }
 
-/// Why the statement itself is not fully checked, if that matters to the trust store or to who gave a payload.
+/// Returns why the statement itself is not fully checked, if the trust store or the given payload requires that check.
 fn own_gap(checks: &[Check], asked: IssuerSignature) -> Option<Code> {
     let gap = |name: CheckName| {
         let of_name = |check: &&Check| check.name == name && check.state == State::NotDone;
@@ -186,7 +188,7 @@ fn own_gap(checks: &[Check], asked: IssuerSignature) -> Option<Code> {
     }
 }
 
-/// What the receipts come to: one that failed decides, else one that verified, else the first reason.
+/// Combines the receipts: a failed receipt decides; otherwise a verified one; otherwise the first reason.
 fn merge_receipts(
     receipts: Vec<ReceiptReport>,
     checks: &mut Vec<Check>,

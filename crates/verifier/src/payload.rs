@@ -1,4 +1,4 @@
-//! Is this the payload that was signed?
+//! Checks that a given payload is the one that was signed.
 
 use data_encoding::HEXLOWER;
 use scitt::SignedStatement;
@@ -10,15 +10,15 @@ const SHA_256: i64 = -16;
 const SHA_384: i64 = -43;
 const SHA_512: i64 = -44;
 
-/// The bytes that the signature covers, as far as they do not travel in the statement.
+/// Detached payload that a statement's signature covers.
 pub(crate) enum Detached {
-    /// The statement has its payload.
+    /// The payload is attached.
     Attached,
-    /// The payload, or for a hash envelope the digest of what was given.
+    /// The given payload, or for a hash envelope its digest.
     Given(Vec<u8>),
-    /// It is needed, and was not given.
+    /// The payload is detached and was not given.
     Missing,
-    /// The hash envelope uses an algorithm we do not compute.
+    /// The hash envelope uses an unsupported algorithm, with this COSE identifier.
     UnsupportedHash(i64),
 }
 
@@ -34,8 +34,8 @@ pub(crate) fn detached(statement: &SignedStatement, given: Option<&[u8]>) -> Det
     }
 }
 
-/// The check, or none when the payload is attached and nothing was given to compare it with: then the issuer's
-/// signature says all there is to say.
+/// Returns the payload check. `None` if the payload is attached and none was given for comparison: the issuer's
+/// signature then covers it.
 pub(crate) fn check(
     statement: &SignedStatement,
     given: Option<&[u8]>,

@@ -1,8 +1,9 @@
-//! Does this receipt prove that a trusted log registered this statement?
+//! Verifies that a receipt proves the registration of a statement by a trusted log.
 //!
-//! With a detached root (the normal case) the log's signature verifies exactly when the statement, the path and the
-//! signature all belong together, and nobody can tell which of them was changed. That is reported as a root mismatch:
-//! the receipt is not for this statement. Only with the root attached is it known which part is at fault.
+//! With a detached root (the normal case), the log's signature verifies only if statement, path and signature all
+//! belong together, and a failure does not show which of them was changed. It is reported as
+//! [`Code::ReceiptRootMismatch`]: the receipt is not for this statement. Only an attached root shows which part is
+//! wrong.
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use merkle::{EntryDigest, LeafHash, RootHash, hash_leaf, verify::implied_root};
@@ -16,7 +17,7 @@ use crate::trust::{Candidates, NoCandidate, refuse_ended};
 use crate::verdict::{Check, CheckName, Code, Position, ReceiptFacts, State};
 use crate::{CLOCK_SKEW, LeafRule, MAX_RECEIPTS, Profile, TrustStore, TrustedLog, to_signed};
 
-/// The checks of one receipt, and what it says.
+/// Checks of one receipt, and its contents.
 pub(crate) struct ReceiptReport {
     pub(crate) checks: Vec<Check>,
     pub(crate) facts: ReceiptFacts,
@@ -32,7 +33,7 @@ impl ReceiptReport {
     }
 }
 
-/// Whose registration a receipt is to prove: a statement, or one of which only the hash is at hand.
+/// Subject of a receipt: a statement, or only its entry ID.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) entry: EntryDigest,
@@ -40,7 +41,7 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// The leaf of a log with this rule, unless that takes the statement itself.
+    /// Returns the leaf hash under this rule. `None` if the rule needs the statement and only the entry ID is known.
     pub(crate) fn leaf(&self, rule: LeafRule) -> Option<LeafHash> {
         match rule {
             LeafRule::Sha256OfStatement => Some(self.entry.leaf_hash()),
@@ -90,7 +91,7 @@ fn check(subject: Subject<'_>, bytes: &[u8], trust: &TrustStore, now: u64) -> Re
     })
 }
 
-/// The logs that may have issued a receipt of this issuer.
+/// Returns the trusted logs that may have issued a receipt with this `iss`.
 pub(crate) fn logs_for<'t>(iss: Option<&'t str>, trust: &'t TrustStore) -> Vec<&'t TrustedLog> {
     let (ours, anonymous): (Vec<_>, Vec<_>) = match iss {
         Some(iss) => {
@@ -101,7 +102,8 @@ pub(crate) fn logs_for<'t>(iss: Option<&'t str>, trust: &'t TrustStore) -> Vec<&
     if ours.is_empty() { anonymous } else { ours }
 }
 
-/// Several logs may issue under one name, or none be named: one that verifies is the one.
+/// Returns the best report. Several logs may share an issuer, or the receipt may name none: if one log verifies, it is
+/// the right one.
 fn best(reports: impl Iterator<Item = ReceiptReport>) -> Option<ReceiptReport> {
     reports.min_by_key(|report| match report.facts.verified {
         true => 0,
@@ -131,7 +133,7 @@ fn with_rest_not_reached(mut checks: Vec<Check>) -> Vec<Check> {
     checks
 }
 
-/// One receipt against one log that may have issued it.
+/// Verification of one receipt against one log that may have issued it.
 struct Attempt<'a> {
     subject: Subject<'a>,
     receipt: &'a Receipt,
@@ -161,7 +163,7 @@ impl Attempt<'_> {
         ReceiptReport::of(facts, with_rest_not_reached(checks))
     }
 
-    /// A root that a proof leads to from this statement, signed by a key of the log.
+    /// Returns a root that a proof leads to from this statement and that a key of the log signed.
     fn check_proof(&self) -> Result<Proven, Vec<Check>> {
         let roots = self.implied_roots()?;
         let attached = self.receipt.attached_root();
@@ -184,7 +186,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The roots that the proofs lead to, never none, and where in the tree, if the structure has places.
+    /// Returns the roots that the proofs lead to, at least one, each with its position if the structure has positions.
     fn implied_roots(&self) -> Result<Vec<(RootHash, Option<Position>)>, Vec<Check>> {
         match self.receipt.structure() {
             Structure::Rfc9162 => self.implied_by_paths(),
@@ -192,7 +194,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// One root per proof. A path that fits no tree is wrong whatever statement it is for.
+    /// Returns one root per proof. A path that fits no tree is wrong for any statement.
     fn implied_by_paths(&self) -> Result<Vec<(RootHash, Option<Position>)>, Vec<Check>> {
         let proofs = self.receipt.inclusion_proofs();
         if proofs.is_empty() {
@@ -208,7 +210,8 @@ impl Attempt<'_> {
         proofs.iter().map(root).collect::<Result<_, merkle::ProofError>>().map_err(unproven)
     }
 
-    /// A ledger's leaf names its statement, so a receipt for another is known as one.
+    /// Returns the root of a CCF ledger's proofs. A leaf names its statement, so that a receipt for another one is
+    /// recognized.
     fn implied_by_ledger(&self) -> Result<RootHash, Vec<Check>> {
         self.receipt.implied_ledger_root(&self.subject.entry).map_err(|why| match why {
             ReceiptRefused::OtherStatement(_) => {
@@ -223,7 +226,7 @@ impl Attempt<'_> {
         Candidates::of(&self.log.keys, kid).find(|key| self.receipt.verify_root(root, key))
     }
 
-    /// Ledgers do not say how large they are, and their keys have no end that could be compared.
+    /// Refuses a key after its end. Ledgers give no tree size, so that their keys have no end to compare.
     fn refuse_ended(&self, proven: &Proven, key: &PublicKey) -> Result<(), Vec<Check>> {
         let Some(position) = proven.position else { return Ok(()) };
         let end = self.log.end_of(key);
@@ -273,7 +276,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Does the receipt carry what the log's profile demands, and is it this log's?
+/// Checks that the receipt has the headers of the log's profile, and that its `sub` is the log's origin.
 pub(crate) fn check_form(receipt: &Receipt, log: &TrustedLog) -> Result<Check, Check> {
     let header = receipt.header();
     if log.profile == Profile::Rfc9943 {
@@ -288,7 +291,7 @@ pub(crate) fn check_form(receipt: &Receipt, log: &TrustedLog) -> Result<Check, C
     Ok(Check::ok(CheckName::Receipt, log.name()))
 }
 
-/// Do the dates in its claims allow its use?
+/// Checks the `exp`, `nbf` and `iat` claims of the receipt.
 pub(crate) fn check_dates(receipt: &Receipt, now: i64) -> Check {
     let name = CheckName::ReceiptDates;
     let Some(claims) = receipt.header().claims() else { return Check::ok(name, "undated") };
@@ -309,7 +312,7 @@ pub(crate) fn check_dates(receipt: &Receipt, now: i64) -> Check {
     }
 }
 
-/// A proof that held.
+/// A verified proof.
 struct Proven {
     root: RootHash,
     position: Option<Position>,
@@ -328,7 +331,7 @@ impl Proven {
         }
     }
 
-    /// Where the statement is, as exactly as the structure says.
+    /// Describes the position of the statement, as far as the structure gives it.
     fn place(&self, receipt: &Receipt) -> String {
         match (&self.position, receipt.ledger_transaction()) {
             (Some(position), _) => position.to_string(),
@@ -344,7 +347,7 @@ fn unproven(why: impl ToString) -> Vec<Check> {
     vec![Check::failed(CheckName::Inclusion, Code::ReceiptProofInvalid, why.to_string())]
 }
 
-/// A name that a stranger chose, cut where an honest one has long ended.
+/// Shortens a name from an untrusted message.
 fn short(name: &str) -> &str {
     const SHOWN: usize = 64;
     &name[..name.floor_char_boundary(SHOWN)]

@@ -1,6 +1,6 @@
-//! Times as a reader wants them: RFC 3339, UTC.
+//! Times as text: RFC 3339, UTC.
 
-/// Unix seconds as RFC 3339, or the number when no calendar has it.
+/// Formats Unix seconds as RFC 3339, or as a number if they are outside the supported calendar.
 pub(crate) fn rfc3339(seconds: i64) -> String {
     jiff::Timestamp::from_second(seconds)
         .map_or_else(|_| format!("{seconds} (unix seconds)"), |time| time.to_string())

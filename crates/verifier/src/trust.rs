@@ -1,7 +1,7 @@
-//! Whom a verifier believes: logs, issuers and certificate roots, from a `trust.toml`.
+//! Trusted logs, issuers and certificate roots, read from a `trust.toml`.
 //!
-//! A log's leaf rule and profile are said here, by whoever decided to trust it, and never guessed from
-//! a receipt. Nothing is ever added because a message or a server said so.
+//! The leaf rule and profile of a log are configured here and never inferred from a receipt. No message or server ever
+//! adds to a trust store.
 
 mod document;
 
@@ -15,53 +15,56 @@ use crate::verdict::{Check, CheckName, Code};
 pub use document::{Mistake, TrustError};
 pub use scitt::key::{KeyTextError, read_key};
 
-/// The largest `trust.toml` that is read.
+/// Maximum size of a `trust.toml` in bytes.
 pub const MAX_TRUST_BYTES: usize = 1 << 20;
 
-/// Everything that is believed. The default believes nothing.
+/// Trust anchors of a verifier. The default is empty and trusts nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustStore {
-    /// Transparency logs.
+    /// Trusted transparency logs.
     pub logs: Vec<TrustedLog>,
-    /// Issuers of statements.
+    /// Trusted issuers of statements.
     pub issuers: Vec<TrustedIssuer>,
-    /// Roots whose certificates speak for the names in them.
+    /// Certificate roots that are trusted for the names in their certificates.
     pub roots: Vec<TrustedRoot>,
-    /// What is asked of the issuer's signature.
+    /// Rule for the issuer's signature.
     pub issuer_signature: IssuerSignature,
-    /// Whether a statement whose `iss` is a did:key or did:jwk is believed to be its own.
+    /// If `true`, an issuer that is a `did:key` or `did:jwk` needs no entry: the key in the DID verifies its statements.
     pub self_certified: bool,
 }
 
-/// A transparency log.
+/// Trust anchor for a transparency log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedLog {
-    /// `iss` of its receipts. Only logs of [`Profile::Rfc9942`] may lack one.
+    /// Issuer (`iss`) of the log's receipts. Only logs of [`Profile::Rfc9942`] may lack one.
     pub iss: Option<String>,
-    /// `sub` of its receipts and first line of its checkpoints; any `sub` is taken when absent.
+    /// Origin of the log: `sub` of its receipts and first line of its checkpoints. `None` accepts any `sub`.
     pub origin: Option<String>,
-    /// Its receipt keys. Retired ones stay, for receipts they signed.
+    /// Receipt keys. Retired keys remain, to verify the receipts that they signed.
     pub keys: Vec<CoseKey>,
-    /// How it turns a statement into a leaf.
+    /// Rule by which the log makes a leaf from a statement.
     pub leaf_rule: LeafRule,
-    /// What its receipts must carry.
+    /// Headers that the log's receipts must have.
     pub profile: Profile,
-    /// Its checkpoint keys as C2SP vkeys: what tlog-proofs and checkpoints are checked with, and receipts are not.
+    /// Checkpoint keys as C2SP vkeys. They verify tlog-proofs and checkpoints, not receipts.
     pub checkpoint_keys: Vec<String>,
-    /// Its checkpoint keys that were replaced or are compromised: they count for smaller trees.
+    /// Checkpoint keys that were replaced or are compromised; they remain valid for smaller trees.
     pub retired_checkpoint_keys: Vec<RetiredCheckpointKey>,
 }
 
-/// A checkpoint key whose signatures end at a tree size.
+/// A checkpoint key whose signatures are valid only below a tree size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetiredCheckpointKey {
-    /// The key as a C2SP vkey.
+    /// Public key as a C2SP vkey.
     pub key: String,
-    /// Where its signatures end.
+    /// End of the key's validity.
     pub end: KeyEnd,
 }
 
-/// Refuses the signature of a key over a tree of a size at which it had been replaced or was compromised.
+/// Refuses a signature over a tree at whose size the key was already replaced or compromised.
+///
+/// # Errors
+/// Returns a failed check with [`Code::LogKeyCompromised`] or [`Code::LogKeyRetired`].
 pub(crate) fn refuse_ended(name: CheckName, kid: &str, end: &KeyEnd, tree: TreeSize) -> Result<(), Check> {
     let reached = |size: Option<u64>| size.filter(|size| *size <= tree.get());
     if let Some(size) = reached(end.compromised_size) {
@@ -78,7 +81,8 @@ pub(crate) fn refuse_ended(name: CheckName, kid: &str, end: &KeyEnd, tree: TreeS
 }
 
 impl TrustedLog {
-    /// A log as we run them.
+    /// Creates a trust anchor with the defaults of this project's logs: [`LeafRule::Sha256OfStatement`] and
+    /// [`Profile::Rfc9943`].
     pub fn new(iss: impl Into<String>, origin: impl Into<String>, keys: Vec<CoseKey>) -> Self {
         Self {
             iss: Some(iss.into()),
@@ -91,101 +95,101 @@ impl TrustedLog {
         }
     }
 
-    /// Its checkpoint keys, retired ones last.
+    /// Returns all checkpoint keys, retired ones last.
     pub fn all_checkpoint_keys(&self) -> impl Iterator<Item = &String> {
         self.checkpoint_keys.iter().chain(self.retired_checkpoint_keys.iter().map(|retired| &retired.key))
     }
 
-    /// Where the signatures of one of its receipt keys end.
+    /// Returns the end of validity of one of the log's receipt keys.
     pub(crate) fn end_of(&self, key: &PublicKey) -> KeyEnd {
         self.keys.iter().find(|known| known.key == *key).map_or_else(KeyEnd::default, |known| known.end)
     }
 
-    /// What to call it.
+    /// Returns a name for messages: the origin, else `iss`.
     pub fn name(&self) -> &str {
         self.origin.as_deref().or(self.iss.as_deref()).unwrap_or("unnamed log")
     }
 }
 
-/// How a log turns a statement into the input of its leaf hash. Constant for the life of a log.
+/// Rule by which a log makes the input of a leaf hash from a statement. A log never changes it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LeafRule {
-    /// The entry is SHA-256 of the statement.
+    /// The leaf input is SHA-256 of the statement.
     #[default]
     Sha256OfStatement,
-    /// The entry is the statement.
+    /// The leaf input is the statement.
     Statement,
 }
 
-/// What a message must carry beside its signature.
+/// Headers that a message must have in addition to its signature.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// RFC 9943 section 6: claims with iss and sub, and a key name, all protected.
+    /// RFC 9943, section 6: the CWT claims `iss` and `sub`, and a key identifier, all protected.
     #[default]
     Rfc9943,
-    /// Only what RFC 9942 and RFC 9052 ask: alg and vds. Key and log are then tried, not looked up.
+    /// Only the labels that RFC 9942 and RFC 9052 require: `alg` and `vds`. Keys and logs are then tried one by one.
     Rfc9942,
 }
 
-/// What is asked of the issuer's signature.
+/// Rule for the issuer's signature of a statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IssuerSignature {
-    /// It must verify with a trusted key.
+    /// The signature must verify with a trusted key.
     #[default]
     Required,
-    /// A statement of an issuer we know nothing of is verified if a trusted log registered it: the log
-    /// has checked. One of an issuer that we do know must still verify.
+    /// A statement of an unknown issuer counts as verified if a trusted log registered it, since the log has verified
+    /// the signature. The signature of an issuer in the trust store must still verify.
     LeftToLog,
 }
 
-/// An issuer of statements.
+/// Trust anchor for an issuer of statements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedIssuer {
-    /// `iss` of its statements.
+    /// Issuer (`iss`) of the statements.
     pub iss: String,
-    /// Its keys. None are needed for a did:key or did:jwk, which is its own key.
+    /// Public keys of the issuer. A `did:key` or `did:jwk` needs none, as it contains its key.
     pub keys: Vec<CoseKey>,
-    /// Roots under which any certificate may sign as this issuer, whatever its name.
+    /// Roots under which any certificate may sign for this issuer. The names in it do not count.
     pub roots: Vec<RootCertificate>,
-    /// Extended key usage (an OID) demanded of those certificates.
+    /// Extended key usage (an OID) that those certificates must have.
     pub eku: Option<String>,
-    /// What its statements must carry.
+    /// Headers that the issuer's statements must have.
     pub profile: Profile,
 }
 
 impl TrustedIssuer {
-    /// An issuer that signs with these keys.
+    /// Creates a trust anchor for an issuer that signs with these keys.
     pub fn new(iss: impl Into<String>, keys: Vec<CoseKey>) -> Self {
         Self { iss: iss.into(), keys, ..Self::default() }
     }
 }
 
-/// A root whose certificates speak for the URIs and DNS names in them.
+/// A root whose certificates are trusted for the URIs and DNS names in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedRoot {
-    /// The certificate.
+    /// Root certificate.
     pub certificate: RootCertificate,
-    /// Extended key usage (an OID) demanded of the end entity.
+    /// Extended key usage (an OID) that the end-entity certificate must have.
     pub eku: Option<String>,
 }
 
 impl TrustStore {
-    /// Whether nothing at all is believed.
+    /// Returns `true` if there are no logs, issuers and roots.
     pub fn is_empty(&self) -> bool {
         self.logs.is_empty() && self.issuers.is_empty() && self.roots.is_empty()
     }
 
-    /// The logs that issue receipts as `iss`.
+    /// Returns the logs that issue receipts as `iss`.
     pub fn logs_of<'s>(&'s self, iss: &'s str) -> impl Iterator<Item = &'s TrustedLog> {
         self.logs.iter().filter(move |log| log.iss.as_deref() == Some(iss))
     }
 
-    /// The entries for an issuer.
+    /// Returns the entries for an issuer.
     pub fn issuers_of<'s>(&'s self, iss: &'s str) -> impl Iterator<Item = &'s TrustedIssuer> {
         self.issuers.iter().filter(move |issuer| issuer.iss == iss)
     }
 
-    /// Believes that `key` is a key of the issuer. Answers whether that is news.
+    /// Adds `key` as a key of the issuer. Returns `false` if it was listed already.
     pub fn add_issuer_key(&mut self, iss: &str, key: CoseKey) -> bool {
         match self.issuers.iter_mut().find(|issuer| issuer.iss == iss) {
             Some(issuer) if issuer.keys.contains(&key) => false,
@@ -200,20 +204,20 @@ impl TrustStore {
         }
     }
 
-    /// No longer believes anything of an issuer. Answers whether it was there.
+    /// Removes all entries for an issuer. Returns `true` if there was one.
     pub fn remove_issuer(&mut self, iss: &str) -> bool {
         let before = self.issuers.len();
         self.issuers.retain(|issuer| issuer.iss != iss);
         self.issuers.len() != before
     }
 
-    /// Believes a log, in place of any with the same iss and origin.
+    /// Adds a log, and replaces one with the same `iss` and origin.
     pub fn put_log(&mut self, log: TrustedLog) {
         self.logs.retain(|known| (&known.iss, &known.origin) != (&log.iss, &log.origin));
         self.logs.push(log);
     }
 
-    /// No longer believes the logs with this iss or origin. Answers whether there was one.
+    /// Removes the logs with this `iss` or origin. Returns `true` if there was one.
     pub fn remove_log(&mut self, iss_or_origin: &str) -> bool {
         let before = self.logs.len();
         let named = |name: &Option<String>| name.as_deref() == Some(iss_or_origin);
@@ -222,11 +226,11 @@ impl TrustStore {
     }
 }
 
-/// Which keys to try for a message that names `kid`.
+/// Keys to try for a message with a given `kid`.
 pub(crate) struct Candidates<'t> {
-    /// Keys that go by this kid, or all keys when the message names none.
+    /// Keys with this `kid`, or all keys if the message has none.
     pub(crate) meant: Vec<&'t PublicKey>,
-    /// Keys whose owner gave us no kid: the message's may be theirs.
+    /// Keys that are configured without `kid`, any of which the message may name.
     pub(crate) possible: Vec<&'t PublicKey>,
 }
 
@@ -245,9 +249,9 @@ impl<'t> Candidates<'t> {
         }
     }
 
-    /// The first key that `verify` accepts.
+    /// Returns the first key that `verify` accepts.
     ///
-    /// A message that names a key we do not have is refused as unknown, not as forged.
+    /// If no key has the message's `kid`, the error is [`NoCandidate::Unknown`], as the signature may be genuine.
     pub(crate) fn find<E>(
         &self,
         mut verify: impl FnMut(&PublicKey) -> Result<(), E>,
@@ -267,10 +271,10 @@ impl<'t> Candidates<'t> {
     }
 }
 
-/// Why no key was found that signed a message.
+/// Error of [`Candidates::find`].
 pub(crate) enum NoCandidate<E> {
-    /// The key that was meant refuses the signature.
+    /// The key that the message names refuses the signature.
     Refused(E),
-    /// We do not have the key that was meant.
+    /// The key that the message names is not in the trust store.
     Unknown,
 }

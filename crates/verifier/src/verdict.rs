@@ -1,4 +1,4 @@
-//! What was checked, what was not, and what follows from it.
+//! The result of a verification: the checks done, the checks not done, and the conclusion.
 
 use std::fmt;
 
@@ -7,38 +7,38 @@ use serde::{Serialize, Serializer};
 
 use crate::witnessed::CheckpointFacts;
 
-/// Everything a verification has to say.
+/// Complete result of a verification.
 ///
-/// Details quote the messages that were checked: escape them before printing.
+/// Details quote text of the verified messages: escape them before printing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The answer.
+    /// Overall result.
     pub outcome: Outcome,
-    /// Why the answer is not [`Outcome::Verified`].
+    /// Reason why `outcome` is not [`Outcome::Verified`].
     pub reason: Option<Code>,
-    /// What the statement says of itself; none if it is no statement.
+    /// Contents of the statement; `None` if it is malformed.
     pub statement: Option<StatementFacts>,
-    /// What each receipt came to, in the order given: attached ones first.
+    /// Contents of each receipt with its result, attached receipts first.
     pub receipts: Vec<ReceiptFacts>,
-    /// The checkpoint that was shown, and who cosigned it.
+    /// Contents of the checkpoint that was shown, and its cosignatures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointFacts>,
-    /// Every check, done or not.
+    /// All checks, including those not done.
     pub checks: Vec<Check>,
 }
 
 impl Verdict {
-    /// Whether everything that must be checked was, and held.
+    /// Returns `true` if all required checks were done and passed.
     pub fn is_verified(&self) -> bool {
         self.outcome == Outcome::Verified
     }
 
-    /// The checks of this name, over all receipts.
+    /// Returns the checks with this name, over all receipts.
     pub fn checks_named(&self, name: CheckName) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(move |check| check.name == name)
     }
 
-    /// The check that decided, unless all held: what to show when there is room for one line.
+    /// Returns the check that decided the outcome, for a one-line summary; `None` if all checks passed.
     pub fn decisive(&self) -> Option<&Check> {
         let reason = self.reason?;
         let open = |check: &&Check| check.state != State::Ok;
@@ -46,26 +46,26 @@ impl Verdict {
         named.or_else(|| self.checks.iter().find(open))
     }
 
-    /// The detail of the check that decided; empty if all held.
+    /// Returns the detail of the decisive check; empty if all checks passed.
     pub fn why(&self) -> &str {
         self.decisive().map_or("", |check| &check.detail)
     }
 }
 
-/// The three answers. The command line ends with [`exit_code`](Self::exit_code).
+/// The three possible results of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Every necessary check was done and held.
+    /// All required checks were done and passed.
     Verified,
-    /// A check was done and did not hold.
+    /// A check failed.
     Failed,
-    /// Nothing is known to be wrong, but a necessary check could not be done.
+    /// No check failed, but a required check could not be done.
     NotVerified,
 }
 
 impl Outcome {
-    /// 0, 3 and 4: a forgery and a missing key are different news.
+    /// Returns the exit code of the command line: 0, 3 for a failed check, or 4 for a check not done.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Verified => 0,
@@ -75,18 +75,18 @@ impl Outcome {
     }
 }
 
-/// One check.
+/// One check with its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Which.
+    /// Name of the check.
     pub name: CheckName,
-    /// The receipt it is about (its place in [`Verdict::receipts`]); none for the statement's own.
+    /// Index in [`Verdict::receipts`] of the receipt that was checked; `None` for a check of the statement.
     pub receipt: Option<usize>,
-    /// What came of it.
+    /// Result of the check.
     pub state: State,
-    /// Why it failed or was not done; none if it held.
+    /// Reason why the check failed or was not done; `None` if it passed.
     pub code: Option<Code>,
-    /// The values compared, for a reader.
+    /// Compared values, for people.
     pub detail: String,
 }
 
@@ -104,15 +104,15 @@ impl Check {
     }
 }
 
-/// What came of a check.
+/// Result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Done, and it held.
+    /// The check was done and passed.
     Ok,
-    /// Done, and it did not hold.
+    /// The check was done and failed.
     Failed,
-    /// Not done; the check's code says why.
+    /// The check was not done; [`Check::code`] gives the reason.
     NotDone,
 }
 
@@ -123,10 +123,10 @@ macro_rules! words {
         pub enum $name { $($(#[$doc])* $variant,)* }
 
         impl $name {
-            /// All of them.
+            /// All variants, in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The word for it; never changes.
+            /// Returns the stable name, as it is serialized.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
@@ -147,192 +147,192 @@ macro_rules! words {
 }
 
 words! {
-    /// The checks, in the order they are listed.
+    /// Names of the checks, in the order in which they are listed.
     CheckName {
-        /// The statement is a COSE_Sign1 as RFC 9943 has it.
+        /// The statement is a well-formed COSE_Sign1 (RFC 9943).
         Statement = "statement",
-        /// The protected header carries what RFC 9943 section 6 demands.
+        /// The protected header has the labels that RFC 9943, section 6, requires.
         Headers = "headers",
         /// A trusted key of the issuer signed the statement.
         IssuerSignature = "issuer-signature",
-        /// The dates in the statement's claims allow its use.
+        /// The statement's `exp` and `nbf` claims allow its use.
         StatementDates = "statement-dates",
-        /// The payload given is the one that was signed.
+        /// The given payload is the signed one.
         Payload = "payload",
-        /// What stands unprotected under label 100 beside a conversation record repeats what the record says. Not checked by
-        /// this crate, which reads no payloads.
+        /// The unprotected trace-metadata of a conversation record (label 100) repeats the values of the record. Not
+        /// checked by this crate, which reads no payloads.
         TraceMetadata = "trace-metadata",
-        /// The receipt is one as RFC 9942 has it, of a log we trust.
+        /// The receipt is well-formed (RFC 9942) and comes from a trusted log.
         Receipt = "receipt",
         /// The statement's leaf leads to the root that the log signed.
         Inclusion = "inclusion",
         /// A trusted key of the log signed the root.
         ReceiptSignature = "receipt-signature",
-        /// The dates in the receipt's claims allow its use.
+        /// The receipt's `exp`, `nbf` and `iat` claims allow its use.
         ReceiptDates = "receipt-dates",
-        /// The tree that is known is the beginning of the newer one.
+        /// The known tree is the beginning of the newer one.
         Consistency = "consistency",
-        /// The checkpoint is the log's, and the statement is under it.
+        /// The checkpoint is signed by the log, and its tree contains the statement.
         Checkpoint = "checkpoint",
-        /// Others have seen the log grow without forking.
+        /// Witnesses have cosigned the tree, as the policy's quorum requires.
         Witnesses = "witnesses",
     }
 }
 
 impl CheckName {
-    /// The same in plain words, for a list on a terminal.
+    /// Returns the name with spaces instead of hyphens, for a list on a terminal.
     pub fn label(self) -> String {
         self.as_str().replace('-', " ")
     }
 }
 
 words! {
-    /// Why a check failed or was not done.
+    /// Reasons why a check failed or was not done.
     Code {
-        /// The statement cannot be read.
+        /// The statement cannot be parsed.
         MalformedStatement = "malformed-statement",
-        /// The statement lacks a required protected header.
+        /// The statement lacks a required protected label.
         MissingHeader = "missing-header",
-        /// No trust anchor stands for this issuer.
+        /// The trust store has no anchor for this issuer.
         UnknownIssuer = "unknown-issuer",
-        /// The issuer is known, but not the key that the statement names.
+        /// The issuer is trusted, but not with the key that the statement names.
         UnknownIssuerKey = "unknown-issuer-key",
         /// The issuer's signature does not verify.
         IssuerSignatureInvalid = "issuer-signature-invalid",
-        /// The certificate chain does not hold.
+        /// The certificate chain does not verify.
         CertificatePathInvalid = "certificate-path-invalid",
-        /// The statement names a certificate by hash and does not bring it.
+        /// The statement names a certificate by hash and does not contain it.
         CertificateMissing = "certificate-missing",
-        /// The certificate does not speak for the issuer that the statement names.
+        /// The certificate does not name the statement's issuer.
         IssuerNotBound = "issuer-not-bound",
-        /// The claims say that the statement had ended.
+        /// The statement had expired (`exp`).
         StatementExpired = "statement-expired",
-        /// The claims say that the statement had not begun.
+        /// The statement was not valid yet (`nbf`).
         StatementNotYetValid = "statement-not-yet-valid",
         /// The payload is detached and was not given.
         PayloadMissing = "payload-missing",
-        /// Nothing was given to compare the payload with.
+        /// No payload was given for comparison.
         PayloadNotGiven = "payload-not-given",
-        /// The payload given is not the one that was signed.
+        /// The given payload is not the signed one.
         PayloadDigestMismatch = "payload-digest-mismatch",
-        /// The hash algorithm of the hash envelope is none we compute.
+        /// The hash algorithm of the hash envelope is not supported.
         UnsupportedHash = "unsupported-hash",
-        /// Trace-metadata, which nobody signed, says something else than the record that was signed.
+        /// The unsigned trace-metadata contradicts the signed record.
         TraceMetadataMismatch = "trace-metadata-mismatch",
-        /// There is nothing to compare the trace-metadata with.
+        /// The trace-metadata could not be compared with a record.
         TraceMetadataNotCompared = "trace-metadata-not-compared",
-        /// There is no receipt.
+        /// The statement has no receipt.
         NoReceipt = "no-receipt",
-        /// The receipt cannot be read.
+        /// The receipt cannot be parsed, or there are more than [`MAX_RECEIPTS`](crate::MAX_RECEIPTS).
         MalformedReceipt = "malformed-receipt",
-        /// The receipt is over another verifiable data structure than RFC9162_SHA256 and CCF_LEDGER_SHA256.
+        /// The receipt's verifiable data structure is neither RFC9162_SHA256 nor CCF_LEDGER_SHA256.
         UnsupportedStructure = "unsupported-structure",
-        /// The receipt lacks what its log's profile demands.
+        /// The receipt lacks a label that the log's [`Profile`](crate::Profile) requires.
         ReceiptIncomplete = "receipt-incomplete",
-        /// The receipt is for another log under the same issuer.
+        /// The receipt is for another log of the same issuer (`sub`).
         ReceiptSubjectMismatch = "receipt-subject-mismatch",
-        /// No trusted log issued this receipt.
+        /// No trusted log has the receipt's issuer.
         UnknownLog = "unknown-log",
-        /// The log is trusted, but not the key that the receipt names.
+        /// The log is trusted, but not with the key that the receipt names.
         UnknownLogKey = "unknown-log-key",
-        /// The key that signed was replaced before a tree of this size was signed.
+        /// The signing key was replaced at or before this tree size.
         LogKeyRetired = "log-key-retired",
-        /// The key that signed was compromised when a tree of this size was signed.
+        /// The signing key was compromised at or before this tree size.
         LogKeyCompromised = "log-key-compromised",
-        /// The proof cannot belong to any tree.
+        /// The proof fits no tree.
         ReceiptProofInvalid = "receipt-proof-invalid",
-        /// The root that the proof leads to from this statement is not the one that the log signed.
+        /// The proof does not lead from this statement to the root that the log signed.
         ReceiptRootMismatch = "receipt-root-mismatch",
-        /// The log's signature is not one over the root.
+        /// The log's signature over the root does not verify.
         ReceiptSignatureInvalid = "receipt-signature-invalid",
-        /// The claims say that the receipt has ended.
+        /// The receipt has expired (`exp`).
         ReceiptExpired = "receipt-expired",
-        /// The receipt is dated in the future.
+        /// The receipt's `nbf` or `iat` is in the future.
         ReceiptNotYetValid = "receipt-not-yet-valid",
-        /// There is no trust anchor at all.
+        /// The trust store is empty.
         NoTrustAnchors = "no-trust-anchors",
         /// The trust store leaves this check to the log.
         LeftToLog = "left-to-log",
         /// No witness is configured.
         NoWitness = "no-witness",
-        /// Witnesses are required, and no checkpoint is there that they could have cosigned.
+        /// Witnesses are required, but no checkpoint was given.
         NoCheckpoint = "no-checkpoint",
-        /// The checkpoint cannot be read.
+        /// The checkpoint cannot be parsed.
         MalformedCheckpoint = "malformed-checkpoint",
-        /// No checkpoint key of this log is trusted that signed it.
+        /// No trusted checkpoint key of this log signed the checkpoint.
         UnknownCheckpointKey = "unknown-checkpoint-key",
-        /// The signature of the log on its checkpoint does not verify.
+        /// The log's signature on its checkpoint does not verify.
         CheckpointSignatureInvalid = "checkpoint-signature-invalid",
-        /// The checkpoint is of another tree than any receipt.
+        /// No verified receipt has the same tree as the checkpoint.
         CheckpointOtherTree = "checkpoint-other-tree",
-        /// Receipt and checkpoint give two roots to one tree size.
+        /// Receipt and checkpoint have different roots for one tree size.
         CheckpointRootMismatch = "checkpoint-root-mismatch",
-        /// The tlog-proof cannot be read.
+        /// The tlog-proof cannot be parsed.
         MalformedTlogProof = "malformed-tlog-proof",
         /// The tlog-proof does not lead from this statement to its checkpoint.
         TlogProofMismatch = "tlog-proof-mismatch",
-        /// Fewer witnesses cosigned than the policy asks for.
+        /// Fewer witnesses have cosigned than the policy's quorum requires.
         QuorumNotMet = "quorum-not-met",
-        /// There is no consistency proof in the receipt.
+        /// The receipt has no consistency proof.
         NoConsistencyProof = "no-consistency-proof",
-        /// The consistency proof starts from another size than the one that is known.
+        /// The consistency proof starts from another size than the known tree's.
         ConsistencyOtherSize = "consistency-other-size",
-        /// The consistency proof does not lead from the tree that is known to the one that is signed.
+        /// The consistency proof does not lead from the known tree to the signed one.
         ConsistencyMismatch = "consistency-mismatch",
-        /// An earlier check stands in the way.
+        /// An earlier check failed or was not done.
         NotReached = "not-reached",
     }
 }
 
-/// What the statement says of itself. Nothing here is proven unless the verdict is.
+/// Contents of a statement. They are proven only if the verdict is [`Outcome::Verified`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StatementFacts {
-    /// SHA-256 of the statement: its entry ID.
+    /// Entry ID: SHA-256 of the statement.
     #[serde(serialize_with = "as_text")]
     pub entry: EntryDigest,
-    /// The issuer.
+    /// Issuer (`iss`).
     pub iss: Option<String>,
-    /// The subject.
+    /// Subject (`sub`).
     pub sub: Option<String>,
-    /// The content type, or that of the preimage for a hash envelope.
+    /// Content type; for a hash envelope, that of the preimage.
     pub content_type: Option<String>,
-    /// The name of the signature algorithm.
+    /// Name of the signature algorithm.
     pub algorithm: Option<&'static str>,
 }
 
-/// What a receipt says. Nothing here is proven unless `verified`.
+/// Contents of a receipt. They are proven only if `verified` is `true`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReceiptFacts {
-    /// Whether every check of this receipt held.
+    /// `true` if all checks of this receipt passed.
     pub verified: bool,
-    /// The log: its origin or issuer as the trust store has it, else the issuer the receipt names.
+    /// Name of the log in the trust store; for an unknown log, the receipt's `iss`.
     pub log: Option<String>,
-    /// The log's key identifier, unpadded base64url.
+    /// Key identifier of the log's key (`kid`), in unpadded base64url.
     pub kid: Option<String>,
-    /// The signature algorithm.
+    /// Name of the signature algorithm.
     pub algorithm: Option<&'static str>,
-    /// The name of the verifiable data structure.
+    /// Name of the verifiable data structure, such as `RFC9162_SHA256`.
     pub structure: Option<&'static str>,
-    /// Where in the log the statement is; ledgers do not say.
+    /// Position of the statement in the log; `None` for CCF ledgers.
     pub position: Option<Position>,
-    /// Which transaction of a CCF ledger signed the root.
+    /// Transaction of a CCF ledger that signed the root (`txid`).
     pub transaction: Option<String>,
-    /// The root that the proof leads to, in hexadecimal.
+    /// Root that the proof leads to, in hexadecimal.
     pub root: Option<String>,
-    /// When the log says that it signed the root (unix seconds).
+    /// Time of the signature according to the log (`iat`), in Unix seconds.
     pub iat: Option<i64>,
 }
 
-/// A leaf and the tree it is in.
+/// Position of a leaf in a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Position {
-    /// The leaf.
+    /// Index of the leaf.
     #[serde(serialize_with = "index")]
     pub leaf_index: LeafIndex,
-    /// The size of the tree whose root is signed.
+    /// Size of the tree whose root is signed.
     #[serde(serialize_with = "size")]
     pub tree_size: TreeSize,
-    /// Whether the log signed the size, and so the index. Without that both are hearsay: RFC 9942 signs neither.
+    /// `true` if the log signed the tree size, which also fixes the index. RFC 9942 signs neither of them.
     pub signed: bool,
 }
 

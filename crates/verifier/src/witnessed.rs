@@ -1,12 +1,12 @@
-//! Have others seen the tree that holds this statement?
+//! Verifies that witnesses have cosigned the tree that contains a statement.
 //!
-//! A receipt proves that a log signed a tree with the statement in it, not that it shows the same tree to everybody. Witnesses
-//! cosign what they have all seen grow. Their word is about a checkpoint (C2SP tlog-checkpoint), so it must first be shown
-//! that the statement is under it: by a tlog-proof, which leads from the leaf to the checkpoint's root, or by a verified
-//! receipt with the same root. Then the policy counts.
+//! A receipt proves that a log signed a tree with the statement in it, not that the log shows everyone the same tree.
+//! Witnesses check that and cosign checkpoints (C2SP tlog-checkpoint). It must therefore be proven first that the
+//! statement is in the checkpoint's tree: by a tlog-proof, which leads from the leaf to the checkpoint's root, or by a
+//! verified receipt with the same root. Then the cosignatures are counted against the policy.
 //!
-//! Keys of logs come from the trust store and the policy, keys of witnesses from the policy alone. Not here: whether a
-//! cosignature is recent enough (the newest time is told), and fetching anything.
+//! Log keys come from the trust store and the policy, witness keys from the policy alone. Not here: whether a
+//! cosignature is recent enough (the newest time is reported), and network access.
 
 use std::str::FromStr;
 
@@ -25,59 +25,60 @@ use crate::trust::refuse_ended;
 use crate::verdict::{Check, CheckName, Code, Outcome, State};
 use crate::{LeafRule, TrustStore, TrustedLog, to_signed};
 
-/// What is shown of the tree that the statement is in, and whose word about it is asked for.
+/// A checkpoint or tlog-proof of the tree that contains a statement, and the required witnesses.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Shown<'e> {
-    /// The tree.
+    /// Proof of the tree.
     pub tree: Tree<'e>,
-    /// Whose cosignatures are required. Without it nobody's.
+    /// Policy with the required witnesses; `None` requires none.
     pub policy: Option<&'e Policy>,
 }
 
-/// How a tree is shown.
+/// Proof of the tree that contains a statement.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Tree<'e> {
-    /// Not at all.
+    /// No proof.
     #[default]
     NotShown,
-    /// A tlog-proof of the statement, with its checkpoint.
+    /// A tlog-proof of the statement, which contains its checkpoint.
     Proof(&'e [u8]),
-    /// The checkpoint of the tree that a receipt is of.
+    /// The checkpoint of the tree that a receipt proves.
     Checkpoint(&'e [u8]),
 }
 
-/// A checkpoint that was shown. Nothing here is proven unless the verdict is.
+/// Contents of a checkpoint. They are proven only if the verdict is [`Outcome::Verified`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckpointFacts {
-    /// The log.
+    /// Origin of the log.
     pub origin: String,
-    /// Leaves of the tree.
+    /// Tree size.
     pub tree_size: u64,
-    /// The root, in hexadecimal.
+    /// Root hash in hexadecimal.
     pub root: String,
-    /// Who cosigned it, of those that the policy names.
+    /// Valid cosignatures of the policy's witnesses.
     pub cosigned: Vec<Cosigned>,
 }
 
-/// A witness's word.
+/// A valid cosignature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cosigned {
-    /// Its name in the policy.
+    /// Name of the witness in the policy.
     pub witness: String,
-    /// When (unix seconds).
+    /// Time of the cosignature in Unix seconds.
     pub at: u64,
 }
 
-/// What came of it.
+/// Checks of checkpoint and cosignatures.
 pub(crate) struct WitnessReport {
     pub(crate) checks: Vec<Check>,
     pub(crate) facts: Option<CheckpointFacts>,
-    /// Whether a tlog-proof showed the statement in a tree that a trusted log signed: as good as a receipt.
+    /// `true` if a tlog-proof proves that the statement is in a tree that a trusted log signed, which can replace a
+    /// receipt.
     pub(crate) included: bool,
 }
 
 impl WitnessReport {
-    /// The first check that failed.
+    /// Returns the code of the first failed check.
     pub(crate) fn failure(&self) -> Option<Code> {
         self.checks.iter().find(|check| check.state == State::Failed).and_then(|check| check.code)
     }
@@ -91,7 +92,7 @@ impl WitnessReport {
         CheckpointVerdict { outcome, reason, checkpoint: self.facts, checks: self.checks }
     }
 
-    /// What was asked for and could not be checked.
+    /// Returns the code of the first required check that was not done.
     pub(crate) fn gap(&self) -> Option<Code> {
         let open = self.checks.iter().filter(|check| check.state == State::NotDone);
         let mut codes = open.filter_map(|check| check.code).filter(|code| *code != Code::NoWitness);
@@ -99,7 +100,7 @@ impl WitnessReport {
     }
 }
 
-/// Checks what is shown for a statement with these receipts.
+/// Checks the proof of the tree and the cosignatures, for a subject with these receipts.
 pub(crate) fn check(
     shown: &Shown<'_>,
     subject: Subject<'_>,
@@ -127,21 +128,21 @@ pub(crate) fn check(
     report
 }
 
-/// What a checkpoint by itself came to.
+/// Result of [`verify_checkpoint`] and [`verify_tlog_proof_of`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckpointVerdict {
-    /// The answer.
+    /// Overall result.
     pub outcome: Outcome,
-    /// Why the answer is not [`Outcome::Verified`].
+    /// Reason why `outcome` is not [`Outcome::Verified`].
     pub reason: Option<Code>,
-    /// What it says; none if it is no checkpoint.
+    /// Contents of the checkpoint; `None` if it cannot be parsed.
     pub checkpoint: Option<CheckpointFacts>,
-    /// Every check, done or not.
+    /// All checks, including those not done.
     pub checks: Vec<Check>,
 }
 
-/// Verifies a checkpoint: that a key of its log has signed it, one of the trust store, of the policy or of `keys`; and that
-/// the quorum of the policy has cosigned it.
+/// Verifies a checkpoint: a key of its log from the trust store, the policy or `keys` must have signed it, and the
+/// quorum of the policy must have cosigned it.
 pub fn verify_checkpoint(
     note: &[u8],
     keys: &[VerifierKey],
@@ -183,17 +184,17 @@ struct Asked<'a> {
     believed: Believed<'a>,
 }
 
-/// Whose signatures and cosignatures count.
+/// Keys whose signatures and cosignatures count.
 #[derive(Clone, Copy)]
 struct Believed<'a> {
     trust: &'a TrustStore,
-    /// Keys beside those of store and policy.
+    /// Keys in addition to those of trust store and policy.
     keys: &'a [VerifierKey],
     policy: Option<&'a Policy>,
 }
 
 impl Asked<'_> {
-    /// The checkpoint that the statement was shown to be under.
+    /// Returns the checkpoint whose tree contains the statement.
     fn bind(&self, report: &mut WitnessReport) -> Result<Note, Check> {
         match self.shown.tree {
             Tree::NotShown if self.shown.policy.is_none() => Err(no_policy()),
@@ -241,7 +242,7 @@ impl Asked<'_> {
         Ok(note)
     }
 
-    /// A verified receipt must be of the very tree that the checkpoint is of.
+    /// Checks that a verified receipt has the same tree as the checkpoint.
     fn same_tree(&self, checkpoint: &Checkpoint) -> Result<(), Check> {
         let (origin, size, root) = (checkpoint.origin(), checkpoint.size(), checkpoint.root());
         let of_this_log = |report: &&ReceiptReport| {
@@ -273,7 +274,7 @@ impl Asked<'_> {
 }
 
 impl Believed<'_> {
-    /// What a note says, once a key of that log that is believed has signed it.
+    /// Parses the checkpoint of a note, and verifies that a trusted key of its log has signed it.
     fn open(&self, note: &Note, report: &mut WitnessReport) -> Result<(Checkpoint, Check), Check> {
         let name = CheckName::Checkpoint;
         let checkpoint = Checkpoint::parse_text(note.text())
@@ -304,7 +305,7 @@ impl Believed<'_> {
         }
     }
 
-    /// One signature of a key that was in force is enough.
+    /// Refuses a checkpoint if all its valid signatures are by keys after their end.
     fn refuse_ended(&self, signed: &[&VerifierKey], checkpoint: &Checkpoint) -> Result<(), Check> {
         let mut refused = Ok(());
         for key in signed {

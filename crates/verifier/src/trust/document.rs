@@ -1,4 +1,4 @@
-//! `trust.toml`: what was typed, and how it becomes a [`TrustStore`] or a list of all its mistakes.
+//! Format of `trust.toml`, and its conversion to a [`TrustStore`] or to a list of all mistakes.
 
 use std::fmt;
 
@@ -15,23 +15,23 @@ use super::{
     TrustedLog, TrustedRoot, read_key,
 };
 
-/// Why a `trust.toml` is not believed. All mistakes are reported together.
+/// Error of [`TrustStore::from_toml`]. All mistakes are reported together.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TrustError {
-    /// Not TOML, or a field that does not exist or has the wrong type.
+    /// The text is no TOML, or a field is unknown or has the wrong type.
     #[error("{0}")]
     Syntax(String),
-    /// Well-formed, with values that cannot stand.
+    /// The document is well-formed, but values in it are not valid.
     #[error("{}", list(.0))]
     Mistakes(Vec<Mistake>),
 }
 
-/// One value that cannot stand.
+/// An invalid value in a `trust.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where: `log[0].keys[1]`.
+    /// Location of the value, such as `log[0].keys[1]`.
     pub place: String,
-    /// What is wrong with it.
+    /// Description of the mistake.
     pub why: String,
 }
 
@@ -165,10 +165,10 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl TrustStore {
-    /// Reads a `trust.toml`.
+    /// Parses a `trust.toml`.
     ///
     /// # Errors
-    /// With everything that is wrong in it; a store is believed whole or not at all.
+    /// Returns a [`TrustError`] with all mistakes in the document. A document with a mistake yields no store.
     pub fn from_toml(text: &str) -> Result<Self, TrustError> {
         if text.len() > MAX_TRUST_BYTES {
             return Err(TrustError::Syntax(format!("over {MAX_TRUST_BYTES} bytes")));
@@ -180,9 +180,9 @@ impl TrustStore {
         if mistakes.0.is_empty() { Ok(store) } else { Err(TrustError::Mistakes(mistakes.0)) }
     }
 
-    /// Writes the `trust.toml` that reads as this store. Keys are written as PEM.
+    /// Writes a `trust.toml` from which [`from_toml`](Self::from_toml) reads this store. Keys are written as PEM.
     pub fn to_toml(&self) -> String {
-        // Nothing in a document can fail to be TOML: text, booleans, and tables of them.
+        // Serialization cannot fail: a document consists of text, numbers, booleans, and tables of them.
         toml::to_string_pretty(&Document::of(self)).unwrap_or_default()
     }
 }
