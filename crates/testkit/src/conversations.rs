@@ -1,4 +1,4 @@
-//! Records of an agent's conversation, and what a policy needs to admit them.
+//! Records of an agent's conversation, and a policy type that admits them.
 
 use registration::conversation::{AGENT_CONVERSATION, Form};
 use scitt::cbor;
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 
 use crate::keys::ed25519;
 
-/// The secret of whoever records conversations.
+/// Ed25519 seed of the [`recorder`].
 pub const RECORDER: [u8; 32] = [0x1c; 32];
 
-/// Who records conversations: a did:key.
+/// Returns the key that signs conversation records, whose issuer is its `did:key`.
 pub fn recorder() -> SigningKey {
     ed25519(RECORDER)
 }
 
-/// What a policy says to admit conversation records.
+/// Returns the `[[type]]` table of a policy that admits conversation records.
 pub fn conversation_type() -> &'static str {
     r#"
 [[type]]
@@ -26,7 +26,7 @@ hash_envelope = true
 "#
 }
 
-/// The `n`th record: a question, thinking, one tool call with its result, and an answer.
+/// Returns the `n`th record as JSON: a question, reasoning, one tool call with its result, and an answer.
 pub fn conversation_json(n: u64) -> Value {
     json!({
         "version": "3.0.0-draft",
@@ -84,13 +84,13 @@ pub fn conversation_json(n: u64) -> Value {
     })
 }
 
-/// The same, signed by the [`recorder`].
+/// Returns the statement with the `n`th record, signed by the [`recorder`].
 pub fn conversation(n: u64, form: Form) -> SignedStatement {
     let statement = conversation_builder(n, form).sign(&recorder());
     statement.expect("a fixed key signs")
 }
 
-/// The same before it is signed.
+/// Returns the statement with the `n`th record before it is signed.
 pub fn conversation_builder(n: u64, form: Form) -> StatementBuilder {
     let record = conversation_json(n);
     let payload = match form {
@@ -101,13 +101,13 @@ pub fn conversation_builder(n: u64, form: Form) -> StatementBuilder {
     conversation_of(payload, &format!("session-{n}"))
 }
 
-/// A statement of the [`recorder`] about a session, before it is signed.
+/// Returns a statement of the [`recorder`] about a session, before it is signed.
 pub fn conversation_of(payload: Vec<u8>, session: &str) -> StatementBuilder {
     let iss = recorder().public_key().did_key();
     StatementBuilder::new(payload).content_type(AGENT_CONVERSATION).kid(iss.as_bytes()).iss(&iss).sub(session)
 }
 
-/// A JSON value in CBOR's data model.
+/// Converts a JSON value to the data model of CBOR.
 pub fn json_as_cbor(value: &Value) -> cbor::Value<'static> {
     match value {
         Value::Null => cbor::Value::Null,

@@ -1,4 +1,4 @@
-//! Execution receipts (AgentROA) that the policy of this crate admits, and the pieces to make others.
+//! AgentROA execution receipts that [`policy`](crate::policy()) admits, and parts to build others.
 
 use registration::aer::{
     AerStatement, EMPTY_CHAIN, NO_POLICY, NO_POLICY_DIGEST, NO_ROOT, NO_SESSION, UNKNOWN_AGENT,
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use crate::keys::gateway;
 use crate::policy::{GATEWAY, GATEWAY_ID, KID};
 
-/// The `n`th execution statement: a call that [`GATEWAY`] let through.
+/// Returns the `n`th execution statement: a tool call that [`GATEWAY`] permitted.
 pub fn aer(n: u64) -> SignedStatement {
     aer_statement(aer_json(n)).sign(&gateway()).expect("the receipt keeps every rule")
 }
 
-/// A statement of [`GATEWAY`] before it is signed.
+/// Returns a statement of [`GATEWAY`] before it is signed.
 pub fn aer_statement(receipt: Value) -> AerStatement {
     AerStatement::new(receipt).iss(GATEWAY).kid(KID)
 }
 
-/// A permit without signatures: all members that are required and none that is not.
+/// Returns the `n`th permit as JSON, without signatures and with the required members only.
 pub fn aer_json(n: u64) -> Value {
     json!({
         "schema_version": "1.0",
@@ -45,7 +45,7 @@ pub fn aer_json(n: u64) -> Value {
     })
 }
 
-/// The same call, denied.
+/// Returns the receipt of [`aer_json`] with the outcome `deny`.
 pub fn denied_aer_json(n: u64, reason: &str) -> Value {
     let mut receipt = aer_json(n);
     receipt["enforcement_outcome"] = json!("deny");
@@ -53,7 +53,7 @@ pub fn denied_aer_json(n: u64, reason: &str) -> Value {
     receipt
 }
 
-/// The same call by nobody: no envelope came with it.
+/// Returns a denied receipt without an agent and a session, as for a call without envelope (`no_envelope`).
 pub fn rootless_aer_json(n: u64) -> Value {
     let mut receipt = denied_aer_json(n, "chain_integrity_violation");
     receipt["denial_detail"] = json!({ "code": "no_envelope" });

@@ -1,7 +1,7 @@
-//! For tests: fixed keys, statement builders, a policy that admits them, and a fixed time.
+//! Test fixtures: fixed keys, statement builders, a policy that admits the statements, and a fixed time.
 //!
-//! Everything is the same on every run, except signatures of ES256, whose nonce is random. The secrets are public:
-//! nothing here may ever be trusted outside a test. A dev-dependency only.
+//! All values are the same in every run, except ES256 signatures, whose nonce is random. The secrets are public: no key
+//! of this crate may be trusted outside tests. A dev-dependency only.
 
 mod conversations;
 mod executions;

@@ -1,4 +1,4 @@
-//! A policy that admits what this crate builds.
+//! A policy that admits the statements of this crate.
 
 use merkle::LeafIndex;
 use registration::operator::{self, Action};
@@ -10,24 +10,24 @@ use crate::conversations::conversation_type;
 use crate::keys::{es256, es384, gateway, operator};
 use crate::vap::types;
 
-/// The log's `iss`.
+/// Issuer (`iss`) of the test log.
 pub const LOG_ISS: &str = "https://log.example";
-/// The log's origin.
+/// Origin of the test log.
 pub const ORIGIN: &str = "log.example/test";
-/// An issuer bound to [`es256`], under [`KID`].
+/// Issuer bound to the key [`es256`], under [`KID`].
 pub const ISSUER: &str = "https://issuer.example";
-/// An issuer bound to [`es384`], under [`KID`].
+/// Issuer bound to the key [`es384`], under [`KID`].
 pub const ISSUER_384: &str = "https://issuer-384.example";
-/// The kid of both.
+/// Key identifier (`kid`) of the keys of [`ISSUER`], [`ISSUER_384`] and [`GATEWAY`].
 pub const KID: &str = "key-1";
 
-/// A gateway bound to [`gateway`], under [`KID`].
+/// Issuer bound to the key [`gateway`], under [`KID`].
 pub const GATEWAY: &str = "https://gateway.example";
-/// Its one instance, whose receipts that key signs too.
+/// ID of the only instance of [`GATEWAY`]; the same key signs its receipts.
 pub const GATEWAY_ID: &str = "gateway:test-1";
 
-/// The policy as an operator would type it: both issuers, the gateway, any did:key and did:jwk; VRF; execution receipts;
-/// JSON and text as bytes.
+/// Returns the policy as TOML: both issuers, the gateway, any `did:key` and `did:jwk`; VRF; execution receipts; VAP;
+/// conversation records; JSON and text as opaque payloads.
 pub fn policy_toml() -> String {
     let (operator, es256, es384, gateway) = (operator(), es256(), es384(), gateway());
     let did = |key: &dyn Signer| key.public_key().did_key();
@@ -91,17 +91,17 @@ max_size = 4096
         + conversation_type()
 }
 
-/// The same, resolved.
+/// Returns the parsed [`policy_toml`].
 pub fn policy() -> Policy {
     Policy::from_toml(&policy_toml()).expect("the policy is sound")
 }
 
-/// The same, as entry 0 of a log.
+/// Returns the [`policy`] as entry 0 of a log.
 pub fn policy_in_force() -> PolicyInForce {
     PolicyInForce::new(policy(), LeafIndex::new(0))
 }
 
-/// An action of the operator, signed under the policy.
+/// Returns a statement of the operator's action, signed under the [`policy`].
 pub fn operator_action(action: &Action) -> SignedStatement {
     let (policy, log) = (policy(), (LOG_ISS, ORIGIN));
     let operators = &policy.contents().operators;
@@ -109,7 +109,7 @@ pub fn operator_action(action: &Action) -> SignedStatement {
         .expect("the operator is listed")
 }
 
-/// Entry 0 of a log: the policy, signed by the operator.
+/// Returns entry 0 of a log: the [`policy`], signed by the [`operator()`].
 pub fn policy_statement() -> SignedStatement {
     let policy = policy();
     statement::sign(&policy, &policy, &operator()).expect("the operator is listed")

@@ -1,4 +1,4 @@
-//! Statements that the policy of this crate admits, and the pieces to make others.
+//! Statements that [`policy`](crate::policy()) admits, and parts to build others.
 
 use registration::vrf::VrfStatement;
 use scitt::{SignedStatement, Signer, StatementBuilder};
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use crate::keys::{es256, verifier};
 use crate::policy::{ISSUER, KID};
 
-/// The tests' now: 2026-11-01T00:00:00Z.
+/// Fixed current time of the tests in Unix seconds: 2026-11-01T00:00:00Z.
 pub const NOW: u64 = 1_793_491_200;
-/// The agent whose work is checked.
+/// Agent whose work is verified.
 pub const AGENT: &str = "did:web:agent.example";
 
-/// A JSON statement of [`ISSUER`] about `sub`, signed with ES256.
+/// Returns a JSON statement of [`ISSUER`] about `sub`, signed with ES256.
 pub fn opaque(sub: &str, payload: &Value) -> SignedStatement {
     opaque_with(&es256(), ISSUER, KID.as_bytes(), sub, payload)
 }
 
-/// A JSON statement of anyone.
+/// Returns a JSON statement of any issuer, signed by `signer`.
 pub fn opaque_with(
     signer: &dyn Signer,
     iss: &str,
@@ -34,22 +34,22 @@ pub fn opaque_with(
         .expect("a fixed key signs")
 }
 
-/// The `n`th VRF statement: the receipt of one passed test, outside any chain.
+/// Returns the `n`th VRF statement: the receipt of one passed test, outside any chain.
 pub fn vrf(n: u64) -> SignedStatement {
     receipt(n).unchained().sign(&verifier()).expect("the receipt keeps every rule")
 }
 
-/// The same before it is signed, as the first of a chain.
+/// Returns the `n`th VRF statement about [`AGENT`] before it is signed, as the first of a chain.
 pub fn receipt(n: u64) -> VrfStatement {
     receipt_about(n, AGENT)
 }
 
-/// The same about another agent's work: the first of another chain.
+/// Returns the `n`th VRF statement about another agent before it is signed, as the first of a chain.
 pub fn receipt_about(n: u64, agent: &str) -> VrfStatement {
     VrfStatement::new(receipt_json(n), agent)
 }
 
-/// The receipt of one passed test, all members that are required and none that is not.
+/// Returns the receipt of one passed test as JSON, with the required members only.
 pub fn receipt_json(n: u64) -> Value {
     json!({
         "vrf_version": "1.0",

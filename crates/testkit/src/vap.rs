@@ -1,4 +1,4 @@
-//! What a VAP gateway says: wire Verdicts, audit records, and the keys it signs with.
+//! Fixtures of a VAP gateway: wire Verdicts, audit records, and its key set.
 
 use jose::{jcs, jws};
 use merkle::EntryDigest;
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::keys::gateway;
 use crate::policy::{GATEWAY, KID};
 
-/// The session of the records here, and so their stream.
+/// Session, and thus stream, of the records in this module.
 pub const SESSION: &str = "session-1";
-/// A commitment that commits to nothing anybody knows.
+/// Commitment to an unknown value.
 pub const COMMITMENT: &str = "hmac-sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
-/// The content types of this file, as an operator would admit them.
+/// Returns the `[[type]]` tables of a policy that admits the content types of this module.
 pub(crate) fn types() -> String {
     let key = gateway().public_key().did_key();
     format!(
@@ -42,7 +42,7 @@ content_type = "text/x-c2sp-checkpoint"
     )
 }
 
-/// A Verdict that serves a call: every member that is required, and what it answers.
+/// Returns a Verdict that serves a call, with the required members and the served answer.
 pub fn verdict_json() -> Value {
     json!({
         "vap": "0.1",
@@ -54,7 +54,7 @@ pub fn verdict_json() -> Value {
     })
 }
 
-/// A Verdict with the gateway's detached signature in it.
+/// Returns a Verdict with the gateway's detached JWS in its `signature` member.
 pub fn signed_verdict_json(verdict: &Value) -> Value {
     let header = json!({ "alg": "EdDSA", "kid": KID });
     let input = jws::signing_input(&header, &jcs::canonical(verdict));
@@ -64,12 +64,12 @@ pub fn signed_verdict_json(verdict: &Value) -> Value {
     signed
 }
 
-/// The statement of a Verdict, registered by the gateway.
+/// Returns the statement of a Verdict, signed by the [`gateway`].
 pub fn verdict(verdict: &Value) -> SignedStatement {
     gateway_statement(VAP_VERDICT, SESSION, verdict)
 }
 
-/// A decision to serve a call of `read_file`.
+/// Returns the record of a decision to serve a call of `read_file`.
 pub fn decision_json(stream: &str, seq: u64) -> Value {
     let mut record = audit_json("decision", stream, seq);
     for (name, value) in [
@@ -86,7 +86,7 @@ pub fn decision_json(stream: &str, seq: u64) -> Value {
     record
 }
 
-/// What came of a decision: it ran.
+/// Returns the record of an executed call, linked to the decision.
 pub fn outcome_json(stream: &str, seq: u64, decision: &EntryDigest) -> Value {
     let mut record = audit_json("outcome", stream, seq);
     for (name, value) in [
@@ -100,7 +100,7 @@ pub fn outcome_json(stream: &str, seq: u64, decision: &EntryDigest) -> Value {
     record
 }
 
-/// A record with the members of every kind and no other: that of a stream's end, as `closed`.
+/// Returns an audit record with the members that all kinds share, which is complete for the kind `closed`.
 pub fn audit_json(kind: &str, stream: &str, seq: u64) -> Value {
     json!({
         "version": "1",
@@ -112,19 +112,19 @@ pub fn audit_json(kind: &str, stream: &str, seq: u64) -> Value {
     })
 }
 
-/// The statement of an audit record of the gateway.
+/// Returns the statement of an audit record, signed by the [`gateway`].
 pub fn audit_record(record: &Value) -> SignedStatement {
     gateway_statement(VAP_AUDIT, record["stream"].as_str().unwrap_or_default(), record)
 }
 
-/// The gateway's key, as it publishes it.
+/// Returns the gateway's public key as a JWK Set.
 pub fn jwk_set_json() -> Value {
     let mut key = gateway().public_key().to_jwk().to_value();
     key["kid"] = KID.into();
     json!({ "keys": [key] })
 }
 
-/// The statement of a key set.
+/// Returns the statement of a JWK Set, signed by the [`gateway`].
 pub fn jwk_set(set: &Value) -> SignedStatement {
     gateway_statement(JWK_SET, GATEWAY, set)
 }
