@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of the bench.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
@@ -76,12 +76,12 @@ impl Kind {
     }
 }
 
-/// Where another service takes registrations.
+/// Registration endpoint of another service, for comparison.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Its address.
+    /// Address of the service.
     pub address: SocketAddr,
-    /// The path to post to.
+    /// Path of the `POST` request.
     pub path: String,
 }
 

@@ -1,8 +1,8 @@
-//! CPU time of processes, from /proc: in ticks of 10 ms, so good for measurements of seconds.
+//! CPU time of processes, from `/proc`: the resolution is a tick of 10 ms, enough for measurements of seconds.
 
 use std::fs;
 
-/// A process as /proc shows it; CPU time in ticks.
+/// A process according to `/proc/PID/stat`, with CPU times in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Process {
     parent: u32,
@@ -10,17 +10,17 @@ struct Process {
     reaped: u64,
 }
 
-/// CPU seconds that these processes have used, with all their children, also those that are gone.
+/// Returns the CPU seconds of these processes and all their children, including ended ones.
 pub fn of(roots: &[u32]) -> f64 {
     seconds(roots.iter().map(|root| tree(*root)).sum())
 }
 
-/// CPU seconds that this process has used, without its children: they are what it measures.
+/// Returns the CPU seconds of the bench process, without its children, which are the measured processes.
 pub fn own() -> f64 {
     seconds(read(std::process::id()).map_or(0, |process| process.own))
 }
 
-/// The process whose child this is: of a database's worker, the server.
+/// Returns the parent of a process; for a backend of PostgreSQL, the server process.
 pub fn parent(pid: u32) -> Option<u32> {
     read(pid).map(|process| process.parent)
 }
@@ -45,7 +45,8 @@ fn read(pid: u32) -> Option<Process> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// The name, in parentheses, may hold anything; what follows it has fixed places (proc(5)).
+/// Parses `/proc/PID/stat` (proc(5)). The process name, in parentheses, may contain anything; the fields after it have
+/// fixed positions.
 fn parse(stat: &str) -> Option<Process> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split(' ').collect();

@@ -1,20 +1,20 @@
-//! The databases that a log can be kept in.
+//! Databases for a log under test.
 
 use std::path::PathBuf;
 
 use crate::cli::Kind;
 use crate::postgres::Server;
 
-/// Where databases are made.
+/// Location of databases.
 pub enum Database {
-    /// In files under a folder.
+    /// Folder for SQLite files.
     Sqlite(PathBuf),
-    /// In a server.
+    /// PostgreSQL server.
     Postgres(Server),
 }
 
 impl Database {
-    /// What it is.
+    /// Returns the kind of database.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Sqlite(_) => Kind::Sqlite,
@@ -22,7 +22,7 @@ impl Database {
         }
     }
 
-    /// The processes that work for it and are not the service.
+    /// Returns the database's own processes; none for SQLite, which runs within the service.
     pub fn pids(&self) -> Vec<u32> {
         match self {
             Self::Sqlite(_) => Vec::new(),
@@ -30,7 +30,7 @@ impl Database {
         }
     }
 
-    /// Makes an empty database and gives its URL.
+    /// Creates an empty database, and returns its URL. SQLite creates the file at the first connection.
     pub async fn make(&self, name: &str) -> anyhow::Result<String> {
         match self {
             Self::Sqlite(folder) => Ok(format!("sqlite:{}", folder.join(format!("{name}.db")).display())),
@@ -38,7 +38,7 @@ impl Database {
         }
     }
 
-    /// Removes it.
+    /// Removes the database.
     pub async fn drop(&self, name: &str) -> anyhow::Result<()> {
         match self {
             Self::Sqlite(folder) => {
@@ -51,7 +51,7 @@ impl Database {
         }
     }
 
-    /// Bytes of write-ahead log so far, where they can be told.
+    /// Returns the size of the write-ahead log written so far in bytes; `None` for SQLite.
     pub async fn wal_bytes(&self) -> anyhow::Result<Option<f64>> {
         match self {
             Self::Sqlite(_) => Ok(None),

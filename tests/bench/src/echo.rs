@@ -1,4 +1,4 @@
-//! An HTTP server that does nothing: what HTTP alone costs here.
+//! An HTTP server without work to do, which measures the cost of HTTP alone.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
@@ -14,10 +14,10 @@ use tokio::net::TcpListener;
 use crate::http;
 use crate::service::free_port;
 
-/// As long as a receipt.
+/// Response body, as long as a typical receipt.
 const ANSWER: &[u8] = &[b'r'; 600];
 
-/// Takes bodies and answers them, for ever.
+/// Reads bodies of `POST /entries` and sends [`ANSWER`], until the process is killed.
 pub async fn serve(port: u16) -> anyhow::Result<()> {
     let routes = Router::new().route(
         "/entries",
@@ -33,15 +33,15 @@ pub async fn serve(port: u16) -> anyhow::Result<()> {
     Ok(axum::serve(listener, routes).await?)
 }
 
-/// The server, as a process of its own: its CPU time is not the client's.
+/// An echo server as a separate process, so that its CPU time is not counted as the client's.
 pub struct Echo {
     child: Child,
-    /// Where it listens.
+    /// Listening address, on `127.0.0.1`.
     pub address: SocketAddr,
 }
 
 impl Echo {
-    /// Starts it and waits until it answers.
+    /// Starts the server, and waits until it responds.
     pub async fn start() -> anyhow::Result<Self> {
         let port = free_port()?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -56,7 +56,7 @@ impl Echo {
         anyhow::bail!("the echo server does not answer")
     }
 
-    /// Its process.
+    /// Returns the process ID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

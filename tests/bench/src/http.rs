@@ -1,5 +1,5 @@
-//! Just enough of HTTP/1.1 to ask and to know where an answer ends: a full client would take CPU time from
-//! the server on the same cores.
+//! A minimal HTTP/1.1 client, which reads only what is needed to find the end of a response: a full client would take
+//! CPU time from the server on the same cores.
 
 use std::net::SocketAddr;
 
@@ -7,23 +7,23 @@ use anyhow::{Context, anyhow, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Answers longer than this are a fault.
+/// Maximum size of a response in bytes; a larger one is an error.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// Where the parts of an answer end.
+/// Sizes of the parts of a response, as [`frame`] finds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The status.
+    /// Status code.
     pub status: u16,
-    /// Bytes before the body.
+    /// Size of status line and headers in bytes.
     pub head: usize,
-    /// Bytes in the body.
+    /// Size of the body in bytes.
     pub body: usize,
-    /// The server closes the connection after this.
+    /// `true` if the server closes the connection after the response.
     pub close: bool,
 }
 
-/// Reads the head of an answer, once all of it is there.
+/// Parses the head of a response; `None` if it is incomplete.
 pub fn frame(received: &[u8]) -> anyhow::Result<Option<Frame>> {
     let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") else {
         return if received.len() > MAX_ANSWER { Err(anyhow!("a head without an end")) } else { Ok(None) };
@@ -52,7 +52,7 @@ pub fn frame(received: &[u8]) -> anyhow::Result<Option<Frame>> {
     Ok(Some(frame))
 }
 
-/// A request with a body, as it goes over the wire.
+/// Returns the bytes of a `POST` request.
 pub fn post(path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
@@ -61,7 +61,7 @@ pub fn post(path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// A connection that is used again and again.
+/// A connection for several requests.
 pub struct Connection {
     address: SocketAddr,
     stream: TcpStream,
@@ -69,14 +69,14 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects.
+    /// Opens a connection.
     pub async fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await.with_context(|| address.to_string())?;
         stream.set_nodelay(true)?;
         Ok(Self { address, stream, received: Vec::with_capacity(4096) })
     }
 
-    /// Sends a request and reads the answer; [`body`](Self::body) is its body.
+    /// Sends a request, and reads the response, whose body is returned by [`body`](Self::body).
     pub async fn ask(&mut self, request: &[u8]) -> anyhow::Result<Frame> {
         self.received.clear();
         self.stream.write_all(request).await?;
@@ -93,7 +93,7 @@ impl Connection {
         Ok(frame)
     }
 
-    /// The body of the last answer.
+    /// Returns the body of the last response.
     pub fn body(&self, frame: &Frame) -> &[u8] {
         &self.received[frame.head..frame.head + frame.body]
     }
@@ -106,7 +106,7 @@ impl Connection {
     }
 }
 
-/// Fetches a text, with its status.
+/// Sends a `GET` request on a new connection, and returns status and body.
 pub async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(u16, String)> {
     let mut connection = Connection::open(address).await?;
     let frame = connection.ask(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await?;

@@ -1,4 +1,4 @@
-//! Closed-loop load: each client waits for its answer before it asks again.
+//! Closed-loop load: each client waits for a response before its next request.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,60 +12,60 @@ use crate::cpu;
 use crate::http::Connection;
 use crate::stats::percentile;
 
-/// What clients send, where, and for how long.
+/// Parameters of [`run`].
 pub struct Plan<'a> {
-    /// Who is asked.
+    /// Address of the server.
     pub address: SocketAddr,
-    /// What is asked; nothing is sent twice, so the load ends when all is sent.
+    /// Requests to send. Each is sent at most once, so that the load ends when all are sent.
     pub requests: &'a Arc<Vec<Vec<u8>>>,
-    /// The first request to send.
+    /// Index in `requests` of the first request to send.
     pub first: usize,
-    /// The number of requests to send at most.
+    /// Maximum number of requests to send.
     pub count: usize,
-    /// Clients.
+    /// Number of clients, each with one [`Connection`].
     pub clients: usize,
-    /// How long.
+    /// Maximum duration.
     pub length: Duration,
-    /// The server's processes.
+    /// Process IDs of the server, for [`Cpu::server_us`].
     pub server: &'a [u32],
-    /// Those of its database, if it has some of its own.
+    /// Process IDs of the server's database, if it has its own, for [`Cpu::database_us`].
     pub database: &'a [u32],
 }
 
-/// What came of it.
+/// Result of [`run`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Load {
-    /// Clients.
+    /// Number of clients.
     pub clients: usize,
-    /// Requests sent.
+    /// Number of requests sent.
     pub sent: usize,
-    /// Requests that were answered with 200 or 201.
+    /// Number of requests with status 200 or 201.
     pub done: usize,
-    /// The others, by status; 0 for a connection that broke.
+    /// Number of other responses by status; 0 stands for a broken connection.
     pub others: BTreeMap<u16, usize>,
-    /// Done in a second.
+    /// Requests counted in `done` per second.
     pub per_second: f64,
-    /// Half are answered within this.
+    /// Median latency in milliseconds of the requests counted in `done`.
     pub p50_ms: f64,
-    /// All but one in a hundred are.
+    /// 99th percentile of the latency in milliseconds of the requests counted in `done`.
     pub p99_ms: f64,
-    /// CPU time for each.
+    /// CPU time per request counted in `done`.
     pub cpu: Cpu,
 }
 
-/// CPU microseconds for each request.
+/// CPU time per request in microseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Cpu {
-    /// In the client.
+    /// CPU time of the client.
     pub client_us: f64,
-    /// In the server.
+    /// CPU time of the server.
     pub server_us: f64,
-    /// In the database's own processes.
+    /// CPU time of the database's own processes.
     pub database_us: f64,
 }
 
 impl Cpu {
-    /// All of it.
+    /// Returns the sum of all parts.
     pub fn total(&self) -> f64 {
         self.client_us + self.server_us + self.database_us
     }
@@ -77,7 +77,7 @@ struct Client {
     others: BTreeMap<u16, usize>,
 }
 
-/// Runs the load.
+/// Runs a load until `length` has passed or all requests are sent.
 pub async fn run(plan: Plan<'_>) -> anyhow::Result<Load> {
     let clock = |begun: [f64; 3]| {
         let now = [cpu::own(), cpu::of(plan.server), cpu::of(plan.database)];

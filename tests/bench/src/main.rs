@@ -1,11 +1,11 @@
-//! How fast a log registers, beside what the machine could do at most.
+//! Registration throughput of a log, compared with limits of the machine.
 //!
-//! Rates of a shared machine say little by themselves. So each round measures, one after the other, raw
-//! inserts of the same bytes, an HTTP server that does nothing, and the real `tabellion` with everything
-//! on: signatures checked, each answer durable and with its receipt. What counts are the ratios, and the
-//! CPU time of a registration, which neighbours hardly move.
+//! Absolute rates on a shared machine mean little. Each round therefore measures, one after the other, raw inserts of
+//! the same bytes, an HTTP server without work to do, and the real `tabellion` with all checks on: signatures are
+//! verified, and each response is durable and contains its receipt. The results are ratios, and the CPU time per
+//! registration, which other load on the machine hardly changes.
 //!
-//! Not here: whether the answers are right (`tests`), growth over millions of entries, faults.
+//! Not here: correctness of the responses (`tests`), growth over millions of entries, faults.
 
 mod cli;
 mod cpu;
@@ -30,7 +30,7 @@ fn main() -> anyhow::Result<()> {
     match &cli.command {
         Some(Command::Echo { port }) => runtime(2)?.block_on(echo::serve(*port)),
         None => {
-            // One thread: the client shares the machine with what it measures.
+            // One thread, as the client shares the machine with the measured processes.
             let results = runtime(1)?.block_on(rounds::run(&cli))?;
             match cli.json {
                 true => println!("{}", serde_json::to_string_pretty(&report::json(&results))?),

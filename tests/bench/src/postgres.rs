@@ -1,4 +1,4 @@
-//! A PostgreSQL server: one that is given, or one of our own.
+//! A PostgreSQL server: the one in `--postgres`, or a temporary one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,15 +10,15 @@ use url::Url;
 
 use crate::cpu;
 
-/// As an operator would set it for this much writing; durability stays on.
+/// Settings of a temporary server, as an operator would choose them for this write load. Durability stays on.
 const TUNING: [&str; 4] = ["-c", "shared_buffers=1GB", "-c", "max_wal_size=4GB"];
 
-/// A server on which databases can be made.
+/// A server on which databases are created.
 pub struct Server {
     url: Url,
-    /// Its process, if that is on this machine.
+    /// ID of the server process, if it runs on this machine.
     pub pid: Option<u32>,
-    /// To be stopped.
+    /// Folder of a temporary server, which is stopped on drop.
     own: Option<PathBuf>,
 }
 
@@ -30,7 +30,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts one in a new folder.
+    /// Starts a temporary server in a new folder.
     pub async fn start(folder: PathBuf) -> anyhow::Result<Self> {
         let output = tool("start", &folder).args(TUNING).output().context("tools/throwaway-postgres")?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -40,10 +40,10 @@ impl Server {
         Ok(server)
     }
 
-    /// Makes a database and gives its URL.
+    /// Creates a database, and returns its URL.
     pub async fn make(&self, name: &str) -> anyhow::Result<String> {
         let mut admin = connect(self.url.as_str()).await?;
-        // Checkpoints of what was written before are not this database's.
+        // A checkpoint, so that earlier writes cause none during the measurement.
         for command in [
             format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
             format!("CREATE DATABASE {name}"),
@@ -57,7 +57,7 @@ impl Server {
         Ok(url.into())
     }
 
-    /// Drops it again.
+    /// Drops a database.
     pub async fn drop(&self, name: &str) -> anyhow::Result<()> {
         let mut admin = connect(self.url.as_str()).await?;
         let command = format!("DROP DATABASE {name} WITH (FORCE)");
@@ -65,14 +65,14 @@ impl Server {
         Ok(admin.close().await?)
     }
 
-    /// Bytes of write-ahead log so far.
+    /// Returns the size of the write-ahead log written so far in bytes.
     pub async fn wal_bytes(&self) -> anyhow::Result<f64> {
         let mut admin = connect(self.url.as_str()).await?;
         let query = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8";
         Ok(sqlx::query_scalar(query).fetch_one(&mut admin).await?)
     }
 
-    /// The parent of our connection's process; none when the server is elsewhere.
+    /// Returns the parent of the process that serves our connection; `None` if the server runs on another machine.
     async fn postmaster(&self) -> anyhow::Result<Option<u32>> {
         let mut admin = connect(self.url.as_str()).await?;
         let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut admin).await?;
@@ -90,7 +90,7 @@ impl Drop for Server {
     }
 }
 
-/// Connects, without a log line for each statement.
+/// Opens a connection that does not log its statements.
 pub async fn connect(url: &str) -> anyhow::Result<PgConnection> {
     let options: PgConnectOptions = url.parse()?;
     Ok(options.disable_statement_logging().connect().await?)

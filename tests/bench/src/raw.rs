@@ -1,4 +1,4 @@
-//! Raw durable inserts of the same bytes: what the database alone could take.
+//! Raw durable inserts of the same bytes, which measure the limit of the database.
 
 use std::time::{Duration, Instant};
 
@@ -13,24 +13,24 @@ use crate::postgres::connect;
 use crate::statements::Statements;
 use crate::stats::median;
 
-/// Rows in one transaction.
+/// Number of rows in one transaction.
 const BATCH: usize = 4096;
 
-/// What a database takes.
+/// Limits of a database.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Raw {
-    /// Rows a second, many in a transaction.
+    /// Rows per second, in transactions of [`BATCH`] rows.
     pub rows_per_second: f64,
-    /// CPU microseconds for each row, the sender's included.
+    /// CPU microseconds per row, including the client's.
     pub cpu_us: f64,
-    /// Latency of a commit with one row.
+    /// Median latency of a commit with one row, in milliseconds.
     pub commit_p50_ms: f64,
 }
 
-/// A row: position, digest, statement.
+/// A row: position, digest and statement.
 type Row<'a> = (i64, EntryDigest, &'a [u8]);
 
-/// Measures both, in a database of its own.
+/// Measures batches and single commits, in a new database.
 pub async fn measure(database: &Database, statements: &Statements, length: Duration) -> anyhow::Result<Raw> {
     let url = database.make("raw").await?;
     let mut table = Table::make(database, &url).await?;
@@ -62,7 +62,7 @@ pub async fn measure(database: &Database, statements: &Statements, length: Durat
     })
 }
 
-/// The narrowest table that would do for a log: a position, a unique digest, bytes.
+/// The table `entry`, with the fewest columns that a log needs: position, unique digest, statement.
 enum Table {
     Sqlite(SqliteConnection),
     Postgres(PgConnection),

@@ -1,4 +1,4 @@
-//! What was measured, as a table with its goals, and as JSON.
+//! Report of the measurements, as a table with goals, and as JSON.
 
 use std::fmt::Write;
 
@@ -8,13 +8,13 @@ use crate::load::Load;
 use crate::rounds::{Measured, Results, Round};
 use crate::stats::median;
 
-/// A ratio that is to be reached.
+/// A goal for a measured ratio.
 struct Goal {
     name: &'static str,
     what: &'static str,
     must: Bound,
     aim: Bound,
-    /// NaN where it was not measured.
+    /// Computes the ratio; NaN if it was not measured.
     of: fn(&Results, &Round) -> f64,
 }
 
@@ -26,7 +26,7 @@ enum Bound {
 
 use Bound::{Least, Most};
 
-/// The goals that can be measured in one run. G1, G4 and G9 need a peer.
+/// Goals that one run can measure. G1, G4 and G9 need a peer (`--peer`).
 const GOALS: &[Goal] = &[
     Goal {
         name: "G1",
@@ -116,7 +116,8 @@ const GOALS: &[Goal] = &[
     },
 ];
 
-/// What the parts of a registration cost alone, in microseconds.
+/// Returns the sum of the costs of a registration's parts in microseconds of CPU time: echo, raw row, and signature
+/// check.
 fn floor(results: &Results, round: &Round) -> f64 {
     last(&round.limits.echo).cpu.total() + round.limits.raw.cpu_us + results.check_us
 }
@@ -138,7 +139,7 @@ fn peer(round: &Round, place: usize, of: fn(&Load) -> f64) -> f64 {
     loads.get(place.min(loads.len().saturating_sub(1))).map_or(f64::NAN, of)
 }
 
-/// Everything, with the goals' medians.
+/// Returns all results as JSON, with the medians for the goals.
 pub fn json(results: &Results) -> Value {
     let goals = |measured: &Measured| {
         let goals = GOALS.iter().map(|goal| {
@@ -156,7 +157,7 @@ pub fn json(results: &Results) -> Value {
     json!({ "results": results, "goals": goals })
 }
 
-/// The same for people.
+/// Returns the results as a table.
 pub fn text(results: &Results) -> String {
     let mut out = String::new();
     for measured in &results.databases {

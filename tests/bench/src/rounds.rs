@@ -1,4 +1,5 @@
-//! The rounds: everything that is compared is measured in turn, so that a busy neighbour meets all of it.
+//! Measurement rounds. Compared values are measured one after the other in each round, so that other load on the
+//! machine affects all of them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,68 +18,68 @@ use crate::raw::{self, Raw};
 use crate::service::{Counters, Service};
 use crate::statements::{self, Statements};
 
-/// Statements signed for each second of load: more than this machine's cores would register.
+/// Number of statements signed per second of load: more than this machine can register.
 const PER_SECOND: usize = 20_000;
-/// What the client that is alone sends at most, and for how long.
+/// Maximum number of requests of the load with one client, and its maximum duration.
 const ALONE: usize = 10_000;
 const ALONE_FOR: Duration = Duration::from_secs(2);
 
-/// Everything that was measured.
+/// All results of a run.
 #[derive(Debug, Serialize)]
 pub struct Results {
-    /// Bytes of one statement.
+    /// Length of one statement in bytes.
     pub statement_bytes: usize,
-    /// CPU microseconds to parse a statement and check its signature.
+    /// CPU microseconds to parse a statement and verify its signature.
     pub check_us: f64,
-    /// The databases, each with its rounds.
+    /// Results for each database.
     pub databases: Vec<Measured>,
 }
 
-/// What was measured with one database.
+/// Results for one database, in [`Results::databases`].
 #[derive(Debug, Serialize)]
 pub struct Measured {
-    /// Its name.
+    /// Name of the kind of database.
     pub database: &'static str,
-    /// The rounds.
+    /// Results of each round.
     pub rounds: Vec<Round>,
 }
 
-/// One round.
+/// Results of one round, in [`Measured::rounds`].
 #[derive(Debug, Serialize)]
 pub struct Round {
-    /// What the log could not exceed.
+    /// Limits of the machine.
     #[serde(flatten)]
     pub limits: Limits,
-    /// What it did.
+    /// Results of the log.
     #[serde(flatten)]
     pub log: Log,
 }
 
-/// The parts alone, and another whole.
+/// Measurements of the parts alone, and of another service.
 #[derive(Debug, Serialize)]
 pub struct Limits {
-    /// The database alone.
+    /// Raw inserts into the database, from [`raw::measure`].
     pub raw: Raw,
-    /// HTTP alone, for each number of clients.
+    /// HTTP echo ([`Echo`]), for each number of clients.
     pub echo: Vec<Load>,
-    /// The other service, for each number of clients.
+    /// The other service (`--peer`), for each number of clients.
     pub peer: Vec<Load>,
 }
 
-/// One log, from its first entry.
+/// Measurements of one log, starting empty.
 #[derive(Debug, Serialize)]
 pub struct Log {
-    /// Registrations of one client.
+    /// Registrations by one client.
     pub alone: Load,
     /// Registrations, for each number of clients.
     pub fresh: Vec<Load>,
-    /// The same statements again as in the last of them.
+    /// Repeated registration of the statements of the last load.
     pub again: Load,
-    /// Write-ahead log for each registration, in bytes.
+    /// Size of the write-ahead log per registration in bytes; `None` for SQLite.
     pub wal_bytes: Option<f64>,
-    /// Batches committed for each registration, with the most clients.
+    /// Number of committed batches per registration, with the last number of clients.
     pub batches_per_entry: f64,
-    /// Signatures over heads for each batch: 1 of each of the two kinds is 2.
+    /// Number of signatures over heads per batch: 2 if both kinds sign each batch once.
     pub signatures_per_batch: f64,
 }
 
@@ -113,7 +114,7 @@ pub async fn run(cli: &Cli) -> anyhow::Result<Results> {
     Ok(Results { statement_bytes: bench.statements.length(), check_us, databases })
 }
 
-/// What all rounds share.
+/// State shared by all rounds.
 struct Bench<'a> {
     cli: &'a Cli,
     folder: &'a Path,
@@ -129,7 +130,7 @@ impl<'a> Bench<'a> {
             None => std::env::current_exe()?.with_file_name("tabellion"),
         };
         ensure!(program.is_file(), "{} is not there: cargo build --release -p tabellion", program.display());
-        // A server that runs as another user must be able to reach its folder.
+        // A database server that runs as another user must be able to reach its folder.
         rustix::fs::chmod(folder, rustix::fs::Mode::from_raw_mode(0o711))?;
         let mut databases = Vec::new();
         for kind in &cli.databases {
@@ -156,7 +157,7 @@ impl<'a> Bench<'a> {
         Ok(Round { limits, log })
     }
 
-    /// One log: one client, then more and more, then what is known already.
+    /// Measures one log: one client, then each number of clients, then the statements of the last load again.
     async fn register(&self, service: &Service, database: &Database) -> anyhow::Result<Log> {
         let (server, pids) = ([service.pid()], database.pids());
         let load = async |clients, first, count, length| {
@@ -202,7 +203,7 @@ impl<'a> Bench<'a> {
         self.loads(echo.address, self.statements.requests(), &[echo.pid()]).await
     }
 
-    /// It keeps what it was sent in other rounds, so each round has statements of its own.
+    /// Measures the other service. It keeps statements from earlier rounds, so that each round signs new ones.
     async fn peer(&self, turn: usize) -> anyhow::Result<Vec<Load>> {
         let Some(peer) = &self.cli.peer else { return Ok(Vec::new()) };
         let numbers = turn * needed(self.cli)..(turn + 1) * needed(self.cli);
@@ -240,7 +241,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Statements for one round.
+/// Returns the number of statements needed for one round.
 fn needed(cli: &Cli) -> usize {
     ALONE + PER_SECOND * cli.seconds as usize * cli.clients.len()
 }

@@ -15,36 +15,37 @@ use crate::statements::{self, CONTENT_TYPE, ISS, KID};
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 const STOPS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Limits that would measure themselves are out of the way; those on memory stay.
+/// Settings in `tabellion.toml` without effective rate limits, which would be measured otherwise. Memory limits stay at
+/// their defaults.
 const DOORS: &str = "write_rate = 10000000\nwrite_burst = 10000000\nread_rate = 10000000\nread_burst = 10000000\n\
                      log_level = \"warn\"\n";
 
-/// A running log.
+/// A running `tabellion serve` process, killed on drop.
 pub struct Service {
     child: Child,
     folder: PathBuf,
-    /// Where it takes registrations.
+    /// Address for `POST /entries`.
     pub address: SocketAddr,
     admin: SocketAddr,
 }
 
-/// What the service counts.
+/// Counters from the service's `/metrics`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
-    /// Batches committed.
+    /// Number of committed batches.
     pub batches: f64,
-    /// Signatures over tree heads, of both kinds.
+    /// Number of signatures over tree heads, of both kinds.
     pub signatures: f64,
 }
 
 impl Service {
-    /// Makes a log in a new folder and starts it.
+    /// Creates a log in a new folder, and starts its service.
     pub async fn start(program: &Path, folder: &Path, db: &str, linger_ms: u64) -> anyhow::Result<Self> {
         let [address, admin] = [free_port()?, free_port()?].map(|port| (Ipv4Addr::LOCALHOST, port).into());
         initialise(program, folder, db, address)?;
         admit_the_issuer(folder)?;
         let config = folder.join("tabellion.toml");
-        // `init` wrote where it listens, as its public URL says; an older one did not.
+        // `init` writes `listen` according to the public URL; older releases do not.
         let written = fs::read_to_string(&config)?;
         let kept = written.lines().filter(|line| !line.starts_with("listen"));
         let kept: String = kept.map(|line| format!("{line}\n")).collect();
@@ -61,12 +62,12 @@ impl Service {
         Ok(service)
     }
 
-    /// Its process.
+    /// Returns the process ID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it counts, so far.
+    /// Reads the counters from `/metrics`.
     pub async fn counters(&self) -> anyhow::Result<Counters> {
         let (status, text) = http::get(self.admin, "/metrics").await?;
         ensure!(status == 200, "/metrics: {status}");
@@ -76,7 +77,7 @@ impl Service {
         })
     }
 
-    /// Stops it as an operator would.
+    /// Sends `SIGTERM`, and waits until the process has ended.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::TERM)?;
@@ -114,7 +115,7 @@ impl Drop for Service {
     }
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 pub fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
@@ -130,7 +131,7 @@ fn initialise(program: &Path, folder: &Path, db: &str, address: SocketAddr) -> a
     Ok(())
 }
 
-/// In the policy that `init` wrote every listed issuer may register anything: so the issuer is listed.
+/// Adds the issuer to the policy that `init` wrote, in which every listed issuer may register any statement.
 fn admit_the_issuer(folder: &Path) -> anyhow::Result<()> {
     let path = folder.join("policy.toml");
     let policy = fs::read_to_string(&path)?;
@@ -140,7 +141,7 @@ fn admit_the_issuer(folder: &Path) -> anyhow::Result<()> {
     Ok(fs::write(&path, policy + &issuer)?)
 }
 
-/// The program with nothing of our environment that it would read as a setting.
+/// Returns a command that runs the program without the environment variables that could be settings.
 fn quiet(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TABELLION_"))
@@ -151,7 +152,7 @@ fn quiet(program: &Path) -> Command {
     command
 }
 
-/// A sample without labels in Prometheus's text format; 0 where there is none.
+/// Returns the value of a metric without labels in the Prometheus text format; 0 if it is absent.
 fn counter(text: &str, name: &str) -> f64 {
     let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok();
     text.lines().find_map(value).unwrap_or(0.0)

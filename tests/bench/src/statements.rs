@@ -1,4 +1,4 @@
-//! Signed Statements, made before the clock starts.
+//! Signed Statements for the load, signed before the measurement.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use scitt::{SignedStatement, Signer, SigningKey, StatementBuilder};
 use crate::cpu;
 use crate::http;
 
-/// Who issues them; the secret is public.
+/// Seed of the issuer's key, which is public.
 const SEED: [u8; 32] = [9; 32];
-/// The issuer's name.
+/// Issuer (`iss`) of the statements.
 pub const ISS: &str = "https://issuer.example";
-/// The name of its key.
+/// Key identifier (`kid`) of the issuer's key.
 pub const KID: &str = "bench";
-/// What the payloads are: nothing that a profile would read.
+/// Content type of the payloads, which no profile parses.
 pub const CONTENT_TYPE: &str = "application/octet-stream";
 
-/// Bytes of a statement that are not payload: enough digits of its number make it a few more or less.
+/// Approximate size in bytes of a statement without its payload; the digits of its number may add a few.
 const OVERHEAD: usize = 169;
 
-/// Unique statements, each as the request that registers it.
+/// Unique statements, each as the HTTP request that registers it.
 pub struct Statements {
     requests: Arc<Vec<Vec<u8>>>,
     length: usize,
 }
 
 impl Statements {
-    /// Signs those with these numbers, of about `bytes` each, to be posted to `path`.
+    /// Signs the statements with these numbers, of about `bytes` bytes each, for `POST` requests to `path`.
     pub fn sign(numbers: Range<usize>, bytes: usize, path: &str) -> anyhow::Result<Self> {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let share = numbers.len().div_ceil(threads);
@@ -48,28 +48,28 @@ impl Statements {
         Ok(Self { requests: Arc::new(requests), length })
     }
 
-    /// As they go over the wire.
+    /// Returns the HTTP requests.
     pub fn requests(&self) -> &Arc<Vec<Vec<u8>>> {
         &self.requests
     }
 
-    /// Bytes of one statement.
+    /// Returns the length of one statement in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// The statements themselves.
+    /// Returns the statements without their HTTP heads.
     pub fn bodies(&self) -> impl Iterator<Item = &[u8]> + Clone {
         self.requests.iter().map(|request| &request[request.len() - self.length..])
     }
 }
 
-/// The public key, as a policy names it.
+/// Returns the issuer's public key as a `did:key`, as a policy names it.
 pub fn issuer_key() -> anyhow::Result<String> {
     Ok(key()?.public_key().did_key())
 }
 
-/// CPU microseconds to parse one of these statements and to check its signature.
+/// Returns the CPU microseconds to parse one of these statements and verify its signature.
 pub fn check_cost(statements: &Statements) -> anyhow::Result<f64> {
     let (key, begun, before) = (key()?, Instant::now(), cpu::own());
     let mut checked = 0_u32;

@@ -1,13 +1,13 @@
 //! Percentiles and medians.
 
-/// The value below which a share `p` of them lies: the nearest rank, so it is one of them. NaN of none.
+/// Returns the `p` quantile by nearest rank, which is always one of the values; NaN if there are none.
 pub fn percentile(values: &mut [f64], p: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);
     values.get((last as f64 * p).round() as usize).copied().unwrap_or(f64::NAN)
 }
 
-/// The middle one. NaN of none.
+/// Returns the median; NaN if there are no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     percentile(&mut values.into_iter().collect::<Vec<_>>(), 0.5)
 }
