@@ -1,4 +1,4 @@
-//! The records of a gateway on a log, and what must hold of all of them.
+//! Audit records of a gateway on a log, and the invariants of a complete audit trail.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,26 +10,26 @@ use crate::service::Service;
 /// An audit record on a log.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Its entry.
+    /// Entry ID of the record's statement.
     pub entry: String,
-    /// What it says.
+    /// Payload of the record.
     pub payload: Value,
 }
 
 impl Record {
-    /// What kind it is of.
+    /// Returns the record's `kind`, such as `decision` or `outcome`.
     pub fn kind(&self) -> &str {
         self.payload["kind"].as_str().unwrap_or_default()
     }
 
-    /// Whether it is a decision that lets a call through.
+    /// Returns `true` for a decision that permits a call (`served` or `downgraded`).
     pub fn permits(&self) -> bool {
         self.kind() == "decision"
             && (self.payload["verdict"] == "served" || self.payload["verdict"] == "downgraded")
     }
 }
 
-/// All audit records on a log, in the order of their leaves.
+/// Returns all audit records on a log, in the order of their leaves.
 #[track_caller]
 pub fn records_of(service: &Service) -> Vec<Record> {
     let mut connection = service.connection();
@@ -38,7 +38,7 @@ pub fn records_of(service: &Service) -> Vec<Record> {
     loop {
         let page = connection.get(&path);
         if page.status == 503 {
-            // Its index is not there yet.
+            // The search index is not built yet.
             std::thread::sleep(std::time::Duration::from_millis(20));
             continue;
         }
@@ -54,12 +54,13 @@ pub fn records_of(service: &Service) -> Vec<Record> {
     }
 }
 
-/// The records of one kind.
+/// Returns the records of one kind.
 pub fn of_kind<'a>(records: &'a [Record], kind: &str) -> Vec<&'a Record> {
     records.iter().filter(|record| record.kind() == kind).collect()
 }
 
-/// Nothing is missing, open, or there twice: each stream has every number once, each call that was let through one outcome.
+/// Asserts that the audit trail is complete: each stream has every sequence number once, no entry occurs twice, and
+/// each permitted call has exactly one outcome.
 #[track_caller]
 pub fn must_be_whole(records: &[Record]) {
     let mut streams: BTreeMap<&str, Vec<u64>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The program under test, built as it ships but for the crash points. `TABELLION_TEST_PROGRAM` names another one.
+//! The program under test, built as it ships except for the crash points. `TABELLION_TEST_PROGRAM` names another one.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -6,18 +6,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What cargo tells a test about its package. Build scripts that watch these would run again, and half of the program
-/// be compiled again, whenever a test builds it and whenever somebody else does.
+/// Prefixes of the variables that cargo sets for a test, describing the test's package. Build scripts that watch these
+/// variables would run again, and half of the program be compiled again, whenever a build by a test follows any other
+/// build or precedes one.
 const OF_THIS_RUN: &[&str] =
     &["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_PRIMARY_", "CARGO_BIN_"];
 
-/// The program to start. Built by the first who asks in each test process: cargo knows whether there is something to do.
+/// Returns the path of the program. The first call in each test process builds it; cargo decides if there is work to
+/// do.
 pub fn path() -> &'static Path {
     static BUILT: OnceLock<Program> = OnceLock::new();
     &BUILT.get_or_init(build).path
 }
 
-/// Held open: another build may replace the file while the tests run, and must not change what they test.
+/// The program as an open file. Another build may replace the file while the tests run, and must not change the program
+/// under test.
 struct Program {
     path: PathBuf,
     _file: File,
@@ -50,13 +53,13 @@ fn build_here() -> PathBuf {
     folder.join("tabellion")
 }
 
-/// A name for the open file itself, where the system has one.
+/// Returns a path that refers to the open file itself, if the system has `/proc`.
 fn by_descriptor(file: &File) -> Option<PathBuf> {
     let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
     path.exists().then_some(path)
 }
 
-/// `target/debug`, for a test in `target/debug/deps`.
+/// Returns `target/debug`, for a test in `target/debug/deps`.
 fn profile_folder() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows where it is");
     let deps = test.parent().expect("it is in a folder");

@@ -1,4 +1,4 @@
-//! Where a log is kept, and how an operator makes and restores backups of it.
+//! The database of a log, and its backups, made and restored as by an operator.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ use scitt::SignedStatement;
 use crate::postgres::{self, in_server, name_in, sql};
 use crate::python::python;
 
-/// One of the two.
+/// A database of one of the two kinds.
 #[derive(Clone, Debug)]
 pub enum Database {
-    /// A file, in a folder of its own.
+    /// SQLite file, in a folder that contains nothing else.
     Sqlite(PathBuf),
-    /// A database on a server.
+    /// URL of a database on a PostgreSQL server.
     Postgres(String),
 }
 
 impl Database {
-    /// A fresh database on the shared server.
+    /// Creates an empty database on the shared server.
     pub fn postgres() -> Self {
         Self::Postgres(postgres::fresh_database(&postgres::shared_server()))
     }
 
-    /// Its name in reports.
+    /// Returns the name of the kind for reports.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "SQLite",
@@ -32,7 +32,7 @@ impl Database {
         }
     }
 
-    /// As the setting `db` takes it.
+    /// Returns the URL, as the setting `db` takes it.
     pub fn url(&self) -> String {
         match self {
             Self::Sqlite(file) => format!("sqlite:{}", file.display()),
@@ -40,7 +40,7 @@ impl Database {
         }
     }
 
-    /// Copies the database while nobody uses it.
+    /// Copies the database. No process may use it.
     pub fn back_up(&self) -> Backup {
         match self {
             Self::Sqlite(file) => {
@@ -56,7 +56,7 @@ impl Database {
         }
     }
 
-    /// Puts a backup in the database's place, whoever uses it.
+    /// Replaces the database with a backup. On PostgreSQL, open connections are closed.
     pub fn restore(&self, backup: &Backup) {
         match (self, backup) {
             (Self::Sqlite(file), Backup::Sqlite(copy)) => {
@@ -75,9 +75,9 @@ impl Database {
     }
 }
 
-/// What a bad disk, or somebody with access to it, does.
+/// Damage by a faulty disk.
 impl Database {
-    /// Flips one bit of a stored statement, past every check of the database. Nobody may use it.
+    /// Flips one bit of a stored statement, bypassing all checks of the database. No process may use it.
     pub fn flip_a_bit_of(&self, statement: &SignedStatement) {
         match self {
             Self::Sqlite(file) => {
@@ -103,7 +103,8 @@ impl Database {
 }
 
 impl Database {
-    /// Takes a statement out, as somebody does who has access to the database and says nothing. Nobody may use it.
+    /// Removes a statement without an erasure statement, as a person with access to the database might. No process may
+    /// use it.
     pub fn take_out(&self, statement: &SignedStatement) {
         let digest = statement.digest();
         match self {
@@ -123,18 +124,19 @@ impl Database {
     }
 }
 
-/// Out of the write-ahead log, whose damage would only look like a shorter history.
+/// Moves all data from the write-ahead log to the database file. Damage in the write-ahead log would only look like a
+/// shorter history.
 fn move_everything_into(file: &Path) {
     let script = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('PRAGMA wal_checkpoint(TRUNCATE)').fetchone())";
     let output = Command::new(python()).args(["-c", script]).arg(file).output().expect("python runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "(0, 0, 0)", "{output:?}");
 }
 
-/// An old copy of a database.
+/// A backup of a database.
 pub enum Backup {
-    /// The files.
+    /// Folder with the copied files.
     Sqlite(tempfile::TempDir),
-    /// The copy's name.
+    /// Name of the copied database.
     Postgres(String),
 }
 

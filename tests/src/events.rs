@@ -1,4 +1,4 @@
-//! An answer that is still coming: server-sent events, read one by one.
+//! HTTP responses that are still arriving: server-sent events, read one by one.
 
 use std::io::{BufReader, Read};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::http::{self, Answer};
 
-/// An answer of which the head is known and the body arrives.
+/// A response whose head was read, and whose body is arriving.
 pub struct Coming {
     /// Status and headers.
     pub head: Answer,
@@ -17,10 +17,10 @@ pub struct Coming {
     ended: bool,
 }
 
-/// One event, as it stood on the wire.
+/// One server-sent event, unparsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// All of its lines, with the line breaks and without the empty line behind it.
+    /// All lines of the event with their line breaks, without the empty line at the end.
     pub text: String,
 }
 
@@ -29,7 +29,7 @@ impl Coming {
         Self { head, stream, read: Vec::new(), ended: false }
     }
 
-    /// The next event; `None` when the answer has ended, or nothing more came for as long as the connection is patient.
+    /// Waits for the next event. `None` at the end of the response, or after the read timeout of the connection.
     pub fn event(&mut self) -> Option<Event> {
         loop {
             if let Some(end) = self.read.windows(2).position(|two| two == b"\n\n") {
@@ -42,12 +42,12 @@ impl Coming {
         }
     }
 
-    /// The next event with a message in it.
+    /// Waits for the next event that contains a message.
     pub fn message(&mut self) -> Option<Value> {
         std::iter::from_fn(|| self.event()).find_map(|event| event.message())
     }
 
-    /// All messages up to the end of the answer, whether it is a stream or one document.
+    /// Returns all messages up to the end of the response, which may be a stream or one JSON document.
     pub fn messages(&mut self) -> Vec<Value> {
         if self.head.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
             return std::iter::from_fn(|| self.message()).collect();
@@ -55,24 +55,25 @@ impl Coming {
         serde_json::from_slice(&self.rest()).into_iter().collect()
     }
 
-    /// All that comes until the end.
+    /// Returns all bytes up to the end of the response.
     pub fn rest(&mut self) -> Vec<u8> {
         while self.more() {}
         std::mem::take(&mut self.read)
     }
 
-    /// Whether the answer ended where its sender said, and not in a broken connection.
+    /// Returns `true` if the body was read to its end. For a chunked body this is the last chunk, not a broken
+    /// connection.
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Gives up on what comes more slowly than that.
+    /// Sets the read timeout.
     pub fn patient_for(self, patience: Duration) -> Self {
         self.stream.get_ref().set_read_timeout(Some(patience)).expect("a socket");
         self
     }
 
-    /// Reads on; `false` at the end.
+    /// Reads more of the body; `false` at the end.
     fn more(&mut self) -> bool {
         if self.ended {
             return false;
@@ -87,7 +88,7 @@ impl Coming {
         !self.ended
     }
 
-    /// What has come of a body with a length, or up to the end of the connection.
+    /// Reads a body with a length, or up to the end of the connection.
     fn some(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         let mut body = Vec::new();
         match self.head.header("content-length") {
@@ -105,7 +106,7 @@ impl Coming {
 }
 
 impl Event {
-    /// The values of one field, in order.
+    /// Returns the values of one field, in order.
     pub fn field<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.text.lines().filter_map(move |line| {
             let value = line.strip_prefix(name)?.strip_prefix(':')?;
@@ -113,18 +114,18 @@ impl Event {
         })
     }
 
-    /// Its data.
+    /// Returns the `data` lines joined by line breaks; `None` if there are none.
     pub fn data(&self) -> Option<String> {
         let lines: Vec<&str> = self.field("data").collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    /// Its number, for who comes back later.
+    /// Returns the event ID, which a client sends to resume the stream (`Last-Event-ID`).
     pub fn id(&self) -> Option<&str> {
         self.field("id").next()
     }
 
-    /// The message in it.
+    /// Returns the data parsed as JSON.
     pub fn message(&self) -> Option<Value> {
         serde_json::from_str(&self.data()?).ok()
     }

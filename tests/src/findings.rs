@@ -1,4 +1,4 @@
-//! What the checks of the stored log say: the running service's, and the one by hand.
+//! Results of the checks of a stored log: by the running service, and by `tabellion log fsck`.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -7,18 +7,18 @@ use crate::http::Answer;
 use crate::log::Log;
 use crate::service::Service;
 
-/// How long a service may take to find what is wrong: many times its period, on a machine that does other things.
+/// Maximum time for the service to find damage: many times the period of its check, as the machine may be busy.
 const PERIOD: Duration = Duration::from_secs(60);
-/// How often it is asked.
+/// Interval between two requests to `/readyz`.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Service {
-    /// What `/readyz` says.
+    /// Returns the response to `/readyz`.
     pub fn readiness(&self) -> Answer {
         self.admin().get("/readyz")
     }
 
-    /// Waits until `/readyz` names this.
+    /// Waits until `/readyz` reports this finding.
     #[track_caller]
     pub fn must_find(&self, finding: &str) {
         let begun = Instant::now();
@@ -33,7 +33,7 @@ impl Service {
         }
     }
 
-    /// Waits until nothing stands against it any more.
+    /// Waits until `/readyz` reports no finding.
     #[track_caller]
     pub fn must_become_ready(&self) {
         let begun = Instant::now();
@@ -43,7 +43,7 @@ impl Service {
         }
     }
 
-    /// The value of a metric without labels.
+    /// Returns the value of a metric without labels.
     #[track_caller]
     pub fn metric(&self, name: &str) -> f64 {
         let metrics = String::from_utf8(self.admin().get("/metrics").body).expect("text");
@@ -53,7 +53,7 @@ impl Service {
 }
 
 impl Log {
-    /// The check by hand finds this.
+    /// Asserts that `tabellion log fsck --deep` reports this finding.
     #[track_caller]
     pub fn fsck_must_name(&self, finding: &str) {
         let ran = self.tabellion(&["log", "fsck", "--deep", "--json"]);

@@ -1,4 +1,4 @@
-//! A gateway as its operator keeps it, and the process that runs it.
+//! A gateway with its configuration, keys and evidence, and the process that runs it.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -22,21 +22,21 @@ use crate::service::Service;
 use crate::upstream::Upstream;
 use crate::vap::Agent;
 
-/// The gateway's name.
+/// Issuer name of the gateway.
 pub const GATEWAY: &str = "https://gw.example";
-/// Its endpoint's path.
+/// Path of the gateway's MCP endpoint.
 const PATH: &str = "/mcp";
-/// The seed of the key that signs its statements.
+/// Seed of the key that signs the gateway's statements.
 const EVIDENCE: [u8; 32] = [0x6a; 32];
-/// How long a process may take to serve, and to end once it should.
+/// Maximum time for a process to start serving, and to end after a signal.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How much of a process's log a failed test shows.
+/// Maximum length in bytes of the log output that a failed test shows.
 const SHOWN: usize = 6_000;
-/// Where nobody listens: a gateway whose test needs no log keeps its records.
+/// Address without a listener, for tests that need no log: the gateway keeps its records.
 const NO_LOG: &str = "http://127.0.0.1:9";
 
-/// Runs the program that its arguments name as if the kernel had no Landlock: a seccomp filter lets the system call that
-/// makes a ruleset (444 on every architecture) fail with ENOSYS.
+/// Runs the program in its arguments as on a kernel without Landlock: a seccomp filter makes the system call
+/// `landlock_create_ruleset` (444 on every architecture) fail with `ENOSYS`.
 const WITHOUT_LANDLOCK: &str = "
 import ctypes, os, struct, sys
 code = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x00050000 | 38), (0x06, 0, 0, 0x7fff0000)]
@@ -47,7 +47,7 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, filter) == 0
 os.execv(sys.argv[1], ['tabellion', *sys.argv[2:]])
 ";
 
-/// What outlives the processes that run a gateway: its folder, with configuration, keys and evidence.
+/// The folder of a gateway with configuration, keys and evidence, which outlives its processes.
 pub struct Gateway {
     folder: TempDir,
     address: SocketAddr,
@@ -56,7 +56,7 @@ pub struct Gateway {
     starts: AtomicU64,
 }
 
-/// The configuration, in pieces that a test adds to.
+/// Configuration file in parts, to which tests add settings.
 #[derive(Clone, Debug, Default)]
 struct Settings {
     top: String,
@@ -65,7 +65,7 @@ struct Settings {
     tables: String,
 }
 
-/// A running gateway. Killed when dropped.
+/// A running `tabellion gateway run` process, killed on drop.
 pub struct GatewayProcess {
     child: Child,
     stderr: PathBuf,
@@ -74,17 +74,17 @@ pub struct GatewayProcess {
 }
 
 impl Gateway {
-    /// One before a server that is reached over HTTP.
+    /// Creates a gateway for an upstream server that is reached over HTTP.
     pub fn before(upstream: &str) -> Self {
         Self::routed(&format!("upstream = \"{upstream}\""))
     }
 
-    /// One before a server that it starts itself.
+    /// Creates a gateway for an upstream server that the gateway starts itself, over stdio.
     pub fn before_command(command: &[String]) -> Self {
         Self::routed(&format!("command = {command:?}"))
     }
 
-    /// One with this in its route.
+    /// Creates a gateway with these settings in its route.
     pub fn routed(route: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let key = testkit::ed25519(EVIDENCE).to_pkcs8_pem().expect("a key");
@@ -100,31 +100,31 @@ impl Gateway {
         Self { folder, address: free_address(), admin: free_address(), settings, starts: AtomicU64::new(0) }
     }
 
-    /// Its statements go to this log.
+    /// Sets the URL of the log that receives the gateway's statements.
     pub fn logging_to(mut self, url: &str) -> Self {
         self.settings.log = self.settings.log.replace(NO_LOG, url.trim_end_matches('/'));
         self
     }
 
-    /// Adds to the top of its configuration.
+    /// Adds settings to the top level of the configuration.
     pub fn top(mut self, toml: &str) -> Self {
         self.settings.top += &format!("{toml}\n");
         self
     }
 
-    /// Adds to the table of its log.
+    /// Adds settings to the table `[log]`.
     pub fn log(mut self, toml: &str) -> Self {
         self.settings.log += &format!("{toml}\n");
         self
     }
 
-    /// Adds to its route.
+    /// Adds settings to the route.
     pub fn route(mut self, toml: &str) -> Self {
         self.settings.route += &format!("{toml}\n");
         self
     }
 
-    /// Adds tables; one of the same name takes the place of ours.
+    /// Adds a table. A `[limits]` table replaces the default one.
     pub fn table(mut self, toml: &str) -> Self {
         if toml.starts_with("[limits]") {
             self.settings.tables.clear();
@@ -133,7 +133,7 @@ impl Gateway {
         self
     }
 
-    /// Believes what an agent signs.
+    /// Configures the public key of an agent, whose signatures the gateway then accepts.
     pub fn knowing(self, agent: &Agent) -> Self {
         agent.is_known();
         let file = format!("agent-{}.jwk", fastrand::u64(..));
@@ -141,22 +141,22 @@ impl Gateway {
         self.table(&format!("[[agent]]\nid = \"{}\"\njwk = \"{file}\"", agent.id))
     }
 
-    /// Its folder.
+    /// Returns the gateway's folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A file of its folder.
+    /// Returns the path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Where clients come.
+    /// Returns the URL of the MCP endpoint.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
 
-    /// Writes the configuration.
+    /// Writes the configuration file, `gateway.toml`.
     pub fn configure(&self) {
         let Settings { top, log, route, tables } = &self.settings;
         let (address, admin) = (self.address, self.admin);
@@ -168,39 +168,39 @@ impl Gateway {
         fs::write(self.path("gateway.toml"), text).expect("our own folder");
     }
 
-    /// The program, to be run in its folder.
+    /// Returns a command that runs the program in the folder.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = command(self.folder.path());
         command.args(arguments);
         command
     }
 
-    /// Runs the program in its folder, with its configuration at hand.
+    /// Writes the configuration, and runs the program in the folder.
     pub fn tabellion(&self, arguments: &[&str]) -> Ran {
         self.configure();
         self.command(arguments).output().expect("the program runs").into()
     }
 
-    /// Starts it, and waits until it serves.
+    /// Starts the gateway, and waits until it serves.
     #[track_caller]
     pub fn start(&self) -> GatewayProcess {
         self.try_start(&[]).unwrap_or_else(|ran| panic!("the gateway did not start: {ran}"))
     }
 
-    /// Starts it with variables in its surroundings; `Err` if it ends before it serves.
+    /// Starts the gateway with additional environment variables; `Err` if it ends before it serves.
     pub fn try_start(&self, variables: &[(&str, &str)]) -> Result<GatewayProcess, Ran> {
         let mut command = command(self.folder.path());
         command.envs(variables.iter().copied());
         self.started(command, &[])
     }
 
-    /// Starts it as another user, by number, who gets its folder. Needs root.
+    /// Starts the gateway as another user, given by number, who becomes owner of the folder. Requires root.
     #[track_caller]
     pub fn start_as(&self, user: &str) -> GatewayProcess {
         self.configure();
         let number = user.parse().expect("a number");
         give(self.folder.path(), number);
-        // Where the program lies, that user may not be able to look.
+        // That user may have no access to the folder of the built program.
         let program = self.path("tabellion");
         let built = fs::canonicalize(crate::program()).expect("it was built");
         fs::hard_link(&built, &program)
@@ -213,12 +213,12 @@ impl Gateway {
         self.started(command, &[]).unwrap_or_else(|ran| panic!("the gateway did not start: {ran}"))
     }
 
-    /// Starts it on a kernel that seems to have no Landlock, with more arguments; `Err` if it ends before it serves.
+    /// Starts the gateway as on a kernel without Landlock, with more arguments; `Err` if it ends before it serves.
     pub fn try_start_without_landlock(&self, arguments: &[&str]) -> Result<GatewayProcess, Ran> {
         self.started(self.without_landlock(), arguments)
     }
 
-    /// Checks its configuration on such a kernel.
+    /// Runs `gateway check` as on a kernel without Landlock.
     pub fn check_without_landlock(&self) -> Ran {
         self.configure();
         let mut command = self.without_landlock();
@@ -231,7 +231,7 @@ impl Gateway {
         command_through(self.folder.path(), &python, &["-c", WITHOUT_LANDLOCK])
     }
 
-    /// Starts it with its state on a disk of its own, of so many MiB, that nobody else sees: [`GatewayProcess::disk`].
+    /// Starts the gateway with its state on a tmpfs of `mib` MiB that only this process sees: [`GatewayProcess::disk`].
     #[track_caller]
     pub fn start_on_a_small_disk(&self, mib: u32) -> GatewayProcess {
         fs::create_dir(self.path("gw")).expect("our own folder");
@@ -265,7 +265,7 @@ impl Gateway {
     }
 }
 
-/// Gives a folder, with all that is in it, to a user.
+/// Makes a user the owner of a folder and everything in it.
 fn give(path: &Path, user: u32) {
     std::os::unix::fs::lchown(path, Some(user), Some(user)).expect("root may");
     if path.is_dir() {
@@ -276,39 +276,39 @@ fn give(path: &Path, user: u32) {
 }
 
 impl GatewayProcess {
-    /// Its endpoint.
+    /// Returns the URL of the MCP endpoint.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// A client of the era without sessions.
+    /// Returns a client of the revision without sessions ([`MODERN`](crate::mcp::MODERN)).
     pub fn modern(&self) -> McpClient {
         McpClient::modern(&self.url)
     }
 
-    /// A client of the era with sessions, in one.
+    /// Returns a client of the revision with sessions ([`LEGACY`](crate::mcp::LEGACY)), in a new session.
     #[track_caller]
     pub fn in_session(&self) -> McpClient {
         McpClient::in_session(&self.url)
     }
 
-    /// A new connection to it.
+    /// Returns a new connection to the gateway.
     pub fn connection(&self) -> Connection {
         Connection::to(self.url.trim_end_matches(PATH))
     }
 
-    /// A new connection to its admin listener.
+    /// Returns a new connection to the admin listener.
     pub fn admin(&self) -> Connection {
         Connection::to(&self.admin)
     }
 
-    /// Waits until a line of its metrics has this value.
+    /// Waits until all values of a metric satisfy `holds`.
     #[track_caller]
     pub fn wait_for_metric(&self, name: &str, holds: impl Fn(f64) -> bool) {
         self.wait_for_metric_within(PATIENCE, name, holds);
     }
 
-    /// The same, for what takes its time.
+    /// Waits like [`wait_for_metric`](Self::wait_for_metric), with this timeout.
     #[track_caller]
     pub fn wait_for_metric_within(&self, patience: Duration, name: &str, holds: impl Fn(f64) -> bool) {
         let begun = Instant::now();
@@ -325,18 +325,18 @@ impl GatewayProcess {
         }
     }
 
-    /// Ends it where it stands.
+    /// Kills the process with `SIGKILL`.
     pub fn kill(mut self) {
         self.kill_here();
     }
 
-    /// The same, by somebody who is about to put another in its place.
+    /// Kills the process and keeps `self`, so that the caller can replace it.
     pub fn kill_here(&mut self) {
         self.signal(Signal::KILL);
         self.wait();
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Sends `SIGTERM`, and waits until the process has ended with exit code 0.
     #[track_caller]
     pub fn stop(mut self) {
         self.signal(Signal::TERM);
@@ -344,34 +344,34 @@ impl GatewayProcess {
         assert_eq!(status.code(), Some(0), "{}", self.said());
     }
 
-    /// Whether it still runs.
+    /// Returns `true` if the process is running.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().expect("our own child").is_none()
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the process.
     pub fn signal(&self, signal: Signal) {
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// Its process.
+    /// Returns the process ID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where its state is, whatever it sees of the file system itself.
+    /// Returns the path of the state folder as the process sees it, through `/proc/PID/root`.
     pub fn disk(&self, gateway: &Gateway) -> PathBuf {
         let seen = gateway.path("gw");
         PathBuf::from(format!("/proc/{}/root", self.pid()))
             .join(seen.strip_prefix("/").expect("a whole path"))
     }
 
-    /// What it has written to its log so far.
+    /// Returns the log output of the process so far.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.stderr).unwrap_or_default()
     }
 
-    /// Memory that it holds, in bytes.
+    /// Returns the resident memory of the process in bytes (`VmRSS`).
     pub fn memory(&self) -> u64 {
         crate::service::memory_of(self.child.id())
     }
@@ -402,13 +402,13 @@ impl Drop for GatewayProcess {
     }
 }
 
-/// The public key of the gateway's statements.
+/// Returns the public key of the gateway's statements, in hexadecimal.
 pub fn evidence_key() -> String {
     let key = ed25519_dalek::SigningKey::from_bytes(&EVIDENCE);
     data_encoding::HEXLOWER.encode(key.verifying_key().as_bytes())
 }
 
-/// A log that admits the gateway's statements.
+/// Creates a log whose policy admits the gateway's statements.
 pub fn admitting_log() -> Log {
     let log = Log::sqlite();
     let key = testkit::ed25519(EVIDENCE).public_key().did_key();
@@ -419,28 +419,28 @@ pub fn admitting_log() -> Log {
     log
 }
 
-/// A gateway between a scripted server and a log of its own.
+/// A gateway between a scripted MCP server and a log.
 pub struct Scene {
-    /// What stands behind it.
+    /// Server behind the gateway.
     pub upstream: Upstream,
-    /// Where its statements go.
+    /// Log that receives the gateway's statements.
     pub log: Log,
-    /// The process that serves that.
+    /// Process that serves the log.
     pub service: Service,
-    /// The gateway's folder.
+    /// Folder of the gateway.
     pub gateway: Gateway,
-    /// The process that runs it.
+    /// Process that runs the gateway.
     pub running: GatewayProcess,
 }
 
 impl Scene {
-    /// One with this in the gateway's route.
+    /// Starts all processes, with these settings in the gateway's route.
     #[track_caller]
     pub fn new(upstream: Upstream, route: &str) -> Self {
         Self::built(upstream, |gateway| gateway.route(route))
     }
 
-    /// One whose gateway is made as a test wants it.
+    /// Starts all processes, with a gateway that `build` configures.
     #[track_caller]
     pub fn built(upstream: Upstream, build: impl FnOnce(Gateway) -> Gateway) -> Self {
         let log = admitting_log();
@@ -450,7 +450,7 @@ impl Scene {
         Self { upstream, log, service, gateway, running }
     }
 
-    /// The records of the gateway that are on the log, once so many have arrived.
+    /// Waits until the log has at least `count` records of the gateway, and returns them.
     #[track_caller]
     pub fn records(&self, count: usize) -> Vec<Record> {
         let begun = Instant::now();

@@ -1,37 +1,37 @@
-//! A gateway that knows its agent, before a server that answers whatever reaches it. Its records wait for a log that is not
-//! there: what is looked at is what it says, and what the server hears.
+//! A gateway that knows its agent, in front of a server that answers any request. No log is reachable, so that its
+//! records stay queued: tests with it look at the responses, and at the requests that reach the server.
 
 use crate::gateway::{Gateway, GatewayProcess};
 use crate::mcp::McpClient;
 use crate::upstream::Upstream;
 use crate::vap::Agent;
 
-/// The gateway with all that is around it.
+/// A gateway with its agent and its upstream server.
 pub struct Guarded {
-    /// What stands behind it.
+    /// Server behind the gateway.
     pub upstream: Upstream,
-    /// Whom it knows.
+    /// Agent whose key the gateway knows.
     pub agent: Agent,
-    /// Its folder.
+    /// Folder of the gateway.
     pub gateway: Gateway,
-    /// Its process.
+    /// Process that runs the gateway.
     pub running: GatewayProcess,
 }
 
 impl Guarded {
-    /// Before the ordinary server.
+    /// Starts a gateway in front of [`Upstream::ordinary`].
     #[track_caller]
     pub fn new() -> Self {
         Self::built(Upstream::ordinary(), |gateway| gateway)
     }
 
-    /// The same, with this in its route.
+    /// Starts a gateway with these settings in its route.
     #[track_caller]
     pub fn with(route: &str) -> Self {
         Self::built(Upstream::ordinary(), |gateway| gateway.route(route))
     }
 
-    /// One that is made as a test wants it.
+    /// Starts a gateway that `build` configures.
     #[track_caller]
     pub fn built(upstream: Upstream, build: impl FnOnce(Gateway) -> Gateway) -> Self {
         let agent = Agent::new("a-session-that-nobody-guesses");
@@ -40,7 +40,7 @@ impl Guarded {
         Self { upstream, agent, gateway, running }
     }
 
-    /// Plays a scenario with a client of each era, each with a session of its own.
+    /// Runs a scenario with a client of each MCP revision, each with its own VAP session.
     pub fn in_both_eras(&self, scenario: impl Fn(&Agent, &mut McpClient)) {
         for (era, mut client) in [("older", self.running.in_session()), ("newer", self.running.modern())] {
             scenario(&self.agent.also_in(&format!("{}-{era}", self.agent.session)), &mut client);

@@ -1,4 +1,5 @@
-//! HTTP/1.1 by hand: one connection, one request at a time, and answers taken apart without the library under test.
+//! A plain HTTP/1.1 client: one connection, one request at a time, and responses parsed without the libraries under
+//! test.
 //!
 //! Not here: TLS, redirects, retries.
 
@@ -11,69 +12,69 @@ use scitt::Problem;
 use crate::events::Coming;
 use crate::log::AUDITOR_TOKEN;
 
-/// How long an answer may take. Longer than any of the service's own limits.
+/// Read and write timeout, longer than any timeout of the service.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// After this much silence on a raw connection no more answers are expected.
+/// Read timeout of a raw connection, after which no further response is expected.
 const SILENCE: Duration = Duration::from_secs(4);
-/// No answer of the service is larger.
+/// Maximum size of a response body in bytes; the service sends no larger one.
 const LARGEST_BODY: u64 = 64 << 20;
 
-/// A connection to a service, made when it is first needed and again after it broke.
+/// A connection to a service, opened at the first request and again after it broke.
 pub struct Connection {
     address: String,
     patience: Duration,
     stream: Option<BufReader<TcpStream>>,
 }
 
-/// Why there was no answer.
+/// Error of a request without a response.
 #[derive(Debug)]
 pub enum Silence {
-    /// Nobody listened: nothing was asked.
+    /// No connection was made, so that the request was not sent.
     NotAsked(io::Error),
-    /// The connection broke after something was sent: what was asked may have happened.
+    /// The connection broke after the request was sent, so that it may have been processed.
     Unknown(io::Error),
 }
 
 impl Connection {
-    /// To `host:port`, or the same with `http://` before it.
+    /// Creates a client for `host:port` or `http://host:port`.
     pub fn to(address: &str) -> Self {
         let address = address.trim_start_matches("http://").trim_end_matches('/');
         Self { address: address.to_owned(), patience: PATIENCE, stream: None }
     }
 
-    /// The same, with answers given up after a time.
+    /// Sets the read and write timeout.
     pub fn patient_for(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// Where it leads: `host:port`.
+    /// Returns the address, `host:port`.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Asks for something, and expects an answer.
+    /// Sends a `GET` request. Panics without a response.
     pub fn get(&mut self, path: &str) -> Answer {
         self.send("GET", path, &[], b"")
     }
 
-    /// Reads as somebody who may read closed bodies.
+    /// Sends a GET request with [`AUDITOR_TOKEN`], which may read restricted payloads. Panics without a response.
     pub fn get_as_auditor(&mut self, path: &str) -> Answer {
         let token = format!("Bearer {AUDITOR_TOKEN}");
         self.send("GET", path, &[("Authorization", &token)], b"")
     }
 
-    /// Hands in a statement, and expects an answer.
+    /// Registers a statement (`POST /entries`). Panics without a response.
     pub fn post(&mut self, body: &[u8]) -> Answer {
         self.send("POST", "/entries", &[("Content-Type", "application/cose")], body)
     }
 
-    /// Sends a request, and expects an answer.
+    /// Sends a request. Panics without a response.
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         self.try_send(method, path, headers, body)
             .unwrap_or_else(|silence| panic!("{method} {path}: {silence:?}"))
     }
 
-    /// Sends a request to a service that may not be there, or may be gone before it answers.
+    /// Sends a request to a service that may be down, or end before it responds.
     pub fn try_send(
         &mut self,
         method: &str,
@@ -95,7 +96,7 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Sends a request on a connection of its own, and gives an answer of which only the head has been read.
+    /// Sends a request on a new connection, and returns the response after its head.
     pub fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Coming {
         let mut stream = BufReader::new(self.connect().expect("the service listens"));
         stream
@@ -106,12 +107,12 @@ impl Connection {
         Coming::new(head, stream)
     }
 
-    /// Sends raw bytes on a connection of their own and reads answers until the other side hangs up, or says no more.
+    /// Sends bytes on a new connection, and reads responses until the peer closes it or sends nothing for `SILENCE`.
     pub fn raw(&self, bytes: &[u8]) -> Vec<Answer> {
         all_answers(self.send_raw(bytes))
     }
 
-    /// The same by a client that says that it will send no more.
+    /// Sends bytes like [`raw`](Self::raw), then shuts down the sending side of the connection.
     pub fn raw_and_no_more(&self, bytes: &[u8]) -> Vec<Answer> {
         let stream = self.send_raw(bytes);
         let _ = stream.shutdown(Shutdown::Write);
@@ -121,12 +122,12 @@ impl Connection {
     fn send_raw(&self, bytes: &[u8]) -> TcpStream {
         let mut stream = self.connect().expect("the service listens");
         stream.set_read_timeout(Some(SILENCE)).expect("a socket");
-        // It may answer and hang up before it has heard all: that is an answer.
+        // The service may respond and close the connection before it has read everything, which is a valid response.
         let _ = stream.write_all(bytes);
         stream
     }
 
-    /// A socket, for what has no shape.
+    /// Opens a socket with the timeouts set, for bytes that are no valid request.
     pub fn connect(&self) -> io::Result<TcpStream> {
         let stream = TcpStream::connect(&self.address)?;
         stream.set_read_timeout(Some(self.patience))?;
@@ -136,7 +137,7 @@ impl Connection {
     }
 }
 
-/// Every answer on a connection until it is closed, or silent.
+/// Reads all responses on a connection until it is closed or the read timeout is reached.
 pub fn all_answers(stream: TcpStream) -> Vec<Answer> {
     let mut stream = BufReader::new(stream);
     std::iter::from_fn(|| Answer::read(&mut stream, false).ok()).collect()
@@ -154,13 +155,13 @@ fn request(method: &str, path: &str, host: &str, headers: &[(&str, &str)], body:
     [request.as_bytes(), body].concat()
 }
 
-/// An answer, taken apart.
+/// A parsed HTTP response.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status code.
+    /// Status code.
     pub status: u16,
     headers: Vec<(String, String)>,
-    /// The whole body.
+    /// Complete body, without transfer coding.
     pub body: Vec<u8>,
 }
 
@@ -173,7 +174,7 @@ impl Answer {
         Ok(answer)
     }
 
-    /// All but the body.
+    /// Reads status line and headers.
     fn head(stream: &mut BufReader<TcpStream>) -> io::Result<Self> {
         let status = status(&line(stream)?)?;
         let mut headers = Vec::new();
@@ -205,24 +206,24 @@ impl Answer {
         Ok(body)
     }
 
-    /// A header's value.
+    /// Returns the value of a header, whose name must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// A header's value, which must be there.
+    /// Returns the value of a header. Panics if it is absent.
     #[track_caller]
     pub fn must_have(&self, name: &str) -> &str {
         self.header(name).unwrap_or_else(|| panic!("no {name}: {self:?}"))
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|why| panic!("no JSON: {why}: {self:?}"))
     }
 
-    /// The problem in the body: RFC 9290, with what SCRAPI -11 (2.3) asks for.
+    /// Returns the problem in the body: RFC 9290, with the entries that SCRAPI -11, section 2.3, requires.
     #[track_caller]
     pub fn problem(&self) -> Problem {
         assert!(self.status >= 400, "no problem: {self:?}");
@@ -234,13 +235,13 @@ impl Answer {
         problem
     }
 
-    /// Status and title of a refusal.
+    /// Returns status and title of a refusal.
     #[track_caller]
     pub fn refusal(&self) -> (u16, String) {
         (self.status, self.problem().title.unwrap_or_default())
     }
 
-    /// Refuses an answer that tells a client to wait and not how long (I12).
+    /// Asserts that the response has a positive `Retry-After` (I12).
     #[track_caller]
     pub fn must_say_when_to_come_back(&self) {
         let seconds: Option<u64> = self.must_have("retry-after").parse().ok();
@@ -265,7 +266,7 @@ fn line(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
-/// The next chunk, or `None` after the last.
+/// Reads the next chunk; `None` after the last.
 pub(crate) fn chunk(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Vec<u8>>> {
     let size = line(stream)?;
     let size = u64::from_str_radix(&size, 16).map_err(|_| nonsense(&size))?;
@@ -279,13 +280,15 @@ fn nonsense(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("no HTTP: {what}"))
 }
 
-/// An address that was free a moment ago, for a service that must be found where it was when it starts again. A connection that
-/// ended there keeps its port from whoever asks for any, and not from who asks for this one.
+/// Returns a free address, for a service that must have the same address after a restart.
+///
+/// A closed connection leaves the port in TIME_WAIT: the kernel then assigns it to no socket that asks for any port,
+/// but a listener that asks for this port gets it.
 pub fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     let client = TcpStream::connect(address).expect("our own listener");
-    // Who hangs up first is who remembers the connection.
+    // The side that closes first keeps the connection in TIME_WAIT.
     drop(listener.accept().expect("our own client"));
     drop(client);
     address

@@ -1,11 +1,11 @@
-//! Black-box tests: the program, run as an operator runs it, spoken to as a stranger would.
+//! Black-box tests: the program is run as an operator runs it, and called over its network interfaces.
 //!
-//! A [`Log`] is what outlives a process: keys, policy, database, pin. A [`Service`] is one process that serves it, and can
-//! be killed, paused and restarted. A [`Recorder`] remembers whatever the service promised and, at the end, checks that
-//! every word was kept (invariants I1 to I8 of the fault matrix).
+//! A [`Log`] is the data that outlives a process: keys, policy, database, pin. A [`Service`] is one process that serves
+//! it, and can be killed, paused and restarted. A [`Recorder`] records all promises of the service and, at the end,
+//! checks that each was kept (invariants I1 to I8 of the fault matrix).
 //!
-//! Nothing here shares code with the service above the level of bytes: `scitt` and `merkle` read receipts and rebuild
-//! trees; HTTP is spoken over a plain socket, so that malformed requests can be, too.
+//! These tests share no code with the service above the level of bytes: `scitt` and `merkle` read receipts and rebuild
+//! trees, and HTTP is spoken over a plain socket, so that malformed requests can be sent, too.
 //!
 //! Not here: the architecture and supply-chain rules (their tests need no program), and the bench.
 
@@ -72,7 +72,7 @@ pub use watch::{Looked, Watch};
 pub use witness::{WITNESS, WitnessHome, WitnessProcess};
 pub use wrong_clock::WrongClock;
 
-/// Declares a test that runs on both databases: `name::sqlite` and `name::postgres`.
+/// Declares a test that runs on both databases, as `name::sqlite` and `name::postgres`.
 #[macro_export]
 macro_rules! on_both_databases {
     ($($(#[$attribute:meta])* fn $name:ident($log:ident: Log) $body:block)+) => {

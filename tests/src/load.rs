@@ -1,4 +1,4 @@
-//! Clients that register and resolve while something happens to the service.
+//! Clients that register and resolve statements while faults happen to the service.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,20 +11,20 @@ use crate::log::Log;
 use crate::recorder::{Fate, Outcome, Recorder};
 use crate::service::Service;
 
-/// How long a statement whose fate is open may take to be settled once the service runs.
+/// Maximum time to settle a statement with unknown outcome, once the service runs.
 const SETTLE: Duration = Duration::from_secs(30);
-/// What a writer has not heard by then counts as unknown.
+/// Timeout of a writer's request, after which its outcome is unknown.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// Every so many registrations, a writer asks for a fresh receipt of something older.
+/// Number of registrations between two requests for a fresh receipt of an older entry.
 const READ_EVERY: u64 = 3;
 
-/// Writers of one log.
+/// Concurrent writers of one log.
 pub struct Load<'a> {
-    /// What they write to.
+    /// Log that is written to.
     pub log: &'a Log,
-    /// Who remembers.
+    /// Recorder of all promises of the service.
     pub recorder: &'a Recorder,
-    /// How many.
+    /// Number of writers.
     pub writers: usize,
 }
 
@@ -34,7 +34,7 @@ impl Load<'_> {
         self.on_several(&[service], during)
     }
 
-    /// Writes to several services of the log.
+    /// Writes to several services of the log, distributing the writers.
     pub fn on_several<T>(&self, services: &[&Service], during: impl FnOnce() -> T) -> T {
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -65,7 +65,7 @@ impl Load<'_> {
     }
 }
 
-/// Ends the writers even when the test panics: a scope waits for its threads.
+/// Stops the writers on drop, also if the test panics: a thread scope waits for its threads.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -74,7 +74,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Registers again what had no answer, and waits for what was accepted, until everything is decided.
+/// Registers statements with unknown outcome again, and waits for accepted ones, until all are settled.
 #[track_caller]
 pub fn resolve_what_was_left_open(recorder: &Recorder, service: &Service) {
     let mut connection = service.connection();
@@ -93,7 +93,7 @@ pub fn resolve_what_was_left_open(recorder: &Recorder, service: &Service) {
             thread::sleep(Duration::from_millis(20));
         }
     });
-    // What was accepted gets there by itself: it is not handed in again.
+    // The service registers accepted statements by itself: they are not submitted again.
     settle(Fate::Accepted, &mut |connection, entry| {
         if recorder.resolve(connection, entry).is_none_or(|answer| answer.status != 200) {
             thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! A log as its operator keeps it: a folder with configuration, keys, policy and pin, and a database.
+//! A log as an operator keeps it: a folder with configuration, keys, policy and pin, and a database.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ use crate::binary;
 use crate::database::Database;
 use crate::service::Service;
 
-/// Settings of every log here: nobody is turned away, unless a test wants that.
+/// Settings of every test log: rate limits that no test reaches by accident.
 const GENEROUS: &str = "
 listen = \"127.0.0.1:0\"
 admin_listen = \"127.0.0.1:0\"
@@ -26,12 +26,12 @@ read_rate = 1000000
 read_burst = 1000000
 ";
 
-/// What the operator of every log here shows over TCP.
+/// Token of the role `operator`, for the admin listener.
 pub const OPERATOR_TOKEN: &str = "operator-of-these-tests";
-/// What an auditor shows, who may read all bodies.
+/// Token of the role `auditor`, which may read all payloads.
 pub const AUDITOR_TOKEN: &str = "auditor-of-these-tests-";
 
-/// What outlives the processes that serve it.
+/// The folder and database of a log, which outlive the processes that serve it.
 pub struct Log {
     folder: TempDir,
     database: Database,
@@ -39,7 +39,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// A new log in a file.
+    /// Creates a log in an SQLite file.
     pub fn sqlite() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("data")).expect("a folder");
@@ -47,12 +47,12 @@ impl Log {
         Self::init(folder, database)
     }
 
-    /// A new log on the shared PostgreSQL server.
+    /// Creates a log on the shared PostgreSQL server.
     pub fn postgres() -> Self {
         Self::on(Database::postgres())
     }
 
-    /// A new log in a database of one's own.
+    /// Creates a log in this database.
     pub fn on(database: Database) -> Self {
         Self::init(tempfile::tempdir().expect("a folder"), database)
     }
@@ -75,7 +75,7 @@ impl Log {
         log
     }
 
-    /// Adds settings to the configuration.
+    /// Adds settings to the configuration file, `tabellion.toml`; they replace earlier values.
     pub fn configure(&self, settings: &str) {
         let file = self.path("tabellion.toml");
         let text = fs::read_to_string(&file).expect("init wrote it");
@@ -91,29 +91,29 @@ impl Log {
         fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("our own file");
     }
 
-    /// Writes the policy file.
+    /// Writes the policy file, `policy.toml`.
     pub fn set_policy(&self, toml: &str) {
         fs::write(self.path("policy.toml"), toml).expect("our own file");
     }
 
-    /// Its folder: all that it keeps, and the database too if that is a file.
+    /// Returns the log's folder, which also contains the database if that is SQLite.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A file of the log's folder.
+    /// Returns the path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The files of its pin.
+    /// Returns the files of the log's pin.
     pub fn pins(&self) -> Vec<PathBuf> {
         let Ok(files) = fs::read_dir(self.path("state")) else { return Vec::new() };
         let is_pin = |path: &PathBuf| path.file_stem().is_some_and(|stem| stem == "pin");
         files.filter_map(|file| Some(file.ok()?.path())).filter(is_pin).collect()
     }
 
-    /// Where entries are kept.
+    /// Returns the database with the entries.
     pub fn database(&self) -> &Database {
         &self.database
     }
@@ -123,22 +123,22 @@ impl Log {
         Service::start(self, &[]).unwrap_or_else(|ran| panic!("the service did not start: {ran}"))
     }
 
-    /// The same with settings of its own, as variables of its environment.
+    /// Starts a service with additional settings as environment variables.
     pub fn serve_with(&self, variables: &[(&str, String)]) -> Service {
         Service::start(self, variables).unwrap_or_else(|ran| panic!("the service did not start: {ran}"))
     }
 
-    /// The same; `Err` if it ends before it serves.
+    /// Starts a service with additional environment variables; `Err` if it ends before it serves.
     pub fn try_serve_with(&self, variables: &[(&str, String)]) -> Result<Service, Ran> {
         Service::start(self, variables)
     }
 
-    /// Starts a process that will abort at the `nth` visit of a crash point; it may do so before it serves.
+    /// Starts a process that aborts at the `nth` visit of a crash point, possibly before it serves.
     pub fn serve_until(&self, point: &str, nth: u64) -> Result<Service, Ran> {
         Service::start(self, &[("TABELLION_CRASH_AT", format!("{point}:{nth}"))])
     }
 
-    /// Starts a process that must not come to serve, and gives what it said.
+    /// Starts a process that must fail to start, and returns its output.
     #[track_caller]
     pub fn serve_in_vain(&self) -> Ran {
         match Service::start(self, &[]) {
@@ -147,36 +147,36 @@ impl Log {
         }
     }
 
-    /// A statement that this log admits, another one each time.
+    /// Returns a new statement that this log admits, different at each call.
     pub fn statement(&self) -> SignedStatement {
         let n = self.next.fetch_add(1, Ordering::Relaxed);
         testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
     }
 
-    /// The program, to be run in the log's folder.
+    /// Returns a command that runs the program in the log's folder.
     pub fn command(&self) -> Command {
         command(self.folder.path())
     }
 
-    /// The same, started by another program that ends in starting it.
+    /// Returns a command that runs the program through a starter program, which must end by executing its arguments.
     pub fn command_through(&self, starter: &str, arguments: &[&str]) -> Command {
         command_through(self.folder.path(), starter, arguments)
     }
 
-    /// Runs the program in the log's folder, with the log's configuration at hand.
+    /// Runs the program in the log's folder, with the log's configuration.
     pub fn tabellion(&self, arguments: &[&str]) -> Ran {
         self.command().args(arguments).output().expect("the program runs").into()
     }
 
-    /// Runs a command that asks this service over its admin listener.
+    /// Runs a command on the admin listener of this service, as operator.
     pub fn on_admin(&self, service: &Service, arguments: &[&str]) -> Ran {
         let url = format!("http://{}", service.admin_url());
         let admin = ["--admin-url", &url, "--token-file", "operator.token", "--json"];
         self.tabellion(&[arguments, &admin].concat())
     }
 
-    /// The whole tree, recomputed from the stored statements (I7, I8), and every admission decided again. The service must
-    /// not run on SQLite.
+    /// Asserts that the log is sound: recomputes the whole tree from the stored statements (I7, I8), and decides every
+    /// admission again. With SQLite, no service may be running.
     #[track_caller]
     pub fn must_be_sound(&self) {
         let ran = self.tabellion(&["log", "fsck", "--deep", "--json"]);
@@ -191,14 +191,15 @@ fn key(line: &str) -> Option<&str> {
     line.split_once('=').map(|(key, _)| key.trim())
 }
 
-/// The program, with nothing of the surroundings that could be a setting.
+/// Returns a command that runs the program without the environment variables that could be settings.
 pub(crate) fn command(folder: &Path) -> Command {
     let mut command = dressed(Command::new(binary::path()), folder);
     command.arg0("tabellion");
     command
 }
 
-/// The same, started by another program that ends in starting it. That may see no open file of ours, so it is told the name.
+/// Returns a command that runs the program through a starter program. A starter may not inherit the open file of
+/// [`command`], and so gets the program's path.
 pub(crate) fn command_through(folder: &Path, starter: &str, arguments: &[&str]) -> Command {
     let mut command = dressed(Command::new(starter), folder);
     let program = fs::canonicalize(binary::path()).unwrap_or_else(|_| binary::path().to_owned());
@@ -214,26 +215,26 @@ fn dressed(mut command: Command, folder: &Path) -> Command {
     command
 }
 
-/// A run of the program that has ended.
+/// Result of a finished run of the program.
 #[derive(Clone, Debug)]
 pub struct Ran {
-    /// The exit code; `None` when a signal ended it.
+    /// Exit code; `None` if the process was killed by a signal.
     pub code: Option<i32>,
-    /// Its results.
+    /// Standard output, with the results.
     pub stdout: String,
-    /// All else it said.
+    /// Standard error, with everything else.
     pub stderr: String,
 }
 
 impl Ran {
-    /// The result, of a run that must have one.
+    /// Asserts exit code 0.
     #[track_caller]
     pub fn must_succeed(&self) -> &Self {
         assert_eq!(self.code, Some(0), "{self}");
         self
     }
 
-    /// The result as JSON.
+    /// Returns standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|why| panic!("{why}: {self}"))

@@ -1,7 +1,7 @@
-//! A log of tiles (C2SP tlog-tiles) that lies on demand, for tests of who watches logs.
+//! A log of tiles (C2SP tlog-tiles) that misbehaves on request, for tests of monitors and witnesses.
 //!
-//! It holds the keys of a log and of a witness that cosigns whatever it is shown, so that each lie is as well signed as a
-//! lie can be. Nothing is hidden behind timing: what it serves changes when the test says so.
+//! It holds the keys of a log and of a witness that cosigns everything it sees, so that each wrong statement is
+//! correctly signed. No timing is involved: the served data changes when the test says so.
 //!
 //! Not here: SCRAPI, statements, and the mistakes of an honest log.
 
@@ -18,14 +18,14 @@ use tlog::checkpoint::Checkpoint;
 use tlog::cosignature::cosign;
 use tlog::note::{LocalKey, Note, NoteSigner};
 
-/// The log's name.
+/// Origin of the log.
 pub const ORIGIN: &str = "lying.example/log";
-/// Its witness's.
+/// Name of the witness.
 const WITNESS: &str = "witness.example";
-/// The hashes of a full tile.
+/// Number of hashes in a full tile.
 const TILE: usize = 256;
 
-/// A server that is killed when dropped.
+/// A log server, shut down on drop.
 pub struct LyingLog {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -33,41 +33,41 @@ pub struct LyingLog {
 
 struct Shared {
     log: LocalKey,
-    /// Another key of the same name: a stranger's, or the successor's.
+    /// A second key with the same name: a forger's, or the successor's.
     other_key: LocalKey,
     witness: LocalKey,
     shown: Mutex<Shown>,
 }
 
-/// What is served.
+/// Data that is served.
 #[derive(Clone, Default)]
 struct Shown {
-    /// To everybody, and below `/other/` where `other` is not set.
+    /// View of all clients, including those below `/other/` unless `other` is set.
     view: View,
-    /// Below `/other/`.
+    /// View of clients below `/other/`.
     other: Option<View>,
-    /// Every answer is this status.
+    /// Status of all responses, if set.
     status: Option<u16>,
-    /// The server is gone.
+    /// `true` if connections are closed without a response.
     gone: bool,
     clocks: Clocks,
 }
 
-/// One tree, and how it is shown.
+/// One tree, and deviations from serving it honestly.
 #[derive(Clone, Default)]
 struct View {
     entries: Vec<EntryDigest>,
-    /// The checkpoint that is shown, in place of one of all entries that was cosigned just now.
+    /// Checkpoint to serve, in place of a fresh one of all entries.
     pinned: Option<String>,
-    /// Paths that are not there.
+    /// Paths that are answered with 404.
     missing: BTreeSet<String>,
-    /// Signed by the other key.
+    /// `true` if checkpoints are signed with the second key.
     other_key: bool,
-    /// How old the newest cosignature is, in seconds.
+    /// Age of the newest cosignature in seconds.
     age: u64,
 }
 
-/// The clocks of the log's server and of its witness, in seconds ahead of ours.
+/// Clocks of the log server and of the witness, in seconds ahead of the test's clock.
 #[derive(Clone, Copy, Default)]
 struct Clocks {
     server: i64,
@@ -75,7 +75,7 @@ struct Clocks {
 }
 
 impl LyingLog {
-    /// An honest log of so many entries.
+    /// Starts an honest log with this number of entries.
     pub fn of(entries: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let name = |text: &str| text.parse().expect("a key name");
@@ -91,32 +91,32 @@ impl LyingLog {
         this
     }
 
-    /// Where it is served, with a slash at its end.
+    /// Returns the base URL, which ends in a slash.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// Where another client is served.
+    /// Returns the base URL of the other client's view.
     pub fn other_url(&self) -> String {
         format!("http://{}/other/", self.address)
     }
 
-    /// The log's key.
+    /// Returns the log's public key as a vkey.
     pub fn vkey(&self) -> String {
         self.shared.log.key().to_string()
     }
 
-    /// The other key.
+    /// Returns the second key as a vkey.
     pub fn other_vkey(&self) -> String {
         self.shared.other_key.key().to_string()
     }
 
-    /// Its witness's key.
+    /// Returns the witness's public key as a vkey.
     pub fn witness_vkey(&self) -> String {
         self.shared.witness.key().to_string()
     }
 
-    /// Adds entries, as honest logs do.
+    /// Adds entries, as an honest log does.
     pub fn grow(&self, count: u64) {
         let mut shown = self.shown();
         let size = shown.view.entries.len() as u64;
@@ -126,17 +126,17 @@ impl LyingLog {
             .extend((size..size + count).map(|n| EntryDigest::of(format!("entry {n}").as_bytes())));
     }
 
-    /// Forgets all entries from here on.
+    /// Removes all entries from index `size` on.
     pub fn truncate(&self, size: usize) {
         self.shown().view.entries.truncate(size);
     }
 
-    /// Puts another entry in the place of this one: of the last one, or of one that lies deep.
+    /// Replaces the entry at a leaf.
     pub fn fork_at(&self, leaf: usize) {
         self.shown().view.entries[leaf] = EntryDigest::of(b"never registered");
     }
 
-    /// Shows the checkpoint of now for ever, cosigned so many seconds ago; the log goes on for others.
+    /// Serves the present checkpoint from now on, cosigned `age` seconds ago, while the tree may still grow.
     pub fn freeze(&self, age: u64) {
         let mut shown = self.shown();
         shown.view.age = age;
@@ -144,7 +144,7 @@ impl LyingLog {
         shown.view.pinned = Some(note);
     }
 
-    /// Shows an older checkpoint of its own, all tiles of the newer one being there.
+    /// Serves a checkpoint of an older size of the same tree, with all tiles of the newer one.
     pub fn show_checkpoint_of(&self, size: usize) {
         let mut shown = self.shown();
         let older = View { entries: shown.view.entries[..size].to_vec(), ..shown.view.clone() };
@@ -152,7 +152,7 @@ impl LyingLog {
         shown.view.pinned = Some(note);
     }
 
-    /// Is honest again: shows all there is.
+    /// Serves all data honestly again.
     pub fn recover(&self) {
         let mut shown = self.shown();
         shown.status = None;
@@ -161,33 +161,33 @@ impl LyingLog {
         shown.view = View { entries, ..View::default() };
     }
 
-    /// No longer serves what is below a path.
+    /// Answers requests below a path with 404.
     pub fn drop_path(&self, path: &str) {
         self.shown().view.missing.insert(path.to_owned());
     }
 
-    /// Answers everything with this status.
+    /// Answers all requests with this status.
     pub fn answer(&self, status: u16) {
         self.shown().status = Some(status);
     }
 
-    /// Signs with the other key, which nobody knows who was not told.
+    /// Signs checkpoints with the second key, which clients know only if the test configures it.
     pub fn sign_with_other_key(&self) {
         self.shown().view.other_key = true;
     }
 
-    /// From now on, what is done is not shown to the other client.
+    /// Freezes the view of the other client: later changes affect only the main view.
     pub fn split(&self) {
         let mut shown = self.shown();
         shown.other = Some(shown.view.clone());
     }
 
-    /// Sets the clocks of its server and of its witness so many seconds ahead of ours.
+    /// Sets the clocks of log server and witness, in seconds ahead of the test's clock.
     pub fn set_clocks(&self, server: i64, witness: i64) {
         self.shown().clocks = Clocks { server, witness };
     }
 
-    /// Is gone: connections are closed without a word. What was said must speak for itself.
+    /// Closes all connections without a response, so that only collected evidence remains.
     pub fn die(&self) {
         self.shown().gone = true;
     }
@@ -215,7 +215,7 @@ impl Shared {
         }
     }
 
-    /// One question to a connection. Who breaks off is not waited for.
+    /// Answers one request per connection. Write errors are ignored.
     fn answer(&self, mut stream: TcpStream, shown: &Shown) -> Option<()> {
         let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
         let first = lines.next()?.ok()?;
@@ -292,14 +292,14 @@ impl View {
     }
 }
 
-/// The root over entries, each of which is a digest.
+/// Computes the root over entries, each of which is a digest.
 fn root(entries: &[EntryDigest]) -> RootHash {
     let mut range = CompactRange::empty();
     entries.iter().for_each(|entry| range.append(entry.leaf_hash()));
     range.root()
 }
 
-/// Unix seconds, by a clock that is so far ahead of ours.
+/// Returns the time in Unix seconds of a clock that is `ahead` seconds ahead of the test's.
 fn now(ahead: i64) -> u64 {
     let ours = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     ours.saturating_add_signed(ahead)

@@ -1,4 +1,4 @@
-//! An MCP client of either era, which writes its requests as text, so that every byte of them is known.
+//! An MCP client for both protocol revisions, which writes its requests as text, so that every byte is known.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::events::Coming;
 use crate::http::{Answer, Connection};
 
-/// The revisions that are spoken here.
+/// MCP revision with sessions.
 pub const LEGACY: &str = "2025-11-25";
-/// The revision without sessions.
+/// MCP revision without sessions.
 pub const MODERN: &str = "2026-07-28";
-/// What a client of either era accepts.
+/// `Accept` header of both revisions.
 const ACCEPT: &str = "application/json, text/event-stream";
 
-/// A client of one endpoint.
+/// A client of one MCP endpoint.
 pub struct McpClient {
     address: String,
     path: String,
@@ -23,33 +23,33 @@ pub struct McpClient {
     capabilities: Value,
     session: Option<String>,
     next: u64,
-    /// Headers that go with every request, such as a token.
+    /// Headers of every request, such as a token.
     pub headers: Vec<(String, String)>,
 }
 
-/// An answer to one request.
+/// Response to one request.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// As it came.
+    /// HTTP response.
     pub answer: Answer,
-    /// The messages that came before it: progress, logging.
+    /// Messages before the response message: progress and logging notifications.
     pub before: Vec<Value>,
-    /// The message that answers; null if there was none.
+    /// Response message; null if there is none.
     pub message: Value,
 }
 
 impl McpClient {
-    /// A client of the era without sessions.
+    /// Creates a client of the revision without sessions ([`MODERN`]).
     pub fn modern(url: &str) -> Self {
         Self::new(url, MODERN)
     }
 
-    /// A client of the era with sessions, which has not begun one.
+    /// Creates a client of the revision with sessions ([`LEGACY`]), without starting a session.
     pub fn legacy(url: &str) -> Self {
         Self::new(url, LEGACY)
     }
 
-    /// The same, with a session of its own.
+    /// Creates a client of the revision with sessions, and starts a session.
     #[track_caller]
     pub fn in_session(url: &str) -> Self {
         let mut client = Self::legacy(url);
@@ -72,40 +72,40 @@ impl McpClient {
         }
     }
 
-    /// Declares capabilities, such as `elicitation`.
+    /// Declares client capabilities, such as `elicitation`.
     pub fn that_can(mut self, capabilities: Value) -> Self {
         self.capabilities = capabilities;
         self
     }
 
-    /// Shows this token with every request.
+    /// Sends this token with every request.
     pub fn with_token(mut self, token: &str) -> Self {
         self.headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
         self
     }
 
-    /// The MCP session that it is in.
+    /// Returns the ID of the client's MCP session (`Mcp-Session-Id`).
     pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }
 
-    /// Pretends to be in a session.
+    /// Sets a session ID without starting a session.
     pub fn pretend(&mut self, session: &str) {
         self.session = Some(session.to_owned());
     }
 
-    /// Gives up the connection, and uses another.
+    /// Closes the connection; the next request opens another.
     pub fn reconnect(&mut self) {
         self.connection = Connection::to(&self.address);
     }
 
-    /// Gives answers up after a time.
+    /// Sets the timeout of responses.
     pub fn patient_for(mut self, patience: Duration) -> Self {
         self.connection = Connection::to(&self.address).patient_for(patience);
         self
     }
 
-    /// Begins a session, with this in `_meta`, and says that it has begun.
+    /// Sends `initialize` with this `_meta`, then `notifications/initialized`, and adopts the session ID.
     pub fn initialize(&mut self, meta: Value) -> Told {
         let mut params = json!({
             "protocolVersion": self.era,
@@ -125,7 +125,7 @@ impl McpClient {
         told
     }
 
-    /// Asks for something.
+    /// Sends a request, with the `_meta` of the revision.
     pub fn request(&mut self, method: &str, mut params: Value) -> Told {
         if self.era == MODERN {
             self.dress(&mut params);
@@ -133,7 +133,7 @@ impl McpClient {
         self.request_as_is(method, &params)
     }
 
-    /// Calls a tool, with this in `_meta`.
+    /// Calls a tool, with this `_meta`.
     pub fn call(&mut self, tool: &str, arguments: Value, meta: Value) -> Told {
         let mut params = json!({ "name": tool, "arguments": arguments });
         if meta != json!({}) {
@@ -142,30 +142,30 @@ impl McpClient {
         self.request("tools/call", params)
     }
 
-    /// Sends a message of VAP on the way of a `tools/list`.
+    /// Sends a VAP message in the `_meta` of a `tools/list` request.
     pub fn carry(&mut self, message: Value) -> Told {
         self.request("tools/list", json!({ "_meta": { "vap": message } }))
     }
 
-    /// Says something that has no answer.
+    /// Sends a notification, which has no response message.
     pub fn notify(&mut self, method: &str, params: &Value) -> Answer {
         let body = json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string();
         self.send(method, None, &body)
     }
 
-    /// Ends its session.
+    /// Ends the session (`DELETE`).
     pub fn delete(&mut self) -> Answer {
         let headers = self.headers_for("", None);
         self.connection.send("DELETE", &self.path, &borrowed(&headers), b"")
     }
 
-    /// Sends a body as it is, with the headers that belong to a method and a name.
+    /// Sends a body unchanged, with the headers for a method and a name.
     pub fn send(&mut self, method: &str, name: Option<&str>, body: &str) -> Answer {
         let headers = self.headers_for(method, name);
         self.connection.send("POST", &self.path, &borrowed(&headers), body.as_bytes())
     }
 
-    /// The same, where the answer may not come.
+    /// Sends a body like [`send`](Self::send), to a server that may not respond.
     pub fn try_send(
         &mut self,
         method: &str,
@@ -176,20 +176,20 @@ impl McpClient {
         self.connection.try_send("POST", &self.path, &borrowed(&headers), body.as_bytes())
     }
 
-    /// Sends a body, and gives the answer while it comes.
+    /// Sends a body on a new connection, and returns the response after its head.
     pub fn begin(&self, method: &str, name: Option<&str>, body: &str) -> Coming {
         let headers = self.headers_for(method, name);
         Connection::to(&self.address).begin("POST", &self.path, &borrowed(&headers), body.as_bytes())
     }
 
-    /// Listens to what the server has to say, from an event on if one is given.
+    /// Opens the stream of server messages (HTTP GET), resumed after the event `last` if given.
     pub fn listen(&self, last: Option<&str>) -> Coming {
         let mut headers = self.headers_for("", None);
         headers.extend(last.map(|last| ("Last-Event-ID".to_owned(), last.to_owned())));
         Connection::to(&self.address).begin("GET", &self.path, &borrowed(&headers), b"")
     }
 
-    /// Begins a call of a tool, and gives the answer while it comes.
+    /// Calls a tool, and returns the response after its head.
     pub fn begin_call(&mut self, tool: &str, arguments: Value, meta: Value) -> Coming {
         let mut params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
         if self.era == MODERN {
@@ -199,7 +199,7 @@ impl McpClient {
         self.begin("tools/call", Some(tool), &body)
     }
 
-    /// The `_meta` that every request of the newer era carries.
+    /// Adds the `_meta` members that every request of the revision without sessions has.
     pub fn dress(&self, params: &mut Value) {
         for (name, value) in [
             ("protocolVersion", json!(self.era)),
@@ -210,7 +210,7 @@ impl McpClient {
         }
     }
 
-    /// The text of a request with the next id.
+    /// Returns the text of a request with the next ID.
     pub fn body(&mut self, method: &str, params: &Value) -> String {
         self.next += 1;
         json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params }).to_string()
@@ -247,7 +247,7 @@ fn borrowed(headers: &[(String, String)]) -> Vec<(&str, &str)> {
 }
 
 impl Told {
-    /// Reads an answer, in whichever of the two forms it came.
+    /// Parses a response, which may be one JSON document or a stream of events.
     pub fn of(answer: Answer, id: &Value) -> Self {
         let kind = answer.header("content-type").unwrap_or_default();
         let mut messages: Vec<Value> = if kind.starts_with("text/event-stream") {
@@ -264,20 +264,20 @@ impl Told {
         Self { answer, before: messages, message }
     }
 
-    /// The result.
+    /// Returns the JSON-RPC result. Panics if there is none.
     #[track_caller]
     pub fn result(&self) -> &Value {
         assert!(self.message["result"].is_object(), "no result: {self:#?}");
         &self.message["result"]
     }
 
-    /// The code of a JSON-RPC error.
+    /// Returns the code of the JSON-RPC error. Panics if there is none.
     #[track_caller]
     pub fn error(&self) -> i64 {
         self.message["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {self:#?}"))
     }
 
-    /// A result that came with HTTP 200, and is not a tool's error.
+    /// Asserts HTTP 200 and a result without `isError`.
     #[track_caller]
     pub fn must_succeed(&self) -> &Self {
         assert_eq!(self.answer.status, 200, "{self:#?}");
@@ -285,7 +285,7 @@ impl Told {
         self
     }
 
-    /// The Verdict, in whichever shape it came.
+    /// Returns the VAP Verdict in the result, in either of its two forms.
     #[track_caller]
     pub fn verdict(&self) -> Verdict {
         let slot = &self.result()["_meta"]["vap"];
@@ -294,7 +294,7 @@ impl Told {
         Verdict(flat.clone())
     }
 
-    /// A call that was let through, with a Verdict that says so.
+    /// Asserts that the call was served, and returns the Verdict.
     #[track_caller]
     pub fn must_be_served(&self) -> Verdict {
         self.must_succeed();
@@ -303,7 +303,7 @@ impl Told {
         verdict
     }
 
-    /// A call that was denied in band, for this reason: X-2.
+    /// Asserts that the call was denied with a tool result for this reason, and returns the Verdict.
     #[track_caller]
     pub fn must_be_denied(&self, reason: &str) -> Verdict {
         assert_eq!(self.answer.status, 200, "{self:#?}");
@@ -313,7 +313,8 @@ impl Told {
         self.must_have_denied(reason)
     }
 
-    /// A carrier that went its way, with a Verdict that denies what it carried.
+    /// Asserts that the Verdict denies the VAP message for this reason. The request that carried the message may have
+    /// succeeded.
     #[track_caller]
     pub fn must_have_denied(&self, reason: &str) -> Verdict {
         let verdict = self.verdict();
@@ -322,34 +323,34 @@ impl Told {
     }
 }
 
-/// A Verdict of VAP.
+/// A VAP Verdict, as JSON; see [`Told::verdict`].
 #[derive(Clone, Debug)]
 pub struct Verdict(pub Value);
 
 impl Verdict {
-    /// What it says.
+    /// Returns the decision, such as `served` or `denied`.
     pub fn word(&self) -> &str {
         self.0["verdict"].as_str().unwrap_or_default()
     }
 
-    /// The code of why.
+    /// Returns the code of the reason.
     pub fn reason(&self) -> &str {
         self.0["verification"]["reason"].as_str().unwrap_or_default()
     }
 
-    /// Where its record is, or will be.
+    /// Returns the URL of the decision's record, which may not be on the log yet.
     #[track_caller]
     pub fn audit_ref(&self) -> &str {
         self.0["audit_ref"].as_str().unwrap_or_else(|| panic!("no audit_ref: {self:#?}"))
     }
 
-    /// The entry of its record.
+    /// Returns the entry ID of the decision's record.
     #[track_caller]
     pub fn entry(&self) -> &str {
         self.audit_ref().rsplit('/').next().unwrap_or_default()
     }
 
-    /// The digest of the commitment that is in force.
+    /// Returns the digest of the commitment in force.
     #[track_caller]
     pub fn digest(&self) -> &str {
         self.0["accepted_commitment_digest"].as_str().unwrap_or_else(|| panic!("no digest: {self:#?}"))

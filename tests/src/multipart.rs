@@ -1,20 +1,20 @@
 //! Multipart bodies, written by hand.
 
-/// Of every body here.
+/// Boundary of all bodies.
 const BOUNDARY: &str = "0f2c-boundary-of-the-tests";
 
-/// `Content-Type` of a form or a batch.
+/// Returns the `Content-Type` of a form (`form-data`) or batch (`mixed`).
 pub fn content_type(kind: &str) -> String {
     format!("multipart/{kind}; boundary={BOUNDARY}")
 }
 
-/// A detached statement and its payload.
+/// Returns a form with a detached statement and its payload.
 pub fn form(statement: &[u8], payload: &[u8]) -> Vec<u8> {
     let field = |name: &str| format!("Content-Disposition: form-data; name=\"{name}\"");
     of(&[(&field("statement"), statement), (&field("payload"), payload)])
 }
 
-/// Many statements.
+/// Returns a batch of statements.
 pub fn batch<'s>(statements: impl Iterator<Item = &'s [u8]>) -> Vec<u8> {
     of(&statements.map(|statement| ("Content-Type: application/cose", statement)).collect::<Vec<_>>())
 }

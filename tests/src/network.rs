@@ -1,6 +1,7 @@
-//! Hosts with cables between them that can be pulled: network namespaces, inside of one that the whole program moves to.
+//! Hosts with virtual cables that can be disconnected: network namespaces, inside another one to which the test program
+//! moves.
 //!
-//! Needs root, and a kernel with namespaces, bridges and virtual cables. Nothing outlives the program.
+//! Requires root, and a kernel with namespaces, bridges and veth pairs. All of them disappear when the program ends.
 
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
@@ -10,54 +11,54 @@ use crate::log::{Log, Ran};
 use crate::service::Service;
 use crate::tally::count;
 
-/// Says that the program is in a namespace of its own.
+/// Variable that is set if the program runs in its own network namespace.
 const MOVED: &str = "TABELLION_TEST_NETWORK";
 
-/// What a cable of a host leads to.
+/// Cables of a host, named by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cable {
-    /// Whoever asks the service.
+    /// Clients of the service.
     Clients = 1,
-    /// The database of the log.
+    /// Database of the log.
     Database = 2,
-    /// The database of the pins.
+    /// Database of the pins.
     Pins = 3,
 }
 
 impl Cable {
     const ALL: [Self; 3] = [Self::Clients, Self::Database, Self::Pins];
 
-    /// Where the other end is.
+    /// Returns the address of the cable's other end.
     pub fn far_end(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 99, self as u8, 1)
     }
 }
 
-/// How a cable is broken.
+/// Faults of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Break {
-    /// Nothing passes.
+    /// No packet passes.
     BothWays,
-    /// What comes to the host is lost.
+    /// Packets to the host are lost.
     Inwards,
-    /// What the host sends is lost.
+    /// Packets from the host are lost.
     Outwards,
-    /// 10 kB pass in a second, each way.
+    /// The rate is limited to 10 kB per second in each direction.
     Slow,
 }
 
-/// The switches: all hosts' cables of a kind end in one.
+/// Network switches: one per kind of cable, to which all hosts are connected.
 pub struct Network(());
 
-/// A host of its own, with a cable of each kind.
+/// A host in its own network namespace, with a cable of each kind.
 pub struct Host {
     number: u8,
-    /// Keeps the namespace.
+    /// Process that keeps the namespace alive.
     holder: Child,
 }
 
 impl Network {
-    /// Starts this program again in a network of its own, unless it is in one, and makes the switches.
+    /// Executes the program again in its own network namespace, unless it runs in one, and creates the switches.
     pub fn enter() -> Self {
         if std::env::var_os(MOVED).is_none() {
             let program = std::env::current_exe().expect("a program knows where it is");
@@ -76,7 +77,7 @@ impl Network {
         Self(())
     }
 
-    /// A new host.
+    /// Creates a host.
     pub fn host(&self, number: u8) -> Host {
         let mut holder = Command::new("unshare");
         holder.args(["--net", "sh", "-c", "echo; exec sleep infinity"]).stdout(Stdio::piped());
@@ -99,12 +100,12 @@ impl Network {
 }
 
 impl Host {
-    /// Its own end of a cable.
+    /// Returns the host's own address on a cable.
     pub fn address(&self, cable: Cable) -> Ipv4Addr {
         Ipv4Addr::new(10, 99, cable as u8, 10 + self.number)
     }
 
-    /// Starts a process of the log here that listens where its clients are.
+    /// Starts a service of the log on this host, which listens on the clients' cable.
     pub fn serve(&self, log: &Log) -> Result<Service, Ran> {
         let listen = format!("{}:0", self.address(Cable::Clients));
         let variables = [
@@ -115,7 +116,7 @@ impl Host {
         Service::started_through(log, "nsenter", &[&self.namespace()], &variables)
     }
 
-    /// Breaks a cable.
+    /// Applies a fault to a cable.
     pub fn cut(&self, cable: Cable, how: Break) {
         const NOTHING: &str = "tbf rate 8bit burst 1 limit 1";
         const LITTLE: &str = "tbf rate 80kbit burst 5kb latency 2s";
@@ -134,7 +135,7 @@ impl Host {
         count(&format!("partitions: {cable:?} {how:?}"), 1);
     }
 
-    /// Mends it.
+    /// Removes a fault from a cable.
     pub fn mend(&self, cable: Cable, how: Break) {
         let (outer, inner) = (self.outer(cable), inner(cable));
         if how == Break::BothWays {

@@ -1,5 +1,5 @@
-//! Agents that call without pause while something happens to the gateway, and what must hold of it all afterwards: no verdict is
-//! lost, none is there twice, and nothing reached the server without one.
+//! Continuous load of agents on a gateway during faults, followed by a check of the whole audit trail: no Verdict is
+//! lost or duplicated, and no call reached the upstream server without one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,22 +18,22 @@ use crate::service::Service;
 use crate::upstream::Upstream;
 use crate::vap::Agent;
 
-/// How many agents there are.
+/// Number of agents.
 const AGENTS: u8 = 4;
-/// How many calls each commits to at most.
+/// Maximum number of calls in each agent's commitment (`max_calls`).
 const BUDGET: u64 = 1_000_000;
-/// Between two calls of an agent.
+/// Time between two calls of an agent.
 const PAUSE: Duration = Duration::from_millis(4);
-/// What has no answer by then counts as unknown.
+/// Timeout of a call, after which its outcome is unknown.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long the log may take to get everything.
+/// Maximum time until the log has all records.
 const DRAIN: Duration = Duration::from_secs(120);
 
-/// A gateway, a log that is always found at the same place, and agents.
+/// A gateway, a log with a fixed address, and agents.
 pub struct Onslaught {
-    /// What stands behind the gateway.
+    /// Server behind the gateway.
     pub upstream: Upstream,
-    /// The gateway's folder.
+    /// Folder of the gateway.
     pub gateway: Gateway,
     log: Log,
     agents: Vec<Agent>,
@@ -41,7 +41,7 @@ pub struct Onslaught {
 }
 
 impl Onslaught {
-    /// Everything but the processes.
+    /// Creates folders, keys and configurations, and starts only the upstream server.
     pub fn prepared() -> Self {
         let log = crate::gateway::admitting_log();
         let address = crate::http::free_address();
@@ -55,12 +55,12 @@ impl Onslaught {
         Self { upstream, gateway, log, agents, told: Mutex::default() }
     }
 
-    /// Starts the log.
+    /// Starts the service of the log.
     pub fn serve(&self) -> Service {
         self.log.serve()
     }
 
-    /// Every agent commits.
+    /// Sends the commitment of every agent.
     #[track_caller]
     pub fn commit(&self, running: &GatewayProcess) {
         for agent in &self.agents {
@@ -71,7 +71,8 @@ impl Onslaught {
         }
     }
 
-    /// All agents call until `during` returns; each call is of a tool of its own, so that the log tells them apart.
+    /// Calls tools with all agents until `during` returns. Each call has its own tool name, so that the log
+    /// distinguishes the calls.
     pub fn on<T>(&self, during: impl FnOnce() -> T) -> T {
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -88,7 +89,7 @@ impl Onslaught {
 
     fn call(&self, who: usize, agent: &Agent, done: &AtomicBool) {
         let mut client = McpClient::modern(&self.gateway.url()).patient_for(PATIENCE);
-        // Names of another round are other names.
+        // Tool names differ between rounds.
         let round = fastrand::u32(..);
         for n in 0_u64.. {
             if done.load(Ordering::Relaxed) {
@@ -116,12 +117,13 @@ impl Onslaught {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).extend(entry);
     }
 
-    /// How many answers there were that named a record.
+    /// Returns the number of responses so far that named a record.
     pub fn answers(&self) -> usize {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Waits until the log has everything, and then looks at all of it.
+    /// Waits until the log has all records, then checks that each response's record is on the log, and that each call
+    /// at the upstream server has exactly one decision.
     #[track_caller]
     pub fn must_be_accounted_for(&self, running: &GatewayProcess, service: &Service) {
         running.wait_for_metric_within(DRAIN, "gateway_evidence_pending", |left| left == 0.0);
@@ -145,7 +147,7 @@ impl Onslaught {
         assert!(!forwarded.is_empty() && !told.is_empty(), "nothing happened at all");
     }
 
-    /// The records, once every call that was let through has its outcome: the last ones may be on their way.
+    /// Waits until every permitted call has an outcome, as the last ones may be on their way, and returns the records.
     #[track_caller]
     fn settled(&self, running: &GatewayProcess, service: &Service) -> Vec<Record> {
         let begun = Instant::now();
@@ -160,14 +162,14 @@ impl Onslaught {
         }
     }
 
-    /// Whether the log is sound. Nobody may serve it.
+    /// Asserts that the log is sound. No service may be running.
     #[track_caller]
     pub fn log_must_be_sound(&self) {
         self.log.must_be_sound();
     }
 }
 
-/// Kills the gateway again and again under load, and looks at everything afterwards.
+/// Kills the gateway repeatedly under load, then checks the audit trail.
 #[track_caller]
 pub fn survives_kills(kills: usize) {
     let onslaught = Onslaught::prepared();
@@ -188,8 +190,8 @@ pub fn survives_kills(kills: usize) {
     onslaught.log_must_be_sound();
 }
 
-/// Takes the power of the gateway's machine away again and again under load, each time before one of its next `calls` changes
-/// and flushes of files, and looks at everything afterwards. Gives how many writes were lost.
+/// Cuts the power of the gateway's machine repeatedly under load, each time before one of the next `calls` changes and
+/// flushes of files, then checks the audit trail. Returns the number of lost writes.
 #[track_caller]
 pub fn survives_power_losses(times: u64, calls: u64) -> usize {
     let onslaught = Onslaught::prepared();
@@ -229,7 +231,7 @@ pub fn survives_power_losses(times: u64, calls: u64) -> usize {
     writes
 }
 
-/// Takes the log away for a while, and looks at everything afterwards.
+/// Stops the log for a while, then checks the audit trail.
 #[track_caller]
 pub fn survives_a_log_that_is_away(pause: Duration) {
     let onslaught = Onslaught::prepared();
@@ -252,7 +254,7 @@ pub fn survives_a_log_that_is_away(pause: Duration) {
     onslaught.log_must_be_sound();
 }
 
-/// Ends the agents even when the test panics: a scope waits for its threads.
+/// Stops the agents on drop, also if the test panics: a thread scope waits for its threads.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {

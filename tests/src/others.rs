@@ -1,4 +1,4 @@
-//! Other people's software as processes: servers of MCP to stand behind a gateway, and Node.js.
+//! Third-party software as processes: MCP servers to put behind a gateway, and Node.js.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use serde_json::Value;
 use crate::http::{Connection, free_address};
 use crate::python::python;
 
-/// Names the folder with Node.js and packages. A missing variable fails the test: nothing is skipped.
+/// Variable with the folder of Node.js and its packages. If it is missing the test fails, and is not skipped.
 const NODE: &str = "TABELLION_TEST_NODE";
-/// How long a server may take to listen.
+/// Maximum time for a server to start listening.
 const START: Duration = Duration::from_secs(60);
 
-/// The folder with `bin/node` and `node_modules`.
+/// Returns the folder with `bin/node` and `node_modules`.
 pub fn node_folder() -> PathBuf {
     std::env::var_os(NODE).unwrap_or_else(|| panic!("{NODE} names no folder: run ./test")).into()
 }
 
-/// Node.js, in the folder of its packages: so a script finds them wherever it lies itself.
+/// Returns a command that runs Node.js in the folder of its packages, so that a script finds them from any location.
 pub fn node() -> Command {
     let folder = node_folder();
     let mut command = Command::new(folder.join("bin/node"));
@@ -28,7 +28,7 @@ pub fn node() -> Command {
     command
 }
 
-/// Runs a script of `tests/node`, and gives the JSON that it prints.
+/// Runs a script of `tests/node`, and returns the JSON that it prints.
 #[track_caller]
 pub fn run_node(script: &str, arguments: &[&str]) -> Value {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("node").join(script);
@@ -42,14 +42,14 @@ pub fn run_node(script: &str, arguments: &[&str]) -> Value {
         .unwrap_or_else(|why| panic!("{why}: {}{said}", String::from_utf8_lossy(&output.stdout)))
 }
 
-/// A program of a published package, as a command line: npm's `server-everything`, over its standard streams.
+/// Returns the command line of npm's `server-everything`, over stdio.
 pub fn everything_over_stdio() -> Vec<String> {
     let folder = node_folder();
     let script = folder.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     vec![folder.join("bin/node").display().to_string(), script.display().to_string(), "stdio".to_owned()]
 }
 
-/// The server that the conformance suite asks for, as a command line over its standard streams.
+/// Returns the command line of the server that the conformance suite requires, over stdio.
 pub fn fixture_over_stdio() -> Vec<String> {
     vec![python().display().to_string(), fixture().display().to_string()]
 }
@@ -58,27 +58,28 @@ fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("python/mcp_fixture.py")
 }
 
-/// A server that PyPI has, as a command line over its standard streams: `mcp_server_time`, say.
+/// Returns the command line of a server from PyPI, such as `mcp_server_time`, over stdio.
 pub fn python_server(module: &str) -> Vec<String> {
     vec![python().display().to_string(), "-m".to_owned(), module.to_owned()]
 }
 
-/// A server that describes its tool otherwise from the second list on, as a command line over its standard streams.
+/// Returns the command line of a server that changes its tool's description from the second `tools/list` on, over
+/// stdio.
 pub fn rug_pull_over_stdio() -> Vec<String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/mcp_rug_pull.py");
     vec![python().display().to_string(), script.display().to_string()]
 }
 
-/// A running server. Killed when dropped.
+/// A running server, killed on drop.
 pub struct Other {
     child: Child,
-    /// Its endpoint.
+    /// URL of the MCP endpoint.
     pub url: String,
     _out: Option<BufReader<ChildStdout>>,
 }
 
 impl Other {
-    /// The server that the conformance suite asks for: `tests/python/mcp_fixture.py`.
+    /// Starts the server that the conformance suite requires: `tests/python/mcp_fixture.py`.
     pub fn fixture() -> Self {
         let mut command = Command::new(python());
         command.arg(fixture()).args(["127.0.0.1", "0"]).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -91,7 +92,7 @@ impl Other {
         Self { child, url, _out: Some(out) }.listening()
     }
 
-    /// npm's `server-everything`, over HTTP.
+    /// Starts npm's `server-everything`, over HTTP.
     pub fn everything() -> Self {
         let address = free_address();
         let mut command = node();

@@ -1,4 +1,4 @@
-//! PostgreSQL for tests: databases on the server that the driver started, and servers of one's own to be mistreated.
+//! PostgreSQL for tests: databases on the server that the test driver started, and separate servers for fault tests.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,23 +12,23 @@ use crate::power::Power;
 use crate::storage_faults::StorageFaults;
 use crate::tally::count;
 
-/// Names the server, for databases to be made on. A missing variable fails the test: nothing is skipped.
+/// Variable with the URL of the shared server. If it is missing the test fails, and is not skipped.
 const SERVER: &str = "TABELLION_TEST_POSTGRES";
 
-/// The URL of the server that `./test` started.
+/// Returns the URL of the server that `./test` started.
 pub fn shared_server() -> String {
     std::env::var(SERVER).unwrap_or_else(|_| panic!("{SERVER} names no server: run ./test"))
 }
 
-/// Names the process that works in a server's folder.
+/// File in a server's data folder that names the process using it.
 const LOCK: &str = "postmaster.pid";
 
-/// Runs SQL and gives what it prints: rows a line each, columns apart by `|`.
+/// Runs SQL and returns the printed rows: one line per row, columns separated by `|`.
 pub fn sql(url: &str, statements: &str) -> String {
     try_sql(url, statements).unwrap_or_else(|error| panic!("{statements}: {error}"))
 }
 
-/// The same; the error is the server's.
+/// Runs SQL like [`sql`]; `Err` with the server's error message.
 pub fn try_sql(url: &str, statements: &str) -> Result<String, String> {
     let output = Command::new(programs().join("psql"))
         .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "-v", "ON_ERROR_STOP=1", "-c"])
@@ -42,25 +42,25 @@ pub fn try_sql(url: &str, statements: &str) -> Result<String, String> {
     }
 }
 
-/// A fresh database on a server: its URL.
+/// Creates a database on a server, and returns its URL.
 pub fn fresh_database(server: &str) -> String {
     let name = format!("log_{:016x}", fastrand::u64(..));
     sql(server, &format!("CREATE DATABASE {name}"));
     in_server(server, &name)
 }
 
-/// The URL of another database on the same server.
+/// Returns the URL of another database on the same server.
 pub fn in_server(server: &str, name: &str) -> String {
     let (server, _) = server.rsplit_once('/').expect("a URL with a database");
     format!("{server}/{name}")
 }
 
-/// The database that a URL names.
+/// Returns the name of the database in a URL.
 pub fn name_in(url: &str) -> &str {
     url.rsplit_once('/').expect("a URL with a database").1
 }
 
-/// A server of one's own, to be crashed and misconfigured.
+/// A separate PostgreSQL server, to be crashed and misconfigured.
 pub struct Cluster {
     folder: TempDir,
     url: String,
@@ -68,7 +68,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a server with these settings (`name=value`) beside the usual ones.
+    /// Starts a server with these settings (`name=value`) in addition to the defaults.
     pub fn start(settings: &[&str]) -> Self {
         Self::start_in(settings, &[])
     }
@@ -91,12 +91,12 @@ impl Cluster {
         Self { folder, url, variables: variables.to_vec() }
     }
 
-    /// The same on storage that fails on request: below [`Cluster::data`].
+    /// Starts a server on storage that fails on request, below [`Cluster::data`].
     pub fn start_with_faults(settings: &[&str], faults: &StorageFaults) -> Self {
         Self::start_in(settings, &faults.variables())
     }
 
-    /// The same on a machine whose power can be lost; what it does first counts as flushed, until it is watched.
+    /// Starts a server on a machine whose power can be lost. Changes before [`Power::watch`] count as flushed.
     pub fn start_with_power() -> (Self, Power) {
         let folder = cluster_folder();
         let power = Power::of(folder.path());
@@ -104,23 +104,23 @@ impl Cluster {
         (cluster, power)
     }
 
-    /// The folder of its files.
+    /// Returns the data folder.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("server/data").canonicalize().expect("the server runs")
     }
 
-    /// The URL of its first database.
+    /// Returns the URL of the first database.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Stops it as a power cut of the process would: `immediate`, no checkpoint.
+    /// Stops the server with an `immediate` shutdown, thus without a checkpoint.
     pub fn crash(&self) {
         self.tool("crash");
         count("PostgreSQL servers crashed", 1);
     }
 
-    /// Kills one of its processes, as the kernel does when memory runs out: all sessions end, and it recovers by itself.
+    /// Kills one session's process, as the kernel does when memory runs out: all sessions end, and the server recovers.
     pub fn kill_a_session(&self) {
         let one = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'tabellion%' LIMIT 1";
         let pid = sql(&self.url, one).parse().ok().and_then(Pid::from_raw).expect("a session of the service");
@@ -128,14 +128,14 @@ impl Cluster {
         count("PostgreSQL sessions killed", 1);
     }
 
-    /// Starts it again after a crash, at the same address.
+    /// Starts the server again after a crash, at the same address.
     pub fn recover(&self) {
-        // Whose process may be gone and not yet reaped.
+        // The process in the lock file may be dead and not yet reaped.
         let _ = std::fs::remove_file(self.data().join(LOCK));
         self.tool("recover");
     }
 
-    /// Kills all its processes: those that work in its folder.
+    /// Kills all processes of the server, found by their working directory.
     pub fn kill(&self) {
         let data = self.data();
         let begun = Instant::now();
@@ -176,7 +176,7 @@ fn cluster_folder() -> TempDir {
     tempfile::Builder::new().prefix("tabellion-cluster.").tempdir().expect("a folder")
 }
 
-/// The server runs as another user when the tests run as root.
+/// Makes the folder accessible: the server runs as another user if the tests run as root.
 fn open_to_all(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let passable = std::fs::Permissions::from_mode(0o711);

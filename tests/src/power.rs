@@ -1,10 +1,11 @@
-//! Power that is lost under an unmodified program: what was not flushed to the disk is gone, or there in part.
+//! Power loss under an unmodified program: unflushed data is lost in whole or in part.
 //!
-//! A library that is loaded before the program's own (`storage-faults/power.c`) writes each change of a watched file to a
-//! journal before it is made, and each flush after it succeeded. [`Power::lose`] undoes, in the killed program's files, what no
-//! flush covered: contents by the flush of their file, names by the flush of their folder, as POSIX promises it and no more.
+//! A preloaded library (`storage-faults/power.c`) writes each change of a watched file to a journal before the change
+//! is made, and each flush after it succeeded. [`Power::lose`] undoes, in the killed program's files, the changes that
+//! no flush covers: contents by a flush of the file, names by a flush of the folder, which is what POSIX promises and
+//! no more.
 //!
-//! Not here: a disk that loses what it was told to flush, and file systems that order writes.
+//! Not here: a disk that loses flushed data, and file systems that order writes.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,34 +18,34 @@ use tempfile::TempDir;
 use crate::storage_faults::compile;
 use crate::tally::count;
 
-/// The source of the library.
+/// Source file of the preloaded library.
 const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/storage-faults/power.c");
-/// What a disk writes whole, in bytes: a longer write may be there in part.
+/// Number of bytes that a disk writes atomically; a longer write may be persisted in part.
 const PAGE: usize = 4096;
-/// The length of the watched path in the control file, and where it stands there.
+/// Length of the watched path in the control file, and its offset there.
 const PREFIX: (usize, u64) = (512, 8);
-/// The length of `struct record` of the library.
+/// Length of `struct record` in the library.
 const RECORD: usize = 56;
 
-/// What the disk holds of that which was not flushed.
+/// Extent of the loss of unflushed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Nothing of it.
+    /// All unflushed data is lost.
     Everything,
-    /// Any pages of any write; of the changes of names, those up to one of them.
+    /// Any page of any write may be persisted. Name changes are persisted up to a random one of them.
     Some,
 }
 
-/// How much was lost.
+/// Number of lost changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Writes and truncations, whole or in part.
+    /// Writes and truncations, lost in whole or in part.
     pub writes: usize,
-    /// Changes of names.
+    /// Name changes: files created, linked, renamed or removed.
     pub names: usize,
 }
 
-/// The power of the machine on which a program runs that changes the files of one folder.
+/// Power supply of a simulated machine, whose program changes files in one folder.
 pub struct Power {
     folder: TempDir,
     control: File,
@@ -52,7 +53,7 @@ pub struct Power {
 }
 
 impl Power {
-    /// Compiles the library. What is in the folder before [`Power::watch`] counts as flushed.
+    /// Compiles the library. Data in the folder before [`Power::watch`] counts as flushed.
     pub fn of(watched: &Path) -> Self {
         let folder = tempfile::Builder::new().prefix("tabellion-power.").tempdir().expect("a folder");
         open_to_all(folder.path(), 0o777);
@@ -69,26 +70,27 @@ impl Power {
         Self { folder, control, watched }
     }
 
-    /// What a program needs in its surroundings.
+    /// Returns the environment variables for the program.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         let folder = self.folder.path();
         let library = folder.join("shim.so").display().to_string();
         vec![("LD_PRELOAD", library), ("TABELLION_TEST_POWER", folder.display().to_string())]
     }
 
-    /// From now on changes are written down.
+    /// Starts the journal of changes.
     pub fn watch(&self) {
         let prefix = format!("{}/", self.watched.display());
         assert!(prefix.len() < PREFIX.0, "{prefix}");
         self.control.write_all_at(prefix.as_bytes(), PREFIX.1).expect("the control file");
     }
 
-    /// The process that makes the so-many-th change or flush from now on dies before it.
+    /// Makes the process die before its change or flush number `calls`, counted from 0 from now on.
     pub fn cut_after(&self, calls: u64) {
         self.control.write_all_at(&(calls + 1).to_ne_bytes(), 0).expect("the control file");
     }
 
-    /// Undoes what was not flushed. All processes must be gone; the next ones find an empty journal.
+    /// Undoes unflushed changes, and returns their number. All processes must have ended; the next ones start with an
+    /// empty journal.
     pub fn lose(&self, loss: Loss) -> Lost {
         self.control.write_all_at(&0_u64.to_ne_bytes(), 0).expect("the control file");
         let journal = fs::read(self.folder.path().join("journal")).expect("our own file");
@@ -107,7 +109,7 @@ impl Power {
         Lost { writes, names }
     }
 
-    /// Names change in the order in which they were changed: a journal of the file system ends somewhere.
+    /// Undoes name changes, last first. They persist in order, as in the journal of a file system.
     fn undo_names<'r>(&self, changes: impl Iterator<Item = &'r Record<'r>>, loss: Loss) -> usize {
         let changes: Vec<_> = changes.collect();
         let there = match loss {
@@ -126,7 +128,7 @@ impl Power {
             kept => fs::hard_link(self.folder.path().join("kept").join(kept.to_string()), path),
         };
         match change.kind {
-            // A call that was noted, and not made before the process died.
+            // A call that was recorded, but not executed before the process died.
             Kind::Unlinked | Kind::Renamed if inode_of(change.path) == Some(change.inode) => Ok(()),
             Kind::Created | Kind::Linked => fs::remove_file(change.path),
             Kind::Unlinked => restore(change.path),
@@ -160,7 +162,7 @@ impl Power {
     }
 }
 
-/// Each page of a write is there or not.
+/// Applies a random selection of the pages of a write.
 fn write_in_part(file: &File, write: &Record<'_>) {
     if write.kind == Kind::Truncated {
         if fastrand::bool() {
@@ -207,7 +209,7 @@ impl Kind {
     ];
 }
 
-/// `struct record` of the library, and what follows it.
+/// One `struct record` of the journal, with the data that follows it.
 struct Record<'j> {
     kind: Kind,
     kept: u32,
@@ -226,7 +228,7 @@ impl Record<'_> {
         !matches!(self.kind, Kind::Written | Kind::Truncated)
     }
 
-    /// Whose flush makes it durable.
+    /// Returns the inode whose flush makes the change durable: the folder's for a name, else the file's.
     fn flushed_with(&self) -> u64 {
         if self.changes_names() { self.folder } else { self.inode }
     }
@@ -238,7 +240,7 @@ impl std::fmt::Debug for Record<'_> {
     }
 }
 
-/// The whole records: the last one may be torn, and its call was never made.
+/// Parses the complete records. The last one may be torn; its call was never executed.
 fn records(mut journal: &[u8]) -> Vec<Record<'_>> {
     let mut records = Vec::new();
     while let Some((head, rest)) = journal.split_at_checked(RECORD) {
@@ -263,7 +265,7 @@ fn records(mut journal: &[u8]) -> Vec<Record<'_>> {
     records
 }
 
-/// Changes that no flush covers, in their order: a flush covers what was done before it began, once it has ended.
+/// Returns the changes that no flush covers, in order. A flush that ended covers the changes before its beginning.
 fn not_flushed<'r, 'j>(records: &'r [Record<'j>]) -> Vec<&'r Record<'j>> {
     let mut begun = BTreeMap::new();
     let mut flushed: BTreeMap<u64, usize> = BTreeMap::new();
@@ -308,7 +310,7 @@ fn paths_by_inode(folder: &Path) -> BTreeMap<u64, PathBuf> {
     found
 }
 
-/// A database server may run as another user.
+/// Makes a file accessible: a database server may run as another user.
 fn open_to_all(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("our own file");
 }
@@ -319,7 +321,7 @@ mod tests {
 
     use std::process::Command;
 
-    /// Runs Python under a library, in a folder that is watched, and lets the power go.
+    /// Runs Python with the preloaded library in a watched folder, then cuts the power.
     fn after(script: &str, loss: Loss) -> (TempDir, Lost) {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("old"), "before").unwrap();

@@ -1,4 +1,4 @@
-//! The Python with other people's software, which the driver installed.
+//! Python with third-party packages, which the test driver installed.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,21 +6,21 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Names the interpreter. A missing variable fails the test: nothing is skipped.
+/// Variable with the path of the interpreter. If it is missing the test fails, and is not skipped.
 const PYTHON: &str = "TABELLION_TEST_PYTHON";
 
-/// The interpreter.
+/// Returns the path of the interpreter.
 pub fn python() -> PathBuf {
     std::env::var_os(PYTHON).unwrap_or_else(|| panic!("{PYTHON} names no Python: run ./test")).into()
 }
 
-/// Runs a script of `tests/python`, and gives the JSON that it prints.
+/// Runs a script of `tests/python`, and returns the JSON that it prints.
 #[track_caller]
 pub fn run_python(script: &str, arguments: &[&str]) -> Value {
     run_python_on(script, arguments, &Value::Null)
 }
 
-/// The same, with this JSON on its standard input.
+/// Runs a script like [`run_python`], with this JSON on its standard input.
 #[track_caller]
 pub fn run_python_on(script: &str, arguments: &[&str], input: &Value) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
@@ -29,7 +29,7 @@ pub fn run_python_on(script: &str, arguments: &[&str], input: &Value) -> Value {
     let mut child = command.spawn().expect("it starts");
     let mut pipe = child.stdin.take().expect("it was asked for");
     let text = input.to_string();
-    // It may not read it.
+    // The script may end without reading its input.
     let feeding = std::thread::spawn(move || pipe.write_all(text.as_bytes()));
     let output = child.wait_with_output().expect("it runs");
     let _ = feeding.join();

@@ -1,4 +1,5 @@
-//! What was asked and what was answered, kept for the verdict. History first, verdict after.
+//! A record of all requests and responses, from which [`Recorder::verdict`] checks the service's promises at the end of
+//! a test.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,37 +10,37 @@ use scitt::SignedStatement;
 use crate::http::{Answer, Connection, Silence};
 use crate::tally::count;
 
-/// How one attempt to register ended, for whoever made it.
+/// Outcome of one registration attempt, as the client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// 201: in the log, with a receipt.
+    /// 201: the statement is on the log, with a receipt.
     Registered,
-    /// 202: durably on its way.
+    /// 202: the statement is durably queued.
     Accepted,
-    /// 400: not admitted.
+    /// 400: the statement is not admitted.
     Refused,
-    /// 429 or 503: try again later.
+    /// 429 or 503: the client must retry later.
     TurnedAway,
-    /// No answer: it may have happened.
+    /// No response: the statement may have been registered.
     Unknown,
-    /// Nobody listened.
+    /// No connection: the request was not sent.
     NotAsked,
 }
 
-/// What is known of a statement, most binding last.
+/// Known state of a statement, in increasing order of commitment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fate {
-    /// Handed in; nothing was promised.
+    /// Submitted, without any promise by the service.
     Open,
-    /// The service said that it is not admitted.
+    /// Refused by the service.
     Refused,
-    /// The service promised to register it.
+    /// Accepted: the service promised to register it.
     Accepted,
-    /// The service gave a receipt.
+    /// Registered: the service returned a receipt.
     Registered,
 }
 
-/// Remembers everything that the service said. Shared by all who speak to it.
+/// Recorder of all promises of a service, shared by its clients; see [`Recorder::verdict`].
 #[derive(Default)]
 pub struct Recorder {
     history: Mutex<History>,
@@ -54,12 +55,12 @@ pub(crate) struct History {
 }
 
 impl Recorder {
-    /// Nothing has happened yet.
+    /// Creates an empty recorder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Hands in a statement and remembers what comes of it.
+    /// Submits a statement (`POST /entries`), and records the response.
     pub fn register(&self, connection: &mut Connection, statement: &SignedStatement) -> Outcome {
         self.remember(statement, Fate::Open);
         let headers = [("Content-Type", "application/cose")];
@@ -70,7 +71,7 @@ impl Recorder {
         }
     }
 
-    /// Asks for a fresh receipt of a statement that may be in the log, and remembers it.
+    /// Requests a fresh receipt (`GET /entries/{entry}`) of a statement that may be on the log, and records it.
     pub fn resolve(&self, connection: &mut Connection, entry: EntryDigest) -> Option<Answer> {
         let answer = connection.try_send("GET", &format!("/entries/{entry}"), &[], b"").ok()?;
         self.history().count(&answer);
@@ -84,17 +85,17 @@ impl Recorder {
         Some(answer)
     }
 
-    /// How many statements have a receipt.
+    /// Returns the number of statements with a receipt.
     pub fn registered(&self) -> usize {
         self.with_fate(Fate::Registered).len()
     }
 
-    /// How often each status was answered.
+    /// Returns the number of responses by status.
     pub fn answers(&self) -> BTreeMap<u16, usize> {
         self.history().answers.clone()
     }
 
-    /// A registered statement, any of them.
+    /// Returns a random registered entry.
     pub fn any_registered(&self) -> Option<EntryDigest> {
         let registered = self.with_fate(Fate::Registered);
         (!registered.is_empty()).then(|| registered[fastrand::usize(..registered.len())])
@@ -175,7 +176,7 @@ impl Recorder {
     }
 }
 
-/// What a long run's report says: a statement counts once, however often it was checked.
+/// Adds to the counts of a long run. A statement counts once, even if it was checked repeatedly.
 impl Drop for Recorder {
     fn drop(&mut self) {
         count("statements with a receipt", self.registered());

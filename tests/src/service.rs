@@ -1,4 +1,4 @@
-//! One process that serves a log.
+//! A process that serves a log.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -15,12 +15,12 @@ use crate::log::{Log, Ran};
 use crate::storage_faults::{SmallDisk, StorageFaults};
 use crate::tally::count;
 
-/// How long a process may take to end once it should.
+/// Maximum time for a process to end after a signal.
 const END: Duration = Duration::from_secs(30);
-/// How much of a process's log a failed test shows.
+/// Maximum length in bytes of the log output that a failed test shows.
 const SHOWN: usize = 6_000;
 
-/// A running service. Killed when dropped.
+/// A running `tabellion serve` process, killed on drop.
 pub struct Service {
     child: Child,
     stderr: PathBuf,
@@ -29,7 +29,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts the process and waits for the line that says where it listens; `Err` if it ends before that.
+    /// Starts the process and waits for the output line with its addresses; `Err` if it ends before that.
     pub(crate) fn start(log: &Log, variables: &[(&str, String)]) -> Result<Self, Ran> {
         Self::spawn(log, variables).serving()
     }
@@ -45,22 +45,22 @@ impl Service {
         }
     }
 
-    /// Starts the process and waits until it serves, or gives what it said when it did not.
+    /// Starts the process and waits until it serves; `Err` with its output if it ends before that.
     pub fn started(log: &Log) -> Result<Self, Ran> {
         Self::start(log, &[])
     }
 
-    /// The same for a process that ignores a signal.
+    /// Starts a process that ignores a signal.
     pub fn started_deaf_to(log: &Log, signal: &str) -> Result<Self, Ran> {
         Self::spawned(log.command_through("env", &[&format!("--ignore-signal={signal}")]), log, &[]).serving()
     }
 
-    /// The same with at most so many open files.
+    /// Starts a process with at most this number of open files.
     pub fn started_with_descriptors(log: &Log, most: u32) -> Result<Self, Ran> {
         Self::started_through(log, "prlimit", &[&format!("--nofile={most}")], &[])
     }
 
-    /// The same, started by another program that ends in starting it.
+    /// Starts the process through a starter program, which must end by executing its arguments.
     pub(crate) fn started_through(
         log: &Log,
         starter: &str,
@@ -70,13 +70,13 @@ impl Service {
         Self::spawned(log.command_through(starter, arguments), log, variables).serving()
     }
 
-    /// The same on storage that fails on request.
+    /// Starts a process on storage that fails on request.
     pub fn started_with_faults(log: &Log, faults: &StorageFaults) -> Result<Self, Ran> {
         Self::start(log, &faults.variables())
     }
 
-    /// The same with a folder of the log on a disk of its own, of so many kB, that nobody else sees: [`Service::disk`]. What
-    /// is in the folder is moved there.
+    /// Starts a process with a folder of the log on a tmpfs of `kb` kB that only this process sees: [`Service::disk`].
+    /// The folder's content is copied there.
     pub fn started_on_a_small_disk(log: &Log, folder: &str, kb: u64) -> Result<Self, Ran> {
         let mount = format!(
             "cp -a {folder} {folder}.before && mount -t tmpfs -o size={kb}k none {folder} && \
@@ -86,14 +86,14 @@ impl Service {
         Self::spawned(log.command_through("unshare", &alone), log, &[]).serving()
     }
 
-    /// The small disk that it was started with.
+    /// Returns the tmpfs that the process was started with.
     pub fn disk(&self, log: &Log, folder: &str) -> SmallDisk {
         let inside = log.path(folder);
         let below = inside.strip_prefix("/").expect("an absolute path");
         SmallDisk::of(PathBuf::from(format!("/proc/{}/root", self.child.id())).join(below))
     }
 
-    /// Starts the process and waits for nothing.
+    /// Starts the process without waiting for it.
     pub fn spawn(log: &Log, variables: &[(&str, String)]) -> Self {
         Self::spawned(log.command(), log, variables)
     }
@@ -108,22 +108,22 @@ impl Service {
         Self { child, stderr, serving: Value::Null, database: log.database().name() }
     }
 
-    /// A new connection to it.
+    /// Returns a new connection to the service.
     pub fn connection(&self) -> Connection {
         Connection::to(self.address("listen", "url"))
     }
 
-    /// A new connection to its admin listener.
+    /// Returns a new connection to the admin listener.
     pub fn admin(&self) -> Connection {
         Connection::to(self.address("admin", "admin"))
     }
 
-    /// Where its admin listener is.
+    /// Returns the address of the admin listener.
     pub fn admin_url(&self) -> &str {
         self.address("admin", "admin")
     }
 
-    /// What its `Location` headers start with.
+    /// Returns the URL that `Location` headers start with.
     pub fn url(&self) -> &str {
         self.address("url", "url")
     }
@@ -133,13 +133,13 @@ impl Service {
         found.unwrap_or_else(|| panic!("{}", self.serving))
     }
 
-    /// Ends it where it stands.
+    /// Kills the process with `SIGKILL`.
     pub fn kill(mut self) {
         self.signal(Signal::KILL);
         self.wait();
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Sends `SIGTERM`, and waits until the process has ended with exit code 0.
     #[track_caller]
     pub fn stop(mut self) {
         self.signal(Signal::TERM);
@@ -147,7 +147,7 @@ impl Service {
         assert_eq!(status.code(), Some(0), "{}", self.said());
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the process.
     pub fn signal(&self, signal: Signal) {
         match signal {
             Signal::KILL if self.runs() => count(&format!("services killed on {}", self.database), 1),
@@ -157,14 +157,14 @@ impl Service {
         let _ = kill_process(self.pid(), signal);
     }
 
-    /// Whether it still runs.
+    /// Returns `true` if the process is running.
     pub fn runs(&self) -> bool {
-        // Without taking the exit status away from `wait`.
+        // Leaves the exit status for `wait`.
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(self.pid()), look).expect("our own child").is_none()
     }
 
-    /// Waits until it has ended.
+    /// Waits until the process has ended.
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
         let begun = Instant::now();
@@ -177,17 +177,17 @@ impl Service {
         }
     }
 
-    /// Its process.
+    /// Returns the process ID.
     pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
-    /// What it has written to its log so far.
+    /// Returns the log output of the process so far.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.stderr).unwrap_or_default()
     }
 
-    /// Memory that it holds, in bytes.
+    /// Returns the resident memory of the process in bytes (`VmRSS`).
     pub fn memory(&self) -> u64 {
         memory_of(self.child.id())
     }
@@ -214,7 +214,7 @@ impl Drop for Service {
     }
 }
 
-/// Memory that a process holds, in bytes.
+/// Returns the resident memory of a process in bytes (`VmRSS`).
 pub(crate) fn memory_of(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a running process");
@@ -222,7 +222,7 @@ pub(crate) fn memory_of(pid: u32) -> u64 {
     kib << 10
 }
 
-/// Nothing more is read from it: the service prints one line.
+/// Reads the first line of output, the only one that the service prints; `None` if the process ended before.
 fn first_line(out: ChildStdout) -> Option<String> {
     let mut line = String::new();
     BufReader::new(out).read_line(&mut line).ok()?;

@@ -1,8 +1,9 @@
-//! A log, two witnesses and a monitor under load for a long time, each of them killed and stopped and started again at
-//! random: nobody may be accused, and no word may be broken.
+//! A soak test: a log, two witnesses and a monitor under load for a long time, each of them randomly killed or stopped
+//! and restarted. No alarm may be raised, and no promise may be broken.
 //!
-//! The monitor checks everything it can: growth, cosignatures, every entry and the decision to admit it, what each witness is
-//! shown, and receipts as a SCITT service gives them. Any alarm at all fails the run: all are honest here.
+//! The monitor checks everything it supports: growth, cosignatures, every entry and the decision to admit it, the tree
+//! that each witness has seen, and receipts from a SCITT service. All parties are honest, so that any alarm fails the
+//! run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,39 +23,39 @@ use crate::service::Service;
 use crate::watch::Watch;
 use crate::witness::{WitnessHome, WitnessProcess};
 
-/// How long a writer rests after each registration, so that a monitor that checks every entry keeps up.
+/// Pause of a writer after each registration, so that a monitor that checks every entry keeps up.
 const REST: Duration = Duration::from_millis(40);
-/// How long an answer is waited for.
+/// Timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// The longest time that a process stays away.
+/// Maximum time that a process stays down.
 const AWAY: Duration = Duration::from_secs(2);
-/// How long everything may take to be well again once nobody is hurt any more.
+/// Maximum time until the monitor reports no problem, after the last restart.
 const CALM: Duration = Duration::from_secs(120);
-/// Witnesses, all of which must cosign.
+/// Number of witnesses, all of which must cosign.
 const WITNESSES: usize = 2;
 const WRITERS: usize = 2;
 
-/// How long, and how it is shaken.
+/// Parameters of a soak test.
 #[derive(Clone, Copy, Debug)]
 pub struct Soak {
-    /// How long processes are hurt.
+    /// Duration of the phase with restarts.
     pub lasting: Duration,
-    /// The longest time between two restarts.
+    /// Maximum time between two restarts.
     pub calm_for: Duration,
-    /// What decides who is hurt, when and how.
+    /// Seed of the random choices: process, time and signal.
     pub seed: u64,
 }
 
-/// What came of it.
+/// Result of a soak test.
 #[derive(Clone, Debug)]
 pub struct Soaked {
-    /// For a person, and for a file: counts.
+    /// Counts for the report, as JSON.
     pub told: Value,
-    /// What is wrong. Empty, or the run has failed.
+    /// Errors; empty if the run passed.
     pub wrong: Vec<String>,
 }
 
-/// All that runs.
+/// All processes of the test, and the errors so far.
 struct Field<'a> {
     log: &'a Log,
     homes: Vec<WitnessHome>,
@@ -68,7 +69,7 @@ struct Field<'a> {
 }
 
 impl Soak {
-    /// Runs it on this log.
+    /// Runs the soak test on this log.
     pub fn on(&self, log: &Log) -> Soaked {
         fastrand::seed(self.seed);
         let begun = Instant::now();
@@ -108,7 +109,7 @@ fn random_up_to(longest: Duration) -> Duration {
 }
 
 impl<'a> Field<'a> {
-    /// Everything runs, and the monitor has found nothing wrong yet.
+    /// Starts all processes, and registers a first entry for the monitor to check.
     fn prepare(log: &'a Log, recorder: &Recorder) -> Self {
         let addresses: Vec<String> = (0..=WITNESSES).map(|_| free_address().to_string()).collect();
         let key = log.tabellion(&["key", "show", "--json"]).must_succeed().json();
@@ -149,7 +150,7 @@ impl<'a> Field<'a> {
         field
     }
 
-    /// The monitor's configuration: all it can check.
+    /// Returns the monitor's configuration, with all checks enabled.
     fn watched(&self, vkey: &str, witnesses: &[String], receipt_key: &str, entry: &str) -> String {
         let url = url(&self.addresses[0]);
         let trust = format!("[[log]]\niss = \"{}\"\nkeys = [\"{receipt_key}\"]\n", testkit::LOG_ISS);
@@ -246,7 +247,7 @@ impl<'a> Field<'a> {
         let _ = monitor.wait();
     }
 
-    /// With everybody there and nobody hurt, a look finds all well: nothing is left over from before.
+    /// Waits until one round of the monitor finds no problem and omits no check, with all processes running.
     fn must_calm_down(&mut self) {
         self.end_monitor(Signal::TERM);
         let begun = Instant::now();
@@ -283,7 +284,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// What a round that ends well did not check although it was asked to.
+/// Returns the first check that a round was configured for and did not do.
 fn unchecked(round: &Value) -> Option<String> {
     let checks = round["checks"].as_array().cloned().unwrap_or_default();
     let asked =
@@ -292,7 +293,7 @@ fn unchecked(round: &Value) -> Option<String> {
     asked.iter().find(bad).map(|name| format!("{name} was not checked: {round}"))
 }
 
-/// How many rounds of the log a monitor made, and how many of them proved that it grew as it should.
+/// Returns the number of the monitor's rounds for the log, and of those among them that proved consistency.
 fn rounds(log: &str) -> (u64, u64) {
     let rounds = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let of_log = rounds.filter(|event| event["event"] == "round" && event["round"]["log"] == "log");

@@ -1,10 +1,10 @@
 //! Storage that fails on request, under an unmodified program.
 //!
-//! A library that is loaded before the program's own (`storage-faults/shim.c`) lets writes, flushes, truncations and opens
-//! of chosen files fail. What fails is said in a control file that the program has mapped, so that a fault begins and ends
-//! while the program runs. A call that fails has no effect.
+//! A preloaded library (`storage-faults/shim.c`) makes writes, flushes, truncations and opens of chosen files fail. The
+//! control file, which the program has mapped, selects the calls, so that a fault starts and ends while the program
+//! runs. A failed call has no effect.
 //!
-//! Not here: file systems that really are full ([`Service::started_on_a_small_disk`](crate::Service)).
+//! Not here: file systems that are really full ([`Service::started_on_a_small_disk`](crate::Service)).
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -16,9 +16,9 @@ use tempfile::TempDir;
 
 use crate::tally::count;
 
-/// The source of the library.
+/// Source file of the preloaded library.
 const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/storage-faults/shim.c");
-/// Where the control file's members stand, and how long it is; as `struct control` of the library has them.
+/// Offsets of the control file's members, and its length, as in `struct control` of the library.
 mod layout {
     pub(super) const KINDS: u64 = 0;
     pub(super) const ERROR: u64 = 4;
@@ -31,65 +31,65 @@ mod layout {
     pub(super) const LENGTH: u64 = 616;
 }
 
-/// A kind of call.
+/// Kinds of system calls that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// `write` and its relatives.
+    /// `write` and related calls.
     Write = 1,
     /// `fsync` and `fdatasync`.
     Sync = 2,
     /// `ftruncate` and `posix_fallocate`.
     Truncate = 4,
-    /// Opening to write, or to make.
+    /// Opening a file for writing, or creating one.
     Open = 8,
 }
 
-/// Every kind of call.
+/// All kinds of calls.
 pub const EVERY_CALL: &[Call] = &[Call::Write, Call::Sync, Call::Truncate, Call::Open];
 
-/// How a call fails.
+/// Error numbers of failed calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errno {
-    /// No space left on the device.
+    /// `ENOSPC`: no space left on the device.
     NoSpace = 28,
-    /// An I/O error.
+    /// `EIO`: an I/O error.
     Io = 5,
-    /// A read-only file system.
+    /// `EROFS`: a read-only file system.
     ReadOnly = 30,
 }
 
-/// Which calls fail, and how.
+/// Selection of calls that fail, and their error.
 #[derive(Clone, Debug)]
 pub struct Fault<'f> {
-    /// The kinds of call.
+    /// Kinds of calls.
     pub calls: &'f [Call],
-    /// The error.
+    /// Error number.
     pub error: Errno,
-    /// What the paths of the files begin with.
+    /// Prefix of the files' paths.
     pub prefix: &'f Path,
-    /// What they end with.
+    /// Suffix of the files' paths.
     pub suffix: &'f str,
-    /// So many calls succeed before.
+    /// Number of calls that succeed before the first failure.
     pub after: u64,
-    /// So many fail; `None`: all, until the fault is ended.
+    /// Number of calls that fail; `None` for all, until [`StorageFaults::end`].
     pub times: Option<u64>,
 }
 
 impl<'f> Fault<'f> {
-    /// Everything that changes files below a folder fails.
+    /// Creates a fault that makes every change of files below a folder fail.
     pub fn of_everything(error: Errno, prefix: &'f Path) -> Self {
         Self { calls: EVERY_CALL, error, prefix, suffix: "", after: 0, times: None }
     }
 }
 
-/// The library and its control file.
+/// The preloaded library and its control file.
 pub struct StorageFaults {
     folder: TempDir,
     control: File,
 }
 
 impl StorageFaults {
-    /// Compiles the library. Nothing fails yet.
+    /// Compiles the library. No call fails yet.
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("tabellion-faults.").tempdir().expect("a folder");
         open_to_all(folder.path(), 0o711);
@@ -102,18 +102,18 @@ impl StorageFaults {
         Self { folder, control }
     }
 
-    /// What a program needs in its surroundings.
+    /// Returns the environment variables for the program.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         let path = |name: &str| self.folder.path().join(name).display().to_string();
         vec![("LD_PRELOAD", path("shim.so")), ("TABELLION_TEST_STORAGE_FAULTS", path("control"))]
     }
 
-    /// From now on these calls fail.
+    /// Starts a fault, which replaces an earlier one.
     pub fn begin(&self, fault: &Fault<'_>) {
         self.begin_after(fault, Duration::ZERO);
     }
 
-    /// From now on these calls succeed, and take so much longer.
+    /// Delays the selected calls by this time, instead of making them fail.
     pub fn slow_down(&self, fault: &Fault<'_>, delay: Duration) {
         self.begin_after(fault, delay);
     }
@@ -133,17 +133,17 @@ impl StorageFaults {
         self.write(layout::FAILED, &0_u64.to_ne_bytes());
         let kind = if delay == 0 { format!("{:?}", fault.error) } else { format!("{delay} ms") };
         count(&format!("storage faults begun: {kind}"), 1);
-        // Last: only now does anything fail.
+        // Written last, as it activates the fault.
         let kinds = fault.calls.iter().fold(0, |kinds, call| kinds | *call as u32);
         self.write(layout::KINDS, &kinds.to_ne_bytes());
     }
 
-    /// Nothing fails any more.
+    /// Ends the fault.
     pub fn end(&self) {
         self.write(layout::KINDS, &0_u32.to_ne_bytes());
     }
 
-    /// How many calls have failed since the fault began.
+    /// Returns the number of calls that failed since the fault started.
     pub fn failed(&self) -> u64 {
         let mut bytes = [0; 8];
         self.control.read_exact_at(&mut bytes, layout::FAILED).expect("the control file");
@@ -177,13 +177,13 @@ fn padded<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
     bytes
 }
 
-/// A database server may run as another user.
+/// Makes a file accessible: a database server may run as another user.
 fn open_to_all(path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("our own file");
 }
 
-/// A disk that only one process sees, filled and emptied from outside.
+/// A tmpfs that only one process sees, filled and emptied from outside.
 pub struct SmallDisk {
     root: PathBuf,
 }
@@ -193,7 +193,7 @@ impl SmallDisk {
         Self { root }
     }
 
-    /// Fills it until so many bytes are left.
+    /// Fills the disk until `left` bytes are free.
     pub fn fill(&self, left: u64) {
         use std::io::Write as _;
         let mut file = File::create(self.filler()).expect("the process runs");
@@ -204,7 +204,7 @@ impl SmallDisk {
         count("disks filled", 1);
     }
 
-    /// Gives the room back.
+    /// Frees the space again.
     pub fn empty(&self) {
         fs::remove_file(self.filler()).expect("our own file");
     }

@@ -1,5 +1,5 @@
-//! What a bad disk, or somebody with access to it, does: rows changed past every check of the database, also while it is
-//! in use. Everything here can be put back.
+//! Manipulation of stored rows that bypasses all checks of the database, as by a faulty disk or a person with access to
+//! it, also while the database is in use. All changes can be reverted.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,35 +8,35 @@ use crate::database::Database;
 use crate::postgres::sql;
 use crate::python::python;
 
-/// One cell of the stored log, by words that both databases understand.
+/// One cell of the stored log, with a row selection that works on both databases.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell {
-    /// The table.
+    /// Table name.
     pub table: &'static str,
-    /// The column.
+    /// Column name.
     pub column: &'static str,
-    /// The one row, on SQLite.
+    /// `WHERE` condition that selects the row on SQLite.
     pub sqlite: &'static str,
-    /// The same on PostgreSQL, where the words differ.
+    /// `WHERE` condition on PostgreSQL, if it differs.
     pub postgres: Option<&'static str>,
-    /// What it holds.
+    /// Type of the value.
     pub holds: Holds,
 }
 
-/// What a cell holds.
+/// Types of values, which determine the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// Bytes: one bit is flipped.
     Bytes,
-    /// A number: its lowest bit is flipped.
+    /// Number: the lowest bit is flipped.
     Number,
-    /// Text: the lowest bit of its last letter is flipped.
+    /// Text: the lowest bit of the last character is flipped.
     Text,
-    /// Bytes on SQLite, a UUID on PostgreSQL: the first bit of its last byte is flipped.
+    /// Bytes on SQLite, a UUID on PostgreSQL: the lowest bit of the last byte is flipped.
     Key,
 }
 
-/// Drops the triggers of a table, changes it, and makes them again.
+/// Drops the triggers of a table, executes statements, and creates the triggers again.
 const SQLITE: &str = r"
 import sqlite3, sys
 file, table, statements = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -59,7 +59,7 @@ print(changed)
 ";
 
 impl Database {
-    /// Flips one bit of a cell, and keeps the table for [`mend`](Self::mend).
+    /// Flips one bit of a cell, and keeps a copy of the table for [`mend`](Self::mend).
     pub fn flip(&self, cell: &Cell, bit: u32) {
         let Cell { table, .. } = cell;
         self.keep(table);
@@ -87,13 +87,13 @@ impl Database {
         }
     }
 
-    /// Keeps a table as it is.
+    /// Keeps a copy of a table.
     pub fn keep(&self, table: &str) {
         let copy = format!("CREATE TABLE kept_{table} AS SELECT * FROM {table}");
         self.run(table, &["DROP TABLE IF EXISTS kept_".to_owned() + table, copy]);
     }
 
-    /// Puts a table back as it was kept.
+    /// Restores a table from its copy.
     pub fn mend(&self, table: &str) {
         let (delete, drop) = (format!("DELETE FROM {table}"), format!("DROP TABLE kept_{table}"));
         let fill = match self {
@@ -113,7 +113,7 @@ impl Database {
         }
     }
 
-    /// Runs statements against a table, each of which must change something.
+    /// Executes statements on a table, bypassing its triggers. On SQLite each statement must change a row.
     pub fn by_hand(&self, table: &str, sqlite: &[&str], postgres: &[&str]) {
         match self {
             Self::Sqlite(file) => by_hand_in(file, table, sqlite),

@@ -1,23 +1,23 @@
-//! HTTP as a transcript: requests and what must come back, in a file that anyone can read.
+//! HTTP exchanges as transcripts: requests and expected responses, in readable files.
 //!
-//! Format: a comment (`#`) says what an exchange shows; `>` lines are the request, `<` lines the expectations. Lines that
-//! say `body:` are for the test to understand. `{name}` is replaced by what the test calls so.
+//! Format: a comment (`#`) states the purpose of an exchange; `>` lines are the request, `<` lines the expectations.
+//! The test interprets lines with `body:`. `{name}` is replaced by a text of the test.
 
 use std::path::Path;
 
 use crate::http::{Answer, Connection};
 
-/// What only the test knows.
+/// Texts and bodies that the test provides for a transcript.
 pub trait Cast {
-    /// The text that stands for `{name}`.
+    /// Returns the text for `{name}`.
     fn text(&self, name: &str) -> String;
-    /// The bytes of a request body.
+    /// Returns the bytes of a request body.
     fn body(&self, name: &str) -> Vec<u8>;
-    /// Whether a response body is what it should be.
+    /// Checks a response body. Panics if it is not as expected.
     fn check_body(&self, expected: &str, answer: &Answer);
 }
 
-/// One request and what must come back.
+/// One request and the expected response.
 struct Exchange {
     line: usize,
     claim: String,
@@ -25,7 +25,7 @@ struct Exchange {
     expected: Vec<String>,
 }
 
-/// Plays the transcript in `tests/transcripts`, exchange by exchange; all that is wrong is told together.
+/// Plays a transcript in `tests/transcripts`, exchange by exchange, and reports all mismatches together.
 #[track_caller]
 pub fn play(file: &str, connection: &mut Connection, cast: &dyn Cast) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("transcripts").join(file);
@@ -117,7 +117,7 @@ fn expect(expected: &str, found: Option<&str>) {
     }
 }
 
-/// The line with every `{name}` replaced.
+/// Returns the line with every `{name}` replaced.
 fn filled(line: &str, cast: &dyn Cast) -> String {
     let mut text = String::new();
     let mut rest = line;

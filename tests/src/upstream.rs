@@ -1,7 +1,7 @@
-//! A scripted MCP server that remembers every byte: what stands behind a gateway under test.
+//! A scripted MCP server that records every request byte for byte, to be put behind a gateway under test.
 //!
-//! It speaks both eras well enough for any client. A test hands in what is to happen otherwise: a closure that sees each
-//! request first, and answers it or leaves it.
+//! It implements both MCP revisions well enough for any client. A test can pass a script: a closure that sees each
+//! request first, and answers it or leaves it to the default.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// How long something that must arrive may take.
+/// Maximum time to wait for an event.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An object, with its values as they were written.
+/// A JSON object whose values are kept as written.
 type Members = BTreeMap<String, Box<RawValue>>;
-/// What a script does with a request: `true` when it has answered.
+/// Script for requests; returns `true` if it has answered.
 type Script = dyn Fn(&Seen, &mut Wire) -> bool + Send + Sync;
 
-/// A server. It ends with the test's process.
+/// A scripted server, which runs until the test process ends.
 #[derive(Clone)]
 pub struct Upstream {
     address: SocketAddr,
@@ -38,16 +38,16 @@ struct Shared {
     deaf: AtomicBool,
 }
 
-/// A request, byte for byte.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The request line and the headers, as they stood.
+    /// Request line and headers, as received.
     pub head: String,
-    /// The body, without the framing of its transfer.
+    /// Body, without transfer coding.
     pub body: Vec<u8>,
 }
 
-/// The way back for one request.
+/// Response channel of one request.
 pub struct Wire {
     stream: TcpStream,
     streaming: bool,
@@ -55,12 +55,12 @@ pub struct Wire {
 }
 
 impl Upstream {
-    /// One that answers as any server would: a `tools/call` with the arguments that it got.
+    /// Starts a server with default answers. The result of a `tools/call` contains its arguments.
     pub fn ordinary() -> Self {
         Self::scripted(|_, _| false)
     }
 
-    /// One that does what the script says, and the ordinary where that says nothing.
+    /// Starts a server with a script; requests that the script does not answer get the default answer.
     pub fn scripted(script: impl Fn(&Seen, &mut Wire) -> bool + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -82,37 +82,37 @@ impl Upstream {
         Self { address, shared }
     }
 
-    /// Its endpoint.
+    /// Returns the URL of the MCP endpoint.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// Whatever comes from now on is hung up on before a byte of it is answered.
+    /// Sets whether the server closes the connection at each request, without an answer.
     pub fn hang_up_on_all(&self, so: bool) {
         self.shared.deaf.store(so, Ordering::SeqCst);
     }
 
-    /// Every request so far.
+    /// Returns all requests so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.shared.seen().clone()
     }
 
-    /// The requests of one JSON-RPC method.
+    /// Returns the requests of one JSON-RPC method.
     pub fn of(&self, rpc: &str) -> Vec<Seen> {
         self.shared.seen().iter().filter(|seen| seen.rpc() == rpc).cloned().collect()
     }
 
-    /// How many tool calls have reached it.
+    /// Returns the number of tool calls so far.
     pub fn calls(&self) -> usize {
         self.of("tools/call").len()
     }
 
-    /// The only tool call that has reached it.
+    /// Returns the only tool call. Panics if there is none, or more than one.
     #[track_caller]
     pub fn only_call(&self) -> Seen {
         let calls = self.of("tools/call");
@@ -120,7 +120,7 @@ impl Upstream {
         call.clone()
     }
 
-    /// Waits until so many requests of a method have arrived.
+    /// Waits until at least `count` requests of a method have arrived.
     #[track_caller]
     pub fn wait_for(&self, rpc: &str, count: usize) -> Vec<Seen> {
         let begun = Instant::now();
@@ -235,7 +235,7 @@ fn listed(modern: bool) -> String {
     result.to_string()
 }
 
-/// The arguments come back as they stood.
+/// Returns a result that contains the arguments as written.
 fn called(seen: &Seen) -> String {
     let arguments = seen.param("arguments").unwrap_or_else(|| "null".to_owned());
     let kind = if seen.is_modern() { "\"resultType\":\"complete\"," } else { "" };
@@ -274,12 +274,12 @@ impl Seen {
         Some(seen)
     }
 
-    /// Of HTTP: GET, POST, DELETE.
+    /// Returns the HTTP method.
     pub fn method(&self) -> &str {
         self.head.split(' ').next().unwrap_or_default()
     }
 
-    /// A header's value.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
             let (known, value) = line.split_once(':')?;
@@ -287,41 +287,41 @@ impl Seen {
         })
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("JSON is UTF-8")
     }
 
-    /// The body, parsed.
+    /// Returns the body as JSON; null if it is none.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
     }
 
-    /// The JSON-RPC method; empty for what has none.
+    /// Returns the JSON-RPC method; empty for other messages.
     pub fn rpc(&self) -> String {
-        // Read as text: a number that no double holds is none of our business.
+        // Parsed as raw values, so that numbers beyond the range of a double are no error.
         self.member("method", &self.body).and_then(|raw| serde_json::from_str(&raw).ok()).unwrap_or_default()
     }
 
-    /// The id, as it was written.
+    /// Returns the JSON-RPC ID, as written.
     pub fn id(&self) -> Option<String> {
         self.member("id", &self.body)
     }
 
-    /// A parameter, as it was written.
+    /// Returns a parameter, as written.
     pub fn param(&self, name: &str) -> Option<String> {
         let params = self.member("params", &self.body)?;
         self.member(name, params.as_bytes())
     }
 
-    /// The keys of its `_meta`, in alphabetical order.
+    /// Returns the keys of `_meta`, in alphabetical order.
     pub fn meta_keys(&self) -> Vec<String> {
         let members = |raw: String| serde_json::from_str::<Members>(&raw).ok();
         let meta = self.param("_meta").and_then(members);
         meta.map(|meta| meta.into_keys().collect()).unwrap_or_default()
     }
 
-    /// Whether it is of the era without sessions.
+    /// Returns `true` if the request is of the MCP revision without sessions.
     pub fn is_modern(&self) -> bool {
         self.meta_keys().iter().any(|key| key == "io.modelcontextprotocol/protocolVersion")
     }
@@ -333,7 +333,7 @@ impl Seen {
 }
 
 impl Wire {
-    /// A whole answer.
+    /// Sends a complete response.
     pub fn answer(&mut self, status: u16, headers: &[(&str, &str)], body: &[u8]) {
         let mut head = format!("HTTP/1.1 {status} Scripted\r\nContent-Length: {}\r\n", body.len());
         for (name, value) in headers {
@@ -344,23 +344,23 @@ impl Wire {
         self.write(body);
     }
 
-    /// A result, in JSON text.
+    /// Sends a JSON-RPC result, given as JSON text.
     pub fn result(&mut self, seen: &Seen, result: &str) {
         self.result_with(seen, &[], result);
     }
 
-    /// The same, with headers.
+    /// Sends a JSON-RPC result with additional headers.
     pub fn result_with(&mut self, seen: &Seen, headers: &[(&str, &str)], result: &str) {
         let headers = [&[JSON][..], headers].concat();
         self.answer(200, &headers, message(seen, "result", result).as_bytes());
     }
 
-    /// A JSON-RPC error, in JSON text.
+    /// Sends a JSON-RPC error, given as JSON text.
     pub fn error(&mut self, seen: &Seen, error: &str) {
         self.answer(200, &[JSON], message(seen, "error", error).as_bytes());
     }
 
-    /// Begins a stream of events.
+    /// Starts a stream of server-sent events.
     pub fn stream(&mut self) {
         self.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -368,12 +368,12 @@ impl Wire {
         self.streaming = true;
     }
 
-    /// Sends bytes of the stream.
+    /// Sends bytes of the stream, as one chunk.
     pub fn bytes(&mut self, bytes: &str) {
         self.write(format!("{:x}\r\n{bytes}\r\n", bytes.len()).as_bytes());
     }
 
-    /// Sends a message as an event.
+    /// Sends a message as a server-sent event.
     pub fn event(&mut self, message: &str) {
         self.bytes(&format!("event: message\ndata: {message}\n\n"));
     }
@@ -397,7 +397,7 @@ impl Wire {
         self.broken = true;
     }
 
-    /// Waits until the other side has hung up; `false` if it does not.
+    /// Waits until the peer has closed the connection; `false` on a timeout.
     pub fn is_hung_up_on(&mut self) -> bool {
         let _ = self.stream.set_read_timeout(Some(PATIENCE));
         matches!(self.stream.read(&mut [0; 64]), Ok(0))

@@ -1,4 +1,4 @@
-//! An agent that declares what it is about to do: the messages of VAP, and their signatures.
+//! An agent that declares its calls: VAP messages and their signatures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,55 +10,55 @@ use serde_json::{Value, json};
 
 use crate::mcp::{McpClient, Told};
 
-/// Who commits here.
+/// Default agent ID.
 pub const AGENT: &str = "did:example:a";
 
-/// An agent in one session of VAP.
+/// An agent in one VAP session.
 #[derive(Clone)]
 pub struct Agent {
-    /// Its name.
+    /// Agent ID.
     pub id: String,
-    /// Its session.
+    /// VAP session ID.
     pub session: String,
     key: SigningKey,
-    /// Whether a gateway knows its key: then its commitments have to be signed.
+    /// `true` if a gateway knows the agent's key, and thus requires signed commitments.
     known: Arc<AtomicBool>,
 }
 
 impl Agent {
-    /// One with a session of this name.
+    /// Creates the agent [`AGENT`] with this session ID.
     pub fn new(session: &str) -> Self {
         Self::named(AGENT, session, 7)
     }
 
-    /// Another one, with a key of its own.
+    /// Creates an agent with this ID, session ID and key.
     pub fn named(id: &str, session: &str, seed: u8) -> Self {
         let key = SigningKey::from_bytes(&[seed; 32]);
         Self { id: id.to_owned(), session: session.to_owned(), key, known: Arc::default() }
     }
 
-    /// The same agent in another session.
+    /// Returns the same agent in another session.
     pub fn also_in(&self, session: &str) -> Self {
         Self { session: session.to_owned(), ..self.clone() }
     }
 
-    /// A gateway was told of its key.
+    /// Records that a gateway knows the agent's key.
     pub fn is_known(&self) {
         self.known.store(true, Ordering::Relaxed);
     }
 
-    /// Its public key, as it is configured.
+    /// Returns the agent's public key as a JWK, as a gateway is configured with it.
     pub fn jwk(&self) -> Value {
         let x = BASE64URL_NOPAD.encode(self.key.verifying_key().as_bytes());
         json!({ "kty": "OKP", "crv": "Ed25519", "x": x, "kid": self.kid(), "alg": "EdDSA" })
     }
 
-    /// What its key is called.
+    /// Returns the key identifier.
     pub fn kid(&self) -> String {
         format!("{}#1", self.id)
     }
 
-    /// A commitment to `echo` and payments, at most a hundred times.
+    /// Returns a commitment to `echo` and `payments.*`, for at most 100 calls.
     pub fn commitment(&self) -> Value {
         json!({
             "vap": "0.1",
@@ -71,12 +71,12 @@ impl Agent {
         })
     }
 
-    /// The same, with members replaced: those of `scope` and `budget` as a whole.
+    /// Returns the commitment with members replaced; `scope` and `budget` are replaced as a whole.
     pub fn commitment_with(&self, changes: Value) -> Value {
         with(self.commitment(), changes)
     }
 
-    /// Says what a call is for.
+    /// Returns an intent, which states the purpose of a call.
     pub fn intent(&self, tool: &str, arguments: &Value) -> Value {
         json!({
             "vap": "0.1",
@@ -87,7 +87,7 @@ impl Agent {
         })
     }
 
-    /// Asks for more.
+    /// Returns an amendment of a commitment (`scope_amendment`).
     pub fn amendment(&self, previous: &str, changes: Value) -> Value {
         let amendment = json!({
             "vap": "0.1",
@@ -99,18 +99,18 @@ impl Agent {
         with(amendment, changes)
     }
 
-    /// Commits, on the way of a `tools/list`.
+    /// Sends the commitment in a `tools/list` request.
     pub fn commit(&self, client: &mut McpClient) -> Told {
         self.commit_to(client, json!({}))
     }
 
-    /// The same, with members of the commitment replaced.
+    /// Sends the commitment with members replaced.
     pub fn commit_to(&self, client: &mut McpClient, changes: Value) -> Told {
         let commitment = self.commitment_with(changes);
         client.carry(self.committed(client, commitment))
     }
 
-    /// A commitment, signed where the gateway knows its key, or nothing else says whose it is.
+    /// Returns a commitment, signed if a gateway knows the agent's key, or if the client has no MCP session.
     pub fn committed(&self, client: &McpClient, commitment: Value) -> Value {
         match self.known.load(Ordering::Relaxed) {
             true => self.signed(commitment),
@@ -118,29 +118,29 @@ impl Agent {
         }
     }
 
-    /// Calls a tool, and says what for.
+    /// Calls a tool with an intent.
     pub fn call(&self, client: &mut McpClient, tool: &str, arguments: Value) -> Told {
         let intent = self.dressed(client, self.intent(tool, &arguments));
         client.call(tool, arguments, json!({ "vap": intent }))
     }
 
-    /// Asks for more, under a signature.
+    /// Sends a signed amendment.
     pub fn amend(&self, client: &mut McpClient, previous: &str, changes: Value) -> Told {
         client.carry(self.signed(self.amendment(previous, changes)))
     }
 
-    /// Signed where nothing else says whose session this is: V-2.
+    /// Returns a message, signed if no MCP session identifies the agent (V-2).
     pub fn dressed(&self, client: &McpClient, message: Value) -> Value {
         if client.session().is_some() { message } else { self.signed(message) }
     }
 
-    /// A message with the agent's detached signature in it.
+    /// Returns a message with the agent's detached JWS in its `signature` member.
     pub fn signed(&self, message: Value) -> Value {
         let header = json!({ "alg": "EdDSA", "kid": self.kid() });
         self.signed_under(message, &header)
     }
 
-    /// The same, under a header of one's own.
+    /// Returns a message signed with this JWS header.
     pub fn signed_under(&self, mut message: Value, header: &Value) -> Value {
         let protected = BASE64URL_NOPAD.encode(&canonical(header));
         let input = format!("{protected}.{}", BASE64URL_NOPAD.encode(&canonical(&message)));
@@ -150,17 +150,17 @@ impl Agent {
     }
 }
 
-/// RFC 8785 for what these tests write: ASCII names, and numbers that read as they are written.
+/// Returns canonical JSON (RFC 8785) for the values in these tests: ASCII names, and numbers in canonical form.
 pub fn canonical(value: &Value) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
-/// The digest that VAP gives a commitment (V-17).
+/// Returns the VAP digest of a commitment (V-17).
 pub fn digest(commitment: &Value) -> String {
     format!("sha256:{}", EntryDigest::of(&canonical(commitment)))
 }
 
-/// Replaces members; null removes one.
+/// Replaces members of a message; null removes a member.
 pub fn with(mut message: Value, changes: Value) -> Value {
     for (name, value) in changes.as_object().cloned().unwrap_or_default() {
         match value {

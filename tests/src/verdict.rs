@@ -1,4 +1,4 @@
-//! Whether every word was kept: invariants I1 to I8 of the fault matrix, against the whole log.
+//! Checks that a service has kept all promises: invariants I1 to I8 of the fault matrix, against the whole log.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use crate::recorder::{Fate, Recorder};
 use crate::service::Service;
 use crate::tally::count;
 
-/// Fresh receipts asked for at the end, at most.
+/// Maximum number of fresh receipts requested at the end.
 const FRESH: usize = 400;
-/// Entries asked for at once.
+/// Number of entries requested at once.
 const PAGE: usize = 1000;
-/// Violations shown.
+/// Maximum number of violations shown.
 const SHOWN: usize = 10;
 
 impl Recorder {
-    /// Settles what is open, stops the service, and checks everything that was ever said. Gives the tree's size.
+    /// Settles open registrations, stops the service, and checks all its promises. Returns the tree size.
     #[track_caller]
     pub fn verdict(&self, log: &Log, service: Service) -> u64 {
         resolve_what_was_left_open(self, &service);
@@ -30,7 +30,8 @@ impl Recorder {
         size
     }
 
-    /// The same against a service that goes on, or that only reads: nothing is handed in, nothing recomputed.
+    /// Checks the promises of a service that continues to run, or is read-only: no statement is submitted, and the tree
+    /// is not recomputed from the database. Returns the tree size.
     #[track_caller]
     pub fn must_have_kept_its_word(&self, service: &Service) -> u64 {
         let mut connection = service.connection();
@@ -71,7 +72,7 @@ impl Recorder {
     }
 }
 
-/// All leaves, and the root at each size: every head that was ever signed must be one of them.
+/// All leaves, and the root at each size. The root of every signed head must be among them.
 struct Tree {
     entries: Vec<EntryDigest>,
     index: BTreeMap<EntryDigest, u64>,
@@ -124,7 +125,7 @@ impl Tree {
     }
 }
 
-/// Every entry in the order of its leaf; a gap or a repetition fails the test.
+/// Returns all entries in the order of their leaves. Panics on a gap or a repetition.
 #[track_caller]
 fn all_entries(connection: &mut Connection) -> Vec<EntryDigest> {
     let mut entries = Vec::new();
@@ -141,7 +142,7 @@ fn all_entries(connection: &mut Connection) -> Vec<EntryDigest> {
     entries
 }
 
-/// The path in `<http://host/path>; rel="next"`.
+/// Returns the path in `<http://host/path>; rel="next"`.
 fn path_in(link: &str) -> String {
     let (url, _) = link.trim_start_matches('<').split_once('>').expect("a link");
     let (_, path) = url.split_once("/v1/").expect("our own page");

@@ -1,4 +1,4 @@
-//! The monitor as a process: `tabellion monitor` in a folder of its own.
+//! A monitor: `tabellion monitor` processes with a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,66 +9,66 @@ use tempfile::TempDir;
 
 use crate::log::{Ran, command};
 
-/// A monitor's folder: its configuration, and what it remembers.
+/// Folder of a monitor, with its configuration and state.
 pub struct Watch {
     folder: TempDir,
 }
 
 impl Watch {
-    /// With this configuration beside `state_dir` and `every`.
+    /// Creates a monitor with this configuration, in addition to `state_dir` and `every`.
     pub fn new(config: &str) -> Self {
         let this = Self { folder: tempfile::tempdir().expect("a folder") };
         this.configure(config);
         this
     }
 
-    /// Of one log, with these settings beside its name.
+    /// Creates a monitor of one log, with these settings in addition to name, URL and key.
     pub fn of(url: &str, vkey: &str, settings: &str) -> Self {
         Self::new(&format!("[[log]]\nname = \"log\"\nurl = \"{url}\"\nvkey = \"{vkey}\"\n{settings}\n"))
     }
 
-    /// Writes another configuration.
+    /// Replaces the configuration, `monitor.toml`.
     pub fn configure(&self, config: &str) {
         let text = format!("state_dir = \"state\"\nevery = \"1s\"\n{config}");
         fs::write(self.path("monitor.toml"), text).expect("our own folder");
     }
 
-    /// Its folder.
+    /// Returns the monitor's folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A file of its folder.
+    /// Returns the path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The program, to be run in its folder.
+    /// Returns a command that runs the program in the folder.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = command(self.folder.path());
         command.args(arguments);
         command
     }
 
-    /// Runs the program in its folder.
+    /// Runs the program in the folder.
     pub fn tabellion(&self, arguments: &[&str]) -> Ran {
         self.command(arguments).output().expect("the program runs").into()
     }
 
-    /// One round, of a new process.
+    /// Runs one round in a new process (`monitor once`).
     #[track_caller]
     pub fn look(&self) -> Looked {
         Looked { ran: self.tabellion(&["monitor", "once", "--config", "monitor.toml", "--json"]) }
     }
 
-    /// The same with variables in its surroundings, of a process that may be killed.
+    /// Runs one round with additional environment variables. The process may be killed.
     pub fn look_with(&self, variables: &[(&str, String)]) -> Looked {
         let mut command = self.command(&["monitor", "once", "--config", "monitor.toml", "--json"]);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         Looked { ran: command.output().expect("the program runs").into() }
     }
 
-    /// A process that goes on looking; what it says is in `run.log`.
+    /// Starts a process that runs continuously (`monitor run`), with its output in `run.log`.
     pub fn run(&self) -> Child {
         let log =
             fs::File::options().create(true).append(true).open(self.path("run.log")).expect("our own folder");
@@ -77,12 +77,12 @@ impl Watch {
         command.stderr(log).spawn().expect("the program starts")
     }
 
-    /// What stands, in an exit code and in JSON.
+    /// Lists the alarms with `monitor alerts --all`.
     pub fn alarms(&self) -> Ran {
         self.tabellion(&["monitor", "alerts", "--all", "--config", "monitor.toml", "--json"])
     }
 
-    /// Somebody has looked, and takes all alarms back.
+    /// Resets all alarms with `monitor reset --all`.
     #[track_caller]
     pub fn reset(&self) {
         let reset =
@@ -90,7 +90,7 @@ impl Watch {
         self.tabellion(&reset).must_succeed();
     }
 
-    /// Whether a file of evidence convinces somebody who has nothing but the file and the program, in another folder.
+    /// Verifies a file of evidence with `checkpoint diff` in an empty folder, with only the file and the program.
     pub fn convinces(&self, evidence: &Path, more: &[&str]) -> Ran {
         let elsewhere = tempfile::tempdir().expect("a folder");
         fs::copy(self.path("state").join(evidence), elsewhere.path().join("evidence.json"))
@@ -101,27 +101,27 @@ impl Watch {
     }
 }
 
-/// What one look came to.
+/// Result of one round.
 #[derive(Debug)]
 pub struct Looked {
-    /// The process.
+    /// Exit code and output of the process.
     pub ran: Ran,
 }
 
 impl Looked {
-    /// The exit code.
+    /// Returns the exit code.
     pub fn code(&self) -> Option<i32> {
         self.ran.code
     }
 
-    /// The kinds of the alarms that stand.
+    /// Returns the kinds of the active alarms.
     #[track_caller]
     pub fn kinds(&self) -> Vec<String> {
         let alarms = self.ran.json()["alarms"].as_array().cloned().unwrap_or_default();
         alarms.iter().filter_map(|alarm| alarm["kind"].as_str()).map(str::to_owned).collect()
     }
 
-    /// The file of evidence of the only alarm that stands.
+    /// Returns the evidence file of the only active alarm.
     #[track_caller]
     pub fn evidence(&self) -> PathBuf {
         let result = self.ran.json();
@@ -129,7 +129,7 @@ impl Looked {
         alarm["evidence_file"].as_str().unwrap_or_else(|| panic!("no evidence: {alarm}")).into()
     }
 
-    /// How a check of the only round ended, and what was found.
+    /// Returns the outcome of a check in the only round, and its explanation.
     #[track_caller]
     pub fn check(&self, name: &str) -> (String, String) {
         let result = self.ran.json();
@@ -140,21 +140,21 @@ impl Looked {
         (text("outcome"), text("words"))
     }
 
-    /// Ends well, and nothing is wrong.
+    /// Asserts exit code 0 and no alarms.
     #[track_caller]
     pub fn must_be_well(&self) -> &Self {
         assert_eq!((self.code(), self.kinds()), (Some(0), Vec::new()), "{self:#?}");
         self
     }
 
-    /// Ends like this, with this one alarm.
+    /// Asserts this exit code and exactly one alarm, of this kind.
     #[track_caller]
     pub fn must_accuse(&self, code: i32, kind: &str) -> &Self {
         assert_eq!((self.code(), self.kinds()), (Some(code), vec![kind.to_owned()]), "{self:#?}");
         self
     }
 
-    /// The only round as JSON.
+    /// Returns the only round as JSON.
     #[track_caller]
     pub fn round(&self) -> Value {
         self.ran.json()["rounds"][0].clone()

@@ -1,4 +1,4 @@
-//! Our witness as its operator keeps it: a folder with what it has seen, and at most one process.
+//! A witness as an operator keeps it: a folder with its state, and at most one process.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -14,40 +14,40 @@ use crate::binary;
 use crate::http::Connection;
 use crate::log::Ran;
 
-/// The name of every witness here.
+/// Name of every test witness.
 pub const WITNESS: &str = "witness.example/w1";
 
-/// What outlives a witness's processes.
+/// Folder of a witness, which outlives its processes.
 pub struct WitnessHome {
     folder: TempDir,
 }
 
-/// A running witness. Killed when dropped.
+/// A running `tabellion witness serve` process, killed on drop.
 pub struct WitnessProcess {
     child: Child,
     told: Value,
 }
 
 impl WitnessHome {
-    /// A new witness of the logs with these keys.
+    /// Creates a witness of the logs with these keys.
     pub fn of(vkeys: &[&str]) -> Self {
         let home = Self { folder: tempfile::tempdir().expect("a folder") };
         home.witness(vkeys);
         home
     }
 
-    /// Lists the logs with these keys, and no others; a process takes it up when it starts, and on SIGHUP.
+    /// Sets the witnessed logs in `logs.txt`. A process reads them when it starts, and on `SIGHUP`.
     pub fn witness(&self, vkeys: &[&str]) {
         let lines: String = vkeys.iter().map(|vkey| format!("vkey {vkey}\n")).collect();
         fs::write(self.path("logs.txt"), format!("logs/v0\n{lines}")).expect("our own file");
     }
 
-    /// The folder.
+    /// Returns the witness's folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A file of the folder.
+    /// Returns the path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -57,12 +57,12 @@ impl WitnessHome {
         self.start_at("127.0.0.1:0")
     }
 
-    /// The same at this address.
+    /// Starts a process that listens at this address.
     pub fn start_at(&self, address: &str) -> Result<WitnessProcess, Ran> {
         self.start_with(address, &[])
     }
 
-    /// The same with variables in its surroundings.
+    /// Starts a process at this address, with additional environment variables.
     pub fn start_with(&self, address: &str, variables: &[(&str, String)]) -> Result<WitnessProcess, Ran> {
         let stderr = self.path("witness.log");
         let mut command = self.command();
@@ -84,13 +84,13 @@ impl WitnessHome {
         Ok(WitnessProcess { child, told })
     }
 
-    /// Starts a process that must come to serve.
+    /// Starts a process with [`start`](Self::start). Panics if it ends before it serves.
     #[track_caller]
     pub fn serve(&self) -> WitnessProcess {
         self.start().unwrap_or_else(|ran| panic!("the witness did not start: {ran}"))
     }
 
-    /// Runs the program in this folder.
+    /// Runs the program in the folder.
     pub fn tabellion(&self, arguments: &[&str]) -> Ran {
         self.command().args(arguments).output().expect("the program runs").into()
     }
@@ -107,38 +107,38 @@ impl WitnessHome {
 }
 
 impl WitnessProcess {
-    /// Where logs come.
+    /// Returns the base URL, to which logs submit checkpoints.
     pub fn url(&self) -> String {
         format!("http://{}", self.told["listen"].as_str().expect("an address"))
     }
 
-    /// The key for verifiers' policies.
+    /// Returns the public key as a vkey, for witness policies.
     pub fn vkey(&self) -> &str {
         self.told["key"].as_str().expect("a key")
     }
 
-    /// A new connection to it.
+    /// Returns a new connection to the witness.
     pub fn connection(&self) -> Connection {
         Connection::to(&self.url())
     }
 
-    /// A new connection to its admin listener.
+    /// Returns a new connection to the admin listener.
     pub fn admin(&self) -> Connection {
         Connection::to(self.told["admin"].as_str().expect("an address"))
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the process.
     pub fn signal(&self, signal: Signal) {
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// Ends it where it stands.
+    /// Kills the process with `SIGKILL`.
     pub fn kill(mut self) {
         self.signal(Signal::KILL);
         let _ = self.child.wait();
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Sends `SIGTERM`, and waits until the process has ended with exit code 0.
     #[track_caller]
     pub fn stop(mut self) {
         self.signal(Signal::TERM);

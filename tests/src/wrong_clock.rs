@@ -1,14 +1,13 @@
-//! A wall clock that is wrong, under an unmodified program: a library that is loaded before the program's own
-//! (`wrong-clock/shim.c`).
+//! A wrong wall clock, under an unmodified program, by a preloaded library (`wrong-clock/shim.c`).
 
 use std::process::Command;
 
 use tempfile::TempDir;
 
-/// The source of the library.
+/// Source file of the preloaded library.
 const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/wrong-clock/shim.c");
 
-/// The library.
+/// The compiled library.
 pub struct WrongClock {
     folder: TempDir,
 }
@@ -28,7 +27,7 @@ impl WrongClock {
         Self { folder }
     }
 
-    /// The environment of a program whose clock is so many seconds ahead.
+    /// Returns the environment variables for a program whose clock is to be `seconds` ahead.
     pub fn ahead(&self, seconds: u64) -> Vec<(&'static str, String)> {
         let library = self.folder.path().join("shim.so").display().to_string();
         vec![("LD_PRELOAD", library), ("TABELLION_TEST_CLOCK_AHEAD", seconds.to_string())]
