@@ -1,5 +1,5 @@
-//! HTTP answers, as a Streamable HTTP server gives them: what [`stdio`](super::stdio) and
-//! [`federation`](super::federation) say themselves.
+//! HTTP answers in the form of a Streamable HTTP server, for the answers that [`stdio`](super::stdio) and
+//! [`federation`](super::federation) make themselves.
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -9,34 +9,34 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use super::text::{Message, quoted};
 use super::{Answer, AnswerBody};
 
-/// What JSON-RPC calls a text that is no message.
+/// JSON-RPC error code "Parse error": the body is no JSON-RPC message.
 pub const PARSE_ERROR: i64 = -32700;
-/// What JSON-RPC calls a message that is not as it should be.
+/// JSON-RPC error code "Invalid Request".
 pub const INVALID_REQUEST: i64 = -32600;
-/// What JSON-RPC calls a method that a server does not have.
+/// JSON-RPC error code "Method not found".
 pub const NO_METHOD: i64 = -32601;
-/// What JSON-RPC calls parameters that do not do.
+/// JSON-RPC error code "Invalid params".
 pub const INVALID_PARAMS: i64 = -32602;
-/// What MCP calls a header that does not repeat what the body says.
+/// MCP error code for a header that does not match the body.
 pub const HEADER_MISMATCH: i64 = -32020;
-/// What servers answer to a session that they do not know, or a request without one.
+/// Error code that servers use for an unknown session, and for a request without one.
 pub const NO_SESSION: i64 = -32000;
-/// A server that is busy, or does not start.
+/// Error code of a server that is busy or does not start.
 pub const UNAVAILABLE: i64 = -32001;
 
-/// A status and nothing else.
+/// An answer with a status and an empty body.
 pub fn empty(status: StatusCode) -> Answer {
     Answer { status, headers: HeaderMap::new(), body: stream::empty().boxed() }
 }
 
-/// One message as JSON.
+/// An answer with one JSON message as its body.
 pub fn json(status: StatusCode, text: Bytes) -> Answer {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Answer { status, headers, body: stream::iter([Ok(text)]).boxed() }
 }
 
-/// An error of the transport. `id` as the request wrote it; without one it is null.
+/// A JSON-RPC error. `id` is the raw JSON of the request's id; without one, `null` is sent.
 pub fn error(status: StatusCode, id: Option<&str>, code: i64, message: &str) -> Answer {
     let id = id.unwrap_or("null");
     let message = quoted(message);
@@ -46,54 +46,54 @@ pub fn error(status: StatusCode, id: Option<&str>, code: i64, message: &str) -> 
     )
 }
 
-/// A request of the legacy eras that names no session.
+/// Status 400: a request of the legacy eras without `Mcp-Session-Id`.
 pub fn session_missing(id: Option<&str>) -> Answer {
     let why = "an Mcp-Session-Id is missing; initialize gives one";
     error(StatusCode::BAD_REQUEST, id, NO_SESSION, why)
 }
 
-/// A second `initialize` in a session.
+/// Status 400: a second `initialize` in a session.
 pub fn initialized_already(id: Option<&str>) -> Answer {
     let why = "this session is initialized already; a new one is opened without Mcp-Session-Id";
     error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, why)
 }
 
-/// `initialize` at a server that has no sessions.
+/// Status 404: `initialize` at a server of the revision without sessions.
 pub fn no_sessions(id: Option<&str>) -> Answer {
     error(StatusCode::NOT_FOUND, id, NO_METHOD, "there is no initialize in this revision")
 }
 
-/// A response of a client to a server that has no requests.
+/// Status 400: a client's response to a server that sends no requests.
 pub fn no_responses() -> Answer {
     let why = "clients send no responses in this revision";
     error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, why)
 }
 
-/// A body that is no message.
+/// Status 400: a body that is no JSON-RPC message.
 pub fn no_message() -> Answer {
     error(StatusCode::BAD_REQUEST, None, PARSE_ERROR, "the body is no JSON-RPC message")
 }
 
-/// A session that is not here, or not any more.
+/// Status 404: an unknown or ended session.
 pub fn no_such_session(id: Option<&str>) -> Answer {
     error(StatusCode::NOT_FOUND, id, UNAVAILABLE, "there is no such session (any more)")
 }
 
-/// A method of HTTP that is not for this.
+/// Status 405, with the `Allow` header.
 pub fn not_allowed(allowed: &'static str) -> Answer {
     let mut answer = error(StatusCode::METHOD_NOT_ALLOWED, None, NO_SESSION, "method not allowed");
     answer.headers.insert(ALLOW, HeaderValue::from_static(allowed));
     answer
 }
 
-/// Too much is going on.
+/// Status 503 with `Retry-After`: a limit of the gateway is reached.
 pub fn busy(id: Option<&str>, message: &str) -> Answer {
     let mut answer = error(StatusCode::SERVICE_UNAVAILABLE, id, UNAVAILABLE, message);
     answer.headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
     answer
 }
 
-/// A stream of events.
+/// Status 200 with an event stream (`text/event-stream`) as its body.
 pub fn events(body: AnswerBody) -> Answer {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -102,22 +102,23 @@ pub fn events(body: AnswerBody) -> Answer {
     Answer { status: StatusCode::OK, headers, body }
 }
 
-/// A message as an event; with its id where it can be resumed.
+/// A message as a server-sent event; `id` is given where the stream can be resumed.
 pub fn event(id: Option<&str>, text: &[u8]) -> Bytes {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     [b"event: message\n", id.as_bytes(), b"data: ", text, b"\n\n"].concat().into()
 }
 
-/// The event without a message by which a client knows from the start where to resume (2025-11-25).
+/// The priming event without a message: it gives the client an event id to resume from, right at the start (MCP
+/// 2025-11-25).
 pub fn priming(id: &str) -> Bytes {
     format!("id: {id}\ndata: \n\n").into()
 }
 
-/// Something that is no event, to show that the stream lives.
+/// A comment line as keep-alive of an event stream.
 pub const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 
-/// The status that a message of a modern server has if nothing was sent before it, as the revision says for the errors
-/// of the protocol.
+/// The HTTP status for a modern server's message that is sent before any other output, as the MCP revision defines it
+/// for the protocol's error codes.
 pub fn modern_status(message: &Message<'_>) -> StatusCode {
     match message.error_code() {
         Some(-32601) => StatusCode::NOT_FOUND,

@@ -1,11 +1,13 @@
-//! A server that the gateway has its own credential for, or that is behind the gateway's own door (R-27, mode A).
+//! An upstream to which the gateway presents its own credential, or that is behind the gateway's own authorization
+//! (R-27, mode A).
 //!
-//! What such a server says about a credential is not for the client, who did not present it: with its challenge, a client
-//! would log in at an authorization server of the server's choosing, and send us a token that is not for us, again and
-//! again. So a refusal of the credential is an answer that did not come, and the operator reads why.
+//! Such a server's authentication challenge must not reach the client, which did not present the credential: the client
+//! would log in at an authorization server of the upstream's choosing and send us a token that is not meant for us,
+//! again and again. A refused credential is therefore reported as a lost answer, and the reason is logged for the
+//! operator.
 //!
-//! Not here: a server that gets the client's own token (mode B), or one without any credential and any door of ours: what
-//! that one says passes as it is.
+//! Not here: a server that receives the client's own token (mode B), or one without credential and without
+//! authorization at the gateway. Their challenges pass unchanged.
 
 use std::sync::Arc;
 
@@ -15,11 +17,11 @@ use http::header::WWW_AUTHENTICATE;
 
 use super::{Answer, Exchange, Upstream, UpstreamError};
 
-/// An upstream whose challenges are ours alone.
+/// An [`Upstream`] whose authentication challenges are not passed to the client.
 pub struct Discreet(Arc<dyn Upstream>);
 
 impl Discreet {
-    /// This upstream.
+    /// Wraps this upstream.
     pub fn new(inner: Arc<dyn Upstream>) -> Self {
         Self(inner)
     }
@@ -33,7 +35,7 @@ impl Upstream for Discreet {
         let refused = answer.status == StatusCode::UNAUTHORIZED
             || (answer.status == StatusCode::FORBIDDEN && challenges);
         match refused {
-            // A server that says so may have done it all the same.
+            // The server may have executed the request although it refused, so the answer counts as lost.
             true => {
                 Err(UpstreamError::Lost(format!("it refuses the gateway's credential ({})", answer.status)))
             }

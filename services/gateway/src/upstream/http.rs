@@ -1,9 +1,9 @@
-//! A server that is reached over Streamable HTTP.
+//! An upstream that is reached over Streamable HTTP.
 //!
-//! Each request is sent once: no retries, no redirects (a redirect would carry a call where nobody decided it may go), and
-//! nothing is decompressed. An error says whether the request can have had an effect.
+//! Each request is sent once: no retries, no redirects (a redirect would send a call to a destination that was not
+//! decided on), and no decompression. An error says whether the request can have had an effect.
 //!
-//! Not here: the client's own token (`oauth`, mode B); what of a request goes on (`front`).
+//! Not here: the client's own token (`oauth`, mode B); the choice of headers that are forwarded (`front`).
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -24,42 +24,42 @@ use crate::front::end_to_end;
 use crate::limits::{CONNECT_TIME, UPSTREAM_IDLE, UPSTREAM_IDLE_CONNECTIONS, UPSTREAM_KEEP_ALIVE};
 use crate::relay::is_event_stream;
 
-/// A server over HTTP.
+/// An MCP server over HTTP.
 pub struct Http {
     client: reqwest::Client,
     url: Url,
-    /// Put into every request, in place of what it had: our own credential (mode A), and what was configured.
+    /// Headers that replace those of every request: the gateway's own credential (mode A), and the configured headers.
     own: HeaderMap,
     answer_time: Duration,
 }
 
-/// Why a server over HTTP cannot be used.
+/// Reason why an HTTP upstream cannot be set up.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    /// A file of the configuration cannot be used.
+    /// A file that the configuration names cannot be used.
     #[error("{}: {why}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The defect, in words.
         why: String,
     },
-    /// A header of the configuration is none.
+    /// A configured header has an invalid name or value.
     #[error("{0:?} is no header that can be sent")]
     Header(String),
-    /// No client can be made.
+    /// The HTTP client cannot be built.
     #[error("no HTTP client: {0}")]
     Client(String),
 }
 
 impl Http {
-    /// A server by its configuration. `answer_time` is how long an answer is waited for, and each piece of one that is no
-    /// stream of events: a stream may be silent for as long as its tool works.
+    /// Makes an upstream from its configuration. `answer_time` is the timeout for the response headers, and for each
+    /// chunk of a body that is no event stream: an event stream may be silent for as long as its tool works.
     ///
     /// # Errors
-    /// If a file or a header of the configuration cannot be used.
+    /// An [`HttpError`] if a file or a header of the configuration cannot be used.
     pub fn new(server: &HttpServer, answer_time: Duration) -> Result<Self, HttpError> {
-        // Whoever came first chose the provider; ours is the same one.
+        // An error means that a provider is installed already; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(Policy::none())
@@ -130,7 +130,7 @@ impl Upstream for Http {
     }
 }
 
-/// The body, broken off where it halts for too long.
+/// The body, which ends with [`UpstreamError::TimedOut`] after a pause that is too long.
 fn timed(
     body: impl Stream<Item = Result<Bytes, UpstreamError>> + Send + 'static,
     pause: Duration,
@@ -144,7 +144,7 @@ fn timed(
     })
 }
 
-/// What did not even connect had no effect. All else may have had one.
+/// A failed connection had no effect; any other failure may have had one.
 fn failed(error: reqwest::Error) -> UpstreamError {
     let connecting = error.is_connect();
     let why = causes(&error.without_url());
@@ -154,7 +154,7 @@ fn failed(error: reqwest::Error) -> UpstreamError {
     }
 }
 
-/// The words of an error and of what caused it.
+/// The messages of an error and of all its sources.
 fn causes(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();

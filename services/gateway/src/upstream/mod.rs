@@ -1,7 +1,7 @@
-//! An MCP server behind the gateway, however it is reached: it speaks Streamable HTTP to us.
+//! An MCP server behind the gateway, reached over any transport, with the interface of Streamable HTTP.
 //!
-//! Over HTTP (`http`), as child processes (`stdio`), or as several servers behind one endpoint (`federation`), an
-//! [`Upstream`] takes one HTTP exchange and answers with a status, headers and a body that streams.
+//! An [`Upstream`] takes one HTTP exchange and answers with a status, headers and a streaming body: over HTTP (`http`),
+//! with child processes (`stdio`), or with several servers behind one endpoint (`federation`).
 
 pub mod answer;
 pub mod discreet;
@@ -17,30 +17,31 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use thiserror::Error;
 
-/// One MCP server, or what looks like one.
+/// An MCP server, or several that are presented as one.
 #[async_trait]
 pub trait Upstream: Send + Sync + 'static {
-    /// One exchange. Never sent twice: a call may have effects.
+    /// Executes one exchange. It is never sent twice, because a call may have effects.
     ///
     /// # Errors
-    /// If no answer came; the error says whether the request can have had an effect.
+    /// An [`UpstreamError`] if no answer arrives; it says whether the request can have had an effect.
     async fn exchange(&self, request: Exchange) -> Result<Answer, UpstreamError>;
 }
 
-/// A request for an upstream. Hop-by-hop headers, the gateway's own and the client's credentials are already gone.
+/// A request for an upstream. Hop-by-hop headers, the gateway's own headers and the client's credentials are already
+/// removed.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// POST, GET or DELETE.
+    /// The HTTP method: POST, GET or DELETE.
     pub method: Method,
-    /// What goes with it: `Mcp-Session-Id`, `MCP-Protocol-Version`, `Last-Event-ID`, `Mcp-Method`, …
+    /// The forwarded headers: `Mcp-Session-Id`, `MCP-Protocol-Version`, `Last-Event-ID`, `Mcp-Method`, …
     pub headers: HeaderMap,
-    /// The message, as the client wrote it (less what was for the gateway). Empty but for POST.
+    /// The client's message, without the members for the gateway. Empty except for POST.
     pub body: Bytes,
-    /// On whose behalf.
+    /// The client on whose behalf the request is sent.
     pub client: ClientName,
 }
 
-/// Who uses an upstream, for sharing what is scarce: the subject of a token, or else a network address.
+/// Identity of a client for sharing limited resources: the subject of its token, otherwise its network address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ClientName {
     /// The gateway itself.
@@ -48,35 +49,35 @@ pub enum ClientName {
     Gateway,
     /// A proxy on this machine, which stands for any number of clients.
     LocalProxy,
-    /// Issuer and subject of a token.
+    /// Issuer and subject of the client's token.
     Token(String, String),
-    /// An address, or an IPv6 network of 64 bits.
+    /// The client's IP address; for IPv6 its /64 network.
     Address(std::net::IpAddr),
 }
 
-/// What an upstream said.
+/// An upstream's HTTP response.
 pub struct Answer {
-    /// The status, passed on.
+    /// The HTTP status.
     pub status: StatusCode,
     /// The headers, without hop-by-hop ones.
     pub headers: HeaderMap,
-    /// The body as it comes.
+    /// The streaming body.
     pub body: AnswerBody,
 }
 
-/// A body that streams.
+/// A streaming response body.
 pub type AnswerBody = BoxStream<'static, Result<Bytes, UpstreamError>>;
 
-/// Why an upstream gave no answer, or no more of it.
+/// Reason why an upstream's answer is missing or incomplete.
 #[derive(Clone, Debug, Error)]
 pub enum UpstreamError {
-    /// Nothing was sent: the request had no effect.
+    /// Nothing was sent, so the request had no effect.
     #[error("the upstream cannot be reached: {0}")]
     NeverSent(String),
-    /// The request was sent, or part of it; what came of it is unknown.
+    /// The request was sent at least in part; its effect is unknown.
     #[error("the upstream's answer is lost: {0}")]
     Lost(String),
-    /// No answer in time; what came of it is unknown.
+    /// No answer arrived in time; the effect of the request is unknown.
     #[error("the upstream gave no answer in time")]
     TimedOut,
 }

@@ -1,11 +1,11 @@
-//! A JSON-RPC message as the text that it is: where its parts are, and the same text with some parts replaced.
+//! A JSON-RPC message as text: slices for its parts, and edits that replace some of them.
 //!
-//! Ids, tokens and names are changed on the way between a client and a server that is shared or federated; everything
-//! else stays byte for byte as it was written (1.4). So nothing is reserialised here: a part is a slice of the text, and
-//! [`Edits`] puts other text in its place.
+//! Ids, tokens and names change on the way between a client and a server that is shared or federated; everything else
+//! stays byte for byte as it was written (1.4). Nothing is therefore re-serialized: a part is a slice of the text, and
+//! [`Edits`] inserts other text in its place.
 //!
-//! Not here: whether a client's message is strict enough to be decided on (`frame`). What a server writes is taken as
-//! other parsers take it: of a member that is there twice, the last one counts.
+//! Not here: the strict checks of a client's message (`frame`). Servers' messages are read as other parsers read them:
+//! of a duplicate member, the last one counts.
 
 use std::ops::Range;
 
@@ -13,22 +13,22 @@ use bytes::Bytes;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A value: a slice of the text that it stands in.
+/// A JSON value: a slice of the text that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<'a>(&'a str);
 
 impl<'a> Json<'a> {
-    /// A whole text, if it is JSON.
+    /// Parses a whole text; `None` if it is not JSON.
     pub fn whole(text: &'a str) -> Option<Self> {
         serde_json::from_str::<&RawValue>(text).ok().map(|raw| Self(raw.get()))
     }
 
-    /// As it is written.
+    /// The raw JSON text of the value.
     pub const fn raw(self) -> &'a str {
         self.0
     }
 
-    /// Its members, if it is an object.
+    /// The members of an object; empty for any other value.
     pub fn members(self) -> Vec<(String, Self)> {
         if !self.0.starts_with('{') {
             return Vec::new();
@@ -36,7 +36,7 @@ impl<'a> Json<'a> {
         serde_json::Deserializer::from_str(self.0).deserialize_map(Members).unwrap_or_default()
     }
 
-    /// Its items, if it is an array.
+    /// The items of an array; empty for any other value.
     pub fn items(self) -> Vec<Self> {
         if !self.0.starts_with('[') {
             return Vec::new();
@@ -44,43 +44,43 @@ impl<'a> Json<'a> {
         serde_json::Deserializer::from_str(self.0).deserialize_seq(Items).unwrap_or_default()
     }
 
-    /// One of its members.
+    /// The member with this name; of duplicates, the last one.
     pub fn get(self, name: &str) -> Option<Self> {
         self.members().into_iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// A member of a member, and so on.
+    /// The value at this path of member names.
     pub fn at(self, path: &[&str]) -> Option<Self> {
         path.iter().try_fold(self, |value, name| value.get(name))
     }
 
-    /// What it says, if it is a string.
+    /// The decoded text of a string; `None` for any other value.
     pub fn string(self) -> Option<String> {
         serde_json::from_str(self.0).ok()
     }
 
-    /// Which number, if it is a whole one.
+    /// The value of an integer in the range of `i64`.
     pub fn integer(self) -> Option<i64> {
         serde_json::from_str(self.0).ok()
     }
 
-    /// Whether it is an object.
+    /// Returns whether the value is an object.
     pub fn is_object(self) -> bool {
         self.0.starts_with('{')
     }
 }
 
-/// What is compared of an id or a token: value and type, however it is written.
+/// An id or token for comparison: its JSON type and value, independent of the spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Id {
     /// A string.
     Text(String),
-    /// A number, in one spelling.
+    /// A number, in a normalized spelling.
     Number(String),
 }
 
 impl Id {
-    /// The id that a value is.
+    /// Reads an id; `None` unless the value is a string or number.
     pub fn read(value: Json<'_>) -> Option<Self> {
         if let Some(text) = value.string() {
             return Some(Self::Text(text));
@@ -97,28 +97,28 @@ impl Id {
     }
 }
 
-/// What a message is.
+/// The kind of a JSON-RPC message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Method and id.
+    /// A message with a `method` and an `id`.
     Request,
-    /// A method without id.
+    /// A message with a `method` and no `id`.
     Notification,
-    /// An id without method.
+    /// A message without `method`, with a `result` or an `error`.
     Response,
 }
 
-/// One message.
+/// A parsed JSON-RPC message, as slices of its text.
 #[derive(Clone, Debug)]
 pub struct Message<'a> {
     text: &'a str,
     members: Vec<(String, Json<'a>)>,
-    /// What it is.
+    /// The kind of the message.
     pub kind: Kind,
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message, if the text is one.
+    /// Parses a message; `None` if the text is not a JSON-RPC message.
     pub fn read(text: &'a str) -> Option<Self> {
         let members = Json::whole(text)?.members();
         let has = |name: &str| members.iter().any(|(key, _)| key == name);
@@ -131,72 +131,72 @@ impl<'a> Message<'a> {
         Some(Self { text, members, kind })
     }
 
-    /// As it is written.
+    /// The original text.
     pub const fn text(&self) -> &'a str {
         self.text
     }
 
-    /// A member of the message.
+    /// A top-level member; of duplicates, the last one.
     pub fn get(&self, name: &str) -> Option<Json<'a>> {
         self.members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
     }
 
-    /// A part of it, by the names that lead to it.
+    /// The value at this path of member names.
     pub fn at(&self, path: &[&str]) -> Option<Json<'a>> {
         let (first, rest) = path.split_first()?;
         self.get(first)?.at(rest)
     }
 
-    /// Its id, as it is written.
+    /// The raw `id`.
     pub fn id(&self) -> Option<Json<'a>> {
         self.get("id")
     }
 
-    /// Its method.
+    /// The `method`, with its escapes decoded.
     pub fn method(&self) -> Option<String> {
         self.get("method")?.string()
     }
 
-    /// A part of its parameters.
+    /// A member of `params`.
     pub fn param(&self, name: &str) -> Option<Json<'a>> {
         self.at(&["params", name])
     }
 
-    /// A part of the `_meta` of its parameters.
+    /// A member of `params._meta`.
     pub fn meta(&self, name: &str) -> Option<Json<'a>> {
         self.at(&["params", "_meta", name])
     }
 
-    /// Whether it is a request or notification of the revision without sessions.
+    /// Returns whether this is a request or notification of the modern revision (without sessions).
     pub fn is_modern(&self) -> bool {
         self.meta(meta::PROTOCOL_VERSION).is_some()
     }
 
-    /// The code of the error that it answers with.
+    /// The `error.code` of an error response.
     pub fn error_code(&self) -> Option<i64> {
         self.at(&["error", "code"])?.integer()
     }
 }
 
-/// Names in `_meta` that MCP gives a meaning to.
+/// Member names of `_meta` that MCP defines.
 pub mod meta {
-    /// Whose progress is told.
+    /// The token by which progress notifications name their request.
     pub const PROGRESS_TOKEN: &str = "progressToken";
-    /// The revision that a modern request speaks.
+    /// The protocol revision of a modern request.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// What the client can do.
+    /// The client's capabilities.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// Who the client is.
+    /// The client's name and version.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// The request that opened the subscription that a notification belongs to.
+    /// The id of the request that opened the subscription of a notification.
     pub const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
     /// The task that a message belongs to.
     pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-    /// From which level on log messages are wanted.
+    /// The minimum level of log messages that a request asks for.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 }
 
-/// A text, and what is to stand in it instead.
+/// A text, and the replacements for some of its parts.
 #[derive(Debug)]
 pub struct Edits<'a> {
     text: &'a str,
@@ -204,12 +204,13 @@ pub struct Edits<'a> {
 }
 
 impl<'a> Edits<'a> {
-    /// Of this text.
+    /// Starts without replacements.
     pub const fn of(text: &'a str) -> Self {
         Self { text, edits: Vec::new() }
     }
 
-    /// Puts something in the place of a part. A part of another text is left alone, as is what overlaps.
+    /// Replaces a part. A part of another text is ignored, and so is a replacement that overlaps an earlier part of the
+    /// text.
     pub fn replace(&mut self, part: Json<'a>, with: impl Into<String>) {
         let Some(start) = part.raw().as_ptr().addr().checked_sub(self.text.as_ptr().addr()) else { return };
         let range = start..start + part.raw().len();
@@ -218,12 +219,12 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// Whether nothing is to change.
+    /// Returns whether there are no replacements.
     pub const fn is_empty(&self) -> bool {
         self.edits.is_empty()
     }
 
-    /// The text as it now reads.
+    /// The text with the replacements.
     pub fn done(mut self) -> Bytes {
         self.edits.sort_by_key(|(range, _)| range.start);
         let mut out = String::with_capacity(self.text.len() + 64);
@@ -240,7 +241,7 @@ impl<'a> Edits<'a> {
     }
 }
 
-/// A string as JSON writes it.
+/// The text as a JSON string, with quotes and escapes.
 pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,10 +1,10 @@
-//! Which responses a server may give, and where. Clients match responses by their ids alone, and those are small numbers:
-//! one server's text would be taken for the answer of another.
+//! The check which responses a server may send, and on which stream. Clients match responses by id alone, and ids are
+//! small numbers: one server's response could be taken for another's.
 //!
-//! A response passes on the stream of the very request that it answers. On a stream that is the session's (GET, and what is
-//! resumed) it passes if its id is that of a request that went to this server. What cannot be read does not pass at all,
-//! as other readers may see a response in it. Ids are equal if value and type are: SDKs that take `"7"` for 7 are no reason
-//! to let it through.
+//! A response passes on the stream of the request that it answers. On a session's stream (GET, or a resumed stream) it
+//! passes if its id is that of a request that went to this server. Unreadable text never passes, because other readers
+//! may see a response in it. Ids are equal if type and value are equal: SDKs that treat `"7"` as 7 do not widen the
+//! check.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,29 +16,29 @@ use crate::relay;
 use crate::upstream::Exchange;
 use crate::upstream::text::{Id, Json, Kind, Message};
 
-/// What a stream is for.
+/// The responses that may appear on a stream.
 #[derive(Clone, Debug)]
 pub enum Awaited {
-    /// The answer to this request; if there is none, no answer.
+    /// The response to the request with this id. `None` if the message was no request: then no response may appear.
     Of(Option<Id>),
-    /// Whatever the session asked of a server.
+    /// Responses to any request of the session that went to the same server.
     Session(Arc<Session>),
 }
 
 impl Awaited {
-    /// What is awaited of an exchange.
+    /// The response awaited by the message of an exchange.
     pub fn of(request: &Exchange) -> Self {
         let text = std::str::from_utf8(&request.body).ok();
         Self::to(text.and_then(Message::read).as_ref())
     }
 
-    /// What answers this message.
+    /// The response awaited by this message.
     pub fn to(message: Option<&Message<'_>>) -> Self {
         let request = message.filter(|message| message.kind == Kind::Request);
         Self::Of(request.and_then(Message::id).and_then(Id::read))
     }
 
-    /// Whether this server may say this here.
+    /// Returns whether this server may send this text on the stream.
     pub fn takes(&self, whose: Whose, text: &[u8]) -> bool {
         let message = std::str::from_utf8(text).ok().and_then(Message::read);
         match message {
@@ -49,12 +49,12 @@ impl Awaited {
     }
 
     fn takes_response(&self, whose: Whose, message: &Message<'_>) -> bool {
-        // A result beside a method is a response to some, and a request to others.
+        // Some readers treat a message with `result` and `method` as a response, others as a request.
         if message.kind != Kind::Response {
             return false;
         }
         let Some(id) = message.id().filter(|id| id.raw() != "null") else {
-            // An error of the transport, which answers the whole exchange.
+            // A transport error without id: it answers the whole exchange.
             return matches!(self, Self::Of(_)) && message.get("result").is_none();
         };
         match (self, Id::read(id)) {
@@ -65,7 +65,8 @@ impl Awaited {
     }
 }
 
-/// Which server each request of a session went to, as far back as anybody may resume.
+/// The server to which each of a session's recent requests went; the last [`FEDERATED_ASKED`] are kept, for resumed
+/// streams.
 #[derive(Debug, Default)]
 pub struct AskedOf(Mutex<Requests>);
 
@@ -76,7 +77,8 @@ struct Requests {
 }
 
 impl AskedOf {
-    /// A request goes to this server; to all of them, if none is named: then none of them answers the client.
+    /// Records that the request with this id goes to this server. With `None` it goes to all servers, and no single one
+    /// may answer it.
     pub fn remember(&self, id: Option<Json<'_>>, whose: Option<Whose>) {
         let id = id.filter(|id| id.raw().len() <= MAX_ASKED_ID_BYTES);
         let Some(id) = id.and_then(Id::read) else { return };

@@ -1,4 +1,4 @@
-//! The answers of several servers to one request, read to the end.
+//! Complete answers of several servers to one request.
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
@@ -14,36 +14,36 @@ use crate::relay::events::Splitter;
 use crate::upstream::text::{Json, Kind, Message};
 use crate::upstream::{Answer, AnswerBody, UpstreamError, answer};
 
-/// What a server said.
+/// One server's complete answer.
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// Which one.
+    /// The server's index.
     pub whose: Whose,
-    /// With which status.
+    /// The HTTP status.
     pub status: StatusCode,
-    /// With which headers.
+    /// The HTTP headers.
     pub headers: HeaderMap,
-    /// The message that answers, or whatever the body was.
+    /// The response message, or the whole body if it was no event stream.
     pub text: Bytes,
 }
 
 impl Said {
-    /// The message, if there is one.
+    /// The JSON-RPC message; `None` if the body is none.
     pub fn message(&self) -> Option<Message<'_>> {
         Message::read(std::str::from_utf8(&self.text).ok()?)
     }
 
-    /// What it says, if it is a success.
+    /// The `result`, if the HTTP status is a success.
     pub fn result(&self) -> Option<Json<'_>> {
         self.message()?.get("result").filter(|_| self.status.is_success())
     }
 
-    /// Whether the server does not have this method.
+    /// Returns whether the server answered "Method not found" ([`NO_METHOD`](answer::NO_METHOD)).
     pub fn has_no_such_method(&self) -> bool {
         self.message().and_then(|message| message.error_code()) == Some(answer::NO_METHOD)
     }
 
-    /// The answer again.
+    /// Converts back into an HTTP answer, with the original `Content-Type` if the body is no message.
     pub fn into_answer(self) -> Answer {
         if self.message().is_some() {
             return answer::json(self.status, self.text);
@@ -57,11 +57,12 @@ impl Said {
     }
 }
 
-/// Reads an answer up to the message that answers. What a server says on the way there has no place in one answer of
-/// several, and is dropped.
+/// Reads an answer until its response message. Other messages of the stream are dropped: they have no place in a merged
+/// answer.
 ///
 /// # Errors
-/// If it breaks, or is too long, or takes too long.
+/// An [`UpstreamError`] if the body breaks off, is too long, takes longer than `GATHER_TIME`, or answers another
+/// request.
 pub async fn read(whose: Whose, answer: Answer, awaited: &Awaited) -> Result<Said, UpstreamError> {
     let reading = async {
         match is_events(&answer.headers) {
@@ -76,22 +77,22 @@ pub async fn read(whose: Whose, answer: Answer, awaited: &Awaited) -> Result<Sai
     Ok(Said { whose, status: answer.status, headers: answer.headers, text })
 }
 
-/// Whether a body is a stream of events.
+/// Returns whether the body is an event stream.
 pub fn is_events(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    // Some clients look for it anywhere in the header.
+    // Some clients look for the media type anywhere in the header.
     kind.is_some_and(|kind| kind.to_ascii_lowercase().contains("text/event-stream"))
 }
 
-/// A server answered what it was not asked.
+/// The error for a server that sends the response to another request.
 pub fn other_answer() -> UpstreamError {
     UpstreamError::Lost("the server gave the answer to another request".to_owned())
 }
 
-/// A body, all of it.
+/// Reads a body to its end.
 ///
 /// # Errors
-/// If it breaks or is longer than this.
+/// [`UpstreamError::Lost`] if it breaks off, is longer than `most` bytes, or the memory budget for answers is used up.
 pub async fn whole(mut body: AnswerBody, most: usize) -> Result<Bytes, UpstreamError> {
     let (mut all, mut share) = (BytesMut::new(), ANSWERS.share(None));
     while let Some(part) = body.next().await {

@@ -1,17 +1,17 @@
-//! Several answers as one.
+//! Merges the answers of several servers into one.
 //!
-//! What the gateway does not know is taken from the first server that says it; a capability is there if any server has
-//! it; how long and for whom an answer may be kept is what the strictest says (1.4).
+//! A member that the gateway does not know is taken from the first server that has it. A capability is offered if any
+//! server offers it. Cache lifetime and scope are the strictest of all (1.4).
 
 use super::names::{Names, Whose};
 use super::rewrite::item_outward;
 use crate::limits;
 use crate::upstream::text::{Json, quoted};
 
-/// A result, and whose it is.
+/// A result, with the index of its server.
 pub type Part<'a> = (Whose, Json<'a>);
 
-/// An object that is put together, member for member, of JSON texts.
+/// A JSON object under construction: member names with their raw JSON values.
 #[derive(Clone, Debug, Default)]
 struct Members(Vec<(String, String)>);
 
@@ -29,17 +29,18 @@ impl Members {
     }
 }
 
-/// The answer with this id and result.
+/// A response message with this raw id and result.
 pub fn response(id: &str, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
-/// Objects as one: members of either, what is an object in both as one again, `true` before `false`, else the first.
+/// Merges objects: the members of all of them. Members that are objects in all are merged in turn, `true` wins over
+/// other values, otherwise the first object's value is taken.
 pub fn united(objects: &[Json<'_>]) -> String {
     united_to(limits::UNITED_DEPTH, objects)
 }
 
-/// Below a depth, as nothing of MCP has it, the first is taken as it is.
+/// Below the maximum depth, which no MCP message reaches, the first value is taken unchanged.
 fn united_to(depth: usize, objects: &[Json<'_>]) -> String {
     let mut names: Vec<String> = Vec::new();
     for (name, _) in objects.iter().flat_map(|object| object.members()) {
@@ -65,7 +66,7 @@ fn united_value(depth: usize, values: &[Json<'_>]) -> String {
     values.first().map_or("null", |value| value.raw()).to_owned()
 }
 
-/// The result of `initialize` of all servers.
+/// The result of `initialize`, merged from all servers.
 pub fn initialized(names: &Names, parts: &[Part<'_>], version: &str) -> String {
     let mut all = introduced(names, parts);
     all.set("protocolVersion", quoted(version));
@@ -73,7 +74,7 @@ pub fn initialized(names: &Names, parts: &[Part<'_>], version: &str) -> String {
     all.text()
 }
 
-/// The result of `server/discover`; none if there is no revision that all of them speak.
+/// The result of `server/discover`; `None` if the servers have no revision in common.
 pub fn discovered(names: &Names, parts: &[Part<'_>]) -> Option<String> {
     let versions = |part: &Part<'_>| -> Vec<String> {
         let versions = part.1.get("supportedVersions").map(Json::items).unwrap_or_default();
@@ -104,7 +105,7 @@ pub fn discovered(names: &Names, parts: &[Part<'_>]) -> Option<String> {
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// What the client speaks to is none of the servers.
+/// The server name and version that the client sees: the gateway, not one of the servers.
 fn us() -> String {
     format!(r#"{{"name":"tabellion-gateway","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")))
 }
@@ -124,7 +125,7 @@ fn introduced(names: &Names, parts: &[Part<'_>]) -> Members {
     all
 }
 
-/// One page of a list: what all servers that were asked gave, and a cursor for those that have more.
+/// One page of a list: the items of all servers that were asked, and a cursor if any of them has more.
 pub fn listed(names: &Names, list: &str, parts: &[Part<'_>]) -> String {
     let mut items = Vec::new();
     let mut cursors = vec![None; names.len()];
@@ -158,7 +159,8 @@ fn first_of_each(parts: &[Part<'_>]) -> Members {
     all
 }
 
-/// For as long as the shortest, and for nobody else if one says so or says nothing.
+/// Sets the shortest `ttlMs` (0 for a server without one), and `cacheScope` to `public` only if every server has it.
+/// Each is set only if at least one server sends it.
 fn tighten(all: &mut Members, parts: &[Part<'_>]) {
     if parts.iter().any(|(_, result)| result.get("ttlMs").is_some()) {
         let times = parts.iter().map(|(_, result)| result.get("ttlMs").and_then(Json::integer).unwrap_or(0));
@@ -171,7 +173,7 @@ fn tighten(all: &mut Members, parts: &[Part<'_>]) {
     }
 }
 
-/// The acknowledgement of a subscription with all servers: what any of them agreed to.
+/// The acknowledgement of a subscription at all servers, merged from theirs.
 pub fn acknowledged(names: &Names, acks: &[Part<'_>]) -> String {
     let params: Vec<Json<'_>> = acks.iter().filter_map(|(_, ack)| ack.get("params")).collect();
     let united = united(&params);

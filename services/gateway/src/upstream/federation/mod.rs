@@ -1,16 +1,17 @@
-//! Several servers behind one endpoint, as one server.
+//! Several servers behind one endpoint, presented as one server.
 //!
-//! What servers offer has their names before it (`names`), and a request goes to the server that its name says, with the
-//! text otherwise as it is (`rewrite`). Lists, capabilities and instructions are those of all of them (`merge`); a page
-//! of a list has a page of each server, and its cursor says which of them have more. A session with the client is a session
-//! with each server, all in the same revision; if one server loses its own, the client's is gone too (404), and it begins
-//! anew. What servers ask comes to the client with ids that say whose question it is, and cannot collide. A server answers
-//! what it was asked, and nothing else (`answers`).
+//! The names of what servers offer get the server's name as prefix (`names`). A request goes to the server that its
+//! name denotes, with the rest of its text unchanged (`rewrite`). Lists, capabilities and instructions are merged
+//! (`merge`); a page of a list contains a page of each server, and its cursor says which of them have more. A session
+//! with the client is a session with each server, all in the same revision. If one server loses its session, the
+//! client's session ends too (404), and the client opens a new one. Requests of servers reach the client with ids that
+//! contain the server's name and therefore cannot collide. A server may answer only requests that went to it
+//! (`answers`).
 //!
-//! All servers speak the era that the client speaks: nothing is translated between eras. One that does not makes the
-//! endpoint refuse, as that server would: the client then meets the era that all of them have, if there is one.
+//! All servers must speak the client's era: messages are not translated between eras. If one does not, the endpoint
+//! refuses as that server would, and the client can fall back to an era that all of them speak, if there is one.
 //!
-//! Not here: what stands in the text of a tool's answer, or in arguments. A resource's URI there is not renamed.
+//! Not here: texts in tool results, and arguments. A resource URI in them is not renamed.
 
 mod answers;
 mod gather;
@@ -42,7 +43,7 @@ use super::text::{Json, Kind, Message};
 use super::{Answer, Exchange, Upstream, UpstreamError, answer};
 use crate::limits;
 
-/// Several servers.
+/// Several servers as one [`Upstream`].
 pub struct Federation(Arc<Inner>);
 
 struct Inner {
@@ -52,10 +53,11 @@ struct Inner {
 }
 
 impl Federation {
-    /// These servers, by name. To be made where tokio runs.
+    /// Makes a federation of these named servers. Must be called within a tokio runtime, since it spawns a task that
+    /// closes idle sessions.
     ///
     /// # Errors
-    /// If the names cannot be told apart.
+    /// A [`BadName`] if the names or the separator are unsuitable.
     pub fn new(servers: Vec<(String, Arc<dyn Upstream>)>, separator: &str) -> Result<Self, BadName> {
         let (names, servers): (Vec<_>, Vec<_>) = servers.into_iter().unzip();
         let names = Arc::new(Names::new(names, separator)?);
@@ -64,7 +66,7 @@ impl Federation {
         Ok(Self(inner))
     }
 
-    /// How many legacy sessions there are.
+    /// The number of open legacy sessions.
     pub fn sessions(&self) -> usize {
         self.0.sessions.len()
     }
@@ -83,7 +85,7 @@ impl Upstream for Federation {
     }
 }
 
-/// A request on its way: what came, and the session that it is in (legacy).
+/// A client's request, with its session in the legacy eras.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     request: &'a Exchange,
@@ -91,7 +93,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// To one server.
+    /// The exchange with one server, with that server's session headers.
     fn to(&self, whose: Whose, body: Bytes) -> Exchange {
         let headers = match self.session {
             Some(session) => session.headers(whose, &self.request.headers),
@@ -101,7 +103,7 @@ impl Asked<'_> {
         Exchange { method: self.request.method.clone(), headers, body, client }
     }
 
-    /// Only streams of a session are asked for later on.
+    /// Records the request for its session: only streams of a session can be resumed later.
     fn remember(&self, message: &Message<'_>, whose: Option<Whose>) {
         if let Some(session) = self.session {
             session.asked().remember(message.id(), whose);
@@ -139,7 +141,7 @@ impl Inner {
         self.noticed(request, answer).await
     }
 
-    /// The session that a request is in; none if it opens one.
+    /// The session that a request names; `None` if the request opens one.
     fn session(&self, request: &Exchange, message: &Message<'_>) -> Result<Option<Arc<Session>>, Answer> {
         let id = message.id().map(Json::raw);
         match header(request, &SESSION) {
@@ -153,7 +155,7 @@ impl Inner {
         }
     }
 
-    /// A server that lost its session: there is none with the client any more.
+    /// Ends the client's session if a server answered 404, because it lost its own session.
     async fn noticed(
         &self,
         request: &Exchange,
@@ -207,7 +209,7 @@ impl Inner {
         join_all(asking).await.into_iter().collect()
     }
 
-    /// What all of these say, in the order of the servers.
+    /// The complete answers to these requests, in the order of the requests.
     async fn gather(
         &self,
         asked: Asked<'_>,
@@ -223,7 +225,7 @@ impl Inner {
 
 const NO_COMMON_REVISION: &str = "the servers behind this endpoint have no revision in common";
 
-/// An error of ours that is an answer: in the modern era its status says so too.
+/// A JSON-RPC error as answer. In the legacy eras the HTTP status is 200, in the modern era it is an error as well.
 fn bad(asked: Asked<'_>, message: &Message<'_>, code: i64, why: &str) -> Answer {
     let status = match (asked.session.is_some(), code) {
         (true, _) => StatusCode::OK,

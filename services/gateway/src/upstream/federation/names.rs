@@ -1,14 +1,15 @@
-//! Names of several servers in one space: whose a name is, and how it is called inside and outside.
+//! One name space for the names of several servers: the mapping between a server's own names and those that the client
+//! sees.
 //!
-//! | what | outside |
+//! | kind | name that the client sees |
 //! |---|---|
-//! | tools, prompts, tasks | `server__name`, the separator being a setting |
-//! | resources | `server+uri`, which is a URI again: a scheme has letters, digits, `+`, `-` and `.` |
-//! | ids and progress tokens of requests that servers send | `"server:" + the id as it is written`, type and all |
-//! | ids of events | `server:id`; on a stream of several servers where each of them was |
-//! | cursors | where each server that has more was |
+//! | tools, prompts, tasks | `server__name`; the separator is configurable |
+//! | resources | `server+uri`, which is again a URI: a scheme may contain letters, digits, `+`, `-` and `.` |
+//! | ids and progress tokens of requests that servers send | `"server:" +` the raw JSON of the id, with its type |
+//! | event ids | `server:id`; on a stream of several servers, the positions of all of them |
+//! | cursors | the cursors of all servers that have more |
 //!
-//! Nothing of this is remembered: what comes back says whose it is.
+//! The mapping needs no stored state: each name that a client sends contains the name of its server.
 
 use data_encoding::BASE64URL_NOPAD;
 use thiserror::Error;
@@ -16,38 +17,38 @@ use thiserror::Error;
 use crate::limits;
 use crate::upstream::text::{Id, Json, quoted};
 
-/// Whose a thing is: an index in the list of servers.
+/// Index of a server in the list of servers.
 pub type Whose = usize;
 
-/// The servers' names, and how they are put before others.
+/// The servers' names, and the separator between a server's name and another name.
 #[derive(Clone, Debug)]
 pub struct Names {
     servers: Vec<String>,
     separator: String,
 }
 
-/// A name that a server cannot have.
+/// Reason why a server's name or the separator is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadName {
-    /// It would not be a scheme, with a resource behind it.
+    /// The name could not be the beginning of a URI scheme.
     #[error("{0:?} is no name for a server: it is letters, digits and hyphens, a letter first")]
     Unsound(String),
-    /// Nobody could say where it ends.
+    /// The name contains the separator, so that its end would be ambiguous.
     #[error("{0:?} is no name for a server: it holds the separator {1:?}")]
     HoldsSeparator(String, String),
-    /// Schemes have no case.
+    /// The names of two servers are equal, ignoring case: URI schemes are case-insensitive.
     #[error("two servers are named {0:?}")]
     Twice(String),
-    /// Nothing would be between two names.
+    /// The separator is empty, or has characters that a name may not have.
     #[error("the separator is empty, or holds what no name may hold")]
     Separator,
 }
 
 impl Names {
-    /// The names of these servers.
+    /// Checks the names of the servers and the separator.
     ///
     /// # Errors
-    /// If they cannot be told apart.
+    /// A [`BadName`] if a name is unsuitable, or two names are equal.
     pub fn new(servers: Vec<String>, separator: &str) -> Result<Self, BadName> {
         let in_names = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
         if separator.is_empty() || !separator.chars().all(in_names) {
@@ -68,12 +69,12 @@ impl Names {
         Ok(Self { servers, separator: separator.to_owned() })
     }
 
-    /// How many servers there are.
+    /// The number of servers.
     pub const fn len(&self) -> usize {
         self.servers.len()
     }
 
-    /// What a server is called.
+    /// The name of a server.
     pub fn server(&self, whose: Whose) -> &str {
         &self.servers[whose]
     }
@@ -82,34 +83,35 @@ impl Names {
         self.servers.iter().position(|server| server == name)
     }
 
-    /// A tool, prompt or task as it is called outside.
+    /// The name of a tool, prompt or task as the client sees it.
     pub fn outside(&self, whose: Whose, name: &str) -> String {
         [self.server(whose), &self.separator, name].concat()
     }
 
-    /// Whose a tool, prompt or task is, and what it is called there.
+    /// The server of a tool, prompt or task, and the name there. `None` if the prefix names no server.
     pub fn inside<'a>(&self, name: &'a str) -> Option<(Whose, &'a str)> {
         let (server, rest) = name.split_once(&self.separator)?;
         Some((self.find(server)?, rest))
     }
 
-    /// A resource as it is called outside.
+    /// The URI of a resource as the client sees it.
     pub fn uri_outside(&self, whose: Whose, uri: &str) -> String {
         format!("{}+{uri}", self.server(whose).to_ascii_lowercase())
     }
 
-    /// Whose a resource is, and what it is called there. Clients may have changed the case of the scheme.
+    /// The server of a resource, and the URI there. The comparison ignores case, because clients may change the case of
+    /// the scheme.
     pub fn uri_inside<'a>(&self, uri: &'a str) -> Option<(Whose, &'a str)> {
         let (server, rest) = uri.split_once('+')?;
         Some((self.servers.iter().position(|name| name.eq_ignore_ascii_case(server))?, rest))
     }
 
-    /// The id or token of something that a server asks, as JSON.
+    /// The id or progress token of a server's request as the client sees it, as JSON text.
     pub fn id_outside(&self, whose: Whose, id: Json<'_>) -> String {
         quoted(&format!("{}:{}", self.server(whose), id.raw()))
     }
 
-    /// Whose question an id is of, and the id as that server wrote it.
+    /// The server that sent the request with this id, and the raw JSON of the id there.
     pub fn id_inside(&self, id: Json<'_>) -> Option<(Whose, String)> {
         let text = id.string()?;
         let (server, raw) = text.split_once(':')?;
@@ -122,12 +124,12 @@ impl Names {
         format!("{}:{id}", self.server(whose))
     }
 
-    /// The id of an event on a stream of several: where each of them was.
+    /// The id of an event on a stream of several servers: it packs the position of each of them.
     pub fn place_outside(&self, places: &[Option<String>]) -> String {
         format!("*:{}", self.packed(places))
     }
 
-    /// Where a stream is resumed.
+    /// The position that an event id from the client denotes; `None` if the id is not one of ours.
     pub fn event_inside(&self, id: &str) -> Option<Place> {
         match id.split_once(':')? {
             ("*", places) => self.unpacked(places).map(Place::All),
@@ -135,12 +137,12 @@ impl Names {
         }
     }
 
-    /// A cursor: what each server that has more gave for one.
+    /// The client's cursor: it packs the cursor of each server that has more.
     pub fn cursor_outside(&self, cursors: &[Option<String>]) -> String {
         self.packed(cursors)
     }
 
-    /// What each server that has more gave for a cursor.
+    /// Unpacks the cursor of each server that has more. `None` if the cursor is not one of ours, or no server has more.
     pub fn cursor_inside(&self, cursor: &str) -> Option<Vec<Option<String>>> {
         let cursors = self.unpacked(cursor)?;
         cursors.iter().any(Option::is_some).then_some(cursors)
@@ -165,12 +167,12 @@ impl Names {
     }
 }
 
-/// Where a stream is resumed.
+/// The position at which a stream is resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A stream of one server.
+    /// An event id of one server's stream.
     One(Whose, String),
-    /// The common stream: where each server was, if it said so.
+    /// The common stream: each server's last event id, if that server sent one.
     All(Vec<Option<String>>),
 }
 

@@ -1,4 +1,4 @@
-//! Sessions with all servers: opened in one revision, listened to, closed.
+//! Sessions with all servers: opening them in one revision, listening, and closing.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Inner {
         Ok(answer)
     }
 
-    /// Opens a session at each of these servers.
+    /// Opens a session at each of these servers. If one fails, the others are closed.
     async fn open(&self, asked: Asked<'_>, bodies: Vec<(Whose, Bytes)>) -> Result<Opened, UpstreamError> {
         let awaited = &Awaited::of(asked.request);
         let opening = bodies.into_iter().map(|(whose, body)| async move {
@@ -74,7 +74,8 @@ impl Inner {
         }
     }
 
-    /// The sessions in one revision: with servers that agreed to a later one than others do, once more.
+    /// Brings the sessions to one revision: at servers that agreed to a later revision than others, the session is
+    /// opened again in the earliest one.
     async fn agreed(
         &self,
         asked: Asked<'_>,
@@ -112,7 +113,8 @@ impl Inner {
         Ok(answer::empty(StatusCode::OK))
     }
 
-    /// Ends the sessions at their servers. A server that does not hear of it ends it when nobody uses it.
+    /// Closes the sessions at their servers. Errors are ignored: a server that is not reached ends the idle session
+    /// itself.
     pub(super) async fn close(&self, members: &[Member]) {
         let closing = members.iter().filter(|member| member.id.is_some());
         join_all(closing.map(|member| {
@@ -177,7 +179,7 @@ impl Inner {
     }
 }
 
-/// What servers said to `initialize`, and what the session is there.
+/// The servers' answers to `initialize`, and the session at each of them.
 #[derive(Default)]
 struct Opened {
     said: Vec<Said>,
@@ -204,7 +206,7 @@ impl Opened {
         self.members.iter().all(|member| member.version == self.members[0].version)
     }
 
-    /// The earliest revision that a server agreed to. Revisions are dates: their order is that of their text.
+    /// The earliest revision that a server agreed to. Revisions are dates, so their text order is their order.
     fn version(&self) -> String {
         let versions = self.members.iter().filter_map(|member| member.version.to_str().ok());
         versions.min().unwrap_or_default().to_owned()

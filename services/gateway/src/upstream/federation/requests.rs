@@ -1,4 +1,4 @@
-//! What is asked of the endpoint: of the server that it names, or of all of them.
+//! Client requests to a federation: for the one server that they name, or for all servers.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::upstream::text::{Edits, Json, Message, quoted};
 use crate::upstream::{Answer, UpstreamError, answer};
 
 impl Inner {
-    /// A request that names something of one server.
+    /// Forwards a request that names something of one server.
     pub(super) async fn one(
         &self,
         asked: Asked<'_>,
@@ -30,7 +30,7 @@ impl Inner {
         Ok(self.passed(target.whose, answer, Awaited::to(Some(message))))
     }
 
-    /// A request that all servers get, and that says nothing but that they did it.
+    /// Sends a request without a result of its own (such as `ping`) to all servers. The client gets the first success.
     pub(super) async fn all(&self, asked: Asked<'_>, message: &Message<'_>) -> Result<Answer, UpstreamError> {
         let said = self.gather(asked, self.to_everybody(message)).await?;
         Ok(match successes(said) {
@@ -124,7 +124,8 @@ impl Inner {
         }
     }
 
-    /// A notification: to whom its token belongs, or to everybody. A request's id is the same at each server.
+    /// Forwards a notification: `notifications/progress` to the server of its token, any other to all servers (a
+    /// request has the same id at each of them).
     pub(super) async fn tell(
         &self,
         asked: Asked<'_>,
@@ -154,7 +155,7 @@ impl Inner {
         streams::passed(Arc::clone(&self.names), whose, answer, awaited)
     }
 
-    /// The answer to a question that one server asked.
+    /// Forwards the client's response to the server that sent the request.
     pub(super) async fn reply(
         &self,
         asked: Asked<'_>,
@@ -170,7 +171,8 @@ impl Inner {
     }
 }
 
-/// The successes; servers that do not have the method are left out. Anything else is what the client gets.
+/// The successful answers. Servers without the method are left out; any other failure is returned as the error, to be
+/// passed to the client.
 fn successes(said: Vec<Said>) -> Result<Vec<Said>, Box<Said>> {
     let (successes, other): (Vec<_>, Vec<_>) = said.into_iter().partition(|said| said.result().is_some());
     match other.into_iter().find(|said| !said.has_no_such_method()) {
@@ -179,12 +181,12 @@ fn successes(said: Vec<Said>) -> Result<Vec<Said>, Box<Said>> {
     }
 }
 
-/// A method that no server has.
+/// The error for a method that no server has.
 pub fn no_such_method(asked: Asked<'_>, message: &Message<'_>) -> Answer {
     bad(asked, message, answer::NO_METHOD, "no server behind this endpoint has this method")
 }
 
-/// A name that no server has.
+/// The error for a name that no server has; in the legacy eras `-32002` for a resource.
 pub fn no_such_name(asked: Asked<'_>, message: &Message<'_>, named: Named) -> Answer {
     let code = match named {
         Named::Uri(_) if asked.session.is_some() => -32002,
@@ -193,7 +195,7 @@ pub fn no_such_name(asked: Asked<'_>, message: &Message<'_>, named: Named) -> An
     bad(asked, message, code, "no server behind this endpoint has what this names")
 }
 
-/// A name as `Mcp-Name` has it: as it is, or in base64 where a header cannot hold it.
+/// The value of the `Mcp-Name` header: plain, or in base64 if a header cannot hold the name.
 fn mirrored(name: &str) -> HeaderValue {
     let plain = name.bytes().all(|byte| (0x20..0x7f).contains(&byte))
         && name.trim() == name

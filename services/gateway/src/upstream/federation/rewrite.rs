@@ -1,38 +1,38 @@
-//! Messages between one server and the client of all: the same text, but for the names in it.
+//! Rewrites messages between one server and the federation's client: only the names in them change.
 //!
-//! Names are changed where the protocol has them. A URI in an argument or a text that a tool writes is not known to be
-//! one, and stays.
+//! Names change only in the members where the protocol has them. A URI in an argument or in a tool's text is not
+//! recognizably one and stays unchanged.
 
 use bytes::Bytes;
 
 use super::names::{Names, Whose};
 use crate::upstream::text::{Edits, Json, Kind, Message, meta, quoted};
 
-/// Where a request goes: to this server, and what it names there.
+/// The destination of a request that names something of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
     /// The server.
     pub whose: Whose,
-    /// The name in the text of the request.
+    /// The name in the request's text.
     pub part: Json<'a>,
-    /// What it is there.
+    /// The name at the server.
     pub inside: String,
 }
 
-/// What the name of a request is, if its method goes to one server.
+/// The kind and place of the name in a request whose method goes to one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// A tool or prompt, at this place.
+    /// A tool or prompt, with the path of its name.
     Name(&'static [&'static str]),
-    /// A resource.
+    /// A resource, with the path of its URI.
     Uri(&'static [&'static str]),
-    /// A task.
+    /// A task, named by `params.taskId`.
     Task,
-    /// What is completed: a prompt or a resource.
+    /// A prompt or resource reference, of `completion/complete`.
     Reference,
 }
 
-/// What a method names; none if it goes to all servers, or is not known.
+/// The kind of name in requests with this method. `None` if the method goes to all servers or is unknown.
 pub fn named(method: &str) -> Option<Named> {
     Some(match method {
         "tools/call" | "prompts/get" => Named::Name(&["params", "name"]),
@@ -43,7 +43,7 @@ pub fn named(method: &str) -> Option<Named> {
     })
 }
 
-/// Where a request goes that names something; none if there is no such server.
+/// The destination of a request; `None` if it names no server of the federation.
 pub fn target<'a>(names: &Names, request: &Message<'a>, named: Named) -> Option<Target<'a>> {
     let by_name = |part: Json<'a>| {
         let name = part.string()?;
@@ -66,7 +66,7 @@ pub fn target<'a>(names: &Names, request: &Message<'a>, named: Named) -> Option<
     }
 }
 
-/// A request as the server is to get it.
+/// The request with the names that its server uses.
 pub fn inward(names: &Names, request: &Message<'_>, target: &Target<'_>) -> Bytes {
     let mut edits = Edits::of(request.text());
     edits.replace(target.part, quoted(&target.inside));
@@ -75,7 +75,7 @@ pub fn inward(names: &Names, request: &Message<'_>, target: &Target<'_>) -> Byte
     edits.done()
 }
 
-/// The answer to a question of a server, and whose question it was.
+/// The client's response to a server's request with the id that the server wrote, and that server.
 pub fn reply_inward(names: &Names, reply: &Message<'_>) -> Option<(Whose, Bytes)> {
     let id = reply.id()?;
     let (whose, raw) = names.id_inside(id)?;
@@ -92,7 +92,7 @@ fn task_inward<'a>(names: &Names, task: Option<Json<'a>>, edits: &mut Edits<'a>)
     }
 }
 
-/// A message of a server as the client is to get it.
+/// A server's message with the names that the client sees. `None` if nothing changes.
 pub fn outward(names: &Names, whose: Whose, text: &[u8]) -> Option<Bytes> {
     let text = std::str::from_utf8(text).ok()?;
     let message = Message::read(text)?;
@@ -109,7 +109,7 @@ pub fn outward(names: &Names, whose: Whose, text: &[u8]) -> Option<Bytes> {
     (!out.edits.is_empty()).then(|| out.edits.done())
 }
 
-/// An item of a list as the client is to see it.
+/// A list item with the names that the client sees.
 pub fn item_outward(names: &Names, whose: Whose, list: &str, item: Json<'_>) -> Bytes {
     let mut out = Outward { names, whose, edits: Edits::of(item.raw()) };
     match list {
@@ -118,7 +118,7 @@ pub fn item_outward(names: &Names, whose: Whose, list: &str, item: Json<'_>) -> 
         "resourceTemplates" => out.uri(item.get("uriTemplate")),
         _ => out.name(item.get("taskId")),
     }
-    // The extension "MCP apps": the page that shows a tool is a resource.
+    // In the extension "MCP Apps", the page that displays a tool is a resource.
     out.uri(item.at(&["_meta", "ui", "resourceUri"]));
     out.uri(item.at(&["_meta", "ui/resourceUri"]));
     out.edits.done()
@@ -147,7 +147,8 @@ impl<'a> Outward<'_, 'a> {
         }
     }
 
-    /// Whatever it is a result of. The modern tasks extension has in it what the task came to.
+    /// Rewrites a result of any method. In the modern tasks extension, the result of a task contains the result of its
+    /// call.
     fn result(&mut self, result: Json<'a>) {
         self.parts(result);
         if let Some(inner) = result.get("result").filter(|_| result.get("taskId").is_some()) {

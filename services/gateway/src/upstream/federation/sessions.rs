@@ -1,4 +1,4 @@
-//! Legacy sessions with several servers: one towards the client, and what it is at each of them.
+//! Legacy sessions with several servers: one towards the client, and one at each server.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use super::names::Whose;
 use crate::limits;
 use crate::upstream::request::{LAST_EVENT, SESSION, VERSION};
 
-/// A session.
+/// A client's legacy session, with its session at each server.
 #[derive(Debug)]
 pub struct Session {
     members: Vec<Member>,
@@ -19,34 +19,34 @@ pub struct Session {
     used: Mutex<Instant>,
 }
 
-/// What a session is at one server.
+/// The session at one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Which server.
+    /// The server's index.
     pub whose: Whose,
-    /// The name that the server gave to it, if it has sessions.
+    /// The `Mcp-Session-Id` that the server issued; `None` if the server has no sessions.
     pub id: Option<HeaderValue>,
-    /// The revision that was agreed on.
+    /// The agreed protocol revision.
     pub version: HeaderValue,
 }
 
 impl Session {
-    /// A session that was opened at all servers.
+    /// Makes a session that is open at all servers.
     pub fn new(members: Vec<Member>) -> Self {
         Self { members, asked: AskedOf::default(), used: Mutex::new(Instant::now()) }
     }
 
-    /// The headers of a request as they are for one server.
+    /// The headers of a request, with the session and revision of this server.
     pub fn headers(&self, whose: Whose, headers: &HeaderMap) -> HeaderMap {
         self.members[whose].headers(headers)
     }
 
-    /// What it is at each server.
+    /// The session at each server.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// Whom it asked what.
+    /// The record of which request went to which server.
     pub fn asked(&self) -> &AskedOf {
         &self.asked
     }
@@ -61,7 +61,7 @@ impl Session {
 }
 
 impl Member {
-    /// The headers of a request as they are for this server.
+    /// The headers of a request, with the session and revision of this server, and without `Last-Event-ID`.
     pub fn headers(&self, headers: &HeaderMap) -> HeaderMap {
         let mut headers = headers.clone();
         headers.remove(SESSION);
@@ -74,34 +74,35 @@ impl Member {
     }
 }
 
-/// The sessions that are open.
+/// The open sessions, by the `Mcp-Session-Id` towards the client.
 #[derive(Debug, Default)]
 pub struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
 
 impl Sessions {
-    /// Whether there may be another one.
+    /// Returns whether another session may be opened (limit `FEDERATED_SESSIONS`).
     pub fn have_room(&self) -> bool {
         self.lock().len() < limits::FEDERATED_SESSIONS
     }
 
-    /// A session is open.
+    /// Adds an opened session.
     pub fn insert(&self, id: String, session: Session) {
         self.lock().insert(id, Arc::new(session));
     }
 
-    /// The session of this name, which is now in use.
+    /// The session with this id; marks it as used now.
     pub fn get(&self, id: &str) -> Option<Arc<Session>> {
         let session = self.lock().get(id).cloned()?;
         session.touch();
         Some(session)
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub fn remove(&self, id: &str) -> Option<Arc<Session>> {
         self.lock().remove(id)
     }
 
-    /// Forgets the sessions that nobody uses: those that no request or stream holds, for a long time.
+    /// Removes and returns the sessions that were idle for longer than `FEDERATED_IDLE` and that no request or stream
+    /// holds.
     pub fn remove_idle(&self) -> Vec<Arc<Session>> {
         let mut idle = Vec::new();
         self.lock().retain(|_, session| {
@@ -114,7 +115,7 @@ impl Sessions {
         idle
     }
 
-    /// How many there are.
+    /// The number of open sessions.
     pub fn len(&self) -> usize {
         self.lock().len()
     }

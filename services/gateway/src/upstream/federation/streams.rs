@@ -1,5 +1,5 @@
-//! Bodies on their way from servers to the client of all: each message with the names of outside, each event with an id
-//! that says whose it is.
+//! Response bodies on their way from the servers to the federation's client: each message with the names that the
+//! client sees, each event with an id that contains its server.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::upstream::request::SESSION;
 use crate::upstream::text::Json;
 use crate::upstream::{Answer, AnswerBody, UpstreamError, answer};
 
-/// The answer of one server, and no answer to anything but what it was asked.
+/// One server's answer, rewritten for the client. Responses to anything but the awaited request are removed.
 pub fn passed(names: Arc<Names>, whose: Whose, mut answer: Answer, awaited: Awaited) -> Answer {
     answer.headers.remove(SESSION);
     answer.headers.remove(CONTENT_LENGTH);
@@ -33,7 +33,7 @@ pub fn passed(names: Arc<Names>, whose: Whose, mut answer: Answer, awaited: Awai
         answer.body = renamed.boxed();
         return answer;
     }
-    // Whatever the header says: some clients read a message anyway.
+    // The body is rewritten whatever its `Content-Type`, since some clients read a message anyway.
     let body = answer.body;
     let renamed = async move {
         let text = gather::whole(body, limits::MAX_ANSWER_BYTES).await?;
@@ -46,8 +46,8 @@ pub fn passed(names: Arc<Names>, whose: Whose, mut answer: Answer, awaited: Awai
     answer
 }
 
-/// The common streams of several servers as one. It is over when one of them is, so that the client comes again, and for
-/// all of them: the id of an event says where each of them was.
+/// The session streams of several servers as one stream. It ends when one of them ends, so that the client resumes all
+/// of them together: each event id contains the positions of all servers.
 pub fn common(
     names: Arc<Names>,
     session: &Arc<Session>,
@@ -66,10 +66,10 @@ pub fn common(
     answer::events(renamed.boxed())
 }
 
-/// The subscriptions of several servers as one, acknowledged once. It is over when one of them is.
+/// The subscriptions of several servers as one stream, with one merged acknowledgement. It ends when one of them ends.
 ///
 /// # Errors
-/// If one does not acknowledge.
+/// An [`UpstreamError`] if a server does not acknowledge within `GATHER_TIME`.
 pub async fn subscribed(
     names: Arc<Names>,
     answers: Vec<(Whose, Answer)>,
@@ -99,10 +99,11 @@ pub async fn subscribed(
     Ok(answer::events(stream::once(future::ready(Ok(ack))).chain(rest).boxed()))
 }
 
-/// A server, and what it said.
+/// A server's index, and its answer.
 type Said = (Whose, Answer);
 
-/// What servers said to opening a stream: those that did, or what is said instead.
+/// Separates the answers to opening a stream. Returns the open streams, or the refusal to pass on; `Err(None)` if no
+/// server was asked. Refusals with 404 or 405 are ignored while another server's stream is open.
 pub fn opened(answers: Vec<Said>) -> Result<Vec<Said>, Option<Box<Said>>> {
     let (open, mut refusals): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|(_, answer)| answer.status.is_success() && is_events(&answer.headers));
@@ -159,7 +160,7 @@ fn renamed(
     with_id(raw, id_outside)
 }
 
-/// The event with another id, or none if there is none for it.
+/// The event with its id rewritten, or without id if `outside` returns `None`.
 fn with_id(raw: Bytes, mut outside: impl FnMut(&str) -> Option<String>) -> Bytes {
     let mut out = Vec::with_capacity(raw.len() + 32);
     let mut changed = false;

@@ -1,4 +1,4 @@
-//! Which parameters of the shared child's tools have headers: asked of the child, and remembered for a while.
+//! A cache of which parameters of the shared child's tools have headers, filled from the child's `tools/list`.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::mirrors::{Declared, declared};
 use crate::limits;
 use crate::upstream::text::{Json, Message, meta, quoted};
 
-/// What is known of the tools.
+/// The cached header parameters, by tool.
 #[derive(Debug, Default)]
 pub struct Catalog {
     tools: HashMap<String, Vec<Declared>>,
@@ -15,8 +15,8 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// What is known of a tool; none if the child is to be asked. A tool that is not known is asked for again soon, as
-    /// not everybody may see every tool, but not for every call.
+    /// The header parameters of a tool; `None` if the child has to be asked. An unknown tool is asked for again after
+    /// one second, because not every client may see every tool, but not for every call.
     pub fn get(&self, tool: &str) -> Option<&[Declared]> {
         let age = self.asked.map(|asked| asked.elapsed());
         let known = self.tools.get(tool).map(Vec::as_slice);
@@ -24,13 +24,13 @@ impl Catalog {
         age.filter(|age| *age < fresh).map(|_| known.unwrap_or_default())
     }
 
-    /// It is about to be asked.
+    /// Empties the cache, before the child is asked.
     pub fn asking(&mut self) {
         self.tools.clear();
         self.asked = Some(Instant::now());
     }
 
-    /// Learns a page of the list, and gives the cursor of the next.
+    /// Adds a page of `tools/list`, and returns the cursor of the next page.
     pub fn learn(&mut self, answer: &Message<'_>) -> Option<String> {
         for tool in answer.at(&["result", "tools"]).map(Json::items).unwrap_or_default() {
             let (Some(name), Some(schema)) =
@@ -46,7 +46,7 @@ impl Catalog {
     }
 }
 
-/// The request for a page, in the name of whoever made this request.
+/// The request for a page of `tools/list`, with the version, capabilities and client info of the client's request.
 pub fn page(request: &Message<'_>, cursor: Option<&str>) -> String {
     let kept = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO];
     let said = kept.iter().filter_map(|name| Some(format!("{}:{}", quoted(name), request.meta(name)?.raw())));

@@ -1,7 +1,8 @@
-//! A child process that reads one message a line, and writes one message a line.
+//! A child process with the stdio transport: one message per line, in both directions.
 //!
-//! It is started in a process group of its own with an environment that names what it may know, and it is ended as the
-//! stdio transport asks: its input is closed; then it is asked; then it is killed, and all that it started with it.
+//! The child runs in a process group of its own, with only the environment variables that are named for it. It is ended
+//! as the stdio transport requires: its input is closed, then it gets `SIGTERM`, then it is killed with its whole
+//! process group.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,26 +20,26 @@ use tokio_util::sync::CancellationToken;
 use crate::isolation::Confinement;
 use crate::limits;
 
-/// What is started, and how.
+/// The program of a child process, and its environment and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Program and arguments.
+    /// The program and its arguments.
     pub command: Vec<String>,
-    /// Its environment, besides what is passed.
+    /// Further environment variables, with their values.
     pub env: BTreeMap<String, String>,
-    /// Variables of ours that it gets, by name.
+    /// Names of the gateway's own environment variables that the child inherits.
     pub pass_env: Vec<String>,
-    /// Where it is started.
+    /// The working directory.
     pub folder: Option<PathBuf>,
-    /// How many children there may be at once.
+    /// The maximum number of children at a time.
     pub children: usize,
-    /// What keeps it from the gateway's own files and memory. Without, it is started with all rights of this process: for
-    /// tests.
+    /// The sandbox that keeps the child from the gateway's files and memory. `None` runs it with all rights of this
+    /// process, for tests only.
     pub confinement: Option<Confinement>,
 }
 
 impl Program {
-    /// A program and its arguments, with nothing special about it.
+    /// Makes a program with its arguments and default settings.
     pub fn new<S: Into<String>>(command: impl IntoIterator<Item = S>) -> Self {
         Self {
             command: command.into_iter().map(Into::into).collect(),
@@ -56,7 +57,7 @@ impl Program {
         };
         let env = self.environment();
         let mut command = match &self.confinement {
-            // What starts it would only say on its error output that there is no such program.
+            // The launcher could report a missing program only on its standard error.
             Some(_) if !is_found(program, env.get("PATH"), self.folder.as_deref()) => {
                 return Err(std::io::ErrorKind::NotFound.into());
             }
@@ -88,7 +89,7 @@ impl Program {
     }
 }
 
-/// Whether there is such a program: a path, from `folder` if it is relative, or a name in a folder of `search`.
+/// Returns whether the program exists: at its path (relative to `folder`), or as a name in a folder of the search path.
 fn is_found(program: &str, search: Option<&OsString>, folder: Option<&Path>) -> bool {
     if program.contains('/') {
         return folder.unwrap_or(Path::new(".")).join(program).is_file();
@@ -97,7 +98,7 @@ fn is_found(program: &str, search: Option<&OsString>, folder: Option<&Path>) -> 
     std::env::split_paths(search.unwrap_or(&usual)).any(|folder| folder.join(program).is_file())
 }
 
-/// A child that runs. It is ended when this is dropped.
+/// A running child process. It is ended on drop.
 #[derive(Debug)]
 pub struct Child {
     input: mpsc::Sender<Bytes>,
@@ -105,18 +106,18 @@ pub struct Child {
     gone: CancellationToken,
 }
 
-/// What a child writes: one message after the other, until it is gone.
+/// The messages that a child writes, in order; the channel closes when the child ends.
 pub type Lines = mpsc::Receiver<Bytes>;
 
-/// The child is gone: nothing was sent.
+/// Error: the child has ended, and nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
 impl Child {
-    /// Starts one. `name` is what the log calls it.
+    /// Starts a child. `name` identifies it in the log.
     ///
     /// # Errors
-    /// If it does not start.
+    /// If the process does not start.
     pub fn start(program: &Program, name: &Arc<str>) -> std::io::Result<(Self, Lines)> {
         let mut process = program.to_command()?.spawn()?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
@@ -133,15 +134,17 @@ impl Child {
         Ok((child, lines))
     }
 
-    /// Hands it a message. Line breaks between the tokens of the message become spaces: a message is one line.
+    /// Sends a message to the child. Line breaks between the tokens of the message become spaces, because a message is
+    /// one line.
     ///
     /// # Errors
-    /// If the child is gone.
+    /// [`Gone`] if the child has ended.
     pub async fn write(&self, message: &[u8]) -> Result<(), Gone> {
         self.input.send(as_line(message)).await.map_err(|_| Gone)
     }
 
-    /// Hands it a message as soon as it takes one, for who cannot wait.
+    /// Queues a message for the child without waiting, for callers that are not async. If the queue is full, a task
+    /// waits for room.
     pub fn write_later(&self, message: &[u8]) {
         if let Err(mpsc::error::TrySendError::Full(line)) = self.input.try_send(as_line(message)) {
             let input = self.input.clone();
@@ -151,22 +154,22 @@ impl Child {
         }
     }
 
-    /// Ends it.
+    /// Requests the end of the child.
     pub fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Whether it can still be spoken to.
+    /// Returns whether the child still accepts messages.
     pub fn is_alive(&self) -> bool {
         !self.stop.is_cancelled()
     }
 
-    /// Becomes ready when it cannot be spoken to any more.
+    /// Waits until the child does not accept messages any more.
     pub fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         self.stop.clone().cancelled_owned()
     }
 
-    /// Becomes ready when the process is gone.
+    /// Waits until the process has exited.
     pub async fn gone(&self) {
         self.gone.cancelled().await;
     }
@@ -198,7 +201,7 @@ impl Talk {
         (stdin, to_write): (ChildStdin, mpsc::Receiver<Bytes>),
         (stdout, output): (R, mpsc::Sender<Bytes>),
     ) {
-        // Writing ends with the reading, or the input would stay open and the child would never know.
+        // Writing ends when reading ends: otherwise the input would stay open, and the child would not notice.
         tokio::select! {
             () = self.stop.cancelled() => {}
             () = async { tokio::join!(read_lines(stdout, &output, &self.name, &self.stop), write_lines(stdin, to_write)); } => {}
@@ -209,7 +212,7 @@ impl Talk {
     }
 }
 
-/// Reads messages until there are no more. What is no message is not for anybody: many servers greet on their output.
+/// Reads messages until the output ends. Lines that are no message are only logged: many servers print a greeting.
 async fn read_lines<R: AsyncRead + Unpin>(
     stdout: R,
     output: &mpsc::Sender<Bytes>,
@@ -263,7 +266,7 @@ async fn read_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>, most: usize)
         line.extend_from_slice(&part[..taken]);
         reader.consume(taken + usize::from(whole));
         if whole {
-            // Between tokens, a CR is as good as a blank; in an event it would end the line.
+            // Between tokens a CR is equivalent to a space; in an event it would end the line.
             line.iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b' ');
             return Ok(Line::Whole(line.trim_ascii().to_vec()));
         }
@@ -278,7 +281,8 @@ async fn write_lines(mut stdin: ChildStdin, mut lines: mpsc::Receiver<Bytes>) {
     }
 }
 
-/// Its input is closed by now: first time to end by itself, then it is asked, then killed, its group with it.
+/// Ends a child whose input is already closed: waits [`CHILD_GRACE`](limits::CHILD_GRACE), sends `SIGTERM`, waits
+/// again, then kills the process group.
 async fn end(process: &mut Process, name: &Arc<str>) {
     let group = process.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
     if timeout(limits::CHILD_GRACE, process.wait()).await.is_err() {
@@ -294,7 +298,7 @@ async fn end(process: &mut Process, name: &Arc<str>) {
     }
 }
 
-/// Errors say that the group is gone already.
+/// Signals the process group. An error means that the group has ended already.
 fn signal(group: Option<rustix::process::Pid>, signal: rustix::process::Signal) {
     if let Some(group) = group {
         let _ = rustix::process::kill_process_group(group, signal);
@@ -306,7 +310,7 @@ async fn log_stderr<R: AsyncRead + Unpin>(stderr: R, name: Arc<str>) {
     while let Ok(line) = read_line(&mut reader, limits::MAX_STDERR_LINE_BYTES).await {
         match line {
             Line::Whole(line) => tracing::info!(server = %name, "{}", shown(&line)),
-            // The rest of it comes as the next lines.
+            // The rest of the line is read as the next lines.
             Line::TooLong => {
                 let part = reader.buffer().len();
                 reader.consume(part);
@@ -316,7 +320,7 @@ async fn log_stderr<R: AsyncRead + Unpin>(stderr: R, name: Arc<str>) {
     }
 }
 
-/// What the log shows of a line: text without control characters, and not all of it.
+/// The part of a line that is logged: without control characters, at most `MAX_SHOWN_LINE` characters.
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     text.chars().filter(|c| !c.is_control()).take(limits::MAX_SHOWN_LINE).collect()

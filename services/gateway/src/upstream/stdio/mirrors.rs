@@ -1,8 +1,9 @@
-//! Headers that repeat the body of a modern request: whoever processes the body must see that they agree (1.1).
+//! Headers that repeat the body of a modern request. A receiver that processes the body must check that they agree
+//! (1.1).
 //!
-//! A child has no headers, so it is done here: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`, and for a tool call an
-//! `Mcp-Param-…` for each argument that the tool's schema marks with `x-mcp-header`. A header that is missing is as wrong
-//! as one that says something else; one that says something of which the body knows nothing is wrong too.
+//! A child process sees no headers, so the gateway checks for it: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`, and
+//! for a tool call one `Mcp-Param-…` header for each argument that the tool's schema marks with `x-mcp-header`. A
+//! missing header is refused like a different value, and so is a header for an argument that the body does not have.
 
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -12,24 +13,24 @@ use crate::upstream::request::{METHOD, NAME, VERSION};
 use crate::upstream::text::{Json, Message, meta};
 use crate::upstream::{Answer, answer};
 
-/// Before the name of a parameter that has a header.
+/// Prefix of the header for a parameter.
 pub const PARAM_PREFIX: &str = "mcp-param-";
-/// What a schema marks such a parameter with.
+/// The schema keyword that marks a parameter with a header.
 const MARK: &str = "x-mcp-header";
 
-/// A parameter that has a header.
+/// A parameter that the schema marks with a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
-    /// The members that lead to it.
+    /// The member names that lead to the parameter in the arguments.
     path: Vec<String>,
     header: HeaderName,
     is_integer: bool,
 }
 
-/// Whether the request is whole, and its headers say what it says.
+/// Checks that a modern request has its required `_meta` members, and that its headers match its body.
 ///
 /// # Errors
-/// What the client is told if not.
+/// The answer to the client, if not.
 pub fn check(headers: &HeaderMap, message: &Message<'_>) -> Result<(), Box<Answer>> {
     let version = message.meta(meta::PROTOCOL_VERSION);
     let (Some(version), Some(_)) = (version, message.meta(meta::CLIENT_CAPABILITIES)) else {
@@ -54,17 +55,17 @@ pub fn check(headers: &HeaderMap, message: &Message<'_>) -> Result<(), Box<Answe
     }
 }
 
-/// Whether a call has anything that could have a header, or a header for it.
+/// Returns whether a call has arguments that may have a header, or a header for a parameter.
 pub fn may_have_parameters(headers: &HeaderMap, message: &Message<'_>) -> bool {
     message.method().as_deref() == Some("tools/call")
         && (message.param("arguments").is_some_and(|arguments| !arguments.members().is_empty())
             || headers.keys().any(|name| name.as_str().starts_with(PARAM_PREFIX)))
 }
 
-/// Whether the headers for parameters say what the arguments say.
+/// Checks that the `Mcp-Param-…` headers match the arguments.
 ///
 /// # Errors
-/// What the client is told if not.
+/// The answer to the client, if not.
 pub fn check_parameters(
     declared: &[Declared],
     headers: &HeaderMap,
@@ -86,8 +87,9 @@ pub fn check_parameters(
     }
 }
 
-/// The parameters of a tool that have headers: marked strings, whole numbers and booleans that only `properties` lead to.
-/// A schema that marks anything else, or two with one header, marks nothing: clients do not show such a tool.
+/// The parameters of a tool that have headers: marked strings, integers and booleans that are reached through
+/// `properties` only. If a schema marks anything else, or marks two parameters with one header, the result is empty:
+/// clients do not show such a tool.
 pub fn declared(schema: Json<'_>) -> Vec<Declared> {
     let mut found = Vec::new();
     let sound = find(schema, &mut Vec::new(), &mut found) && !marks_elsewhere(schema, found.len());
@@ -97,7 +99,7 @@ pub fn declared(schema: Json<'_>) -> Vec<Declared> {
     if sound && names.len() == found.len() { found } else { Vec::new() }
 }
 
-/// Whether the marks that were found are sound. A schema that is too deep to be looked at is not.
+/// Collects the marked parameters. Returns false if a mark is invalid, or the schema is too deep to be searched.
 fn find(schema: Json<'_>, path: &mut Vec<String>, found: &mut Vec<Declared>) -> bool {
     if path.len() > limits::SCHEMA_DEPTH {
         return false;
@@ -123,7 +125,8 @@ fn find(schema: Json<'_>, path: &mut Vec<String>, found: &mut Vec<Declared>) -> 
     true
 }
 
-/// Whether there are more marks in the schema than those. A mark in what is data and no schema counts as one too many.
+/// Returns whether the schema has more marks than the `found` ones. A mark in data of the schema, such as a default
+/// value, counts too.
 fn marks_elsewhere(schema: Json<'_>, found: usize) -> bool {
     schema.raw().matches(&format!("\"{MARK}\"")).count() != found
 }
@@ -146,7 +149,7 @@ fn agrees(one: &Declared, headers: &HeaderMap, value: Option<Json<'_>>) -> bool 
     }
 }
 
-/// A whole number, `42` or `42.0`; not what a header should not have, like `4.2e1`.
+/// Parses an integer in the form `42` or `42.0`; other forms such as `4.2e1` do not belong in a header.
 fn whole(text: &str) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     fraction.bytes().all(|digit| digit == b'0').then(|| whole.parse().ok()).flatten()
@@ -160,7 +163,7 @@ fn says(headers: &HeaderMap, name: &HeaderName, expected: &str) -> bool {
     }
 }
 
-/// A header's value: as it is, or out of its base64.
+/// The value of a header, with its base64 form decoded.
 fn decoded(value: &str) -> Option<String> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         None => Some(value.to_owned()),

@@ -1,15 +1,16 @@
-//! A server that is a child process, as a Streamable HTTP server.
+//! An MCP server that is a child process, presented as a Streamable HTTP server.
 //!
-//! In the legacy eras a session is a process: `initialize` starts a child and names the session, DELETE or its end ends
-//! it, and a session whose child is gone is unknown (404), so that the client begins anew. A client has a share of the
-//! sessions; its next one takes the place of that of its own which has done nothing for longest, and never that of another
-//! client's. How often it starts one is bounded, too. In the modern era all requests share one child (`shared`). What a child writes is one sequence of messages; `routing` says which stream each
-//! belongs to, and `streams` keeps it for who reads it, now or after a reconnection.
+//! In the legacy eras each session has its own process: `initialize` starts a child and issues a session id, DELETE
+//! ends both. A session whose child has ended is unknown (404), so that the client opens a new one. Each client may
+//! have a share of the sessions; a further one replaces the client's own session that was idle for longest, never that
+//! of another client. The rate of session starts per client is limited, too. In the modern era all requests share one
+//! child (`shared`). A child writes a single sequence of messages; `routing` finds the stream of each, and `streams`
+//! keeps it for the reader, also after a reconnection.
 //!
-//! Messages pass byte for byte but for ids on the shared child. Requests of one id in one session at the same time are
-//! refused, as nobody could say which of them an answer is for.
+//! Messages pass byte for byte, except for ids on the shared child. Concurrent requests with one id in one session are
+//! refused, because their answers could not be told apart.
 //!
-//! Not here: origins, tokens, rates (`front`).
+//! Not here: origins, tokens, rate limits (`front`).
 
 mod catalog;
 mod child;
@@ -38,7 +39,7 @@ use super::text::{Json, Kind, Message};
 use super::{Answer, ClientName, Exchange, Upstream, UpstreamError, answer};
 use crate::limits;
 
-/// A program that speaks MCP over its standard streams.
+/// An [`Upstream`] that is a program with the stdio transport.
 #[derive(Debug)]
 pub struct Stdio {
     program: Program,
@@ -49,7 +50,8 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// Nothing is started before somebody asks. `name` is what the log calls it. To be made where tokio runs.
+    /// Makes the upstream; the first request starts a child. `name` identifies it in the log. Must be called within a
+    /// tokio runtime, since it spawns a task that ends idle sessions.
     pub fn new(program: Program, name: &str) -> Self {
         let name: Arc<str> = name.into();
         let sessions = Arc::default();
@@ -58,27 +60,27 @@ impl Stdio {
         Self { shared, program, name, sessions, spared: limits::SESSION_SPARED }
     }
 
-    /// With another time for which a session is spared that does nothing while another one is wanted.
+    /// Sets the minimum idle time of a session before a new one may replace it (default `SESSION_SPARED`).
     #[must_use]
     pub fn sparing(mut self, spared: Duration) -> Self {
         self.spared = spared;
         self
     }
 
-    /// Whether the program speaks the revision without sessions. Starts it to ask.
+    /// Returns whether the program speaks the modern revision (without sessions). Starts the program to find out.
     ///
     /// # Errors
-    /// If it does not start.
+    /// [`UpstreamError::NeverSent`] if the program does not start.
     pub async fn is_modern(&self) -> Result<bool, UpstreamError> {
         self.shared.is_modern().await
     }
 
-    /// How many legacy sessions there are.
+    /// The number of open legacy sessions.
     pub fn sessions(&self) -> usize {
         self.sessions.lock().open.len()
     }
 
-    /// Ends all children, and is ready when they are gone.
+    /// Ends all children, and waits until their processes have exited.
     pub async fn stop(&self) {
         let open: Vec<_> = self.sessions.lock().open.drain().map(|(_, owned)| owned.session).collect();
         for session in &open {
@@ -158,7 +160,7 @@ impl Stdio {
         answer::empty(StatusCode::OK)
     }
 
-    /// The session that a request names.
+    /// The living session that a request names, or the refusal.
     fn session(&self, request: &Exchange, id: Option<&str>) -> Result<Arc<Session>, Answer> {
         let Some(named) = header(request, &SESSION) else {
             return Err(answer::session_missing(id));
@@ -181,20 +183,20 @@ impl Upstream for Stdio {
     }
 }
 
-/// The sessions that are open.
+/// The open sessions of all clients.
 #[derive(Debug, Default)]
 struct Sessions(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
     open: HashMap<String, Owned>,
-    /// Children that are starting, by client.
+    /// Numbers of children that are starting, by client.
     starting: HashMap<ClientName, usize>,
-    /// When each client's newest children were started, for as long as that counts.
+    /// Times of each client's recent session starts, for as long as they count against its limit.
     started: HashMap<ClientName, VecDeque<Instant>>,
 }
 
-/// A session, and whose it is.
+/// A session and the client that opened it.
 #[derive(Debug)]
 struct Owned {
     client: ClientName,
@@ -211,14 +213,15 @@ impl Table {
         open + self.starting.get(client).copied().unwrap_or_default()
     }
 
-    /// The client's session that has done nothing for longest, and for at least as long as this.
+    /// The id of the client's session that was idle for longest, and for at least `spared`.
     fn longest_idle(&self, client: &ClientName, spared: Duration) -> Option<String> {
         let own = self.open.iter().filter(|(_, owned)| owned.client == *client);
         let idle = own.filter_map(|(id, owned)| Some((owned.session.idle_for()?, id)));
         idle.filter(|(time, _)| *time >= spared).max_by_key(|(time, _)| *time).map(|(_, id)| id.clone())
     }
 
-    /// Counts a start; false if the client has started as many as it may within [`limits::SESSION_START_WINDOW`].
+    /// Counts a session start. Returns false if the client has reached [`limits::SESSION_STARTS`] within
+    /// [`limits::SESSION_START_WINDOW`].
     fn count_start(&mut self, client: &ClientName) -> bool {
         self.started.retain(|_, starts| {
             starts.retain(|start| start.elapsed() < limits::SESSION_START_WINDOW);
@@ -233,7 +236,8 @@ impl Table {
     }
 }
 
-/// How many sessions one client may have, of so many: half of them, so that others come in as well.
+/// The number of sessions that one client may have: half of all, so that other clients get some as well. The gateway
+/// itself and a local proxy may have all.
 fn share(client: &ClientName, most: usize) -> usize {
     match client {
         ClientName::Gateway | ClientName::LocalProxy => most,
@@ -241,7 +245,7 @@ fn share(client: &ClientName, most: usize) -> usize {
     }
 }
 
-/// The right to start a child.
+/// A reservation to start one child; it is released on drop.
 #[derive(Debug)]
 struct Reserved(Arc<Sessions>, ClientName);
 
@@ -258,8 +262,8 @@ impl Drop for Reserved {
 }
 
 impl Sessions {
-    /// If the client has its share, or all are taken, that one of its own goes that has done nothing for longest: many clients
-    /// never say that they are done.
+    /// Reserves a session. If the client has used its share, or all sessions are taken, the client's longest idle
+    /// session is ended: many clients never close theirs.
     fn reserve(
         self: &Arc<Self>,
         client: &ClientName,
@@ -284,7 +288,7 @@ impl Sessions {
         Ok(Reserved(Arc::clone(self), client.clone()))
     }
 
-    /// The session is open until its child is gone.
+    /// Adds a session; it is removed when its child ends.
     fn insert(self: &Arc<Self>, id: String, client: ClientName, session: &Arc<Session>) {
         self.lock().open.insert(id.clone(), Owned { client, session: Arc::clone(session) });
         let sessions = Arc::downgrade(self);
@@ -310,7 +314,7 @@ async fn end_idle(sessions: Weak<Sessions>) {
     }
 }
 
-/// A refusal of `initialize` is an answer like any other, unless it is the modern era that says no.
+/// The HTTP status for a refused `initialize`: 400 for the error codes of the modern era, otherwise 200.
 fn refusal_status(text: &[u8]) -> StatusCode {
     let message = std::str::from_utf8(text).ok().and_then(Message::read);
     match message.and_then(|message| message.error_code()) {

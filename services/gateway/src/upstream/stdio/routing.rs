@@ -1,10 +1,11 @@
-//! Which stream a message of a legacy child belongs to.
+//! Assigns the messages of a legacy child to streams.
 //!
-//! A child has one output, Streamable HTTP has a stream for each request and a common one; nothing on the wire says which
-//! was meant. An answer goes to the stream of its request, progress to that of its token, a message of a task to whoever
-//! waits for the result of the task. What the server asks (elicitation, sampling, roots) belongs to the one call that is
-//! open: a client may refuse it elsewhere. If it is unclear which call that is, it goes to the common stream, if somebody
-//! listens there, and else to the newest call, so that no call waits for an answer to a question that nobody read.
+//! A child has one output, while Streamable HTTP has one stream per request and a common one; nothing on the wire says
+//! which one is meant. A response goes to the stream of its request, progress to that of its token, a message of a task
+//! to the request that waits for the task's result. A request of the server (elicitation, sampling, roots) goes to the
+//! one open call, because a client may refuse it elsewhere. If several calls are open, it goes to the common stream if
+//! that has a reader, and otherwise to the newest call, so that no call waits for an answer to a request that was never
+//! read.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,53 +13,53 @@ use super::streams::{COMMON, StreamNo};
 use crate::limits;
 use crate::upstream::text::{Id, Kind, Message, meta};
 
-/// The requests that are open in one session, in both directions.
+/// The open requests of one session, in both directions.
 #[derive(Debug, Default)]
 pub struct Routing {
     calls: BTreeMap<StreamNo, Call>,
-    /// What the server asked, and where.
+    /// Requests of the server, with the stream to which each was sent.
     asked: HashMap<Id, StreamNo>,
 }
 
 #[derive(Debug)]
 struct Call {
     id: Id,
-    /// The id as the client wrote it.
+    /// The raw JSON of the id, as the client wrote it.
     id_text: String,
     token: Option<Id>,
-    /// The task whose result it waits for.
+    /// The task whose result the request waits for (`tasks/result`).
     task: Option<String>,
-    /// Whether it does something that a server may have questions about.
+    /// True if the request may make the server send requests of its own.
     acts: bool,
 }
 
-/// Where a message goes.
+/// The destination of a child's message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route {
-    /// It answers the request of this stream, whose client wrote its id so.
+    /// The response to the request of this stream, with the raw id that the client wrote.
     Answer(StreamNo, String),
-    /// It belongs to this stream.
+    /// A message for this stream.
     On(StreamNo),
-    /// Nobody waits for it.
+    /// A response without an open request.
     Nowhere,
 }
 
-/// Why a request is not taken.
+/// Reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotTaken {
-    /// A request with this id is open.
+    /// Another request with this id is open.
     SameId,
-    /// Too many are open.
+    /// Too many requests are open.
     TooMany,
-    /// Its id is no id.
+    /// The request has no valid id.
     NoId,
 }
 
 impl Routing {
-    /// Whether a request may be opened.
+    /// Checks whether a request may be opened.
     ///
     /// # Errors
-    /// If not.
+    /// The reason, as [`NotTaken`], if not.
     pub fn may_open(&self, request: &Message<'_>) -> Result<(), NotTaken> {
         let id = request.id().and_then(Id::read).ok_or(NotTaken::NoId)?;
         if self.calls.len() >= limits::SESSION_CALLS {
@@ -70,7 +71,7 @@ impl Routing {
         Ok(())
     }
 
-    /// A request is on its way.
+    /// Records a request that is sent to the child.
     pub fn opened(&mut self, stream: StreamNo, request: &Message<'_>) {
         let Some((id, text)) = request.id().and_then(|id| Some((Id::read(id)?, id.raw()))) else { return };
         let method = request.method().unwrap_or_default();
@@ -84,18 +85,18 @@ impl Routing {
         self.calls.insert(stream, call);
     }
 
-    /// A request will have no answer.
+    /// Removes a request that will have no response.
     pub fn closed(&mut self, stream: StreamNo) {
         self.calls.remove(&stream);
         self.asked.retain(|_, asked_on| *asked_on != stream);
     }
 
-    /// Whether any request is open.
+    /// Returns whether any request is open.
     pub fn is_busy(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    /// Where a message of the child goes. `listening`: whether somebody reads the common stream.
+    /// The destination of a child's message. `listening`: the common stream has a reader.
     pub fn route(&mut self, message: &Message<'_>, listening: bool) -> Route {
         match message.kind {
             Kind::Response => self.answer(message),
@@ -155,7 +156,7 @@ impl Routing {
         }
     }
 
-    /// The one call that acts; or the one request, if none does.
+    /// The only open call of a method that may cause questions; without one, the only open request.
     fn only_call(&self) -> Option<StreamNo> {
         let acting: Vec<StreamNo> =
             self.calls.iter().filter(|(_, call)| call.acts).map(|(no, _)| *no).collect();

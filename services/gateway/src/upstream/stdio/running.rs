@@ -1,10 +1,11 @@
-//! The process that all modern requests share, and who waits for what it says.
+//! The process that all modern requests share, and the routing of its messages.
 //!
-//! Each request gets an id of ours on the way there and its own back, as do its progress token and the subscription that
-//! it opens: two clients may use the same ones. Disconnecting is cancelling, and becomes `notifications/cancelled`.
+//! Two clients may use the same ids, so the gateway replaces each request's id, progress token and subscription id on
+//! the way to the child, and restores them on the way back. A disconnect of the client cancels its request with
+//! `notifications/cancelled`.
 //!
-//! A message that says of itself to whom it belongs goes there. A log message does not say so: it goes to the one open
-//! request that asked for log messages, and if there are several to none of them, as it may not be theirs to see.
+//! A message that names its request goes to that request. A log message does not: it goes to the only open request that
+//! asked for log messages. If there are several, it is dropped, because it may not be meant for their clients.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +26,7 @@ use crate::upstream::{Answer, AnswerBody, UpstreamError, answer};
 
 const ENDED: &str = "the server's process ended";
 
-/// The child that runs.
+/// A running child process, with its open requests.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -40,10 +41,10 @@ struct Waiting {
     closed: bool,
 }
 
-/// A request that is open.
+/// An open request.
 #[derive(Debug)]
 struct Call {
-    /// Id and progress token as the client wrote them.
+    /// The raw JSON of the id, as the client wrote it.
     id: String,
     token: Option<String>,
     wants_log: bool,
@@ -51,7 +52,7 @@ struct Call {
     unread: Arc<AtomicUsize>,
 }
 
-/// A message for a client, with its own ids.
+/// A message for a client, with the client's own ids.
 #[derive(Debug)]
 struct Said {
     text: Bytes,
@@ -60,10 +61,10 @@ struct Said {
 }
 
 impl Running {
-    /// Starts one.
+    /// Starts the child.
     ///
     /// # Errors
-    /// If it does not start.
+    /// If the process does not start.
     pub fn start(program: &Program, name: &Arc<str>) -> std::io::Result<Arc<Self>> {
         let (child, lines) = Child::start(program, name)?;
         let running =
@@ -72,27 +73,27 @@ impl Running {
         Ok(running)
     }
 
-    /// Whether it can still be spoken to.
+    /// Returns whether the child still accepts messages.
     pub fn is_alive(&self) -> bool {
         self.child.is_alive()
     }
 
-    /// Ends it, and is ready when it is gone.
+    /// Ends the child, and waits until its process has exited.
     pub async fn stop(&self) {
         self.child.stop();
         self.child.gone().await;
     }
 
-    /// A notification.
+    /// Sends a notification to the child.
     ///
     /// # Errors
-    /// If the child is gone.
+    /// [`UpstreamError::NeverSent`] if the child has ended.
     pub async fn tell(&self, message: &Message<'_>) -> Result<(), UpstreamError> {
         let sent = self.child.write(message.text().as_bytes()).await;
         sent.map_err(|Gone| UpstreamError::NeverSent(ENDED.to_owned()))
     }
 
-    /// The answer to a request of our own.
+    /// Sends a request of the gateway's own, and waits for its response.
     pub async fn answer(self: &Arc<Self>, request: &str) -> Option<Bytes> {
         let mut call = self.open(&Message::read(request)?).ok()?;
         self.child.write(&call.sent).await.ok()?;
@@ -104,7 +105,8 @@ impl Running {
         }
     }
 
-    /// Which parameters of a tool have headers. If the child does not say, none have: it is no reason to break a call.
+    /// The parameters of a tool that have headers, from the cache or the child's `tools/list`. Empty if the child does
+    /// not answer: that is no reason to fail a call.
     pub async fn declared(self: &Arc<Self>, tool: &str, request: &Message<'_>) -> Vec<Declared> {
         let mut catalog = self.catalog.lock().await;
         if let Some(known) = catalog.get(tool) {
@@ -124,10 +126,10 @@ impl Running {
         catalog.get(tool).unwrap_or_default().to_vec()
     }
 
-    /// A request.
+    /// Forwards a client's request.
     ///
     /// # Errors
-    /// If the child is gone before it answers.
+    /// [`UpstreamError::NeverSent`] if the child has ended, or [`UpstreamError::Lost`] if it ends before it answers.
     pub async fn request(self: &Arc<Self>, message: &Message<'_>) -> Result<Answer, UpstreamError> {
         let mut call = match self.open(message) {
             Ok(call) => call,
@@ -177,7 +179,7 @@ impl Running {
         Ok(OpenCall { running: Arc::clone(self), ours, heard, unread, sent: edits.done(), answered: false })
     }
 
-    /// Brings a message of the child to whom it belongs.
+    /// Delivers a child's message to the request that it belongs to.
     fn bring(&self, message: &Message<'_>, name: &str) {
         if message.kind == Kind::Request {
             return self.refuse(message, name);
@@ -201,7 +203,7 @@ impl Running {
         }
     }
 
-    /// A server has no requests in this era; one that has would wait for ever.
+    /// Refuses a request of the server: the modern era has none, and the server would wait for a response forever.
     fn refuse(&self, message: &Message<'_>, name: &str) {
         tracing::warn!(server = %name, "a request of the server, which this revision does not have");
         let id = message.id().map_or("null", Json::raw);
@@ -250,7 +252,7 @@ impl Waiting {
 }
 
 impl Call {
-    /// The message with the client's own id, token and subscription.
+    /// The message with the client's own id, progress token and subscription id.
     fn restored(&self, message: &Message<'_>) -> Bytes {
         let is_progress = message.method().as_deref() == Some("notifications/progress");
         let token = message.param(meta::PROGRESS_TOKEN).filter(|_| is_progress);
@@ -269,13 +271,13 @@ impl Call {
     }
 }
 
-/// The client's end of a request. Dropped before the answer was heard, it cancels the request.
+/// The client's side of an open request. Dropping it before the response arrived cancels the request.
 struct OpenCall {
     running: Arc<Running>,
     ours: i64,
     heard: mpsc::UnboundedReceiver<Said>,
     unread: Arc<AtomicUsize>,
-    /// The request with our ids.
+    /// The request's text with the gateway's ids.
     sent: Bytes,
     answered: bool,
 }

@@ -1,4 +1,4 @@
-//! A legacy session: one child, and the streams by which its client hears it.
+//! A legacy session: one child process, and the streams on which its client receives messages.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,30 +16,30 @@ use crate::upstream::answer;
 use crate::upstream::text::{Edits, Json, Message};
 use crate::upstream::{Answer, AnswerBody, UpstreamError};
 
-/// One session.
+/// A legacy session with its child.
 #[derive(Debug)]
 pub struct Session {
     child: Child,
     streams: Arc<Streams>,
     routing: Mutex<Routing>,
-    /// The revision that was agreed on.
+    /// The agreed protocol revision.
     version: OnceLock<String>,
     used: Mutex<Instant>,
 }
 
-/// What came of `initialize`.
+/// The result of `initialize`.
 pub enum Begun {
-    /// The server is ready, and said this.
+    /// The server accepted; its response.
     Ready(Bytes),
-    /// It refused, and said this.
+    /// The server refused; its response.
     Refused(Bytes),
 }
 
 impl Session {
-    /// Starts a child. What it says is heard from now on.
+    /// Starts a child, and a task that reads its messages.
     ///
     /// # Errors
-    /// If it does not start.
+    /// If the process does not start.
     pub fn start(program: &Program, name: &Arc<str>) -> std::io::Result<Arc<Self>> {
         let (child, lines) = Child::start(program, name)?;
         let session = Arc::new(Self {
@@ -58,10 +58,10 @@ impl Session {
         Ok(session)
     }
 
-    /// `initialize`, which is answered whole: only a server that accepted it has a session.
+    /// Sends `initialize`, and waits for its response: a session exists only if the server accepts it.
     ///
     /// # Errors
-    /// If no answer comes.
+    /// An [`UpstreamError`] if no response arrives within `INITIALIZE_TIME`.
     pub async fn initialize(&self, message: &Message<'_>) -> Result<Begun, UpstreamError> {
         let (stream, mut reader) = self.open(message).await.map_err(|_| gone())?;
         let answer = async {
@@ -84,11 +84,12 @@ impl Session {
         Ok(if accepted { Begun::Ready(text) } else { Begun::Refused(text) })
     }
 
-    /// A request: its answer is a stream of events, which can be resumed from the start. For a client that has no use for
-    /// events it is JSON, unless there is more to say than the answer, or it takes long.
+    /// Forwards a request. The answer is an event stream that can be resumed from its start. For a client that does not
+    /// accept event streams it is plain JSON, unless other messages precede the response, or it takes longer than
+    /// `FIRST_MESSAGE_TIME`.
     ///
     /// # Errors
-    /// If the child is gone before it answers.
+    /// [`UpstreamError::Lost`] if the child ends before it answers.
     pub async fn request(&self, message: &Message<'_>, events: bool) -> Result<Answer, UpstreamError> {
         self.touch();
         let (stream, mut reader) = match self.open(message).await {
@@ -113,7 +114,7 @@ impl Session {
         }
     }
 
-    /// A notification, or an answer to a question of the server.
+    /// Forwards a notification, or a response to a request of the server.
     pub async fn tell(&self, message: &Message<'_>) -> Answer {
         self.touch();
         match self.child.write(message.text().as_bytes()).await {
@@ -122,7 +123,7 @@ impl Session {
         }
     }
 
-    /// A GET: the common stream, or the one that is resumed.
+    /// Answers a GET: with the common stream, or with the stream that `Last-Event-ID` resumes.
     pub fn listen(&self, last_event: Option<&str>) -> Answer {
         self.touch();
         let reader = match last_event {
@@ -151,27 +152,27 @@ impl Session {
         self.child.stop();
     }
 
-    /// Whether the child can still be spoken to.
+    /// Returns whether the child still accepts messages.
     pub fn is_alive(&self) -> bool {
         self.child.is_alive()
     }
 
-    /// Becomes ready when the child can no more be spoken to. Does not keep it.
+    /// Waits until the child does not accept messages any more. The future does not keep the session alive.
     pub fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
         self.child.stopped()
     }
 
-    /// Becomes ready when the process is gone.
+    /// Waits until the process has exited.
     pub async fn gone(&self) {
         self.child.gone().await;
     }
 
-    /// Whether nobody has wanted anything of it for so long that its child may go.
+    /// Returns whether the session was unused for longer than [`limits::SESSION_IDLE`].
     pub fn is_idle(&self) -> bool {
         self.idle_for().is_some_and(|unused| unused > limits::SESSION_IDLE)
     }
 
-    /// For how long nobody has wanted anything of it; none if a request is open, or somebody reads.
+    /// The time since the client's last message. `None` while a request is open or a stream is read.
     pub fn idle_for(&self) -> Option<Duration> {
         let unused = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
         (!self.routing().is_busy() && !self.streams.somebody_reads()).then_some(unused)
@@ -192,8 +193,8 @@ impl Session {
         Ok((stream, reader))
     }
 
-    /// The stream as it is read, first what was read of it already. Where the revision has it, an event without message
-    /// comes before everything.
+    /// The answer with this stream: an event that was already read comes first, and before it, since revision
+    /// 2025-11-25, a priming event.
     fn stream(&self, reader: Reader, first: Option<Bytes>) -> Answer {
         let primed = self.version.get().is_some_and(|version| &**version >= PRIMING_SINCE);
         let place = Place { stream: reader.place().stream, number: 0 };
@@ -210,11 +211,11 @@ impl Session {
     }
 }
 
-/// The first revision whose clients understand an event without a message. Revisions are dates: their order is that of
-/// their text.
+/// The first revision whose clients understand the priming event without message. Revisions are dates, so their text
+/// order is their order.
 const PRIMING_SINCE: &str = "2025-11-25";
 
-/// A request that was not handed to the child yet: giving up leaves no trace.
+/// A request that is not sent to the child yet; dropping it removes its stream.
 struct Unsent<'a>(Option<(&'a Session, StreamNo)>);
 
 impl Drop for Unsent<'_> {
@@ -231,7 +232,8 @@ enum Refusal {
     Gone,
 }
 
-/// Hears a child and puts what it says on the streams. Holds no session alive: who forgets a session ends its child.
+/// The task that reads a child's messages and puts them on the streams. It holds the session weakly: when the session
+/// is dropped, its child ends.
 struct Listener {
     session: std::sync::Weak<Session>,
     streams: Arc<Streams>,
@@ -261,7 +263,7 @@ impl Listener {
     }
 }
 
-/// The answer with its id as the request wrote it, whatever the server made of the spelling.
+/// The response with the id as the client wrote it, even if the server used another spelling.
 fn with_id(message: &Message<'_>, id: &str, line: &Bytes) -> Bytes {
     match message.id() {
         Some(written) if written.raw() != id => {

@@ -1,10 +1,11 @@
-//! The one child that all modern requests share.
+//! The one child process that all modern requests share.
 //!
-//! There is no session in this era: whatever a request needs, it carries. So one process ([`running`](super::running))
-//! serves everybody; if it ends, the next request starts another, but not again and again.
+//! The modern era has no sessions: each request carries all that it needs, so one process ([`running`](super::running))
+//! serves all clients. If it ends, the next request starts another, at most
+//! [`limits::RESTARTS`](crate::limits::RESTARTS) times within the restart window.
 //!
-//! Whether the program speaks this era is asked once, with a `server/discover` of our own. If it does not, its error is
-//! what a client gets, which then knows that it has to `initialize`.
+//! The gateway asks once, with its own `server/discover`, whether the program speaks this era. If not, the client
+//! receives the program's error, and learns from it that it has to send `initialize`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::limits;
 use crate::upstream::text::{Edits, Json, Message};
 use crate::upstream::{Answer, UpstreamError, answer};
 
-/// The child, if there is one, and what is known about its program.
+/// The shared child, started on demand, and the known era of its program.
 #[derive(Debug)]
 pub struct Shared {
     program: Program,
@@ -41,30 +42,31 @@ enum Era {
     #[default]
     Unknown,
     Modern,
-    /// It answered `server/discover` with this error, or not at all.
+    /// The program answered `server/discover` with this error, or not in time.
     Legacy(Option<Bytes>),
-    /// It ended instead of answering. Some legacy servers do; but it may be ill, and is asked again later.
+    /// The program ended instead of answering. Some legacy servers do, but the cause may be a temporary fault, so it is
+    /// asked again after the restart window.
     Ended(Instant),
 }
 
 impl Shared {
-    /// None runs yet.
+    /// Makes the state; no child runs yet.
     pub fn new(program: Program, name: Arc<str>) -> Self {
         Self { program, name, state: tokio::sync::Mutex::default() }
     }
 
-    /// Whether the program speaks the revision without sessions. Starts it to ask.
+    /// Returns whether the program speaks the modern revision (without sessions). Starts the program to find out.
     ///
     /// # Errors
-    /// If it does not start.
+    /// [`UpstreamError::NeverSent`] if the program does not start.
     pub async fn is_modern(&self) -> Result<bool, UpstreamError> {
         Ok(matches!(self.get().await?, Found::Modern(_)))
     }
 
-    /// A request.
+    /// Forwards a request, after checking that its headers match its body.
     ///
     /// # Errors
-    /// If the child does not start, or is gone before it answers.
+    /// An [`UpstreamError`] if the child does not start, or ends before it answers.
     pub async fn request(&self, headers: &HeaderMap, message: &Message<'_>) -> Result<Answer, UpstreamError> {
         let running = match self.get().await? {
             Found::Modern(running) => running,
@@ -83,11 +85,11 @@ impl Shared {
         running.request(message).await
     }
 
-    /// A notification. The only one that the revision knows is for other transports, and would name an id that is not
-    /// the child's.
+    /// Forwards a notification, except `notifications/cancelled`: in this revision it is for other transports, and it
+    /// would contain an id that the child does not know.
     ///
     /// # Errors
-    /// If the child does not start.
+    /// An [`UpstreamError`] if the child does not start or has ended.
     pub async fn tell(&self, message: &Message<'_>) -> Result<Answer, UpstreamError> {
         let is_for_others = message.method().as_deref() == Some("notifications/cancelled");
         if !is_for_others && let Found::Modern(running) = self.get().await? {
@@ -96,7 +98,7 @@ impl Shared {
         Ok(answer::empty(StatusCode::ACCEPTED))
     }
 
-    /// Ends the child, and is ready when it is gone.
+    /// Ends the child, and waits until its process has exited.
     pub async fn stop(&self) {
         let running = self.state.lock().await.running.take();
         if let Some(running) = running {
@@ -148,7 +150,7 @@ enum Found {
     Legacy(Option<Bytes>),
 }
 
-/// What a client that speaks this era gets from a server that does not: to `server/discover` the server's own words.
+/// The answer to a modern client from a legacy server. `server/discover` is answered with the server's own error.
 fn refused(message: &Message<'_>, said: Option<&Bytes>) -> Answer {
     let id = message.id().map(Json::raw);
     let error = said
@@ -170,7 +172,7 @@ fn refused(message: &Message<'_>, said: Option<&Bytes>) -> Answer {
     )
 }
 
-/// Which era the child speaks.
+/// Asks the child for its era.
 async fn ask(running: &Arc<Running>) -> Era {
     let Ok(said) = timeout(limits::PROBE_TIME, running.answer(DISCOVER)).await else {
         return Era::Legacy(None);
@@ -184,7 +186,7 @@ async fn ask(running: &Arc<Running>) -> Era {
     }
 }
 
-/// What we ask to learn the era.
+/// The gateway's `server/discover` request, to find out the era.
 const DISCOVER: &str = concat!(
     r#"{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{"_meta":{"#,
     r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,

@@ -1,9 +1,9 @@
-//! The event streams of a legacy session: what was said on each, who reads it, and what is kept for resumption.
+//! The event streams of a legacy session: their events, their readers, and the events that are kept for resumption.
 //!
-//! Every message that goes to the client is an event of one stream: that of the request it belongs to, or the common one
-//! that a GET opens. An event has a number in its stream, so that `Last-Event-ID` says where a client was. A stream has
-//! one reader at a time; the newest that resumes takes over. What was read is kept while there is room for it, and what
-//! was not read is kept as long as somebody may come for it; a child whose client reads slowly waits.
+//! Every message to the client is an event of one stream: that of its request, or the common one that a GET opens.
+//! Events are numbered within their stream, so that `Last-Event-ID` denotes a position. A stream has one reader at a
+//! time; a reader that resumes it replaces the previous one. Events that were read are kept while there is room; unread
+//! events are kept as long as a reader may come. If a client reads slowly, its child has to wait.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
@@ -15,24 +15,24 @@ use tokio::time::timeout;
 
 use crate::limits;
 
-/// Which stream of a session.
+/// The number of a stream within its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamNo(pub u64);
 
-/// The stream that a GET opens.
+/// The common stream, which a GET opens.
 pub const COMMON: StreamNo = StreamNo(0);
 
-/// The place of an event: `stream-number`, as in `id:` and `Last-Event-ID`.
+/// The position of an event, written `stream-number` in `id:` and `Last-Event-ID`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its stream.
+    /// The stream of the event.
     pub stream: StreamNo,
-    /// Its number there; 0 is the place before the first.
+    /// The number of the event in its stream; 0 is the position before the first event.
     pub number: u64,
 }
 
 impl Place {
-    /// Reads one.
+    /// Parses a position; `None` if the text is not one.
     pub fn read(text: &str) -> Option<Self> {
         let (stream, number) = text.split_once('-')?;
         Some(Self { stream: StreamNo(stream.parse().ok()?), number: number.parse().ok()? })
@@ -48,37 +48,37 @@ impl std::fmt::Display for Place {
 /// One message on a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Where it is.
+    /// The position of the event.
     pub place: Place,
     /// The message.
     pub text: Bytes,
-    /// Whether it is the answer that the stream was for.
+    /// True if this is the response that ends the stream.
     pub last: bool,
 }
 
-/// What a reader gets.
+/// The result of [`Reader::next`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// An event.
+    /// The next event.
     Event(Event),
-    /// There are no more: the answer was read, or somebody else reads on.
+    /// The stream has ended, or another reader has taken over.
     End,
-    /// The answer will never come: the child is gone.
+    /// The child has ended, so that the response will never arrive.
     Broken,
 }
 
-/// Why nobody can read a stream from there.
+/// Reason why a stream cannot be read from a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoReader {
-    /// There was no such event.
+    /// The stream or the event does not exist.
     Unknown,
-    /// What came after it is not kept any more.
+    /// Events after this position were already dropped.
     NotKept,
-    /// Somebody reads it.
+    /// The stream has a reader.
     Taken,
 }
 
-/// All streams of a session.
+/// All streams of one session.
 #[derive(Debug, Default)]
 pub struct Streams {
     inner: Mutex<Inner>,
@@ -102,14 +102,14 @@ struct Stream {
     newest: u64,
     /// The number of the newest event that was read.
     read: u64,
-    /// The number of the newest event that is not kept.
+    /// The number of the newest event that was dropped.
     dropped: u64,
     over: bool,
     reader: Option<u64>,
 }
 
 impl Streams {
-    /// A stream for a request.
+    /// Opens a stream for a request.
     pub fn open(&self) -> StreamNo {
         let mut inner = self.lock();
         inner.next += 1;
@@ -118,7 +118,7 @@ impl Streams {
         stream
     }
 
-    /// Forgets a stream: its answer went another way, or it never had one.
+    /// Removes a stream, because its answer was sent in another way, or there is none.
     pub fn forget(&self, stream: StreamNo) {
         let mut inner = self.lock();
         if let Some(gone) = inner.streams.remove(&stream) {
@@ -129,7 +129,8 @@ impl Streams {
         self.changed.notify_waiters();
     }
 
-    /// Puts a message on a stream, waiting as long as a client has too much to read.
+    /// Adds a message to a stream, then waits while the readers have too much unread. Readers that stall longer than
+    /// `STALL_TIME` are cut off.
     pub async fn say(&self, stream: StreamNo, text: Bytes, last: bool) {
         self.lock().add(stream, text, last);
         self.changed.notify_waiters();
@@ -151,26 +152,26 @@ impl Streams {
         }
     }
 
-    /// Nothing will come any more.
+    /// Marks all streams as broken: no further message will come.
     pub fn break_off(&self) {
         self.lock().broken = true;
         self.changed.notify_waiters();
     }
 
-    /// Whether somebody reads the common stream.
+    /// Returns whether the common stream has a reader.
     pub fn somebody_listens(&self) -> bool {
         self.lock().streams.get(&COMMON).is_some_and(|common| common.reader.is_some())
     }
 
-    /// Whether somebody reads any.
+    /// Returns whether any stream has a reader.
     pub fn somebody_reads(&self) -> bool {
         self.lock().streams.values().any(|stream| stream.reader.is_some())
     }
 
-    /// Reads a stream from what nobody has read.
+    /// Reads a stream from its first unread event.
     ///
     /// # Errors
-    /// If somebody reads it.
+    /// [`NoReader::Taken`] if the stream has a reader, [`NoReader::Unknown`] if it does not exist.
     pub fn read(self: &Arc<Self>, stream: StreamNo) -> Result<Reader, NoReader> {
         let mut inner = self.lock();
         let from = match inner.streams.get(&stream) {
@@ -182,10 +183,11 @@ impl Streams {
         Ok(self.reader(&mut inner, Place { stream, number: from }))
     }
 
-    /// Reads a stream on from a place. Whoever read it until now reads no more.
+    /// Resumes a stream after this position. A previous reader is replaced. On the common stream, dropped events are
+    /// skipped.
     ///
     /// # Errors
-    /// If there is no such place, or what came after it is gone. The common stream goes on from what is there.
+    /// [`NoReader::Unknown`] if there is no such position, [`NoReader::NotKept`] if later events were already dropped.
     pub fn resume(self: &Arc<Self>, mut from: Place) -> Result<Reader, NoReader> {
         let mut inner = self.lock();
         let stream = inner.streams.get(&from.stream).ok_or(NoReader::Unknown)?;
@@ -235,7 +237,8 @@ impl Inner {
         self.make_room();
     }
 
-    /// Drops what was read, the oldest stream first; then what nobody is there to read.
+    /// Drops events above the limits: first those that were read, oldest stream first, then those of streams without a
+    /// reader.
     fn make_room(&mut self) {
         let over: Vec<StreamNo> = self.finished().collect();
         for stream in &over[..over.len().saturating_sub(limits::KEPT_STREAMS)] {
@@ -279,7 +282,7 @@ impl Inner {
         events > limits::KEPT_EVENTS || bytes > limits::UNREAD_BYTES
     }
 
-    /// Ends the streams of readers that have something to read.
+    /// Ends the streams of readers with unread events.
     fn cut(&mut self) {
         for stream in self.streams.values_mut().filter(|stream| stream.read < stream.newest) {
             stream.reader = None;
@@ -288,7 +291,7 @@ impl Inner {
     }
 }
 
-/// Reads one stream.
+/// The reader of one stream.
 #[derive(Debug)]
 pub struct Reader {
     streams: Arc<Streams>,
@@ -297,12 +300,12 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Where it is: the place of the event it read last.
+    /// The position of the last event that was read.
     pub const fn place(&self) -> Place {
         self.at
     }
 
-    /// The next event, as soon as there is one.
+    /// Waits for the next event.
     pub async fn next(&mut self) -> Next {
         let streams = Arc::clone(&self.streams);
         loop {
