@@ -1,4 +1,4 @@
-//! Keys that speak for agents.
+//! Configured keys that may sign for agents.
 
 use std::path::PathBuf;
 
@@ -6,17 +6,17 @@ use admission::signature::Holder;
 use jiff::Timestamp;
 use jose::jwk::PublicJwk;
 
-/// Keys that may sign for one agent (V-20), or approve amendments (V-19).
+/// Public keys that may sign for one agent (V-20), or approve amendments (V-19).
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentKeys {
-    /// Whose they are.
+    /// The agent or approver that holds the keys.
     pub holder: Holder,
-    /// Public keys; a key without `kid` is called by its RFC 7638 thumbprint.
+    /// The public keys; a key without `kid` is named by its RFC 7638 thumbprint.
     pub keys: Vec<PublicJwk>,
-    /// Their file.
+    /// The file of the keys.
     pub file: PathBuf,
-    /// Signatures count from here.
+    /// Start of the period in which signatures are accepted.
     pub not_before: Option<Timestamp>,
-    /// And before this.
+    /// End of that period, exclusive.
     pub not_after: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! Amounts, by the digits that were written: `0.1` is a tenth, not the double next to it (V-13).
+//! Decimal amounts, read from the digits in the file: `0.1` is exactly a tenth, not the nearest `f64` (V-13).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use super::file::Amount;
 use super::read::Reader;
 use crate::limits::{MAX_AMOUNT_BYTES, MAX_METERS};
 
-/// An amount: digits, perhaps a point and more digits, perhaps an exponent.
+/// Reads a non-negative decimal amount: digits, an optional fraction, an optional exponent. Reports a mistake and
+/// returns `None` if it is none.
 pub fn amount(reader: &mut Reader<'_>, key: &str, written: &Amount) -> Option<Decimal> {
     let text = match written.get_ref() {
         toml::Value::String(text) => text.clone(),
@@ -26,7 +27,7 @@ pub fn amount(reader: &mut Reader<'_>, key: &str, written: &Amount) -> Option<De
     read
 }
 
-/// Amounts by meter.
+/// Reads amounts by meter.
 pub fn meters(reader: &mut Reader<'_>, key: &str, written: &BTreeMap<String, Amount>) -> Meters {
     if written.len() > MAX_METERS {
         let span = written.values().next().map(toml::Spanned::span);
@@ -45,7 +46,7 @@ pub fn meters(reader: &mut Reader<'_>, key: &str, written: &BTreeMap<String, Amo
     meters
 }
 
-/// The grammar of a JSON number without its sign.
+/// Checks the grammar of a JSON number without its sign.
 fn is_amount(text: &str) -> bool {
     text.len() <= MAX_AMOUNT_BYTES
         && !text.contains(char::is_whitespace)

@@ -1,4 +1,4 @@
-//! Approvers: who outside of the clients decides, about what, and where they are reached.
+//! Approvers: the people who decide independently of the clients, their scope, and the listener where they are reached.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -19,39 +19,39 @@ use super::route::Route;
 use super::{Config, routes};
 use crate::limits::{APPROVAL_TIME, MAX_APPROVAL_TIME};
 
-/// Where approvers find what waits for them.
+/// The listener where approvers find open questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalsListener {
-    /// Where it listens.
+    /// The address of the listener.
     pub listen: SocketAddr,
-    /// The URL that approvers reach it by; that of `listen` unless said.
+    /// The URL at which approvers reach it; by default the URL of `listen`.
     pub url: Option<Url>,
-    /// How long a question can be answered.
+    /// The time in which a question can be answered.
     pub time: Duration,
 }
 
-/// Somebody who may approve.
+/// A person or system that may approve.
 #[derive(Clone, Debug)]
 pub struct Approver {
-    /// The name.
+    /// The approver's name.
     pub name: String,
-    /// The paths of routes; all of them where there is none.
+    /// Patterns of route paths that the approver is responsible for; empty for all routes.
     pub routes: Vec<Pattern>,
-    /// The tools; all of them, and commitments and amendments, where there is none.
+    /// Patterns of tools that the approver is responsible for; empty for all tools, commitments and amendments.
     pub tools: Vec<Pattern>,
-    /// The keys.
+    /// The public keys that verify the approver's signatures.
     pub keys: Vec<AgentKey>,
 }
 
 impl Approver {
-    /// Whether it may approve on this route.
+    /// Returns whether this approver may approve on the route.
     fn is_of(&self, route: &str) -> bool {
         self.routes.is_empty() || self.routes.iter().any(|pattern| pattern.matches(route))
     }
 }
 
 impl Config {
-    /// What waits for approvers on a route.
+    /// The approval settings of a route, with its approvers.
     pub(super) fn approvals_of(&self, route: &Route) -> Approvals {
         let time = self.approvals.as_ref().map_or(APPROVAL_TIME, |approvals| approvals.time);
         Approvals {
@@ -64,7 +64,7 @@ impl Config {
     }
 }
 
-/// Those who may approve on a route.
+/// The approvers of a route.
 fn approving(approvers: &[Approver], route: &str) -> Vec<Approving> {
     let here = approvers.iter().filter(|approver| approver.is_of(route));
     here.map(|Approver { name, tools, keys, .. }| Approving {
@@ -75,7 +75,7 @@ fn approving(approvers: &[Approver], route: &str) -> Vec<Approving> {
     .collect()
 }
 
-/// Reads the listener.
+/// Reads the `[approvals]` section.
 pub fn listener(
     reader: &mut Reader<'_>,
     given: Option<Spanned<file::Approvals>>,
@@ -90,7 +90,7 @@ pub fn listener(
     Some(ApprovalsListener { listen: reader.address("approvals.listen", &given.listen)?, url, time })
 }
 
-/// Reads approvers, and their keys as signers of amendments.
+/// Reads the `[[approver]]` sections, and their keys as signers of amendments.
 pub fn approvers(
     reader: &mut Reader<'_>,
     given: &[file::Approver],
@@ -115,7 +115,7 @@ pub fn approvers(
         let (routes, tools) =
             (patterns("approver.routes", &approver.routes), patterns("approver.tools", &approver.tools));
         let key = |jwk| AgentKey::new(Holder::Approver, jwk, keys.not_before, keys.not_after).ok();
-        // One that cannot be used is a mistake of the ring of all keys.
+        // An unusable key is reported when the keyring of all keys is built.
         let own = keys.keys.iter().filter_map(key).collect();
         approvers.push(Approver { name: name.clone(), routes, tools, keys: own });
         signers.push((span, keys));
@@ -123,7 +123,7 @@ pub fn approvers(
     (approvers, signers)
 }
 
-/// Refuses what would wait for an approver, and for nobody.
+/// Reports settings of routes that wait for an approver although there is no approver or listener for them.
 pub fn check(
     reader: &mut Reader<'_>,
     listener: Option<&ApprovalsListener>,
@@ -165,7 +165,7 @@ pub fn check(
     }
 }
 
-/// Whether what a rule asks waits for an approver.
+/// Returns whether the questions of a rule wait for an approver.
 pub fn waits(route: &Route, rule: &PolicyRule) -> bool {
     match rule.then() {
         Then::Approve => true,

@@ -1,4 +1,5 @@
-//! `gateway run --dev`: no file, loopback only, one endpoint, and a name that `serve --dev` trusts.
+//! The configuration of `gateway run --dev`: no file, loopback only, one endpoint, and an issuer that `serve --dev`
+//! trusts.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -12,32 +13,32 @@ use super::route::{HttpServer, Route, Server, UpstreamConfig};
 use super::{Config, Evidence, Intake, KeyFiles, LogTarget, Outbox, Requirement};
 use crate::limits;
 
-/// What a first try says.
+/// The settings of a first trial (`--dev`).
 #[derive(Clone, Debug)]
 pub struct Dev {
-    /// What is behind it.
+    /// The MCP server behind the endpoint.
     pub upstream: Server,
-    /// The log.
+    /// The URL of the log.
     pub log: String,
-    /// Where everything lies.
+    /// The folder for keys, state and evidence.
     pub folder: PathBuf,
-    /// The port; 0 for any.
+    /// The address of the clients' listener; port 0 chooses any free port.
     pub listen: SocketAddr,
-    /// Who it is: what the log's policy lists.
+    /// The gateway's issuer name, as the log's policy lists it.
     pub issuer: String,
-    /// The key that the log's policy lists for it.
+    /// The evidence key that the log's policy lists for this issuer.
     pub evidence_key: PathBuf,
-    /// What becomes of callers without VAP.
+    /// The treatment of callers without VAP.
     pub without_vap: Posture,
-    /// What the server can neither read nor change, besides the gateway's own files.
+    /// Further paths that the server can neither read nor change, in addition to the gateway's own files.
     pub hide: Vec<PathBuf>,
 }
 
 impl Config {
-    /// The configuration of a first try.
+    /// Makes the configuration of a first trial.
     ///
     /// # Errors
-    /// If the log's URL is none.
+    /// If the log's URL cannot be parsed.
     pub fn dev(dev: Dev) -> Result<Self, url::ParseError> {
         let log = Url::parse(&dev.log)?;
         let public_url = Url::parse(&format!("http://{}", dev.listen))?;
@@ -83,7 +84,7 @@ impl Config {
 }
 
 impl Route {
-    /// An endpoint with nothing said about it.
+    /// An endpoint with default settings.
     pub fn usual(path: &str, upstream: UpstreamConfig) -> Self {
         Self {
             path: path.to_owned(),
@@ -116,12 +117,12 @@ impl Route {
 }
 
 impl Server {
-    /// A server at a URL.
+    /// A server at a URL, with default settings.
     pub fn http(url: Url) -> Self {
         Self::Http(HttpServer { url, token_file: None, headers: Vec::new(), ca_file: None })
     }
 
-    /// A server that we start, and that may change every file but ours.
+    /// A server that the gateway starts as a child, with `/` as its writable folder (the gateway's own files excepted).
     pub fn command(command: Vec<String>) -> Self {
         Self::Command(super::CommandServer {
             command,

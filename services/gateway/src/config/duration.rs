@@ -1,8 +1,8 @@
-//! Lengths of time and sizes as people write them: `90s`, `15m`, `2h`, `1d`; `4MiB`, `1GiB`.
+//! Parsers for durations and sizes in the configuration: `90s`, `15m`, `2h`, `1d`; `4MiB`, `1GiB`.
 
 use std::time::Duration;
 
-/// Reads one number and its unit.
+/// Parses a duration: one integer with the unit `ms`, `s`, `m`, `h` or `d`. `None` if the text is none.
 pub fn time(text: &str) -> Option<Duration> {
     if let Some(number) = text.strip_suffix("ms") {
         return whole(number).map(Duration::from_millis);
@@ -19,7 +19,8 @@ pub fn time(text: &str) -> Option<Duration> {
     number.checked_mul(seconds).map(Duration::from_secs)
 }
 
-/// Reads one number and its unit; bytes without one.
+/// Parses a size: one integer with a binary unit from `KiB` to `TiB`, or bytes without unit. `None` if the text is
+/// none.
 pub fn bytes(text: &str) -> Option<u64> {
     for (unit, factor) in [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)] {
         if let Some(number) = text.strip_suffix(unit) {
@@ -29,7 +30,7 @@ pub fn bytes(text: &str) -> Option<u64> {
     whole(text)
 }
 
-/// Digits alone: `parse` would take a sign.
+/// Parses an integer of digits only; `parse` alone would accept a sign.
 fn whole(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }

@@ -1,31 +1,4 @@
-//! The file as it is written: names and places, nothing checked but the names.
-//!
-//! ```toml
-//! issuer = "https://gw.example"
-//! listen = "127.0.0.1:7400"
-//! state  = "./gw"
-//!
-//! [log]
-//! url = "http://127.0.0.1:7390"
-//! receipt_required = false
-//!
-//! [[agent]]
-//! id  = "did:example:a"
-//! jwk = "agent.pub.json"                    # or oauth = { issuer = "https://as.example", subject = "agent-a" }
-//!
-//! [[route]]
-//! path = "/mcp"
-//! upstream = "http://127.0.0.1:3001/mcp"   # or command = ["mcp-server-time"]
-//! without_vap = "deny"                      # deny | restricted | advisory
-//! signed = "optional"                       # optional | required
-//! ceiling = { max_calls = 500 }
-//!
-//! [[route.rule]]
-//! name = "large"
-//! tool = "payments.send"
-//! when = "input.arguments.amount > 1000"
-//! then = "confirm"                          # allow | deny | confirm | approve
-//! ```
+//! The raw structure of the configuration file. Only its names are checked here; values are checked in `read`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,9 +6,9 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
-/// A text with its place.
+/// A text with its position in the file.
 pub type Text = Spanned<String>;
-/// A value whose own digits count, with its place.
+/// A value with its position in the file, where its digits are read from the source text.
 pub type Amount = Spanned<toml::Value>;
 
 #[derive(Deserialize)]

@@ -1,25 +1,25 @@
-//! What is wrong with a configuration, all of it, with the lines.
+//! Mistakes in a configuration, all of them with their lines.
 
 use std::fmt;
 
-/// One mistake.
+/// One mistake in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Mistake {
-    /// The line of the file, from 1; none for what is not in it.
+    /// The line of the file, from 1; `None` for a mistake outside the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// The key.
+    /// The key, such as `log.url`.
     pub key: String,
-    /// What is wrong.
+    /// The defect, in words.
     pub why: String,
 }
 
-/// Every mistake of a file, in the order of its lines.
+/// All mistakes of a file, in the order of their lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Mistakes(pub Vec<Mistake>);
 
 impl Mistakes {
-    /// A single one.
+    /// A list of a single mistake.
     pub fn one(line: Option<usize>, key: impl Into<String>, why: impl Into<String>) -> Self {
         Self(vec![Mistake { line, key: key.into(), why: why.into() }])
     }

@@ -1,12 +1,14 @@
-//! What a gateway is told: one TOML file, read once, with every mistake in it reported together and by line.
+//! The gateway's configuration: one TOML file, read once. All mistakes in it are reported together, with their lines.
 //!
-//! [`Config`] holds only what can run: keys are read, addresses parsed, patterns compiled. What is not in it is decided by the
-//! readings (4.3 of the specification's digest), not by us here. Relative paths are relative to the file's folder.
+//! A [`Config`] is ready to use: its keys are read, its addresses parsed, its patterns compiled. Questions that the
+//! file leaves open are decided by the specification's readings (4.3 of its digest), not here. Relative paths are
+//! relative to the file's folder.
 //!
-//! A running gateway reads the file again on SIGHUP or when it, or a file that it names, changes ([`watch`]): routes, agents,
-//! limits and the judge follow; `issuer`, `listen`, `state` and the like only at a new start ([`Config::needs_restart`]).
+//! A running gateway reads the file again on SIGHUP, or when it or a file that it names changes ([`watch`]). Routes,
+//! agents, limits and the judge take effect at once; `issuer`, `listen`, `state` and similar settings only after a
+//! restart ([`Config::needs_restart`]).
 //!
-//! Not here: what an admission makes of it (`admission`), and the flags of the command.
+//! Not here: the rules that decide on calls (`admission`), and the flags of the command.
 
 mod agents;
 mod amounts;
@@ -45,164 +47,167 @@ pub use route::{CommandServer, HttpServer, Requirement, Route, Server, UpstreamC
 use crate::judge::Meter;
 use crate::limits;
 
-/// A gateway's configuration.
+/// The configuration of a gateway.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The gateway's name: the issuer of its statements, and the `aud` that agents' messages are for.
+    /// The gateway's name: the issuer of its statements, and the `aud` of messages that agents sign for it.
     pub issuer: String,
-    /// Where clients come.
+    /// The address of the clients' listener.
     pub listen: SocketAddr,
-    /// Where health and metrics are, if anywhere; keep it private.
+    /// The address of the listener for health and metrics, if any. It should be private.
     pub admin_listen: Option<SocketAddr>,
-    /// Where clients find it, without a path: the base of its resource URIs. The issuer, where that is an http URL.
+    /// The URL at which clients reach the gateway, without a path: the base of its resource URIs. By default the
+    /// issuer, if that is an http URL.
     pub public_url: Url,
-    /// Keys, and the evidence unless it is kept in PostgreSQL.
+    /// The state folder: keys, and the evidence unless it is in PostgreSQL.
     pub state: PathBuf,
-    /// Where evidence is kept.
+    /// The database of the evidence.
     pub evidence: Evidence,
-    /// How long records are kept that the log has; none: for ever.
+    /// Retention time of records that are in the log already; `None` keeps them forever.
     pub evidence_keep: Option<Duration>,
-    /// The names by which clients may ask for it (`Host`); without port.
+    /// Accepted host names of the `Host` header, without port.
     pub hosts: Vec<String>,
-    /// Web pages that may call it (`Origin`).
+    /// Accepted origins of web pages (`Origin` header).
     pub origins: Vec<String>,
-    /// Where its statements go.
+    /// The log that the gateway's statements are submitted to.
     pub log: LogTarget,
-    /// What may wait for the log.
+    /// Limits on records that wait for the log.
     pub outbox: Outbox,
-    /// How much is taken from clients.
+    /// Limits on requests of clients.
     pub intake: Intake,
-    /// When a session ends that nobody ended.
+    /// Idle time after which a session is closed.
     pub session_idle: Duration,
-    /// Where spans go: a collector that takes OTLP over HTTP. None is asked for its word on anything.
+    /// The URL of the OTLP/HTTP collector for spans. Without one, `OTEL_EXPORTER_OTLP_ENDPOINT` is used, if it is set.
+    /// Decisions never depend on the collector.
     pub otlp: Option<Url>,
-    /// Who judges what rules cannot.
+    /// The judge of the semantic tier, if any.
     pub judge: Option<Judge>,
-    /// Whose signatures count: agents, and approvers.
+    /// The keys of agents and approvers whose signatures are accepted.
     pub agents: Vec<AgentKeys>,
-    /// Their keys, and those of approvers, whose signature on an amendment counts beside the agent's own (V-19).
+    /// The keyring of these keys. An approver's signature on an amendment counts in addition to the agent's own (V-19).
     pub keyring: Keyring,
-    /// Where approvers find what waits for them.
+    /// The listener for approvers, if any.
     pub approvals: Option<ApprovalsListener>,
-    /// Who outside of the clients may approve.
+    /// The approvers.
     pub approvers: Vec<Approver>,
-    /// Keys that are not in the state folder.
+    /// Paths of keys that are not in the state folder.
     pub keys: KeyFiles,
     /// The endpoints.
     pub routes: Vec<Route>,
-    /// `--dev`: no promises, loopback only.
+    /// `--dev`: loopback only, without any guarantees.
     pub dev: bool,
-    /// The file that it was read from.
+    /// The file that the configuration was read from.
     pub file: Option<PathBuf>,
-    /// The file's own text and those of the files it names, for noticing a change.
+    /// Paths of the file and of the files that it names, which are watched for changes.
     pub sources: Vec<PathBuf>,
-    /// Further paths that no server which the gateway starts can read or change.
+    /// Further paths that servers started by the gateway can neither read nor change.
     pub hide: Vec<PathBuf>,
-    /// Servers are started even if nothing keeps them from the gateway's keys (`--unsafe-shared-user`).
+    /// True if servers are started even if they are not isolated from the gateway's keys (`--unsafe-shared-user`).
     pub unsafe_shared_user: bool,
 }
 
-/// Where evidence is kept.
+/// The database of the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// A SQLite file.
     Sqlite(PathBuf),
-    /// A PostgreSQL database, which several gateways may share.
+    /// The URL of a PostgreSQL database, which several gateways may share.
     Postgres(String),
 }
 
-/// The log.
+/// The log, and how the gateway reaches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogTarget {
-    /// Its public URL, without a slash at the end: `audit_ref` begins with it.
+    /// The public URL of the log, without a trailing slash: the beginning of each `audit_ref`.
     pub url: String,
-    /// No call is served before the log gave a receipt for its decision.
+    /// True if a call is served only after the log issued a receipt for its decision.
     pub receipt_required: bool,
-    /// How long one is waited for then.
+    /// Maximum wait for the receipt, if `receipt_required` is set.
     pub receipt_wait: Duration,
-    /// What receipts are verified with; without it they are kept and not believed.
+    /// The trust file with which receipts are verified. Without it, receipts are stored unverified.
     pub trust: Option<PathBuf>,
-    /// A bearer token, in a file.
+    /// Path of a file with a bearer token for the log.
     pub token_file: Option<PathBuf>,
-    /// Certificates to believe besides the system's (PEM).
+    /// Path of further CA certificates (PEM), in addition to the system's.
     pub ca_file: Option<PathBuf>,
 }
 
-/// How much may wait for the log before calls are denied (`evidence_backpressure`).
+/// Limits on the outbox. When one is reached, calls are denied (`evidence_backpressure`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outbox {
-    /// Records.
+    /// Maximum number of records.
     pub records: u64,
-    /// Bytes of them.
+    /// Maximum number of bytes of all records.
     pub bytes: u64,
-    /// The age of the oldest.
+    /// Maximum age of the oldest record.
     pub age: Duration,
 }
 
-/// How much is taken from clients (V-11).
+/// Limits on requests of clients (V-11).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intake {
-    /// The longest request.
+    /// Maximum length of a request body, in bytes.
     pub body_bytes: usize,
-    /// Requests a second and address.
+    /// Rate limit per client address, in requests per second.
     pub requests_per_second: u32,
-    /// The same, at once.
+    /// Burst of the rate limiter, in requests per client address.
     pub burst: u32,
-    /// Open connections.
+    /// Maximum number of open connections.
     pub connections: usize,
 }
 
-/// The semantic tier (C5).
+/// The judge of the semantic tier (C5).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judge {
     /// The base URL of an OpenAI-compatible endpoint: `https://…/v1`.
     pub url: Url,
     /// The model's name.
     pub model: String,
-    /// A bearer token, in a file.
+    /// Path of a file with a bearer token for the endpoint.
     pub key_file: Option<PathBuf>,
-    /// How long it may take. Then the answer is never "served".
+    /// Timeout for an answer. After it, the verdict is never "served".
     pub timeout: Duration,
-    /// How many calls are examined for no reason at all (V-28), 0 to 1; above 0.
+    /// Share of calls that are examined at random (V-28): above 0, at most 1.
     pub sample_rate: f64,
-    /// A judge less sure than this is not sure.
+    /// Minimum confidence; below it, the judge's answer counts as unsure.
     pub confidence: f64,
-    /// Whether commitments and amendments are shown to it too (S2).
+    /// True if commitments and amendments are examined, too (S2).
     pub commitments: bool,
-    /// How long what it said may be used again (V-29).
+    /// Time for which an answer may be reused (V-29).
     pub cache: Duration,
-    /// What the session's own meter `vap.judge` counts (V-31).
+    /// The unit of the session's meter `vap.judge` (V-31): answers or tokens.
     pub meter: Meter,
-    /// What one question costs there. Where tokens are counted: what is reserved for it, until the endpoint says how many.
+    /// The cost of one question in `vap.judge`. Where tokens are counted, the reservation until the endpoint reports
+    /// their number.
     pub cost: Decimal,
-    /// Where that meter ends, in the same unit.
+    /// The limit of `vap.judge` per session, in the unit of `meter`.
     pub cap: Decimal,
 }
 
-/// Keys with a place of their own. What is not named lies in the state folder, and is made there at the first start.
+/// Paths of keys. A key without a path is in the state folder, and is created there at the first start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyFiles {
-    /// Signs statements: Ed25519, PKCS#8 PEM.
+    /// The evidence key, which signs statements: Ed25519, PKCS#8 PEM.
     pub evidence: Option<PathBuf>,
-    /// Signs verdicts: Ed25519, PKCS#8 PEM.
+    /// The verdict key, which signs Verdicts: Ed25519, PKCS#8 PEM.
     pub verdict: Option<PathBuf>,
-    /// Protects `requestState`: 32 bytes, base64url; the same for every replica.
+    /// The state key, which protects `requestState`: 32 bytes in base64url, the same on every replica.
     pub state: Option<PathBuf>,
 }
 
 impl Config {
-    /// Reads a TOML file's text, and the files that it names. Paths in it are relative to `folder`.
+    /// Reads a configuration from TOML text, and the files that it names. Paths in it are relative to `folder`.
     ///
     /// # Errors
-    /// With every mistake, and the line of each.
+    /// All mistakes, with their lines.
     pub fn from_toml(text: &str, folder: &std::path::Path) -> Result<Self, Mistakes> {
         read::read(text, folder)
     }
 
-    /// Reads a file.
+    /// Reads a configuration file.
     ///
     /// # Errors
-    /// With every mistake, and the line of each.
+    /// All mistakes, with their lines.
     pub fn from_file(path: &std::path::Path) -> Result<Self, Mistakes> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| Mistakes::one(None, "config", format!("{}: {error}", path.display())))?;
@@ -213,12 +218,12 @@ impl Config {
         Ok(config)
     }
 
-    /// The route of that path.
+    /// The route with this path.
     pub fn route(&self, path: &str) -> Option<&Route> {
         self.routes.iter().find(|route| route.path == path)
     }
 
-    /// What changed that only a new start takes up.
+    /// The names of changed settings that take effect only after a restart.
     pub fn needs_restart(&self, new: &Self) -> Vec<&'static str> {
         let changed = [
             ("issuer", self.issuer != new.issuer),
@@ -239,7 +244,7 @@ impl Config {
     }
 }
 
-/// Where approvers reach a gateway.
+/// The addresses at which approvers reach the gateway.
 fn reached(config: &Config) -> Option<(SocketAddr, Option<&Url>)> {
     config.approvals.as_ref().map(|approvals| (approvals.listen, approvals.url.as_ref()))
 }

@@ -1,52 +1,55 @@
-//! Who may come in: in mode A tokens are for the gateway, in mode B for the server behind it. Never either.
+//! OAuth protection of a route. In mode A tokens are issued for the gateway, in mode B for the server behind it;
+//! a route never accepts both.
 
 use std::path::PathBuf;
 
 use url::Url;
 
-/// A route's protection.
+/// The OAuth settings of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuth {
-    /// For whom tokens are.
+    /// The party that tokens are issued for.
     pub mode: OAuthMode,
-    /// The one `aud` that is accepted, exactly: the gateway's resource URI (mode A), or the server's id (mode B).
+    /// The only accepted `aud`, compared exactly: the gateway's resource URI (mode A), or the server's resource id
+    /// (mode B).
     pub audience: String,
-    /// The one `iss` that is accepted, exactly.
+    /// The only accepted `iss`, compared exactly.
     pub issuer: String,
-    /// Its keys.
+    /// The issuer's keys.
     pub keys: KeySource,
-    /// The algorithms that are accepted.
+    /// The accepted signature algorithms.
     pub algorithms: Vec<String>,
     /// Scopes that every request needs.
     pub scopes: Vec<String>,
-    /// What the resource metadata names; the issuer unless said.
+    /// The authorization servers named in the resource metadata; by default the issuer.
     pub authorization_servers: Vec<String>,
-    /// The `typ` that tokens must have, if any: `at+jwt` (RFC 9068).
+    /// The required `typ` of tokens, if any: `at+jwt` (RFC 9068).
     pub token_type: Option<String>,
 }
 
-/// For whom tokens are.
+/// The party that tokens are issued for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OAuthMode {
-    /// Mode A, `gateway`: the token ends here; the server gets our own credential, or none.
+    /// Mode A, `gateway`: the token is not forwarded. The server receives the gateway's own credential, or none.
     Gateway,
-    /// Mode B, `upstream`: the token goes on to the server that it is for, and the server's own metadata is shown.
+    /// Mode B, `upstream`: the token is forwarded to the server that it was issued for, and clients see that server's
+    /// own metadata.
     Upstream {
-        /// Where the server's resource metadata is read.
+        /// The URL of the server's resource metadata (RFC 9728).
         metadata: Url,
     },
 }
 
-/// Where keys are read.
+/// The source of an issuer's keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum KeySource {
     /// A JWK set in a file.
     File(PathBuf),
-    /// A JWK set at a URL, pinned here: nothing that a token says leads to another.
+    /// A JWK set at a URL that is fixed here: no content of a token can lead to another URL.
     Url {
         /// The URL.
         url: Url,
-        /// Certificates to believe instead of the system's (PEM).
+        /// Path of CA certificates (PEM) that are trusted instead of the system's.
         ca_file: Option<PathBuf>,
     },
 }

@@ -1,4 +1,4 @@
-//! From what is written to what can run.
+//! Reads a configuration: checks the values of a [`File`] and converts them.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use super::{amounts, approvals, duration, routes};
 use crate::judge::Meter;
 use crate::limits;
 
-/// Reads the file's text.
+/// Reads the text of a configuration file.
 pub fn read(text: &str, folder: &Path) -> Result<Config, Mistakes> {
     let file: File = toml::from_str(text).map_err(|error| not_read(text, &error))?;
     let mut reader = Reader { text, folder, mistakes: Vec::new(), sources: Vec::new() };
@@ -33,7 +33,7 @@ pub fn read(text: &str, folder: &Path) -> Result<Config, Mistakes> {
     }
 }
 
-/// What TOML itself says, with the line alone: the text around it may hold secrets.
+/// A TOML syntax error, with its line only: the text around it may contain secrets.
 fn not_read(text: &str, error: &toml::de::Error) -> Mistakes {
     let line = error.span().map(|span| line_of(text, span.start));
     Mistakes::one(line, "config", error.message().trim().to_owned())
@@ -43,7 +43,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// Collects mistakes while reading.
+/// A reader that collects mistakes.
 pub struct Reader<'a> {
     text: &'a str,
     folder: &'a Path,
@@ -143,7 +143,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Names by which it may be asked for: what is given, or else the public name and the loopback ones.
+    /// The accepted host names: those of the file, or by default the public host name and, on a loopback listener, the
+    /// loopback names.
     fn hosts(
         &mut self,
         given: Option<Vec<String>>,
@@ -217,7 +218,7 @@ impl Reader<'_> {
 
     fn judge(&mut self, judge: file::Judge) -> Option<Judge> {
         let url = self.http("judge.url", &judge.url);
-        // V-28: where there is a judge, some calls are examined for no reason.
+        // V-28: wherever there is a judge, some calls are examined at random.
         let sample_rate =
             self.share("judge.sample_rate", judge.sample_rate.as_ref(), limits::JUDGE_SAMPLE_RATE);
         let confidence = self.share("judge.confidence", judge.confidence.as_ref(), limits::JUDGE_CONFIDENCE);
@@ -246,7 +247,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A number above 0, and 1 at most.
+    /// A number above 0 and at most 1.
     fn share(&mut self, key: &str, given: Option<&Spanned<f64>>, usual: f64) -> f64 {
         match given {
             Some(share) if *share.get_ref() > 0.0 && *share.get_ref() <= 1.0 => *share.get_ref(),
@@ -275,7 +276,8 @@ impl Reader<'_> {
         read
     }
 
-    /// The access tokens that agents are known by: each belongs to one agent, and is taken on some route.
+    /// The token subjects by which agents are identified. Each belongs to one agent, and its issuer must be accepted on
+    /// some route.
     fn subjects(&mut self, agents: &[file::Agent], routes: &[Route]) -> Vec<AgentSubject> {
         let mut read: Vec<AgentSubject> = Vec::new();
         for agent in agents {
@@ -303,7 +305,7 @@ impl Reader<'_> {
         read
     }
 
-    /// The keys in a file, which somebody may sign with for a time.
+    /// The keys in a file, which their holder may sign with in this period.
     pub fn keys(
         &mut self,
         what: &str,
@@ -325,7 +327,7 @@ impl Reader<'_> {
         }
     }
 
-    /// All of them together, in one ring. A key that cannot be used is a mistake where it is named.
+    /// A keyring of all keys. An unusable key is reported at the line that names its file.
     fn keyring(&mut self, agents: &[(Range<usize>, AgentKeys)]) -> Keyring {
         let mut keys = Vec::new();
         for (span, agent) in agents {
@@ -344,7 +346,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A point in time.
+    /// An RFC 3339 timestamp.
     pub fn timestamp(&mut self, what: &str, text: Option<&Text>) -> Option<Timestamp> {
         let text = text?;
         match text.get_ref().parse() {
@@ -382,7 +384,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A number from 1 on.
+    /// A number of at least 1.
     pub fn positive<T: Default + PartialEq>(&mut self, key: &str, given: Option<Spanned<T>>, usual: T) -> T {
         match given {
             None => usual,
@@ -394,7 +396,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An address and a port.
+    /// A socket address.
     pub fn address(&mut self, key: &str, text: &Text) -> Option<SocketAddr> {
         match text.get_ref().parse() {
             Ok(address) => Some(address),
@@ -402,7 +404,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An http or https URL without a fragment or a password in it.
+    /// An http or https URL without credentials and fragment.
     pub fn http(&mut self, key: &str, text: &Text) -> Option<Url> {
         match Url::parse(text.get_ref()) {
             Ok(url) if !matches!(url.scheme(), "http" | "https") => {
@@ -416,7 +418,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A length of time above zero.
+    /// A duration above zero.
     pub fn time(&mut self, key: &str, text: Option<&Text>) -> Option<Duration> {
         let text = text?;
         match duration::time(text.get_ref()).filter(|length| !length.is_zero()) {
@@ -425,7 +427,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Bytes.
+    /// A size in bytes.
     pub fn size(&mut self, key: &str, written: Option<&file::Amount>) -> Option<u64> {
         let written = written?;
         let bytes = match written.get_ref() {
@@ -439,30 +441,30 @@ impl Reader<'_> {
         bytes
     }
 
-    /// A path of the file, from the file's folder.
+    /// A path, resolved against the file's folder.
     pub fn relative(&self, path: Option<PathBuf>) -> Option<PathBuf> {
         path.map(|path| self.folder.join(path))
     }
 
-    /// The same for a file whose change is a change of the configuration.
+    /// As [`Reader::relative`], for a file that is watched for changes.
     pub fn source_file(&mut self, path: Option<PathBuf>) -> Option<PathBuf> {
         let path = self.relative(path)?;
         self.sources.push(path.clone());
         Some(path)
     }
 
-    /// What is written there, to the letter.
+    /// The source text at this range of the file.
     pub fn source(&self, span: &Range<usize>) -> String {
         self.text.get(span.clone()).unwrap_or_default().trim().to_owned()
     }
 
-    /// Notes a mistake, and has no value.
+    /// Reports a mistake, and returns `None` for the value.
     pub fn wrong<T>(&mut self, at: &Text, key: &str, why: impl Into<String>) -> Option<T> {
         self.mistake(Some(at.span()), key, why);
         None
     }
 
-    /// Notes a mistake.
+    /// Reports a mistake.
     pub fn mistake(&mut self, span: Option<Range<usize>>, key: &str, why: impl Into<String>) {
         let line = span.map(|span| line_of(self.text, span.start));
         self.mistakes.push(Mistake { line, key: key.to_owned(), why: why.into() });

@@ -1,4 +1,4 @@
-//! One endpoint: what is behind it, and what is admitted there.
+//! One endpoint of the gateway: its upstream, and its rules.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,77 +16,77 @@ use url::Url;
 use super::oauth::OAuth;
 use crate::isolation::{ChildLimits, User};
 
-/// One endpoint.
+/// The configuration of one endpoint.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// Its path, with a slash first and none last: `/mcp`.
+    /// The path, with a leading slash and no trailing one: `/mcp`.
     pub path: String,
-    /// What is behind it.
+    /// The upstream.
     pub upstream: UpstreamConfig,
-    /// What becomes of callers without VAP (V-33).
+    /// The treatment of callers without VAP (V-33).
     pub without_vap: Posture,
-    /// What they may call in the posture `restricted`: patterns of tool names.
+    /// Patterns of tools that callers without VAP may call in the posture `restricted`.
     pub restricted: Vec<Pattern>,
-    /// Whether messages of agents must be signed (V-34).
+    /// True if agents' messages must be signed (V-34).
     pub signed: Requirement,
-    /// Whether amendments must be, whatever the rest is (V-19).
+    /// True if amendments must be signed, even if `signed` is optional (V-19).
     pub amendments_signed: bool,
-    /// Who answers what a rule with `confirm` or an unsure judge asks.
+    /// The party that answers the questions of rules with `confirm`, and of an unsure judge.
     pub confirmations: Decider,
-    /// Whether commitments wait for an approver.
+    /// True if commitments wait for an approver.
     pub commitments_need_approval: bool,
-    /// Whether amendments do that no approver has signed.
+    /// True if amendments without an approver's signature wait for an approver.
     pub amendments_need_approval: bool,
-    /// Whether signed messages must say when and for whom (V-21).
+    /// True if signed messages must state their time and audience (V-21).
     pub freshness: Freshness,
-    /// What no session may exceed, whatever it declares (V-23).
+    /// Upper bounds for every session, whatever it declares (V-23).
     pub ceiling: Ceiling,
-    /// What no principal may exceed over all its sessions (V-3).
+    /// Upper bounds for a principal over all its sessions (V-3).
     pub principal_ceiling: Option<PrincipalCeiling>,
-    /// What calls cost where the server has not said (V-12, V-13).
+    /// Costs of calls, where the server does not report them (V-12, V-13).
     pub costs: CostRules,
-    /// What tools do, whatever their callers say (V-30).
+    /// Sensitivities of tools, which callers cannot change (V-30).
     pub sensitivities: SensitivityRules,
     /// Weights of the risk score.
     pub risk: Weights,
-    /// From this score on the judge is asked.
+    /// The risk score from which on the judge is asked.
     pub threshold: Degree,
-    /// Methods besides `tools/call` that need an envelope (1.4): `resources/read`, `prompts/get`, …
+    /// Further methods besides `tools/call` that need an envelope (1.4): `resources/read`, `prompts/get`, …
     pub gated: Vec<String>,
-    /// The operator's own rules (C4), in order.
+    /// The operator's policy rules (C4), in order.
     pub rules: Vec<PolicyRule>,
-    /// Whether the judge is asked here, where there is one.
+    /// True if the judge is used on this route, if there is one.
     pub judge: bool,
-    /// Who may come in.
+    /// OAuth protection of the route, if any.
     pub oauth: Option<OAuth>,
-    /// Whether `aiInvocation` goes on to the server (S-5).
+    /// True if `aiInvocation` is forwarded to the server (S-5).
     pub forward_invocation: bool,
-    /// Whether `tools/list` shows only what the caller's commitment allows (V-36).
+    /// True if `tools/list` shows only the tools that the caller's commitment allows (V-36).
     pub filter_tools: bool,
-    /// Which tools may be called, by what their server says of them, and whether arguments have to fit.
+    /// Rules for tools: pinning of their descriptions, and validation of arguments.
     pub tools: ToolRules,
-    /// The longest arguments of a tool call, in bytes.
+    /// Maximum length of a tool call's arguments, in bytes.
     pub arguments_bytes: usize,
-    /// How long an answer of the server is waited for, from one byte to the next.
+    /// Timeout for the server, from one received byte to the next.
     pub timeout: Duration,
 }
 
-/// What is behind an endpoint.
+/// The upstream of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamConfig {
     /// One server.
     One(Server),
-    /// Several, told apart by a prefix of names.
+    /// Several servers, distinguished by a prefix of their names.
     Many {
-        /// By prefix.
+        /// The servers, with their prefixes.
         servers: Vec<(String, Server)>,
-        /// Between prefix and name.
+        /// The text between prefix and name.
         separator: String,
     },
 }
 
 impl UpstreamConfig {
-    /// Every server.
+    /// All servers of the upstream.
     pub fn servers(&self) -> impl Iterator<Item = &Server> {
         let (one, many) = match self {
             Self::One(server) => (Some(server), &[][..]),
@@ -96,61 +96,62 @@ impl UpstreamConfig {
     }
 }
 
-/// A server.
+/// The configuration of one MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Server {
-    /// Reached over Streamable HTTP.
+    /// A server reached over Streamable HTTP.
     Http(HttpServer),
-    /// Started by us, and spoken to over its standard streams.
+    /// A child process that the gateway starts, with the stdio transport.
     Command(CommandServer),
 }
 
-/// A server over HTTP.
+/// The configuration of a server over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpServer {
-    /// Its endpoint.
+    /// The URL of its MCP endpoint.
     pub url: Url,
-    /// Our own credential there (R-27, mode A): a file with a bearer token.
+    /// Path of a file with a bearer token, the gateway's own credential at this server (R-27, mode A).
     pub token_file: Option<PathBuf>,
-    /// Headers that go with every request.
+    /// Headers that are added to every request.
     pub headers: Vec<(String, String)>,
-    /// Certificates to believe besides the system's (PEM).
+    /// Path of further CA certificates (PEM), in addition to the system's.
     pub ca_file: Option<PathBuf>,
 }
 
-/// A server that we start.
+/// The configuration of a server that the gateway starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandServer {
-    /// Program and arguments.
+    /// The program and its arguments.
     pub command: Vec<String>,
-    /// Its environment, besides what is passed.
+    /// Further environment variables, with their values.
     pub env: BTreeMap<String, String>,
-    /// Variables of ours that it gets; PATH, HOME, LANG, TZ and the like unless said.
+    /// Names of the gateway's own environment variables that the child inherits; by default
+    /// [`PASSED_ENV`](crate::limits::PASSED_ENV).
     pub pass_env: Vec<String>,
-    /// Where it is started.
+    /// The working directory.
     pub folder: Option<PathBuf>,
-    /// How many children there may be at once: one for each legacy session, and one more.
+    /// Maximum number of children at a time: one for each legacy session, and one shared.
     pub children: usize,
-    /// The user that it runs as, unless that of the gateway.
+    /// The user that runs the child; by default the gateway's.
     pub user: Option<User>,
-    /// Files and folders that it may change, besides temporary folders and the one where it is started.
+    /// Files and folders that the child may write, in addition to temporary folders and its working directory.
     pub writable: Vec<PathBuf>,
-    /// What each child may use.
+    /// Resource limits of each child.
     pub limits: ChildLimits,
 }
 
-/// Whether something is demanded.
+/// Requirement level of a property of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Requirement {
-    /// It counts when it is there.
+    /// The property may be absent, but is checked if present.
     #[default]
     Optional,
-    /// Nothing goes without.
+    /// A message without it is refused.
     Required,
 }
 
 impl Requirement {
-    /// As it is written.
+    /// The word for it in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Optional => "optional",

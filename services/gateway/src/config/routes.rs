@@ -1,4 +1,4 @@
-//! Routes, from what is written to what can run.
+//! Reads the `[[route]]` sections.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,16 +24,16 @@ use crate::limits::{
 };
 use crate::oauth::ALGORITHMS;
 
-/// Paths that are ours.
+/// Path prefix that is reserved for the gateway.
 const RESERVED: &str = "/.well-known/";
-/// Methods besides `tools/call` that act, and may be gated.
+/// Methods besides `tools/call` that have effects and may be gated.
 const GATEABLE: [&str; 5] =
     ["resources/read", "prompts/get", "completion/complete", "tasks/update", "resources/subscribe"];
 
-/// The words of a tool's sensitivity.
+/// The words for a tool's sensitivity, as an error message.
 const SENSITIVITIES: &str = "one of reads, writes_data, writes_money, deletes, sends_external, grants_access";
 
-/// Reads every route.
+/// Reads all routes.
 pub fn read(
     reader: &mut Reader<'_>,
     routes: Vec<Spanned<file::Route>>,
@@ -57,7 +57,7 @@ pub fn read(
 fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: Option<&Url>) -> Option<Route> {
     let span = route.span();
     let mut route = route.into_inner();
-    // What else is wrong with it is told beside a bad path.
+    // The other settings are read even if the path is bad, so that all mistakes are reported together.
     let path = path(reader, &route.path);
     let upstream = servers::upstream(reader, span, &mut route);
     let without_vap = chosen(
@@ -130,7 +130,7 @@ fn path(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
     }
 }
 
-/// One of a few words; the first is the usual one.
+/// One of a few words; the first one is the default.
 fn chosen<T: Copy>(reader: &mut Reader<'_>, key: &str, text: Option<&Text>, words: &[(&str, T)]) -> T {
     let usual = words[0].1;
     let Some(text) = text else { return usual };
@@ -144,7 +144,7 @@ fn chosen<T: Copy>(reader: &mut Reader<'_>, key: &str, text: Option<&Text>, word
     }
 }
 
-/// A pattern of tool names (V-8): any text, `*` for any run.
+/// A pattern of tool names (V-8): any text, with `*` for any run of characters.
 pub fn pattern(reader: &mut Reader<'_>, key: &str, text: &Text) -> Option<Pattern> {
     match Pattern::new(text.get_ref()) {
         Ok(pattern) if !text.get_ref().is_empty() => Some(pattern),
@@ -153,7 +153,7 @@ pub fn pattern(reader: &mut Reader<'_>, key: &str, text: &Text) -> Option<Patter
     }
 }
 
-/// The same for a key of a table, which has no place of its own.
+/// As [`pattern`], for the key of a table, which has no position of its own.
 fn named(reader: &mut Reader<'_>, key: &str, tool: &str) -> Option<Pattern> {
     let read = Pattern::new(tool);
     if let Err(why) = &read {
@@ -256,7 +256,7 @@ fn risk(reader: &mut Reader<'_>, given: file::Risk) -> (Weights, Degree) {
     (weights, threshold.unwrap_or_else(|| Degree::of(JUDGE_THRESHOLD)))
 }
 
-/// No more than a message may have.
+/// Reads the maximum length of arguments, which is bounded by the maximum length of a message.
 fn arguments_bytes(reader: &mut Reader<'_>, given: Option<&file::Amount>) -> usize {
     let key = "arguments_bytes";
     let bytes = reader.size(key, given).and_then(|bytes| usize::try_from(bytes).ok());
@@ -317,7 +317,7 @@ fn oauth_of(
 ) -> Option<OAuth> {
     let span = oauth.span();
     let oauth = oauth.into_inner();
-    // Without a public URL there is a mistake already, and no configuration.
+    // Without a public URL a mistake was reported already, and there will be no configuration.
     let base = public_url.map(Url::as_str).unwrap_or_default().trim_end_matches('/');
     let own = || format!("{base}{path}");
     let (mode, audience) = match oauth.mode.get_ref().as_str() {
@@ -380,7 +380,8 @@ fn oauth_of(
     })
 }
 
-/// In mode B a token is for the one server that it goes on to (R-27): with several, all of them would get it.
+/// Returns whether mode B is possible: a token is forwarded only to the single server that it was issued for (R-27).
+/// With several servers, all of them would receive it.
 fn may_hold_tokens(oauth: &OAuth, upstream: &UpstreamConfig) -> bool {
     match (&oauth.mode, upstream) {
         (OAuthMode::Gateway, _) => true,
@@ -398,7 +399,7 @@ fn algorithm(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
     }
 }
 
-/// RFC 6749, section 3.3: what may stand in a challenge without quoting.
+/// A scope token (RFC 6749, section 3.3), which needs no quoting in a challenge.
 fn scope(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
     let sound = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     match !text.get_ref().is_empty() && text.get_ref().bytes().all(sound) {

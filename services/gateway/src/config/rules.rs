@@ -1,5 +1,5 @@
-//! What an admission makes of a route: its rules, compiled. Their digest is over what decides and not over the file: a comment
-//! changes nothing.
+//! The admission rules of a route, compiled. Their digest covers what decides, not the file: a changed comment does not
+//! change it.
 
 use admission::risk::Degree;
 use admission::rules::{Approvals, JudgeRules, Rules};
@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use super::{Config, Judge, Requirement, Route};
 
 impl Config {
-    /// The rules of a route.
+    /// Compiles the rules of a route.
     #[must_use]
     pub fn rules(&self, route: &Route) -> Rules {
         let approvals = self.approvals_of(route);
@@ -40,7 +40,8 @@ impl Config {
     }
 }
 
-/// The keys of approvers on a route: nobody else's signature on an amendment counts beside the agent's own.
+/// Thumbprints of the keys of a route's approvers: only their signatures on an amendment count in addition to the
+/// agent's own.
 fn thumbprints(approvals: &Approvals) -> Vec<String> {
     let keys = approvals.approvers.iter().flat_map(|approver| &approver.keys);
     keys.map(|key| key.thumbprint().to_owned()).collect()
@@ -60,10 +61,10 @@ fn judge_rules(judge: &Judge, threshold: Degree) -> JudgeRules {
     }
 }
 
-/// A share in 2^32 parts, at least one of them (V-28).
+/// A share as a number of 2^32 parts, at least 1 (V-28).
 fn parts(share: f64) -> u32 {
-    /// 2^32 - 1, exactly.
+    /// 2^32 - 1, which `f64` represents exactly.
     const ALL: f64 = 4_294_967_295.0;
-    // The cast is of a number inside of the type.
+    // The value is clamped to the range of `u32`.
     (share * ALL).clamp(1.0, ALL) as u32
 }

@@ -1,4 +1,4 @@
-//! What is behind a route: one server, or several with prefixes.
+//! Reads the upstream of a route: one server, or several with prefixes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,10 +12,10 @@ use super::route::{CommandServer, HttpServer, Server, UpstreamConfig};
 use crate::isolation::{ChildLimits, User};
 use crate::limits::{CHILDREN, MAX_PREFIX_BYTES, MAX_SEPARATOR_BYTES, MAX_SERVERS, PASSED_ENV};
 
-/// Between a prefix and a name, unless said.
+/// The default text between a prefix and a name.
 const SEPARATOR: &str = "__";
 
-/// What names a server, on a route or below it.
+/// The settings of one server, from a `[[route]]` or a `[[route.server]]` section.
 struct Named {
     span: Range<usize>,
     upstream: Option<Text>,
@@ -35,7 +35,7 @@ struct Named {
 }
 
 impl Named {
-    /// Whether anything is said that only a server that we start has.
+    /// Returns whether a setting is present that only applies to a `command`.
     fn has_settings_of_a_command(&self) -> bool {
         self.env.is_some()
             || self.pass_env.is_some()
@@ -49,7 +49,7 @@ impl Named {
     }
 }
 
-/// Reads what is behind a route.
+/// Reads the upstream of a route.
 pub fn upstream(
     reader: &mut Reader<'_>,
     span: Range<usize>,
@@ -85,7 +85,7 @@ pub fn upstream(
     Some(UpstreamConfig::Many { servers: servers?, separator: separator? })
 }
 
-/// What no prefix can hold.
+/// The separator; its characters cannot occur in a prefix.
 fn separator(reader: &mut Reader<'_>, text: Option<&Text>) -> Option<String> {
     let Some(text) = text else { return Some(SEPARATOR.to_owned()) };
     let sound = |byte: u8| b"._/".contains(&byte);
@@ -110,7 +110,7 @@ fn many(reader: &mut Reader<'_>, servers: Vec<Spanned<file::Server>>) -> Option<
         let span = given.span();
         let given = given.into_inner();
         let prefix = prefix(reader, &given.prefix);
-        // Names that differ in case alone are one to many a client.
+        // Many clients ignore the case of names.
         if !prefixes.insert(given.prefix.get_ref().to_ascii_lowercase()) {
             reader.mistake(
                 Some(given.prefix.span()),
@@ -142,7 +142,7 @@ fn many(reader: &mut Reader<'_>, servers: Vec<Spanned<file::Server>>) -> Option<
     Some(read)
 }
 
-/// Letters, digits and hyphens, a letter first: no separator can be in it (V-8).
+/// A prefix: letters, digits and hyphens, a letter first, so that it cannot contain the separator (V-8).
 fn prefix(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
     let sound = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let prefix = text.get_ref();
@@ -183,7 +183,7 @@ fn http(reader: &mut Reader<'_>, named: Named) -> Option<HttpServer> {
     })
 }
 
-/// Headers of the operator's own; none that the protocol or the connection needs.
+/// A header that the operator configures. Headers that the protocol or the connection needs are refused.
 fn header(reader: &mut Reader<'_>, name: String, value: &Text) -> Option<(String, String)> {
     const OURS: [&str; 9] = [
         "authorization",

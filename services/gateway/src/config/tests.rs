@@ -12,7 +12,7 @@ use super::*;
 const AGENT: &str =
     r#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"a-1"}"#;
 
-/// The configuration of the specification, with more at its end.
+/// The example configuration of the specification, with `more` appended.
 fn text(more: &str) -> String {
     format!(
         r#"issuer = "https://gw.example"
@@ -402,7 +402,7 @@ fn the_example_for_operators_shows_every_setting() {
     let words: Vec<&str> = example.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
     for field in include_str!("file.rs").lines().filter_map(|line| line.trim().strip_prefix("pub ")) {
         let Some((name, _)) = field.split_once(": ") else { continue };
-        // Tables of a kind have a name for one of them.
+        // A table of a kind is named in the singular.
         let name = name.strip_suffix('s').filter(|one| words.contains(one)).unwrap_or(name);
         assert!(words.contains(&name), "{name} is in no line of deploy/gateway.toml");
     }

@@ -1,22 +1,22 @@
-//! When the configuration is to be read again: a signal, or a change of one of its files.
+//! Watches the files of the configuration, to decide when it is read again.
 //!
-//! Files are looked at, not listened to: whatever an editor or an orchestrator does to replace one (rename, link, mount), its
-//! time, size or inode differs afterwards.
+//! The files are polled: after any kind of replacement by an editor or an orchestrator (rename, link, mount), the time,
+//! size or inode of a file differs.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use crate::limits::CONFIG_LOOK_EVERY;
 
-/// What is known of the files.
+/// The state of the files at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen(Vec<(PathBuf, Option<Look>)>);
 
-/// What tells one state of a file from another: inode, size, and time to the nanosecond.
+/// The state of one file: inode, size, and modification time in seconds and nanoseconds.
 type Look = (u64, u64, i64, i64);
 
 impl Seen {
-    /// Looks at the files.
+    /// Reads the state of the files.
     #[must_use]
     pub fn of(files: &[PathBuf]) -> Self {
         let look = |path: &PathBuf| {
@@ -26,7 +26,7 @@ impl Seen {
         Self(files.iter().map(|path| (path.clone(), look(path))).collect())
     }
 
-    /// Returns when one of them is not what it was, and takes note of it.
+    /// Waits until a file differs from this state, and records the new state. Polls every [`CONFIG_LOOK_EVERY`].
     pub async fn changed(&mut self) {
         let files: Vec<PathBuf> = self.0.iter().map(|(path, _)| path.clone()).collect();
         loop {
