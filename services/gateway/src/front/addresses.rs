@@ -1,7 +1,7 @@
-//! What one client address may have at once: a share of the connections.
+//! The limit on connections per client address.
 //!
-//! A proxy on this machine stands for many clients and is not counted; one on another machine is, and needs no more than
-//! [`ADDRESS_CONNECTIONS`].
+//! Proxies on this machine stand for many clients and are not counted. A proxy on another machine is counted, and does
+//! not need more than [`ADDRESS_CONNECTIONS`].
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::limits::ADDRESS_CONNECTIONS;
 
-/// How many connections each address has.
+/// The number of open connections of each address.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// One connection of an address, until dropped.
+/// One counted connection; it is released on drop.
 #[derive(Debug)]
 pub struct Counted(Option<(Addresses, IpAddr)>);
 
 impl Addresses {
-    /// Counts one more connection; `None` if the address has as many as it may.
+    /// Counts one more connection; `None` if the address has [`ADDRESS_CONNECTIONS`] already.
     pub fn enter(&self, address: IpAddr) -> Option<Counted> {
         let address = client(address);
         if address.is_loopback() {
@@ -47,7 +47,8 @@ impl Drop for Counted {
     }
 }
 
-/// The client that an address stands for: whoever has one address of an IPv6 network of 64 bits has them all.
+/// The address by which a client is counted: for IPv6 its /64 network, because one client usually has all addresses of
+/// it.
 pub fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {

@@ -1,4 +1,4 @@
-//! Who comes in: the seam to the checking of tokens.
+//! The interface to the authentication of clients.
 
 use admission::principal::TokenSubject;
 use async_trait::async_trait;
@@ -7,29 +7,29 @@ use http::request::Parts;
 
 use super::Response;
 
-/// Checks who sends a request, before its body is read.
+/// Authentication of a request, before its body is read.
 #[async_trait]
 pub trait Admits: Send + Sync + 'static {
-    /// Who it is.
+    /// Authenticates the sender of a request.
     ///
     /// # Errors
-    /// The answer to whoever stays outside: 401 or 403, with its challenge.
+    /// The response to a refused client: 401 or 403 with its challenge, or 503 while the issuer's keys are unreachable.
     async fn admit(&self, head: &Parts) -> Result<Admitted, Box<Response>>;
 }
 
-/// Who came in.
+/// The identity of an authenticated client.
 #[derive(Clone, Debug, Default)]
 pub struct Admitted {
-    /// Whose token it showed.
+    /// Issuer and subject of the client's token, if it presented one.
     pub token: Option<TokenSubject>,
-    /// The thumbprint of its certificate or DPoP key.
+    /// The thumbprint of the client's certificate or DPoP key.
     pub certificate: Option<String>,
-    /// What the upstream gets as `Authorization`: the client's own token in mode B, else nothing. A credential of the
-    /// gateway's own is the upstream's business.
+    /// The `Authorization` header for the upstream: the client's own token in mode B, otherwise none. The
+    /// gateway's own credential is added by the upstream.
     pub authorization: Option<HeaderValue>,
 }
 
-/// Lets everybody in, and no token through.
+/// An [`Admits`] that accepts every request, and forwards no token.
 pub struct OpenDoor;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! The other end of a request: whether it is still there, and what it can read.
+//! The client of a request: its connection, and the answers that it can read.
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -14,20 +14,21 @@ use tracing::Instrument;
 use super::Response;
 use crate::relay;
 
-/// Whoever waits for an answer.
+/// A client that waits for an answer.
 #[derive(Clone, Debug)]
 pub struct Client {
     era: Era,
     reads_events: bool,
     gone: CancellationToken,
-    /// When it was seen to be gone, and how often its session had been resumed by then.
+    /// The time at which the disconnect was noticed, and the number of resumptions of its session by then.
     gone_at: Arc<OnceLock<(Instant, u64)>>,
     resumptions: Arc<watch::Sender<u64>>,
     tasks: TaskTracker,
 }
 
 impl Client {
-    /// A client; it is gone once the guard is dropped. `resumptions` counts how often its session came back.
+    /// Makes a client, which counts as disconnected once the guard is dropped. `resumptions` counts the resumptions of
+    /// its session.
     pub fn new(
         era: Era,
         reads_events: bool,
@@ -39,28 +40,29 @@ impl Client {
         (Self { era, reads_events, gone, gone_at: Arc::default(), resumptions, tasks }, guard)
     }
 
-    /// Which revisions it speaks.
+    /// The era of the client.
     pub fn era(&self) -> Era {
         self.era
     }
 
-    /// Whether it accepts a stream of events as an answer.
+    /// Returns whether the client accepts an event stream as an answer.
     pub fn reads_events(&self) -> bool {
         self.reads_events
     }
 
-    /// Returns when it went away, with the time at which that was noticed.
+    /// Waits until the client disconnects, and returns the time at which that was noticed.
     pub async fn gone(&self) -> Instant {
         self.gone.cancelled().await;
         self.gone_at.get_or_init(|| (Instant::now(), *self.resumptions.borrow())).0
     }
 
-    /// Whether it went away.
+    /// Returns whether the client has disconnected.
     pub fn is_gone(&self) -> bool {
         self.gone.is_cancelled()
     }
 
-    /// Returns when it took its request back by going away: only in the modern era a disconnect is a cancellation.
+    /// Waits until the client cancels its request by a disconnect. Only in the modern era a disconnect is a
+    /// cancellation.
     pub async fn cancelled(&self) {
         match self.era {
             Era::Modern => self.gone.cancelled().await,
@@ -68,15 +70,15 @@ impl Client {
         }
     }
 
-    /// Returns when its session resumes a stream, after it went away.
+    /// Waits until the client's session resumes a stream after the disconnect.
     pub async fn resumed(&self) {
         let before = self.gone_at.get().map_or(0, |(_, resumed)| *resumed);
         let mut resumptions = self.resumptions.subscribe();
-        // The sender is ours too: it is never closed.
+        // This client holds a sender, so the channel is never closed.
         let _never = resumptions.wait_for(|resumed| *resumed > before).await;
     }
 
-    /// What this comes to, worked out whether or not the client stays.
+    /// Runs `work` to its end, even if the client disconnects, and returns its response.
     pub async fn finish(&self, work: impl Future<Output = Response> + Send + 'static) -> Response {
         self.tasks.spawn(work.in_current_span()).await.unwrap_or_else(|panicked| {
             tracing::error!(%panicked, "a request was not answered");
@@ -84,7 +86,8 @@ impl Client {
         })
     }
 
-    /// Runs work that goes on whether or not the client stays. A stop of the gateway waits for it, for a while.
+    /// Runs a task that continues after the client disconnects. A stop of the gateway waits for it, at most for the
+    /// drain time.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(work);
     }

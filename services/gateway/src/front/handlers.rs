@@ -1,4 +1,4 @@
-//! What the front asks of whoever decides.
+//! The interface between the front end and the decisions on requests.
 
 use admission::principal::Caller;
 use async_trait::async_trait;
@@ -8,53 +8,56 @@ use super::{Inbound, Response};
 use crate::frame::Frame;
 use crate::relay::Passing;
 
-/// Decides about what must not simply pass. Each request runs in a task of its own: it is not dropped when its client goes
-/// away ([`Inbound::client`] tells, and the era says what that means).
+/// Handlers of requests that need a decision. Each request runs in a task of its own, which is not dropped when the
+/// client disconnects ([`Inbound::client`] reports the disconnect; its meaning depends on the era).
 #[async_trait]
 pub trait Handlers: Send + Sync + 'static {
-    /// `tools/call`: a request with an id, parameters that are an object, mirrored headers that agree.
+    /// Handles `tools/call`: a request with an id, an object as parameters, and matching mirrored headers.
     async fn tools_call(&self, inbound: Inbound) -> Response;
 
-    /// A request with VAP material in its `_meta`, on any method but those of the other functions.
+    /// Handles a request with VAP material in its `_meta`, of any method without a handler of its own.
     async fn carrier(&self, inbound: Inbound) -> Response;
 
-    /// `vap/amend`, which is never forwarded.
+    /// Handles `vap/amend`, which is never forwarded.
     async fn amend(&self, inbound: Inbound) -> Response;
 
-    /// A request of a method for which [`Handlers::gates`] said yes.
+    /// Handles a request of a method for which [`Handlers::gates`] returns true.
     async fn gated(&self, inbound: Inbound) -> Response;
 
-    /// Whether requests of this method are [`Handlers::gated`]: `tasks/*`, what the operator listed, `tools/list` where it is
-    /// filtered.
+    /// Returns whether requests of this method go to [`Handlers::gated`]: `tasks/*`, the methods that the operator
+    /// listed, and `tools/list` where it is filtered.
     fn gates(&self, method: &str) -> bool;
 
-    /// A response of the client. True if it answers a question of the gateway's own: it is swallowed with 202.
+    /// Handles a client's response. Returns true if it answers a question of the gateway's own; it is then not
+    /// forwarded, and answered with 202.
     async fn answered(&self, inbound: &Inbound) -> bool;
 
-    /// A notification of the client, before it is forwarded: a cancellation may concern a question of the gateway's own. True
-    /// if it is not to be forwarded.
+    /// Handles a client's notification before it is forwarded: a cancellation may concern a question of the gateway's
+    /// own. Returns true if it must not be forwarded.
     async fn notified(&self, inbound: &Inbound) -> bool;
 
-    /// The answer to an `initialize` or `server/discover` that carries nothing (the text of the whole message): with what the
-    /// gateway adds to its capabilities, if it is a result (V-34).
+    /// Adds the gateway's capabilities to the answer to an `initialize` or `server/discover` without VAP material
+    /// (V-34). `message` is the text of the whole answer; an error is returned unchanged.
     fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes;
 
-    /// A response that comes on a GET stream, or among the answers to another request. Legacy servers end a POST's stream
-    /// whenever they like, and the client fetches the rest with a GET. It may be the answer to a tool call, and it may be one
-    /// that a tap has seen already.
+    /// Handles a response on a GET stream, or among the answers to another request. Legacy servers may end the stream
+    /// of a POST at any time, and the client fetches the rest with a GET. The response may answer a tool call, and a
+    /// tap may have seen it before.
     async fn late(&self, late: Late<'_>) -> Passing;
 
-    /// Whether the upstream was seen to give out an MCP session of this name here. What is written in a request is anybody's.
+    /// Returns whether the upstream was seen to issue an MCP session with this id on this route. The id in a request
+    /// alone proves nothing.
     fn gave(&self, mcp_session: &str) -> bool;
 
-    /// The caller ended its MCP session (DELETE), and the upstream agreed or had forgotten it.
+    /// Records that the caller ended its MCP session (DELETE), and that the upstream agreed or did not know the
+    /// session.
     async fn ended(&self, caller: &Caller);
 }
 
-/// A response where its request was not answered.
+/// A response that arrives elsewhere than in the answer to its request.
 #[derive(Debug)]
 pub struct Late<'a> {
-    /// Who listens there, and in which MCP session.
+    /// The caller that reads the stream, with its MCP session.
     pub caller: &'a Caller,
     /// The message.
     pub message: Bytes,
@@ -63,8 +66,8 @@ pub struct Late<'a> {
 /// An `initialize` or `server/discover` that was answered.
 #[derive(Debug)]
 pub struct Opening {
-    /// What the client asked.
+    /// The client's request.
     pub frame: Frame,
-    /// Who asked; after `initialize`, its MCP session is the one that the answer named.
+    /// The caller; after `initialize`, with the MCP session that the answer named.
     pub caller: Caller,
 }

@@ -1,4 +1,4 @@
-//! Headers on their way: what is between two neighbours only stays there.
+//! Forwarding of HTTP headers: hop-by-hop headers are removed.
 
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, ORIGIN, PROXY_AUTHENTICATE,
@@ -8,13 +8,13 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 pub use crate::upstream::request::{LAST_EVENT, METHOD, SESSION, VERSION};
 
-/// Where an AgentROA envelope may be instead of in `_meta`.
+/// The header that may carry an AgentROA envelope instead of `_meta`.
 pub const ROA: HeaderName = HeaderName::from_static("agentroa");
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
-/// What concerns two neighbours only (RFC 9110, section 7.6.1).
+/// Hop-by-hop headers (RFC 9110, section 7.6.1).
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     KEEP_ALIVE,
@@ -27,10 +27,10 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// What goes to the upstream of a request's headers, with the credential that it gets.
+/// The request headers for the upstream, with the credential that it receives.
 pub fn to_upstream(client: &HeaderMap, authorization: Option<HeaderValue>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
-    // Who we are to the upstream is our business, and so is whether answers are compressed: they must not be.
+    // The gateway sets its own identity towards the upstream, and answers must not be compressed.
     for ours in [HOST, CONTENT_LENGTH, EXPECT, ORIGIN, AUTHORIZATION, ACCEPT_ENCODING, ROA] {
         headers.remove(ours);
     }
@@ -38,7 +38,7 @@ pub fn to_upstream(client: &HeaderMap, authorization: Option<HeaderValue>) -> He
     headers
 }
 
-/// The headers without those that concern two neighbours only.
+/// The headers without hop-by-hop ones, including those that `Connection` lists.
 pub fn end_to_end(mut headers: HeaderMap) -> HeaderMap {
     let listed: Vec<HeaderName> = (headers.get_all(CONNECTION).iter())
         .filter_map(|value| value.to_str().ok())
@@ -51,17 +51,18 @@ pub fn end_to_end(mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
-/// A `Connection: mcp-session-id` would take from a message what it is decided by.
+/// Returns whether the MCP protocol needs the header. Such a header is kept even if `Connection` lists it: without
+/// `Mcp-Session-Id`, for example, the upstream would see another message than the one that was decided on.
 fn is_the_protocols(name: &HeaderName) -> bool {
     name.as_str().starts_with("mcp-") || *name == LAST_EVENT || *name == http::header::CONTENT_TYPE
 }
 
-/// A header that is there once, in letters.
+/// The value of a header, if it is visible ASCII text.
 pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Whether it is there more than once: two readers could take different ones.
+/// Returns whether the header is repeated: two readers could then take different values.
 pub fn repeats(headers: &HeaderMap, name: &HeaderName) -> bool {
     headers.get_all(name).iter().nth(1).is_some()
 }

@@ -1,4 +1,4 @@
-//! A request as it is handed on.
+//! A client's message with its context, as it is passed to the handlers.
 
 use std::sync::Arc;
 
@@ -9,38 +9,38 @@ use super::{Client, Route};
 use crate::frame::Frame;
 use crate::upstream::Exchange;
 
-/// Keys of `params._meta` under which VAP messages come.
+/// Keys of `params._meta` that carry VAP messages.
 pub const VAP_SLOTS: &[&str] = &["vap", "dev.tabellion/vap"];
 
-/// Keys of `params._meta` under which AgentROA envelopes and their proofs come.
+/// Keys of `params._meta` that carry AgentROA envelopes and their proofs.
 pub const ROA_KEYS: &[&str] = &["dev.tabellion/roa", "dev.tabellion/roa-proof"];
-/// Keys of `params._meta` that are for the gateway, and never reach the upstream (V-35).
+/// Keys of `params._meta` that are for the gateway, and are never forwarded (V-35).
 pub const VAP_KEYS: &[&str] = &[VAP_SLOTS[0], VAP_SLOTS[1], ROA_KEYS[0], ROA_KEYS[1]];
 
-/// A message of a client that is somebody's matter.
+/// A client's message with its route, caller and client.
 pub struct Inbound {
-    /// Where it came in.
+    /// The route at which the message arrived.
     pub route: Arc<Route>,
-    /// What the upstream would get: without VAP's material and the client's credentials.
+    /// The request for the upstream: without VAP material and the client's credentials.
     pub exchange: Exchange,
-    /// What the client wrote, but for [`Inbound::aside`].
+    /// The message as the client wrote it, without [`Inbound::aside`].
     pub frame: Frame,
-    /// Whether it carries an AgentROA envelope, in `_meta` or as a header.
+    /// True if the message carries an AgentROA envelope, in `_meta` or as a header.
     pub has_roa_envelope: bool,
-    /// What the caller says about why it calls (SEP-2817), and under which key.
+    /// The caller's statement about the reasons of its call (SEP-2817), with its key.
     pub aside: Option<Aside>,
-    /// Which revisions the client speaks.
+    /// The era of the client.
     pub era: Era,
-    /// Who it is.
+    /// The caller.
     pub caller: Caller,
-    /// Who waits for the answer.
+    /// The client that waits for the answer.
     pub client: Client,
 }
 
-/// What a caller says about why it calls: for the audit alone.
+/// A caller's statement about the reasons of its call, for the audit record only.
 pub struct Aside {
-    /// The key under which it came, and under which its `turnId` is echoed (S-2).
+    /// The key of `_meta` that carried it, under which its `turnId` is echoed (S-2).
     pub key: &'static str,
-    /// What it says, closed.
+    /// The statement, not readable by the code that decides.
     pub invocation: AiInvocation,
 }

@@ -1,4 +1,4 @@
-//! The body of a request: announced as JSON, of a bounded size, in bounded time.
+//! Reads the body of a request: it must be declared as JSON, and is limited in size and time.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,8 @@ use super::refusal::Refusal;
 use crate::limits::BODY_TIME;
 use crate::memory::{Exhausted, MESSAGES, Share};
 
-/// Reads a message, which counts as one of this address, if there is one, as long as it is held.
+/// Reads a message. While it is held, its bytes count against the memory budget, and against the part of this address
+/// if one is given.
 pub async fn read(
     headers: &HeaderMap,
     body: Body,
@@ -42,7 +43,7 @@ async fn collected(mut body: Body, limit: usize, mut share: Share) -> Result<Byt
     Ok(share.attach(text.freeze()))
 }
 
-/// What we read as JSON in UTF-8, the upstream must not read as anything else.
+/// Checks that the body is declared as JSON in UTF-8, so that the upstream cannot read it as anything else.
 fn check_media(headers: &HeaderMap) -> Result<(), Refusal> {
     if headers::repeats(headers, &CONTENT_TYPE) {
         return Err(Refusal::RepeatedHeader("Content-Type"));

@@ -1,7 +1,8 @@
-//! Connections: bounded in number and in the time they may take, drained on stop.
+//! The connections of the clients' listener: limited in number and time, and drained on stop.
 //!
-//! HTTP/1.1 and HTTP/2 (with prior knowledge) on one port; TLS is ended before us. Which of the two it is, the first bytes
-//! say; they are looked at without being taken, so that a silent client meets a time limit from the start.
+//! HTTP/1.1 and HTTP/2 (with prior knowledge) share one port; TLS is terminated before the gateway. The first bytes
+//! tell the protocol. They are peeked at without being consumed, so that a silent client runs into a time limit from
+//! the start.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -26,23 +27,23 @@ use super::addresses::Addresses;
 use super::{Front, Response};
 use crate::limits::{DRAIN_TIME, HEAD_TIME, HTTP2_STREAMS, MAX_HEAD_BYTES, MAX_HEADERS};
 
-/// What HTTP/2 connections begin with.
+/// The connection preface of HTTP/2 (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long to wait for the rest of a preface that came in pieces, before looking again.
+/// Pause before peeking again, when a preface arrived only in part.
 const PREFACE_PAUSE: Duration = Duration::from_millis(5);
-/// How long to wait after a failed `accept` (descriptors exhausted, say) before trying again.
+/// Pause after a failed `accept`, for example when file descriptors are exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// HTTP/2 pings: how often, and how long the answer may take.
+/// HTTP/2 pings: their interval, and the timeout for the answer.
 const PING: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(10));
-/// How often addresses are forgotten that have not come for a while.
+/// Interval at which idle addresses are removed from the rate limiter.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// How long things may take.
+/// Time limits of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// A client sends its headers, or comes back on an idle connection.
+    /// Maximum time for a client to send its headers, or the next request on an idle connection.
     pub head: Duration,
-    /// Requests in flight finish when the gateway stops.
+    /// Maximum time for requests in flight to finish when the gateway stops.
     pub drain: Duration,
 }
 
@@ -52,9 +53,9 @@ impl Default for Times {
     }
 }
 
-/// A front being served.
+/// A running listener with its connections.
 pub struct Serving {
-    /// Where.
+    /// The address of the listener.
     pub address: SocketAddr,
     front: Arc<Front>,
     times: Times,
@@ -63,10 +64,10 @@ pub struct Serving {
 }
 
 impl Front {
-    /// Serves connections that come in here.
+    /// Serves the connections of this listener.
     ///
     /// # Errors
-    /// If the listener has no address.
+    /// If the listener has no local address.
     pub fn serve(self: &Arc<Self>, listener: TcpListener, times: Times) -> io::Result<Serving> {
         let serving = Serving {
             address: listener.local_addr()?,
@@ -83,8 +84,9 @@ impl Front {
 }
 
 impl Serving {
-    /// Takes no more connections, ends streams that have no end, lets requests in flight finish, and cuts what is left
-    /// after some time. Calls of clients that went away are waited for as well: their outcome is yet to be recorded.
+    /// Stops accepting connections, ends endless streams, lets requests in flight finish, and cuts what is left after
+    /// [`Times::drain`]. Calls of disconnected clients are waited for as well, because their outcome is yet to be
+    /// recorded.
     pub async fn drain(self) {
         self.front.stop.cancel();
         self.connections.close();
@@ -108,7 +110,7 @@ async fn sweep(front: Arc<Front>) {
     }
 }
 
-/// What each connection needs to know.
+/// The context of each connection.
 #[derive(Clone)]
 struct Door {
     front: Arc<Front>,
@@ -158,7 +160,7 @@ impl Door {
             () = self.front.stop.cancelled() => return,
         };
         match two {
-            // In boxes: most connections are idle, and need not have room for what the other kind needs.
+            // Boxed, because most connections are idle and should not reserve the space that the other protocol needs.
             Ok(Ok(true)) => Box::pin(self.http2(stream, peer)).await,
             Ok(Ok(false)) => Box::pin(self.http1(stream, peer)).await,
             Ok(Err(_)) | Err(_) => tracing::debug!(%peer, "a connection said nothing"),
@@ -166,7 +168,8 @@ impl Door {
     }
 
     async fn http1(&self, stream: TcpStream, peer: SocketAddr) {
-        // A client that closes its side is gone: nothing else tells us so while it waits for an answer.
+        // `half_close(false)` reports a client that closes its side as gone: nothing else shows that while it waits for
+        // an answer.
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .half_close(false)
@@ -189,7 +192,7 @@ impl Door {
     }
 }
 
-/// Looks at the first bytes without taking them.
+/// Peeks at the first bytes without consuming them.
 async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [0; PREFACE.len()];
     loop {
@@ -203,7 +206,7 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     }
 }
 
-/// Runs a connection to its end; once the gateway stops, to the end of what it is answering.
+/// Runs a connection to its end. When the gateway stops, the requests in flight are finished first.
 async fn drive<C>(connection: C, wind_down: impl FnOnce(Pin<&mut C>), peer: SocketAddr, front: &Front)
 where
     C: Future<Output = hyper::Result<()>>,
@@ -232,7 +235,8 @@ fn service(
 > + Clone {
     service_fn(move |request: Request<Incoming>| {
         let front = front.clone();
-        // In a box, which goes when the answer begins: hyper keeps room for what is here as long as the connection lives.
+        // Boxed, so that the memory is freed when the answer begins: hyper keeps the service's space for as long as the
+        // connection lives.
         Box::pin(async move { Ok(front.answer(peer.ip(), request.map(Body::new)).await) })
     })
 }

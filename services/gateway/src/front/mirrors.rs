@@ -1,7 +1,7 @@
-//! Headers that repeat the body in the modern era, for machines that route by headers (section 1.1). One that disagrees
-//! would make such a machine and us see two different calls.
+//! Checks the headers that repeat the body of a modern message, for intermediaries that route by headers (section 1.1).
+//! If they disagreed, such an intermediary and the gateway would see two different calls.
 //!
-//! A mirror that is missing is the upstream's to complain about, but for a tool call (V-7).
+//! A missing header is left to the upstream to refuse, except for a tool call (V-7).
 
 use admission::principal::Era;
 use http::HeaderMap;
@@ -10,10 +10,10 @@ use super::refusal::Refusal;
 use crate::frame::{Frame, Kind, Mirrored, mirrored_name};
 use crate::upstream::request::speaks_modern;
 
-/// Where a modern message says its revision.
+/// The member of `params._meta` with the protocol revision of a modern message.
 pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// Which era a message is of.
+/// The era of a message, by its `_meta` and its headers.
 pub fn era(frame: &Frame, headers: &HeaderMap) -> Era {
     let opens_session = frame.kind() == Kind::Request && frame.method() == Some("initialize");
     match frame.meta(META_VERSION).is_some() || (!opens_session && speaks_modern(headers)) {
@@ -22,7 +22,7 @@ pub fn era(frame: &Frame, headers: &HeaderMap) -> Era {
     }
 }
 
-/// Checks the mirrors of a modern message.
+/// Checks the mirrored headers of a modern message.
 pub fn check(frame: &Frame, headers: &HeaderMap) -> Result<(), Refusal> {
     if frame.is_tool_call() && frame.meta(META_VERSION).is_none() {
         return Err(Refusal::WithoutRevision(frame.id().cloned()));
@@ -47,7 +47,7 @@ fn compare(
     let agrees = match (mirrored_name(headers, &name.to_ascii_lowercase()), body) {
         (Mirrored::Absent, _) => !frame.is_tool_call(),
         (Mirrored::Says(said), Some(body)) => said == body,
-        // The upstream demands the member; what it mirrors cannot be misread.
+        // The upstream requires the member; its header alone cannot be misread.
         (Mirrored::Says(_), None) => !frame.is_tool_call(),
         (Mirrored::Unreadable, _) => false,
     };

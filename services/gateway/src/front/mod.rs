@@ -1,13 +1,14 @@
-//! Where requests come in: HTTP, who may speak to us at all, and whose matter a message is.
+//! The front end: HTTP, authentication of clients, and the choice of the handler for a message.
 //!
-//! In this order: address rate (V-11), path, Host and Origin, token, size and form of the message, headers that
-//! mirror the body (section 1.1), and then one of two ways: to the [`Handlers`] what must be decided or carries something
-//! for the gateway, to the upstream everything else, as it is.
+//! The checks run in this order: rate limit per address (V-11), path, Host and Origin, token, size and form of
+//! the message, headers that mirror the body (section 1.1). A message that needs a decision or carries material
+//! for the gateway then goes to the [`Handlers`]; any other message goes to the upstream unchanged.
 //!
-//! A request comes apart here: what its caller says about its own reasons (SEP-2817) goes [`Inbound::aside`], out of sight of
-//! whatever decides; VAP's material stays in [`Inbound::frame`] and is gone from [`Inbound::exchange`] (V-35).
+//! A request is split here: the caller's statement about its reasons (SEP-2817) goes to [`Inbound::aside`], which the
+//! code that decides cannot read; VAP material stays in [`Inbound::frame`] and is removed from
+//! [`Inbound::exchange`] (V-35).
 //!
-//! Not here: what is decided (`calls`, `admission`), tokens (`oauth`), answers on their way (`relay`).
+//! Not here: decisions (`calls`, `admission`), tokens (`oauth`), forwarding of answers (`relay`).
 
 mod addresses;
 mod admits;
@@ -44,33 +45,34 @@ use axum::Router;
 use crate::config::Intake;
 use crate::upstream::Upstream;
 
-/// What the front answers with. Each frame of the body is flushed as it comes.
+/// A response of the front end. Each frame of its body is flushed at once.
 pub type Response = axum::response::Response;
 
-/// One endpoint, ready to be served.
+/// One endpoint with its handlers, ready to be served.
 pub struct Route {
-    /// Its path: `/mcp`.
+    /// The path: `/mcp`.
     pub path: String,
-    /// What is behind it.
+    /// The upstream.
     pub upstream: Arc<dyn Upstream>,
-    /// Who decides there.
+    /// The handlers of requests that need a decision.
     pub handlers: Arc<dyn Handlers>,
-    /// Who comes in.
+    /// The authentication of clients.
     pub admits: Arc<dyn Admits>,
-    /// Whether the upstream gets `aiInvocation` (S-5).
+    /// True if `aiInvocation` is forwarded to the upstream (S-5).
     pub forward_invocation: bool,
 }
 
-/// What is served. It can be replaced while it is ([`Front::reload`]).
+/// The routes and settings that are served. They can be replaced while serving ([`Front::reload`]).
 pub struct Plan {
     /// The endpoints.
     pub routes: Vec<Arc<Route>>,
-    /// The names by which clients may ask for us (`Host`), without ports. If none is listed, any will do.
+    /// Accepted names of the `Host` header, without port. An empty list accepts any name.
     pub hosts: Vec<String>,
-    /// Web pages that may call us (`Origin`). Pages of this machine may where we are asked for by a name of this machine.
+    /// Accepted web origins (`Origin` header). Pages of this machine are also accepted if the `Host` is a loopback
+    /// name.
     pub origins: Vec<String>,
-    /// How much is taken from clients (V-11).
+    /// Limits on requests of clients (V-11).
     pub intake: Intake,
-    /// Everything else that is served: metadata, keys, posture.
+    /// The other pages: metadata, keys, posture.
     pub pages: Router,
 }

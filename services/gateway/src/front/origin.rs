@@ -1,5 +1,5 @@
-//! Which pages may call us, and by which names we are called (section 1.3): what stands between a web page in somebody's
-//! browser and a server on the same machine (DNS rebinding).
+//! Checks of `Host` and `Origin` (section 1.3): they protect a server on the user's machine from web pages in the
+//! user's browser (DNS rebinding).
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -13,14 +13,14 @@ use url::Url;
 use super::refusal::Refusal;
 use super::{Plan, Response, headers};
 
-/// What pages may read besides the body.
+/// Response headers that a web page may read.
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("mcp-session-id, mcp-protocol-version, www-authenticate, retry-after");
 
-/// A page that may call us.
+/// The origin of a web page that may call the gateway.
 pub struct Page(HeaderValue);
 
-/// Checks the names in a request; answers the page it comes from, if one.
+/// Checks `Host` and `Origin`, and returns the web page that sent the request, if any.
 pub fn check(head: &Parts, plan: &Plan) -> Result<Option<Page>, Refusal> {
     if headers::repeats(&head.headers, &HOST) || headers::repeats(&head.headers, &ORIGIN) {
         return Err(Refusal::RepeatedHeader("Host or Origin"));
@@ -40,7 +40,7 @@ pub fn check(head: &Parts, plan: &Plan) -> Result<Option<Page>, Refusal> {
     }
 }
 
-/// The host that is asked for, without its port: in HTTP/2 it is in the target.
+/// The requested host without its port; in HTTP/2 it may be in the request target.
 fn host(head: &Parts) -> Option<String> {
     let named = head.headers.get(HOST).map(|host| host.to_str().ok());
     let authority = match named {
@@ -59,12 +59,12 @@ fn is_loopback(host: &str) -> bool {
     ["localhost", "127.0.0.1", "[::1]"].iter().any(|name| name.eq_ignore_ascii_case(host))
 }
 
-/// What a browser asks before it lets the page ask.
+/// Returns whether this is a CORS preflight request.
 pub fn is_preflight(head: &Parts) -> bool {
     head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to it.
+/// The answer to a CORS preflight request.
 pub fn preflight(head: &Parts) -> Response {
     let mut response = Response::default();
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -77,7 +77,7 @@ pub fn preflight(head: &Parts) -> Response {
 }
 
 impl Page {
-    /// Tells the browser that the page may read the answer. What the upstream says about that is about another origin.
+    /// Allows the page to read the answer. An upstream's own CORS headers would be about another origin.
     pub fn may_read(self, headers: &mut HeaderMap) {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.0);
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);

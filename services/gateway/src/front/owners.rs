@@ -1,9 +1,10 @@
-//! Whose MCP sessions are: a session belongs to the subject whose token opened it.
+//! Ownership of MCP sessions: a session belongs to the subject whose token opened it.
 //!
-//! Its id is no credential, as it is written in logs of clients and proxies; and a server behind us (a child, several
-//! servers, one that gets our own credential) cannot tell subjects apart. So whoever names another one's session is told
-//! that there is none. Sessions that nobody with a token opened here belong to nobody: after a restart, those of children and
-//! of several servers are gone, and those of a server elsewhere are its own to guard.
+//! A session id is no credential, since it appears in logs of clients and proxies; and a server behind the gateway (a
+//! child, a federation, one that receives the gateway's own credential) cannot tell subjects apart. A request for
+//! another subject's session is therefore answered as if the session did not exist. Sessions that no token opened here
+//! have no owner: after a restart, those of children and federations are gone, and a remote server has to guard its
+//! own.
 
 use admission::principal::TokenSubject;
 use http::Response;
@@ -13,10 +14,10 @@ use moka::sync::Cache;
 use super::headers;
 use crate::limits::{KNOWN_OWNER_IDLE, MAX_KNOWN_OWNERS};
 
-/// The owners of sessions, by routes.
+/// The owners of sessions, by route and session id.
 pub struct Owners(Cache<(String, String), Owner>);
 
-/// Issuer and subject: a token is renewed, and may come through another client.
+/// Issuer and subject of a token. The token itself changes with a renewal, and the client may change too.
 type Owner = (String, String);
 
 impl Default for Owners {
@@ -27,7 +28,7 @@ impl Default for Owners {
 }
 
 impl Owners {
-    /// The answer to `initialize`: the session that it names is this subject's.
+    /// Records the owner of the session that the answer to `initialize` names.
     pub fn opened<B>(&self, route: &str, answer: &Response<B>, token: Option<&TokenSubject>) {
         let named = headers::text(answer.headers(), &headers::SESSION);
         if let (Some(session), Some(token)) = (named, token) {
@@ -35,7 +36,7 @@ impl Owners {
         }
     }
 
-    /// Whether this session is another subject's.
+    /// Returns whether the session belongs to another subject.
     pub fn is_of_another(&self, route: &str, session: &str, token: Option<&TokenSubject>) -> bool {
         let known = self.0.get(&(route.to_owned(), session.to_owned()));
         known.is_some_and(|known| token.map(owner) != Some(known))

@@ -1,4 +1,4 @@
-//! How often an address may come (V-11).
+//! The rate limiter per client address (V-11).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,26 +13,26 @@ use super::addresses;
 use crate::config::Intake;
 use crate::limits::COUNTED_ADDRESSES;
 
-/// Counts requests by address.
+/// A rate limiter for requests, keyed by client address.
 pub struct Pace {
     limiter: DefaultKeyedRateLimiter<Bucket>,
     clock: DefaultClock,
     rate: (u32, u32),
-    /// When each address that is counted by itself came last.
+    /// The time of the last request of each address with a count of its own.
     known: Mutex<HashMap<IpAddr, Instant>>,
-    /// How many addresses are.
+    /// The maximum number of addresses with a count of their own.
     most: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Bucket {
     Address(IpAddr),
-    /// All newcomers, while as many addresses are counted as can be.
+    /// The shared count of all new addresses, while the maximum is reached.
     Crowd,
 }
 
 impl Pace {
-    /// A count at this rate.
+    /// A rate limiter with this rate and burst.
     pub fn new(intake: &Intake) -> Self {
         Self::counting(intake, COUNTED_ADDRESSES)
     }
@@ -50,7 +50,7 @@ impl Pace {
         }
     }
 
-    /// Whether it counts at this rate.
+    /// Returns whether the limiter has the rate and burst of `intake`.
     pub fn is_at(&self, intake: &Intake) -> bool {
         self.rate == (intake.requests_per_second, intake.burst)
     }
@@ -58,12 +58,12 @@ impl Pace {
     /// Counts one request.
     ///
     /// # Errors
-    /// If it is one too many: when the next may come.
+    /// The time to wait, if the address has reached its limit.
     pub fn charge(&self, address: IpAddr) -> Result<(), Duration> {
         self.limiter.check_key(&self.bucket(address)).map_err(|early| early.wait_time_from(self.clock.now()))
     }
 
-    /// An address that is known keeps its count, however many others come.
+    /// The count of an address. A known address keeps its own, however many others send requests.
     fn bucket(&self, address: IpAddr) -> Bucket {
         let address = addresses::client(address);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +74,7 @@ impl Pace {
         Bucket::Address(address)
     }
 
-    /// Forgets addresses that have not come for so long that all they may send at once is theirs again.
+    /// Removes addresses that were idle for so long that their whole burst is available again.
     pub fn sweep(&self) {
         let (rate, burst) = self.rate;
         let refilled = Duration::from_secs(u64::from(burst.div_ceil(rate.max(1))));

@@ -1,4 +1,4 @@
-//! What the gateway answers itself, where neither the upstream nor a verdict does.
+//! Error responses of the gateway itself, where neither the upstream nor a Verdict answers.
 
 use std::time::Duration;
 
@@ -11,45 +11,45 @@ use crate::frame::{FrameError, RawId, reply};
 use crate::relay;
 use crate::upstream::UpstreamError;
 
-/// The code of a JSON-RPC error: the upstream gave no answer.
+/// JSON-RPC error code: the upstream gave no answer.
 pub const UPSTREAM_FAILED: i32 = -31001;
-/// A header contradicts the body (2026-07-28).
+/// MCP error code: a header does not match the body (revision 2026-07-28).
 pub const HEADER_MISMATCH: i32 = -32020;
-/// Parameters lack what they must have.
+/// JSON-RPC error code "Invalid params".
 const INVALID_PARAMS: i32 = -32602;
 
-/// Why a request goes no further.
+/// Reason why the front end refuses a request.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Too many from this address (V-11).
+    /// The address has reached its rate limit; the time to wait (V-11).
     TooMany(Duration),
-    /// `Host` names somebody else.
+    /// `Host` is not one of the gateway's names.
     Host,
-    /// `Origin` is a page that may not call us.
+    /// `Origin` is a page that may not call the gateway.
     Origin,
-    /// Nothing but POST, GET and DELETE.
+    /// The HTTP method is not POST, GET or DELETE.
     Method,
-    /// The body is not announced as JSON in UTF-8, or it is compressed.
+    /// The body is not declared as JSON in UTF-8, or is compressed.
     Media(&'static str),
-    /// The body is too long.
+    /// The body is longer than this limit, in bytes.
     TooLong(usize),
-    /// As many messages are held as can be.
+    /// The memory budget for messages is used up.
     NoRoom,
-    /// The body took too long.
+    /// The body did not arrive in time.
     TooSlow,
     /// The body broke off.
     Broken,
-    /// The body is no message that can be decided on.
+    /// The body is not a message that can be decided on.
     Message(FrameError),
-    /// A header is there twice.
+    /// The header with this name is repeated.
     RepeatedHeader(&'static str),
-    /// A header contradicts the body.
+    /// The header with this name does not match the body.
     Mismatch(Option<RawId>, &'static str),
-    /// The session is another's: to this client there is none.
+    /// The session belongs to another subject; the client sees an unknown session.
     NoSession,
-    /// A modern call does not say in its `_meta` which revision it speaks.
+    /// A modern call without the protocol revision in its `_meta`.
     WithoutRevision(Option<RawId>),
-    /// `vap/amend` without an id could not be answered.
+    /// A `vap/amend` without an id, which could not be answered.
     AmendWithoutId,
 }
 
@@ -105,10 +105,10 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// What a client hears whose request the upstream did not answer: a JSON-RPC error with status 200 if it can be matched to
-/// a request, else a status.
+/// The response if the upstream did not answer: a JSON-RPC error with status 200 for a request with an id,
+/// otherwise an HTTP error status.
 pub fn unanswered(id: Option<&RawId>, error: &UpstreamError) -> Response {
-    // The client is told no more than it may know: whoever runs the gateway reads the rest here.
+    // The client receives only a general text; the details are logged for the operator.
     tracing::warn!(%error, "a request was not answered");
     let words = told(error);
     match (id, error) {
@@ -118,7 +118,7 @@ pub fn unanswered(id: Option<&RawId>, error: &UpstreamError) -> Response {
     }
 }
 
-/// Where an upstream is, and what our side of it looks like, is not for clients to know.
+/// A text without the address of the upstream and other internal details.
 fn told(error: &UpstreamError) -> &'static str {
     match error {
         UpstreamError::NeverSent(_) => "the upstream cannot be reached; the request had no effect",
@@ -127,7 +127,7 @@ fn told(error: &UpstreamError) -> &'static str {
     }
 }
 
-/// Whether only these methods are served: the others get [`Refusal::Method`].
+/// Returns whether the HTTP method is served. Others are refused with [`Refusal::Method`].
 pub fn is_served(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::GET | Method::DELETE)
 }

@@ -1,26 +1,27 @@
-//! How often each legacy session came back to resume a stream: answers that are read on without a reader listen for it.
+//! Counts of how often each legacy session resumed a stream. Answers that are still read after their client
+//! disconnected wait for it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::watch;
 
-/// The count of one session.
+/// The count of one session's resumptions.
 pub type Count = Arc<watch::Sender<u64>>;
 
-/// The counts of sessions of which requests are under way; the others need none.
+/// The counts of sessions with requests in flight; other sessions need none.
 #[derive(Default)]
 pub struct Resumptions(Mutex<Sessions>);
 
 #[derive(Default)]
 struct Sessions {
     counts: HashMap<(String, String), Weak<watch::Sender<u64>>>,
-    /// At how many the dead ones are thrown out next.
+    /// The number of counts at which unused ones are removed next.
     sweep_at: usize,
 }
 
 impl Resumptions {
-    /// The count of a session of a route. Without a session nothing can be resumed.
+    /// The count of a session on a route. Without a session nothing can be resumed, and the count stays 0.
     pub fn of(&self, route: &str, session: Option<&str>) -> Count {
         let Some(session) = session else { return Count::default() };
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,7 +35,7 @@ impl Resumptions {
         count
     }
 
-    /// The session came back. True if somebody may have listened.
+    /// Counts a resumption of the session. Returns true if a request in flight may be waiting for it.
     pub fn resumed(&self, route: &str, session: &str) -> bool {
         let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = sessions.counts.get(&(route.to_owned(), session.to_owned())).and_then(Weak::upgrade);

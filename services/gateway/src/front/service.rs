@@ -1,4 +1,4 @@
-//! A request's way: in by the doors, then to whoever decides, or straight on.
+//! Processing of a request: the checks in their order, then the handlers or the upstream.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -34,14 +34,14 @@ use crate::telemetry::Telemetry;
 use crate::upstream::request::speaks_modern;
 use crate::upstream::{Answer, ClientName, Exchange, UpstreamError};
 
-/// Answered by the gateway alone.
+/// The method that only the gateway answers.
 const AMEND: &str = "vap/amend";
-/// Opens a session (legacy).
+/// The legacy method that opens a session.
 const INITIALIZE: &str = "initialize";
-/// Its answer has no end of its own (modern).
+/// The modern method whose answer does not end by itself.
 const SUBSCRIBE: &str = "subscriptions/listen";
 
-/// Takes requests.
+/// The HTTP service for clients.
 pub struct Front {
     plan: ArcSwap<Plan>,
     pace: ArcSwap<Pace>,
@@ -53,7 +53,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// A front that serves this.
+    /// A front end that serves this plan.
     pub fn new(plan: Plan) -> Arc<Self> {
         Arc::new(Self {
             pace: ArcSwap::from_pointee(Pace::new(&plan.intake)),
@@ -66,7 +66,7 @@ impl Front {
         })
     }
 
-    /// Serves this from now on. What is under way ends as it began.
+    /// Replaces the plan. Requests in flight finish with the previous one.
     pub fn reload(&self, plan: Plan) {
         if !self.pace.load().is_at(&plan.intake) {
             self.pace.store(Arc::new(Pace::new(&plan.intake)));
@@ -74,22 +74,22 @@ impl Front {
         self.plan.store(Arc::new(plan));
     }
 
-    /// Has every message timed from here on. Only the first one who asks is told.
+    /// Sets the telemetry that measures all messages from now on. Later calls are ignored.
     pub fn time(&self, telemetry: Arc<Telemetry>) {
         let _ = self.telemetry.set(telemetry);
     }
 
-    /// Forgets addresses that have not come for a while.
+    /// Removes idle addresses from the rate limiter.
     pub(super) fn sweep(&self) {
         self.pace.load().sweep();
     }
 
-    /// How many connections there may be.
+    /// The maximum number of open connections.
     pub(super) fn connections(&self) -> usize {
         self.plan.load().intake.connections
     }
 
-    /// Answers a request.
+    /// Answers a request of this client address.
     pub async fn answer(&self, address: IpAddr, request: Request<Body>) -> Response {
         if let Err(wait) = self.pace.load().charge(address) {
             return Refusal::TooMany(wait).into_response();
@@ -151,7 +151,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Of two, we might take one and the upstream the other.
+    /// Refuses repeated headers: the gateway might read one of them, and the upstream another.
     fn refuse_repeated_headers(&self) -> Result<(), Refusal> {
         let once = [
             ("Mcp-Session-Id", headers::SESSION),
@@ -229,7 +229,8 @@ impl Visit<'_> {
         }
     }
 
-    /// A stream that nobody reads any more was let go just now: the server may not know yet, and say that it is taken.
+    /// Opens the GET stream; retries once after a conflict, if a reader of the stream was released just now and the
+    /// server may not know it yet.
     async fn listened(&self, exchange: Exchange, let_go: bool) -> Result<Answer, UpstreamError> {
         let answer = self.route.upstream.exchange(exchange.clone()).await?;
         if !let_go || answer.status != StatusCode::CONFLICT {
@@ -291,8 +292,8 @@ impl Visit<'_> {
     }
 }
 
-/// What a message says about its caller's reasons. If both spellings are there and differ, neither is believed: what the
-/// audit gets is malformed (S-1).
+/// Reads the caller's statement about its reasons. If both keys are present with different values, neither is believed,
+/// and the audit record shows a malformed statement (S-1).
 fn aside(frame: &Frame) -> Option<Aside> {
     let found: Vec<_> = KEYS.iter().filter_map(|key| Some((*key, frame.meta(key)?))).collect();
     match found.as_slice() {
@@ -316,7 +317,7 @@ async fn dispatched(inbound: Inbound) -> Result<Response, Refusal> {
     }
 }
 
-/// What decides is not to be dropped half way because its client went away.
+/// Runs the handler of a request to its end: a decision must not be dropped half way because its client disconnects.
 async fn request(inbound: Inbound) -> Result<Response, Refusal> {
     let method = inbound.frame.method().unwrap_or_default().to_owned();
     let carries = inbound.frame.meta_keys().any(|key| VAP_SLOTS.contains(&key));

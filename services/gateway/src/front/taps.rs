@@ -1,4 +1,4 @@
-//! Taps of the front's own: what the gateway adds to capabilities, and responses that come late.
+//! The taps of the front end: they add the gateway's capabilities, and find late responses.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::frame::RawId;
 use crate::frame::reply::Reply;
 use crate::relay::{self, Over, Passing, Tap};
 
-/// What begins the names of notifications that may hold a task's result.
+/// Prefix of the notifications that may contain a task's result.
 const TASKS: &str = "notifications/tasks";
 
-/// Looks for the answer to `initialize` or `server/discover`.
+/// A tap that finds the answer to `initialize` or `server/discover`.
 pub struct Advertising {
     pub route: Arc<Route>,
     pub opening: Opening,
@@ -35,12 +35,12 @@ impl Tap for Advertising {
     }
 }
 
-/// Looks for responses where they are not expected: on a GET stream, and to another request than the one that is answered.
-/// Clients match them by id, wherever they come.
+/// A tap that finds responses in unexpected places: on a GET stream, or in the answer to another request. Clients match
+/// responses by id, wherever they arrive.
 pub struct Listening {
     pub route: Arc<Route>,
     pub caller: Caller,
-    /// The request that is answered, if one.
+    /// The request that is answered here, if any.
     pub own: Option<RawId>,
 }
 
@@ -59,7 +59,7 @@ impl Tap for Listening {
     }
 }
 
-/// A message that is not the answer that is waited for.
+/// Handles a message that is not the awaited answer.
 async fn elsewhere(route: &Route, caller: &Caller, reply: &Reply) -> Passing {
     let holds_result = || reply.method().is_some_and(|method| method.starts_with(TASKS));
     match reply.may_answer() || holds_result() {
@@ -68,7 +68,7 @@ async fn elsewhere(route: &Route, caller: &Caller, reply: &Reply) -> Passing {
     }
 }
 
-/// Other readers might see a result in it.
+/// Withholds a message that cannot be parsed, because other readers might see a result in it.
 fn unreadable(text: &Bytes) -> Passing {
     match relay::is_message(text) {
         true => Passing::Withheld,

@@ -1,5 +1,5 @@
-//! How long a message takes until its answer begins, as a metric, and until it ends, as a span (MCP conventions of
-//! OpenTelemetry).
+//! Measures the time from a message to the beginning of its answer (as a metric) and to its end (as a span), by the MCP
+//! conventions of OpenTelemetry.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,10 +15,10 @@ use super::watched::heard;
 use crate::frame::{Frame, Kind};
 use crate::telemetry::{Asked, Heard, Telemetry, begun, failed, is_sent};
 
-/// What a client's response to us is called: it has no method.
+/// The method name that stands for a client's response, which has no method.
 const RESPONSE: &str = "response";
 
-/// A message that is being answered.
+/// The measurement of one message.
 pub struct Timed {
     telemetry: Option<Arc<Telemetry>>,
     method: String,
@@ -27,7 +27,7 @@ pub struct Timed {
 }
 
 impl Timed {
-    /// Begins with a message that was read.
+    /// Starts the measurement of a message that was read.
     pub fn begin(telemetry: Option<&Arc<Telemetry>>, frame: &Frame, head: &HeaderMap) -> Self {
         let method = frame.method().unwrap_or(RESPONSE).to_owned();
         let asked = Asked {
@@ -40,7 +40,7 @@ impl Timed {
         Self { telemetry: telemetry.cloned(), method, span, began: Instant::now() }
     }
 
-    /// Ends when the answer begins.
+    /// Runs `work`, and ends the metric when its answer begins; the span ends with the body.
     pub async fn over(
         self,
         work: impl Future<Output = Result<Response, Refusal>>,

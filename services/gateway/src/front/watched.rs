@@ -1,4 +1,4 @@
-//! Bodies of which somebody wants to know how long they are read.
+//! Response bodies that report the end of their reading.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,17 +12,17 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::Response;
 use crate::telemetry::Heard;
 
-/// The response; the guard falls when nobody reads its body any more.
+/// The response with a guard that is dropped when its body is not read any more.
 pub fn watched(response: Response, guard: DropGuard) -> Response {
     response.map(|body| Body::new(Watched { body, _guard: guard }))
 }
 
-/// The response, which ends when this says so: an answer that never ends by itself must not hold up a stop.
+/// The response with a body that also ends on `stop`: an endless stream must not delay the stop of the gateway.
 pub fn ending_with(response: Response, stop: CancellationToken) -> Response {
     response.map(|body| Body::from_stream(body.into_data_stream().take_until(stop.cancelled_owned())))
 }
 
-/// The response, which is listened to until nobody reads its body any more.
+/// The response with a body that is passed to the telemetry while it is read.
 pub fn heard(response: Response, listens: Heard) -> Response {
     response.map(|body| Body::new(Overheard { body, listens }))
 }
