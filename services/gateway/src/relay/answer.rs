@@ -1,4 +1,4 @@
-//! An upstream's answer as a response to the client.
+//! Converts an upstream's answer into the response to the client.
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -14,21 +14,22 @@ use crate::limits::{MAX_ANSWER_BYTES, MESSAGES_AHEAD};
 use crate::memory::ANSWERS;
 use crate::upstream::{Answer, AnswerBody, UpstreamError};
 
-/// Asks proxies on the way not to buffer.
+/// The header that asks intermediate proxies not to buffer (`X-Accel-Buffering`).
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// The form of an answer.
+/// The form of an answer's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A stream of events.
+    /// An event stream.
     Events,
-    /// Anything else: JSON, mostly.
+    /// Any other body, usually JSON.
     Whole,
-    /// It is compressed, though nobody asked for that, or two kinds at once: it cannot be looked at.
+    /// A body that cannot be inspected: compressed although compression was not requested, or with an ambiguous content
+    /// type.
     Unreadable,
 }
 
-/// The answer as it is.
+/// Passes the answer unchanged.
 pub fn pass(answer: Answer) -> Response {
     match form(&answer) {
         Form::Events => events(answer.status, answer.headers, Body::from_stream(answer.body)),
@@ -36,7 +37,7 @@ pub fn pass(answer: Answer) -> Response {
     }
 }
 
-/// The answer, looked at on its way; it ends when the client goes away.
+/// Passes the answer through a tap. The answer ends when the client disconnects.
 pub async fn watch(answer: Answer, tap: Box<dyn Tap>) -> Response {
     if form(&answer) != Form::Events {
         return shown(answer, tap, Leaving::Dropped).await;
@@ -46,7 +47,7 @@ pub async fn watch(answer: Answer, tap: Box<dyn Tap>) -> Response {
     events(answer.status, answer.headers, Body::from_stream(body))
 }
 
-/// The answer to a call, looked at on its way.
+/// Passes the answer to a call through a tap. The era determines the effect of a disconnect (`Leaving::of_call`).
 pub async fn forward(answer: Answer, tap: Box<dyn Tap>, client: &Client) -> Response {
     let leaving = Leaving::of_call(client);
     if form(&answer) != Form::Events {
@@ -62,14 +63,14 @@ pub async fn forward(answer: Answer, tap: Box<dyn Tap>, client: &Client) -> Resp
     events(answer.status, answer.headers, received(receiver))
 }
 
-/// A message of the gateway's own, as JSON.
+/// A JSON response with a message of the gateway's own.
 pub fn json(status: StatusCode, message: Bytes) -> Response {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response(status, headers, Body::from(message))
 }
 
-/// A JSON-RPC error of the gateway's own, without the id of a request that could not be read.
+/// A JSON-RPC error of the gateway's own, for a request whose id could not be read.
 pub fn error(status: StatusCode, code: i32, words: &str) -> Response {
     json(status, crate::frame::reply::error(None, code, words, None))
 }
@@ -95,7 +96,7 @@ async fn shown(answer: Answer, mut tap: Box<dyn Tap>, leaving: Leaving) -> Respo
     response(status, headers, Body::from(text))
 }
 
-/// What is said in place of an answer that was lost.
+/// The response in place of a lost answer: the tap's last message, or a JSON-RPC error with status 502.
 fn last_words(words: Option<Bytes>) -> Response {
     match words {
         Some(words) => json(StatusCode::OK, words),
@@ -103,7 +104,7 @@ fn last_words(words: Option<Bytes>) -> Response {
     }
 }
 
-/// All of an answer.
+/// Reads an answer's body to its end.
 pub async fn whole(answer: Answer, leaving: Leaving) -> Result<Bytes, Over> {
     if form(&answer) == Form::Unreadable {
         return Err(Over::Broken(UpstreamError::Lost(
@@ -126,15 +127,15 @@ async fn collected(mut body: AnswerBody) -> Result<Bytes, UpstreamError> {
     Ok(share.attach(text.freeze()))
 }
 
-/// Whether the text can be a message: some clients read one whatever the content type says, and with a mark of byte order, or
-/// in UTF-16 and UTF-32, which are the same characters between NULs.
+/// Returns whether the text may be a JSON-RPC message. Some clients read one whatever the content type is, also after a
+/// byte order mark, or in UTF-16 and UTF-32 (the same characters between NUL bytes).
 pub fn is_message(text: &[u8]) -> bool {
     let is_before =
         |byte: &u8| matches!(byte, 0 | 0xef | 0xbb | 0xbf | 0xfe | 0xff) || byte.is_ascii_whitespace();
     matches!(text.iter().find(|byte| !is_before(byte)), Some(b'{' | b'['))
 }
 
-/// The form of an answer.
+/// The form of an answer, by its headers.
 pub fn form(answer: &Answer) -> Form {
     let encoding = answer.headers.get(CONTENT_ENCODING);
     if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
@@ -147,15 +148,16 @@ pub fn form(answer: &Answer) -> Form {
     }
 }
 
-/// Whether the headers announce a stream of events.
+/// Returns whether the headers announce an event stream.
 pub fn is_event_stream(headers: &HeaderMap) -> bool {
     let media = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()).unwrap_or_default();
     let media = media.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     media.eq_ignore_ascii_case(b"text/event-stream")
 }
 
-/// Whether somebody would read events all the same: of `application/json, text/event-stream` one client reads the beginning,
-/// and another one looks for the end. What one of them sees, we would not have looked at.
+/// Returns whether some client would read an event stream despite another content type. In `application/json,
+/// text/event-stream`, one client reads the beginning, and another searches for the end; one of them would read
+/// messages that the tap did not see.
 fn may_be_event_stream(headers: &HeaderMap) -> bool {
     let all = headers.get_all(CONTENT_TYPE).iter();
     all.into_iter().any(|value| {
@@ -163,7 +165,7 @@ fn may_be_event_stream(headers: &HeaderMap) -> bool {
     })
 }
 
-/// A stream of events.
+/// A response with an event stream.
 pub fn events(status: StatusCode, mut headers: HeaderMap, body: Body) -> Response {
     headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("text/event-stream"));
     headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
@@ -172,7 +174,7 @@ pub fn events(status: StatusCode, mut headers: HeaderMap, body: Body) -> Respons
     response(status, headers, body)
 }
 
-/// What is sent, as a body.
+/// The receiver's bytes as a response body.
 pub fn received(mut receiver: mpsc::Receiver<Bytes>) -> Body {
     Body::from_stream(stream::poll_fn(move |context| receiver.poll_recv(context).map(|bytes| bytes.map(ok))))
 }

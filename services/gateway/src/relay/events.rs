@@ -1,7 +1,7 @@
-//! Server-sent events, cut from a stream of bytes and put together again without changing one.
+//! Server-sent events: cut from a byte stream, and written without changing a byte.
 //!
-//! What is written out is what came in, whatever its line ends (CR, LF, CRLF) and wherever it was cut into chunks. A block
-//! of comments alone goes on line by line: it keeps connections alive.
+//! The output equals the input, whatever its line ends (CR, LF, CRLF) and its chunk boundaries are. Comments between
+//! events are passed on line by line, because they keep connections alive.
 
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
@@ -11,37 +11,37 @@ use crate::memory::{ANSWERS, Exhausted, Share};
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// One event, or something between events.
+/// One event, or a comment between events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     raw: Bytes,
-    /// Where the lines with its data are, without their line ends.
+    /// True if the event has a `data` field.
     has_data: bool,
 }
 
-/// An event that cannot be kept in memory.
+/// Reason why an event cannot be buffered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EventError {
-    /// It is longer than any should be.
+    /// The event is longer than [`MAX_EVENT_BYTES`].
     #[error("an event is longer than {MAX_EVENT_BYTES} bytes")]
     Longest,
-    /// There is no room for it now.
+    /// The memory budget for answers is used up.
     #[error(transparent)]
     NoRoom(#[from] Exhausted),
 }
 
-/// Cuts a stream into events.
+/// A splitter of a byte stream into events.
 #[derive(Debug)]
 pub struct Splitter {
     pending: BytesMut,
     share: Share,
-    /// Up to where `pending` has been looked at: the start of a line.
+    /// Start of the current line in `pending`; all before it was scanned.
     line: usize,
-    /// From where on that line has been looked at.
+    /// Position in `pending` up to which the current line was scanned.
     at: usize,
     has_data: bool,
     has_fields: bool,
-    /// The last byte was a CR that ended a line: a LF now still belongs to it.
+    /// The last byte was a CR that ended a line; a following LF belongs to it.
     after_cr: bool,
     begun: bool,
 }
@@ -62,7 +62,7 @@ impl Default for Splitter {
 }
 
 impl Splitter {
-    /// Takes a chunk; gives what is complete.
+    /// Adds a chunk, and returns the events that are complete.
     pub fn push(&mut self, chunk: Bytes) -> Result<Vec<Event>, EventError> {
         let mut events = Vec::new();
         self.share.resize(self.pending.len() + chunk.len())?;
@@ -84,7 +84,7 @@ impl Splitter {
             self.after_cr = lone_cr;
             self.end_of_line(line, &mut events);
         }
-        // What is complete holds shares of its own.
+        // Complete events hold their own shares of the memory budget.
         self.share.resize(self.pending.len())?;
         match self.pending.len() > MAX_EVENT_BYTES {
             true => Err(EventError::Longest),
@@ -92,7 +92,7 @@ impl Splitter {
         }
     }
 
-    /// The LF of a CRLF whose CR has ended its line already.
+    /// Handles the LF of a CRLF whose CR already ended the line.
     fn second_half_of_line_end(&mut self, events: &mut Vec<Event>) {
         self.line = self.at;
         if self.at == 1 {
@@ -123,12 +123,12 @@ impl Splitter {
 }
 
 impl Event {
-    /// As it came.
+    /// The original bytes of the event.
     pub fn into_raw(self) -> Bytes {
         self.raw
     }
 
-    /// Its data, if there is any: a priming event has an empty one, which is none.
+    /// The data of the event; `None` if it is absent or empty, as in a priming event.
     pub fn data(&self) -> Option<Bytes> {
         if !self.has_data {
             return None;
@@ -142,7 +142,7 @@ impl Event {
         (!data.is_empty()).then(|| data.into())
     }
 
-    /// The same event with other data.
+    /// The event with other data.
     pub fn with_data(&self, data: &[u8]) -> Bytes {
         let mut out = Vec::with_capacity(self.raw.len() + data.len());
         let mut written = false;
@@ -157,7 +157,8 @@ impl Event {
         out.into()
     }
 
-    /// What is left of the event if its data does not go on: its id, so that resuming is not thrown back.
+    /// The event without its data, or `None` if it has no id. The id is kept, so that the client still resumes from the
+    /// right position.
     pub fn without_data(&self) -> Option<Bytes> {
         let has_id = self.lines().any(|(line, _)| value(line, b"id").is_some());
         has_id.then(|| {
@@ -168,7 +169,7 @@ impl Event {
         })
     }
 
-    /// Its lines, each with its end; a byte order mark before the first is taken off.
+    /// The lines of the event, each with its line end. A leading byte order mark is removed.
     fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut rest = self.raw.strip_prefix(BOM).unwrap_or(&self.raw);
         std::iter::from_fn(move || {
@@ -185,12 +186,12 @@ impl Event {
     }
 }
 
-/// A CR would become one line end with the LF of an empty line that was not behind it before.
+/// Replaces the line end CR by LF: a CR before an inserted or removed line could merge with a following LF.
 fn joinable(end: &[u8]) -> &[u8] {
     if end == b"\r" { b"\n" } else { end }
 }
 
-/// An event of the gateway's own.
+/// A `message` event of the gateway's own.
 pub fn message(text: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(text.len() + 32);
     out.extend_from_slice(b"event: message\n");
@@ -199,7 +200,7 @@ pub fn message(text: &[u8]) -> Bytes {
     out.into()
 }
 
-/// A JSON text has line ends only where it could have blanks: each line becomes a line of data.
+/// Writes each line of the data as a `data` field. JSON text has line ends only where whitespace is allowed.
 fn write_data(out: &mut Vec<u8>, data: &[u8], end: &[u8]) {
     let lines = data.split(|byte| matches!(byte, b'\r' | b'\n'));
     for line in lines {
@@ -209,7 +210,7 @@ fn write_data(out: &mut Vec<u8>, data: &[u8], end: &[u8]) {
     }
 }
 
-/// The value of a field, if the line is of that field.
+/// The value of the field, if the line is of this field.
 fn value<'a>(line: &'a [u8], field: &[u8]) -> Option<&'a [u8]> {
     match line.strip_prefix(field)? {
         [] => Some(b""),

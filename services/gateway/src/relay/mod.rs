@@ -1,13 +1,15 @@
-//! Answers on their way to the client: JSON or a stream of events, byte for byte, with somebody looking on.
+//! Forwarding of answers to the client: JSON or an event stream, byte for byte, inspected by a tap.
 //!
-//! A [`Tap`] sees each JSON-RPC message of an answer before the client does, and may replace or withhold it. Everything
-//! around the messages (event ids, names, retry, comments, order, the moment of flushing) is not its business.
+//! A [`Tap`] receives each JSON-RPC message of an answer before the client does, and may replace or withhold it.
+//! Everything around the messages (event ids, names, retry, comments, order, the time of flushing) is outside its
+//! control.
 //!
-//! * [`pass`]: nobody looks; the client's going away ends the upstream's answer, as if there were no gateway;
-//! * [`watch`]: somebody looks, and the client's going away ends it all the same (GET streams, `initialize`);
-//! * [`forward`]: the answer to a call: in the modern era the client's going away cancels it, in the legacy era the answer is
-//!   read to its end, for its outcome goes on record;
-//! * [`open`]: a stream that the gateway starts itself, to ask the client something before the upstream has been asked.
+//! * [`pass`]: without a tap; a disconnect of the client ends the upstream's answer, as without a gateway;
+//! * [`watch`]: with a tap; a disconnect ends the answer as well (GET streams, `initialize`);
+//! * [`forward`]: the answer to a call, with a tap; in the modern era a disconnect cancels it, in the legacy era the
+//!   answer is read to its end, because its outcome is recorded;
+//! * [`open`]: a stream that the gateway starts itself, to ask the client a question before the upstream receives the
+//!   request.
 
 mod answer;
 pub mod events;
@@ -25,55 +27,56 @@ use crate::upstream::{Answer, Exchange, Upstream, UpstreamError};
 pub use answer::{error, forward, is_event_stream, is_message, json, pass, watch};
 pub use opened::{Opened, open};
 
-/// What looks on while an answer passes.
+/// An observer of an answer's messages.
 #[async_trait]
 pub trait Tap: Send + 'static {
-    /// A message passes towards the client: the exact text of one JSON-RPC message (or of what an event has for data).
+    /// Receives a message on its way to the client: the exact text of one JSON-RPC message, or of an event's data.
     async fn message(&mut self, text: Bytes) -> Passing;
 
-    /// The answer is over. What it gives is sent as a last message, in the form of the answer; a complete answer that was
-    /// neither JSON nor events (a bare 404, say) passes as it is, and what it gives is not sent.
+    /// Receives the end of the answer. The returned text is sent as a last message in the form of the answer. After a
+    /// complete answer that was neither JSON nor events (such as a plain 404), the answer is passed unchanged, and the
+    /// text is not sent.
     async fn over(&mut self, how: Over) -> Option<Bytes>;
 }
 
-/// What becomes of a message.
+/// The decision of a tap on a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Passing {
-    /// It goes on as it is, byte for byte.
+    /// The message is passed byte for byte.
     Untouched,
-    /// This goes on in its place.
+    /// This text is passed instead.
     Replaced(Bytes),
-    /// Nothing goes on.
+    /// The message is not passed.
     Withheld,
 }
 
-/// How an answer ended. In the legacy era a stream may end or break before the response was in it: the client may come
-/// back for the rest with a GET, which [`crate::front::Handlers::late`] sees.
+/// The way in which an answer ended. In the legacy era a stream may end or break before the response: the client may
+/// fetch the rest with a GET, which [`crate::front::Handlers::late`] receives.
 #[derive(Debug)]
 pub enum Over {
-    /// Its body ended.
+    /// The body ended.
     Complete,
-    /// It broke.
+    /// The body broke off.
     Broken(UpstreamError),
-    /// The client went away, and that cancelled the request (modern).
+    /// The client disconnected, which cancelled the request (modern era).
     Abandoned,
-    /// The client went away and came back with a GET that resumes (legacy): what is still to come comes there.
+    /// The client disconnected, and resumed with a GET (legacy era): the rest arrives on that stream.
     Resumed,
 }
 
-/// Why there is no answer.
+/// Reason why a request has no answer.
 #[derive(Clone, Debug)]
 pub enum Unanswered {
-    /// The upstream gave none.
+    /// The upstream gave no answer.
     Upstream(UpstreamError),
-    /// The client took the request back (modern: it went away); it had been sent, or part of it.
+    /// The client cancelled the request (in the modern era by a disconnect) after it was sent at least in part.
     Cancelled,
 }
 
-/// Sends a request to an upstream, once. A client of the modern era that goes away takes it back.
+/// Sends a request to an upstream, once. A client of the modern era cancels it by a disconnect.
 ///
 /// # Errors
-/// If there is no answer.
+/// [`Unanswered`] if there is no answer.
 pub async fn ask(upstream: &dyn Upstream, exchange: Exchange, client: &Client) -> Result<Answer, Unanswered> {
     tokio::select! {
         biased;

@@ -1,4 +1,4 @@
-//! A stream of events that the gateway opened itself, before there was an answer of the upstream.
+//! An event stream that the gateway opens before the upstream has answered.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -11,14 +11,14 @@ use crate::front::{Client, Response};
 use crate::limits::MESSAGES_AHEAD;
 use crate::upstream::Answer;
 
-/// A stream towards a client. Dropping it ends the answer.
+/// An open event stream to a client. Dropping it ends the response.
 pub struct Opened {
     client: Client,
     sender: mpsc::Sender<Bytes>,
 }
 
-/// Starts to answer with a stream. The work that feeds it belongs into [`Client::spawn`]: the response has to be returned
-/// for the client to see any of it.
+/// Opens an event stream as the response. The task that sends on it must run in [`Client::spawn`], because the response
+/// has to be returned before the client receives anything.
 pub fn open(client: &Client) -> (Opened, Response) {
     let (sender, receiver) = mpsc::channel(MESSAGES_AHEAD);
     let response = answer::events(StatusCode::OK, http::HeaderMap::new(), answer::received(receiver));
@@ -26,23 +26,24 @@ pub fn open(client: &Client) -> (Opened, Response) {
 }
 
 impl Opened {
-    /// Sends a message. False if the client is gone.
+    /// Sends a message. Returns false if the client has disconnected.
     pub async fn send(&self, message: &[u8]) -> bool {
         self.sender.send(events::message(message)).await.is_ok()
     }
 
-    /// Sends a comment: it keeps the connection alive while a human thinks. False if the client is gone.
+    /// Sends a comment, which keeps the connection alive while a person decides. Returns false if the client has
+    /// disconnected.
     pub async fn keep_alive(&self) -> bool {
         self.sender.send(Bytes::from_static(b": still here\n\n")).await.is_ok()
     }
 
-    /// Returns when the client went away.
+    /// Waits until the client has disconnected.
     pub async fn gone(&self) {
         self.sender.closed().await;
     }
 
-    /// Goes on with the upstream's answer, whatever its form: JSON becomes one event. An answer without any message is for
-    /// the tap's [`Tap::over`] to put into words: its status cannot be passed on any more.
+    /// Continues with the upstream's answer in any form: JSON becomes one event. For an answer without a message, the
+    /// tap's [`Tap::over`] supplies the text, since the HTTP status can no longer be passed on.
     pub async fn carry(self, answer: Answer, mut tap: Box<dyn Tap>) {
         let leaving = Leaving::of_call(&self.client);
         if answer::form(&answer) == Form::Events {

@@ -1,4 +1,4 @@
-//! A stream of events with somebody looking on.
+//! An event stream that passes through a tap.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -14,18 +14,18 @@ use crate::memory::ANSWERS;
 use crate::upstream::{AnswerBody, UpstreamError};
 use admission::principal::Era;
 
-/// What the client's going away means for the answer.
+/// The effect of a client's disconnect on the answer.
 pub enum Leaving {
-    /// Whoever reads drops the answer.
+    /// The reader of the answer is dropped, and the answer with it.
     Dropped,
-    /// It is cancelled.
+    /// The answer is cancelled.
     Cancels(Client),
-    /// It is read to its end, for some time.
+    /// The answer is read to its end, at most for [`ORPHAN_TIME`].
     ReadOn(Client),
 }
 
 impl Leaving {
-    /// What it means for the answer to a call.
+    /// The effect on the answer to a call, by the client's era.
     pub fn of_call(client: &Client) -> Self {
         match client.era() {
             Era::Modern => Self::Cancels(client.clone()),
@@ -33,7 +33,10 @@ impl Leaving {
         }
     }
 
-    /// What this comes to, unless the client leaves in a way that ends it.
+    /// Runs `work`, unless a disconnect ends it first.
+    ///
+    /// # Errors
+    /// [`Over`] if the disconnect ended it.
     pub async fn unless_left<T>(&self, work: impl Future<Output = T>) -> Result<T, Over> {
         match self {
             Self::Dropped => Ok(work.await),
@@ -51,7 +54,8 @@ impl Leaving {
     }
 }
 
-/// How long an answer without a reader is read on: until the client comes back another way, or not for too long.
+/// Waits until an answer without a reader need not be read any further: the client resumed its stream, or
+/// [`ORPHAN_TIME`] has passed since the disconnect.
 async fn orphaned(client: &Client) -> Over {
     let since = client.gone().await;
     tokio::select! {
@@ -60,7 +64,7 @@ async fn orphaned(client: &Client) -> Over {
     }
 }
 
-/// The events of an answer, as they go on.
+/// The events of an answer, after the tap.
 pub struct Tapped {
     body: Option<AnswerBody>,
     splitter: Splitter,
@@ -71,13 +75,13 @@ pub struct Tapped {
 }
 
 impl Tapped {
-    /// The events of this body, shown to the tap.
+    /// Passes the events of this body through the tap.
     pub fn new(body: AnswerBody, tap: Box<dyn Tap>, leaving: Leaving) -> Self {
         let splitter = Splitter::default();
         Self { body: Some(body), splitter, tap, leaving, ready: VecDeque::new(), over: false }
     }
 
-    /// What goes on next.
+    /// The next bytes for the client.
     pub async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(bytes) = self.ready.pop_front() {
@@ -94,7 +98,7 @@ impl Tapped {
         }
     }
 
-    /// Reads some more; says so if that was all.
+    /// Reads a chunk; returns how the body ended, if it did.
     async fn read(&mut self) -> Option<Over> {
         let body = self.body.as_mut()?;
         let chunk = match self.leaving.unless_left(body.next()).await {

@@ -8,7 +8,7 @@ use super::events::{Event, Splitter, message};
 use super::tapped::{Leaving, Tapped};
 use super::*;
 
-/// What a reader of the specification makes of a whole stream: the data of each event that is dispatched.
+/// Reference reader: the data of each event that the specification dispatches from a whole stream.
 fn read_by_the_book(stream: &[u8]) -> Vec<Vec<u8>> {
     let stream = stream.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(stream);
     let mut lines: Vec<Vec<u8>> = vec![Vec::new()];
@@ -23,7 +23,7 @@ fn read_by_the_book(stream: &[u8]) -> Vec<Vec<u8>> {
         }
         at += 1;
     }
-    // What is not ended is not there.
+    // An event without its final blank line is discarded.
     lines.pop();
     let (mut events, mut data) = (Vec::new(), Vec::new());
     for line in lines {
@@ -76,7 +76,7 @@ fn comments_and_priming_events_are_nobodys_messages() {
     let events = split(&[b": hello\n", b"id: 1\ndata: \n\n", b"retry: 5\n\n", b"id: 2\ndata\n\n"]);
     assert_eq!(data(&events), Vec::<Vec<u8>>::new());
     assert_eq!(events.len(), 4);
-    // A comment keeps a connection alive: it goes on at once, without a blank line.
+    // A comment keeps a connection alive: it is passed at once, without waiting for a blank line.
     assert_eq!(events[0].clone().into_raw(), ": hello\n");
 }
 
@@ -144,7 +144,7 @@ proptest! {
         prop_assert_eq!(data(&events), read_by_the_book(&stream));
         let written: Vec<u8> = events.iter().flat_map(|event| event.clone().into_raw()).collect();
         prop_assert!(stream.starts_with(&written));
-        // What is left over is no event.
+        // An incomplete rest is no event.
         prop_assert!(read_by_the_book(&stream[written.len()..]).is_empty());
     }
 
@@ -157,7 +157,8 @@ proptest! {
             if expected.bytes().all(|byte| byte == b'\n') {
                 continue;
             }
-            // Line by line: a CRLF of ours may become two line ends, which are blanks to JSON either way.
+            // Compared line by line: a CRLF in the new data may become two line ends, which are whitespace to JSON in
+            // either case.
             let words = |text: &[u8]| String::from_utf8_lossy(text).split('\n').filter(|l| !l.is_empty()).map(str::to_owned).collect::<Vec<_>>();
             prop_assert_eq!(read.len(), 1);
             prop_assert_eq!(words(&read[0]), words(expected.as_bytes()));
@@ -165,7 +166,7 @@ proptest! {
     }
 }
 
-/// Sees everything, and does as it is told.
+/// A tap that records all messages, and acts as configured.
 #[derive(Clone, Default)]
 struct Watcher {
     seen: Arc<Mutex<Vec<String>>>,
