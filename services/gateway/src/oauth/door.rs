@@ -1,4 +1,4 @@
-//! The guard as the front asks it.
+//! The implementation of the front end's [`Admits`] by [`Guard`].
 
 use async_trait::async_trait;
 use axum::response::IntoResponse;
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::{Challenge, Guard};
 use crate::front::{Admits, Admitted, Response};
 
-/// How soon a client may come back while the issuer's keys are out of reach.
+/// The `Retry-After` value while the issuer's keys are unreachable.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("10");
 
 #[async_trait]
@@ -29,7 +29,7 @@ impl Admits for Guard {
     }
 }
 
-/// What the client gets: why it was refused is not for it to know.
+/// The response to the client, without the reason of the refusal.
 fn answer(challenge: &Challenge) -> Response {
     let mut answer = challenge.status.into_response();
     let headers = answer.headers_mut();

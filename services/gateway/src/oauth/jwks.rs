@@ -1,8 +1,8 @@
-//! The issuer's keys: a set in a file, or at a URL that is pinned and fetched again from time to time.
+//! The issuer's keys: a JWK set in a file, or at a pinned URL that is fetched again from time to time.
 //!
-//! A key that the set does not hold is looked for once more, but not more often than a stranger's tokens may make us. A set
-//! that cannot be fetched again is used for a while, with a warning; after that nobody is let in (R-29: what may have been
-//! revoked is not served for ever).
+//! An unknown key causes another fetch, but at a limited rate, so that tokens of strangers cannot cause many. If
+//! fetching fails, the known set is used for a limited time with a warning; after that all tokens are refused (R-29:
+//! keys that may have been revoked are not used forever).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -25,24 +25,24 @@ use crate::limits::{
     MAX_JWKS_DEPTH, MAX_JWKS_KEYS,
 };
 
-/// Why there are no keys.
+/// Reason why the issuer's keys are not available.
 #[derive(Clone, Debug, Error)]
 pub enum KeysError {
-    /// The file or the answer is no set of public keys.
+    /// The file or the HTTP answer is not a set of public keys.
     #[error("the issuer's keys: {0}")]
     Unusable(String),
-    /// The URL gave no answer, and what is known is too old.
+    /// The URL gave no answer, and the known keys are too old.
     #[error("the issuer's keys are out of reach: {0}")]
     Unreachable(String),
-    /// No HTTP client can be made.
+    /// The HTTP client cannot be built.
     #[error("no HTTP client: {0}")]
     Setup(String),
 }
 
-/// One key of the set.
+/// One public key of the set.
 #[derive(Clone, Debug)]
 pub struct TokenKey {
-    /// Its name.
+    /// The key's `kid`.
     pub kid: Option<String>,
     alg: Option<String>,
     material: Material,
@@ -55,7 +55,7 @@ enum Material {
 }
 
 impl TokenKey {
-    /// Whether it may be used so: by its own word, and by its type.
+    /// Returns whether the key may verify this algorithm, by its `alg` and its type.
     pub fn is_for(&self, algorithm: TokenAlgorithm) -> bool {
         let ed25519 = |name: &str| matches!(name, "EdDSA" | "Ed25519");
         let said = self
@@ -69,7 +69,7 @@ impl TokenKey {
         }
     }
 
-    /// Whether it signed this.
+    /// Returns whether the signature of `message` verifies with this key.
     pub fn verifies(&self, algorithm: TokenAlgorithm, message: &[u8], signature: &[u8]) -> bool {
         match (&self.material, cose(algorithm)) {
             (Material::Rsa { n, e }, None) => RsaPublicKeyComponents { n, e }
@@ -89,7 +89,8 @@ fn cose(algorithm: TokenAlgorithm) -> Option<Algorithm> {
     }
 }
 
-/// Reads a set. Keys that are for something else, or of a type that we do not speak, are passed over; private ones are not.
+/// Parses a JWK set. Keys for other purposes or of unsupported types are skipped; a private or symmetric key is an
+/// error.
 pub fn parse(bytes: &[u8]) -> Result<Vec<TokenKey>, KeysError> {
     let bad = |why: String| KeysError::Unusable(why);
     let limits = Limits { bytes: MAX_JWKS_BYTES, depth: MAX_JWKS_DEPTH };
@@ -131,30 +132,30 @@ fn one(members: &Map<String, Value>) -> Option<TokenKey> {
     Some(TokenKey { kid: text("kid").map(str::to_owned), alg: text("alg").map(str::to_owned), material })
 }
 
-/// Where the keys are, and what is known of them.
+/// The source of the issuer's keys, with the keys known so far.
 pub enum KeyBook {
-    /// Read once; a change of the file is a change of the configuration.
+    /// Keys of a file, read once; a change of the file reloads the configuration.
     File(Arc<Vec<TokenKey>>),
-    /// Fetched.
+    /// Keys fetched from a URL.
     Url(Box<Remote>),
 }
 
-/// A set at a URL.
+/// A JWK set at a URL.
 pub struct Remote {
     url: Url,
     http: reqwest::Client,
     fetched: Arc<Fetched>,
 }
 
-/// What was fetched from one source. A configuration that is read again goes on with it: otherwise nobody would be let in
-/// while the issuer is out of reach.
+/// The fetched keys of one source. They are kept when the configuration is reloaded; otherwise all tokens would be
+/// refused while the issuer is unreachable.
 #[derive(Default)]
 struct Fetched {
     known: Mutex<Known>,
     fetching: tokio::sync::Mutex<()>,
 }
 
-/// What was fetched from every source that some guard uses.
+/// The fetched keys of all sources that a guard uses.
 #[derive(Default)]
 pub struct FetchedKeys(Mutex<HashMap<KeySource, Weak<Fetched>>>);
 
@@ -162,12 +163,13 @@ pub struct FetchedKeys(Mutex<HashMap<KeySource, Weak<Fetched>>>);
 struct Known {
     keys: Option<(Arc<Vec<TokenKey>>, Instant)>,
     tried: Option<Instant>,
-    /// When the last fetch failed, and why: each token with no key at hand would try again, one after the other.
+    /// Time and reason of the last failed fetch. Without it, every token without a known key would cause another fetch,
+    /// one after the other.
     failed: Option<(Instant, String)>,
 }
 
 impl FetchedKeys {
-    /// What was fetched from a source, if a guard still uses it; otherwise nothing yet.
+    /// The fetched keys of a source that a guard still uses; otherwise an empty state.
     fn of(&self, source: &KeySource) -> Arc<Fetched> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, fetched| fetched.strong_count() > 0);
@@ -181,7 +183,8 @@ impl FetchedKeys {
 }
 
 impl KeyBook {
-    /// Reads a file's keys; those at a URL are fetched when the first token comes, unless they were `fetched` before.
+    /// Opens a source. A file is read now; a URL is fetched when the first token arrives, unless `fetched` has its
+    /// keys.
     pub fn open(source: &KeySource, fetched: &FetchedKeys) -> Result<Self, KeysError> {
         match source {
             KeySource::File(path) => {
@@ -196,7 +199,7 @@ impl KeyBook {
         }
     }
 
-    /// The keys to check a token with.
+    /// The keys with which to verify this token.
     pub async fn for_token(&self, token: &Token) -> Result<Arc<Vec<TokenKey>>, KeysError> {
         match self {
             Self::File(keys) => Ok(keys.clone()),
@@ -210,7 +213,7 @@ impl Remote {
         if let Some(keys) = self.usable(token) {
             return Ok(keys);
         }
-        // One fetch at a time; whoever waited looks again first.
+        // One fetch at a time; a task that waited for it checks the result first.
         let _turn = self.fetched.fetching.lock().await;
         if let Some(keys) = self.usable(token) {
             return Ok(keys);
@@ -238,7 +241,8 @@ impl Remote {
         (at.elapsed() < JWKS_FAILED_PAUSE).then(|| why.clone())
     }
 
-    /// What is known, if it is fresh and holds the key, or was asked for a moment ago.
+    /// The known keys, if they are fresh and contain the token's key, or if a fetch was tried within
+    /// [`JWKS_UNKNOWN_PAUSE`].
     fn usable(&self, token: &Token) -> Option<Arc<Vec<TokenKey>>> {
         let known = self.lock();
         let (keys, at) = known.keys.as_ref()?;
@@ -281,10 +285,10 @@ fn read(path: &Path) -> Result<Vec<u8>, KeysError> {
     }
 }
 
-/// A client that goes nowhere but where it is sent. With roots of its own it believes those and no others.
+/// An HTTP client without redirects. With `roots`, it trusts those certificates only.
 pub fn http_client(roots: Option<&[u8]>) -> Result<reqwest::Client, KeysError> {
     let setup = |error: reqwest::Error| KeysError::Setup(error.to_string());
-    // Whoever came first chose the provider; ours is the same one.
+    // An error means that a provider is installed already; it is the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder =
         reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(JWKS_FETCH_TIME);
@@ -294,7 +298,7 @@ pub fn http_client(roots: Option<&[u8]>) -> Result<reqwest::Client, KeysError> {
     builder.build().map_err(setup)
 }
 
-/// A body of at most so many bytes, from an answer of 200.
+/// The body of an answer with status 200, at most `most` bytes.
 pub async fn get_bounded(http: &reqwest::Client, url: &Url, most: usize) -> Result<Vec<u8>, KeysError> {
     let unreachable = |error: reqwest::Error| KeysError::Unreachable(error.without_url().to_string());
     let mut answer = http.get(url.clone()).send().await.map_err(unreachable)?;

@@ -1,4 +1,4 @@
-//! Protected resource metadata (RFC 9728): ours in mode A, the server's own in mode B.
+//! Protected resource metadata (RFC 9728): the gateway's in mode A, the server's own in mode B.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -12,10 +12,10 @@ use super::jwks::{KeysError, get_bounded, http_client};
 use crate::config::{OAuth, OAuthMode};
 use crate::limits::{MAX_JWKS_BYTES, METADATA_FRESH};
 
-/// Where metadata are, before the path of the resource (RFC 9728, section 3.1).
+/// Path of the metadata, before the path of the resource (RFC 9728, section 3.1).
 pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The metadata of one route.
+/// The protected resource metadata of one route.
 pub struct Metadata {
     url: String,
     path: String,
@@ -40,22 +40,22 @@ impl Metadata {
         Ok(Self { url: format!("{}{below}", public_url.as_str().trim_end_matches('/')), path: below, shown })
     }
 
-    /// Where clients find them: what challenges name.
+    /// The URL of the metadata, which challenges name.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The path at which we serve them.
+    /// The path at which the gateway serves the metadata.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The document. The server's is passed on as it is.
+    /// The metadata document. In mode B it is the server's, unchanged, cached for [`METADATA_FRESH`].
     ///
     /// # Errors
-    /// If the server's cannot be had.
+    /// A [`KeysError`] if the server's metadata cannot be fetched.
     pub async fn document(&self) -> Result<Bytes, KeysError> {
         let (url, http, kept) = match &self.shown {
             Shown::Ours(document) => return Ok(document.clone()),

@@ -1,15 +1,16 @@
-//! Who may come in: bearer tokens of one issuer, for one audience (R-27, RFC 9728, RFC 8707, MCP authorization).
+//! Authentication with bearer tokens of one issuer, for one audience (R-27, RFC 9728, RFC 8707, MCP authorization).
 //!
-//! A [`Guard`] stands before a route. In mode A (`gateway`) a token's `aud` has to be the gateway's resource URI, the token
-//! ends here, and the server behind gets the gateway's own credential. In mode B (`upstream`) `aud` has to be the configured id
-//! of the server, the token goes on to it, and the metadata shown are the server's. A route has one mode; a token for the
-//! other one is refused, however well it is signed.
+//! A [`Guard`] protects a route. In mode A (`gateway`) a token's `aud` must be the gateway's resource URI; the token is
+//! not forwarded, and the server receives the gateway's own credential. In mode B (`upstream`) `aud` must be the
+//! configured id of the server; the token is forwarded, and the metadata are the server's. A route has one mode; a
+//! valid token for the other mode is refused.
 //!
-//! Checked: signature by a key of the configured set (`alg` from a list, `kid` looked up), `iss`, `aud`, `exp`, `nbf`, `iat`,
-//! `sub`, scopes, `typ` where configured. Compared exactly, never by a part. Refused: `none`, HMAC, a header that brings or
-//! points to its own key, a second member of a name, and a token that is bound to a key (`cnf`), which is no bearer token.
+//! Checked: the signature by a key of the configured set (`alg` from a list, `kid` looked up), `iss`, `aud`, `exp`,
+//! `nbf`, `iat`, `sub`, scopes, and `typ` where configured. Values are compared exactly, never in part. Refused:
+//! `none`, HMAC, a header that contains or references its own key, duplicate member names, and a token bound to a key
+//! (`cnf`), which is not a bearer token.
 //!
-//! Not here: introspection of opaque tokens, DPoP, and what a principal may do.
+//! Not here: introspection of opaque tokens, DPoP, and the permissions of a principal.
 
 mod door;
 mod jwks;
@@ -29,41 +30,41 @@ pub use jwks::{FetchedKeys, KeysError};
 pub use metadata::Metadata;
 use token::{Token, TokenError};
 
-/// The algorithms of tokens that are accepted: never `none`, never a shared secret.
+/// The supported algorithms of tokens; `none` and shared secrets are never accepted.
 pub const ALGORITHMS: [&str; 4] = ["RS256", "ES256", "EdDSA", "Ed25519"];
 
-/// Stands before a route.
+/// The token check of one route.
 pub struct Guard {
     settings: OAuth,
     keys: KeyBook,
     metadata: Metadata,
 }
 
-/// A token that was accepted.
+/// The result of an accepted token.
 #[derive(Clone, Debug)]
 pub struct Admitted {
-    /// Whose it is.
+    /// The token's subject.
     pub subject: TokenSubject,
-    /// Mode B: what goes on to the server, as it came. Mode A: nothing does.
+    /// The unchanged `Authorization` header for the server in mode B; `None` in mode A.
     pub passes: Option<HeaderValue>,
 }
 
-/// Why a request does not come in, as the client hears it.
+/// The response to a refused request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge {
-    /// 401, 403, or 503 while the keys are out of reach.
+    /// The HTTP status: 401, 403, or 503 while the issuer's keys are unreachable.
     pub status: StatusCode,
-    /// The header `WWW-Authenticate`; none with 503.
+    /// The header `WWW-Authenticate`; `None` with status 503.
     pub www_authenticate: Option<String>,
-    /// For the log of this process: never for the client.
+    /// The reason, for the gateway's log only; it is not sent to the client.
     pub why: String,
 }
 
 impl Guard {
-    /// A guard for the route at `path`, which goes on with what was fetched of the issuer's keys.
+    /// Makes a guard for the route at `path`, with the issuer's keys fetched so far.
     ///
     /// # Errors
-    /// If its keys are in a file and that cannot be used, or no HTTP client can be made.
+    /// A [`KeysError`] if the key file cannot be used, or no HTTP client can be built.
     pub fn new(
         settings: &OAuth,
         public_url: &Url,
@@ -77,10 +78,10 @@ impl Guard {
         })
     }
 
-    /// Lets a request in by its headers.
+    /// Checks the token of a request.
     ///
     /// # Errors
-    /// With what the client is told.
+    /// The [`Challenge`] for the client.
     pub async fn admit(&self, headers: &HeaderMap, now: Timestamp) -> Result<Admitted, Challenge> {
         let Some(presented) = bearer(headers).map_err(|why| self.refused(why))? else {
             return Err(self.challenge(StatusCode::UNAUTHORIZED, None, "no token".to_owned()));
@@ -103,7 +104,7 @@ impl Guard {
         Ok(Admitted { subject: claims.subject, passes })
     }
 
-    /// The resource metadata of this route (RFC 9728).
+    /// The protected resource metadata of this route (RFC 9728).
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
@@ -113,7 +114,7 @@ impl Guard {
         self.challenge(StatusCode::UNAUTHORIZED, Some("invalid_token"), why.to_string())
     }
 
-    /// RFC 6750, section 3; RFC 9728, section 5.1.
+    /// A bearer challenge (RFC 6750, section 3; RFC 9728, section 5.1).
     fn challenge(&self, status: StatusCode, error: Option<&str>, why: String) -> Challenge {
         let mut parts = Vec::new();
         parts.extend(error.map(|error| format!("error=\"{error}\"")));
@@ -125,12 +126,12 @@ impl Guard {
     }
 }
 
-/// Nobody is refused for a failure of ours, and nobody let in.
+/// Status 503 while the issuer's keys are unreachable: a failure of the gateway neither accepts nor rejects a token.
 fn unavailable(error: KeysError) -> Challenge {
     Challenge { status: StatusCode::SERVICE_UNAVAILABLE, www_authenticate: None, why: error.to_string() }
 }
 
-/// The bearer token: from `Authorization` alone, and only one.
+/// The bearer token, from a single `Authorization` header only.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, TokenError> {
     let mut all = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (all.next(), all.next()) else {

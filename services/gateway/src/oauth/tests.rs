@@ -21,10 +21,10 @@ const NOW: i64 = 1_800_000_000;
 const GATEWAY: &str = "https://gw.example/mcp";
 const UPSTREAM: &str = "https://up.example/mcp";
 const ISSUER: &str = "https://as.example";
-/// Signs nothing but these tests.
+/// A key pair for these tests only.
 const RSA: &[u8] = include_bytes!("testdata/rsa-2048.pk8");
 
-/// An authorization server.
+/// A test authorization server.
 struct Issuer {
     es256: SigningKey,
     ed25519: SigningKey,
@@ -117,7 +117,7 @@ fn mode_b(keys: KeySource) -> OAuth {
     OAuth { mode: OAuthMode::Upstream { metadata }, audience: UPSTREAM.into(), ..settings(keys) }
 }
 
-/// A route with the issuer's keys in a file.
+/// A test route, with the issuer's keys in a file.
 struct Door {
     issuer: Issuer,
     keys: PathBuf,
@@ -140,7 +140,7 @@ impl Door {
         admit(&guard(&settings), token).await
     }
 
-    /// Why mode A refuses these claims.
+    /// The reason why mode A refuses these claims.
     async fn refusal(&self, claims: &Value) -> String {
         let refused = self.knock(settings(self.source()), &self.issuer.token(claims)).await.unwrap_err();
         assert_eq!(refused.status, StatusCode::UNAUTHORIZED, "{claims}");
@@ -357,7 +357,7 @@ async fn mode_a_shows_metadata_of_its_own() {
     assert_eq!(shown["authorization_servers"], json!([ISSUER]));
 }
 
-/// Serves a text that can be replaced, and counts.
+/// Serves a text that can be replaced, and counts the requests.
 async fn serving(text: Arc<std::sync::Mutex<String>>) -> (url::Url, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = asked.clone();
@@ -410,7 +410,7 @@ async fn a_guard_of_the_same_source_goes_on_with_the_keys_that_were_fetched() {
     let narrower = OAuth { scopes: Vec::new(), ..settings };
     admit(&guard("/mcp", &narrower), &issuer.token(&claims())).await.unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), 1);
-    // Of another source nothing is known.
+    // For another source, no keys are known.
     let elsewhere = KeySource::Url { url: "http://127.0.0.1:9/jwks".parse().unwrap(), ca_file: None };
     let other = guard("/mcp", &OAuth { keys: elsewhere, ..narrower });
     assert!(admit(&other, &issuer.token(&claims())).await.is_err());
@@ -439,6 +439,6 @@ async fn a_flood_of_tokens_does_not_ask_again_and_again_for_keys_that_cannot_be_
     for _ in 0..20 {
         assert!(admit(&guard, &token).await.is_err());
     }
-    // One, unless this machine took seconds for twenty refusals.
+    // One fetch, unless this machine took seconds for twenty refusals.
     assert!(asked.load(Ordering::Relaxed) < 5);
 }

@@ -1,4 +1,4 @@
-//! One token: its form, its signature, its claims (RFC 7519, RFC 9068).
+//! One token: its form, signature and claims (RFC 7519, RFC 9068).
 
 use admission::principal::TokenSubject;
 use data_encoding::BASE64URL_NOPAD;
@@ -11,19 +11,19 @@ use super::jwks::TokenKey;
 use crate::config::OAuth;
 use crate::limits::{CLOCK_LEEWAY_SECONDS, MAX_CLAIM_TEXT, MAX_TOKEN_BYTES, MAX_TOKEN_DEPTH};
 
-/// Members of the header that choose a key or change what is verified.
+/// Header members that choose a key, or change the verification.
 const FORBIDDEN: [&str; 6] = ["jwk", "jku", "x5u", "crit", "b64", "zip"];
 
-/// How a token is signed.
+/// The signature algorithm of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenAlgorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256.
     Rs256,
     /// ECDSA on P-256 with SHA-256.
     Es256,
-    /// Ed25519, by its older name.
+    /// Ed25519, under the older name `EdDSA`.
     EdDsa,
-    /// Ed25519, by the name of RFC 9864.
+    /// Ed25519, under its name of RFC 9864.
     Ed25519,
 }
 
@@ -41,13 +41,13 @@ impl TokenAlgorithm {
     }
 }
 
-/// Why a token is not accepted.
+/// Reason why a token is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TokenError {
-    /// The header `Authorization` holds something else, or there are two.
+    /// `Authorization` is no bearer token, or occurs twice.
     #[error("Authorization is not one bearer token")]
     NotBearer,
-    /// It is not three parts of base64url.
+    /// The token is not three parts of base64url, or too long.
     #[error("not a compact JWS: {0}")]
     Form(&'static str),
     /// The header or the claims are not strict JSON.
@@ -56,25 +56,25 @@ pub enum TokenError {
     /// The algorithm is not accepted.
     #[error("alg {0:.32} is not accepted")]
     Algorithm(String),
-    /// The header brings its own key or rules.
+    /// The header has a member that chooses its own key or rules.
     #[error("the header may not hold {0}")]
     Forbidden(&'static str),
-    /// No key of the set has this name and goes with this algorithm.
+    /// No key of the set has this `kid` and fits the algorithm.
     #[error("no key of the issuer's set is meant")]
     NoKey,
     /// The signature does not verify.
     #[error("the signature does not verify")]
     Signature,
-    /// A claim is missing, or not what it should be.
+    /// A claim is missing or has the wrong value.
     #[error("{0}")]
     Claim(&'static str),
 }
 
-/// A token whose form is sound. Nothing in it is believed before [`Token::verify`].
+/// A parsed token. Its content is not trusted before [`Token::verify`].
 pub struct Token {
-    /// How it claims to be signed.
+    /// The signature algorithm that the header names.
     pub algorithm: TokenAlgorithm,
-    /// The name of the key.
+    /// The `kid` of the header.
     pub kid: Option<String>,
     kind: Option<String>,
     claims: Map<String, Value>,
@@ -82,16 +82,16 @@ pub struct Token {
     signature: Vec<u8>,
 }
 
-/// What a verified token says.
+/// The claims of a verified token that the gateway uses.
 pub struct Claims {
-    /// Whose it is.
+    /// The token's subject.
     pub subject: TokenSubject,
-    /// What it is for.
+    /// The scopes granted to the token.
     pub scopes: Vec<String>,
 }
 
 impl Token {
-    /// Reads the text.
+    /// Parses a compact JWS.
     pub fn read(text: &str) -> Result<Self, TokenError> {
         if text.len() > MAX_TOKEN_BYTES {
             return Err(TokenError::Form("too long"));
@@ -112,7 +112,7 @@ impl Token {
         })
     }
 
-    /// Whether one of these keys signed it.
+    /// Verifies the signature with these keys.
     pub fn verify(&self, keys: &[TokenKey]) -> Result<(), TokenError> {
         let mut meant = keys.iter().filter(|key| self.means(key)).peekable();
         if meant.peek().is_none() || (self.kid.is_none() && keys.len() > 1) {
@@ -124,13 +124,13 @@ impl Token {
         }
     }
 
-    /// Whether a key may have signed it: of that name, and for that algorithm.
+    /// Returns whether the key may have signed this token, by its `kid` and its algorithm.
     pub fn means(&self, key: &TokenKey) -> bool {
         let named = self.kid.is_none() || self.kid == key.kid;
         named && key.is_for(self.algorithm)
     }
 
-    /// What it says, if it may say it here and now.
+    /// Checks the claims against the settings of the route, and returns those that the gateway uses.
     pub fn claims(&self, wanted: &OAuth, now: Timestamp) -> Result<Claims, TokenError> {
         if let Some(kind) = &wanted.token_type
             && !self.kind.as_ref().is_some_and(|typ| is_type(typ, kind))
@@ -177,7 +177,7 @@ impl Token {
         })
     }
 
-    /// One text or a list of them; compared whole.
+    /// The audiences: one string, or a list of strings. They are compared as a whole.
     fn audiences(&self) -> Result<Vec<&str>, TokenError> {
         let wrong = TokenError::Claim("aud is neither text nor a list of texts");
         match self.claims.get("aud") {
@@ -187,7 +187,7 @@ impl Token {
         }
     }
 
-    /// `scope` (RFC 9068), or `scp` as other issuers have it.
+    /// The scopes: `scope` (RFC 9068), or `scp` as some issuers name it.
     fn scopes(&self) -> Result<Vec<String>, TokenError> {
         let split = |text: &str| text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
         match self.claims.get("scope").or_else(|| self.claims.get("scp")) {
@@ -210,7 +210,7 @@ impl Token {
         })
     }
 
-    /// A NumericDate; a fraction is cut.
+    /// A NumericDate in seconds, with fractions cut off.
     fn date(&self, name: &str) -> Result<Option<i64>, TokenError> {
         let Some(value) = self.claims.get(name) else { return Ok(None) };
         let whole = value.as_i64().or_else(|| value.as_f64().and_then(whole_seconds));
@@ -218,16 +218,16 @@ impl Token {
     }
 }
 
-/// `at+jwt` and `application/at+jwt` are one type (RFC 7515, section 4.1.9).
+/// Compares types: `at+jwt` and `application/at+jwt` are equal (RFC 7515, section 4.1.9).
 fn is_type(typ: &str, wanted: &str) -> bool {
     let bare = |text: &str| text.to_ascii_lowercase().trim_start_matches("application/").to_owned();
     bare(typ) == bare(wanted)
 }
 
 fn whole_seconds(seconds: f64) -> Option<i64> {
-    /// 2^53: where doubles stop counting.
+    /// 2^53: above it, `f64` does not represent every integer.
     const MOST: f64 = 9_007_199_254_740_992.0;
-    // The cast is of a whole number well inside of the type.
+    // The value is an integer well within the range of `i64`.
     (0.0..MOST).contains(&seconds).then(|| seconds.floor() as i64)
 }
 
