@@ -1,11 +1,12 @@
-//! One JSON-RPC message of a client: the original text, and the places of what matters in it.
+//! A client's JSON-RPC message: the original text, and the byte ranges of the members that the gateway reads.
 //!
-//! Nothing is ever written anew: what passes on is the original text with members cut out ([`Frame::without_meta`]) or put
-//! in, everything else byte for byte (section 0.3). The reading is strict where two readers could disagree about which
-//! call this is: members named twice, batches, a second spelling of a member that a careless reader takes for the
-//! first. It is lenient about what only the receiver cares for: large numbers, lone surrogates, unknown members.
+//! A message is never re-serialized: the upstream receives the original text with members cut out
+//! ([`Frame::without_meta`]) or inserted, everything else byte for byte (section 0.3). The parser is strict where two
+//! readers could disagree about which call a message is: duplicate member names, batches, a second spelling of a
+//! member that a case-insensitive reader takes for the first. It accepts what concerns only the receiver: large
+//! numbers, lone surrogates, unknown members.
 //!
-//! Answers of servers are read by [`reply`]. Not here: HTTP (`front`), what a VAP message says (`admission`).
+//! Messages of servers are parsed by [`reply`]. Not here: HTTP (`front`), the content of a VAP message (`admission`).
 
 mod id;
 mod name;
@@ -29,15 +30,16 @@ use scan::Repeats;
 
 use crate::limits::MAX_DEPTH;
 
-/// The method that calls a tool.
+/// The MCP method `tools/call`.
 pub const TOOLS_CALL: &str = "tools/call";
 
-/// Members of a message's own level. A reader that ignores case must find the same ones as we do.
+/// Members of the JSON-RPC envelope. Another spelling of one of them is refused, because a case-insensitive reader
+/// would take it for the member.
 const ENVELOPE: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
-/// The same of a tool call's parameters.
+/// Members of the `params` of `tools/call`; other spellings of them are refused, as for [`ENVELOPE`].
 const CALL: &[&str] = &["name", "arguments", "_meta"];
 
-/// A message, and where things are in it.
+/// A parsed JSON-RPC message of a client: its text, and the byte ranges of its members.
 #[derive(Clone, Debug)]
 pub struct Frame {
     text: Bytes,
@@ -49,56 +51,56 @@ pub struct Frame {
     meta: Option<Object>,
 }
 
-/// What a message is.
+/// The kind of a JSON-RPC message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It has a method and an id, and wants an answer.
+    /// A message with a `method` and an `id`: the receiver must answer it.
     Request,
-    /// It has a method and no id.
+    /// A message with a `method` and no `id`.
     Notification,
-    /// It has a result or an error: it answers a request of the server.
+    /// A message with a `result` or an `error`: the answer to a request of the other side.
     Response,
-    /// It has none of these: the server will say what it thinks of it.
+    /// None of the other kinds. The gateway does not judge it; the server may refuse it.
     Unknown,
 }
 
-/// Why a message is refused unforwarded, with status 400.
+/// Reason why a message is refused with status 400 and not forwarded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// It is no JSON, too deep, or names a member twice.
+    /// The text is not JSON, is nested too deeply, or repeats a member name.
     #[error(transparent)]
     Flaw(#[from] Flaw),
-    /// It is an array of messages.
+    /// A batch: a JSON array of messages.
     #[error("batches are not accepted: one message for each request")]
     Batch,
-    /// It is no object.
+    /// The message is not a JSON object.
     #[error("a message is a JSON object")]
     NotAnObject,
-    /// The method is no string.
+    /// The `method` is not a string.
     #[error("the method must be a string")]
     Method,
-    /// The id is neither a string nor a number.
+    /// The `id` is neither a string nor a number.
     #[error("the id must be a string or a number")]
     Id,
-    /// It is a request and a response at once.
+    /// The message has a `method` and also a `result` or an `error`.
     #[error("a message has a method or a result or error, not both")]
     Ambiguous,
-    /// Some readers would take the member for another.
+    /// A member name that case-insensitive readers take for a member of the protocol.
     #[error("the member {0:?} can be mistaken for one of the protocol's")]
     Lookalike(String),
-    /// A tool call that asks for no answer.
+    /// A `tools/call` without an `id`: it could not be answered.
     #[error("tools/call needs an id: a call without one could not be answered")]
     CallWithoutId,
-    /// A tool call whose tool is named by something else than a text: some servers would take `["x"]` for x.
+    /// A `tools/call` whose `params.name` is not a string. Some servers would read `["x"]` as x.
     #[error("the name of a tool must be a text")]
     CallName,
-    /// A tool call whose parameters are no object.
+    /// A `tools/call` whose `params` is not an object.
     #[error("the parameters of tools/call must be an object")]
     CallWithoutParams,
 }
 
 impl FrameError {
-    /// The code of the JSON-RPC error.
+    /// The JSON-RPC error code: `-32700` (parse error) for a syntax error, otherwise `-32600` (invalid request).
     pub fn code(&self) -> i32 {
         match self {
             Self::Flaw(flaw) if flaw.is_syntax() => -32700,
@@ -108,10 +110,10 @@ impl FrameError {
 }
 
 impl Frame {
-    /// Reads a message.
+    /// Parses a client's message.
     ///
     /// # Errors
-    /// If the transport refuses it.
+    /// A [`FrameError`] if two readers could disagree about the message, or if a `tools/call` cannot be decided.
     pub fn parse(text: Bytes) -> Result<Self, FrameError> {
         let body = scan::check(&text, MAX_DEPTH, Repeats::Refused)?;
         let whole = top_level(body)?;
@@ -140,83 +142,83 @@ impl Frame {
         }
     }
 
-    /// The original text.
+    /// The original text of the message.
     pub fn text(&self) -> &Bytes {
         &self.text
     }
 
-    /// What it is.
+    /// The kind of the message.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Its method, unescaped.
+    /// The `method`, with its escapes decoded.
     pub fn method(&self) -> Option<&str> {
         self.method.as_deref()
     }
 
-    /// Its id, as it is written.
+    /// The `id`, exactly as the client wrote it. `None` for a message without `id` or with `null`.
     pub fn id(&self) -> Option<&RawId> {
         self.id.as_ref()
     }
 
-    /// Whether it is a tool call.
+    /// Returns whether the method is [`TOOLS_CALL`].
     pub fn is_tool_call(&self) -> bool {
         self.method() == Some(TOOLS_CALL)
     }
 
-    /// A parameter, as it is written.
+    /// The raw JSON text of a member of `params`.
     pub fn param(&self, name: &str) -> Option<&str> {
         Some(self.slice(self.params.as_ref()?.get(name)?))
     }
 
-    /// The parameters, as they are written.
+    /// The raw JSON text of `params`.
     pub fn params_text(&self) -> Option<&str> {
         Some(self.slice(self.whole.get("params")?))
     }
 
-    /// A member of the message's own level, as it is written: the `result` of a client's response, say.
+    /// The raw JSON text of a top-level member, such as the `result` of a client's response.
     pub fn member(&self, name: &str) -> Option<&str> {
         Some(self.slice(self.whole.get(name)?))
     }
 
-    /// A parameter that is a string, unescaped.
+    /// A string member of `params`, with its escapes decoded. `None` if the member is not a string.
     pub fn param_string(&self, name: &str) -> Option<String> {
         serde_json::from_str(self.param(name)?).ok()
     }
 
-    /// A member of `params._meta`, as it is written.
+    /// The raw JSON text of a member of `params._meta`.
     pub fn meta(&self, key: &str) -> Option<&str> {
         Some(self.slice(self.meta.as_ref()?.get(key)?))
     }
 
-    /// A member of `params._meta` that is a string, unescaped.
+    /// A string member of `params._meta`, with its escapes decoded.
     pub fn meta_string(&self, key: &str) -> Option<String> {
         serde_json::from_str(self.meta(key)?).ok()
     }
 
-    /// The keys of `params._meta`.
+    /// The member names of `params._meta`.
     pub fn meta_keys(&self) -> impl Iterator<Item = &str> {
         self.meta.iter().flat_map(Object::names)
     }
 
-    /// The tool that a call names: `params.name`, unescaped.
+    /// The name of the called tool: `params.name`, with its escapes decoded.
     pub fn tool_name(&self) -> Option<String> {
         self.param_string("name")
     }
 
-    /// The arguments of a call, as they are written; none or `null` are the empty object (V-7).
+    /// The raw JSON text of a call's `arguments`. Absent or `null` arguments are the empty object `{}` (V-7).
     pub fn arguments_text(&self) -> &str {
         self.param("arguments").filter(|text| *text != "null").unwrap_or("{}")
     }
 
-    /// The text without these members of `params._meta`. If nothing is left of `_meta`, it goes as well.
+    /// The text without the given members of `params._meta`. If no member is left, `_meta` is removed too.
     pub fn without_meta(&self, keys: &[&str]) -> Bytes {
         self.edited(&[], keys)
     }
 
-    /// The text with parameters replaced, added (`Some`) or taken out (`None`), and without these members of
-    /// `params._meta`.
+    /// The text with members of `params` replaced or added (`Some`) or removed (`None`), and without the given members
+    /// of `params._meta`.
     pub fn edited(&self, params: &[(&str, Option<&str>)], without_meta: &[&str]) -> Bytes {
         let here = |key: &&&str| self.meta.as_ref().is_some_and(|meta| meta.get(key).is_some());
         let gone: Vec<_> = without_meta.iter().filter(here).map(|key| (*key, None)).collect();
@@ -255,7 +257,8 @@ fn top_level(text: &str) -> Result<Object, FrameError> {
     Object::read(text, start..text.trim_end_matches(object::BLANKS).len()).ok_or(FrameError::NotAnObject)
 }
 
-/// Some readers match names without regard to case (and take `ſ` for s, `K` for k): for them the last one wins.
+/// Refuses member names that a case-insensitive reader takes for one of `known` (such readers also take `ſ` for s and
+/// `K` for k): if a name repeats, the last one wins for such a reader.
 fn refuse_lookalikes(object: &Object, known: &[&str]) -> Result<(), FrameError> {
     let mistaken = |name: &&str| !known.contains(name) && known.contains(&folded(name).as_str());
     match object.names().find(mistaken) {

@@ -1,9 +1,10 @@
-//! The id of a request: its text and its type are kept (`"1"` is not `1`).
+//! The `id` of a JSON-RPC request. Its text and its JSON type are kept: `"1"` is not `1`.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// An id as it was written. Two are equal if they are the same value of the same type, however it is written.
+/// A JSON-RPC `id`, with the text that the peer wrote. Two ids are equal if they have the same JSON type and value,
+/// even if their spelling differs.
 #[derive(Clone, Debug)]
 pub struct RawId {
     text: String,
@@ -14,39 +15,39 @@ pub struct RawId {
 enum Value {
     Text(String),
     Whole(i128),
-    /// A number that is no whole one, by the bits of its double.
+    /// A number that is not an integer: the bits of the `f64`.
     Other(u64),
 }
 
-/// What an id is to a client that matches answers by the number that an id can be read as: both TypeScript SDKs take
-/// `Number(id)`, the Python SDK `int(id)`.
+/// An `id` as read by clients that match answers by number: both TypeScript SDKs convert with `Number(id)`, the Python
+/// SDK with `int(id)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LooseId {
-    /// This number, by the bits of its double.
+    /// A number: the bits of the `f64`.
     Number(u64),
-    /// Digits of another script, or no id at all: some reader may take it for any number.
+    /// Digits of another script, or a value that is no valid id. A reader may take it for any number.
     AnyNumber,
-    /// No number.
+    /// A text that no such client reads as a number.
     Text(String),
 }
 
 impl RawId {
-    /// Reads an id: a string or a number.
+    /// Parses an id from raw JSON: a string or a number. `None` for any other type.
     pub fn read(text: &str) -> Option<Self> {
         Some(Self { value: Value::read(text)?, text: text.to_owned() })
     }
 
-    /// An id that is this string.
+    /// Makes an id that is this string.
     pub fn string(value: &str) -> Self {
         Self { text: serde_json::Value::from(value).to_string(), value: Value::Text(value.to_owned()) }
     }
 
-    /// As it was written, quotes and all.
+    /// The raw JSON text of the id, including the quotes of a string.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The string, if it is one.
+    /// The value of a string id; `None` for a number.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
             Value::Text(value) => Some(value),
@@ -54,7 +55,7 @@ impl RawId {
         }
     }
 
-    /// What careless clients take it for.
+    /// The id as a client reads it that converts ids to numbers.
     pub fn loosely(&self) -> LooseId {
         match &self.value {
             Value::Text(value) => LooseId::of_text(value),
@@ -64,14 +65,14 @@ impl RawId {
         }
     }
 
-    /// Whether some client would take it for the other one, though it is not.
+    /// Returns whether a client that converts ids to numbers would take this id for `other`, although the two differ.
     pub fn is_mistaken_for(&self, other: &Self) -> bool {
         self != other && self.loosely().is_taken_for(&other.loosely())
     }
 }
 
 impl LooseId {
-    /// Whether some client would take one for the other.
+    /// Returns whether a client that converts ids to numbers would take one id for the other.
     pub fn is_taken_for(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Text(one), Self::Text(other)) => one == other,
@@ -82,11 +83,12 @@ impl LooseId {
     }
 
     fn of_number(double: f64) -> Self {
-        // Adding makes 0 of -0.
+        // Adding `0.0` turns -0 into 0.
         Self::Number((double + 0.0).to_bits())
     }
 
-    /// JavaScript trims, takes the empty text for 0 and knows `0x`, `0o` and `0b`; Python skips `_` and knows all digits.
+    /// Reads a string as such clients do. JavaScript trims, reads the empty text as 0 and knows `0x`, `0o` and `0b`;
+    /// Python skips `_` and accepts the digits of all scripts.
     fn of_text(text: &str) -> Self {
         let skipped = |letter: &char| letter.is_whitespace() || matches!(letter, '_' | '\u{feff}');
         let digits: String =
@@ -117,7 +119,7 @@ impl Value {
 
     fn double(text: &str) -> Option<Self> {
         let double: f64 = text.parse().ok()?;
-        // `1.0` and `1e0` are 1 to nearly everybody who answers.
+        // Nearly all peers treat `1.0` and `1e0` as 1.
         let whole = format!("{double:.0}").parse().ok();
         match whole {
             Some(whole) if double.fract() == 0.0 => Some(Self::Whole(whole)),

@@ -1,27 +1,27 @@
-//! Names as modern clients mirror them in a header (section 1.1).
+//! Names that modern clients repeat in an HTTP header (section 1.1).
 
 use data_encoding::BASE64;
 use http::HeaderMap;
 
-/// What a header says that repeats something of the body.
+/// The content of a header that repeats a value of the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mirrored {
-    /// It is not there.
+    /// The header is absent.
     Absent,
-    /// It says this.
+    /// The decoded value of the header.
     Says(String),
-    /// It is there twice, or cannot be read.
+    /// The header occurs more than once, or cannot be decoded.
     Unreadable,
 }
 
 impl Mirrored {
-    /// Whether it is there and says this.
+    /// Returns whether the header is present with exactly this value.
     pub fn says(&self, value: &str) -> bool {
         matches!(self, Self::Says(said) if said == value)
     }
 }
 
-/// What the header of this name says, its base64 form decoded (`=?base64?…?=`).
+/// Reads the header with this name. A base64 value (`=?base64?…?=`) is decoded.
 pub fn mirrored_name(headers: &HeaderMap, name: &str) -> Mirrored {
     let mut values = headers.get_all(name).iter();
     let (Some(value), None) = (values.next(), values.next()) else {

@@ -1,14 +1,14 @@
-//! One object of a checked text: where its members are, and the text with some of them changed.
+//! One JSON object in a checked text: the byte ranges of its members, and edits of its text.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use super::scan;
 
-/// What may stand between the tokens of JSON.
+/// The whitespace characters of JSON (RFC 8259, section 2).
 pub const BLANKS: &[char] = &[' ', '\t', '\n', '\r'];
 
-/// Where the members of an object are.
+/// A JSON object: its byte range in the text, and those of its members.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
     span: Range<usize>,
@@ -18,13 +18,14 @@ pub struct Object {
 #[derive(Clone, Debug)]
 struct Member {
     name: String,
-    /// From behind the brace or comma before it to the comma or brace after it.
+    /// The range from behind the opening brace or comma before the member to the comma or closing brace after it.
     segment: Range<usize>,
     value: Range<usize>,
 }
 
 impl Object {
-    /// The object at this place of a checked text; none if something else is there.
+    /// Reads the object at this range of a text that [`scan::check`] accepted; `None` if the value there is not an
+    /// object.
     pub fn read(text: &str, span: Range<usize>) -> Option<Self> {
         let bytes = text.as_bytes();
         if bytes.get(span.start) != Some(&b'{') {
@@ -55,35 +56,35 @@ impl Object {
         Some(Self { span, members })
     }
 
-    /// Where the value of a member is.
+    /// The byte range of a member's value.
     pub fn get(&self, name: &str) -> Option<&Range<usize>> {
         self.members.iter().find(|member| member.name == name).map(|member| &member.value)
     }
 
-    /// The members' names, unescaped.
+    /// The member names, with escapes decoded, in their order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|member| member.name.as_str())
     }
 
-    /// A name that occurs twice.
+    /// Returns a member name that occurs more than once.
     pub fn repeated(&self) -> Option<&str> {
         let mut names = HashSet::with_capacity(self.members.len());
         self.names().find(|name| !names.insert(*name))
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// All of the text, with members of this object replaced or added (`Some`) or taken out (`None`). What stays, stays
-    /// byte for byte, and in its order; what is added comes last.
+    /// The whole text, with members of this object replaced or added (`Some`) or removed (`None`). All other bytes and
+    /// their order are kept; added members come last.
     pub fn rewritten_in(&self, text: &str, changes: &[(&str, Option<&str>)]) -> String {
         let object = self.rewritten(text, changes);
         [&text[..self.span.start], &object, &text[self.span.end..]].concat()
     }
 
-    /// The text of this object alone, changed.
+    /// The text of this object alone, changed as by [`Object::rewritten_in`].
     pub fn rewritten(&self, text: &str, changes: &[(&str, Option<&str>)]) -> String {
         let mut segments: Vec<String> = Vec::with_capacity(self.members.len() + changes.len());
         for member in &self.members {
@@ -106,8 +107,8 @@ impl Object {
     }
 }
 
-/// An object's text without these members of the object at this path; of objects on the way that are named twice, all are
-/// meant. None if nothing of it is there.
+/// Removes members from the object at this path, and returns the new text. If a member on the path occurs more than
+/// once, every occurrence is changed. `None` if none of the members is present.
 pub fn without(text: &str, path: &[&str], names: &[&str]) -> Option<String> {
     let object = Object::read(text, 0..text.len())?;
     let Some((first, rest)) = path.split_first() else {
@@ -124,8 +125,8 @@ pub fn without(text: &str, path: &[&str], names: &[&str]) -> Option<String> {
     changed
 }
 
-/// An object's text with the value at this path put in; objects on the way are made if they are not there. None if
-/// something else is there.
+/// Inserts a value at this path of an object's text. Missing objects on the path are created. `None` if a value on the
+/// path is not an object.
 pub fn put(text: &str, path: &[&str], value: &str) -> Option<String> {
     let (first, rest) = path.split_first()?;
     let object = Object::read(text, 0..text.len())?;

@@ -1,7 +1,7 @@
-//! One JSON-RPC message of a server: its text, what matters in it, and the text with members changed.
+//! A server's JSON-RPC message: its text, the members that the gateway reads, and edits of its text.
 //!
-//! Whatever a server says that can be read at all is read: members may repeat anywhere but on the way to what the gateway
-//! looks at. Also here: the messages that the gateway writes itself.
+//! The parser is lenient: member names may repeat anywhere but on the paths that the gateway reads. Messages that the
+//! gateway itself writes are also built here.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ use super::scan::{self, Flaw, FlawKind, Repeats};
 use super::{Kind, LooseId, RawId};
 use crate::limits::MAX_ANSWER_DEPTH;
 
-/// Where a server can say something that clients take for the gateway's: beside a result, in an error's data, and the same
-/// of a task's result (in an answer about it, or in a notification).
+/// Paths at which a server could write members that clients take for the gateway's: `_meta` of a result, `data` of an
+/// error, and the same members of a task's result (in a response or in a notification).
 const SAID: &[&[&str]] = &[
     &["result", "_meta"],
     &["result", "result", "_meta"],
@@ -26,7 +26,7 @@ const SAID: &[&[&str]] = &[
     &["params", "error", "data"],
 ];
 
-/// A message, and where things are in it.
+/// A parsed JSON-RPC message of a server: its text, and the byte ranges of its members.
 #[derive(Clone, Debug)]
 pub struct Reply {
     text: Bytes,
@@ -39,10 +39,11 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Reads a message.
+    /// Parses a server's message.
     ///
     /// # Errors
-    /// If it is no JSON object, or two readers could disagree about its result.
+    /// A [`Flaw`] if the text is not a JSON object, or if a member name repeats at the top level or in `result`,
+    /// `error` or `result._meta`, so that two readers could disagree about the result.
     pub fn parse(text: Bytes) -> Result<Self, Flaw> {
         let body = scan::check(&text, MAX_ANSWER_DEPTH, Repeats::Ignored)?;
         let start = body.len() - body.trim_start_matches(BLANKS).len();
@@ -62,34 +63,36 @@ impl Reply {
         Ok(Self { kind, id, whole, result, error, meta, text })
     }
 
-    /// The original text.
+    /// The original text of the message.
     pub fn text(&self) -> &Bytes {
         &self.text
     }
 
-    /// What it is: the server asks, tells or answers.
+    /// The kind of the message: request, notification or response.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Whether it answers the request with this id.
+    /// Returns whether this is the response to the request with this id.
     pub fn answers(&self, id: &RawId) -> bool {
         self.kind == Kind::Response && self.id.as_ref() == Some(id)
     }
 
-    /// Whether some client takes it for an answer, though it may be none: it has a result or an error, whatever else it has.
+    /// Returns whether some client may take the message for a response: it has a `result` or an `error`, whatever its
+    /// other members are.
     pub fn may_answer(&self) -> bool {
         self.member("result").is_some() || self.is_error()
     }
 
-    /// Whether some client would take it for the answer to this request, though it is not.
+    /// Returns whether some client would take the message for the response to this request, although it is not.
     pub fn is_mistaken_for_answer(&self, id: &RawId) -> bool {
         self.may_answer()
             && !self.answers(id)
             && self.loose_id().is_some_and(|loose| loose.is_taken_for(&id.loosely()))
     }
 
-    /// What careless clients take its id for; none if it has none. (An error without one that can be told is `null`.)
+    /// The `id` as clients read it that convert ids to numbers. `None` without an `id`, and for an error whose id is
+    /// `null` (which stands for a request whose id could not be read).
     pub fn loose_id(&self) -> Option<LooseId> {
         match (&self.id, self.member("id")?) {
             (Some(id), _) => Some(id.loosely()),
@@ -98,58 +101,59 @@ impl Reply {
         }
     }
 
-    /// Its id.
+    /// The `id` of the message.
     pub fn id(&self) -> Option<&RawId> {
         self.id.as_ref()
     }
 
-    /// The method of what the server asks or tells.
+    /// The `method` of a request or notification.
     pub fn method(&self) -> Option<String> {
         serde_json::from_str(self.member("method")?).ok()
     }
 
-    /// A member of the message's own level, as it is written.
+    /// The raw JSON text of a top-level member.
     pub fn member(&self, name: &str) -> Option<&str> {
         Some(self.slice(self.whole.get(name)?))
     }
 
-    /// The result, as it is written.
+    /// The raw JSON text of `result`.
     pub fn result(&self) -> Option<&str> {
         self.member("result")
     }
 
-    /// A member of the result, as it is written.
+    /// The raw JSON text of a member of `result`.
     pub fn result_member(&self, name: &str) -> Option<&str> {
         Some(self.slice(self.result.as_ref()?.get(name)?))
     }
 
-    /// Whether it is a JSON-RPC error.
+    /// Returns whether the message has an `error` member.
     pub fn is_error(&self) -> bool {
         self.whole.get("error").is_some()
     }
 
-    /// A member of the error, as it is written.
+    /// The raw JSON text of a member of `error`.
     pub fn error_member(&self, name: &str) -> Option<&str> {
         Some(self.slice(self.error.as_ref()?.get(name)?))
     }
 
-    /// Whether it is the result of a tool that failed.
+    /// Returns whether the message is a tool result with `isError: true`.
     pub fn is_tool_error(&self) -> bool {
         self.result_member("isError") == Some("true")
     }
 
-    /// A member of `result._meta`, as it is written.
+    /// The raw JSON text of a member of `result._meta`.
     pub fn meta(&self, key: &str) -> Option<&str> {
         Some(self.slice(self.meta.as_ref()?.get(key)?))
     }
 
-    /// The text with these members of `result._meta` put in, and those taken out; unchanged if there is no result.
+    /// The text with the members `put` set in `result._meta` and the members `drop` removed from it. Unchanged if there
+    /// is no result object.
     pub fn with_meta(&self, put: &[(&str, &str)], drop: &[&str]) -> Bytes {
         self.edited(&[], put, drop)
     }
 
-    /// The text with members of the result replaced, added (`Some`) or taken out (`None`), and with these members of
-    /// `result._meta` put in, and those taken out. Unchanged if the result is no object.
+    /// The text with members of `result` replaced or added (`Some`) or removed (`None`), and with `result._meta`
+    /// changed as by [`Reply::with_meta`]. Unchanged if the result is not an object.
     pub fn edited(&self, result: &[(&str, Option<&str>)], put: &[(&str, &str)], drop: &[&str]) -> Bytes {
         let Some(object) = &self.result else { return self.text.clone() };
         let mut changes = result.to_vec();
@@ -164,7 +168,7 @@ impl Reply {
         self.whole.rewritten_in(self.body(), &[("result", Some(&result))]).into()
     }
 
-    /// What becomes of `result._meta`, if anything: `Some(None)` if nothing is left of it.
+    /// The changed text of `result._meta`: `None` if nothing changes, `Some(None)` if no member is left.
     fn changed_meta(&self, put: &[(&str, &str)], drop: &[&str]) -> Option<Option<String>> {
         let has = |key: &str| self.meta.as_ref().is_some_and(|meta| meta.get(key).is_some());
         let dropped = drop.iter().filter(|key| has(key) && put.iter().all(|(name, _)| name != *key));
@@ -179,7 +183,8 @@ impl Reply {
         Some((!emptied).then(|| meta.unwrap_or_else(|| Object::default().rewritten("{}", &changes))))
     }
 
-    /// The text without these members wherever a server could say them in our place; unchanged if it says none.
+    /// The text without these members at every path of `SAID`, where clients would take a server's text for the
+    /// gateway's. Unchanged if none of the members is present.
     pub fn without_said(&self, names: &[&str]) -> Bytes {
         let trimmed = self.body().trim_matches(BLANKS);
         let mut changed = None;
@@ -189,21 +194,22 @@ impl Reply {
         changed.map_or_else(|| self.text.clone(), Bytes::from)
     }
 
-    /// The text with this put into `error.data`; none if it is no error, or its data is something else than an object.
+    /// The text with this member set in `error.data`. `None` if the message is no error, or its `data` is not an
+    /// object.
     pub fn with_error_data(&self, key: &str, json: &str) -> Option<Bytes> {
         let error = self.slice(self.whole.get("error").filter(|_| self.error.is_some())?);
         let error = object::put(error, &["data", key], json)?;
         Some(self.whole.rewritten_in(self.body(), &[("error", Some(&error))]).into())
     }
 
-    /// The text with this value put into the result, at a path on which missing objects are made; none if something else
-    /// than an object is on the way.
+    /// The text with this value set at a path below `result`. Missing objects on the path are created; `None` if a
+    /// value on the path is not an object.
     pub fn with_result_at(&self, path: &[&str], json: &str) -> Option<Bytes> {
         let result = object::put(self.result()?, path, json)?;
         Some(self.whole.rewritten_in(self.body(), &[("result", Some(&result))]).into())
     }
 
-    /// The result's text without its `_meta` (what a result digest is taken over, V-39).
+    /// The raw JSON text of `result` without its `_meta`: the input of the result digest (V-39).
     pub fn result_without_meta(&self) -> Option<String> {
         match &self.result {
             Some(result) => Some(result.rewritten(self.body(), &[("_meta", None)])),
@@ -230,12 +236,12 @@ fn kind(whole: &Object) -> Kind {
     }
 }
 
-/// The result of a request: its text is put in as it is.
+/// A response with this result; the result's text is inserted unchanged.
 pub fn result(id: &RawId, result: &str) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).into()
 }
 
-/// An error; without an id if the request's could not be read.
+/// An error response; `id` is null if the request's id could not be read.
 pub fn error(id: Option<&RawId>, code: i32, message: &str, data: Option<&str>) -> Bytes {
     let id = id.map_or("null", RawId::text);
     let data = data.map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
@@ -243,14 +249,14 @@ pub fn error(id: Option<&RawId>, code: i32, message: &str, data: Option<&str>) -
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}{data}}}}}"#).into()
 }
 
-/// A request of the gateway's own.
+/// A request that the gateway itself sends.
 pub fn request(id: &RawId, method: &str, params: &str) -> Bytes {
     let method = Value::from(method);
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#).into()
 }
 
-/// The result of a tool that failed, in the words given (X-2). `more` are further members of the result: in the modern era
-/// `("resultType", "\"complete\"")`.
+/// The result of a failed tool (X-2): `isError: true`, with `words` as its text. `more` are further members of the
+/// result, in the modern era `("resultType", "\"complete\"")`.
 pub fn tool_error(id: &RawId, words: &str, more: &[(&str, &str)], meta: &[(&str, &str)]) -> Bytes {
     let member = |(name, json): &(&str, &str)| format!(",{}:{json}", Value::from(*name));
     let more: String = more.iter().map(member).collect();

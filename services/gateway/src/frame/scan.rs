@@ -1,67 +1,67 @@
-//! Checks that a text is JSON about which no two readers disagree, and walks over it afterwards.
+//! A scanner for JSON that all readers understand alike, and helpers that walk over a checked text.
 //!
-//! Refused: what is no JSON (RFC 8259), a byte order mark, nesting deeper than allowed, and, escapes decoded, a member named
-//! twice in one object and a name that `serde_json` gives a meaning of its own. Not refused: numbers of any size and lone
-//! surrogates; they are the receiver's business.
+//! Refused: text that is not JSON (RFC 8259), a byte order mark, nesting deeper than allowed, and, with escapes
+//! decoded, a duplicate member name in one object and a name that `serde_json` reserves for itself. Accepted: numbers
+//! of any size and lone surrogates, which concern only the receiver.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use thiserror::Error;
 
-/// From how many members on names are looked up in a set.
+/// Number of member names that are searched linearly; further names go to a hash set.
 const FEW: usize = 8;
 
-/// What becomes of objects in which a name repeats, or is reserved.
+/// Treatment of objects with a duplicate or reserved member name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeats {
-    /// They are flaws.
+    /// Such objects are refused.
     Refused,
-    /// They are somebody else's business.
+    /// Such objects are accepted; the receiver has to handle them.
     Ignored,
 }
 
-/// What is wrong with a text, and where.
+/// A defect of a text, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("at byte {offset}: {kind}")]
 pub struct Flaw {
-    /// Bytes before it.
+    /// Offset of the defect, in bytes from the start of the text.
     pub offset: usize,
-    /// What it is.
+    /// The kind of the defect.
     pub kind: FlawKind,
 }
 
-/// What is wrong with a text.
+/// The kind of a [`Flaw`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FlawKind {
-    /// It is not UTF-8.
+    /// The text is not UTF-8.
     #[error("not UTF-8")]
     NotUtf8,
-    /// Something else should stand here.
+    /// The named token is missing at this position.
     #[error("expected {0}")]
     Expected(&'static str),
-    /// Something follows the value.
+    /// Further text follows the JSON value.
     #[error("something follows the value")]
     Trailing,
-    /// Too many arrays and objects are open.
+    /// More arrays and objects are open than this limit allows.
     #[error("nested deeper than {0}")]
     TooDeep(usize),
-    /// The object has a member of this name already.
+    /// A duplicate member name in one object.
     #[error("a second member named {0:?}")]
     Duplicate(String),
-    /// The library that reads our JSON gives the name a meaning of its own, so that it would be read as another value.
+    /// A member name that `serde_json` reserves for itself, so that our own parser would read another value.
     #[error("the member name {0:?} is reserved")]
     Reserved(String),
 }
 
 impl Flaw {
-    /// Whether the text is no JSON at all.
+    /// Returns whether the text is not JSON at all: a syntax error, not a limit or a repeated or reserved name.
     pub fn is_syntax(&self) -> bool {
         !matches!(self.kind, FlawKind::TooDeep(_) | FlawKind::Duplicate(_) | FlawKind::Reserved(_))
     }
 }
 
-/// Checks a text.
+/// Checks a text, with at most `depth` arrays and objects open at once.
 pub fn check(bytes: &[u8], depth: usize, repeats: Repeats) -> Result<&str, Flaw> {
     let text = std::str::from_utf8(bytes)
         .map_err(|flaw| Flaw { offset: flaw.valid_up_to(), kind: FlawKind::NotUtf8 })?;
@@ -74,13 +74,13 @@ pub fn check(bytes: &[u8], depth: usize, repeats: Repeats) -> Result<&str, Flaw>
     }
 }
 
-/// The end of the blanks that start here.
+/// The offset of the first byte at or after `from` that is not whitespace.
 pub fn blanks(bytes: &[u8], from: usize) -> usize {
     let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
     from + bytes.get(from..).unwrap_or_default().iter().take_while(blank).count()
 }
 
-/// The end of the value that starts here, in a text that was checked.
+/// The end of the JSON value that starts at `from`, in a text that [`check`] accepted.
 pub fn skip(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     let mut open = 0usize;
@@ -123,8 +123,8 @@ fn string_end(bytes: &[u8], from: usize) -> usize {
     bytes.len()
 }
 
-/// The string that quoted text (without its quotes) stands for. Lone surrogates become the three bytes that they would be
-/// if they were characters, so that equal ones are equal.
+/// Decodes the escapes of a JSON string, given without its quotes. A lone surrogate becomes the three bytes of its
+/// generalized UTF-8 form, so that equal strings stay equal.
 pub fn unescaped(inner: &str) -> Cow<'_, [u8]> {
     if !inner.contains('\\') {
         return Cow::Borrowed(inner.as_bytes());
@@ -158,7 +158,7 @@ fn control(letter: u8) -> u8 {
     }
 }
 
-/// Writes the character of a `\uXXXX`, from its digits on; answers what follows.
+/// Decodes a `\uXXXX` escape, of which `digits` begins with the hex digits, into `out`. Returns the input after it.
 fn unit<'a>(out: &mut Vec<u8>, digits: &'a [u8]) -> &'a [u8] {
     let (first, rest) = (hex(digits), digits.get(4..).unwrap_or_default());
     let low = rest.strip_prefix(b"\\u").map(hex).filter(|low| (0xDC00..0xE000).contains(low));
@@ -198,7 +198,7 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// A value, in which so many more arrays and objects may be open.
+    /// Scans a value in which at most `depth` further arrays and objects may be open.
     fn value(&mut self, depth: usize) -> Result<(), Flaw> {
         self.blanks();
         match self.peek() {
@@ -261,7 +261,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A string, as it is written: with its quotes and escapes.
+    /// Scans a string and returns its raw text, with quotes and escapes.
     fn string(&mut self) -> Result<&'a str, Flaw> {
         let start = self.at;
         self.at += 1;
@@ -305,7 +305,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// At least one digit.
+    /// Scans one or more digits.
     fn digits(&mut self) -> Result<(), Flaw> {
         let count = self.rest(0).iter().take_while(|byte| byte.is_ascii_digit()).count();
         if count == 0 {
@@ -357,7 +357,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The names of an object's members so far.
+/// Member names of an object that were seen so far.
 #[derive(Default)]
 struct Names<'a> {
     few: Vec<Cow<'a, [u8]>>,

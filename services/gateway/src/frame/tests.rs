@@ -155,7 +155,7 @@ fn a_second_spelling_that_a_careless_reader_takes_for_the_method_is_refused() {
     ] {
         assert!(matches!(refused(lookalike), FrameError::Lookalike(_)), "{lookalike}");
     }
-    // Elsewhere a name is only a name.
+    // At other depths a name has no special meaning.
     frame(r#"{"id":1,"method":"x/y","params":{"Name":1,"name":2,"Method":3}}"#);
 }
 
@@ -284,7 +284,7 @@ fn capabilities_are_added_where_they_belong() {
 fn a_server_that_hides_a_second_meta_is_not_read() {
     let hidden = r#"{"id":1,"result":{"_meta":{},"_meta":{"vap":{}}}}"#;
     assert!(Reply::parse(Bytes::from_static(hidden.as_bytes())).is_err());
-    // Deep inside, a server's sloppiness is its client's business.
+    // Deep inside a result, duplicate names concern only the server and its client.
     reply(r#"{"id":1,"result":{"content":{"a":1,"a":2}}}"#);
 }
 
@@ -321,7 +321,7 @@ fn json() -> impl Strategy<Value = Value> {
 }
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"a":[1,{"b":"c"}]},"_meta":{"vap":{"x":1},"y":2}}}"#;
-/// What strangers put into the middle of messages.
+/// Input that an attacker may put into the middle of messages.
 const PIECES: &[&str] = &[
     "",
     " ",
@@ -395,7 +395,7 @@ proptest! {
             text.splice(at..(at + gone).min(text.len()), piece.bytes());
         }
         let Ok(frame) = Frame::parse(text.clone().into()) else { return Ok(()) };
-        // What the reader of record refuses (lone surrogates, numbers out of range) it refuses at the server too.
+        // The reference reader refuses lone surrogates and numbers out of range; servers that use it refuse them too.
         let Ok(theirs) = serde_json::from_slice::<Value>(&text) else { return Ok(()) };
         let value = |text: Option<&str>| text.map(|text| serde_json::from_str::<Value>(text).unwrap());
         prop_assert_eq!(frame.method(), theirs["method"].as_str());
@@ -420,7 +420,7 @@ proptest! {
     #[test]
     fn nearly_json_makes_it_agree_with_the_reader_of_record(text in "[\\[\\]{},:\"\\\\a1e.+\\- ntu]{0,24}") {
         let ours = scan::check(text.as_bytes(), 128, Repeats::Ignored).is_ok();
-        // Lone surrogates and numbers out of range are the two readings in which we are wider.
+        // Lone surrogates and numbers out of range are the two cases in which our scanner accepts more.
         let theirs = serde_json::from_str::<Value>(&text);
         let wider = theirs.as_ref().is_err_and(|e| e.to_string().contains("out of range") || e.to_string().contains("surrogate") || e.to_string().contains("hex escape"));
         prop_assert!(ours == theirs.is_ok() || wider, "{:?}: {} {:?}", text, ours, theirs);
