@@ -1,7 +1,7 @@
-//! Health and metrics, on an address of their own.
+//! Health and metrics, on a listener of their own.
 //!
-//! `/livez`: the process answers. `/readyz`: a call could be decided now; while evidence cannot be committed, or the outbox is
-//! full, it says 503 and why. `/metrics`: Prometheus.
+//! `/livez`: the process answers. `/readyz`: calls can be decided; status 503 with the reason while evidence cannot be
+//! committed, or the outbox is full. `/metrics`: Prometheus text format.
 
 use std::io;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ struct Seen {
     telemetry: Arc<Telemetry>,
 }
 
-/// Serves health and metrics there.
+/// Serves health and metrics on this listener.
 ///
 /// # Errors
-/// If the listener has no address.
+/// If the listener has no local address.
 pub(crate) fn serve(listener: TcpListener, desk: Desk, telemetry: Arc<Telemetry>) -> io::Result<Listener> {
     let router = Router::new()
         .route("/livez", get(|| async { "ok\n" }))
@@ -52,7 +52,7 @@ async fn ready(State(seen): State<Seen>) -> Response {
     (code, Json(told)).into_response()
 }
 
-/// Why no call could be decided.
+/// The reason why no call can be decided now, if any.
 fn why_not(status: &Status) -> Option<String> {
     status.store_failing.clone().or_else(|| status.backpressure.clone())
 }

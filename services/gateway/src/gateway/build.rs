@@ -1,6 +1,6 @@
-//! Routes from the configuration: servers, guards, rules, and the documents beside them.
+//! Builds the routes from the configuration: upstreams, guards, rules and metadata documents.
 //!
-//! What holds connections, children or sessions is kept as long as its configuration is the same.
+//! Objects that hold connections, children or sessions are kept for as long as their configuration does not change.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -30,10 +30,10 @@ use crate::upstream::federation::Federation;
 use crate::upstream::http::Http;
 use crate::upstream::stdio::{Program, Stdio};
 
-/// The rules of each route as they are now. The desk asks for them.
+/// The current rules of each route, by path. The decision writer reads them.
 pub type CurrentRules = Arc<ArcSwap<HashMap<String, Arc<Rules>>>>;
 
-/// Makes plans, and keeps what they share.
+/// A builder of plans, with the objects that successive plans share.
 pub struct Builder {
     keys: Keys,
     telemetry: Arc<Telemetry>,
@@ -41,34 +41,34 @@ pub struct Builder {
     rules: CurrentRules,
     servers: BTreeMap<String, Kept>,
     fetched_keys: FetchedKeys,
-    /// Of servers that no route has any more.
+    /// Children of servers that are not part of any route any more.
     left: Vec<Arc<Stdio>>,
 }
 
-/// What is behind a route, and what it was made from.
+/// The upstream of a route, with the configuration that it was made from.
 struct Kept {
     config: (UpstreamConfig, Duration, OwnFiles),
     upstream: Arc<dyn Upstream>,
     children: Vec<Arc<Stdio>>,
 }
 
-/// The rules of every route.
+/// The rules of all routes, by path.
 pub fn rules_of(config: &Config) -> HashMap<String, Arc<Rules>> {
     config.routes.iter().map(|route| (route.path.clone(), Arc::new(config.rules(route)))).collect()
 }
 
 impl Builder {
-    /// Nothing is made yet.
+    /// Makes an empty builder.
     pub fn new(keys: Keys, shared: Arc<Shared>, rules: CurrentRules) -> Self {
         let telemetry = shared.telemetry.clone();
         let (servers, fetched_keys, left) = (BTreeMap::new(), FetchedKeys::default(), Vec::new());
         Self { keys, telemetry, shared, rules, servers, fetched_keys, left }
     }
 
-    /// What is served under this configuration. Nothing is changed if it cannot be.
+    /// Builds the plan for this configuration. On an error, the current state is not changed.
     ///
     /// # Errors
-    /// If a server or a guard cannot be made.
+    /// A [`StartError`] if an upstream or a guard cannot be made.
     pub fn plan(&mut self, config: &Config) -> Result<Plan, StartError> {
         isolation::require(config, Host::detect())?;
         let own_files = OwnFiles::of(config)?;
@@ -104,7 +104,7 @@ impl Builder {
         })
     }
 
-    /// The server of a route: the one that is there, if it is the same.
+    /// The upstream of a route; the existing one, if its configuration is the same.
     fn server(&self, config: &Config, own_files: &OwnFiles, route: &RouteConfig) -> Result<Kept, StartError> {
         let wanted = (route.upstream.clone(), route.timeout, own_files.clone());
         if let Some(kept) = self.servers.get(&route.path).filter(|kept| kept.config == wanted) {
@@ -140,7 +140,7 @@ impl Builder {
         Arc::new(Calls::new(rules, offer, judging, self.shared.clone()))
     }
 
-    /// Who comes in, and the metadata that say how.
+    /// The authentication of a route, and the page with its resource metadata.
     fn guard(&self, config: &Config, route: &RouteConfig) -> Result<(Arc<dyn Admits>, Router), StartError> {
         let Some(oauth) = &route.oauth else { return Ok((Arc::new(OpenDoor), Router::new())) };
         let guard = Guard::new(oauth, &config.public_url, &route.path, &self.fetched_keys)
@@ -158,14 +158,14 @@ impl Builder {
         }
     }
 
-    /// Ends every child.
+    /// Ends all children.
     pub async fn stop(mut self) {
         self.left.extend(std::mem::take(&mut self.servers).into_values().flat_map(|kept| kept.children));
         self.forget().await;
     }
 }
 
-/// One server of a route.
+/// Makes one server of a route.
 pub fn one(
     route: &RouteConfig,
     server: &Server,
@@ -194,7 +194,7 @@ pub fn one(
     }
 }
 
-/// What keeps a server that is a child process from the gateway's own files and memory.
+/// The sandbox that keeps a child process from the gateway's files and memory.
 pub fn confinement(server: &CommandServer, own_files: &OwnFiles, config: &Config) -> Confinement {
     Confinement {
         own_files: own_files.clone(),
@@ -205,7 +205,8 @@ pub fn confinement(server: &CommandServer, own_files: &OwnFiles, config: &Config
     }
 }
 
-/// Whose challenges pass: those of a server that gets the client's own token, and of one that nobody vouches for.
+/// Hides the authentication challenges of an upstream, unless it receives the client's own token, or the gateway has
+/// neither a credential nor a guard for it.
 fn behind_the_door(route: &RouteConfig, upstream: &Arc<dyn Upstream>) -> Arc<dyn Upstream> {
     let is_ours = match &route.oauth {
         Some(oauth) => oauth.mode == OAuthMode::Gateway,
@@ -217,12 +218,12 @@ fn behind_the_door(route: &RouteConfig, upstream: &Arc<dyn Upstream>) -> Arc<dyn
     }
 }
 
-/// Whether any server gets a credential of the gateway's own.
+/// Returns whether any server receives a credential of the gateway's own.
 fn has_credential(upstream: &UpstreamConfig) -> bool {
     upstream.servers().any(|server| matches!(server, Server::Http(http) if http.token_file.is_some()))
 }
 
-/// Who is asked what rules cannot say.
+/// Makes the judge of the semantic tier, if one is configured.
 fn judge(config: &Config) -> Result<Option<Judging>, StartError> {
     let Some(judge) = &config.judge else { return Ok(None) };
     let settings = JudgeSettings {

@@ -1,4 +1,4 @@
-//! Why a gateway does not start.
+//! The errors of starting a gateway.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,68 +12,68 @@ use crate::oauth::KeysError;
 use crate::upstream::federation::BadName;
 use crate::upstream::http::HttpError;
 
-/// Why a gateway does not start, or a configuration cannot be taken up.
+/// Reason why a gateway does not start, or a configuration cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There are no keys.
+    /// The keys cannot be used.
     #[error(transparent)]
     Keys(#[from] KeyError),
-    /// The evidence cannot be kept.
+    /// The evidence store cannot be opened.
     #[error("the evidence: {0}")]
     Evidence(#[from] StoreError),
     /// A file cannot be read.
     #[error("{path}: {why}")]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The defect, in words.
         why: String,
     },
     /// The log's URL or certificates cannot be used.
     #[error("the log: {0}")]
     Log(String),
-    /// A server over HTTP cannot be used.
+    /// An HTTP upstream cannot be set up.
     #[error("route {route}: {error}")]
     Upstream {
-        /// Where.
+        /// The path of the route.
         route: String,
-        /// Why.
+        /// The cause.
         error: HttpError,
     },
-    /// Several servers cannot stand behind one endpoint.
+    /// Several servers have names that cannot share one endpoint.
     #[error("route {route}: {error}")]
     Names {
-        /// Where.
+        /// The path of the route.
         route: String,
-        /// Why.
+        /// The cause.
         error: BadName,
     },
     /// A server could read the gateway's keys.
     #[error(transparent)]
     NotIsolated(#[from] NotIsolated),
-    /// The gateway's own files cannot be kept from its children.
+    /// The gateway's own files cannot be protected from its children.
     #[error(transparent)]
     OwnFiles(#[from] OwnFilesError),
-    /// No HTTP client for a judge can be made.
+    /// The HTTP client of the judge cannot be built.
     #[error("the judge: {0}")]
     Judge(String),
     /// The keys of a token issuer cannot be used.
     #[error("route {route}: {error}")]
     OAuth {
-        /// Where.
+        /// The path of the route.
         route: String,
-        /// Why.
+        /// The cause.
         error: KeysError,
     },
-    /// The address cannot be taken.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}: {error}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The metrics could not be set up.
+    /// The metrics cannot be set up.
     #[error(transparent)]
     Metrics(#[from] prometheus::Error),
 }

@@ -1,4 +1,4 @@
-//! Where evidence is kept and sent, from the configuration.
+//! The evidence store and the log's client, from the configuration.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::desk::{Keys as DeskKeys, Log, OutboxLimits, Settings};
 use crate::keys::{KeyError, Keys};
 use crate::limits::{LOG_PATIENCE, MAX_SMALL_FILE_BYTES};
 
-/// Opens the store under a name that no earlier run has had.
+/// Opens the store with a fresh random instance name.
 pub async fn open(config: &Config) -> Result<Arc<dyn EvidenceStore>, StartError> {
     let instance = instance()?;
     match &config.evidence {
@@ -29,16 +29,16 @@ pub async fn open(config: &Config) -> Result<Arc<dyn EvidenceStore>, StartError>
     }
 }
 
-/// The evidence, only looked at: beside the gateways that use it, or without one.
+/// Read-only access to the evidence, also while gateways use it.
 pub enum Look {
-    /// A file.
+    /// A SQLite file.
     Sqlite(evidence_sqlite::Look),
-    /// A database.
+    /// A PostgreSQL database.
     Postgres(evidence_postgres::Look),
 }
 
 impl Look {
-    /// Where the configuration says.
+    /// Opens the store that the configuration names.
     pub async fn at(config: &Config) -> Result<Self, StoreError> {
         Ok(match &config.evidence {
             Evidence::Sqlite(path) => Self::Sqlite(evidence_sqlite::Look::at(path).await?),
@@ -49,7 +49,7 @@ impl Look {
         })
     }
 
-    /// A stream's records from a sequence number on, in order.
+    /// The records of a stream from this sequence number on, in order.
     pub async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError> {
         match self {
             Self::Sqlite(look) => look.records(stream, from, limit).await,
@@ -57,7 +57,7 @@ impl Look {
         }
     }
 
-    /// The states of these streams, in order.
+    /// The states of these streams, in the same order.
     pub async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
         match self {
             Self::Sqlite(look) => look.streams(names).await,
@@ -65,7 +65,7 @@ impl Look {
         }
     }
 
-    /// Lets go of it.
+    /// Closes the connection.
     pub async fn close(self) {
         match self {
             Self::Sqlite(look) => look.close().await,
@@ -74,7 +74,7 @@ impl Look {
     }
 }
 
-/// The evidence in the hands of a command: beside the gateways that use it, or without one.
+/// Access of a command to the evidence, also while gateways use it.
 pub async fn beside(config: &Config) -> Result<Box<dyn evidence::Beside>, StoreError> {
     Ok(match &config.evidence {
         Evidence::Sqlite(path) => Box::new(evidence_sqlite::Beside::at(path).await?),
@@ -97,13 +97,13 @@ fn instance() -> Result<String, KeyError> {
     Ok(HEXLOWER.encode(&name))
 }
 
-/// A client of the log, and what its receipts are verified with.
+/// The client of the log, with the trust store for its receipts.
 pub fn log(config: &Config) -> Result<Log, StartError> {
     let trust = config.log.trust.as_deref().map(trust).transpose()?;
     Ok(Log { url: config.log.url.clone(), client: log_client(config, LOG_PATIENCE)?, trust })
 }
 
-/// A client of the log that keeps trying for so long.
+/// A client of the log that retries for at most `patience`.
 pub fn log_client(config: &Config, patience: Duration) -> Result<Client, StartError> {
     let log = &config.log;
     let extra_roots = log.ca_file.as_deref().map(read).transpose()?.map(Bytes::from);
@@ -117,13 +117,13 @@ fn trust(path: &Path) -> Result<TrustStore, StartError> {
     TrustStore::from_toml(&text).map_err(|error| file(path, error.to_string()))
 }
 
-/// The keys as the desk takes them.
+/// The keys in the form that the decision writer takes.
 pub fn desk_keys(keys: &Keys) -> Result<DeskKeys, StartError> {
     let jwk_set = jose::json::read_bytes(keys.jwks()).map_err(|error| StartError::Log(error.to_string()))?;
     Ok(DeskKeys { evidence: keys.evidence.clone(), verdict: keys.verdict.clone(), jwk_set })
 }
 
-/// How the desk behaves.
+/// The settings of the decision writer.
 pub fn settings(config: &Config) -> Settings {
     Settings {
         outbox: OutboxLimits {
@@ -140,7 +140,7 @@ pub fn settings(config: &Config) -> Settings {
     }
 }
 
-/// A secret in a file: its first line.
+/// The secret in a file: its first line.
 pub fn secret(path: &Path) -> Result<String, StartError> {
     Ok(text(path)?.lines().next().unwrap_or_default().trim().to_owned())
 }

@@ -1,11 +1,12 @@
-//! A running gateway: its parts put together, read again, and taken apart.
+//! A running gateway: its parts are assembled at start, reconfigured on reload, and shut down at stop.
 //!
-//! At start, in this order: keys, evidence, desk (which settles what the last run left open and registers the keys), routes,
-//! and only then the listener. At stop the other way round: requests in flight end, the desk writes what was handed in, and
-//! what waits for the log waits for the next start.
+//! The start order is: keys, evidence store, decision writer (which settles the calls that the last run left open, and
+//! registers the keys), routes, and finally the listener. The stop order is the reverse: requests in flight finish, the
+//! decision writer writes the jobs that it was given, and records that wait for the log stay in the outbox for the next
+//! start.
 //!
-//! A configuration that is read again changes routes, rules, agents and limits. A route whose server is the same keeps it,
-//! with its sessions and children. One that cannot be used changes nothing, and says so.
+//! A reloaded configuration changes routes, rules, agents and limits. A route with an unchanged server keeps it, with
+//! its sessions and children. A configuration that cannot be applied changes nothing, and is reported.
 //!
 //! Not here: flags, files of the command, and signals (`tabellion gateway run`).
 
@@ -55,10 +56,10 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts a gateway; it serves once this returns.
+    /// Starts a gateway; it serves clients once this returns.
     ///
     /// # Errors
-    /// If a key, the evidence, a server or an address cannot be used.
+    /// A [`StartError`] if a key, the evidence store, a server or an address cannot be used.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         isolation::require(&config, Host::detect())?;
         warn_of_what_has_no_effect(&config);
@@ -121,38 +122,38 @@ impl Gateway {
         Ok((builder, front, public, (admin, approvals)))
     }
 
-    /// Where clients come.
+    /// The address of the clients' listener.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.public.address
     }
 
-    /// Where health and metrics are.
+    /// The address of the listener for health and metrics, if any.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(Listener::address)
     }
 
-    /// Where approvers are served.
+    /// The address of the listener for approvers, if any.
     #[must_use]
     pub fn approvals_address(&self) -> Option<SocketAddr> {
         self.approvals.as_ref().map(Listener::address)
     }
 
-    /// The desk, for whoever wants to know how it stands.
+    /// The decision writer, for its status.
     #[must_use]
     pub fn desk(&self) -> &Desk {
         &self.desk
     }
 
-    /// The keys.
+    /// The gateway's keys.
     #[must_use]
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// Serves until `stop` resolves. The configuration is read again, by `reread`, when `hangup` is notified and when one of
-    /// its files changes.
+    /// Serves until `stop` resolves. The configuration is read again with `reread` when `hangup` is notified, and when
+    /// one of its files changes.
     pub async fn run_until(
         mut self,
         reread: impl Fn() -> Result<Config, Mistakes>,
@@ -173,7 +174,8 @@ impl Gateway {
                 () = hangup.notified() => tracing::info!("asked to read the configuration again"),
                 () = changed => tracing::info!("a file of the configuration changed"),
             }
-            // Looked at before they are read: what changes while they are taken up is noticed the next time.
+            // The state of the files is taken before they are read, so that a change during the reload is noticed the
+            // next time.
             let files = self.config.sources.clone();
             seen = Seen::of(&files);
             if self.reload(reread()).await && self.config.sources != files {
@@ -183,7 +185,8 @@ impl Gateway {
         self.stop().await;
     }
 
-    /// Takes up a configuration, or stays as it is and says why. Whether it was taken up.
+    /// Applies a configuration. Returns false, and logs the reason, if it cannot be applied; the current one then
+    /// stays.
     pub async fn reload(&mut self, config: Result<Config, Mistakes>) -> bool {
         let taken = match config {
             Ok(config) => self.take_up(config).await,
@@ -212,7 +215,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Stops it: what was begun is ended, what was decided is written.
+    /// Stops the gateway: requests in flight finish, and decisions are written.
     pub async fn stop(self) {
         tracing::info!("stopping");
         self.public.drain().await;
@@ -227,7 +230,7 @@ impl Gateway {
     }
 }
 
-/// Says which settings do not hold as they may be expected to.
+/// Logs a warning for each setting that has no effect on its route.
 fn warn_of_what_has_no_effect(config: &Config) {
     for finding in without_effect(config) {
         tracing::warn!(setting = finding.what, "{}", finding.detail);
