@@ -1,4 +1,5 @@
-//! The last thing that the gateway's own program does in a child process: it restricts itself, then becomes the server.
+//! The last step before a child process becomes the server: the gateway's own program restricts itself, then executes
+//! the server.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -16,12 +17,12 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::rules::{RulesError, restrict};
 use super::{ChildLimits, Confinement};
 
-/// Folders for temporary files, which every server may write to.
+/// Folders for temporary files, which every server may write.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
-/// How many files of a hidden folder are tried.
+/// Maximum number of files of a hidden folder that are tried.
 const TRIED_FILES: usize = 16;
 
-/// Why a server was not started.
+/// Reason why a server was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum EnterError {
     /// A restriction could not be set.
@@ -29,19 +30,19 @@ pub enum EnterError {
     Refused {
         /// The restriction.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// Landlock rules could not be made.
+    /// The Landlock rules could not be made.
     #[error(transparent)]
     Rules(#[from] RulesError),
-    /// The kernel does not enforce them.
+    /// The kernel does not enforce Landlock rules.
     #[error("the kernel does not enforce Landlock rules")]
     NotEnforced,
-    /// A hidden file can be read all the same.
+    /// A hidden file can be read despite the rules.
     #[error("{0} can be read in spite of the Landlock rules: is its file system mounted twice?")]
     Readable(PathBuf),
-    /// A hidden file has another name, which cannot be hidden.
+    /// A hidden file has a second hard link, which cannot be hidden.
     #[error("{0} has a second name (a hard link), by which it could be read: delete one of them")]
     Linked(PathBuf),
     /// The program cannot be executed.
@@ -49,16 +50,16 @@ pub enum EnterError {
     Program {
         /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// Restricts this process and executes `server` in its place. Returns only if that fails. To be called by a process with a
-/// single thread: Landlock rules hold for the calling one.
+/// Restricts this process, and executes `server` in its place. Returns only on failure. The process must have a single
+/// thread, because Landlock rules apply to the calling thread.
 ///
 /// # Errors
-/// With whatever kept the server from being started.
+/// An [`EnterError`] with the step that failed.
 pub fn enter(confinement: &Confinement, server: &[OsString]) -> Result<Infallible, EnterError> {
     let Some((program, arguments)) = server.split_first() else {
         return Err(EnterError::Refused { what: "command", error: io::ErrorKind::InvalidInput.into() });
@@ -88,7 +89,7 @@ fn set_limits(limits: &ChildLimits) -> Result<(), EnterError> {
         ("processes", Resource::Nproc, limits.processes),
         ("open_files", Resource::Nofile, limits.open_files),
     ] {
-        // A limit that is lower already stays.
+        // A limit that is already lower is kept.
         let most = getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         setrlimit(resource, limit).map_err(|error| refused(what, error))?;
@@ -107,7 +108,7 @@ fn restrict_files(confinement: &Confinement) -> Result<(), EnterError> {
     }
 }
 
-/// Tries to read a hidden file, or some files of a hidden folder.
+/// Checks that a hidden file, or some files of a hidden folder, cannot be read.
 fn must_be_unreadable(path: &Path) -> Result<(), EnterError> {
     let Ok(kind) = path.symlink_metadata() else { return Ok(()) };
     if kind.is_dir() {
@@ -122,7 +123,7 @@ fn must_be_unreadable(path: &Path) -> Result<(), EnterError> {
     }
 }
 
-/// Drops what root could do besides: a process that root executes gets what its bounding and inheritable sets hold.
+/// Drops root's capabilities: a program that root executes receives those of its bounding and inheritable sets.
 fn drop_capabilities() -> Result<(), EnterError> {
     let failed = |error| refused("capabilities", error);
     let now = rustix::thread::capabilities(None).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! What this system offers to keep a child from the gateway's files.
+//! Detection of the isolation features of this system.
 
 use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, Scope};
 
@@ -16,7 +16,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Asks the kernel.
+    /// Asks the kernel for its features.
     #[must_use]
     pub fn detect() -> Self {
         Self {
@@ -26,7 +26,7 @@ impl Host {
         }
     }
 
-    /// In words, for an operator.
+    /// A description for the operator.
     #[must_use]
     pub fn describe(&self) -> String {
         let landlock = match (self.landlock, self.landlock_scopes) {
@@ -46,16 +46,16 @@ impl Host {
     }
 }
 
-/// Whether the kernel takes a ruleset that demands this.
+/// Returns whether the kernel supports a ruleset with this demand.
 fn offers(demand: impl FnOnce(Ruleset) -> Result<Ruleset, landlock::RulesetError>) -> bool {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     demand(ruleset).is_ok_and(|ruleset| ruleset.create().is_ok())
 }
 
-/// A server that would have to be started with no isolation.
+/// Reason why a server cannot be isolated as configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotIsolated {
-    /// No Landlock, and no user of its own.
+    /// The kernel has no Landlock, and the server has no user of its own.
     #[error(
         "route {0}: nothing would keep the server from reading the gateway's keys: the kernel has no Landlock (Linux 5.13 or \
          newer, with landlock in its `lsm=` list), and the server has no `user` of its own. Provide one of them, reach the \
@@ -65,15 +65,15 @@ pub enum NotIsolated {
     /// Only root can start a process as another user.
     #[error("route {0}: `user` needs a gateway that runs as root")]
     NeedsRoot(String),
-    /// The gateway's own user is no other user.
+    /// The configured user is the gateway's own user.
     #[error("route {0}: `user` is the gateway's own user")]
     OwnUser(String),
 }
 
-/// Demands that every server that is a child process of the gateway can be isolated here.
+/// Checks that every server that the gateway starts can be isolated on this system.
 ///
 /// # Errors
-/// With the first that cannot.
+/// A [`NotIsolated`] for the first server that cannot.
 pub fn require(config: &Config, host: Host) -> Result<(), NotIsolated> {
     for route in &config.routes {
         for server in route.upstream.servers() {

@@ -1,19 +1,21 @@
 //! Isolation of the MCP servers that the gateway starts as child processes.
 //!
-//! A child must not be able to read the gateway's keys, evidence, configuration or memory, even if it runs as the same user:
-//! whoever has the keys can sign decisions. The gateway therefore starts its own program again (`tabellion gateway start-server`,
-//! a hidden command), which restricts itself and only then becomes the server by `exec`:
+//! A child must not be able to read the gateway's keys, evidence, configuration or memory, even if it runs as the same
+//! user: the keys can sign decisions. The gateway therefore starts its own program again (`tabellion gateway
+//! start-server`, a hidden command), which restricts itself and only then becomes the server by `exec`:
 //!
-//! * [Landlock](https://docs.kernel.org/userspace-api/landlock.html): files are readable except the gateway's own ([`OwnFiles`]),
-//!   and writable only where the configuration says so. Landlock also forbids ptrace and `/proc/PID/{environ,mem,fd}` of processes
-//!   outside, and since ABI 6 signals and abstract Unix sockets; this holds for root, too.
+//! * [Landlock](https://docs.kernel.org/userspace-api/landlock.html): files are readable except the gateway's own
+//!   ([`OwnFiles`]), and writable only where the configuration says so. Landlock also forbids ptrace and
+//!   `/proc/PID/{environ,mem,fd}` of processes outside, and since ABI 6 signals and abstract Unix sockets; this holds
+//!   for root, too.
 //! * `no_new_privs`, no capabilities, and resource limits ([`ChildLimits`]).
 //! * Optionally another user ([`User`]), which needs a gateway that runs as root.
 //!
-//! The restrictions are inherited by everything that the server starts, and cannot be lifted.
+//! The restrictions are inherited by every process that the server starts, and cannot be lifted.
 //!
-//! Not here: spawning and talking ([`upstream::stdio`](crate::upstream::stdio)). Not covered: the network, Unix sockets with a path
-//! name, and services that a child may ask to start programs; a child that runs as root can reach all of those that root can.
+//! Not here: spawning and communication ([`upstream::stdio`](crate::upstream::stdio)). Not covered: the network, Unix
+//! sockets with a path name, and services that start programs on request; a child that runs as root can reach all of
+//! those that root can.
 
 mod enter;
 mod host;
@@ -35,7 +37,7 @@ use crate::limits;
 /// The running program, even if its file was replaced since it started.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// What a child process may use, each process of it for itself.
+/// Resource limits of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildLimits {
     /// Bytes of memory of one process (`RLIMIT_DATA`).
@@ -56,23 +58,23 @@ impl Default for ChildLimits {
     }
 }
 
-/// Restrictions of one child.
+/// The restrictions of one child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
-    /// The gateway's own files.
+    /// The gateway's own files, which are hidden or read-only.
     pub own_files: OwnFiles,
-    /// Files and folders that it may change, besides the temporary folders.
+    /// Files and folders that the child may write, in addition to the temporary folders.
     pub writable: Vec<PathBuf>,
-    /// The user that it runs as; none: that of the gateway.
+    /// The user that runs the child; `None` for the gateway's own.
     pub user: Option<User>,
-    /// What it may use.
+    /// The resource limits.
     pub limits: ChildLimits,
-    /// Starts it even if the kernel has no Landlock (`--unsafe-shared-user`).
+    /// True if the child is started even without Landlock (`--unsafe-shared-user`).
     pub landlock_optional: bool,
 }
 
 impl Confinement {
-    /// The command that enters these restrictions and then becomes `server`.
+    /// The command that applies these restrictions and then becomes `server`.
     pub fn command(&self, server: &[String]) -> Command {
         let mut command = Command::new(OWN_PROGRAM);
         command.args(["gateway", "start-server"]);
@@ -101,8 +103,8 @@ fn assignment(flag: &str, path: &Path) -> OsString {
     text
 }
 
-/// Makes the memory, environment and open files of this process unreadable for other processes of its user, and turns core
-/// dumps off.
+/// Makes the memory, environment and open files of this process unreadable for other processes of its user, and turns
+/// core dumps off.
 ///
 /// # Errors
 /// If the kernel refuses.

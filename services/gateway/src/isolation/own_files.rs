@@ -1,4 +1,4 @@
-//! The gateway's own files, which no child may change, and of which it may not read the secret ones.
+//! The gateway's own files. A child may not change any of them, and may not read the secret ones.
 
 use std::ffi::OsString;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::config::{Config, Evidence, HttpServer, KeySource, Server};
 
-/// Why the gateway's files cannot be kept from its children.
+/// Reason why the gateway's files cannot be protected from its children.
 #[derive(Debug, thiserror::Error)]
 #[error("{path} cannot be kept from servers that the gateway starts: {why}")]
 pub struct OwnFilesError {
@@ -14,21 +14,21 @@ pub struct OwnFilesError {
     why: String,
 }
 
-/// The gateway's own files, as absolute paths without symbolic links: each where it is named, and where it leads. A file that
-/// does not exist yet is among them.
+/// The gateway's own files, as absolute paths without symbolic links: each at its configured path, and at the target if
+/// that is a link. Files that do not exist yet are included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnFiles {
-    /// Neither read nor changed by a child: keys, tokens, state, evidence, the configuration.
+    /// Files that a child may neither read nor change: keys, tokens, state, evidence, the configuration.
     pub secret: Vec<PathBuf>,
-    /// Not changed by a child: whose keys and certificates are believed.
+    /// Files that a child may not change: trusted keys and certificates, and the gateway's program.
     pub public: Vec<PathBuf>,
 }
 
 impl OwnFiles {
-    /// All that the configuration names.
+    /// The files that the configuration names.
     ///
     /// # Errors
-    /// If a path cannot be resolved, or hiding it would hide everything.
+    /// An [`OwnFilesError`] if a path cannot be resolved, or is the root of the file system.
     pub fn of(config: &Config) -> Result<Self, OwnFilesError> {
         Ok(Self { secret: resolve_all(secret_paths(config))?, public: resolve_all(public_paths(config))? })
     }
@@ -92,7 +92,7 @@ fn with_end(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// The path with the links of its folder resolved, and where it leads if it is itself a link.
+/// The path with the links of its folder resolved, and its target if it is itself a link.
 fn resolve(path: &Path) -> io::Result<Vec<PathBuf>> {
     let path = std::path::absolute(path)?;
     let named = match (path.parent(), path.file_name()) {
@@ -103,7 +103,7 @@ fn resolve(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(if target == named { vec![named] } else { vec![named, target] })
 }
 
-/// Resolves as much of a path as exists, and appends the rest.
+/// Resolves the existing part of a path, and appends the rest.
 fn resolve_existing(path: &Path) -> io::Result<PathBuf> {
     let mut missing: Vec<OsString> = Vec::new();
     let mut existing = path;

@@ -1,11 +1,12 @@
-//! Landlock rules that allow everything but some paths.
+//! Landlock rules that allow everything except some paths.
 //!
-//! Landlock allows; it cannot deny what lies below an allowed folder. So a folder that holds a hidden path is not allowed
-//! itself, only each of its other entries, and so on down to the hidden path. Entries that such a folder gets later are not
-//! allowed until the server is started again.
+//! Landlock only allows; it cannot deny paths below an allowed folder. A folder that contains a hidden path is
+//! therefore not allowed itself, but each of its other entries is, and so on down to the hidden path. Entries that are
+//! added to such a folder later are not allowed until the server is started again.
 //!
-//! Every entry is opened without following a link and allowed by its descriptor: an entry that is exchanged for a link
-//! meanwhile cannot make a rule for what the link leads to. Links need no rule, as Landlock looks at the file that is reached.
+//! Every entry is opened without following links, and allowed by its descriptor: an entry that is replaced by a link in
+//! the meantime cannot make a rule for the link's target. Links need no rule, because Landlock checks the file that is
+//! reached.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -22,7 +23,7 @@ use rustix::io::Errno;
 use super::OwnFiles;
 use crate::limits::MAX_CHILD_RULES;
 
-/// The newest Landlock that is made use of; of an older one, what it has.
+/// The newest Landlock ABI that is used; older kernels enforce the part that they know.
 const NEWEST: ABI = ABI::V6;
 /// Device files that every program may use.
 const DEVICES: [&str; 9] = [
@@ -36,35 +37,35 @@ const DEVICES: [&str; 9] = [
     "/dev/pts",
     "/dev/shm",
 ];
-/// Folders that a rule for `/` does not make writable: the kernel's own settings, and devices.
+/// Folders that a rule for `/` does not make writable: kernel settings and devices.
 const NEVER_WRITABLE: [&str; 3] = ["/dev", "/proc", "/sys"];
 
-/// Why the rules could not be made.
+/// Reason why the rules could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// The kernel refused.
+    /// The kernel refused a rule or the ruleset.
     #[error("Landlock: {0}")]
     Landlock(#[from] RulesetError),
-    /// A folder could not be looked at.
+    /// A folder could not be read.
     #[error("{path}: {error}")]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: Errno,
     },
-    /// More entries beside hidden paths than can be allowed one by one.
+    /// More than [`MAX_CHILD_RULES`] entries would have to be allowed one by one.
     #[error("more than {MAX_CHILD_RULES} files lie beside what is hidden from the server")]
     TooMany,
 }
 
-/// Restricts this thread, and the program that it executes: everything but the secret files can be read, and only `writable`
-/// changed, without any of the gateway's own files.
+/// Restricts this thread, and the program that it executes: all files but the secret ones can be read, and only those
+/// below `writable` changed, except the gateway's own files.
 pub fn restrict(own: &OwnFiles, writable: &[PathBuf]) -> Result<RestrictionStatus, RulesError> {
     let read = AccessFs::from_read(NEWEST);
     let all = AccessFs::from_all(NEWEST);
     let mut ruleset = Ruleset::default().handle_access(all)?.scope(Scope::from_all(NEWEST))?.create()?;
-    // Names are no secret, and programs that list the folders above them would fail.
+    // File names are not secret, and programs that list the parent folders would fail otherwise.
     allow(&mut ruleset, Path::new("/"), AccessFs::ReadDir.into(), &[])?;
     allow(&mut ruleset, Path::new("/"), read, &with(&own.secret, &["/dev"]))?;
     for device in DEVICES {
@@ -82,7 +83,7 @@ fn with(paths: &[PathBuf], more: &[&str]) -> Vec<PathBuf> {
     paths.iter().cloned().chain(more.iter().map(PathBuf::from)).collect()
 }
 
-/// Allows what lies at `path`, if anything does, except for some of it.
+/// Allows access to `path`, if it exists, except for the paths in `except`.
 fn allow(
     ruleset: &mut RulesetCreated,
     path: &Path,
@@ -131,13 +132,13 @@ impl Allowing<'_> {
     fn entries_of(&mut self, folder: &OwnedFd, path: &Path) -> Result<(), RulesError> {
         let names = match names_in(folder) {
             Ok(names) => names,
-            // What the gateway may not list is not allowed to the child.
+            // A folder that the gateway may not list is not allowed to the child.
             Err(Errno::ACCESS) => return Ok(()),
             Err(error) => return Err(RulesError::Folder { path: path.to_owned(), error }),
         };
         for name in names {
             let below = path.join(&name);
-            // An entry that cannot be opened is gone by now, or of no use to the child either.
+            // An entry that cannot be opened is either deleted by now, or of no use to the child.
             if let Ok(entry) = open(folder, name) {
                 self.entry(entry, &below)?;
             }

@@ -1,17 +1,17 @@
-//! The user that a server runs as.
+//! The user that runs a server.
 
 use std::path::PathBuf;
 
 /// A user of this system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// As the configuration names it.
+    /// The name in the configuration.
     pub name: String,
-    /// User id.
+    /// The user id.
     pub uid: u32,
-    /// Primary group id. The process gets no other group.
+    /// The primary group id; the process gets no other groups.
     pub gid: u32,
-    /// Home folder, if the user is listed.
+    /// The home folder, if the user is in `/etc/passwd`.
     pub home: Option<PathBuf>,
 }
 
@@ -19,7 +19,7 @@ impl User {
     /// Reads `name` (looked up in `/etc/passwd`) or `UID:GID`.
     ///
     /// # Errors
-    /// In words, if there is no such user, or it is root.
+    /// A description, if there is no such user, or the user or group is root.
     pub fn read(text: &str) -> Result<Self, String> {
         let listed = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         Self::of(text, &listed)
