@@ -1,13 +1,15 @@
-//! What a route's configuration says and its posture never asks: rules, ceilings and costs that bind nobody, or not everybody.
+//! Settings of a route that its posture makes ineffective: rules, ceilings and costs that apply to no caller, or not to
+//! all.
 //!
-//! None of it is a mistake: a route may be on its way from `advisory` to `deny`. But whoever wrote a rule believes that it holds.
+//! They are not mistakes: a route may be migrating from `advisory` to `deny`. But the operator probably expects each
+//! rule to apply.
 
 use admission::rules::{Ceiling, Posture, Then};
 
 use super::{Finding, Outcome};
 use crate::config::{Config, Requirement, Route, UpstreamConfig, waits};
 
-/// A warning for each setting without effect, route by route.
+/// The warnings for settings without effect, route by route.
 #[must_use]
 pub fn without_effect(config: &Config) -> Vec<Finding> {
     config.routes.iter().flat_map(|route| of_route(config, route)).collect()
@@ -61,7 +63,7 @@ fn of_route(config: &Config, route: &Route) -> Vec<Finding> {
     findings
 }
 
-/// What is said where a question goes to the client that asked for the call.
+/// The warning for rules whose questions are answered by the client that sent the call.
 fn asserted(route: &Route) -> Option<String> {
     let asking = route.rules.iter().filter(|rule| rule.then() == Then::Confirm && !waits(route, rule));
     let names: Vec<&str> = asking.map(|rule| rule.name().as_str()).collect();
@@ -74,7 +76,7 @@ fn asserted(route: &Route) -> Option<String> {
     })
 }
 
-/// Settings that only mean something in a VAP session.
+/// The names of settings that only apply to VAP sessions.
 fn sessions_only(config: &Config, route: &Route) -> Vec<&'static str> {
     let costs = &route.costs;
     let has_costs =
@@ -89,12 +91,12 @@ fn sessions_only(config: &Config, route: &Route) -> Vec<&'static str> {
     settings.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name).collect()
 }
 
-/// Whether a caller can have a name that it cannot change at will.
+/// Returns whether a caller can have an identity that it cannot change at will.
 fn has_lasting_names(config: &Config, route: &Route) -> bool {
     route.oauth.is_some() || config.keyring.has_agents()
 }
 
-/// Whether a character may stand in the name of a tool for the models of OpenAI and Anthropic.
+/// Returns whether the model APIs of OpenAI and Anthropic allow this character in a tool's name.
 fn is_in_model_names(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_' || character == '-'
 }
@@ -105,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// What is warned of, with this in the route and this after it.
+    /// The subjects of the warnings for a route with these settings, and these further tables.
     fn warned(route: &str, tables: &str) -> Vec<String> {
         let text = format!(
             "issuer = \"https://gw.example\"\nlisten = \"127.0.0.1:0\"\nstate = \"gw\"\n[log]\nurl = \"http://127.0.0.1:9\"\n\

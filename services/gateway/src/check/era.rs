@@ -1,4 +1,4 @@
-//! Which revisions a server speaks: it is asked both ways.
+//! Detection of the protocol revisions that a server speaks, with one request of each era.
 
 use std::fmt;
 
@@ -10,31 +10,31 @@ use crate::frame::reply::Reply;
 use crate::limits::{CHECK_TIME, MAX_CHECKED_ANSWER_BYTES};
 use crate::upstream::{Answer, ClientName, Exchange, Upstream};
 
-/// The modern question.
+/// The request of the modern era.
 const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":"tabellion-check","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"tabellion","version":"0"}}}}"#;
-/// The legacy one.
+/// The request of the legacy eras.
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"tabellion-check","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tabellion","version":"0"}}}"#;
 
-/// Eras of MCP.
+/// Eras of MCP that a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eras {
-    /// 2025-06-18 and 2025-11-25.
+    /// True for the revisions 2025-06-18 and 2025-11-25.
     pub legacy: bool,
-    /// 2026-07-28.
+    /// True for the revision 2026-07-28.
     pub modern: bool,
 }
 
 impl Eras {
-    /// Both.
+    /// Both eras.
     pub const ALL: Self = Self { legacy: true, modern: true };
 
-    /// Those that both speak.
+    /// The eras that both speak.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { legacy: self.legacy && other.legacy, modern: self.modern && other.modern }
     }
 
-    /// Whether there is one.
+    /// Returns whether the server speaks any known era.
     #[must_use]
     pub fn any(self) -> bool {
         self.legacy || self.modern
@@ -52,10 +52,10 @@ impl fmt::Display for Eras {
     }
 }
 
-/// Asks a server.
+/// Asks a server for its eras.
 ///
 /// # Errors
-/// In words, if it cannot be reached.
+/// A description, if the server cannot be reached.
 pub async fn eras_of(upstream: &dyn Upstream) -> Result<Eras, String> {
     let modern = question(
         upstream,
@@ -70,7 +70,7 @@ pub async fn eras_of(upstream: &dyn Upstream) -> Result<Eras, String> {
     Ok(Eras { legacy: legacy.is_some(), modern })
 }
 
-/// Whether it answers with a result, and the session that it began.
+/// Sends a request. Returns `None` if the answer is not a result, otherwise the session that the server opened, if any.
 async fn question(
     upstream: &dyn Upstream,
     body: &'static str,
@@ -92,7 +92,7 @@ async fn question(
     tokio::time::timeout(CHECK_TIME, asked).await.unwrap_or_else(|_| Err("no answer in time".to_owned()))
 }
 
-/// Whether a result comes: as JSON, or as the first message of that kind in a stream of events.
+/// Returns whether the answer is a result: as JSON, or as the first response in an event stream.
 async fn succeeds(mut answer: Answer) -> bool {
     if !answer.status.is_success() {
         return false;
@@ -110,7 +110,7 @@ async fn succeeds(mut answer: Answer) -> bool {
     false
 }
 
-/// Whether what came so far holds the answer, and whether that is a result.
+/// Returns whether the response is a result, once the bytes so far contain a response.
 fn result_in(body: &[u8]) -> Option<bool> {
     let text = std::str::from_utf8(body).ok()?;
     let lines = text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
@@ -122,13 +122,13 @@ fn result_in(body: &[u8]) -> Option<bool> {
         .map(|reply| reply.result().is_some())
 }
 
-/// A session that was only begun to ask is ended.
+/// Ends the session that was opened only for the check.
 async fn end(upstream: &dyn Upstream, session: &HeaderValue) {
     let mut headers = HeaderMap::new();
     headers.insert("mcp-session-id", session.clone());
     let request =
         Exchange { method: Method::DELETE, headers, body: Bytes::new(), client: ClientName::Gateway };
-    // A server may not want to hear of it.
+    // The server may refuse the DELETE.
     let _ = tokio::time::timeout(CHECK_TIME, upstream.exchange(request)).await;
 }
 

@@ -1,4 +1,5 @@
-//! Whether the log would take what this gateway sends: a sample of each kind, for `POST /v1/policy/evaluate`.
+//! Checks that the log would accept the gateway's statements, with a sample of each kind for `POST
+//! /v1/policy/evaluate`.
 
 use std::time::Duration;
 
@@ -16,13 +17,13 @@ use crate::config::Config;
 use crate::gateway::log_client;
 use crate::keys;
 
-/// The stream of the sample. It is never registered.
+/// The stream of the sample record, which is never registered.
 const SAMPLE_STREAM: &str = "tabellion-gateway-check";
 
-/// How long the log may take.
+/// Maximum time for the log to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Checks the log.
+/// Checks the log with a sample of each kind of statement.
 pub async fn check(config: &Config) -> Vec<Finding> {
     let client = match log_client(config, PATIENCE) {
         Ok(client) => client,
@@ -83,7 +84,7 @@ async fn sample(
     })
 }
 
-/// The smallest record: the end of a stream.
+/// The smallest valid record: the end of a stream.
 fn record(config: &Config) -> Value {
     let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or(Timestamp::UNIX_EPOCH);
     json!({

@@ -1,8 +1,9 @@
-//! A configuration held against the world, before it serves: keys, log, servers. Nothing is changed and nothing registered.
+//! Checks of a configuration against its environment before it serves: keys, log, servers. Nothing is changed or
+//! registered.
 //!
-//! Each check is a line: what was checked, and how it went. A check that could not be made is not one that failed.
+//! Each check yields a [`Finding`]. A check that could not be made is not a failed check.
 //!
-//! Not here: the file itself; a [`Config`] is what came of it.
+//! Not here: parsing the file; a [`Config`] is the result of that.
 
 mod effect;
 mod era;
@@ -18,28 +19,28 @@ use crate::oauth::{FetchedKeys, Guard};
 pub use effect::without_effect;
 pub use era::{Eras, eras_of};
 
-/// How a check went.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// As it should be.
+    /// The check succeeded.
     Ok,
-    /// It serves, but not as somebody may expect.
+    /// The setting works, but perhaps not as the operator expects.
     Warning,
-    /// Not made: there was nothing to check with, or nobody answered.
+    /// The check could not be made: an input is missing, or there was no answer.
     NotChecked,
-    /// Not as it should be.
+    /// The check failed.
     Failed,
 }
 
-/// One check.
+/// The result of one check, with its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was checked.
+    /// The subject of the check.
     pub what: String,
-    /// How it went.
+    /// The result.
     pub outcome: Outcome,
-    /// In words.
+    /// The details, in words.
     pub detail: String,
 }
 
@@ -49,7 +50,7 @@ impl Finding {
     }
 }
 
-/// Checks all of it.
+/// Runs all checks.
 pub async fn check(config: &Config) -> Vec<Finding> {
     let mut findings = vec![keys_of(config)];
     findings.extend(log::check(config).await);
@@ -61,7 +62,7 @@ pub async fn check(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// What keeps servers that the gateway starts from its keys; nothing if it starts none.
+/// Checks the isolation of servers that the gateway starts; `None` if it starts none.
 fn isolation_of(config: &Config) -> Option<Finding> {
     let starts_servers = config.routes.iter().flat_map(|route| route.upstream.servers());
     if !starts_servers.into_iter().any(|server| matches!(server, Server::Command(_))) {
@@ -100,7 +101,7 @@ fn oauth(config: &Config, route: &Route) -> Option<Finding> {
     })
 }
 
-/// Asks every server which eras it speaks. Servers behind one route share one.
+/// Asks every server for its eras. Servers behind one route must share an era.
 async fn servers(config: &Config, route: &Route) -> Vec<Finding> {
     let servers: Vec<(String, &Server)> = match &route.upstream {
         UpstreamConfig::One(server) => vec![(route.path.clone(), server)],

@@ -1,4 +1,4 @@
-//! What went wrong, by the answer itself: MCP says most of its failures with a status of 200.
+//! Detection of failures in the content of an answer: MCP reports most failures with HTTP status 200.
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
@@ -10,13 +10,13 @@ use crate::relay::events::Splitter;
 use crate::relay::is_event_stream;
 use tracing::Span;
 
-/// The name that the conventions have for `isError`.
+/// The `error.type` of the OpenTelemetry conventions for a result with `isError`.
 const TOOL_ERROR: &str = "tool_error";
 
-/// Listens to an answer on its way, and tells its span how it ended when it is over.
+/// An observer of an answer's body, which records the outcome in the answer's span at the end.
 pub struct Heard {
     span: Span,
-    /// What its status says.
+    /// The failure that the HTTP status shows, if any.
     status: Option<String>,
     text: Text,
     told: Option<Told>,
@@ -25,20 +25,20 @@ pub struct Heard {
 enum Text {
     Whole(BytesMut),
     Events(Splitter),
-    /// It is too long to be listened to.
+    /// The body is too long to be inspected.
     Missed,
 }
 
-/// A failure, by the conventions.
+/// A failure in an answer, as the OpenTelemetry conventions name it.
 enum Told {
     /// A JSON-RPC error, with its code.
     Code(String),
-    /// A tool said so.
+    /// A tool result with `isError`.
     Tool,
 }
 
 impl Heard {
-    /// Listens to an answer with these headers. `status`: what its status has to say, if it is no success.
+    /// Observes an answer with these headers. `status` is the HTTP status if it is not a success.
     pub fn new(span: Span, headers: &HeaderMap, status: Option<String>) -> Self {
         let text = match is_event_stream(headers) {
             true => Text::Events(Splitter::default()),
@@ -47,7 +47,7 @@ impl Heard {
         Self { span, status, text, told: None }
     }
 
-    /// Some of it passes.
+    /// Inspects a chunk of the body.
     pub fn pass(&mut self, bytes: &Bytes) {
         match &mut self.text {
             Text::Missed => {}
@@ -90,7 +90,7 @@ impl Drop for Heard {
 fn told(text: Bytes) -> Option<Told> {
     let reply = Reply::parse(text).ok()?;
     if reply.is_error() {
-        // A code is a number; of anything else only that it was an error is told.
+        // An error code is a number; for any other value only the error itself is recorded.
         let code = reply.error_member("code").filter(|code| code.parse::<i64>().is_ok());
         return Some(Told::Code(code.unwrap_or("_OTHER").to_owned()));
     }

@@ -1,5 +1,5 @@
-//! An upstream whose exchanges are timed: as a metric until its headers are there, for what follows may stream for hours, and
-//! as a span until its answer is over.
+//! An upstream that measures its exchanges: with a metric until the response headers (the body may stream for hours),
+//! and with a span until the end of the answer.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,14 +13,14 @@ use super::{Asked, Heard, Telemetry, failed, is_sent};
 use crate::frame::Frame;
 use crate::upstream::{Answer, Exchange, Upstream, UpstreamError};
 
-/// Times every exchange.
+/// An [`Upstream`] that measures every exchange.
 pub struct Metered {
     inner: Arc<dyn Upstream>,
     telemetry: Arc<Telemetry>,
 }
 
 impl Metered {
-    /// An upstream, timed.
+    /// Wraps this upstream.
     pub fn new(inner: Arc<dyn Upstream>, telemetry: Arc<Telemetry>) -> Self {
         Self { inner, telemetry }
     }
@@ -52,7 +52,7 @@ impl Upstream for Metered {
     }
 }
 
-/// The answer, which is listened to until nobody reads it any more.
+/// The answer with a body that is observed until it is dropped.
 fn heard(mut answer: Answer, span: Span, failure: Option<String>) -> Answer {
     let mut listens = Heard::new(span, &answer.headers, failure);
     let listening = answer.body.inspect(move |chunk| {
@@ -64,12 +64,12 @@ fn heard(mut answer: Answer, span: Span, failure: Option<String>) -> Answer {
     answer
 }
 
-/// The longest message that is read once more for its method.
+/// Maximum length of a message that is parsed again for its method, in bytes.
 const READ_AGAIN: usize = 64 << 10;
 
-/// What an exchange is about.
+/// The description of an exchange for its metric and span.
 struct Message {
-    /// The method of the message; of an exchange without one, or with a long one, the HTTP method.
+    /// The method of the message; without a message, or with a long one, the `Mcp-Method` header or the HTTP method.
     method: String,
     session: Option<String>,
     tool: Option<String>,
@@ -91,7 +91,8 @@ impl Message {
         Self { method, session: header("mcp-session-id"), tool, id, is_there }
     }
 
-    /// The conventions know spans of messages. A stream that is opened, and may last for hours, is none.
+    /// The span of the exchange. The conventions define spans of messages; opening a stream, which may last for hours,
+    /// has none.
     fn span(&self) -> Span {
         if !self.is_there {
             return Span::none();

@@ -1,11 +1,13 @@
-//! What an operator sees of a running gateway: metrics, and spans by the MCP conventions of OpenTelemetry.
+//! Telemetry for operators: metrics, and spans by the MCP conventions of OpenTelemetry.
 //!
-//! Labels come from short lists of ours: methods that are known, verdicts, reasons. Never a payload, a subject, an issuer or a
-//! tool's name (a stranger can call any name, and each would be a series). The tool and the MCP session are in spans.
+//! Label values come from short fixed lists: known methods, verdicts, reasons. Payloads, subjects, issuers and tool
+//! names are never labels (a client can send any name, and each would create a series). The tool and the MCP session
+//! are attributes of spans.
 //!
-//! Spans go to the log's lines, and with the feature `otlp` to a collector (module `otlp`).
+//! Spans are part of the log's lines; with the feature `otlp` they are also exported to a collector (module `otlp`).
 //!
-//! Not here: what the desk counts itself ([`desk::Status`](crate::desk::Status)); it is read when metrics are asked for.
+//! Not here: the counts of the decision writer ([`desk::Status`](crate::desk::Status)); they are read when metrics are
+//! rendered.
 
 mod heard;
 mod metered;
@@ -26,9 +28,9 @@ pub use heard::Heard;
 pub use metered::Metered;
 pub use spans::{Asked, begun, failed, is_sent};
 
-/// Where our spans are from, and nothing else is.
+/// The `tracing` target of the gateway's spans; nothing else uses it.
 const TARGET: &str = "gateway::telemetry";
-/// Methods that have a series of their own; every other is `other`.
+/// Methods with a series of their own; all others count as `other`.
 const METHODS: [&str; 27] = [
     "completion/complete",
     "initialize",
@@ -58,7 +60,7 @@ const METHODS: [&str; 27] = [
     "GET",
     "DELETE",
 ];
-/// Where the buckets of durations end, in seconds (the convention's own).
+/// Upper bounds of the duration buckets, in seconds (those of the OpenTelemetry convention).
 const BUCKETS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0];
 
@@ -88,10 +90,10 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// All of them at zero.
+    /// Makes the metrics, all at zero.
     ///
     /// # Errors
-    /// Never, but for a mistake in their names.
+    /// Only if a metric's name is invalid or repeated.
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let this = Self {
@@ -150,37 +152,40 @@ impl Telemetry {
         Ok(this)
     }
 
-    /// A verdict was given: `served`, `downgraded`, `clarify` or `denied`, and the reason's code, if any.
+    /// Counts a verdict: `served`, `downgraded`, `clarify` or `denied`, with the code of its reason, if any.
     pub fn decided(&self, decision: &str, rule: Option<&str>) {
         self.decisions.with_label_values(&[decision, rule.unwrap_or("none")]).inc();
     }
 
-    /// A call was let through by the posture `advisory`: what the rules would have decided, and the reason's code, if any.
+    /// Counts a call that the posture `advisory` let through: with the verdict that the rules would have given, and the
+    /// code of its reason, if any.
     pub fn advised(&self, decision: &str, rule: Option<&str>) {
         self.advised.with_label_values(&[decision, rule.unwrap_or("none")]).inc();
     }
 
-    /// A request of a client was answered. `failure`: the HTTP status or the JSON-RPC code, if it was not a success.
+    /// Records the duration of a client's request. `failure` is the HTTP status or the JSON-RPC code, if it was not a
+    /// success.
     pub fn served(&self, method: &str, failure: Option<&str>, took: Duration) {
         observe(&self.server, method, failure, took);
     }
 
-    /// A server answered, or did not.
+    /// Records the duration of an exchange with a server. `failure` is the HTTP status or the kind of error, if it was
+    /// not a success.
     pub fn exchanged(&self, method: &str, failure: Option<&str>, took: Duration) {
         observe(&self.client, method, failure, took);
     }
 
-    /// A judge was asked: `consistent`, `inconsistent`, `unsure` or `failed`.
+    /// Counts a question to the judge by its finding: `consistent`, `inconsistent`, `unsure` or `failed`.
     pub fn judged(&self, finding: &str) {
         self.judge.with_label_values(&[finding]).inc();
     }
 
-    /// The configuration was read again: `taken` or `refused`.
+    /// Counts a reload of the configuration: `taken` or `refused`.
     pub fn reloaded(&self, result: &str) {
         self.reloads.with_label_values(&[result]).inc();
     }
 
-    /// The text that Prometheus reads.
+    /// Renders the metrics in the text format of Prometheus, with the current status of the decision writer.
     #[must_use]
     pub fn render(&self, status: &Status) -> Vec<u8> {
         self.pending.set(signed(status.backlog.records));
@@ -189,7 +194,7 @@ impl Telemetry {
         self.oldest.set(signed(status.oldest_age));
         self.share.set(status.outbox_share);
         {
-            // Two renderings at once would count the same increase twice.
+            // Two concurrent renderings would count the same increase twice.
             let _alone = self.rendering.lock().unwrap_or_else(PoisonError::into_inner);
             raise(&self.failures, status.doubtful.saturating_add(status.refused));
             raise(&self.refused, status.refused);
@@ -207,7 +212,7 @@ impl Telemetry {
     }
 }
 
-/// A method as a label.
+/// The label value of a method.
 fn known(method: &str) -> &'static str {
     METHODS.into_iter().find(|known| *known == method).unwrap_or("other")
 }
@@ -246,7 +251,7 @@ fn total(registry: &Registry, name: &str, help: &str) -> Result<IntCounter, prom
     Ok(counter)
 }
 
-/// Raises a counter to what was counted elsewhere.
+/// Raises a counter to a value that was counted elsewhere.
 fn raise(counter: &IntCounter, to: u64) {
     counter.inc_by(to.saturating_sub(counter.get()));
 }
@@ -281,7 +286,7 @@ mod tests {
         );
     }
 
-    /// What `promtool check metrics` asks of a family's name, type and help.
+    /// The checks that `promtool check metrics` makes on a family's name, type and help.
     #[test]
     fn the_exposition_is_what_prometheus_expects() {
         let telemetry = Telemetry::new().unwrap();

@@ -1,15 +1,15 @@
-//! Spans on their way to an OpenTelemetry collector: OTLP over HTTP, in batches, from threads of their own.
+//! Export of spans to an OpenTelemetry collector: OTLP over HTTP, in batches, on separate threads.
 //!
-//! Nothing waits for the collector. What it does not take in time is dropped, and said so in the log; calls know nothing of
-//! it. Only spans of [`telemetry`](super) leave: no event (a line of the log may name anybody), no span of a library.
+//! Calls never wait for the collector. Spans that it does not accept in time are dropped, with a line in the log. Only
+//! spans of [`telemetry`](super) are exported: no events (a log line may contain any name), and no spans of libraries.
 //!
-//! A client that sends a trace context in `params._meta` (SEP-414) or in HTTP headers finds our spans below its own. Nothing
-//! is put into what passes: a server sees the client's context, not ours.
+//! If a client sends a trace context in `params._meta` (SEP-414) or in HTTP headers, the gateway's spans become
+//! children of its span. Forwarded messages are not changed: a server sees the client's context, not the gateway's.
 //!
-//! The usual variables are honoured: `OTEL_EXPORTER_OTLP_ENDPOINT` where the configuration names no collector, and
+//! The usual variables apply: `OTEL_EXPORTER_OTLP_ENDPOINT` if the configuration names no collector, and
 //! `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*`, `OTEL_RESOURCE_ATTRIBUTES` in any case.
 //!
-//! Not here: metrics, which Prometheus reads, and logs.
+//! Not here: metrics, which Prometheus scrapes, and logs.
 
 use std::time::Duration;
 
@@ -32,38 +32,38 @@ use url::Url;
 use crate::frame::Frame;
 use crate::limits::{LAST_SPANS_TIME, MAX_TRACE_STATE};
 
-/// Where the spans come from, for whoever reads traces of many services.
+/// The `service.name` of the gateway's spans.
 const SERVICE: &str = "tabellion-gateway";
-/// Where spans go, below a collector's address.
+/// Path for traces, below the collector's URL.
 const PATH: &str = "v1/traces";
-/// Variables that name a collector.
+/// Environment variables that name a collector.
 const VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
-/// The two parts of a trace context, in `_meta` and among HTTP headers.
+/// The two parts of a W3C trace context, in `_meta` and as HTTP headers.
 const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 
-/// Spans cannot be sent.
+/// Error: spans cannot be exported.
 #[derive(Debug, Error)]
 #[error("no spans can be sent: {0}")]
 pub struct NoExport(String);
 
-/// Sends spans until it is told that these were the last.
+/// A running export of spans.
 pub struct Export {
     provider: SdkTracerProvider,
 }
 
 impl Export {
-    /// Begins to send, to this collector or to the one of the environment; nothing if there is neither. `instance` tells
-    /// this process from others of its kind.
+    /// Starts the export to this collector, or to the one that the environment names; `None` if there is neither.
+    /// `instance` identifies this process in `service.instance.id`.
     ///
     /// # Errors
-    /// If the environment names something that is no collector.
+    /// [`NoExport`] if the exporter cannot be built, for example with an invalid URL in the environment.
     pub fn start(collector: Option<&Url>, instance: &str) -> Result<Option<Self>, NoExport> {
         let named = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         if collector.is_none() && !VARIABLES.iter().any(named) {
             return Ok(None);
         }
-        // Whoever came first chose the provider; ours is the same one.
+        // An error means that a provider is installed already; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut exporter = SpanExporter::builder().with_http();
         if let Some(collector) = collector {
@@ -80,7 +80,7 @@ impl Export {
         Ok(Some(Self { provider }))
     }
 
-    /// What takes the spans of a process's log to here.
+    /// The `tracing` layer that passes the gateway's spans to the export.
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
@@ -94,7 +94,7 @@ impl Export {
             .with_filter(filter_fn(|data| data.is_span() && data.target() == super::TARGET))
     }
 
-    /// Sends what is left, for a moment: a collector that does not answer holds up no stop.
+    /// Sends the remaining spans, at most for [`LAST_SPANS_TIME`]: an unresponsive collector must not delay the stop.
     pub async fn finish(self) {
         let last = move || self.provider.shutdown_with_timeout(LAST_SPANS_TIME);
         let done =
@@ -109,12 +109,13 @@ fn below(collector: &Url) -> String {
     format!("{}/{PATH}", collector.as_str().trim_end_matches('/'))
 }
 
-/// Hangs a span that has not begun below what the client said: in the message itself, or else around it.
+/// Makes a new span a child of the client's span: of the trace context in the message, otherwise of the one in the HTTP
+/// headers. If both are present, the span links to the latter.
 pub fn continued(span: &Span, frame: &Frame, headers: &HeaderMap) {
     let said = remote(&Said { parent: frame.meta_string(PARENT), state: frame.meta_string(STATE) });
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let around = remote(&Said { parent: header(PARENT), state: header(STATE) });
-    // A span that nobody sends has no parent, and needs none.
+    // A span that is not exported needs no parent.
     match (said, around) {
         (None, None) => {}
         (None, Some(only)) => drop(span.set_parent(below_of(only))),
@@ -127,7 +128,7 @@ pub fn continued(span: &Span, frame: &Frame, headers: &HeaderMap) {
     }
 }
 
-/// Whether anybody will see this span.
+/// Returns whether the span is sampled, and so exported.
 pub fn is_sent(span: &Span) -> bool {
     span.context().span().span_context().is_sampled()
 }
@@ -136,14 +137,14 @@ fn below_of(parent: SpanContext) -> Context {
     Context::new().with_remote_span_context(parent)
 }
 
-/// The context that somebody named, if it is one.
+/// The client's trace context, if it is valid.
 fn remote(said: &Said) -> Option<SpanContext> {
     let context = TraceContextPropagator::new().extract_with_context(&Context::new(), said);
     let context = context.span().span_context().clone();
     context.is_valid().then_some(context)
 }
 
-/// A trace context as it was written.
+/// A trace context as the client wrote it.
 struct Said {
     parent: Option<String>,
     state: Option<String>,

@@ -1,8 +1,9 @@
-//! Spans by the MCP conventions: one for a client's message, and below it one for the exchange with the server.
+//! Spans by the MCP conventions of OpenTelemetry: one for a client's message, and below it one for the exchange with
+//! the server.
 //!
-//! They hold names (the method, the tool, the session, the request's id) and how it ended; never arguments, results,
-//! subjects or issuers. What a client wrote is cut to [`MAX_SPAN_TEXT`], a method that nobody knows is `other`, and of a
-//! session there is a digest: whoever reads the log must not be able to speak in it.
+//! They contain names (method, tool, session, request id) and the outcome, never arguments, results, subjects or
+//! issuers. Client texts are cut to [`MAX_SPAN_TEXT`], unknown methods become `other`, and a session is shown as a
+//! digest: a reader of the log must not be able to use the session.
 
 use data_encoding::HEXLOWER;
 use http::HeaderMap;
@@ -18,23 +19,23 @@ pub use super::otlp::is_sent;
 use crate::frame::{Frame, TOOLS_CALL};
 use crate::limits::MAX_SPAN_TEXT;
 
-/// How many digits of a session's digest are shown.
+/// Number of hex digits of a session's digest that are shown.
 const SHOWN_DIGEST: usize = 16;
 
-/// What a span says of a message.
+/// The attributes of a message's span.
 pub struct Asked<'a> {
-    /// Its method, or what it is instead.
+    /// The method of the message, or a word that stands for it.
     pub method: &'a str,
-    /// The MCP session that it is part of.
+    /// The MCP session of the message.
     pub session: Option<&'a str>,
-    /// The tool that it calls.
+    /// The tool that the message calls.
     pub tool: Option<String>,
-    /// The id of a request, as it is written.
+    /// The raw JSON of a request's id.
     pub id: Option<&'a str>,
 }
 
 impl Asked<'_> {
-    /// `tools/call get_time`; methods that nobody knows are `other`, for there are few names of spans.
+    /// The span name, such as `tools/call get_time`. Unknown methods are `other`, because span names must be few.
     fn name(&self) -> String {
         match self.tool() {
             Some(tool) => format!("{} {tool}", known(self.method)),
@@ -50,13 +51,13 @@ impl Asked<'_> {
         (self.method == TOOLS_CALL).then_some("execute_tool")
     }
 
-    /// A string's id is its text, without the marks around it.
+    /// The id without the quotes of a string, cut to [`MAX_SPAN_TEXT`].
     fn id(&self) -> Option<&str> {
         self.id.map(|id| cut(id.trim_matches('"')))
     }
 }
 
-/// The conventions' attributes; the kind is all that differs.
+/// Makes a span with the attributes of the conventions; the name and kind are parameters.
 macro_rules! span {
     ($name:literal, $kind:literal, $asked:expr) => {
         tracing::info_span!(
@@ -76,7 +77,7 @@ macro_rules! span {
     };
 }
 
-/// The span of one message of a client, below the span that the client names, if it does.
+/// The span of a client's message, a child of the client's own span if the message names one.
 #[must_use]
 pub fn begun(asked: &Asked<'_>, frame: &Frame, headers: &HeaderMap) -> Span {
     let span = span!("mcp.server", "server", asked);
@@ -90,23 +91,23 @@ pub fn exchanged(asked: &Asked<'_>) -> Span {
     span!("mcp.client", "client", asked)
 }
 
-/// Says in a span what went wrong.
+/// Records a failure in a span.
 pub fn failed(span: &Span, kind: &str) {
     span.record("error.type", kind);
     span.record("otel.status_code", "ERROR");
 }
 
-/// Whether anybody but the log will see this span: nobody will.
+/// Returns false: without the feature `otlp`, spans only appear in the log.
 #[cfg(not(feature = "otlp"))]
 pub fn is_sent(_span: &Span) -> bool {
     false
 }
 
-/// Without a collector no span has a client's above it.
+/// Does nothing: without the feature `otlp`, spans have no remote parent.
 #[cfg(not(feature = "otlp"))]
 fn continued(_span: &Span, _frame: &Frame, _headers: &HeaderMap) {}
 
-/// Tells sessions apart, and opens none.
+/// A digest that distinguishes sessions without revealing their ids.
 fn digest(session: &str) -> String {
     let digest = HEXLOWER.encode(&Sha256::digest(session.as_bytes()));
     format!("sha256:{}", digest.get(..SHOWN_DIGEST).unwrap_or(&digest))
