@@ -1,11 +1,13 @@
-//! The gateway's own keys, and the public ones it shows.
+//! The gateway's own keys, and the public JWK set that it publishes.
 //!
-//! Three keys, so that none speaks for another: *evidence* signs statements for the log (COSE), *verdict* signs Verdicts
-//! (JWS), and a symmetric one protects `requestState`, the same at every replica. What the configuration does not name is made
-//! in the state folder at the first start, readable by its owner only.
+//! There are three keys, so that a signature of one purpose is never valid for another: the *evidence* key signs
+//! statements for the log (COSE), the *verdict* key signs Verdicts (JWS), and a symmetric key, the same on every
+//! replica, protects `requestState`. A key that the configuration does not name is created in the state folder at the
+//! first start, readable by its owner only.
 //!
-//! A verdict key that is replaced stays in the published set (V-20): the set lies in the state folder, `jwks.json`, active key
-//! first, retired ones after it. A set that cannot be read stops the start: a key lost from it could never be checked again.
+//! A replaced verdict key stays in the published set (V-20). The set is the file `jwks.json` in the state folder: the
+//! active key first, retired ones after it. An unreadable set stops the start, because Verdicts signed with a key lost
+//! from it could never be verified again.
 //!
 //! Not here: registering the set in the log (`desk`), and serving it ([`posture`](crate::posture)).
 
@@ -24,59 +26,59 @@ use zeroize::Zeroizing;
 use crate::config::Config;
 use crate::limits::{MAX_JWKS_BYTES, MAX_JWKS_DEPTH, MAX_JWKS_KEYS, MAX_KEY_FILE_BYTES};
 
-/// The published set, in the state folder.
+/// File name of the published JWK set in the state folder.
 const JWKS_FILE: &str = "jwks.json";
 
 /// All keys of a gateway.
 #[derive(Clone)]
 pub struct Keys {
-    /// Signs statements.
+    /// The evidence key: signs statements for the log (COSE).
     pub evidence: Arc<SigningKey>,
-    /// Signs verdicts.
+    /// The verdict key: signs Verdicts (JWS).
     pub verdict: Arc<SigningKey>,
-    /// Protects what a client holds for us.
+    /// The symmetric state key: protects `requestState`, which clients hold for the gateway.
     pub state: Arc<Zeroizing<[u8; 32]>>,
     published: Arc<Vec<u8>>,
 }
 
-/// Why there are no keys.
+/// Reason why a key or the JWK set cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// Others may read it.
+    /// The key file is readable by its group or by others.
     #[error("{0} can be read by others (chmod 600)")]
     Open(PathBuf),
-    /// It is named in the configuration, and not there.
+    /// A key file that the configuration names does not exist.
     #[error("{0} is not there")]
     Missing(PathBuf),
-    /// It is no key, or not one for this.
+    /// The content is not a key, or not one of the required kind.
     #[error("{path}: {why}")]
     Unusable {
-        /// The file.
+        /// The key file or the JWK set.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect, in words.
         why: String,
     },
-    /// The file system failed.
+    /// Reading a file failed.
     #[error("{path}: {error}")]
     Io {
-        /// The file.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// A file could not be written.
+    /// Writing a file failed.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The system gives no random bytes.
+    /// The system's random generator failed.
     #[error("no random bytes for a key")]
     Random,
 }
 
 impl Keys {
-    /// Reads the keys, and makes those of the state folder that are not there yet.
+    /// Reads the keys, creates those of the state folder that do not exist yet, and updates the published set.
     ///
     /// # Errors
-    /// If one is unusable, or readable by others.
+    /// A [`KeyError`] if a key is unusable or readable by others, or a file cannot be read or written.
     pub fn open(config: &Config) -> Result<Self, KeyError> {
         durable::make_folder(&config.state, Access::Secret)
             .map_err(|error| KeyError::Io { path: config.state.clone(), error })?;
@@ -91,22 +93,22 @@ impl Keys {
         })
     }
 
-    /// The public verdict keys as they are published: canonical JSON, active first.
+    /// The published JWK set of public verdict keys: canonical JSON, the active key first.
     #[must_use]
     pub fn jwks(&self) -> &[u8] {
         &self.published
     }
 
-    /// The `kid` of verdicts.
+    /// The `kid` in the header of Verdict signatures: the RFC 7638 thumbprint of the verdict key.
     #[must_use]
     pub fn verdict_kid(&self) -> String {
         self.verdict.public_key().jwk_thumbprint()
     }
 
-    /// Fresh keys that lie nowhere: for tests.
+    /// Generates fresh keys that are not stored, for tests.
     ///
     /// # Errors
-    /// If the system gives no random bytes.
+    /// [`KeyError::Random`] if the system gives no random bytes.
     pub fn ephemeral() -> Result<Self, KeyError> {
         let evidence = SigningKey::generate(Algorithm::EdDsa).map_err(|_| KeyError::Random)?;
         let verdict = SigningKey::generate(Algorithm::EdDsa).map_err(|_| KeyError::Random)?;
@@ -120,20 +122,20 @@ impl Keys {
     }
 }
 
-/// The set that was published, without touching anything: for `gateway jwks`.
+/// Reads the published JWK set without changing anything, for `gateway jwks`.
 ///
 /// # Errors
-/// If there is none, or it cannot be read.
+/// [`KeyError::Missing`] if there is no set, or another [`KeyError`] if it cannot be read.
 pub fn published(state: &Path) -> Result<Vec<u8>, KeyError> {
     let path = state.join(JWKS_FILE);
     let keys = read_set(&path)?.ok_or(KeyError::Missing(path))?;
     Ok(set_of(&keys))
 }
 
-/// The keys that are not there yet, of those that are made at the first start. Nothing is made.
+/// The paths of the keys that the first start would create. Creates nothing itself.
 ///
 /// # Errors
-/// If one is unusable, or named and missing.
+/// A [`KeyError`] if a key is unusable, or the configuration names one that is missing.
 pub fn look(config: &Config) -> Result<Vec<PathBuf>, KeyError> {
     let [evidence, verdict, state] = Place::all(config);
     let there = [
@@ -146,24 +148,24 @@ pub fn look(config: &Config) -> Result<Vec<PathBuf>, KeyError> {
     Ok(places.filter(|(_, there)| !there).map(|(place, _)| place.path).collect())
 }
 
-/// The evidence key, if it is there. Nothing is made.
+/// Reads the evidence key; `None` if the first start has yet to create it. Creates nothing itself.
 ///
 /// # Errors
-/// If it is unusable, or named and missing.
+/// A [`KeyError`] if the key is unusable, or the configuration names one that is missing.
 pub fn evidence(config: &Config) -> Result<Option<SigningKey>, KeyError> {
     let [evidence, ..] = Place::all(config);
     evidence.existing_signing()
 }
 
-/// A key's file.
+/// The path of a key file.
 struct Place {
     path: PathBuf,
-    /// In the state folder: made when it is not there.
+    /// True if the key is in the state folder, where it is created if missing.
     ours: bool,
 }
 
 impl Place {
-    /// Of the evidence, the verdict and the state key.
+    /// The places of the evidence, the verdict and the state key.
     fn all(config: &Config) -> [Self; 3] {
         let place = |given: &Option<PathBuf>, name: &str| match given {
             Some(path) => Self { path: path.clone(), ours: false },
@@ -215,7 +217,7 @@ impl Place {
         key.map(|key| Some(Zeroizing::new(key))).ok_or_else(unusable)
     }
 
-    /// The file's text; `None` if there is none and one may be made.
+    /// The text of the key file; `None` if a key of the state folder does not exist yet.
     fn read(&self) -> Result<Option<Zeroizing<String>>, KeyError> {
         let io = |error| KeyError::Io { path: self.path.clone(), error };
         let Some(bytes) = durable::read(&self.path, MAX_KEY_FILE_BYTES).map_err(io)? else {
@@ -240,7 +242,7 @@ fn random() -> Result<Zeroizing<[u8; 32]>, KeyError> {
     Ok(key)
 }
 
-/// Puts the active key first in the published set, and keeps all that were in it.
+/// Writes the published set with the active key first, and keeps all keys that it already had.
 fn publish(path: &Path, active: &PublicKey) -> Result<Vec<u8>, KeyError> {
     let active = active.to_jwk();
     let before = read_set(path)?.unwrap_or_default();
@@ -264,10 +266,10 @@ fn read_set(path: &Path) -> Result<Option<Vec<PublicJwk>>, KeyError> {
     keys.map_err(|why| KeyError::Unusable { path: path.to_owned(), why })
 }
 
-/// Reads a set of public keys, or one key.
+/// Parses a JWK set, or a single JWK, into its public keys.
 ///
 /// # Errors
-/// In words, if it is none.
+/// A description of the defect, if the text is neither.
 pub fn parse_set(bytes: &[u8]) -> Result<Vec<PublicJwk>, String> {
     let strict = jose::json::Limits { bytes: MAX_JWKS_BYTES, depth: MAX_JWKS_DEPTH };
     let value = jose::json::parse_strict(bytes, strict).map_err(|error| error.to_string())?;
@@ -279,7 +281,7 @@ pub fn parse_set(bytes: &[u8]) -> Result<Vec<PublicJwk>, String> {
     keys.iter().map(|key| PublicJwk::from_value(key).map_err(|error| error.to_string())).collect()
 }
 
-/// The set as JSON: each key named by its RFC 7638 thumbprint.
+/// The JWK set as canonical JSON; the `kid` of each key is its RFC 7638 thumbprint.
 fn set_of(keys: &[PublicJwk]) -> Vec<u8> {
     let named = |key: &PublicJwk| {
         let mut value = key.to_value();

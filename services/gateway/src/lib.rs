@@ -1,12 +1,12 @@
-//! The gateway: an MCP reverse proxy that nobody notices, until a call escapes what was declared.
+//! The gateway: an MCP reverse proxy that is transparent to clients and servers, until a call exceeds its session's
+//! declaration.
 //!
-//! A request comes in at the [`front`] (transport, origin, token), is looked at as a [`frame`] (the original text, with
-//! the places of what matters in it), and is either relayed as it is ([`relay`]) or is a matter of the [`calls`]: a tool
-//! call, or a request that carries a declaration. What may happen is decided by the crate `admission`; the [`desk`] is the
-//! one writer that makes a decision durable before the first byte goes to an [`upstream`], and brings the evidence to the
-//! log.
+//! A request arrives at the [`front`] (transport, origin, token) and is parsed as a [`frame`] (the original text, with
+//! the byte ranges of its members). It is then relayed unchanged ([`relay`]), or handled by [`calls`]: a tool call, or
+//! a request that carries a declaration. The crate `admission` decides; [`desk`] is the single decision writer, which
+//! makes a decision durable before the first byte is sent to an [`upstream`], and delivers the evidence to the log.
 //!
-//! Not here: what is admitted (`admission`), how evidence is kept (`evidence`), the log's side (`client`).
+//! Not here: the rules of admission (`admission`), storage of evidence (`evidence`), the client of the log (`client`).
 
 pub mod again;
 pub mod approvals;

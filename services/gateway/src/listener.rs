@@ -1,4 +1,4 @@
-//! A listener of the gateway beside that of its clients: for health and metrics, for approvers.
+//! A further HTTP listener of the gateway, separate from the clients' one: for health and metrics, or for approvers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// What serves on an address of its own, until it is stopped.
+/// An HTTP server on an address of its own, until it is stopped.
 pub(crate) struct Listener {
     address: SocketAddr,
     stop: CancellationToken,
@@ -16,10 +16,10 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Serves these routes there. `what` names them in the log, should that end by itself.
+    /// Serves `router` on this listener. `what` names the routes in the log, if the server ends by itself.
     ///
     /// # Errors
-    /// If the listener has no address.
+    /// If the listener has no local address.
     pub(crate) fn serve(listener: TcpListener, router: Router, what: &'static str) -> io::Result<Self> {
         let (address, stop) = (listener.local_addr()?, CancellationToken::new());
         let told = stop.clone();
@@ -33,12 +33,12 @@ impl Listener {
         Ok(Self { address, stop, task })
     }
 
-    /// The address that it serves on.
+    /// The address on which this listener serves.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Stops it; no caller is waited for.
+    /// Stops the server without waiting for open requests.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
         self.task.abort();

@@ -1,8 +1,9 @@
-//! Memory that messages and answers may take, of all clients together. Sizes of single ones are bounded elsewhere; these
-//! budgets bound how many large ones there are at a time.
+//! Budgets for the memory of messages and answers, over all clients. The size of a single message is bounded elsewhere;
+//! these budgets bound how many large ones are held at a time.
 //!
-//! A share is held by whoever holds the bytes, and goes with the last reference to them ([`Share::attach`]). What is made of
-//! a message (a copy without the gateway's own members, say) is not counted: the process may hold a small multiple.
+//! A [`Share`] is owned by the bytes that it counts, and is released with the last reference to them
+//! ([`Share::attach`]). Copies made from a message (such as one without the gateway's own members) are not counted, so
+//! the process may hold a small multiple of the budget.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,22 +13,22 @@ use bytes::Bytes;
 
 use crate::limits;
 
-/// Requests of clients.
+/// Budget for requests of clients.
 pub static MESSAGES: Budget = Budget::new(
     limits::HELD_MESSAGE_BYTES,
     limits::HELD_ADDRESS_MESSAGE_BYTES,
     limits::UNCOUNTED_MESSAGE_BYTES,
 );
-/// Answers of servers that somebody has to look at as a whole.
+/// Budget for answers of servers that must be buffered as a whole.
 pub static ANSWERS: Budget =
     Budget::new(limits::HELD_ANSWER_BYTES, limits::HELD_ANSWER_BYTES, limits::UNCOUNTED_ANSWER_BYTES);
 
-/// Bytes that may be held at a time.
+/// A limit on bytes held at a time, in total and per client address.
 #[derive(Debug)]
 pub struct Budget {
     most: usize,
     most_of_an_address: usize,
-    /// What is this small is not counted.
+    /// Length up to which bytes are not counted.
     uncounted: usize,
     held: Mutex<Held>,
 }
@@ -38,12 +39,12 @@ struct Held {
     by_address: BTreeMap<IpAddr, usize>,
 }
 
-/// The budget, or the address's part of it, is used up.
+/// Error: the budget, or the part of it for one address, is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the gateway holds as many bytes as it may")]
 pub struct Exhausted;
 
-/// A part of a budget, given back when dropped.
+/// Bytes taken from a [`Budget`]; they are given back on drop.
 #[derive(Debug)]
 pub struct Share {
     budget: &'static Budget,
@@ -57,7 +58,7 @@ impl Budget {
         Self { most, most_of_an_address, uncounted, held }
     }
 
-    /// An empty share. With an address, that address's part counts as well.
+    /// Returns an empty share. With an address, its bytes also count against the limit per address.
     pub const fn share(&'static self, address: Option<IpAddr>) -> Share {
         Share { budget: self, address, bytes: 0 }
     }
@@ -68,15 +69,15 @@ impl Budget {
 }
 
 impl Share {
-    /// Makes it a share of so many bytes, more or fewer than before.
+    /// Changes the share to this number of bytes, more or fewer than before.
     ///
     /// # Errors
-    /// If there are not as many left; the share stays as it was.
+    /// [`Exhausted`] if not enough bytes are left; the share stays as it was.
     pub fn resize(&mut self, bytes: usize) -> Result<(), Exhausted> {
         self.change(bytes, false)
     }
 
-    /// The same for bytes that are there already, whether or not the budget has room for them.
+    /// Resizes the share for bytes that are already in memory, even beyond the budget.
     fn take(&mut self, bytes: usize) {
         let _always = self.change(bytes, true);
     }
@@ -107,7 +108,7 @@ impl Share {
         Ok(())
     }
 
-    /// The bytes, which hold the share from now on.
+    /// Moves the share into `bytes`, so that it is released with their last reference.
     pub fn attach(mut self, bytes: Bytes) -> Bytes {
         self.take(bytes.len());
         match self.bytes {

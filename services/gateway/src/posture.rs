@@ -1,10 +1,11 @@
-//! What a gateway says about itself, before anybody sends it anything (V-34, VAP section 13).
+//! The gateway's posture: what it demands and supports, published before a client sends anything (V-34, VAP section
+//! 13).
 //!
-//! Three places tell the same: `GET /.well-known/vap` all routes, `capabilities.experimental.vap` in the legacy eras and
-//! `capabilities.extensions["dev.tabellion/vap"]` in the modern one each its own. The public verdict keys are at
-//! `GET /.well-known/jwks.json`.
+//! Three places publish the same facts: `GET /.well-known/vap` for all routes, and for the requested route
+//! `capabilities.experimental.vap` in the legacy eras and `capabilities.extensions["dev.tabellion/vap"]` in the modern
+//! one. The public verdict keys are at `GET /.well-known/jwks.json`.
 //!
-//! Not here: splicing it into a server's answer (`calls`, by [`Reply`](crate::frame::reply::Reply)).
+//! Not here: inserting it into a server's answer (`calls`, with [`Reply`](crate::frame::reply::Reply)).
 
 use admission::message::VERSION;
 use admission::rules::{Decider, Rules};
@@ -18,16 +19,16 @@ use serde_json::{Value, json};
 
 use crate::config::Config;
 
-/// Where the posture of all routes is.
+/// Path of the document with the posture of all routes.
 pub const WELL_KNOWN: &str = "/.well-known/vap";
-/// Where the public verdict keys are.
+/// Path of the JWK set with the public verdict keys.
 pub const JWKS: &str = "/.well-known/jwks.json";
-/// The identifier of the modern extension.
+/// Identifier of the extension in the modern era's `capabilities.extensions`.
 pub const EXTENSION: &str = "dev.tabellion/vap";
-/// The member of legacy `experimental` capabilities.
+/// Member name in the legacy `capabilities.experimental`.
 pub const EXPERIMENTAL: &str = "vap";
 
-/// One route's posture as JSON text, for splicing into capabilities.
+/// The posture of one route as JSON text, to insert into a server's `capabilities`.
 #[must_use]
 pub fn of_route(config: &Config, rules: &Rules) -> String {
     let text = jose::jcs::canonical(&document(config, rules));
@@ -35,7 +36,7 @@ pub fn of_route(config: &Config, rules: &Rules) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// The posture of all routes.
+/// The posture of all routes: the body of [`WELL_KNOWN`].
 #[must_use]
 pub fn of_all(config: &Config) -> Bytes {
     let routes = config.routes.iter().map(|route| {
@@ -82,7 +83,8 @@ fn document(config: &Config, rules: &Rules) -> Value {
     document
 }
 
-/// Whose word a confirmation is. A rule with `approve` waits for an approver in any case.
+/// The party that answers confirmations: the client, or an approver who signs. A rule with `approve` always waits for
+/// an approver.
 fn confirmations(rules: &Rules) -> &'static str {
     match rules.approvals.confirmations {
         Decider::Client => "asserted_by_client",
@@ -90,7 +92,7 @@ fn confirmations(rules: &Rules) -> &'static str {
     }
 }
 
-/// The tiers that run, by the words that a Verdict's `method` is made of. One that does not exist is not advertised (V-28).
+/// The active tiers, by the words of a Verdict's `method`. A tier that does not run is not advertised (V-28).
 fn tiers(rules: &Rules) -> Vec<&'static str> {
     let policy = (!rules.policy.is_empty()).then_some("policy");
     let semantic = rules.judge.is_some().then_some("semantic");
@@ -101,8 +103,8 @@ fn jwks_uri(config: &Config) -> String {
     format!("{}{JWKS}", config.public_url.as_str().trim_end_matches('/'))
 }
 
-/// The well-known documents, as they are at this moment: `posture` and `jwks` are asked at every request, for both change
-/// with a configuration that is read again.
+/// Routes of the well-known documents. `posture` and `jwks` are called at every request, because a reload of the
+/// configuration changes both.
 pub fn router(
     posture: impl Fn() -> Bytes + Clone + Send + Sync + 'static,
     jwks: impl Fn() -> Bytes + Clone + Send + Sync + 'static,
@@ -112,7 +114,7 @@ pub fn router(
         .route(JWKS, get(move || async move { document_of("application/jwk-set+json", jwks()) }))
 }
 
-/// A public document, which any page may read.
+/// A public document with `Access-Control-Allow-Origin: *`, so that any web page may read it.
 pub fn document_of(media_type: &'static str, body: Bytes) -> Response {
     let headers = [
         (header::CONTENT_TYPE, media_type),

@@ -1,11 +1,10 @@
-//! Whether a Verdict is what its gateway said: offline, from the Verdict, a set of keys and, where there is one, the statement
-//! on the log.
+//! Offline verification of a Verdict, from the Verdict, a JWK set and, if available, the statement in the log.
 //!
-//! The signature holds under a published key; `audit_ref` names the statement whose bytes hash to it; the record in the statement
-//! says the same verdict, was bound to the same signature (`iat`, `jti`) and, with the one key that the caller was given (4.10),
-//! opens to exactly this Verdict.
+//! Checked: the signature verifies under a published key; `audit_ref` names the digest of the given statement; the
+//! record in the statement has the same verdict, is bound to the same signature (`iat`, `jti`) and, opened with the
+//! record key that the caller received (4.10), commits to exactly this Verdict.
 //!
-//! Not here: whose keys to believe, and whether the statement is on the log (`tabellion verify`).
+//! Not here: trust in the keys, and whether the statement is in the log (`tabellion verify`).
 
 use admission::record::RecordKey;
 use jose::jcs;
@@ -20,33 +19,33 @@ use serde_json::Value;
 use crate::check::{Finding, Outcome};
 use crate::keys;
 
-/// A Verdict, and what is known about it.
+/// The result of verifying a Verdict.
 #[derive(Clone, Debug, Serialize)]
 pub struct Proof {
-    /// The Verdict.
+    /// The Verdict as JSON.
     pub verdict: Value,
-    /// The name of the key that it claims to be signed with.
+    /// The `kid` in the signature's header; not itself verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kid: Option<String>,
-    /// When it says it was signed, in Unix seconds.
+    /// The `iat` in the signature's header: the claimed time of signing, in Unix seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iat: Option<u64>,
-    /// The checks, in order.
+    /// The findings of all checks, in the order in which they were made.
     pub checks: Vec<Finding>,
 }
 
-/// What a Verdict is held against.
+/// Inputs for verifying a Verdict. Checks without their input end as `NotChecked`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Given<'a> {
-    /// The gateway's published keys: a JWK set, or a single key.
+    /// The gateway's published keys: a JWK set or a single JWK.
     pub jwks: Option<&'a [u8]>,
-    /// The statement that `audit_ref` names, transparent or not.
+    /// The statement that `audit_ref` names, with or without receipts.
     pub statement: Option<&'a [u8]>,
-    /// The key to its commitments that came with the Verdict, in base64url.
+    /// The record key that was delivered with the Verdict, in base64url: it opens the record's commitment.
     pub record_key: Option<&'a str>,
 }
 
-/// Finds the Verdict in what a client received: the Verdict itself, a result, a whole message, or a stream of events.
+/// Finds the Verdict in text that a client received: a bare Verdict, a result, a whole message, or an event stream.
 #[must_use]
 pub fn find(text: &str) -> Option<Value> {
     let events = text.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -66,7 +65,7 @@ fn find_in(text: &str) -> Option<Value> {
     })
 }
 
-/// Checks a Verdict.
+/// Verifies a Verdict against the given inputs.
 #[must_use]
 pub fn prove(verdict: Value, given: Given<'_>) -> Proof {
     let text = jcs::canonical(&verdict);
@@ -97,7 +96,7 @@ fn signature(jws: Option<&Jws>, jwks: Option<&[u8]>) -> Finding {
         Ok(keys) => keys,
         Err(why) => return finding(WHAT, Outcome::NotChecked, format!("the keys: {why}")),
     };
-    // By the name that the set gives it, or by its thumbprint, which is what gateways call theirs.
+    // A key matches by the `kid` that the set gives it, or by its thumbprint, which gateways use as `kid`.
     let called =
         |jwk: &PublicJwk, key: &PublicKey| jwk.kid() == Some(jws.kid()) || key.jwk_thumbprint() == jws.kid();
     let mut keys = keys.iter().filter_map(|jwk| Some((jwk, PublicKey::from_jwk(jwk).ok()?)));
@@ -112,7 +111,7 @@ fn signature(jws: Option<&Jws>, jwks: Option<&[u8]>) -> Finding {
     }
 }
 
-/// The statement that the Verdict names.
+/// The checks against the statement that the Verdict's `audit_ref` names.
 fn bound(verdict: &Value, record: &VerdictRecord, given: Given<'_>) -> Vec<Finding> {
     let Some(bytes) = given.statement else {
         return vec![finding("statement", Outcome::NotChecked, "none was given: --statement")];
@@ -180,7 +179,7 @@ fn same_binding(record: &VerdictRecord, audit: &AuditRecord) -> Finding {
     }
 }
 
-/// Opens the record's commitment to the Verdict: what it says without its place in the log and without its signature.
+/// Opens the record's commitment to the Verdict. The committed text is the Verdict without `audit_ref` and `signature`.
 fn opened(verdict: &Value, audit: &AuditRecord, key: Option<&str>) -> Finding {
     const WHAT: &str = "commitment";
     let Some(key) = key else { return finding(WHAT, Outcome::NotChecked, "no key was given: --record-key") };
