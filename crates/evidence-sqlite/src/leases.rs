@@ -37,9 +37,9 @@ impl Leases {
 }
 
 pub(crate) fn check_name(instance: &str) -> Result<(), StoreError> {
-    if instance.is_empty() || instance.len() > limits::INSTANCE_NAME {
+    if instance.is_empty() || instance.len() > limits::INSTANCE_NAME || instance.contains('\0') {
         let most = limits::INSTANCE_NAME;
-        return Err(StoreError::Refused(format!("an instance's name has 1 to {most} bytes")));
+        return Err(StoreError::Refused(format!("an instance's name has 1 to {most} bytes and no NUL")));
     }
     Ok(())
 }

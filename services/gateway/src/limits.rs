@@ -176,8 +176,7 @@ pub const MAX_CHILD_RULES: usize = 65_536;
 pub const CHILD_QUEUE: usize = 64;
 /// Maximum length of one message of a child, in bytes. A child that writes a longer one is killed.
 pub const MAX_LINE_BYTES: usize = 32 << 20;
-/// Maximum length of one line on a child's standard error, in bytes. The beginning of a longer line is dropped, and its
-/// rest counts as further lines.
+/// Maximum length of one line on a child's standard error, in bytes. Only the beginning of a longer line is logged.
 pub const MAX_STDERR_LINE_BYTES: usize = 16 << 10;
 /// Maximum number of characters of a child's line that are logged.
 pub const MAX_SHOWN_LINE: usize = 2_000;

@@ -229,7 +229,7 @@ async fn read_lines<R: AsyncRead + Unpin>(
                     break;
                 }
             }
-            Ok(Line::TooLong) => {
+            Ok(Line::TooLong(_)) => {
                 tracing::error!(server = %name, "a line of more than {} bytes", limits::MAX_LINE_BYTES);
                 break;
             }
@@ -245,7 +245,8 @@ async fn read_lines<R: AsyncRead + Unpin>(
 
 enum Line {
     Whole(Vec<u8>),
-    TooLong,
+    /// The beginning of a line that is too long; its rest is not read yet.
+    TooLong(Vec<u8>),
     End,
 }
 
@@ -261,7 +262,7 @@ async fn read_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>, most: usize)
             None => (part.len(), false),
         };
         if line.len() + taken > most {
-            return Ok(Line::TooLong);
+            return Ok(Line::TooLong(line));
         }
         line.extend_from_slice(&part[..taken]);
         reader.consume(taken + usize::from(whole));
@@ -310,12 +311,26 @@ async fn log_stderr<R: AsyncRead + Unpin>(stderr: R, name: Arc<str>) {
     while let Ok(line) = read_line(&mut reader, limits::MAX_STDERR_LINE_BYTES).await {
         match line {
             Line::Whole(line) => tracing::info!(server = %name, "{}", shown(&line)),
-            // The rest of the line is read as the next lines.
-            Line::TooLong => {
-                let part = reader.buffer().len();
-                reader.consume(part);
+            Line::TooLong(beginning) => {
+                tracing::info!(server = %name, "{} …", shown(&beginning));
+                if skip_line(&mut reader).await.is_err() {
+                    return;
+                }
             }
             Line::End => return,
+        }
+    }
+}
+
+/// Discards the rest of a line.
+async fn skip_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>) -> std::io::Result<()> {
+    loop {
+        let part = reader.fill_buf().await?;
+        let end = part.iter().position(|byte| *byte == b'\n');
+        let (taken, is_over) = end.map_or((part.len(), part.is_empty()), |at| (at + 1, true));
+        reader.consume(taken);
+        if is_over {
+            return Ok(());
         }
     }
 }
@@ -324,4 +339,20 @@ async fn log_stderr<R: AsyncRead + Unpin>(stderr: R, name: Arc<str>) {
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     text.chars().filter(|c| !c.is_control()).take(limits::MAX_SHOWN_LINE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_loses_its_rest_and_the_next_one_is_whole() {
+        let mut reader = BufReader::with_capacity(4, &b"long line\nnext\n"[..]);
+        assert!(matches!(read_line(&mut reader, 6).await.unwrap(), Line::TooLong(line) if line == b"long"));
+        skip_line(&mut reader).await.unwrap();
+        assert!(matches!(read_line(&mut reader, 6).await.unwrap(), Line::Whole(line) if line == b"next"));
+        assert!(matches!(read_line(&mut reader, 6).await.unwrap(), Line::End));
+        skip_line(&mut reader).await.unwrap();
+    }
 }
