@@ -1,42 +1,47 @@
-//! The README is run: every command in it, in order, in an empty folder, against a log that the README starts.
+//! Tests of the documents: the commands of README.md and docs/tour.md are run in order, in one empty folder, against a
+//! log as the README starts it; every link of every document resolves; the README stays short.
 
 mod cli_support;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use black_box::free_address;
 use cli_support::{Dev, Folder, repository};
 
-/// What the README calls the service that it starts. Here it has a port of its own.
+/// URL of the service in the documents. The test replaces it by one with a free port.
 const SERVICE: &str = "http://127.0.0.1:7390";
-/// Where its witness listens. Here that has a port of its own too.
+/// Address of the witness in the documents. The test replaces its port.
 const WITNESS: &str = "127.0.0.1:7392";
-/// Where its gateway listens. The same.
+/// Address of the gateway in the documents. The test replaces its port.
 const GATEWAY: &str = "127.0.0.1:7400";
-/// What starts that, on its usual port.
+/// Command that starts the gateway on its default port. The test adds the address.
 const START_GATEWAY: &str = "tabellion gateway run --dev";
-/// What installs other people's MCP software; here that is there already.
+/// Start of the command that installs MCP software from PyPI. `./test` has installed it already.
 const INSTALL: &str = "python3 -m venv mcp";
-/// What the README says to start; here it runs already.
+/// Command that starts the log. The test starts the log itself.
 const START: &str = "cargo run --release -- serve --dev";
-/// Commands that would test the tests, or change the shell only.
+/// Maximum number of lines of the README.
+const README_LINES: usize = 150;
+/// Commands that are not run: the log runs already, the tests would test themselves, and `export` changes only the shell.
 const NOT_RUN: &[&str] = &[START, "./test", "export PATH=$PWD/target/release:$PATH"];
 
-/// A command with what the README shows of its output.
+/// A command with the lines of its output that a document shows.
 struct Step {
     command: String,
     shown: Vec<String>,
 }
 
 #[test]
-fn the_tour_in_the_readme_goes_as_it_says() {
-    let readme = fs::read_to_string(repository("README.md")).expect("the README");
-    let steps = steps(&readme);
-    assert!(steps.iter().any(|step| step.command == START), "the README starts a log");
-    assert!(steps.len() > 15, "the README is read as it should be");
+fn the_commands_of_the_readme_and_the_tour_print_what_is_shown() {
+    let readme = steps(&read("README.md"));
+    assert!(readme.iter().any(|step| step.command == START), "the README starts a log");
+    assert!(readme.iter().any(|step| step.command.starts_with("tabellion register")), "the README registers");
+    let tour = steps(&read("docs/tour.md"));
+    assert!(tour.len() > 30, "the console blocks of the tour are found: {}", tour.len());
+    let steps: Vec<Step> = readme.into_iter().chain(tour).collect();
     let dev = Dev::start_in(Folder::new());
     let (witness, gateway) = (free_address().to_string(), free_address().to_string());
     let venv = black_box::python().parent().and_then(Path::parent).expect("a venv").to_owned();
@@ -68,19 +73,40 @@ fn the_readme_starts_the_log_with_one_command_that_cargo_understands() {
 }
 
 #[test]
-fn every_file_that_the_documents_link_to_is_there() {
-    for document in ["README.md", "ARCHITECTURE.md"] {
-        let text = fs::read_to_string(repository(document)).expect(document);
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            assert!(link.starts_with("http") || repository(link).exists(), "{document} links to {link}");
-        }
-    }
+fn the_readme_stays_short() {
+    let lines = read("README.md").lines().count();
+    assert!(lines <= README_LINES, "README.md has {lines} lines; move text to docs/");
 }
 
-/// All commands of all `console` blocks. Lines after `> ` continue a command.
-fn steps(readme: &str) -> Vec<Step> {
+#[test]
+fn every_file_that_the_documents_link_to_is_there() {
+    let mut documents: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "SECURITY.md"].map(repository).into();
+    let pages = fs::read_dir(repository("docs")).expect("docs/");
+    documents.extend(pages.map(|entry| entry.expect("an entry").path()));
+    documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    assert!(documents.len() > 10, "the pages in docs/ are found: {documents:?}");
+    let missing: Vec<String> = documents.iter().flat_map(|document| missing_links(document)).collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// Relative links of a document, resolved from its own folder, that lead to no file. Anchors are not checked.
+fn missing_links(document: &Path) -> Vec<String> {
+    let text = fs::read_to_string(document).expect("a document");
+    let folder = document.parent().expect("a folder");
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let files = links.filter(|link| !link.starts_with("http")).map(|link| link.split('#').next().unwrap_or(link));
+    let missing = files.filter(|file| !file.is_empty() && !folder.join(file).exists());
+    missing.map(|file| format!("{} links to {file}", document.display())).collect()
+}
+
+fn read(document: &str) -> String {
+    fs::read_to_string(repository(document)).expect(document)
+}
+
+/// Parses the commands of all `console` blocks. A line that starts with `> ` continues the command.
+fn steps(document: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
-    for block in readme.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+    for block in document.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next()) {
         for line in block.lines() {
             match (line.strip_prefix("$ "), line.strip_prefix("> "), steps.last_mut()) {
                 (Some(command), ..) => steps.push(Step { command: command.to_owned(), shown: Vec::new() }),
@@ -93,7 +119,7 @@ fn steps(readme: &str) -> Vec<Step> {
     steps
 }
 
-/// Runs a line as a shell would, with `tabellion` on its path, and gives all that it printed.
+/// Runs a command in bash, with `tabellion` on its path, and returns its output.
 fn run(dev: &Dev, line: &str) -> String {
     let line = line.replace(SERVICE, dev.url());
     let path = std::env::var("PATH").expect("a path");
@@ -107,7 +133,7 @@ fn run(dev: &Dev, line: &str) -> String {
     printed
 }
 
-/// Whether a line is the one shown, where `…` stands for anything.
+/// Returns `true` if a line matches the shown one, in which `…` stands for any text.
 fn fits(line: &str, shown: &str) -> bool {
     let mut pieces = shown.split('…');
     let first = pieces.next().unwrap_or_default();

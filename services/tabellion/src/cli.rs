@@ -239,10 +239,11 @@ mod tests {
 
     use super::Cli;
 
-    /// Files that suggest commands: everything a user reads, and every source with a hint or an example.
+    /// Texts that suggest commands: the documents for users, and every source with a hint or an example.
     fn texts() -> Vec<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut texts = vec![fs::read_to_string(root.join("../../README.md")).unwrap()];
+        texts.extend(fs::read_to_string(root.join("../../CONTRIBUTING.md")).ok());
         for folder in [
             "src",
             "src/commands",
@@ -258,6 +259,7 @@ mod tests {
             "src/settings",
             "src/topics",
             "../../deploy",
+            "../../docs",
         ] {
             for file in fs::read_dir(root.join(folder)).unwrap() {
                 let path = file.unwrap().path();
