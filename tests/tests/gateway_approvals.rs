@@ -1,5 +1,5 @@
-//! Approvals from outside of the client (S12 of what was attacked, section 7 of the trust model): in both eras, over the gateway
-//! and the approver's own commands. What the client says is no approval, whatever it says.
+//! Approvals from outside of the client: in both eras, over the gateway and the approver's own commands. Nothing that the
+//! client says is an approval.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::{self, File};
