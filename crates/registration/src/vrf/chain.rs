@@ -22,8 +22,8 @@ use crate::violation::Violation;
 /// The policy's requirement on chains (`chain`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChainMode {
-    /// Labels are parsed, but chains are not enforced. Entries admitted in this mode claim nothing that a later entry
-    /// needs under another mode.
+    /// Labels are parsed, but chains are not enforced. Entries admitted in this mode make no claim that could refuse an
+    /// entry under a later policy with another mode.
     Off,
     /// No forks. A predecessor may be absent from the log; the entry's facts state that it was not verified.
     #[default]
