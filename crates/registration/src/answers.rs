@@ -1,11 +1,13 @@
-//! What a decision has to know of the log, asked before and answered by whoever has the log.
+//! Questions of a decision to the log, and the log's answers.
 //!
-//! A decision stays a pure function: [`PolicyInForce::questions`](crate::PolicyInForce::questions) says what it would ask,
-//! the service or an auditor looks it up, and [`decide`](crate::PolicyInForce::decide) is given the [`Answers`].
+//! Decisions are pure functions: [`PolicyInForce::questions`](crate::PolicyInForce::questions) returns the questions of
+//! a decision, the service or an auditor looks up the answers, and passes them to
+//! [`decide`](crate::PolicyInForce::decide) as [`Answers`].
 //!
-//! What is in the log stays there, so "yes" is never out of date. "No" may be: a decision that relied on an absence
-//! says so in its permit ([`relied_absent`](crate::Permit::relied_absent), [`relied_free`](crate::Permit::relied_free)),
-//! or takes a guard that whatever would turn up has to take as well. An auditor of leaf *i* answers with what stands below *i*.
+//! Entries are never removed, so "present" stays true. "Absent" may become false: a decision that relied on an absence
+//! lists it in its permit ([`relied_absent`](crate::Permit::relied_absent),
+//! [`relied_free`](crate::Permit::relied_free)), or takes a guard that the missing entry would need, too. An auditor of
+//! leaf *i* answers from the entries below *i*.
 
 use std::collections::HashMap;
 
@@ -13,23 +15,23 @@ use merkle::{EntryDigest, LeafIndex};
 
 use crate::guard::Guard;
 
-/// What a decision asks of the log.
+/// The questions of one decision to the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
-    /// Which of these statements are in the log?
+    /// Digests of statements: the log answers with the leaf of each that it contains.
     pub digests: Vec<EntryDigest>,
-    /// Which of these claims were made, and by which entry?
+    /// Claims: the log answers with the leaf of the entry that made each of them.
     pub guards: Vec<Guard>,
 }
 
 impl Questions {
-    /// Whether nothing is asked.
+    /// Returns whether there are no questions.
     pub fn is_empty(&self) -> bool {
         self.digests.is_empty() && self.guards.is_empty()
     }
 }
 
-/// What the log answered. What was not asked counts as absent.
+/// The log's answers to [`Questions`]. Statements and claims without an answer count as absent.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     entries: HashMap<EntryDigest, LeafIndex>,
@@ -37,27 +39,27 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// The answers of a log that holds nothing that was asked for.
+    /// The answers of a log that contains none of the statements and claims.
     pub fn none() -> Self {
         Answers::default()
     }
 
-    /// Tells that a statement stands at a leaf.
+    /// Records that the log contains a statement at a leaf.
     pub fn put_entry(&mut self, digest: EntryDigest, leaf: LeafIndex) {
         self.entries.insert(digest, leaf);
     }
 
-    /// Tells that the entry at a leaf made a claim.
+    /// Records that the entry at a leaf made a claim.
     pub fn put_guard(&mut self, guard: Guard, leaf: LeafIndex) {
         self.guards.insert(guard, leaf);
     }
 
-    /// Where a statement stands.
+    /// Returns the leaf of a statement, or `None` if it is absent.
     pub fn entry(&self, digest: &EntryDigest) -> Option<LeafIndex> {
         self.entries.get(digest).copied()
     }
 
-    /// Which entry made a claim.
+    /// Returns the leaf of the entry that made a claim, or `None` if no entry made it.
     pub fn guard(&self, guard: &Guard) -> Option<LeafIndex> {
         self.guards.get(guard).copied()
     }

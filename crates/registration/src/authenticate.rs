@@ -1,19 +1,20 @@
-//! Whose statement is it? The only door to [`Authenticated`].
+//! Authentication of a statement's issuer. [`authenticate`] is the only public constructor of [`Authenticated`].
 //!
-//! RFC 9943, section 5.1.1.1: the signature is checked with a key of the issuer that the protected header names, and
-//! the policy says which keys those are. Three ways lead from `iss` to a key:
+//! RFC 9943, section 5.1.1.1: the signature is verified with a key of the issuer in the protected header, and the
+//! policy determines the issuer's keys. There are three ways from `iss` to a key:
 //!
-//! - the policy lists it: `kid` picks one of the issuer's keys;
-//! - `iss` is a did:key or did:jwk that the policy admits: the name is the key;
-//! - x5chain, or x5t and a chain that came along: a path to a root of the policy, whose certificate speaks for `iss`
-//!   (a subject alternative name, a did:x509 that it satisfies, or the anchor lists it). If the policy also lists a key
-//!   for that `kid`, it must be the same.
+//! - the policy lists the issuer: `kid` selects one of its keys;
+//! - `iss` is a did:key or did:jwk that the policy admits: the name contains the key;
+//! - x5chain, or x5t and a submitted chain: a path to a trust anchor of the policy, whose certificate names `iss`
+//!   (a subject alternative name, a did:x509 that it satisfies, or a listing in the anchor). If the policy also lists a
+//!   key for that `kid`, the two must be equal.
 //!
-//! The log's own `iss` is its operator: with the content types of the operator's statements, and only then, operator keys count.
+//! The log's own `iss` is its operator: operator keys are valid for the content types of operator statements, and only
+//! for these.
 //!
-//! Nothing a statement names is fetched: no did:web, x5u, jku or payload-location. There is no clock: certificates
-//! answer with the interval in which they are valid. A kid-signed statement's unprotected x5chain is ignored, which
-//! RFC 9943 leaves optional.
+//! References in a statement are never fetched: no did:web, x5u, jku or payload-location. There is no clock: a
+//! certificate contributes the interval of its validity. The unprotected x5chain of a statement signed with a `kid` is
+//! ignored, which RFC 9943 permits.
 
 use merkle::EntryDigest;
 use scitt::x509::{self, ChainError, VerifiedChain};
@@ -25,22 +26,22 @@ use crate::policy::{Anchor, BoundKey, Contents, Policy};
 use crate::untrusted::Untrusted;
 use crate::violation::{Place, RuleName};
 
-/// The number under which an unprotected x5chain (COSE_X509) is kept beside its entry.
+/// The number under which an unprotected x5chain (`COSE_X509`) is stored with its entry.
 pub const COLLATERAL_X5CHAIN: u8 = 1;
-/// The number under which a detached payload is kept beside its entry.
+/// The number under which a detached payload is stored with its entry.
 pub const COLLATERAL_PAYLOAD: u8 = 2;
 
-/// What came beside a statement and is not part of its bytes.
+/// Parts submitted or stored with a statement that are not part of its bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside<'s> {
-    /// The payload, when the statement's is detached.
+    /// The payload, if the statement's payload is detached.
     pub payload: Option<&'s [u8]>,
-    /// The chain kept from the first time, when only the statement's bytes are left. Otherwise
+    /// The certificate chain that was stored at registration, if only the statement's bytes are left. If it is `None`,
     /// the statement's own unprotected chain is used.
     pub x5chain: Option<&'s X5Chain>,
 }
 
-/// A statement whose issuer is established. Only [`authenticate`] makes one that leaves this crate.
+/// A statement whose issuer is authenticated. Outside of this crate, only [`authenticate`] creates one.
 #[derive(Clone, Debug)]
 pub struct Authenticated<'s> {
     statement: &'s SignedStatement,
@@ -59,23 +60,23 @@ struct Established<'s> {
     collateral: Option<&'s X5Chain>,
 }
 
-/// How the key was found.
+/// The way in which the issuer's key was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// The policy binds it to the issuer.
+    /// The policy lists the key for the issuer.
     Bound,
-    /// The issuer is a did:key.
+    /// The issuer is a `did:key` and contains the key.
     DidKey,
-    /// The issuer is a did:jwk.
+    /// The issuer is a `did:jwk` and contains the key.
     DidJwk,
-    /// A certificate.
+    /// The key is in a certificate that names the issuer.
     Certificate,
-    /// It is an operator's, and the statement one of the operator.
+    /// The key is an operator key, and the statement an operator statement.
     Operator,
 }
 
 impl Method {
-    /// The method's name.
+    /// The method's name in facts and in conditions (`authenticated_by`).
     pub fn name(self) -> &'static str {
         match self {
             Method::Bound => "kid",
@@ -88,52 +89,53 @@ impl Method {
 }
 
 impl<'s> Authenticated<'s> {
-    /// The statement.
+    /// The signed statement.
     pub fn statement(&self) -> &'s SignedStatement {
         self.statement
     }
 
-    /// Its protected header.
+    /// The protected header.
     pub fn header(&self) -> &'s Header {
         self.statement.header()
     }
 
-    /// Its digest.
+    /// The digest of the statement.
     pub fn digest(&self) -> EntryDigest {
         self.statement.digest()
     }
 
-    /// The signed payload, wherever it came from.
+    /// The signed payload, whether attached or detached.
     pub fn payload(&self) -> &'s [u8] {
         self.payload
     }
 
-    /// Who says it.
+    /// The authenticated issuer (`iss`).
     pub fn iss(&self) -> &'s str {
         self.iss
     }
 
-    /// What it is about.
+    /// The subject (`sub`).
     pub fn sub(&self) -> &'s str {
         self.sub
     }
 
-    /// How it is signed.
+    /// The signature algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The key that signed.
+    /// The public key that verified the signature.
     pub fn key(&self) -> &PublicKey {
         &self.established.key
     }
 
-    /// How that key was found.
+    /// The way in which the key was found.
     pub fn method(&self) -> Method {
         self.established.method
     }
 
-    /// The chain that came unprotected and was needed: to be kept beside the entry as [`COLLATERAL_X5CHAIN`].
+    /// The unprotected certificate chain, if the authentication used it: it must be stored with the entry as
+    /// [`COLLATERAL_X5CHAIN`].
     pub fn collateral(&self) -> Option<&'s X5Chain> {
         self.established.collateral
     }
@@ -147,7 +149,7 @@ impl<'s> Authenticated<'s> {
     }
 }
 
-/// Establishes whose statement this is under a policy: the signature verifies, and its key is the issuer's.
+/// Authenticates a statement under a policy: the signature must verify, and its key must be one of the issuer's.
 pub fn authenticate<'s>(
     statement: &'s SignedStatement,
     beside: Beside<'s>,
@@ -168,8 +170,8 @@ pub fn authenticate<'s>(
     Ok(Authenticated { statement, payload, iss: identity.iss, sub: identity.sub, algorithm, established })
 }
 
-/// The same without its signature, which nobody can check once the payload is gone. It stays in this crate: nothing is
-/// admitted by it.
+/// Determines the issuer without verifying the signature, which is impossible after the payload was discarded. It is
+/// private to this crate because its result must not admit a statement.
 pub(crate) fn unsigned<'s>(
     statement: &'s SignedStatement,
     beside: Beside<'s>,
@@ -189,7 +191,7 @@ pub(crate) fn unsigned<'s>(
     })
 }
 
-/// Finds the key that must have signed.
+/// Finds the key that must have signed the statement.
 fn establish<'s>(
     statement: &'s SignedStatement,
     beside: Beside<'s>,
@@ -220,7 +222,7 @@ fn operator<'s>(header: &Header, iss: &str, policy: &Contents) -> Result<Establi
     pick(&policy.operators, header, iss).map(|key| Established::of(key, Method::Operator))
 }
 
-/// By name alone: the policy lists the issuer, or its name is its key.
+/// Finds the key by the issuer's name alone: the policy lists the issuer, or the name is a DID that contains the key.
 fn named<'s>(header: &Header, iss: &str, policy: &Contents) -> Result<Established<'s>, Untrusted> {
     if iss.starts_with("did:key:") {
         return self_certified(iss, policy.did_key.admits(iss), Method::DidKey);
@@ -262,7 +264,7 @@ impl Established<'_> {
     }
 }
 
-/// By certificate: a path to a root, and a certificate that speaks for the issuer.
+/// Finds the key by certificate: a path to a trust anchor, and a certificate that names the issuer.
 fn certified<'s>(
     statement: &'s SignedStatement,
     beside: Beside<'s>,
@@ -288,7 +290,7 @@ fn check_certificate_hash(header: &Header, chain: &X5Chain) -> Result<(), Untrus
     x509::check_thumbprint(algorithm, &named.hash, chain.end_entity()).map_err(Untrusted::CertificateHash)
 }
 
-/// The first anchor that vouches for this chain and this issuer.
+/// Verifies the chain with the first anchor that accepts it for this issuer.
 fn speaking_for(iss: &str, chain: &X5Chain, anchors: &[Anchor]) -> Result<VerifiedChain, Untrusted> {
     let ders: Vec<&[u8]> = chain.certificates().iter().map(|der| der.as_ref()).collect();
     let mut why = Untrusted::Chain(ChainError::UnknownIssuer);

@@ -1,13 +1,13 @@
 //! Clock corrections: the operator's statement that the log's time was ahead of the true time.
 //!
-//! The times of a log's heads never run back. A head that was committed while a host's clock was ahead would therefore stop
-//! the log until that time has come. A clock correction ends this: `application/vnd.tabellion.clock-correction+json`,
-//! canonical JSON, signed with an operator key of the policy in force, `iss` the log's, `sub` its origin. It names the head
-//! of size N and the time that this head carries, and gives the true time. It is the entry at index N, and the first of its
-//! batch: there, and only there, may the time run back, to the time given or a later one. It is never erased.
+//! The times of a log's heads never decrease. A head committed while the host's clock was ahead would therefore stop
+//! the log until that time. A clock correction ends this: `application/vnd.tabellion.clock-correction+json`, canonical
+//! JSON, signed with an operator key of the policy in force, `iss` the log's, `sub` its origin. It names the size N of
+//! the newest head, the time that this head carries, and the true time. Its entry has index N and is the first of its
+//! batch: only there may the time decrease, to the given time or a later one. The entry is never erased.
 //!
-//! Not here: whether the time given is true (the sequencer compares the clocks), and whether the head of size N carries
-//! the time named (the sequencer; whoever audits the log).
+//! Not here: whether the given time is true (the sequencer compares the clocks), and whether the head of size N carries
+//! the named time (checked by the sequencer and by auditors).
 
 use jose::json;
 use merkle::TreeSize;
@@ -26,20 +26,20 @@ use crate::violation::{Place, RuleName, Violation, quote};
 
 /// The content type of a clock correction.
 pub const CLOCK_CORRECTION_CONTENT_TYPE: &str = "application/vnd.tabellion.clock-correction+json";
-/// The rule that admits clock corrections, under any policy.
+/// The name of the rule that admits clock corrections, under any policy.
 pub const CLOCK_CORRECTION_RULE: &str = "clock-correction";
 
-/// The members of the payload; all are required.
+/// The names of the payload's members; all are required.
 const MEMBERS: [&str; 4] = ["size", "committed_at", "time", "reason"];
 
 rules! {
-    /// A rule of a clock correction (`application/vnd.tabellion.clock-correction+json`), our own document.
+    /// Rules of a clock correction (`application/vnd.tabellion.clock-correction+json`), a format defined by Tabellion.
     ClockCorrectionRule {
         /// The payload is one object of strict JSON.
         Json = "clock-correction-json", reading "-", section "payload";
         /// The JSON is its own canonical form (RFC 8785), byte for byte.
         Canonical = "clock-correction-canonical", reading "-", section "payload";
-        /// A member is missing, has another type, or is not known.
+        /// Every member is known, present, and of the right type.
         Member = "clock-correction-member", reading "-", section "payload";
         /// `time` is before `committed_at`, and the batch of the correction is committed at `time` or later, before `committed_at`.
         Time = "clock-correction-time", reading "-", section "payload";
@@ -47,15 +47,17 @@ rules! {
         Reason = "clock-correction-reason", reading "-", section "payload";
         /// `sub` is the log's origin.
         Subject = "clock-correction-subject", reading "-", section "statement";
-        /// The log's time is ahead, `size` and `committed_at` are those of its newest head, and the clocks agree with `time`.
+        /// The log's time is ahead, `size` and `committed_at` are those of its newest head, and the clocks agree with
+        /// `time`.
         NewestHead = "clock-correction-head", reading "-", section "log";
     }
 }
 
-/// A clock correction that keeps every rule which needs nothing but its payload.
+/// A clock correction whose payload keeps every rule. [`NewestHead`](ClockCorrectionRule::NewestHead) and
+/// [`Subject`](ClockCorrectionRule::Subject) are checked later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockCorrection {
-    /// The size of the newest head that carries a time which was ahead.
+    /// The size of the newest head, whose time was ahead.
     pub size: TreeSize,
     /// The time that this head carries, in Unix seconds.
     pub committed_at: u64,
@@ -65,18 +67,19 @@ pub struct ClockCorrection {
     pub reason: String,
 }
 
-/// Whether a media type is that of clock corrections.
+/// Returns whether a media type is that of clock corrections.
 pub(crate) fn is_clock_correction(media_type: &str) -> bool {
     essence(media_type) == CLOCK_CORRECTION_CONTENT_TYPE
 }
 
 impl ClockCorrection {
-    /// Whether this is why the batch after the head of this size, committed at this time, may be committed at time `at`.
+    /// Returns whether this correction permits the batch after the head of `size`, committed at `committed_at`, to be
+    /// committed at the earlier time `at`.
     pub fn explains(&self, size: TreeSize, committed_at: u64, at: u64) -> bool {
         (self.size, self.committed_at) == (size, committed_at) && (self.time..committed_at).contains(&at)
     }
 
-    /// Reads a payload: canonical JSON without unknown members.
+    /// Parses a payload: canonical JSON without unknown members.
     ///
     /// # Errors
     /// The first rule that the payload breaks.
@@ -108,7 +111,7 @@ impl ClockCorrection {
         }
     }
 
-    /// The canonical JSON.
+    /// Serializes the correction as canonical JSON (RFC 8785).
     pub fn payload(&self) -> Vec<u8> {
         jose::jcs::canonical(&Value::Object(Map::from_iter([
             ("size".to_owned(), self.size.get().into()),
@@ -118,7 +121,7 @@ impl ClockCorrection {
         ])))
     }
 
-    /// Checks the rules that need the statement around the payload, and adds their conditions to the permit.
+    /// Checks the rules that involve the statement's header, and adds the correction's conditions to the permit.
     pub(crate) fn check(
         &self,
         statement: &Authenticated<'_>,
@@ -147,10 +150,10 @@ impl ClockCorrection {
     }
 }
 
-/// Signs a clock correction with one of the operator keys of the policy in force, as the log of this `iss` and origin.
+/// Signs a clock correction with an operator key of the policy in force; `log` holds the log's `iss` and origin.
 ///
 /// # Errors
-/// If the key is no operator key, or the correction breaks a rule.
+/// [`SignError`] if `key` is not one of `operators`, or the correction breaks a rule.
 pub fn sign(
     correction: &ClockCorrection,
     log: (&str, &str),

@@ -1,12 +1,13 @@
-//! Asking an operator's conditions about a statement.
+//! Evaluation of an operator's conditions on a statement.
 //!
-//! They see what was read and authenticated, as one document: `iss`, `sub`, `content_type`, `algorithm`,
-//! `authenticated_by`, `size` (bytes of the statement), `detached`, `hash_envelope`, `claims` (`iat`, `exp`, `nbf`, as far
-//! as they are there) and `record`: the typed record of the content type, or the payload where the log reads nothing but
-//! JSON of it. There is no time in it, and nothing of the log: whoever has the statement's bytes can ask again.
+//! Conditions see the authenticated statement as one document: `iss`, `sub`, `content_type`, `algorithm`,
+//! `authenticated_by`, `size` (bytes of the statement), `detached`, `hash_envelope`, `claims` (`iat`, `exp`, `nbf`,
+//! those present) and `record`: the typed record of the content type, or the payload of a JSON or CBOR content type
+//! without a profile. The document depends neither on the time nor on the log, so that anyone with the statement's
+//! bytes can evaluate the conditions again.
 //!
-//! A condition that refuses also refuses where it names a member that the statement lacks: leaving a member out must not be
-//! a way around it. One that admits does not admit then.
+//! A refusing condition also refuses if it names a member that the statement lacks: leaving out a member must not
+//! circumvent it. An admitting condition does not admit in this case.
 
 use expression::{Answer, EvalError, Input};
 use serde_json::{Map, Value, json};
@@ -18,11 +19,11 @@ use crate::policy::{Claim, Condition, Outcome, TypeRule, spell};
 use crate::record::content_type;
 use crate::violation::{Place, RuleName, Violation, cut, quote};
 
-/// Why a statement is not admitted.
+/// The reasons for not admitting a statement.
 pub(crate) enum Stop {
-    /// A rule is broken.
+    /// The statement breaks a rule.
     Broken(Violation),
-    /// A rule came to no answer.
+    /// A rule gave no answer within its time limit.
     Undecided(Undecided),
 }
 
@@ -32,7 +33,8 @@ impl From<Violation> for Stop {
     }
 }
 
-/// The rule that admits: the first condition that holds and says so, or else the type's own.
+/// Returns the rule that admits: the first admitting condition that holds before a refusing one does, otherwise the
+/// rule of the content type.
 pub(crate) fn ask(
     rule: &TypeRule,
     statement: &Authenticated<'_>,
@@ -62,7 +64,8 @@ pub(crate) fn ask(
     Ok(RuleName::of(rule.name.clone()))
 }
 
-/// What does not fit will not fit later, so it refuses; what took too long may be quicker.
+/// Maps an evaluation error: a time-out leaves the statement undecided, because a later attempt may be faster. Every
+/// other error would recur, so it refuses the statement.
 fn unanswered(condition: &Condition, why: EvalError) -> Stop {
     match why {
         EvalError::TimedOut => {
@@ -94,10 +97,10 @@ fn document(statement: &Authenticated<'_>, record: Value) -> Value {
     })
 }
 
-/// The payload as a document, where the content type is JSON or CBOR without a profile.
+/// Parses the payload of a JSON or CBOR content type without a profile as a document.
 pub(crate) fn payload(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<Value, Violation> {
     let name = content_type(statement.header()).map(spell).unwrap_or_default();
-    // A policy whose conditions ask for the record of another type is a mistake, and is never in force.
+    // Policy validation rejects conditions on the record of any other content type, so this fallback is not used.
     let encoding = Encoding::of(&name).unwrap_or(Encoding::Json);
     encoding.read(statement.payload()).map_err(|why| Violation {
         rule: RuleName::fixed(encoding.rule()),

@@ -1,7 +1,7 @@
-//! Policy and statement in, permit or refusal out: the rules that an operator can choose.
+//! Decision about a statement under a policy: the checks that an operator configures.
 //!
-//! Pure: the same statement under the same policy is decided the same way for ever, which is what lets anyone
-//! replay a log. What needs the time or the rest of the log leaves here as a condition of the permit.
+//! Decisions are pure: the same statement under the same policy always has the same result, so that anyone can replay a
+//! log. Conditions on the time or on the rest of the log become part of the [`Permit`].
 
 use merkle::LeafIndex;
 use scitt::{Algorithm, Header, Label};
@@ -24,7 +24,7 @@ use crate::untrusted::Untrusted;
 use crate::violation::{Place, RuleName, Violation, quote};
 use crate::{conversation, vap, vrf};
 
-/// A policy and the leaf that holds it: what decisions name.
+/// A policy and the leaf that holds it, which every decision names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyInForce {
     policy: Policy,
@@ -32,22 +32,22 @@ pub struct PolicyInForce {
 }
 
 impl PolicyInForce {
-    /// The policy that the log holds at this leaf.
+    /// Creates the pair of a policy and the leaf at which the log holds it.
     pub fn new(policy: Policy, leaf: LeafIndex) -> Self {
         PolicyInForce { policy, leaf }
     }
 
-    /// The policy.
+    /// The policy's contents and digest.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Its leaf.
+    /// The leaf index of the policy.
     pub fn leaf(&self) -> LeafIndex {
         self.leaf
     }
 
-    /// Establishes whose statement this is; see [`authenticate`].
+    /// Authenticates the statement's issuer under this policy; see [`authenticate`].
     pub fn authenticate<'s>(
         &self,
         statement: &'s scitt::SignedStatement,
@@ -56,7 +56,7 @@ impl PolicyInForce {
         authenticate(statement, beside, &self.policy)
     }
 
-    /// What the decision has to know of the log.
+    /// Returns the questions to the log that [`decide`](Self::decide) needs answered.
     pub fn questions(&self, statement: &Authenticated<'_>, record: &Record) -> Questions {
         let mut asked = Questions::default();
         match (self.type_rule(statement).map(|rule| &rule.profile), record) {
@@ -75,7 +75,7 @@ impl PolicyInForce {
         asked
     }
 
-    /// The clock correction that a statement is, if this policy admits it. Its signature is checked.
+    /// Returns the clock correction in a statement, if this policy admits it. The signature is verified.
     pub fn clock_correction(&self, statement: &scitt::SignedStatement) -> Option<ClockCorrection> {
         let authenticated = self.authenticate(statement, Beside::default()).ok()?;
         let record @ Record::ClockCorrection(_) = Record::read(&authenticated).ok()? else { return None };
@@ -93,12 +93,12 @@ impl PolicyInForce {
         }
     }
 
-    /// Whether a payload that came beside an admitted statement is kept.
+    /// Returns whether the log stores the detached payload of an admitted statement with this header (`keep_payload`).
     pub fn keeps_payload(&self, header: &Header) -> bool {
         content_type(header).and_then(|name| self.policy.rule_for(name)).is_none_or(|rule| rule.keep_payload)
     }
 
-    /// A violation found before the policy was asked, as this policy's refusal.
+    /// Wraps a violation found before the decision as this policy's [`Refusal`].
     pub fn refuse(&self, violation: Violation) -> Refusal {
         Refusal { policy: self.leaf, policy_digest: self.policy.digest(), violation }
     }
@@ -150,7 +150,7 @@ impl PolicyInForce {
         }
     }
 
-    /// The rules of the content type, then of its profile, then those that the operator added.
+    /// Checks the rules of the content type, then those of its profile, then the operator's conditions.
     fn keeps_type_rule(
         &self,
         statement: &Authenticated<'_>,
@@ -222,7 +222,7 @@ impl PolicyInForce {
         })
     }
 
-    /// Bytes are taken out of the log by its operator, and by nobody else.
+    /// Checks an erasure statement. Only operator keys can sign one.
     fn erases(
         &self,
         statement: &Authenticated<'_>,
@@ -235,7 +235,7 @@ impl PolicyInForce {
         erasure.check(statement, &self.policy.contents().origin, log, permit)
     }
 
-    /// The log's time is corrected by its operator, and by nobody else.
+    /// Checks a clock correction. Only operator keys can sign one.
     fn corrects_clock(
         &self,
         statement: &Authenticated<'_>,
@@ -247,7 +247,7 @@ impl PolicyInForce {
         correction.check(statement, &self.policy.contents().origin, permit)
     }
 
-    /// A policy follows this one if it is the same log's, and the next revision.
+    /// Checks a successor policy: it must name this log's `iss` and origin, and have the next revision.
     fn follows(
         &self,
         statement: &Authenticated<'_>,
@@ -270,7 +270,7 @@ impl PolicyInForce {
         Ok(())
     }
 
-    /// The permit of entry 0, under the policy that it carries.
+    /// Admits entry 0 under the policy that it contains.
     pub(crate) fn genesis(self, statement: &Authenticated<'_>) -> Result<(PolicyInForce, Permit), Refusal> {
         self.admit_genesis(statement).map_err(|violation| self.refuse(violation)).map(|permit| (self, permit))
     }
@@ -293,7 +293,7 @@ impl PolicyInForce {
     }
 }
 
-/// Whoever follows the statements of the log's operator must find them in the log.
+/// Requires an attached payload: monitors and auditors must find the operator's statements in the log.
 fn check_holds_its_payload(statement: &Authenticated<'_>) -> Result<(), Violation> {
     match statement.statement().is_detached() {
         false => Ok(()),
@@ -319,8 +319,8 @@ pub(crate) fn revision_guard(policy: &Policy) -> Guard {
     Guard::new(GuardKind::PolicyRevision, &[&policy.contents().revision.to_be_bytes()])
 }
 
-/// When the CWT claims let the statement be accepted (RFC 8392, sections 3.1.4 and 3.1.5). A clock may be ahead of the log's
-/// a little: an issuer that dates a statement from now on has not lied.
+/// Returns the intervals of the CWT claims `exp` and `nbf` (RFC 8392, sections 3.1.4 and 3.1.5). [`CLOCK_SKEW`] is
+/// subtracted from `nbf`, because an issuer's clock may be slightly ahead of the log's.
 pub(crate) fn claimed_times(statement: &Authenticated<'_>) -> Result<Vec<Bound>, Violation> {
     let Some(claims) = statement.header().claims() else { return Ok(Vec::new()) };
     let mut bounds = Vec::new();
@@ -359,7 +359,8 @@ fn check_issuer(issuers: &[Pattern], iss: &str) -> Result<(), Violation> {
     }
 }
 
-/// RFC 9053 and RFC 9864 identify the same algorithm of a curve differently: listing one admits both.
+/// Checks the algorithm by its curve: RFC 9053 and RFC 9864 have different identifiers for the same algorithm of a
+/// curve, so listing one admits both.
 fn check_algorithm(algorithms: &[Algorithm], algorithm: Algorithm) -> Result<(), Violation> {
     match algorithms.is_empty() || algorithms.iter().any(|listed| listed.curve() == algorithm.curve()) {
         true => Ok(()),
@@ -394,7 +395,7 @@ fn check_shape(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<(), Vio
         let detail = "the policy wants the payload of this content type attached";
         return Err(broken("detached-payload-not-admitted", Place::payload(""), detail));
     }
-    // A VRF receipt has rules of its own for being registered by its hash.
+    // VRF receipts have their own option for registration by hash.
     let of_its_own = matches!(rule.profile, Profile::Vrf(_));
     if statement.header().hash_envelope().is_some() && !rule.hash_envelope && !of_its_own {
         let detail = "the policy does not take this content type by its hash";

@@ -1,7 +1,8 @@
-//! What a policy answers: a permit to register, or the rule that refuses.
+//! Results of a policy's decision: a [`Permit`] to register, a [`Refusal`], or no result yet.
 //!
-//! Nothing here has a public constructor: a [`Permit`] comes out of [`PolicyInForce::decide`](crate::PolicyInForce)
-//! and out of nowhere else, so an entry that needs one to be made was decided.
+//! A [`Permit`] has no public constructor: only [`PolicyInForce::decide`](crate::PolicyInForce::decide) and the
+//! admission of entry 0 return one. A function that takes a permit therefore handles a statement that a policy
+//! admitted.
 
 use merkle::{EntryDigest, LeafIndex};
 use serde_json::{Map, Value};
@@ -12,38 +13,38 @@ use crate::operator::Effect;
 use crate::policy::{Policy, PolicyDigest};
 use crate::violation::{Place, RuleName, Violation};
 
-/// Seconds of Unix time, both ends included; an absent end is open.
+/// An interval of Unix time in seconds, with both ends included; a `None` end is unbounded.
 ///
-/// Nothing in this crate knows what time it is. Rules about time answer with the times at which they hold, and
-/// whoever knows the time compares.
+/// This crate has no clock. Rules about time return the interval in which they hold, and the caller compares it with
+/// the log's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeWindow {
-    /// The first second.
+    /// The first second of the interval.
     pub not_before: Option<u64>,
-    /// The last second.
+    /// The last second of the interval.
     pub not_after: Option<u64>,
 }
 
 impl TimeWindow {
-    /// All of time.
+    /// The interval without bounds.
     pub const ALWAYS: TimeWindow = TimeWindow { not_before: None, not_after: None };
 
-    /// From a second on.
+    /// The interval from a second on, without an end.
     pub fn from(not_before: u64) -> Self {
         TimeWindow { not_before: Some(not_before), not_after: None }
     }
 
-    /// Up to a second.
+    /// The interval up to and including a second.
     pub fn until(not_after: u64) -> Self {
         TimeWindow { not_before: None, not_after: Some(not_after) }
     }
 
-    /// Whether a time lies within.
+    /// Returns whether the time `at`, in Unix seconds, lies in the interval.
     pub fn contains(&self, at: u64) -> bool {
         self.not_before.is_none_or(|start| start <= at) && self.not_after.is_none_or(|end| at <= end)
     }
 
-    /// The times that lie within both.
+    /// Returns the interval of the times that lie in both.
     pub fn intersect(self, other: TimeWindow) -> TimeWindow {
         TimeWindow {
             not_before: self.not_before.max(other.not_before),
@@ -54,13 +55,13 @@ impl TimeWindow {
         }
     }
 
-    /// Whether no time lies within.
+    /// Returns whether the interval contains no time.
     pub fn is_empty(&self) -> bool {
         matches!((self.not_before, self.not_after), (Some(start), Some(end)) if start > end)
     }
 }
 
-/// A rule about time, and when it is kept.
+/// A rule about time, and the interval in which it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bound {
     pub rule: RuleName,
@@ -68,19 +69,19 @@ pub(crate) struct Bound {
     pub window: TimeWindow,
 }
 
-/// The answer of a policy.
+/// The result of a policy's decision about a statement.
 #[derive(Clone, Debug)]
 pub enum Decision {
-    /// It may be registered, under the permit's conditions.
+    /// The statement may be registered under the permit's conditions.
     Admit(Permit),
-    /// It may not.
+    /// The statement breaks a rule and may not be registered.
     Refuse(Refusal),
-    /// Nobody can say now; asked again it may be said.
+    /// A rule gave no answer in time; a later attempt may succeed.
     Undecided(Undecided),
 }
 
 impl Decision {
-    /// The permit, or why there is none as an error.
+    /// Returns the permit, or [`NotPermitted`] if the statement was refused or is undecided.
     pub fn into_permit(self) -> Result<Permit, NotPermitted> {
         match self {
             Decision::Admit(permit) => Ok(permit),
@@ -90,28 +91,28 @@ impl Decision {
     }
 }
 
-/// Why there is no permit.
+/// The reasons for a decision without a permit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotPermitted {
-    /// The policy refuses.
+    /// The statement breaks a rule of the policy.
     #[error(transparent)]
     Refused(Refusal),
-    /// The policy has no answer.
+    /// A rule gave no answer in time.
     #[error(transparent)]
     Undecided(Undecided),
 }
 
-/// A rule that did not come to an answer within its bounds. Never a refusal: the next attempt may come to one.
+/// A rule that gave no answer within its time limit. This is not a refusal: a later attempt may succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{rule}: {why}")]
 pub struct Undecided {
-    /// The rule.
+    /// The name of the rule.
     pub rule: RuleName,
-    /// Why it has no answer.
+    /// The reason for the missing answer, for display.
     pub why: String,
 }
 
-/// Leave to register one statement, and on what conditions. Kept with the entry.
+/// Permission to register one statement, with its conditions. The log stores it with the entry.
 #[derive(Clone, Debug)]
 pub struct Permit {
     pub(crate) statement: EntryDigest,
@@ -123,7 +124,7 @@ pub struct Permit {
     pub(crate) relied_absent: Vec<EntryDigest>,
     pub(crate) relied_free: Vec<Guard>,
     pub(crate) facts: String,
-    /// What deciding found out; it goes into the facts.
+    /// Facts found during the decision; they become part of `facts`.
     pub(crate) learned: Map<String, Value>,
     pub(crate) successor: Option<Policy>,
     pub(crate) corrects: Option<ClockCorrection>,
@@ -131,68 +132,72 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// The statement it is for.
+    /// The digest of the admitted statement.
     pub fn statement(&self) -> EntryDigest {
         self.statement
     }
 
-    /// The leaf of the policy that decided.
+    /// The leaf index of the policy that admitted the statement.
     pub fn policy(&self) -> LeafIndex {
         self.policy
     }
 
-    /// The digest of that policy.
+    /// The digest of the policy that admitted the statement.
     pub fn policy_digest(&self) -> PolicyDigest {
         self.policy_digest
     }
 
-    /// The rule that admitted.
+    /// The name of the rule that admitted the statement.
     pub fn rule(&self) -> &RuleName {
         &self.rule
     }
 
-    /// When the entry may be committed: every rule about time holds within.
+    /// Returns the interval in which the entry may be committed: the intersection of all rules about time.
     pub fn valid(&self) -> TimeWindow {
         self.bounds.iter().fold(TimeWindow::ALWAYS, |window, bound| window.intersect(bound.window))
     }
 
-    /// Claims that no later entry may repeat. The log keeps them unique.
+    /// The claims that no later entry may repeat; the log enforces their uniqueness.
     pub fn guards(&self) -> &[Guard] {
         &self.guards
     }
 
-    /// Statements the decision took to be absent from the log: if one turned up, decide again.
+    /// The statements that the decision assumed to be absent from the log. If one of them is registered first, the
+    /// decision must be repeated.
     pub fn relied_absent(&self) -> &[EntryDigest] {
         &self.relied_absent
     }
 
-    /// Claims that the decision took to be made by no entry of the log: if one was made, decide again.
+    /// The claims that the decision assumed to be made by no entry of the log. If one of them is made first, the
+    /// decision must be repeated.
     pub fn relied_free(&self) -> &[Guard] {
         &self.relied_free
     }
 
-    /// What was read from the statement, as canonical JSON, for display and look-up. Nothing decides by it.
+    /// The facts read from the statement, as canonical JSON (RFC 8785), for display and search. No rule reads them.
     pub fn facts(&self) -> &str {
         &self.facts
     }
 
-    /// The policy that is in force after this entry, when the statement is a policy.
+    /// The policy in force after this entry, if the statement is a policy.
     pub fn successor(&self) -> Option<&Policy> {
         self.successor.as_ref()
     }
 
-    /// The correction of the log's time, when the statement is one: the entry stands at the index that this names, and its
-    /// batch may then carry a time before that of the batch before it.
+    /// The clock correction, if the statement is one. Its entry must have the index `size`, and its batch may carry a
+    /// time before that of the previous batch.
     pub fn clock_correction(&self) -> Option<&ClockCorrection> {
         self.corrects.as_ref()
     }
 
-    /// What the entry does in the transaction that commits it, when the statement is an operator's action.
+    /// The change that the commit of this entry applies in the same transaction, if the statement is an operator
+    /// action.
     pub fn effect(&self) -> Option<&Effect> {
         self.effect.as_deref()
     }
 
-    /// The refusal that this permit turns into at a time outside its window.
+    /// Returns the refusal for a commit at the time `at` (Unix seconds), or `None` if `at` lies in
+    /// [`valid`](Self::valid).
     pub fn refusal_at(&self, at: u64) -> Option<Refusal> {
         let broken = self.bounds.iter().find(|bound| !bound.window.contains(at))?;
         Some(self.refuse(Violation {
@@ -202,12 +207,12 @@ impl Permit {
         }))
     }
 
-    /// The refusal that the permit of a clock correction turns into when the correction does not apply to the log.
+    /// Returns the refusal for a clock correction that does not apply to the log's newest head.
     pub fn refusal_of_correction(&self, why: &str) -> Refusal {
         self.refuse(ClockCorrectionRule::NewestHead.in_payload("/size", why))
     }
 
-    /// The refusal that this permit turns into when the log holds one of its guards already.
+    /// Returns the refusal for a permit whose `guard` the entry at leaf `held_by` already holds.
     pub fn refusal_for_guard(&self, guard: &[u8], held_by: LeafIndex) -> Refusal {
         let (rule, place) = match self.guards.iter().find(|own| own.as_bytes() == guard) {
             Some(own) => (own.rule(), own.place()),
@@ -234,15 +239,15 @@ fn told(window: TimeWindow) -> String {
     }
 }
 
-/// Why a policy does not admit a statement.
+/// A refused statement: the policy and the rule that the statement breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{violation}")]
 pub struct Refusal {
-    /// The leaf of the policy that decided.
+    /// The leaf index of the policy that refused.
     pub policy: LeafIndex,
-    /// The digest of that policy.
+    /// The digest of the policy that refused.
     pub policy_digest: PolicyDigest,
-    /// The rule, where it was broken, and what was found.
+    /// The broken rule, with the place in the statement and details.
     pub violation: Violation,
 }
 

@@ -1,4 +1,4 @@
-//! Facts: what was read from an admitted statement, for display and look-up. No rule reads them.
+//! Facts: values read from an admitted statement, for display and search. No rule reads them.
 
 use serde_json::{Map, Value};
 
@@ -7,8 +7,8 @@ use crate::limits::MAX_IDENTIFIER;
 use crate::policy::spell;
 use crate::record::{Record, content_type};
 
-/// The facts as canonical JSON: what the statement states, and what deciding found out. Bounded, and free of U+0000, which
-/// not every database keeps.
+/// Serializes the facts of a statement as canonical JSON: those of its header and record, and those found during the
+/// decision. Texts are bounded and free of U+0000, which not every database stores.
 pub(crate) fn facts(statement: &Authenticated<'_>, record: &Record, learned: Map<String, Value>) -> String {
     let mut facts = Facts(learned);
     facts.0.append(&mut header_facts(statement).0);
@@ -16,7 +16,7 @@ pub(crate) fn facts(statement: &Authenticated<'_>, record: &Record, learned: Map
     String::from_utf8(jose::jcs::canonical(&Value::Object(facts.0))).unwrap_or_default()
 }
 
-/// What the protected header states.
+/// Reads the facts in the protected header.
 pub(crate) fn header_facts(statement: &Authenticated<'_>) -> Facts {
     let mut facts = Facts::default();
     facts.text("iss", statement.iss());
@@ -32,7 +32,7 @@ pub(crate) fn header_facts(statement: &Authenticated<'_>) -> Facts {
     facts
 }
 
-/// Facts being gathered.
+/// A collection of facts by name.
 #[derive(Default)]
 pub(crate) struct Facts(pub Map<String, Value>);
 
@@ -41,7 +41,7 @@ impl Facts {
         self.0.insert(name.to_owned(), value);
     }
 
-    /// A text, cut at the bound on identifiers.
+    /// Adds a text, cut to [`MAX_IDENTIFIER`] characters, with U+0000 replaced.
     pub fn text(&mut self, name: &str, text: &str) {
         let kept = text.chars().take(MAX_IDENTIFIER).map(|c| if c == '\0' { '\u{fffd}' } else { c });
         self.put(name, Value::String(kept.collect()));

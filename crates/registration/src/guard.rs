@@ -1,10 +1,10 @@
-//! Guards: claims of which a log holds at most one.
+//! Guards: keys of which a log holds at most one each.
 //!
-//! A rule such as "an issuer uses a receipt_id once" needs the whole log to be decided. So it is not decided
-//! here: the permit lists what must be unique, and the log inserts these keys with the entry or not at all.
+//! A rule such as "an issuer uses a `receipt_id` once" depends on the whole log, so it is not decided here. The permit
+//! lists the claims that must be unique, and the log inserts their keys together with the entry, or rejects the entry.
 //!
-//! A key is one byte for the kind and a SHA-256 over the claim's parts, each with its length before it, so that keys
-//! are short and no two claims share one.
+//! A key is one byte for the kind and a SHA-256 over the parts of the claim, each prefixed with its length. Keys are
+//! therefore short, and different claims have different keys.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -19,50 +19,51 @@ use crate::vap::AuditRule;
 use crate::violation::{Place, RuleName};
 use crate::vrf::VrfRule;
 
-/// What kind of claim a guard keeps unique. The numbers are part of every log: they are never given anew.
+/// The kind of claim that a guard keeps unique. The numbers are part of every log and are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum GuardKind {
-    /// A VRF `receipt_id`, per issuer.
+    /// A verification receipt's (VRF) `receipt_id`, per issuer.
     VrfReceiptId = 1,
-    /// A revision of the log's own policy.
+    /// A revision number of the log's own policy.
     PolicyRevision = 2,
     /// The first receipt of a VRF chain, per issuer and subject.
     VrfGenesis = 3,
     /// The successor of a receipt in a VRF chain, per issuer and subject.
     VrfSuccessor = 4,
-    /// The place of a receipt in its chain: issuer, subject, position, digest. Not a claim that two could make, but
-    /// what its successor asks for.
+    /// The position of a receipt in its VRF chain: issuer, subject, position, digest. Two entries cannot make this
+    /// claim; the successor's decision looks it up.
     VrfPlace = 5,
     /// An AgentROA `aer_id`, per gateway.
     AerId = 6,
-    /// A sequence number of a stream of audit records, per gateway.
+    /// A sequence number in a stream of audit records, per gateway.
     AuditSequence = 7,
-    /// An entry that is never erased: a statement of the operator.
+    /// An entry that may never be erased, such as a policy.
     Permanent = 8,
-    /// The number of an erasure statement.
+    /// The sequence number of an erasure statement.
     ErasureSequence = 9,
-    /// The outcome of a gateway's decision.
+    /// The outcome of a gateway's decision about a tool call.
     Outcome = 10,
-    /// A decision of a gateway's stream: gateway, stream, own digest. Not a claim that two could make, but what its
-    /// outcome asks for.
+    /// A decision in a gateway's stream: gateway, stream, digest of the record. Two entries cannot make this claim; the
+    /// decision on its outcome looks it up.
     AuditDecision = 11,
-    /// A position of a VRF chain, per issuer and subject; the first has a guard of its own.
+    /// A position in a VRF chain, per issuer and subject; the first position has [`VrfGenesis`](GuardKind::VrfGenesis).
     VrfPosition = 12,
-    /// The entry that ends the log.
+    /// The entry that freezes the log.
     Freeze = 13,
     /// The number of a hold or release, per entry and case.
     HoldNumber = 14,
-    /// An operator's approval: content type, payload digest and expiry of what is approved, key of the operator.
+    /// An operator's approval: content type, payload digest and expiry of the approved statement, and the operator's
+    /// key.
     OperatorApproval = 15,
 }
 
-/// One claim that no other entry of the log may make. Wherever it stands in a statement, it is the same claim.
+/// A claim that only one entry of the log may make. Its [`Place`] in the statement is not part of its identity.
 #[derive(Clone)]
 pub struct Guard {
     kind: GuardKind,
     key: [u8; 33],
-    /// Where it stands, if not where claims of its kind do.
+    /// The place of the claim, if it differs from the usual one of its kind.
     place: Option<Place>,
 }
 
@@ -81,7 +82,7 @@ impl Hash for Guard {
 }
 
 impl GuardKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [GuardKind; 15] = [
         GuardKind::VrfReceiptId,
         GuardKind::PolicyRevision,
@@ -100,12 +101,12 @@ impl GuardKind {
         GuardKind::OperatorApproval,
     ];
 
-    /// The kind of claim that a guard's key keeps unique.
+    /// Returns the kind of a guard's key, from its first byte; `None` if the number is not assigned.
     pub fn of_key(key: &[u8]) -> Option<GuardKind> {
         GuardKind::ALL.into_iter().find(|kind| key.first() == Some(&(*kind as u8)))
     }
 
-    /// The rule that a second claim breaks.
+    /// The rule that a second entry with the same claim breaks.
     pub fn rule(self) -> RuleName {
         match self {
             GuardKind::VrfReceiptId => RuleName::fixed(VrfRule::ReceiptIdUnique.name()),
@@ -126,8 +127,8 @@ impl GuardKind {
         }
     }
 
-    /// Whether a second claim is a proof against the issuer: both statements are signed, and at most one of them can belong
-    /// to its chain.
+    /// Returns whether a second claim proves misconduct of the issuer: it signed both statements, and at most one of
+    /// them can belong to its VRF chain.
     pub fn is_of_a_chain(self) -> bool {
         matches!(self, GuardKind::VrfGenesis | GuardKind::VrfSuccessor | GuardKind::VrfPosition)
     }
@@ -145,34 +146,34 @@ impl Guard {
         Guard { kind, key, place: None }
     }
 
-    /// The same claim, standing elsewhere in its statement.
+    /// Returns the same claim at another place of its statement.
     pub(crate) fn standing_at(self, place: Place) -> Guard {
         Guard { place: Some(place), ..self }
     }
 
-    /// The kind of claim.
+    /// The kind of the claim.
     pub fn kind(&self) -> GuardKind {
         self.kind
     }
 
-    /// The key the log keeps unique.
+    /// The key that the log keeps unique: the kind's byte and a SHA-256 digest.
     pub fn as_bytes(&self) -> &[u8] {
         &self.key
     }
 
-    /// The rule that a second claim breaks.
+    /// The rule that a second entry with the same claim breaks; see [`GuardKind::rule`].
     pub fn rule(&self) -> RuleName {
         self.kind.rule()
     }
 
-    /// Where the claim stands in the statement.
+    /// The place of the claim in the statement, for error messages.
     pub fn place(&self) -> Place {
         self.place.clone().unwrap_or_else(|| self.usual_place())
     }
 
     fn usual_place(&self) -> Place {
         match self.kind {
-            // Where it stands whether the receipt is redacted or not.
+            // Redacted and complete receipts both have this header parameter.
             GuardKind::VrfReceiptId => Place::protected("-70003"),
             GuardKind::PolicyRevision => Place::payload("/revision"),
             GuardKind::VrfGenesis | GuardKind::VrfPlace | GuardKind::VrfPosition => {

@@ -1,6 +1,6 @@
-//! Registration: from a parsed statement to a permit, or to the rule that refuses it.
+//! Registration of statements: from a parsed statement to a [`Permit`], or to the rule that refuses it.
 //!
-//! RFC 9943, section 5.1.1. Each step consumes what the last one made, so none can be left out:
+//! Implements RFC 9943, section 5.1.1. Each step consumes the result of the previous step, so no step can be skipped:
 //!
 //! ```text
 //! SignedStatement ── authenticate ──▶ Authenticated ── Record::read ──▶ Record ── decide ──▶ Permit | Refusal
@@ -8,9 +8,10 @@
 //!                                                          Answers of the log to Questions ┘
 //! ```
 //!
-//! Everything is a pure function of the statement, what came beside it, and a [`Policy`]: no I/O, no clock, no
-//! randomness, so that anyone can replay a log's decisions. What depends on the time or on the rest of the log becomes a
-//! condition of the [`Permit`]: a [`TimeWindow`] and [`Guard`] keys. Start reading at `authenticate.rs`, then `decide.rs`.
+//! Every decision is a pure function of the statement, its unsigned parts ([`Beside`]), and a [`Policy`]: no I/O, no
+//! clock, no randomness, so that anyone can replay a log's decisions. Conditions on the time or on the rest of the log
+//! become part of the [`Permit`]: a [`TimeWindow`] and [`Guard`] keys. Start reading at `authenticate.rs`, then
+//! `decide.rs`.
 //!
 //! Not here: parsing and cryptography (`scitt`), quotas and tokens (the service), the order of entries (`sequencer`).
 

@@ -1,57 +1,56 @@
-//! Lookups: under which values an entry is found.
+//! Lookups: the search values of an entry.
 //!
-//! They are read from the statement and nothing else, so an index of them can be dropped and made anew from the log.
-//! Nothing decides by them.
+//! They are derived from the statement alone, so that an index of them can be rebuilt from the log. No rule reads them.
 
 use merkle::EntryDigest;
 
 use crate::limits::{MAX_LOOKUP_VALUE, MAX_LOOKUPS};
 
-/// What a value is. The numbers are stored: they are never given anew.
+/// The kind of a search value. The numbers are stored and are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum LookupKind {
-    /// A VRF `receipt_id`.
+    /// A verification receipt's (VRF) `receipt_id`.
     ReceiptId = 1,
-    /// An AgentROA `aer_id`.
+    /// An AgentROA execution receipt's `aer_id`.
     AerId = 2,
-    /// A session, as its own document names it.
+    /// A session identifier, as the statement spells it.
     Session = 3,
-    /// The agent that acted.
+    /// The identifier of the agent that acted.
     Agent = 4,
-    /// `iss`.
+    /// The claim `iss`.
     Issuer = 5,
-    /// `sub`.
+    /// The claim `sub`.
     Subject = 6,
-    /// The content type, or that of what was hashed.
+    /// The content type, or the preimage content type of a hash envelope (RFC 9995).
     ContentType = 7,
-    /// A verdict or decision.
+    /// A verdict or decision, in the statement's own words.
     Verdict = 8,
     /// The name of a tool that was called.
     Tool = 9,
-    /// `sha256:` and the digest of the payload.
+    /// The payload's digest, with the prefix `sha256:`.
     PayloadDigest = 10,
-    /// `sha256:` and a digest by which records of different kinds speak of the same thing: the output that was
-    /// verified, the input of a call, the result of one, a payload.
+    /// A digest with the prefix `sha256:` that relates records of different kinds: of a verified output, of a tool
+    /// call's input or result, or of a payload.
     Digest = 11,
     /// The id of a tool call within its session.
     CallId = 12,
-    /// What kind of task was verified.
+    /// The type of the verified task.
     TaskType = 13,
-    /// The entry ID that this one answers.
+    /// The entry ID of the earlier record to which this one refers.
     BackLink = 14,
-    /// A stream of audit records.
+    /// The identifier of a stream of audit records.
     Stream = 15,
     /// The tier of a verification.
     Tier = 16,
-    /// An entry that this statement erases.
+    /// The entry ID of an entry that this statement erases.
     Erasure = 17,
     /// The `kid` of the key that signed, in hexadecimal.
     Key = 18,
 }
 
 impl LookupKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [LookupKind; 18] = [
         LookupKind::ReceiptId,
         LookupKind::AerId,
@@ -73,24 +72,25 @@ impl LookupKind {
         LookupKind::Key,
     ];
 
-    /// The number it is stored under.
+    /// The number under which the kind is stored.
     pub const fn number(self) -> u8 {
         self as u8
     }
 }
 
-/// A value and what it is.
+/// A search value with its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lookup {
-    /// What the value is.
+    /// The kind of the value.
     pub kind: LookupKind,
-    /// The value; of a long one the beginning and its hash, and so of what is searched for.
+    /// The value, at most [`MAX_LOOKUP_VALUE`] bytes. A longer one is stored as its beginning and its hash; search
+    /// terms are shortened likewise.
     pub value: String,
 }
 
 impl Lookup {
-    /// A value as it is kept: within the bound, and without U+0000, which not every database keeps. Different values stay
-    /// different: no long one is kept like another, or like a short one.
+    /// Normalizes a value for storage: at most [`MAX_LOOKUP_VALUE`] bytes, and without U+0000, which not every database
+    /// stores. Different values stay different: a shortened value never equals another shortened value or a short one.
     pub fn new(kind: LookupKind, value: &str) -> Lookup {
         let value = match value.len() <= WHOLE && !value.contains('\0') {
             true => value.to_owned(),
@@ -100,13 +100,13 @@ impl Lookup {
     }
 }
 
-/// `#` and 64 hex digits.
+/// Length of `#` and 64 hexadecimal digits.
 const HASH: usize = 1 + 64;
-/// Bytes of the longest value that is kept whole: even where the beginning of a longer one ends before a character of
-/// four, that one is kept with more.
+/// Maximum length in bytes of a value that is stored whole. A shortened value is always longer than this, even if its
+/// beginning is cut before a character of four bytes.
 const WHOLE: usize = MAX_LOOKUP_VALUE - HASH - 3;
 
-/// The beginning for people, the hash for the rest.
+/// Shortens a value to its beginning, which stays readable, and its hash.
 fn hashed(value: &str) -> String {
     let mut kept = value[..value.floor_char_boundary(MAX_LOOKUP_VALUE)].replace('\0', "\u{fffd}");
     kept.truncate(kept.floor_char_boundary(MAX_LOOKUP_VALUE - HASH));
@@ -115,7 +115,7 @@ fn hashed(value: &str) -> String {
     kept
 }
 
-/// Lookups being gathered: each once, and no more than the bound.
+/// A set of lookups with at most [`MAX_LOOKUPS`] members.
 #[derive(Debug, Default)]
 pub struct Lookups {
     found: std::collections::BTreeSet<Lookup>,
@@ -123,7 +123,7 @@ pub struct Lookups {
 }
 
 impl Lookups {
-    /// Adds a value, unless there are as many as an entry may have.
+    /// Adds a value, unless the set is full.
     pub fn add(&mut self, kind: LookupKind, value: impl AsRef<str>) {
         match self.found.len() < MAX_LOOKUPS {
             true => {
@@ -133,12 +133,12 @@ impl Lookups {
         }
     }
 
-    /// Whether something was left out.
+    /// Returns whether a value was dropped because the set was full.
     pub fn truncated(&self) -> bool {
         self.truncated
     }
 
-    /// What was found, in order.
+    /// Returns the lookups in order of kind and value.
     pub fn into_vec(self) -> Vec<Lookup> {
         self.found.into_iter().collect()
     }

@@ -1,10 +1,10 @@
-//! What can be asked again about an admitted statement: of one whose payload is gone, all that its protected header
-//! decides; of any other, what it claims, without checking its signature once more.
+//! Re-checks of admitted statements for audits: the decisions of the protected header of a statement whose payload was
+//! not kept, and the claims of any other statement without a second signature check.
 //!
-//! A policy may let payloads go (`keep_payload = false`). The signature then has nothing to be checked with, and the
-//! typed record cannot be read; but whose key it names, under which rule it falls, what that rule asks of headers and claims, and
-//! when it may have been admitted stay as they were. An outline is no permit: it says what must be so, not that
-//! the statement was to be admitted.
+//! A policy may discard payloads (`keep_payload = false`). The signature can then no longer be verified, nor the typed
+//! record parsed. The issuer's key, the rule of the content type, its requirements on headers and claims, and the
+//! interval of admission can still be checked. An [`Outline`] is no permit: it states necessary conditions for the
+//! admission, not sufficient ones.
 
 use scitt::{SignedStatement, X5Chain};
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ use crate::policy::{Outcome, TypeRule};
 use crate::record::Record;
 use crate::violation::Violation;
 
-/// What must be so of a statement, by its header.
+/// Necessary conditions for the admission of a statement, derived from its header.
 #[derive(Debug)]
 pub struct Outline<'p> {
     rule: &'p TypeRule,
@@ -28,10 +28,10 @@ pub struct Outline<'p> {
 }
 
 impl PolicyInForce {
-    /// What the header of an admitted statement decides, given the chain that was kept beside it.
+    /// Checks the header of an admitted statement; `x5chain` is the certificate chain stored with the entry.
     ///
     /// # Errors
-    /// The first rule that its header breaks.
+    /// The first rule that the header breaks.
     pub fn outline(
         &self,
         statement: &SignedStatement,
@@ -46,8 +46,8 @@ impl PolicyInForce {
         Ok(Outline { rule, facts: header_facts(&stated).0, bounds })
     }
 
-    /// The guards that an admitted statement claimed, derived again from its bytes; `None` where they do not tell: what
-    /// is not all there, or was not admitted by this policy. No signature is checked, and nothing is admitted by it.
+    /// Derives the guards that an admitted statement claimed from its bytes. Returns `None` if its payload is detached
+    /// or this policy does not admit it. Signatures are not checked, and the result admits nothing.
     pub fn claimed_again(&self, statement: &SignedStatement) -> Option<Vec<Guard>> {
         statement.payload()?;
         let stated = unsigned(statement, Beside::default(), self.policy()).ok()?;
@@ -59,7 +59,7 @@ impl PolicyInForce {
                 let thumbprint = stated.key().thumbprint();
                 return Some(approval.guards(&statement.digest(), &thumbprint).to_vec());
             }
-            // Policies of old claimed no permanence.
+            // Older versions of policies had no permanence guard.
             Record::Policy(policy) => return Some(vec![revision_guard(policy)]),
             _ => {}
         }
@@ -69,22 +69,23 @@ impl PolicyInForce {
 }
 
 impl Outline<'_> {
-    /// The names of the facts that a header states.
+    /// The names of the facts in a protected header.
     pub const FACTS: [&'static str; 6] = ["iss", "sub", "alg", "authenticated_by", "content_type", "iat"];
 
-    /// What the header states of a fact.
+    /// Returns the fact of this name, one of [`FACTS`](Self::FACTS), if the header states it.
     pub fn fact(&self, name: &str) -> Option<&Value> {
         self.facts.get(name)
     }
 
-    /// Whether this may be the rule that admitted it: its type's own, or a condition of it that admits.
+    /// Returns whether this rule can have admitted the statement: the rule of its content type, or one of its admitting
+    /// conditions.
     pub fn may_be_admitted_by(&self, rule: &str) -> bool {
         let mut conditions = self.rule.conditions.iter();
         self.rule.name == rule
             || conditions.any(|condition| condition.name == rule && condition.then == Outcome::Admit)
     }
 
-    /// Whether it may have been admitted at this time.
+    /// Returns whether the statement can have been admitted at this time, in Unix seconds.
     pub fn may_be_admitted_at(&self, at: u64) -> bool {
         self.bounds.iter().all(|bound| bound.window.contains(at))
     }

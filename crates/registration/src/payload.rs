@@ -1,9 +1,9 @@
-//! The payload of a content type that the log reads nothing else of, as a document that conditions can ask: strict JSON,
-//! or CBOR as the JSON that says the same.
+//! Payloads of content types without a profile, as documents for conditions: strict JSON, or CBOR converted to JSON.
 //!
-//! In CBOR, byte strings become `b64u:` and their base64url, integer keys their decimal digits, tagged values their content.
-//! What JSON cannot say, or two readers could take for different things, is refused: integers beyond 2^53, numbers that are not
-//! finite, bignums, undefined and simple values, keys of other kinds, and two keys that become one.
+//! In the conversion from CBOR, byte strings become `b64u:` and their base64url, integer keys their decimal digits, and
+//! tagged values their content. Values that JSON cannot represent, or that parsers may interpret differently, are
+//! rejected: integers beyond 2^53, non-finite numbers, bignums, undefined and simple values, keys of other types, and
+//! two keys that convert to the same text.
 
 use jose::json::{self, Checked, MAX_DEPTH};
 use scitt::cbor::{self, Item, Value as Cbor};
@@ -15,7 +15,7 @@ use crate::policy::essence;
 
 const BIGNUMS: [u64; 2] = [2, 3];
 
-/// The encoding of a payload that conditions can ask.
+/// Encodings of payloads that conditions can evaluate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Json,
@@ -23,7 +23,8 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// The encoding that a content type promises by its name or its structured syntax suffix (RFC 6839, section 3).
+    /// Returns the encoding that a content type names, directly or by its structured syntax suffix (RFC 6839, section
+    /// 3).
     pub(crate) fn of(content_type: &str) -> Option<Encoding> {
         let essence = essence(content_type);
         let is =
@@ -35,7 +36,7 @@ impl Encoding {
         }
     }
 
-    /// The rule that a payload breaks which does not read strictly.
+    /// The name of the rule that a payload breaks if it is not strictly valid.
     pub(crate) const fn rule(self) -> &'static str {
         match self {
             Encoding::Json => "payload-json",
@@ -43,7 +44,7 @@ impl Encoding {
         }
     }
 
-    /// Reads a payload; the error says why it does not read strictly.
+    /// Parses a payload strictly. The error is a description for display.
     pub(crate) fn read(self, payload: &[u8]) -> Result<Value, String> {
         match self {
             Encoding::Json => {
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn cbor_reads_as_the_json_that_says_the_same() {
-        // {"a": [1, -2, 1.5, true, null], 3: h'00ff', -1: 0("2026")}
+        // Diagnostic notation: {"a": [1, -2, 1.5, true, null], 3: h'00ff', -1: 0("2026")}
         let read =
             read("a361618501 21 f93e00 f5 f6 03 4200ff 20 c06432303236".replace(' ', "").as_str()).unwrap();
         assert_eq!(read, json!({ "a": [1, -2, 1.5, true, null], "3": "b64u:AP8", "-1": "2026" }));

@@ -1,4 +1,4 @@
-//! What an authenticated statement says, as far as its content type lets us understand it.
+//! Typed records: the payload of an authenticated statement, parsed as its content type requires.
 
 use data_encoding::HEXLOWER;
 use scitt::header::{ContentType, HashEnvelope, Header};
@@ -18,48 +18,48 @@ use crate::vap::{AuditRecord, VAP_AUDIT, VAP_VERDICT, VerdictRecord};
 use crate::violation::{Place, RuleName, Violation};
 use crate::vrf::{Form, VrfRecord, VrfRedacted};
 
-/// A statement's content. The content type decides which; no policy can make a VRF receipt opaque.
+/// The content of a statement. The content type alone selects the variant: no policy can make a VRF receipt opaque.
 #[derive(Clone, Debug)]
 pub enum Record {
-    /// A registration policy.
+    /// A registration policy (`POLICY_CONTENT_TYPE`).
     Policy(Policy),
-    /// An erasure of entries' bytes.
+    /// An erasure of entries' bytes ([`ERASURE_CONTENT_TYPE`](crate::ERASURE_CONTENT_TYPE)).
     Erasure(Box<Erasure>),
-    /// A correction of the log's time.
+    /// A correction of the log's time ([`CLOCK_CORRECTION_CONTENT_TYPE`](crate::CLOCK_CORRECTION_CONTENT_TYPE)).
     ClockCorrection(Box<ClockCorrection>),
-    /// A freeze, a hold or a release.
+    /// A freeze, hold or release ([`OPERATOR_ACTION_CONTENT_TYPE`]).
     OperatorAction(Box<Action>),
-    /// An operator's approval of a statement that is still to come.
+    /// An operator's approval of a statement to be registered later ([`OPERATOR_APPROVAL_CONTENT_TYPE`]).
     OperatorApproval(Box<Approval>),
-    /// A verification receipt.
+    /// A verification receipt (VRF).
     Vrf(Box<VrfRecord>),
-    /// A verification receipt that is registered by its hash.
+    /// A verification receipt registered by its hash.
     VrfRedacted(Box<VrfRedacted>),
-    /// An execution receipt.
+    /// An AgentROA execution receipt.
     Aer(Box<AerRecord>),
-    /// The hash of an execution receipt.
+    /// An execution receipt registered by its hash.
     AerRedacted(AerRedacted),
     /// A wire Verdict of VAP.
     VapVerdict(Box<VerdictRecord>),
-    /// A VAP gateway's audit record.
+    /// An audit record of a VAP gateway.
     VapAudit(Box<AuditRecord>),
-    /// A set of public keys.
+    /// A JWK Set of public keys ([`JWK_SET`]).
     JwkSet(Box<JwkSetRecord>),
-    /// A record of an agent's conversation.
+    /// A record of an agent's conversation ([`AGENT_CONVERSATION`]).
     Conversation(Box<ConversationRecord>),
-    /// The hash of something that is not here (RFC 9995).
+    /// A hash envelope (RFC 9995) around any other content.
     HashEnvelope,
-    /// Bytes.
+    /// A payload that is not parsed.
     Opaque,
 }
 
 impl Record {
-    /// Reads the payload as its content type asks. A rule broken here refuses the statement under any policy.
+    /// Parses the payload as its content type requires. A violation refuses the statement under any policy.
     pub fn read(statement: &Authenticated<'_>) -> Result<Record, Violation> {
         Record::of(statement.header(), statement.payload())
     }
 
-    /// Reads a payload whose issuer is not established: to find it again, never to decide by it.
+    /// Parses a payload without an authenticated issuer: for search and display, never for a decision.
     pub fn of(header: &Header, payload: &[u8]) -> Result<Record, Violation> {
         if let Some(envelope) = header.hash_envelope() {
             if VrfRedacted::is_meant(envelope) {
@@ -113,14 +113,14 @@ impl Record {
         }
     }
 
-    /// Plain JSON that a policy may have admitted as a conversation record.
+    /// Parses plain JSON as a conversation record, because a policy may have admitted it as one.
     fn record_in_json(&self, header: &Header, payload: Option<&[u8]>) -> Option<ConversationRecord> {
         let name = header.content_type().and_then(ContentType::as_text)?;
         let plain = matches!(self, Record::Opaque) && essence(name) == conversation::JSON;
         plain.then(|| ConversationRecord::read(header, payload?).ok()).flatten()
     }
 
-    /// Under which values the statement is found.
+    /// Returns the search values of the statement.
     pub fn lookups(&self, header: &Header, payload: Option<&[u8]>) -> Vec<Lookup> {
         let mut found = Lookups::default();
         let claims = header.claims();
@@ -166,7 +166,8 @@ impl Record {
         found.into_vec()
     }
 
-    /// The typed record as a document that a policy's expressions can ask; null where nothing is understood.
+    /// Returns the typed record as the document that a policy's expressions evaluate; null if the record has no typed
+    /// form.
     pub fn document(&self) -> serde_json::Value {
         match self {
             Record::Vrf(record) => record.document(),
@@ -208,7 +209,7 @@ impl Record {
     }
 }
 
-/// The content type, or that of what was hashed.
+/// Returns the content type, or the preimage content type of a hash envelope.
 pub(crate) fn content_type(header: &Header) -> Option<&ContentType> {
     match header.hash_envelope() {
         Some(envelope) => envelope.preimage_content_type.as_ref(),
@@ -216,7 +217,8 @@ pub(crate) fn content_type(header: &Header) -> Option<&ContentType> {
     }
 }
 
-/// `sha256:` and the digest of the payload, or what a hash envelope gives instead of it.
+/// Returns `sha256:` and the digest of the payload, or of the preimage of a hash envelope with SHA-256; `None` for
+/// other hash algorithms.
 fn payload_digest(header: &Header, payload: Option<&[u8]>) -> Option<String> {
     let payload = payload?;
     let hex = match header.hash_envelope() {
@@ -227,7 +229,7 @@ fn payload_digest(header: &Header, payload: Option<&[u8]>) -> Option<String> {
     Some(format!("sha256:{hex}"))
 }
 
-/// SHA-256, SHA-384 and SHA-512: the digests whose length was checked and whose strength is not in doubt.
+/// Admits SHA-256, SHA-384 and SHA-512, whose digest lengths are checked and whose strength is undisputed.
 fn check_hash_algorithm(envelope: &HashEnvelope) -> Result<(), Violation> {
     match envelope.algorithm {
         -16 | -43 | -44 => Ok(()),

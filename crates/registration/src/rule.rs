@@ -1,8 +1,9 @@
-//! Rules by name: one enum for each profile, each rule citing where it comes from.
+//! Named rules: the macro `rules!` declares one enum per profile, in which each rule cites its source.
 
 use crate::violation::{Place, RuleName, Violation, cut};
 
-/// Makes the enum of a profile's rules: name, our reading of the document, and the document's section.
+/// Declares the enum of a profile's rules: each with its name, the interpretation of the document that it depends on,
+/// and the document's section.
 macro_rules! rules {
     (
         $(#[doc = $about:literal])+
@@ -17,7 +18,7 @@ macro_rules! rules {
         }
 
         impl $name {
-            /// Every rule, in the order of the document.
+            /// All rules, in the order of the document.
             pub const ALL: &'static [$name] = &[$($name::$variant,)+];
 
             /// The rule's name, which never changes.
@@ -25,17 +26,18 @@ macro_rules! rules {
                 match self { $($name::$variant => $rule,)+ }
             }
 
-            /// Our reading of the document, as the module numbers it; "-" where it leaves no choice.
+            /// The interpretation of the document that the rule depends on, as the module numbers it; "-" if the
+            /// document is unambiguous.
             pub const fn reading(self) -> &'static str {
                 match self { $($name::$variant => $reading,)+ }
             }
 
-            /// The section of the document.
+            /// The section of the document that states the rule.
             pub const fn section(self) -> &'static str {
                 match self { $($name::$variant => $section,)+ }
             }
 
-            /// The rule, broken in the payload.
+            /// Returns a [`Violation`](crate::Violation) of the rule in the payload.
             #[allow(dead_code)]
             pub(crate) fn in_payload(
                 self,
@@ -45,7 +47,7 @@ macro_rules! rules {
                 $crate::rule::in_payload(self.name(), pointer.into(), detail.into())
             }
 
-            /// The rule, broken in the protected header.
+            /// Returns a [`Violation`](crate::Violation) of the rule in the protected header.
             #[allow(dead_code)]
             pub(crate) fn in_header(
                 self,
@@ -68,7 +70,7 @@ pub(crate) fn in_header(rule: &'static str, labels: &'static str, detail: String
     broken(rule, Place::protected(labels), detail)
 }
 
-/// A rule broken by what stands unprotected: `place` begins with the label.
+/// Returns a violation in an unprotected header parameter: `place` begins with its label.
 pub(crate) fn in_unprotected(rule: &'static str, place: String, detail: String) -> Violation {
     broken(rule, Place::Unprotected(cut(place).into()), detail)
 }

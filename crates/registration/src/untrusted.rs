@@ -1,4 +1,4 @@
-//! Why a statement's issuer could not be established.
+//! Errors of [`authenticate`](crate::authenticate): the reasons why a statement's issuer could not be authenticated.
 
 use scitt::header::Incomplete;
 use scitt::x509::ChainError;
@@ -6,78 +6,78 @@ use scitt::{Malformed, SignatureError};
 
 use crate::violation::{Place, RuleName, Violation, quote};
 
-/// A statement that is nobody's, as far as the policy can tell.
+/// An error of [`authenticate`](crate::authenticate): the statement is not proven to come from its `iss`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Untrusted {
     /// A header that RFC 9943 requires is absent.
     #[error("{0}")]
     Incomplete(Incomplete),
-    /// The signature is of an algorithm we do not speak.
+    /// The signature algorithm (`alg`) is not supported.
     #[error("algorithm {0} is not accepted")]
     Algorithm(i64),
-    /// The payload is detached and did not come along.
+    /// The payload is detached and was not submitted with the statement.
     #[error("the payload is detached and did not come along")]
     PayloadMissing,
-    /// A payload came beside a statement that holds one.
+    /// A detached payload was submitted with a statement that contains its payload.
     #[error("a payload came along, but the statement holds its own")]
     PayloadTwice,
-    /// A detached digest does not fit the hash algorithm of its envelope.
+    /// The detached digest does not have the length of the hash envelope's algorithm.
     #[error("{0}")]
     Digest(Malformed),
-    /// The policy knows no key of this issuer.
+    /// The policy lists no key of this issuer.
     #[error("the policy binds no key to the issuer {}", quote(.iss))]
     IssuerUnknown {
-        /// The `iss` claimed.
+        /// The claimed `iss`.
         iss: String,
     },
-    /// The issuer certifies itself, and the policy does not let it.
+    /// The issuer is a `did:key` or `did:jwk` that the policy does not admit.
     #[error("the policy does not list the issuer {}", quote(.iss))]
     IssuerNotListed {
-        /// The `iss` claimed.
+        /// The claimed `iss`.
         iss: String,
     },
-    /// A DID that holds no key we can use.
+    /// The issuer is a DID that contains no supported key.
     #[error("the issuer {} holds no key we can use: {why}", quote(.iss))]
     IssuerUnusable {
-        /// The `iss` claimed.
+        /// The claimed `iss`.
         iss: String,
-        /// What is wrong with it.
+        /// The error of the DID parser.
         why: String,
     },
-    /// The kid is none of the issuer's.
+    /// The policy lists no key with this `kid` for the issuer.
     #[error("kid {kid} is no key of the issuer {}", quote(.iss))]
     KeyNotBound {
-        /// The `iss` claimed.
+        /// The claimed `iss`.
         iss: String,
-        /// The kid, in hexadecimal.
+        /// The `kid` in hexadecimal, shortened to 40 bytes.
         kid: String,
     },
-    /// The certificate's key is not the one the policy binds to the issuer.
+    /// The key in the certificate differs from the key that the policy lists for the issuer.
     #[error("the certificate holds another key than the one bound to the issuer {}", quote(.iss))]
     KeysDisagree {
-        /// The `iss` claimed.
+        /// The claimed `iss`.
         iss: String,
     },
     /// The signature does not verify.
     #[error("{0}")]
     Signature(SignatureError),
-    /// A certificate hash without its certificate.
+    /// The header contains `x5t`, but the certificate was not submitted.
     #[error("x5t names a certificate that did not come along")]
     ChainMissing,
-    /// The certificate is not the one that x5t names.
+    /// The end-entity certificate does not match the thumbprint in `x5t`.
     #[error("{0}")]
     CertificateHash(ChainError),
-    /// The certificates lead to no root of the policy.
+    /// The certificate chain leads to no trust anchor of the policy.
     #[error("{0}")]
     Chain(ChainError),
-    /// The certificate is good, but does not speak for this issuer.
+    /// The certificate is valid, but it does not name this issuer.
     #[error("the certificate does not speak for the issuer {}", quote(.iss))]
     CertificateNotBound {
-        /// The `iss` claimed.
+        /// The claimed `iss`.
         iss: String,
     },
-    /// A statement of the operator that is not the log's own.
+    /// An operator statement whose `iss` is not the log's own.
     #[error("policies and other statements of this log's operator are issued by {}", quote(.log))]
     NotTheLog {
         /// The log's own `iss`.
@@ -86,7 +86,7 @@ pub enum Untrusted {
 }
 
 impl Untrusted {
-    /// The rule's name, which never changes.
+    /// The name of the broken rule, which never changes.
     pub fn rule(&self) -> RuleName {
         RuleName::fixed(match self {
             Untrusted::Incomplete(_) => "required-header",
@@ -107,7 +107,7 @@ impl Untrusted {
         })
     }
 
-    /// Where in the statement it shows.
+    /// The place in the statement that breaks the rule.
     pub fn place(&self) -> Place {
         Place::protected(match self {
             Untrusted::Incomplete(what) => what.label_path(),
@@ -127,7 +127,7 @@ impl Untrusted {
         })
     }
 
-    /// The same as a rule that was broken.
+    /// Returns this error as a [`Violation`].
     pub fn violation(&self) -> Violation {
         Violation { rule: self.rule(), place: self.place(), detail: self.to_string() }
     }

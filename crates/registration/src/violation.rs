@@ -1,26 +1,26 @@
-//! A rule that a statement breaks: which, where, and what was found.
+//! A broken rule: [`RuleName`], [`Place`] in the statement, and details.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::limits::{MAX_QUOTE, MAX_TOLD};
 
-/// A rule's name. Names are part of the API: clients match on them, so they are never reworded.
+/// The name of a rule. Names are part of the API: clients match on them, so they are never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleName(Cow<'static, str>);
 
 impl RuleName {
-    /// A name known when the program was compiled.
+    /// A rule name known at compile time.
     pub const fn fixed(name: &'static str) -> Self {
         RuleName(Cow::Borrowed(name))
     }
 
-    /// A name out of a policy.
+    /// A rule name from a policy.
     pub fn of(name: impl Into<String>) -> Self {
         RuleName(Cow::Owned(name.into()))
     }
 
-    /// The name.
+    /// The name as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -32,14 +32,14 @@ impl fmt::Display for RuleName {
     }
 }
 
-/// Where in a statement a rule was broken.
+/// The place in a statement where a rule was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the protected header: labels from the outside in, e.g. `15/1`.
+    /// A protected header parameter: its labels from the outside in, e.g. `15/1`.
     Protected(Cow<'static, str>),
-    /// In the unprotected header: the label, and a JSON pointer into its value.
+    /// An unprotected header parameter: its label, followed by a JSON pointer into its value.
     Unprotected(Cow<'static, str>),
-    /// In the payload: a JSON pointer (RFC 6901); empty for the whole payload.
+    /// A JSON pointer (RFC 6901) into the payload; empty for the whole payload.
     Payload(Cow<'static, str>),
     /// The signature.
     Signature,
@@ -48,12 +48,12 @@ pub enum Place {
 }
 
 impl Place {
-    /// A place in the protected header.
+    /// A [`Place::Protected`] with these labels, e.g. `15/1`.
     pub fn protected(labels: impl Into<Cow<'static, str>>) -> Self {
         Place::Protected(labels.into())
     }
 
-    /// A place in the payload.
+    /// A [`Place::Payload`] with this JSON pointer.
     pub fn payload(pointer: impl Into<Cow<'static, str>>) -> Self {
         Place::Payload(pointer.into())
     }
@@ -71,26 +71,26 @@ impl fmt::Display for Place {
     }
 }
 
-/// One rule broken. Nothing is repaired: the first violation refuses the statement.
+/// A rule that a statement breaks. Statements are not repaired: the first violation refuses the statement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{rule}: {detail} (at {place})")]
 pub struct Violation {
-    /// The rule.
+    /// The name of the broken rule.
     pub rule: RuleName,
-    /// Where it was broken.
+    /// The place in the statement where the rule was broken.
     pub place: Place,
-    /// What was found, for people. May repeat a shortened, escaped value of the statement.
+    /// Details for display, which may contain a shortened and escaped value of the statement.
     pub detail: String,
 }
 
-/// A value of a statement as an answer may repeat it: escaped, and cut at a bound.
+/// Quotes a value of a statement for an error message: escaped, and cut to [`MAX_QUOTE`] bytes.
 pub(crate) fn quote(value: &str) -> String {
     let end = value.floor_char_boundary(MAX_QUOTE);
     let more = if end < value.len() { "…" } else { "" };
     format!("\"{}{more}\"", value[..end].escape_debug())
 }
 
-/// Text that may hold names of the statement's choosing, cut at a bound.
+/// Cuts a text that may contain untrusted values to [`MAX_TOLD`] characters.
 pub(crate) fn cut(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(MAX_TOLD) {
         text.truncate(end);
@@ -99,7 +99,7 @@ pub(crate) fn cut(mut text: String) -> String {
     text
 }
 
-/// One step of a JSON pointer, escaped as RFC 6901 asks.
+/// Escapes a member name as a step of a JSON pointer (RFC 6901, section 3).
 pub(crate) fn pointer_step(member: &str) -> String {
     member.replace('~', "~0").replace('/', "~1")
 }

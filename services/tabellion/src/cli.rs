@@ -1,4 +1,4 @@
-//! The command tree. Each command's arguments stand beside its code in [`commands`](crate::commands).
+//! The command tree. Each command's arguments are declared with its code in [`commands`](crate::commands).
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ pub struct Global {
     pub config: Option<PathBuf>,
 }
 
-/// Prints what clap has to say: help that was asked for, or what is wrong with the arguments.
+/// Prints clap's output: the requested help to stdout, or an error in the arguments to stderr.
 pub fn usage(error: &clap::Error) -> Exit {
     if !error.use_stderr() {
         let _ = error.print();
@@ -68,7 +68,7 @@ pub fn usage(error: &clap::Error) -> Exit {
     Exit::Usage
 }
 
-/// What is wrong, with its particulars: they stand indented below it, up to an empty line.
+/// Joins an error and its details, the indented lines up to the first empty one, in one line.
 fn in_a_line(lines: &[String]) -> String {
     let Some((what, rest)) = lines.split_first() else { return String::new() };
     let what = what.trim_start_matches("error: ");
@@ -77,27 +77,27 @@ fn in_a_line(lines: &[String]) -> String {
     [what, &particulars.join(", ")].join(" ").trim_end().to_owned()
 }
 
-/// What a command gets to work with.
+/// The console and the configuration file of a command.
 pub struct Context {
     pub console: Console,
     config: Option<PathBuf>,
 }
 
 impl Context {
-    /// The file that --config names.
+    /// The file in `--config`.
     pub fn config(&self) -> Option<&Path> {
         self.config.as_deref()
     }
 
-    /// Settings of the log whose keys or database a command works on: where no configuration is named or found, those of the
-    /// log that `serve --dev` made in this folder.
+    /// Returns the settings of the log whose keys or database a command uses. If no configuration file is named or
+    /// found, they are those of the log that `serve --dev` created in this folder ([`DEV_CONFIG`]).
     pub fn log_settings(&self, flags: Vec<(&'static str, String)>) -> Result<Settings, Failure> {
         let configured = self.config.is_some() || default_files().iter().any(|file| file.is_file());
         let dev = Some(Path::new(DEV_CONFIG)).filter(|file| !configured && file.is_file());
         Settings::gather(dev.or(self.config.as_deref()), flags)
     }
 
-    /// Settings from every source, with what was typed for this command on top.
+    /// Returns the settings from all sources; `flags`, from the command line, take precedence.
     pub fn settings(&self, flags: Vec<(&'static str, String)>) -> Result<Settings, Failure> {
         Settings::gather(self.config.as_deref(), flags)
     }
@@ -110,7 +110,7 @@ impl From<&Global> for Context {
     }
 }
 
-// One value, made once: the size of its largest variant is nobody's concern.
+// There is only one value, so the size of the largest variant does not matter.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -239,7 +239,7 @@ mod tests {
 
     use super::Cli;
 
-    /// Texts that suggest commands: the documents for users, and every source with a hint or an example.
+    /// Returns the texts that suggest commands: all documentation, and all sources with a hint or an example.
     fn texts() -> Vec<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut texts = vec![fs::read_to_string(root.join("../../README.md")).unwrap()];
@@ -271,7 +271,7 @@ mod tests {
         texts
     }
 
-    /// Commands in a text: after an example, a hint, a prompt, a backtick, or at the start of a line of its own.
+    /// Finds the commands in a text: after an example, a hint, a prompt, a backtick, or at the start of a line.
     fn commands(text: &str) -> impl Iterator<Item = String> {
         let starts = [
             "example:  tabellion ",
@@ -314,7 +314,7 @@ mod tests {
             texts().iter().flat_map(|text| commands(text).collect::<Vec<_>>()).collect();
         assert!(suggested.len() > 50, "{suggested:?}");
         for line in suggested {
-            // Prose names commands without arguments ("`tabellion verify` tells"), or with a remark after them.
+            // Prose names commands without arguments ("`tabellion verify` shows"), or continues after them.
             let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
             let whole = std::iter::once("tabellion").chain(words.iter().copied());
             let Err(error) = Cli::command().try_get_matches_from(whole) else { continue };
@@ -326,14 +326,14 @@ mod tests {
                     | clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
             );
             let prose = words.iter().any(|word| PROSE.contains(word));
-            // A key cannot be made up: its name stands for it.
+            // Examples use the placeholder VKEY, because a valid key cannot be invented.
             let named = error.kind() == clap::error::ErrorKind::ValueValidation && words.contains(&"VKEY");
-            // A quoted value ends the line here.
+            // The line ends at a quoted value, which is not parsed.
             let quoted = words.last().is_some_and(|word| word.starts_with("--"));
             assert!(shown || prose || named || quoted, "tabellion {line}: {error}");
         }
     }
 
-    /// Words that end a command in running text.
+    /// Words that end a command in prose.
     const PROSE: &[&str] = &["says", "shows", "makes", "first", "fetches", "checks", "on", "finds", "and"];
 }

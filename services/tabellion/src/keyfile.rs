@@ -1,4 +1,4 @@
-//! Key files: PKCS#8 PEM that only its owner may read, and what a public key is called.
+//! Key files: PKCS#8 PEM that only its owner may read, and the names of public keys.
 
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,14 +11,14 @@ use serde::Serialize;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 
-/// Reads a secret key; refuses one that others may read.
+/// Reads a secret key. Files that others may access are refused (`key-not-private`).
 pub fn read(path: &Path) -> Result<SigningKey, Failure> {
     refuse_readable_by_others(path)?;
     SigningKey::from_pkcs8_pem(&files::read_text(path)?)
         .map_err(|error| Failure::new(Exit::Failure, "key-unusable", format!("{}: {error}", path.display())))
 }
 
-/// Makes a key and writes it, never over another one.
+/// Generates a key and writes it; existing files are never overwritten.
 pub fn generate(path: &Path, algorithm: Algorithm) -> Result<SigningKey, Failure> {
     if path.exists() {
         return Err(Failure::new(Exit::Exists, "key-exists", format!("{} exists", path.display()))
@@ -31,13 +31,13 @@ pub fn generate(path: &Path, algorithm: Algorithm) -> Result<SigningKey, Failure
     Ok(key)
 }
 
-/// Writes a key, readable by its owner only.
+/// Writes a key with access for its owner only (0600).
 pub fn write(path: &Path, key: &SigningKey) -> Result<(), Failure> {
     let pem = key.to_pkcs8_pem().map_err(|error| Failure::new(Exit::Failure, "key", error.to_string()))?;
     files::write(path, pem.as_bytes(), Access::Secret, Existing::Keep)
 }
 
-/// Reads a public key: a did:key or did:jwk, or a file with a key, secret or public, in any of its forms.
+/// Reads a public key: a did:key or did:jwk, or a file with a secret or public key in any supported encoding.
 pub fn read_public(argument: &str) -> Result<PublicKey, Failure> {
     if argument.starts_with("did:") {
         return public_from_text(argument).map_err(|why| unusable(argument, why));
@@ -77,25 +77,25 @@ fn refuse_readable_by_others(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The names of a public key.
+/// The names of a public key, for output.
 #[derive(Clone, Debug, Serialize)]
 pub struct KeyNames {
-    /// RFC 9679 thumbprint, base64url: the kid of what it signs.
+    /// The RFC 9679 thumbprint as base64url: the `kid` in statements signed with the key.
     pub kid: String,
-    /// The algorithm it signs with by default.
+    /// The default signature algorithm of the key's curve.
     pub alg: &'static str,
-    /// The same key as a DID.
+    /// The key as a `did:key`.
     pub did_key: String,
-    /// The form in which witnesses and verifiers of checkpoints want it (C2SP signed-note), for a key that signs them.
+    /// The verifier key for witnesses and verifiers of checkpoints (C2SP signed-note), if the key signs checkpoints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vkey: Option<String>,
-    /// Its file, where there is one.
+    /// The path of the key file, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
 }
 
 impl KeyNames {
-    /// The names of `key`.
+    /// Returns the names of `key`.
     pub fn of(key: &PublicKey, file: Option<&Path>) -> Self {
         Self {
             kid: BASE64URL_NOPAD.encode(&key.thumbprint()),

@@ -1,4 +1,5 @@
-//! `tabellion`: parse arguments, start a service or call a crate, print. No protocol logic.
+//! The program `tabellion`: parses arguments, starts a service or calls a crate, and prints the result. Protocols are
+//! implemented in the crates.
 
 mod cli;
 mod commands;

@@ -1,4 +1,4 @@
-//! The service that a client command speaks to, and its words as our failures.
+//! The connection of client commands to a service, and the conversion of its errors to [`Failure`]s.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::console::{Exit, Failure, files};
 use crate::exposure::is_loopback;
 use crate::settings;
 
-/// Where `serve --dev` says at which address it serves: what is meant in that folder when nobody names a service.
+/// The file in which `serve --dev` stores its URL: the default service of commands in the same folder.
 pub const DEV_URL: &str = "tabellion-dev/url";
 
 /// Which service, and how to reach it.
@@ -33,20 +33,20 @@ pub struct ServiceArgs {
     pub timeout: u64,
 }
 
-/// A client with a runtime to drive it.
+/// A client with its runtime.
 pub struct Service {
-    /// The client.
+    /// The HTTP client of the service.
     pub client: Client,
     runtime: Runtime,
 }
 
 impl ServiceArgs {
-    /// The client; nothing is sent yet.
+    /// Creates the client, without sending a request.
     pub fn connect(&self, context: &Context) -> Result<Service, Failure> {
         self.connect_over(context, None)
     }
 
-    /// The same over a Unix socket, if one is given.
+    /// Creates the client, over a Unix socket if one is given.
     pub fn connect_over(&self, context: &Context, unix_socket: Option<PathBuf>) -> Result<Service, Failure> {
         let flags = self.url.iter().map(|url| ("log_url", url.clone())).collect();
         let settings = context.settings(flags)?;
@@ -74,17 +74,17 @@ impl ServiceArgs {
 }
 
 impl Service {
-    /// Runs anything to its end.
+    /// Runs a future to completion.
     pub fn drive<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }
 
-    /// Runs one exchange to its end.
+    /// Runs a request to completion, and converts its error to a [`Failure`].
     pub fn block_on<T>(&self, exchange: impl Future<Output = Result<T, ClientError>>) -> Result<T, Failure> {
         self.runtime.block_on(exchange).map_err(|error| self.failure(error))
     }
 
-    /// A service of this machine that does not answer may not have been started.
+    /// Converts an error. A local service that is unreachable may not be running, so the hint starts one.
     fn failure(&self, error: ClientError) -> Failure {
         let is_unreachable = matches!(error, ClientError::Unreachable(_));
         let failure = Failure::from(error);
@@ -117,7 +117,7 @@ impl From<ClientError> for Failure {
     }
 }
 
-/// The service's problem details in our shape.
+/// Converts the service's problem details (RFC 9457) to a [`Failure`].
 fn from_problem(exit: Exit, fallback: &str, problem: &Problem) -> Failure {
     let mut failure = Failure::new(exit, problem.get_code().unwrap_or(fallback), problem.to_string());
     if let Some(rule) = problem.get_rule() {

@@ -1,4 +1,4 @@
-//! COSE structures in words: label names, times, text made harmless. Shows; never verifies.
+//! Formatting of COSE structures for display: names of labels, times, escaped text. Signatures are not verified here.
 
 use std::io::{self, Write};
 
@@ -10,16 +10,16 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::console::safe;
 
-/// Text longer than this is cut on a terminal; `--json` has it whole.
+/// Maximum length in characters of a text on a terminal; `--json` prints it whole.
 const SHOWN_TEXT: usize = 96;
 
-/// A protected header as JSON, labels by name where they have one.
+/// Converts a protected header to JSON, with the names of known labels.
 pub fn header(header: &Header) -> Json {
     let member = |label: &Label| Some((header_name(label), value_of(label, &header.get(label)?)));
     Json::Object(header.labels().filter_map(member).collect())
 }
 
-/// Writes a JSON object as indented `name  value` lines.
+/// Writes a JSON object as indented lines of name and value.
 pub fn lines(out: &mut dyn Write, indent: usize, object: &Map<String, Json>) -> io::Result<()> {
     let width = object.keys().map(String::len).max().unwrap_or(0);
     for (name, value) in object {
@@ -35,7 +35,7 @@ pub fn lines(out: &mut dyn Write, indent: usize, object: &Map<String, Json>) -> 
     Ok(())
 }
 
-/// Unix seconds as RFC 3339, or the number when no calendar has it.
+/// Formats Unix seconds as RFC 3339, or as a number if they are out of range.
 pub fn time(seconds: i64) -> String {
     jiff::Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
 }
@@ -111,7 +111,7 @@ fn algorithm(value: &Value<'_>) -> Json {
     known.map_or_else(|| plain(value), |known| json!(format!("{} ({})", known.name(), known.to_cose())))
 }
 
-/// A kid is base64url of its bytes, or the text it plainly is.
+/// Formats a kid: as text if it is printable ASCII, otherwise as base64url.
 fn readable_kid(kid: &[u8]) -> Json {
     match std::str::from_utf8(kid) {
         Ok(text) if !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()) => json!(text),

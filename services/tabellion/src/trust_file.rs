@@ -1,4 +1,4 @@
-//! Where trust is kept: one `trust.toml`, found in a fixed order, and never taken from a log.
+//! The trust file, `trust.toml`: its location and access. Its contents never come from a log.
 
 use std::path::{Path, PathBuf};
 
@@ -9,22 +9,23 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
 use crate::settings;
 
-/// Beside the reader's work.
+/// The trust file in the working directory.
 pub const LOCAL: &str = "trust.toml";
-/// What `serve --dev` writes.
+/// The trust file that `serve --dev` writes.
 pub const DEV: &str = "tabellion-dev/trust.toml";
 
-/// A trust file and what it says.
+/// A trust file with its contents.
 #[derive(Debug)]
 pub struct TrustFile {
-    /// Where it is, or would be.
+    /// The path of the file, which need not exist.
     pub path: PathBuf,
-    /// What it says; nothing when there is no file.
+    /// The contents; empty if there is no file.
     pub store: TrustStore,
 }
 
 impl TrustFile {
-    /// The file that was named, else that of the settings, else the first of the usual ones.
+    /// Finds the trust file: `named`, otherwise the setting `trust`, otherwise the first existing one of [`LOCAL`] and
+    /// [`DEV`].
     pub fn find(context: &Context, named: Option<&Path>) -> Result<Self, Failure> {
         if let Some(path) = named {
             return Self::read(path);
@@ -39,7 +40,7 @@ impl TrustFile {
         }
     }
 
-    /// The file to be changed: it need not exist yet.
+    /// Finds the trust file to change, which need not exist yet.
     pub fn to_change(context: &Context, named: Option<&Path>) -> Result<Self, Failure> {
         match named {
             Some(path) if !path.exists() => {
@@ -55,7 +56,7 @@ impl TrustFile {
         Ok(Self { path: path.to_path_buf(), store })
     }
 
-    /// Writes the file.
+    /// Writes the contents to the file.
     pub fn write(&self) -> Result<(), Failure> {
         files::write(&self.path, self.store.to_toml().as_bytes(), Access::Ordinary, Existing::Replace)
     }

@@ -1,4 +1,4 @@
-//! Making execution statements: from a receipt and a gateway's keys to a statement that a log of ours admits.
+//! Creation of execution statements: from a receipt and a gateway's keys to a statement that a log can admit.
 
 use data_encoding::BASE64URL_NOPAD;
 use scitt::header::{ContentType, HashEnvelope};
@@ -12,28 +12,28 @@ use super::signature::ALG;
 use super::{AER_JSON, AerRecord};
 use crate::violation::Violation;
 
-/// COSE's number of SHA-256.
+/// The COSE algorithm identifier of SHA-256 (RFC 9054).
 pub(super) const SHA_256: i64 = -16;
 
-/// Why no statement came out.
+/// An error from building an execution statement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildAerError {
-    /// The statement would break a rule, and no log would admit it.
+    /// The statement would break a rule, so no log would admit it.
     #[error("this execution receipt breaks a rule: {0}")]
     Violates(#[from] Violation),
-    /// The receipt is signed with Ed25519 and nothing else.
+    /// The gateway's key is not an Ed25519 key.
     #[error("an execution receipt is signed with an Ed25519 key, not with one of {0}")]
     Key(Curve),
-    /// The receipt was not signed.
+    /// Signing the receipt failed.
     #[error(transparent)]
     Sign(#[from] SignError),
-    /// The statement was not signed.
+    /// Building or signing the statement failed.
     #[error(transparent)]
     Build(#[from] BuildError),
 }
 
-/// What a statement is about.
+/// The value of the statement's `sub`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Subject {
     #[default]
@@ -41,7 +41,7 @@ enum Subject {
     Session,
 }
 
-/// A receipt on its way to becoming a statement.
+/// A builder for the statement of an execution receipt.
 #[derive(Clone, Debug)]
 pub struct AerStatement {
     receipt: Value,
@@ -53,7 +53,8 @@ pub struct AerStatement {
 }
 
 impl AerStatement {
-    /// A statement of this receipt (JSON of section 6.1), about itself, by the did:key of whoever signs.
+    /// Creates a statement of this receipt (JSON of section 6.1). By default its `sub` is the receipt's `aer_id`, and
+    /// its `iss` the did:key of the signer.
     pub fn new(receipt: Value) -> Self {
         AerStatement {
             receipt,
@@ -65,32 +66,32 @@ impl AerStatement {
         }
     }
 
-    /// As this gateway, whose key the policy of a log lists.
+    /// Sets `iss` to a gateway whose keys the policy of a log lists.
     pub fn iss(self, iss: impl Into<String>) -> Self {
         AerStatement { iss: Some(iss.into()), ..self }
     }
 
-    /// With a key of this name, instead of its thumbprint.
+    /// Sets the `kid` of the statement; the default is the key's thumbprint.
     pub fn kid(self, kid: impl Into<Vec<u8>>) -> Self {
         AerStatement { kid: Some(kid.into()), ..self }
     }
 
-    /// Signing the receipt under this name, instead of that of its `gateway_id`: a policy may list several keys.
+    /// Sets `signer` of the receipt's signature; the default is its `gateway_id`. A policy may list several keys.
     pub fn signer(self, signer: impl Into<String>) -> Self {
         AerStatement { signer: Some(signer.into()), ..self }
     }
 
-    /// About the session, so that all its receipts are found under one subject.
+    /// Sets `sub` to the session, under which all its receipts are then found.
     pub fn about_session(self) -> Self {
         AerStatement { subject: Subject::Session, ..self }
     }
 
-    /// By its hash: the receipt itself stays with the gateway, to be shown on audit.
+    /// Registers the receipt by its hash: the gateway keeps the receipt and discloses it on audit.
     pub fn redacted(self) -> Self {
         AerStatement { redacted: true, ..self }
     }
 
-    /// The canonical receipt. One without `signatures` gets one, by the gateway's key.
+    /// Returns the canonical receipt. If it has no `signatures`, it is signed with the gateway's key.
     pub fn receipt(&self, gateway: &dyn Signer) -> Result<Vec<u8>, BuildAerError> {
         let mut receipt = self.receipt.clone();
         if let Value::Object(members) = &mut receipt
@@ -105,12 +106,13 @@ impl AerStatement {
         Ok(jose::jcs::canonical(&receipt))
     }
 
-    /// Signs receipt and statement with one key, then reads the result as a log would.
+    /// Signs receipt and statement with one key, and validates the result as a log would.
     pub fn sign(&self, gateway: &dyn Signer) -> Result<SignedStatement, BuildAerError> {
         self.sign_with(gateway, gateway)
     }
 
-    /// Signs the receipt with the gateway's Ed25519 key and the statement with the issuer's.
+    /// Signs the receipt with the gateway's Ed25519 key and the statement with the issuer's key, and validates the
+    /// result.
     pub fn sign_with(
         &self,
         gateway: &dyn Signer,
@@ -145,7 +147,7 @@ impl AerStatement {
     }
 }
 
-/// A signature over a receipt as it stands in `signatures`, under the name of the receipt's `gateway_id`.
+/// Signs a receipt with the gateway's key, under its `gateway_id`. Returns the element for the member `signatures`.
 pub fn inner_signature(receipt: &Value, gateway: &dyn Signer) -> Result<Value, BuildAerError> {
     let id = receipt.pointer("/border_gateway/gateway_id").and_then(Value::as_str);
     signature_as(id.unwrap_or_default(), receipt, gateway)

@@ -1,4 +1,4 @@
-//! What a policy decides about execution receipts, and what only the log can keep.
+//! Decision about execution receipts under a policy.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::guard::{Guard, GuardKind};
 use crate::limits::CLOCK_SKEW;
 use crate::violation::{Place, RuleName, Violation, quote};
 
-/// What a policy may choose about execution receipts, and what only the log can keep.
+/// Checks an execution receipt against the policy's options, and adds its conditions to the permit.
 pub(crate) fn check(
     options: &AerOptions,
     statement: &Authenticated<'_>,
@@ -39,7 +39,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// What the policy asks of decisions that were made in degraded operation.
+/// Checks the policy's options for decisions in degraded operation.
 fn check_mode(options: &AerOptions, receipt: &Receipt) -> Result<(), Violation> {
     let permits = receipt.outcome.denial().is_none();
     if permits && receipt.mode != Mode::Normal && !options.allow_degraded {
@@ -53,7 +53,7 @@ fn check_mode(options: &AerOptions, receipt: &Receipt) -> Result<(), Violation> 
     Ok(())
 }
 
-/// A receipt registered by its hash: nothing in it can be seen, but whose it is can.
+/// Checks a receipt registered by its hash: its gateway can be checked, its contents cannot.
 pub(crate) fn check_redacted(
     options: &AerOptions,
     statement: &Authenticated<'_>,
@@ -71,12 +71,12 @@ pub(crate) fn check_redacted(
     Ok(())
 }
 
-/// A gateway uses an `aer_id` once.
+/// The guard of an `aer_id`, which a gateway uses once.
 fn id_guard(iss: &str, aer_id: &str) -> Guard {
     Guard::new(GuardKind::AerId, &[iss.as_bytes(), aer_id.as_bytes()])
 }
 
-/// The keys of the instance `id` of the gateway `iss`.
+/// Returns the keys of the instance `id` of the gateway `iss`.
 fn keys_of<'o>(options: &'o AerOptions, iss: &str, id: &str) -> Result<Cow<'o, [GatewayKey]>, Violation> {
     let mut listed = options.gateways.iter().filter(|gateway| gateway.iss == iss).peekable();
     let own = did_key(iss).filter(|_| options.did_key_gateways);

@@ -1,4 +1,4 @@
-//! From the payload's bytes to a JSON value: strict, canonical, and no larger than a receipt can be.
+//! Parser from the payload's bytes to a JSON value: strict, canonical, and limited to the size of a receipt.
 
 use jose::json::{self, JsonError, JsonErrorKind};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::rule::AerRule;
 use crate::limits::{MAX_AER_BYTES, MAX_AER_DEPTH};
 use crate::violation::Violation;
 
-/// Parses canonical JSON. The length is looked at before anything else.
+/// Parses canonical JSON of at most [`MAX_AER_BYTES`] bytes.
 pub(super) fn canonical_json(text: &[u8]) -> Result<Value, Violation> {
     if text.len() > MAX_AER_BYTES {
         let detail = format!("{} bytes, a receipt takes at most {MAX_AER_BYTES}", text.len());
@@ -21,7 +21,7 @@ pub(super) fn canonical_json(text: &[u8]) -> Result<Value, Violation> {
     }
 }
 
-/// What the inner signatures are made over: the canonical form without `signatures`.
+/// Returns the content that the inner signatures sign: the canonical form without `signatures`.
 pub(super) fn signed_content(receipt: &Value) -> Vec<u8> {
     let mut content = receipt.clone();
     if let Value::Object(members) = &mut content {
@@ -30,7 +30,7 @@ pub(super) fn signed_content(receipt: &Value) -> Vec<u8> {
     jose::jcs::canonical(&content)
 }
 
-/// Which rule a text breaks by not being strict JSON.
+/// Maps a JSON error to the rule that it breaks.
 fn not_json(error: &JsonError) -> Violation {
     let rule = match error.kind {
         JsonErrorKind::Duplicate(_) => AerRule::DuplicateMember,

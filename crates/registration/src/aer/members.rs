@@ -1,4 +1,4 @@
-//! Reading a closed JSON object member by member, remembering where we are for the sake of errors.
+//! Parser for closed JSON objects, which keeps the JSON pointer of the object for error messages.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::limits::{MAX_AER_TEXT, MAX_IDENTIFIER, MAX_INTEGER};
 use crate::vap::is_code;
 use crate::violation::{Violation, pointer_step, quote};
 
-/// Where an object stands; formatted only when something is wrong with it.
+/// The place of an object, which is formatted only for an error message.
 #[derive(Clone, Copy)]
 pub(super) enum At {
     Member(&'static str),
@@ -25,7 +25,7 @@ impl fmt::Display for At {
     }
 }
 
-/// An object of the receipt.
+/// An object in the receipt.
 #[derive(Clone, Copy)]
 pub(super) struct Members<'a> {
     map: &'a Map<String, Value>,
@@ -33,7 +33,7 @@ pub(super) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// An object that may have these members and no others, none of them null.
+    /// Parses an object whose members are all in `known`, and not null.
     pub fn open(value: &'a Value, at: At, known: &[&str]) -> Result<Self, Violation> {
         let Value::Object(map) = value else {
             return Err(AerRule::Member.in_payload(at.to_string(), "an object is needed here"));
@@ -54,12 +54,12 @@ impl<'a> Members<'a> {
         Ok(members)
     }
 
-    /// A required object.
+    /// Parses a required object.
     pub fn object(&self, name: &str, at: &'static str, known: &[&str]) -> Result<Members<'a>, Violation> {
         Members::open(self.required(name)?, At::Member(at), known)
     }
 
-    /// An object that may be left out.
+    /// Parses an optional object.
     pub fn optional_object(
         &self,
         name: &str,
@@ -77,13 +77,13 @@ impl<'a> Members<'a> {
         self.map.get(name).ok_or_else(|| self.broken(AerRule::Member, name, "this member is required"))
     }
 
-    /// A required string of any length and content.
+    /// Parses a required string of any length and content.
     pub fn raw(&self, name: &str) -> Result<&'a str, Violation> {
         let text = self.required(name)?.as_str();
         text.ok_or_else(|| self.broken(AerRule::Member, name, "a string is needed here"))
     }
 
-    /// A required name.
+    /// Parses a required name of 1 to [`MAX_AER_TEXT`] characters.
     pub fn text(&self, name: &str) -> Result<String, Violation> {
         self.text_up_to(name, MAX_AER_TEXT)
     }
@@ -99,12 +99,12 @@ impl<'a> Members<'a> {
         Err(self.broken(AerRule::Text, name, &why))
     }
 
-    /// A reference that may be left out: it may be as long as any identifier.
+    /// Parses an optional reference of 1 to [`MAX_IDENTIFIER`] characters.
     pub fn optional_reference(&self, name: &str) -> Result<Option<String>, Violation> {
         self.has(name).then(|| self.text_up_to(name, MAX_IDENTIFIER)).transpose()
     }
 
-    /// A required code of the gateway's.
+    /// Parses a required code (`is_code`).
     pub fn token(&self, name: &str) -> Result<String, Violation> {
         let token = self.raw(name)?;
         match is_code(token) {
@@ -113,23 +113,23 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A code of the gateway's that may be left out.
+    /// Parses an optional code (`is_code`).
     pub fn optional_token(&self, name: &str) -> Result<Option<String>, Violation> {
         self.has(name).then(|| self.token(name)).transpose()
     }
 
-    /// A required whole number.
+    /// Parses a required integer from 0 to [`MAX_INTEGER`].
     pub fn count(&self, name: &str) -> Result<u64, Violation> {
         let count = self.required(name)?.as_u64().filter(|count| *count <= MAX_INTEGER);
         count.ok_or_else(|| self.broken(AerRule::Count, name, "a whole number of at least 0 is needed here"))
     }
 
-    /// A whole number that may be left out.
+    /// Parses an optional integer from 0 to [`MAX_INTEGER`].
     pub fn optional_count(&self, name: &str) -> Result<Option<u64>, Violation> {
         self.has(name).then(|| self.count(name)).transpose()
     }
 
-    /// A required digest.
+    /// Parses a required SHA-256 digest, `sha256:` and 64 lower-case hexadecimal digits.
     pub fn digest(&self, name: &str) -> Result<String, Violation> {
         let digest = self.raw(name)?;
         match digest.strip_prefix("sha256:").is_some_and(|digits| is_hex(digits, 64)) {
@@ -140,12 +140,12 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A digest that may be left out.
+    /// Parses an optional SHA-256 digest.
     pub fn optional_digest(&self, name: &str) -> Result<Option<String>, Violation> {
         self.has(name).then(|| self.digest(name)).transpose()
     }
 
-    /// `<prefix><16 lower-case hex digits>`.
+    /// Parses a required identifier, `<prefix><16 lower-case hex digits>`.
     pub fn id(&self, name: &str, prefix: &str, rule: AerRule) -> Result<String, Violation> {
         let id = self.raw(name)?;
         match is_id(id, prefix) {
@@ -154,18 +154,18 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A rule broken by a member.
+    /// Returns a violation of a rule at a member.
     pub fn broken(&self, rule: AerRule, name: &str, detail: &str) -> Violation {
         rule.in_payload(format!("{}/{}", self.at, pointer_step(name)), detail)
     }
 
-    /// A rule broken by what a member says.
+    /// Returns a violation of a rule by a member's value.
     pub fn unfit(&self, rule: AerRule, name: &str, found: &str, needed: &str) -> Violation {
         self.broken(rule, name, &format!("found {}, needed {needed}", quote(found)))
     }
 }
 
-/// Whether a name is `<prefix><16 lower-case hex digits>`.
+/// Returns whether a name is `<prefix><16 lower-case hex digits>`.
 pub(super) fn is_id(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix).is_some_and(|digits| is_hex(digits, 16))
 }

@@ -1,29 +1,29 @@
-//! AER, the Agent Execution Receipt of AgentROA: a gateway's signed word that it let a tool call through, or did not.
+//! Agent Execution Receipts (AER) of AgentROA: a gateway's signed statement that it permitted or denied a tool call.
 //!
-//! The statement's payload is the receipt's canonical JSON, with the gateway's own Ed25519 signatures within
-//! (draft-nivalto-agentroa-route-authorization-00, section 6.1). The draft gives no schema and an example that contradicts its text; these are our readings, by name, as
-//! [`AerRule`] cites them:
+//! The statement's payload is the receipt's canonical JSON with the gateway's own Ed25519 signatures
+//! (draft-nivalto-agentroa-route-authorization-00, section 6.1). The draft has no schema, and its example contradicts
+//! its text. This is our interpretation; [`AerRule`] cites its rows:
 //!
 //! | # | reading |
 //! |---|---|
-//! | R-1 | at least one signature, and all that are there verify, by keys that the policy lists for the gateway; `iss` is the gateway |
-//! | R-8 | a strict schema of our own, closed at every level; optional: `denial_detail`, `degraded_reason`, `revocation`; placeholders all together for a call without a usable root |
-//! | R-13 | server names hold no dot; a capability is split at its first; a denied call may have asked for any tool, by whatever name |
-//! | R-17 | `denial_reason` exactly from the list; hop and dimension apart, in `denial_detail` |
+//! | R-1 | at least one signature, and all verify with keys that the policy lists for the gateway; `iss` is the gateway |
+//! | R-8 | a strict schema of our own, closed at every level; optional: `denial_detail`, `degraded_reason`, `revocation`; for a call without a usable root all placeholders together |
+//! | R-13 | server names contain no dot; a capability is split at its first dot; the tool name of a denied call is not restricted |
+//! | R-17 | `denial_reason` exactly from the list; hop and dimension separately, in `denial_detail` |
 //! | R-19 | times are RFC 3339 in UTC, `Z` or `+00:00`, at most five minutes ahead of the log |
-//! | R-22, R-23 | digests are `sha256:` and 64 hex digits; signatures bare base64url, 64 bytes; Appendix B is no vector |
-//! | R-24 | identifiers of 16 hex digits; an `aer_id` is used once per gateway, whole or by its hash |
+//! | R-22, R-23 | digests are `sha256:` and 64 hex digits; signatures are 64 bytes in base64url without prefix; Appendix B is not a test vector |
+//! | R-24 | identifiers have 16 hex digits; an `aer_id` is used once per gateway, in clear or by its hash |
 //! | R-25 | agents are `aha:org/unit/agent` |
-//! | R-28 | `enforcement_mode` always there; what has no value is left out, not null |
-//! | R-29 | degraded decisions should say why: those that do not carry a warning, or are refused by policy; permits among them are admitted by policy only |
-//! | R-32 | the payload is JCS and never changes once signed; a log's receipts are not in `signatures` |
-//! | R-34 | `input_hash` is a plain SHA-256: for a public log the receipt is registered by its hash and shown on audit |
-//! | R-35 | the session is the root's, the agent whoever asked; `sub` is the receipt or the session |
+//! | R-28 | `enforcement_mode` is required; absent values are left out, not null |
+//! | R-29 | degraded decisions should give a reason: without one there is a warning, or a refusal if the policy requires it; degraded permits are admitted only if the policy allows them |
+//! | R-32 | the payload is canonical (JCS) and never changes after it is signed; a log's receipts are not in `signatures` |
+//! | R-34 | `input_hash` is a plain SHA-256: for a public log the receipt can be registered by its hash and disclosed on audit |
+//! | R-35 | the session is the root's, the agent is the caller; `sub` is the receipt or the session |
 //! | R-36 | `alg` is "EdDSA" as written, Ed25519 keys only, strictly verified |
-//! | R-37 | `plan_hash` is the gateway's word and told as such |
+//! | R-37 | `plan_hash` is asserted by the gateway, and the fact `plan_hash_asserted` |
 //!
-//! a log proves that a receipt was registered, not that it is true. Not here: ROA envelopes and delegation chains, which
-//! the receipt only names by digest, and the gateway that makes receipts.
+//! a log proves that a receipt was registered, not that it is true. Not here: ROA envelopes and delegation
+//! chains, which the receipt names only by digest, and the gateway that issues receipts.
 
 mod build;
 mod check;
@@ -62,31 +62,31 @@ use crate::violation::{Place, RuleName, Violation, quote};
 /// The content type of an execution receipt.
 pub const AER_JSON: &str = "application/aer+json";
 
-/// COSE's numbers of the longer hashes.
+/// The COSE algorithm identifiers of the longer hashes (RFC 9054).
 const SHA_384: i64 = -43;
 const SHA_512: i64 = -44;
 
-/// An execution statement that keeps every rule which no policy can switch.
+/// An execution statement that keeps every rule that does not depend on a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AerRecord {
-    /// What the receipt says.
+    /// The parsed receipt.
     pub receipt: Receipt,
-    /// What its signatures are made over.
+    /// The content that the inner signatures sign.
     signed: Vec<u8>,
     document: Value,
 }
 
-/// The keys to check a statement with where there is no policy.
+/// The keys for the verification of a statement without a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifyingKeys<'k> {
-    /// Any of these may have made a signature within the receipt, whatever it calls itself.
+    /// Any of these keys may have made a signature within the receipt, under any `signer`.
     pub gateway: &'k [PublicKey],
-    /// Who signed the statement.
+    /// The key that signed the statement.
     pub issuer: &'k PublicKey,
 }
 
 impl AerRecord {
-    /// Reads a statement's protected header and payload. Whose the signatures are is the policy's business.
+    /// Parses a statement's protected header and payload. The inner signatures are verified by the policy's check.
     pub fn read(header: &Header, payload: &[u8]) -> Result<AerRecord, Violation> {
         let document = form::canonical_json(payload)?;
         let receipt = Receipt::read(&document)?;
@@ -94,8 +94,8 @@ impl AerRecord {
         Ok(AerRecord { receipt, signed: form::signed_content(&document), document })
     }
 
-    /// Reads a statement on its own, with no policy: its rules, the signatures within the receipt, and its own. `beside` is
-    /// the receipt, where the statement does not hold it.
+    /// Verifies a statement without a policy: its rules, the signatures within the receipt, and its own signature.
+    /// `beside` is the receipt, if the statement does not contain it.
     pub fn verify(
         statement: &SignedStatement,
         beside: Option<&[u8]>,
@@ -111,12 +111,12 @@ impl AerRecord {
         }
     }
 
-    /// The receipt as a document that a policy's expressions can ask.
+    /// The receipt as the document that a policy's expressions evaluate.
     pub fn document(&self) -> Value {
         self.document.clone()
     }
 
-    /// What an entry says of it.
+    /// Adds the facts of the receipt.
     pub(crate) fn state(&self, facts: &mut Facts) {
         let receipt = &self.receipt;
         for (name, text) in [
@@ -162,7 +162,7 @@ impl AerRecord {
         }
     }
 
-    /// Under which values it is found. The placeholders of a call without a root are nobody's.
+    /// Adds the search values of the receipt. The placeholders of a call without a usable root are not indexed.
     pub(crate) fn lookups(&self, found: &mut Lookups) {
         let receipt = &self.receipt;
         found.add(LookupKind::AerId, &receipt.aer_id);
@@ -178,17 +178,17 @@ impl AerRecord {
     }
 }
 
-/// Whether a content type, with or without parameters, is that of execution receipts.
+/// Returns whether a content type, with or without parameters, is that of execution receipts.
 pub fn is_aer(content_type: &str) -> bool {
     essence(content_type) == AER_JSON
 }
 
-/// Whether a name has the form of an `aer_id`.
+/// Returns whether a name has the form of an `aer_id`.
 pub(crate) fn is_aer_id(name: &str) -> bool {
     members::is_id(name, "aer:")
 }
 
-/// `sub` is the receipt, or its session unless it has none.
+/// Checks `sub`: the receipt's `aer_id` or its session, if it has one.
 fn check_subject(header: &Header, receipt: &Receipt) -> Result<(), Violation> {
     let sub = header.claims().and_then(|claims| claims.sub()).unwrap_or_default();
     let session = receipt.chain.is_some() && sub == receipt.session.id;
@@ -201,7 +201,7 @@ fn check_subject(header: &Header, receipt: &Receipt) -> Result<(), Violation> {
     }
 }
 
-/// The receipt in a statement, or the one beside it that the statement is the hash of.
+/// Returns the receipt in a statement, or `beside`, if the statement contains the hash of it.
 fn receipt_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> Result<&'s [u8], Violation> {
     let header = statement.header();
     let named = match header.hash_envelope() {
@@ -229,7 +229,7 @@ fn receipt_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> R
     }
 }
 
-/// The payload within a statement or beside it; where it is in both places, it is the same.
+/// Returns the payload of a statement, attached or detached. If both are given, they must be equal.
 fn payload_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> Result<&'s [u8], Violation> {
     match (statement.payload(), beside) {
         (Some(payload), Some(beside)) if payload != beside => {
@@ -240,7 +240,7 @@ fn payload_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> R
     }
 }
 
-/// The digest by the algorithm of a hash envelope: those that a log admits.
+/// Computes a digest with the algorithm of a hash envelope, if a log admits it.
 fn digest_of(algorithm: i64, receipt: &[u8]) -> Result<Vec<u8>, Violation> {
     match algorithm {
         build::SHA_256 => Ok(Sha256::digest(receipt).to_vec()),

@@ -1,32 +1,33 @@
-//! The receipt of a call that presented no usable root envelope.
+//! Receipts of calls without a usable root envelope.
 //!
-//! The draft has every member required and says nothing of a request with no envelope, or one that cannot be read. Such
-//! a request is denied and has its receipt, with placeholders where there is nothing to say. They stand
-//! together or not at all, so that no real session, agent or policy hides behind one.
+//! In the draft every member is required, but it does not cover requests without an envelope, or with an unreadable
+//! one. Such a request is denied, and its receipt has placeholders for the missing values. Either all placeholders are
+//! present or none, so that a placeholder cannot conceal a real session, agent or policy.
 
 use super::receipt::{ChainSummary, Denial, Outcome, Receipt};
 use super::rule::AerRule;
 use crate::violation::Violation;
 
-/// The session of nobody.
+/// The placeholder for the session.
 pub const NO_SESSION: &str = "none";
-/// The agent nobody could name.
+/// The placeholder for the agent.
 pub const UNKNOWN_AGENT: &str = "aha:unknown/unknown/unknown";
-/// The policy that bound nothing.
+/// The placeholder for the policy's name.
 pub const NO_POLICY: &str = "none";
-/// The digest of no policy.
+/// The placeholder for the policy's digest.
 pub const NO_POLICY_DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
-/// The root that is not there.
+/// The placeholder for the root envelope.
 pub const NO_ROOT: &str = "env:0000000000000000";
 /// The digest of the empty chain, `[]`.
 pub const EMPTY_CHAIN: &str = "sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945";
 
-/// Why such a call is denied, in the draft's words.
+/// The draft's reason for denying such a call.
 const REASON: &str = "chain_integrity_violation";
-/// And in ours: the first says by itself that there is no root.
+/// Our codes for denying such a call; the first alone implies that there is no root.
 const CODES: [&str; 2] = ["no_envelope", "malformed"];
 
-/// Takes the chain out of a receipt whose root is the placeholder; refuses one that has only some of the placeholders.
+/// Removes the chain from a receipt whose root is the placeholder. Rejects a receipt with only some of the
+/// placeholders.
 pub(super) fn settle(mut receipt: Receipt) -> Result<Receipt, Violation> {
     let Some(chain) = &receipt.chain else { return Ok(receipt) };
     if chain.root == NO_ROOT {
@@ -38,7 +39,7 @@ pub(super) fn settle(mut receipt: Receipt) -> Result<Receipt, Violation> {
     Ok(receipt)
 }
 
-/// Everything that must be said when there is no root.
+/// Checks that a receipt without a root has all placeholders.
 fn complete(receipt: &Receipt, chain: &ChainSummary) -> Result<(), Violation> {
     let denial = receipt.outcome.denial();
     let code = denial.and_then(|denial| denial.detail.as_ref()).map(|detail| detail.code.as_str());
@@ -65,7 +66,7 @@ fn is_integrity(denial: &Denial) -> bool {
     denial.reason == REASON
 }
 
-/// Everything that must not be said when there is one.
+/// Checks that a receipt with a root has no placeholders.
 fn absent(receipt: &Receipt, chain: &ChainSummary) -> Result<(), Violation> {
     let code = match &receipt.outcome {
         Outcome::Deny(Denial { detail: Some(detail), .. }) => detail.code.as_str(),

@@ -1,4 +1,4 @@
-//! What a policy may choose about execution receipts: whose they may be, and how they may have come about.
+//! Policy options for execution receipts, `[type.aer]`.
 
 use scitt::{Curve, PublicKey};
 use serde_json::{Value, json};
@@ -7,41 +7,41 @@ use crate::policy::payload::list;
 use crate::policy::resolve::{public_key, unique};
 use crate::policy::section::{Section, name, switch};
 
-/// What a policy may choose about execution receipts. The default is the strict choice everywhere: it lists no gateway.
+/// Policy options for execution receipts. The defaults are the strictest values: no gateway is listed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AerOptions {
     /// The gateways whose receipts are admitted.
     pub gateways: Vec<GatewayEntry>,
-    /// Whether an issuer that is a `did:key` may be a gateway of that name, with that key.
+    /// True to admit an issuer that is a `did:key` as the gateway of that name, with that key.
     pub did_key_gateways: bool,
-    /// Whether permits given in degraded operation are admitted. A denial is, always: it failed closed.
+    /// True to admit permits in degraded operation. Denials are always admitted, because they fail closed.
     pub allow_degraded: bool,
-    /// Whether a degraded decision, permit or denial, is admitted only if it says why it was one.
+    /// True to require `degraded_reason` of degraded decisions, permits and denials.
     pub require_degraded_reason: bool,
 }
 
-/// An instance of a gateway, and the keys that sign its receipts.
+/// An instance of a gateway, with the keys that sign its receipts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayEntry {
-    /// `iss` of its statements.
+    /// The `iss` of its statements.
     pub iss: String,
-    /// `gateway_id` in its receipts.
+    /// The `gateway_id` in its receipts.
     pub id: String,
-    /// Its keys; several may have one name, so that a key can be replaced.
+    /// The instance's keys. Several may have the same name, so that a key can be replaced.
     pub keys: Vec<GatewayKey>,
 }
 
-/// An Ed25519 key and the name that a receipt's `signatures` call it by.
+/// An Ed25519 key, with its name in a receipt's `signatures`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayKey {
-    /// `signer`.
+    /// The value of `signer`.
     pub signer: String,
-    /// The key.
+    /// The public key.
     pub key: PublicKey,
 }
 
 impl AerOptions {
-    /// Reads the policy's table `[type.aer]`.
+    /// Parses the policy's table `[type.aer]`.
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
         let gateways = section.tables("gateway", GatewayEntry::read);
         let notes = section.notes();
@@ -55,7 +55,7 @@ impl AerOptions {
         }
     }
 
-    /// The table, with every setting written out.
+    /// Serializes the table with every option.
     pub(crate) fn document(&self) -> Value {
         json!({
             "gateway": list(&self.gateways, GatewayEntry::document),
@@ -82,7 +82,7 @@ impl GatewayEntry {
         if section.is_empty_list("keys") {
             section.note("keys", "a gateway needs a key");
         }
-        // One signer may have several keys: the old and the new one while it changes from one to the other.
+        // A signer may have several keys: the old and the new one during a key rotation.
         let named = keys.iter().map(|key| (key.signer.as_str(), key.key.thumbprint()));
         unique(&section.path("keys"), named, "key", notes);
         section.close();

@@ -1,8 +1,8 @@
-//! An execution receipt: its canonical JSON as a typed value (section 6.1; ).
+//! Parsed execution receipts (section 6.1; ).
 //!
-//! Everything here holds for the receipt alone. Not here: whether its signatures verify (`signature`), whose they are
-//! (`check`), and what a log cannot know: that the session is the root's, the agent the one who asked, and what
-//! `plan_hash` is the hash of.
+//! These rules apply to the receipt alone. Not here: the verification of its signatures (`signature`) with the
+//! gateway's keys (`check`), and facts that a log cannot check: that the session is the root's and the agent the caller
+//! and the content that `plan_hash` is the hash of.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use super::signature::InnerSignature;
 use crate::violation::Violation;
 use crate::vrf::VerifiedAt;
 
-/// The one version of the format.
+/// The only version of the format (`schema_version`).
 pub const SCHEMA_VERSION: &str = "1.0";
 
 const TOP: &[&str] = &[
@@ -35,139 +35,139 @@ const TOP: &[&str] = &[
     "signatures",
 ];
 
-/// A receipt that keeps every rule which needs nothing but the receipt.
+/// An execution receipt that keeps every rule about its own contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// `aer:` and 16 hex digits.
+    /// The receipt's identifier: `aer:` and 16 hexadecimal digits.
     pub aer_id: String,
-    /// When the decision was made, in Unix seconds; a fraction is cut.
+    /// The time of the decision in Unix seconds, rounded down.
     pub produced_at: u64,
-    /// What was decided.
+    /// The decision.
     pub outcome: Outcome,
-    /// Whether it was made against cached material.
+    /// The mode of operation: normal, or with cached data.
     pub mode: Mode,
-    /// For whom.
+    /// The session and agent that made the call.
     pub session: Session,
-    /// About what.
+    /// The tool call.
     pub action: Action,
-    /// Under which policy.
+    /// The policy that applied to the call.
     pub policy: PolicyBinding,
-    /// On whose authority; `None` when what was presented had no usable root.
+    /// The delegation chain that authorized the call; `None` if the request had no usable root envelope.
     pub chain: Option<ChainSummary>,
-    /// By whom.
+    /// The gateway that decided.
     pub gateway: Gateway,
-    /// The gateway's word for the frozen artifacts it decided with; nobody else can check it.
+    /// The digest of the frozen artifacts of the decision, as stated by the gateway; it cannot be verified.
     pub plan_hash: Option<String>,
     /// The gateway's signatures within the receipt.
     pub signatures: Vec<InnerSignature>,
 }
 
-/// The operation in which a decision was made: `enforcement_mode`, with `degraded_reason`.
+/// The mode of operation of a decision: `enforcement_mode`, with `degraded_reason`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Against what the registry said.
+    /// Decided with current data of the registry.
     Normal,
-    /// Against cached material.
+    /// Decided with cached data.
     Degraded {
-        /// Why. Section 8.4.3 c) says that it should be told, so it may be absent.
+        /// The reason for degraded operation. Section 8.4.3 c) recommends it, so it may be absent.
         reason: Option<String>,
     },
 }
 
-/// What was decided.
+/// The decision about a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The call went on.
+    /// The call was forwarded.
     Permit,
-    /// It did not.
+    /// The call was denied.
     Deny(Denial),
 }
 
-/// Why a call was denied.
+/// The reasons for a denial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// One of [`DENIAL_REASONS`].
+    /// The reason, one of [`DENIAL_REASONS`].
     pub reason: &'static str,
-    /// More, where the draft's list says too little.
+    /// Details that the draft's list of reasons does not cover.
     pub detail: Option<DenialDetail>,
-    /// Which revocation it was.
+    /// The revocation, if the reason is `envelope_revoked`.
     pub revocation: Option<Revocation>,
 }
 
-/// What the draft's reason leaves out.
+/// Details of a denial (`denial_detail`, R-17).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenialDetail {
-    /// A code of the gateway's, such as `no_envelope` or `registry_unavailable`.
+    /// The gateway's code, such as `no_envelope` or `registry_unavailable`.
     pub code: String,
-    /// The hop of the chain at fault, counted from the root.
+    /// The failing hop of the chain, counted from the root.
     pub hop: Option<u64>,
-    /// The dimension of the scope at fault.
+    /// The failing dimension of the scope.
     pub dimension: Option<String>,
 }
 
-/// Where a revocation stands in the registry's sequence (section 8.4.1).
+/// The position of a revocation in the registry's sequence (section 8.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revocation {
-    /// The epoch.
+    /// The epoch of the sequence.
     pub epoch: u64,
-    /// The sequence number within it.
+    /// The sequence number within the epoch.
     pub sequence: u64,
 }
 
 /// The session that the root was issued for, and the agent that presented the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// The session.
+    /// The session's identifier.
     pub id: String,
-    /// `aha:<org>/<unit>/<agent>`.
+    /// The agent's identifier, `aha:<org>/<unit>/<agent>`.
     pub agent: String,
     /// A reference to a device attestation.
     pub device_attestation: Option<String>,
 }
 
-/// The tool call.
+/// The tool call that was decided about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// `mcp:<server>.<tool>`.
+    /// The capability, `mcp:<server>.<tool>`.
     pub capability: String,
-    /// The server.
+    /// The identifier of the MCP server.
     pub server: String,
-    /// The tool. What was denied may be no name at all: empty, long, or with control characters in it.
+    /// The name of the tool. In a denial it is unrestricted: empty, long, or with control characters.
     pub tool: String,
-    /// SHA-256 of the canonical arguments.
+    /// The SHA-256 digest of the canonical arguments.
     pub input_hash: String,
 }
 
 /// The policy that the envelope was bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyBinding {
-    /// Its name.
+    /// The name of the policy.
     pub id: String,
-    /// Its digest.
+    /// The digest of the policy.
     pub digest: String,
 }
 
-/// The chain of delegations in short.
+/// A summary of the delegation chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainSummary {
-    /// Delegations; 0 for the root alone.
+    /// Number of delegations; 0 for the root alone.
     pub depth: u64,
-    /// The root envelope.
+    /// The identifier of the root envelope.
     pub root: String,
-    /// SHA-256 of the canonical chain.
+    /// The SHA-256 digest of the canonical chain.
     pub digest: String,
 }
 
 /// The gateway that decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gateway {
-    /// The instance.
+    /// The identifier of the gateway's instance.
     pub id: String,
-    /// Its software.
+    /// The version of the gateway's software.
     pub version: String,
 }
 
-/// The reasons of section 6.1.
+/// The reasons for a denial (section 6.1).
 pub const DENIAL_REASONS: [&str; 12] = [
     "invalid_signature",
     "envelope_expired",
@@ -183,11 +183,11 @@ pub const DENIAL_REASONS: [&str; 12] = [
     "auth_strength_insufficient",
 ];
 
-/// The reason that may name a revocation.
+/// The reason that may have a `revocation`.
 const REVOKED: &str = "envelope_revoked";
 
 impl Receipt {
-    /// Reads a receipt out of its parsed canonical JSON.
+    /// Parses a receipt from canonical JSON.
     pub fn read(json: &Value) -> Result<Receipt, Violation> {
         let top = Members::open(json, At::Member(""), TOP)?;
         schema_version(&top)?;
@@ -227,7 +227,7 @@ impl Mode {
         }
     }
 
-    /// The word the receipt uses.
+    /// The value of `enforcement_mode`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Mode::Normal => "normal",
@@ -235,7 +235,7 @@ impl Mode {
         }
     }
 
-    /// Why a degraded decision was one, where it says so.
+    /// The reason for degraded operation, if given.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Mode::Normal => None,
@@ -243,14 +243,14 @@ impl Mode {
         }
     }
 
-    /// Whether a degraded decision does not say why it was one.
+    /// Returns whether a degraded decision has no reason.
     pub fn lacks_reason(&self) -> bool {
         matches!(self, Mode::Degraded { reason: None })
     }
 }
 
 impl Outcome {
-    /// The word the receipt uses.
+    /// The value of `enforcement_outcome`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Outcome::Permit => "permit",
@@ -258,7 +258,7 @@ impl Outcome {
         }
     }
 
-    /// Why not, if not.
+    /// The denial, or `None` for a permit.
     pub fn denial(&self) -> Option<&Denial> {
         match self {
             Outcome::Permit => None,
@@ -351,7 +351,7 @@ impl Session {
     }
 }
 
-/// `^aha:[a-zA-Z0-9_-]+/[a-zA-Z0-9_-]+/[a-zA-Z0-9_-]+$` (Appendix A.1).
+/// Matches `^aha:[a-zA-Z0-9_-]+/[a-zA-Z0-9_-]+/[a-zA-Z0-9_-]+$` (Appendix A.1).
 fn is_agent(name: &str) -> bool {
     let segment = |segment: &str| {
         !segment.is_empty()
@@ -361,8 +361,8 @@ fn is_agent(name: &str) -> bool {
 }
 
 impl Action {
-    /// A permit names a tool. A denial tells what was asked for, and the caller may have asked for anything: a name that
-    /// makes the receipt unfit would make the denial disappear.
+    /// Parses the action. In a denial, the tool's name is not restricted, because the caller may have requested any
+    /// name: rejecting the receipt would lose the record of the denial.
     fn read(top: &Members<'_>, outcome: &Outcome) -> Result<Action, Violation> {
         let known = ["capability", "mcp_server_id", "mcp_tool_name", "input_hash"];
         let action = top.object("action", "/action", &known)?;
@@ -376,7 +376,7 @@ impl Action {
             return Err(action.unfit(AerRule::ServerId, "mcp_server_id", &server, "a name without a dot"));
         }
         let capability = action.raw("capability")?;
-        // At the first dot: a server's name has none, a tool's may.
+        // Splits at the first dot: a server's name has none, a tool's may have some.
         let named = capability.strip_prefix("mcp:").and_then(|pair| pair.split_once('.'));
         let named = named.filter(|(server, tool)| !server.is_empty() && (denied || !tool.is_empty()));
         let named = named.ok_or_else(|| {

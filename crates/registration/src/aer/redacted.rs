@@ -1,8 +1,9 @@
-//! A receipt registered by its hash: for a log that anyone may read, when arguments could be guessed from their hash.
+//! Execution receipts registered by their hash, for public logs in which arguments could be guessed from their
+//! hash.
 //!
-//! The log sees whose receipt it is and nothing in it. Where `sub` is the `aer_id`, that is used up as by the receipt
-//! itself: a gateway cannot register a permit by its hash and a denial in clear under one name. What is disclosed on
-//! audit is checked by [`AerRecord::verify`](super::AerRecord::verify).
+//! The log knows the receipt's gateway and not its contents. If `sub` is the `aer_id`, it is claimed as by the receipt
+//! itself: a gateway cannot register a permit by its hash and a denial in clear under one identifier.
+//! [`AerRecord::verify`](super::AerRecord::verify) checks a receipt that is disclosed on audit.
 
 use scitt::header::{HashEnvelope, Header};
 use serde_json::Value;
@@ -11,26 +12,26 @@ use super::{is_aer, is_aer_id};
 use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
 
-/// What can be said of a receipt by its hash alone.
+/// The properties of a receipt that its hash envelope shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AerRedacted {
-    /// Which receipt it is, when the statement is about the receipt and not about its session.
+    /// The receipt's identifier, if `sub` is not the session.
     pub aer_id: Option<String>,
 }
 
 impl AerRedacted {
-    /// Whether a statement is the hash of an execution receipt.
+    /// Returns whether a hash envelope is that of an execution receipt.
     pub(crate) fn is_meant(envelope: &HashEnvelope) -> bool {
         envelope.preimage_content_type.as_ref().and_then(|name| name.as_text()).is_some_and(is_aer)
     }
 
-    /// Reads a statement's protected header.
+    /// Parses a statement's protected header.
     pub(crate) fn read(header: &Header) -> AerRedacted {
         let sub = header.claims().and_then(|claims| claims.sub());
         AerRedacted { aer_id: sub.filter(|sub| is_aer_id(sub)).map(str::to_owned) }
     }
 
-    /// What an entry says of it.
+    /// Adds the facts of the statement.
     pub(crate) fn state(&self, facts: &mut Facts) {
         facts.put("hash_envelope", Value::Bool(true));
         if let Some(aer_id) = &self.aer_id {
@@ -38,14 +39,14 @@ impl AerRedacted {
         }
     }
 
-    /// Under which values it is found.
+    /// Adds the search values of the statement.
     pub(crate) fn lookups(&self, found: &mut Lookups) {
         if let Some(aer_id) = &self.aer_id {
             found.add(LookupKind::AerId, aer_id);
         }
     }
 
-    /// What a policy's expressions can ask.
+    /// The document that a policy's expressions evaluate.
     pub fn document(&self) -> Value {
         serde_json::json!({ "aer_id": self.aer_id, "redacted": true })
     }

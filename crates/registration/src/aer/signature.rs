@@ -1,7 +1,7 @@
-//! The signatures within a receipt: over its canonical form without them, by the gateway (section 6.1; ).
+//! The gateway's signatures within a receipt, over its canonical form without them (section 6.1; ).
 //!
-//! The statement around the receipt has a signature of its own. A COSE receipt of a log is never one of these:
-//! it stands beside the receipt, whose bytes do not change once they are signed.
+//! The statement that contains the receipt has its own signature. A log's COSE receipts are never among these
+//! signatures: they are stored separately, because the receipt's bytes may not change after it is signed.
 
 use data_encoding::BASE64URL_NOPAD;
 use scitt::{Algorithm, PublicKey};
@@ -12,13 +12,13 @@ use super::rule::AerRule;
 use crate::limits::MAX_AER_SIGNATURES;
 use crate::violation::{Violation, quote};
 
-/// The name the draft gives the algorithm.
+/// The draft's name of the algorithm.
 pub(super) const ALG: &str = "EdDSA";
 
-/// One signature, whose form was checked and nothing more.
+/// A signature whose form is valid, but which is not yet verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InnerSignature {
-    /// Who signs, as the gateway calls itself.
+    /// The name of the signer, as the gateway states it.
     pub signer: String,
     bytes: Vec<u8>,
 }
@@ -52,14 +52,14 @@ impl InnerSignature {
         }
     }
 
-    /// Whether an Ed25519 key made it over this content; malleable forms and weak keys are refused.
+    /// Verifies the signature over this content with an Ed25519 key; malleable signatures and weak keys are rejected.
     pub fn is_by(&self, key: &PublicKey, content: &[u8]) -> bool {
         key.verify(Algorithm::EdDsa, content, &self.bytes).is_ok()
     }
 }
 
-/// Checks every signature with the key that `of` finds for its signer. One without a key, or that does not verify,
-/// refuses the receipt, whatever the others are worth.
+/// Verifies every signature with the keys that `of` returns for its signer. A signature without a key, or one that does
+/// not verify, refuses the receipt, even if the others verify.
 pub(super) fn check_all<'k>(
     signatures: &[InnerSignature],
     content: &[u8],

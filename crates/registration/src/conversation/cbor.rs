@@ -1,8 +1,9 @@
-//! CBOR to a tree, strictly: one item, no equal keys, no keys that hold anything, text in UTF-8, no NaN, no integer beyond
-//! 64 bits.
+//! Strict CBOR parser for conversation records: one item, no equal keys, no nested values as keys, text in UTF-8, no
+//! NaN, no integer beyond 64 bits.
 //!
-//! The CDDL leaves the encoding open, so long heads and indefinite lengths are read. Nothing is allocated for a length
-//! that is only announced. Heads come from [`scitt::cbor`]; the tree is made here, so that a flaw has a pointer.
+//! The CDDL leaves the encoding open, so non-minimal heads and indefinite lengths are accepted. Memory is allocated for
+//! the content, never for an announced length. Heads come from [`scitt::cbor`]; the tree is built here, so that errors
+//! have a JSON pointer.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ const LIMITS: Limits = Limits { depth: CONVERSATION_READER_DEPTH, items: CONVERS
 const TAG_POSITIVE_BIGNUM: u64 = 2;
 const TAG_NEGATIVE_BIGNUM: u64 = 3;
 
-/// Reads one item that fills the bytes.
+/// Parses one item that must fill the bytes.
 pub(super) fn read(bytes: &[u8]) -> Result<Node<'_>, Violation> {
     let mut reader = CborReader {
         reader: Reader::new(bytes, LIMITS),
@@ -38,7 +39,7 @@ struct CborReader<'a> {
 }
 
 impl<'a> CborReader<'a> {
-    /// `depth` is how many more containers may open.
+    /// Parses a value that may open `depth` more containers.
     fn value(&mut self, depth: usize) -> Result<Node<'a>, Violation> {
         let head = self.head()?;
         self.count()?;
@@ -104,8 +105,9 @@ impl<'a> CborReader<'a> {
         }
     }
 
-    /// A key, and the step it makes. No rule reads a key that is not text; it is read strictly all the same, and holds
-    /// nothing, so that comparing keys costs no more than reading them.
+    /// Parses a key and returns the path step for it. Keys other than text are parsed as strictly, although no rule
+    /// reads them. They may not be arrays, maps or tags, so that the comparison of keys costs no more than parsing
+    /// them.
     fn key(&mut self) -> Result<(Key<'a>, Step<'a>), Violation> {
         let head = self.reader.clone().head().map_err(|error| self.refused(&error))?;
         if matches!(head.major, Major::Array | Major::Map | Major::Tag) {
@@ -176,14 +178,14 @@ impl<'a> CborReader<'a> {
     }
 }
 
-/// The key that a map has twice; sorting finds it in n log n.
+/// Finds a repeated key of a map, in O(n log n) by sorting.
 fn duplicate<'m, 'a>(members: &'m [(Key<'a>, Node<'a>)]) -> Option<&'m Key<'a>> {
     let mut keys: Vec<&Key<'a>> = members.iter().map(|(key, _)| key).collect();
     keys.sort_unstable();
     keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[1])
 }
 
-/// The deterministic encoding of a scalar.
+/// Encodes a scalar deterministically.
 fn encoded(scalar: &Node<'_>) -> Vec<u8> {
     let mut writer = Writer::new();
     match scalar {

@@ -1,9 +1,9 @@
-//! The entries of a record, whatever they are nested in.
+//! Iteration over the entries of a record at any depth.
 
 use super::node::{Node, Path, Step};
 use super::shape::CHILDREN;
 
-/// Calls `visit` for every entry, in the order of the record: an entry before its children.
+/// Calls `visit` for every entry in document order: an entry precedes its children.
 pub(super) fn each<'n>(record: &'n Node<'n>, mut visit: impl FnMut(&Path<'n>, &'n Node<'n>)) {
     let mut path = Path::default();
     path.enter(Step::member("session"));
@@ -12,7 +12,7 @@ pub(super) fn each<'n>(record: &'n Node<'n>, mut visit: impl FnMut(&Path<'n>, &'
     }
 }
 
-/// The recursion is as deep as `children`, which the walk has bounded.
+/// Visits a list of entries. The recursion is as deep as `children`, which the walk over the CDDL has limited.
 fn list<'n>(
     node: &'n Node<'n>,
     name: &'static str,
@@ -29,10 +29,10 @@ fn list<'n>(
     path.leave();
 }
 
-/// The types of entries.
+/// The values of an entry's `type`.
 const TYPES: [&str; 6] = ["user", "assistant", "tool-call", "tool-result", "reasoning", "system-event"];
 
-/// The type of this name.
+/// Returns the static string for an entry type, or `None` if it is unknown.
 pub(super) fn type_name(found: &str) -> Option<&'static str> {
     TYPES.into_iter().find(|name| *name == found)
 }

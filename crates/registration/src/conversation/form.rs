@@ -1,14 +1,14 @@
-//! JSON or CBOR: the payload's first byte says (reading C-6).
+//! Detection of a record's encoding, JSON or CBOR, by the payload's first byte (reading C-6).
 
 use super::node::Node;
 use super::rule::ConversationRule as Rule;
 use super::{cbor, json, nesting};
 use crate::violation::Violation;
 
-/// Tag 4149, which the document asks IANA for and uses nowhere (D8), in its shortest form.
+/// The CBOR head of tag 4149 in its shortest form. The draft requests the tag from IANA and never uses it (D8).
 const TAG_4149: [u8; 3] = [0xd9, 0x10, 0x35];
 
-/// How a record stands in the payload.
+/// The encoding of a record in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A JSON object.
@@ -20,7 +20,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// What the first byte says.
+    /// Detects the encoding by the first byte, or by the first after tag 4149.
     pub fn of(payload: &[u8]) -> Option<Form> {
         match payload.first()? {
             b'{' => Some(Form::Json),
@@ -32,7 +32,7 @@ impl Form {
         }
     }
 
-    /// What facts call it.
+    /// The name of the encoding in facts.
     pub fn name(self) -> &'static str {
         match self {
             Form::Json => "json",
@@ -41,7 +41,7 @@ impl Form {
     }
 }
 
-/// Reads a payload as a tree: step 5 of the registration policy.
+/// Parses a payload as a tree: step 5 of the registration policy.
 pub(super) fn read(payload: &[u8]) -> Result<(Form, Node<'_>), Violation> {
     let form = Form::of(payload).ok_or_else(|| {
         Rule::Form.in_payload("", "a record begins with '{' (JSON) or with a CBOR map, and nothing before it")

@@ -1,5 +1,5 @@
-//! JSON to a tree. `jose` has checked the text, so that two readers must agree about it; this one keeps what the text says:
-//! strings where they stand, and integers as integers or not at all.
+//! JSON parser for conversation records. `jose` has validated the text, so that all parsers agree about it. This parser
+//! adds borrowed strings, and integers without loss of precision.
 
 use std::borrow::Cow;
 
@@ -10,14 +10,14 @@ use super::rule::ConversationRule as Rule;
 use crate::limits::{CONVERSATION_ITEMS, MAX_STATEMENT};
 use crate::violation::Violation;
 
-/// Reads a record in JSON.
+/// Parses a record in JSON.
 pub(super) fn read(payload: &[u8]) -> Result<Node<'_>, Violation> {
     let limits = Limits { bytes: MAX_STATEMENT as usize, depth: MAX_DEPTH };
     let checked = jose::json::check(payload, limits).map_err(|flaw| refused(&flaw))?;
     JsonReader { text: checked.text(), at: 0, items_left: CONVERSATION_ITEMS, path: Path::default() }.value()
 }
 
-/// Which rule a text breaks by not being strict JSON.
+/// Maps a JSON error to the rule that it breaks.
 fn refused(flaw: &JsonError) -> Violation {
     let rule = match flaw.kind {
         JsonErrorKind::Duplicate(_) => Rule::DuplicateMember,
@@ -30,7 +30,7 @@ fn refused(flaw: &JsonError) -> Violation {
     rule.in_payload(flaw.pointer.clone(), format!("{} at byte {} of the JSON", flaw.kind, flaw.offset))
 }
 
-/// Reads text that is known to be strict JSON.
+/// A parser for text that is known to be strict JSON.
 struct JsonReader<'a> {
     text: &'a str,
     at: usize,
@@ -79,7 +79,7 @@ impl<'a> JsonReader<'a> {
         Ok(Node::Array(items))
     }
 
-    /// Steps over the comma before the next member or element, or over the end.
+    /// Skips the comma before the next member or element, or the closing byte; returns true for the latter.
     fn closes(&mut self, end: u8) -> Result<bool, Violation> {
         match self.peek() {
             Some(byte) if byte == end => {
@@ -153,7 +153,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// The next byte that is not blank.
+    /// Returns the next byte that is not blank, without consuming it.
     fn peek(&mut self) -> Option<u8> {
         let rest = self.text.as_bytes().get(self.at..)?;
         self.at += rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();

@@ -1,8 +1,8 @@
-//! How deep a record nests.
+//! Limit on the nesting depth of a record.
 //!
-//! 64 arrays and maps may be open at once. `children` may nest 32 levels, which is an array and a map each, and the
-//! two bounds cannot both be used up if these are counted: so they are not. What is called `children` elsewhere, in the input
-//! of a tool or a message in its native form, is nothing but a member.
+//! At most 64 arrays and maps may be open at once. `children` may nest 32 levels of an array and a map each, which
+//! would use up this limit, so they do not count. Members named `children` elsewhere, in a tool's input or a message in
+//! its native form, do count.
 
 use super::node::{Key, Node, Path, Step};
 use super::rule::ConversationRule as Rule;
@@ -10,19 +10,19 @@ use super::shape::CHILDREN;
 use crate::limits::JSON_DEPTH;
 use crate::violation::Violation;
 
-/// Checks the nesting of a whole record.
+/// Checks the nesting depth of a whole record.
 pub(super) fn check(root: &Node<'_>) -> Result<(), Violation> {
     Nesting { path: Path::default() }.value(root, 0, Within::Record)
 }
 
-/// What a value is, as far as `children` can be below it.
+/// The kind of a value, which determines whether a `children` member below it holds entries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
     Record,
     Session,
     Entries,
     Entry,
-    /// Anything else.
+    /// Any other value.
     Content,
 }
 
@@ -49,7 +49,7 @@ struct Nesting<'n> {
 }
 
 impl<'n> Nesting<'n> {
-    /// `open` counts what is open around the value.
+    /// Checks a value inside of `open` arrays and maps.
     fn value(&mut self, node: &'n Node<'n>, open: usize, within: Within) -> Result<(), Violation> {
         match node {
             Node::Array(items) => self.items(items, self.deeper(open)?, within),

@@ -1,6 +1,7 @@
-//! One tree for both forms: what JSON can say, and what CBOR can say beyond it.
+//! The tree of values to which both encodings of a record are parsed.
 //!
-//! Strings borrow from the payload where they can. Not here: how it is read (`json`, `cbor`), what members mean (`shape`).
+//! Strings borrow from the payload where possible. Not here: parsing (`json`, `cbor`), the meaning of members
+//! (`shape`).
 
 use std::borrow::Cow;
 
@@ -8,7 +9,7 @@ use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 
 use crate::violation::pointer_step;
 
-/// A value of a record.
+/// A value in a record.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node<'a> {
     Null,
@@ -18,21 +19,21 @@ pub(super) enum Node<'a> {
     Negative(u64),
     Float(f64),
     Text(Cow<'a, str>),
-    /// CBOR only.
+    /// A byte string, which only CBOR has.
     Bytes(Cow<'a, [u8]>),
     Array(Vec<Node<'a>>),
     Map(Vec<(Key<'a>, Node<'a>)>),
     /// A CBOR tag and its content.
     Tag(u64, Box<Node<'a>>),
-    /// CBOR's undefined and the simple values without a meaning.
+    /// CBOR's `undefined`, or an unassigned simple value.
     Simple(u8),
 }
 
-/// The name of a member.
+/// The key of a map's member.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key<'a> {
     Text(Cow<'a, str>),
-    /// CBOR only: any other key, in its deterministic encoding.
+    /// A CBOR key that is not text, in its deterministic encoding.
     Other(Vec<u8>),
 }
 
@@ -65,22 +66,23 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A member of a map.
+    /// Returns the member of a map with this name.
     pub fn get(&self, name: &str) -> Option<&Node<'a>> {
         self.as_map()?.iter().find(|(key, _)| key.as_text() == Some(name)).map(|(_, value)| value)
     }
 
-    /// A member that is text.
+    /// Returns the member with this name, if it is text.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name)?.as_text()
     }
 
-    /// The elements of a member that is an array; none if it is not.
+    /// Returns the elements of the member with this name; empty if it is not an array.
     pub fn items(&self, name: &str) -> &[Node<'a>] {
         self.get(name).and_then(Node::as_array).unwrap_or_default()
     }
 
-    /// As JSON: byte strings as `b64u:` and base64url, tags as their content. `None` for what JSON has no word for.
+    /// Converts the value to JSON. Returns `None` for byte strings, tags, simple values, non-text keys, and integers
+    /// below -2^63.
     pub fn to_json(&self) -> Option<serde_json::Value> {
         use serde_json::Value;
         Some(match self {
@@ -110,12 +112,12 @@ impl Key<'_> {
     }
 }
 
-/// A byte string as text that cannot be taken for another: `b64u:` and its base64url.
+/// Converts a byte string to `b64u:` and its base64url, which distinguishes it from other text.
 pub(crate) fn bytes_as_text(bytes: &[u8]) -> String {
     format!("b64u:{}", BASE64URL_NOPAD.encode(bytes))
 }
 
-/// Where a value stands; written out only when something is wrong with it.
+/// The path of a value in the record, from which a JSON pointer is made if there is an error.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path<'a>(Vec<Step<'a>>);
 
@@ -126,7 +128,7 @@ pub(super) enum Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    /// The step to a member. A key that is not text is shown as the hex of its encoding.
+    /// The step to a member. A key that is not text is represented by the hexadecimal digits of its encoding.
     pub fn to(key: &'a Key<'_>) -> Step<'a> {
         match key {
             Key::Text(name) => Step::Member(Cow::Borrowed(name)),
@@ -140,12 +142,13 @@ impl<'a> Step<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The path of one step.
+    /// A path with one step.
     pub fn of(step: Step<'a>) -> Self {
         Path(vec![step])
     }
 
-    /// One step further; to be taken back with [`leave`](Path::leave) when all went well.
+    /// Appends a step. Callers remove it with [`leave`](Path::leave) after success, and keep it for the error message
+    /// otherwise.
     pub fn enter(&mut self, step: Step<'a>) {
         self.0.push(step);
     }
@@ -154,7 +157,7 @@ impl<'a> Path<'a> {
         self.0.pop();
     }
 
-    /// The JSON pointer (RFC 6901).
+    /// Formats the path as a JSON pointer (RFC 6901).
     pub fn pointer(&self) -> String {
         let step = |step: &Step<'_>| match step {
             Step::Member(name) => format!("/{}", pointer_step(name)),
@@ -163,7 +166,7 @@ impl<'a> Path<'a> {
         self.0.iter().map(step).collect()
     }
 
-    /// The pointer to a member of the value.
+    /// Formats the JSON pointer to a member of the value.
     pub fn pointer_to(&self, name: &str) -> String {
         format!("{}/{}", self.pointer(), pointer_step(name))
     }

@@ -1,4 +1,4 @@
-//! What a policy may choose about conversation records.
+//! Policy options for conversation records, `[type.conversation]`.
 
 use scitt::header::ContentType;
 use serde_json::{Value, json};
@@ -11,19 +11,19 @@ use crate::policy::section::{Section, name, switch};
 use crate::record::content_type;
 use crate::violation::{Violation, quote};
 
-/// Labels that mean something else, so trace-metadata cannot stand there.
+/// Labels of registered header parameters, which trace-metadata cannot use.
 const TAKEN: [i64; 20] = [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 15, 16, 32, 33, 34, 35, 258, 259, 394];
 
-/// What a policy may choose about conversation records. The default is the strict choice everywhere.
+/// Policy options for conversation records. The defaults are the strictest values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationOptions {
-    /// The unprotected label of trace-metadata: 100 until one is registered.
+    /// The unprotected label of trace-metadata; 100 until one is registered.
     pub trace_metadata_label: i64,
-    /// Whether a statement whose content type is `application/json` is taken if its payload is a record.
+    /// True to admit a record with the content type `application/json`.
     pub accept_application_json: bool,
-    /// What `version` may begin with.
+    /// Admitted prefixes of `version`.
     pub versions: Vec<String>,
-    /// Whether a CBOR record may stand in tag 4149 (D8).
+    /// True to admit a CBOR record in tag 4149 (D8).
     pub allow_cbor_tag_4149: bool,
 }
 
@@ -39,7 +39,7 @@ impl Default for ConversationOptions {
 }
 
 impl ConversationOptions {
-    /// Reads the policy's table `[type.conversation]`.
+    /// Parses the policy's table `[type.conversation]`.
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
         let default = ConversationOptions::default();
         let versions = section.values("versions", name);
@@ -53,7 +53,7 @@ impl ConversationOptions {
         }
     }
 
-    /// The table, with every setting written out.
+    /// Serializes the table with every option.
     pub(crate) fn document(&self) -> Value {
         json!({
             "trace_metadata_label": self.trace_metadata_label,
@@ -72,7 +72,7 @@ fn label(value: &Value) -> Result<i64, String> {
     }
 }
 
-/// What a policy may choose about records, and steps 8 and 9 of the registration policy.
+/// Checks a record against the policy's options, then steps 8 and 9 of the registration policy.
 pub(crate) fn check(
     options: &ConversationOptions,
     statement: &Authenticated<'_>,
@@ -93,7 +93,7 @@ pub(crate) fn check(
     record.unsound.clone().map_or(Ok(()), Err)
 }
 
-/// Reads the record in a statement that the policy takes under `application/json`, which says nothing of records.
+/// Parses a record in a statement of type `application/json`, if the policy admits these.
 pub(crate) fn read_json(statement: &Authenticated<'_>) -> Result<ConversationRecord, Violation> {
     match Form::of(statement.payload()) {
         Some(Form::Json) => ConversationRecord::read(statement.header(), statement.payload()),
@@ -101,7 +101,8 @@ pub(crate) fn read_json(statement: &Authenticated<'_>) -> Result<ConversationRec
     }
 }
 
-/// A record that is registered by its hash. Under `application/json` only its content would show that it is one.
+/// Checks a record registered by its hash. `application/json` is not admitted here, because only the content would show
+/// that it is a record.
 pub(crate) fn check_hash_envelope(
     options: &ConversationOptions,
     statement: &Authenticated<'_>,

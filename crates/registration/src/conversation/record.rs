@@ -1,4 +1,4 @@
-//! A conversation record, read.
+//! Parsed conversation records.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,75 +12,76 @@ use super::warnings::{self, Warnings};
 use super::{entries, shape, soundness, walk};
 use crate::violation::Violation;
 
-/// What a record says of a conversation. The entries themselves stay in the payload.
+/// A summary of a conversation record. The entries themselves stay in the payload.
 #[derive(Clone, Debug)]
 pub struct ConversationRecord {
-    /// JSON or CBOR.
+    /// The encoding of the record, JSON or CBOR.
     pub form: Form,
-    /// The version of the schema.
+    /// The version of the schema (`version`).
     pub version: String,
-    /// The record's identifier.
+    /// The record's identifier (`id`).
     pub id: String,
-    /// When it was made.
+    /// The time at which the record was created (`created`).
     pub created: Option<Timestamp>,
-    /// The session.
+    /// The recorded session.
     pub session: Session,
-    /// The agent that conversed.
+    /// The agent in the conversation (`agent-meta`).
     pub agent: Agent,
-    /// What made the record: name and version.
+    /// The name and version of the software that made the record (`recording-agent`).
     pub recorder: Option<(String, Option<String>)>,
-    /// How many entries of each type there are, children included.
+    /// The number of entries of each type, including children.
     pub entries: BTreeMap<&'static str, u64>,
-    /// Each tool that was called, and how often.
+    /// The number of calls of each tool.
     pub tools: BTreeMap<String, u64>,
-    /// The files that lines are attributed in.
+    /// The paths in `file-attribution`.
     pub files: Vec<String>,
-    /// The record of an earlier checkpoint of this session: `sha256:` and the digest of its payload.
+    /// The record of an earlier checkpoint of this session (`previous-record`): `sha256:` and the digest of its
+    /// payload.
     pub previous: Option<String>,
-    /// What looks wrong and is no reason to refuse.
+    /// Inconsistencies that do not refuse the record.
     pub warnings: Warnings,
-    /// SHA-256 of the payload.
+    /// SHA-256 digest of the payload.
     pub(super) digest: [u8; 32],
-    /// Values under which the record would be found, counted without looking for equal ones.
+    /// Number of search values of the calls and results, at most; equal values may be counted twice.
     pub(super) findable: usize,
-    /// The rule of step 9 that it breaks. It is raised after those of step 8.
+    /// The violation of step 9, if any. It is reported after those of step 8.
     pub(super) unsound: Option<Violation>,
 }
 
-/// The session that a record traces.
+/// The session of a record (`session`).
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Its identifier.
+    /// The session's identifier (`session-id`).
     pub id: SessionId,
-    /// "interactive", "autonomous", or another's word.
+    /// The kind of session: "interactive", "autonomous", or another value.
     pub format: Option<String>,
-    /// When it began.
+    /// The start of the session (`session-start`).
     pub start: Option<Timestamp>,
-    /// When it ended.
+    /// The end of the session (`session-end`).
     pub end: Option<Timestamp>,
 }
 
-/// `agent-meta`.
+/// The agent of a session (`agent-meta`).
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// The primary model.
+    /// The primary model (`model-id`).
     pub model_id: String,
-    /// Who provides it.
+    /// The provider of the primary model (`model-provider`).
     pub model_provider: String,
-    /// Every model of the session.
+    /// All models used in the session.
     pub models: Vec<String>,
-    /// The tool or framework.
+    /// The tool or framework (`cli-name`).
     pub cli_name: Option<String>,
-    /// Its version.
+    /// The version of the tool or framework (`cli-version`).
     pub cli_version: Option<String>,
 }
 
-/// `session-id`: text, or in CBOR a byte string (reading D10).
+/// The session's identifier (`session-id`): text, or in CBOR a byte string (reading D10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionId {
-    /// Text.
+    /// A text identifier.
     Text(String),
-    /// Bytes.
+    /// A byte string identifier, in CBOR only.
     Bytes(Vec<u8>),
 }
 
@@ -94,7 +95,7 @@ impl SessionId {
     }
 }
 
-/// Text as it is, bytes as `b64u:` and their base64url.
+/// Formats text as it is, and bytes as `b64u:` and their base64url.
 impl std::fmt::Display for SessionId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -105,7 +106,7 @@ impl std::fmt::Display for SessionId {
 }
 
 impl ConversationRecord {
-    /// Reads a payload: steps 5 to 7 of the registration policy, and all that is needed for the others.
+    /// Parses a payload: steps 5 to 7 of the registration policy, and the checks that the later steps report.
     pub fn read(header: &Header, payload: &[u8]) -> Result<ConversationRecord, Violation> {
         let (form, node) = form::read(payload)?;
         walk::check(&node, &shape::RECORD)?;
@@ -120,7 +121,7 @@ impl ConversationRecord {
         Ok(record)
     }
 
-    /// What a tree says that passed the walk.
+    /// Summarizes a tree that the walk over the CDDL has accepted.
     fn of(form: Form, node: &Node<'_>) -> Self {
         let owned = |node: &Node<'_>, name: &str| node.text(name).unwrap_or_default().to_owned();
         let recorder = node.get("recording-agent");
@@ -148,7 +149,7 @@ impl ConversationRecord {
         record
     }
 
-    /// `calls` are the call-ids so far: a call and its result are found under one.
+    /// Counts an entry. `calls` holds the call-ids so far, because a call and its result share one search value.
     fn count<'n>(&mut self, entry: &'n Node<'n>, calls: &mut HashSet<&'n str>) {
         let Some(name) = entry.text("type").and_then(entries::type_name) else { return };
         *self.entries.entry(name).or_default() += 1;

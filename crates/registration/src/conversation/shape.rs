@@ -1,21 +1,21 @@
-//! The CDDL of a record as tables: every map with its members.
+//! The CDDL of a conversation record as tables of maps and their members.
 //!
-//! A test below holds them against the document's CDDL, which `vectors/conversation` keeps verbatim. Not here: the
-//! envelope, which is COSE's (`scitt`), and of which the document's CDDL cannot be satisfied (D1).
+//! A test compares them with the draft's CDDL, which `vectors/conversation` contains verbatim. Not here: the envelope,
+//! which is a COSE message (`scitt`), and whose definition in the CDDL cannot be satisfied (D1).
 
-/// The member by which entries nest.
+/// The name of the member that nests entries.
 pub(super) const CHILDREN: &str = "children";
 
-/// One map of the CDDL.
+/// A map of the CDDL.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub name: &'static str,
-    /// Whether it ends in `* tstr => any`.
+    /// True if the map ends in `* tstr => any`.
     pub open: bool,
     pub members: &'static [Member],
 }
 
-/// One member of a map.
+/// A member of a map.
 #[derive(Debug)]
 pub(super) struct Member {
     pub name: &'static str,
@@ -23,23 +23,23 @@ pub(super) struct Member {
     pub is: Is,
 }
 
-/// The type of a member.
+/// The type of a member's value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Is {
     Any,
     Text,
-    /// Text: the CDDL's pattern for URLs matches every string (D4).
+    /// Any text, because the CDDL's pattern for URLs matches every string (D4).
     Url,
-    /// Text.
+    /// Any text.
     EntryId,
-    /// Text.
+    /// Any text.
     TraceFormat,
     Unsigned,
     Number,
     Bool,
     Timestamp,
     SessionId,
-    /// An entry's `type`: it chose the map.
+    /// An entry's `type`, with the values that select this map.
     EntryType(&'static [&'static str]),
     Contributor(&'static [&'static str]),
     Texts,
@@ -50,7 +50,7 @@ pub(super) enum Is {
 }
 
 impl Shape {
-    /// The member of this name and its index.
+    /// Returns the member with this name, and its index.
     pub fn member(&self, name: &str) -> Option<(usize, &'static Member)> {
         self.members.iter().enumerate().find(|(_, member)| member.name == name)
     }
@@ -275,7 +275,7 @@ pub(super) static TRACE_METADATA: Shape = Shape {
 
 static ENTRIES: [&Shape; 5] = [&MESSAGE, &TOOL_CALL, &TOOL_RESULT, &REASONING, &EVENT];
 
-/// The map of an entry of this `type`.
+/// Returns the map for entries of this `type`.
 pub(super) fn entry(entry_type: &str) -> Option<&'static Shape> {
     ENTRIES.into_iter().find(|shape| match shape.members[0].is {
         Is::EntryType(names) => names.contains(&entry_type),

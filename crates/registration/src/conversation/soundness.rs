@@ -1,4 +1,4 @@
-//! Step 9 of the registration policy: what the CDDL cannot say and a record should keep all the same.
+//! Checks beyond the CDDL: step 9 of the registration policy.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use super::node::{Node, Path, Step};
 use super::rule::ConversationRule as Rule;
 use crate::violation::{Violation, quote};
 
-/// Checks a record that passed the walk.
+/// Checks a record that the walk over the CDDL has accepted.
 pub(super) fn check(record: &Node<'_>) -> Result<(), Violation> {
     unique_ids(record)?;
     let Some(attribution) = record.get("file-attribution") else { return Ok(()) };
@@ -64,7 +64,7 @@ fn check_path(file: &Node<'_>, path: &Path<'_>) -> Result<(), Violation> {
     Err(Rule::AttributionPath.in_payload(path.pointer_to("path"), format!("{} {why}", quote(name))))
 }
 
-/// `C:/` or `C:\`; elsewhere a colon is a letter like any other.
+/// Returns whether a path begins with a Windows drive, `C:/` or `C:\`. Elsewhere a colon is an ordinary character.
 fn starts_at_a_drive(path: &str) -> bool {
     matches!(path.as_bytes(), [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic())
 }
@@ -82,7 +82,7 @@ fn check_range(range: &Node<'_>, path: &mut Path<'_>) -> Result<(), Violation> {
         "sha-256" => 64,
         "sha-384" => 96,
         "sha-512" => 128,
-        // Other algorithms have no registered spelling: kept as said.
+        // Other algorithms have no registered names, so their hashes are not checked.
         _ => return Ok(()),
     };
     if hash.len() == digits && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -1,4 +1,4 @@
-//! What is told of an admitted record: facts, lookups, and the document that a policy's expressions ask.
+//! Facts, search values, and the document for a policy's expressions of an admitted record.
 
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::facts::Facts;
 use crate::limits::{CONVERSATION_NAMES, CONVERSATION_TEXT, MAX_INTEGER, MAX_LOOKUPS};
 use crate::lookups::{LookupKind, Lookups};
 
-/// Lookups that a record has besides those of its calls and results: the session, models, the statement's own.
+/// Number of lookups other than those of calls, results, tools and models: the session, and the statement's own.
 const OTHER_LOOKUPS: usize = 16;
 
 impl ConversationRecord {
@@ -49,8 +49,8 @@ impl ConversationRecord {
         }
     }
 
-    /// Under which values the record is found. What each call and result says is digested here and not before; a payload
-    /// that was dropped leaves the session, the agent and the tools.
+    /// Adds the search values of the record. Those of calls and results are computed from the payload; if the payload
+    /// was discarded, only the session, the agents and the tools remain.
     pub(crate) fn lookups(&self, payload: Option<&[u8]>, found: &mut Lookups) {
         found.add(LookupKind::Session, self.session.id.to_string());
         let agent = &self.agent;
@@ -70,7 +70,7 @@ impl ConversationRecord {
         }
     }
 
-    /// The record without its entries, as a policy's expressions see it.
+    /// Returns the record without its entries, as the document that a policy's expressions evaluate.
     pub fn document(&self) -> Value {
         let tool = |(name, calls): (&String, &u64)| json!({ "name": name, "calls": calls });
         let tools: Vec<Value> = self.tools.iter().map(tool).collect();
@@ -103,7 +103,7 @@ impl ConversationRecord {
         })
     }
 
-    /// How many entries of each type, in snake case, and in all.
+    /// Returns the number of entries of each type, in snake case, and in total.
     fn counts(&self) -> Value {
         let total = self.entries.values().sum::<u64>();
         let each = self.entries.iter().map(|(name, count)| (name.replace('-', "_"), Value::from(*count)));
@@ -113,7 +113,7 @@ impl ConversationRecord {
 
 fn entry_lookups(entry: &Node<'_>, found: &mut Lookups) {
     let kind = entry.text("type");
-    // A result is found by it too: its call may stand in another record.
+    // A result is indexed by its call-id, too: its call may be in another record.
     if let Some(call) = entry.text("call-id").filter(|_| matches!(kind, Some("tool-call" | "tool-result"))) {
         found.add(LookupKind::CallId, call);
     }
@@ -139,8 +139,8 @@ fn entry_lookups(entry: &Node<'_>, found: &mut Lookups) {
     }
 }
 
-/// `sha256:` of the canonical JSON, by which other records speak of the same value. None for a value of which JSON, or
-/// JCS, could make another: byte strings, and integers that a double does not hold.
+/// Returns `sha256:` and the digest of the canonical JSON, which other records use for the same value. Returns `None`
+/// for values that JSON or JCS cannot represent exactly: byte strings, and integers that a double does not represent.
 fn canonical_digest(node: &Node<'_>) -> Option<String> {
     exact(node).then_some(())?;
     Some(sha256(&Sha256::digest(jose::jcs::canonical(&node.to_json()?))))
@@ -169,7 +169,7 @@ fn short(text: &str) -> &str {
     text.char_indices().nth(CONVERSATION_TEXT).map_or(text, |(end, _)| &text[..end])
 }
 
-/// Without U+0000, which not every database keeps.
+/// Replaces U+0000, which not every database stores.
 fn clean(text: &str) -> Value {
     text.replace('\0', "\u{fffd}").into()
 }

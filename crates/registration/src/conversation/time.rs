@@ -1,16 +1,17 @@
-//! Times of a record: RFC 3339 text, or milliseconds (readings D5, D6, C-1).
+//! Times in a record: RFC 3339 text, or milliseconds (readings D5, D6, C-1).
 //!
-//! The CDDL's pattern admits 30 February and the second 60. So do we, and say so in a warning: the log records what the
-//! signer said.
+//! The CDDL's pattern admits 30 February and the second 60. They are accepted with a warning, because the log records
+//! what was signed.
 
 use jiff::civil::Date;
 
 use super::node::Node;
 
-/// The least integer that is taken for milliseconds: 3 March 1973. As seconds it would be the year 5138.
+/// The smallest integer that is accepted as milliseconds: 3 March 1973. Interpreted as seconds, it would be in the year
+/// 5138.
 pub(super) const LEAST_MILLISECONDS: u64 = 100_000_000_000;
 
-/// A time as the record gives it.
+/// A time in the record's own representation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Timestamp {
     /// RFC 3339 text.
@@ -28,7 +29,7 @@ impl Timestamp {
         }
     }
 
-    /// Milliseconds of Unix time, unless there never was such a time. A fraction is cut.
+    /// Returns the time in Unix milliseconds, rounded down, or `None` if the date or time does not exist.
     pub fn milliseconds(&self) -> Option<i128> {
         match self {
             Timestamp::Text(text) => milliseconds(text),
@@ -36,8 +37,8 @@ impl Timestamp {
         }
     }
 
-    /// Whether both are one point in time, to the millisecond, however each is written. Times that never were (30 February)
-    /// are compared as they are written.
+    /// Returns whether both are the same point in time, to the millisecond, in any representation. Times that do not
+    /// exist (30 February) are compared as text.
     pub(super) fn is_same_time(&self, other: &Timestamp) -> bool {
         match (self.milliseconds(), other.milliseconds()) {
             (Some(one), Some(other)) => one == other,
@@ -45,7 +46,7 @@ impl Timestamp {
         }
     }
 
-    /// As the record's JSON form has it.
+    /// Returns the value in the record's JSON encoding.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Timestamp::Text(text) => text.as_str().into(),
@@ -54,7 +55,7 @@ impl Timestamp {
     }
 }
 
-/// The parts of `YYYY-MM-DDThh:mm:ss[.f](Z|±hh:mm)`.
+/// The fields of `YYYY-MM-DDThh:mm:ss[.f](Z|±hh:mm)`.
 struct Parts<'a> {
     year: i16,
     month: i8,
@@ -63,11 +64,11 @@ struct Parts<'a> {
     minute: i8,
     second: i8,
     fraction: &'a str,
-    /// Minutes east of UTC.
+    /// Offset in minutes east of UTC.
     offset: i16,
 }
 
-/// Whether the text matches the CDDL's `date-time-regexp`.
+/// Returns whether a text matches the CDDL's `date-time-regexp`.
 pub(super) fn has_form(text: &str) -> bool {
     parts(text).is_some()
 }
@@ -116,7 +117,7 @@ fn offset(zone: &str) -> Option<i16> {
     Some(if sign == "-" { -east } else { east })
 }
 
-/// The bytes of a text that has digits where the shape has 0, and elsewhere what the shape has.
+/// Returns the bytes of a text that has digits where the shape has 0, and otherwise equals the shape.
 fn shaped<'a>(text: &'a str, shape: &[u8]) -> Option<&'a [u8]> {
     let fits = text.len() == shape.len()
         && text.bytes().zip(shape).all(|(byte, shape)| match shape {
@@ -129,7 +130,7 @@ fn shaped<'a>(text: &'a str, shape: &[u8]) -> Option<&'a [u8]> {
 fn milliseconds(text: &str) -> Option<i128> {
     let parts = parts(text)?;
     let days = Date::new(parts.year, parts.month, parts.day).ok()?.duration_since(Date::constant(1970, 1, 1));
-    // Unix time has no name for the second 60.
+    // Unix time does not represent leap seconds.
     (parts.second < 60).then_some(())?;
     let minutes = i128::from(parts.hour) * 60 + i128::from(parts.minute) - i128::from(parts.offset);
     let seconds = i128::from(days.as_secs()) + minutes * 60 + i128::from(parts.second);

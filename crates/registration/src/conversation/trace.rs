@@ -1,8 +1,9 @@
-//! Trace-metadata, which stands unprotected beside a signed record (reading C-4).
+//! Trace-metadata: an unprotected header parameter of a signed record (reading C-4).
 //!
-//! Nobody signed it, so it may only repeat what the payload says: it can refuse a statement and never admits one, and it is
-//! not stored. Its times are compared as points in time, since the document lets them be written in two ways (3.1). Its
-//! content-hash is over the payload's bytes as signed; beside a hash envelope it may be the digest that the envelope holds.
+//! It is not signed, so it may only repeat what the payload contains: it can refuse a statement, but never admit one,
+//! and it is not stored. Its times are compared as points in time, since the draft allows two representations (section
+//! 3.1). Its content-hash is computed over the payload's bytes as signed; with a hash envelope, it may also be the
+//! digest in the envelope.
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 use scitt::SignedStatement;
@@ -18,25 +19,25 @@ use crate::record::content_type;
 use crate::rule::in_unprotected;
 use crate::violation::{Violation, pointer_step, quote};
 
-/// What the document calls native session formats: a payload in one of them is no record.
+/// The draft's names of native session formats. A payload in one of them is not a record.
 const NATIVE: [&str; 5] = ["claude-jsonl", "gemini-json", "codex-jsonl", "opencode-json", "cursor-jsonl"];
 
-/// A result of [`check_trace_metadata`] that is no contradiction.
+/// A result of [`check_trace_metadata`] other than a contradiction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceMetadata {
-    /// The statement came without any.
+    /// The statement has no trace-metadata.
     Absent,
-    /// It repeats what the record says.
+    /// The trace-metadata agrees with the record.
     Agrees,
-    /// The record is not at hand, or the statement is no conversation record: not everything was compared.
+    /// The record is not available, or the statement is not a conversation record, so that not everything was compared.
     NotCompared,
 }
 
-/// Compares the trace-metadata that a statement came with, under the usual label, with the record, for whoever verifies the
-/// statement without a log. `record`: what a detached statement, or a hash envelope, is about.
+/// Compares a statement's trace-metadata, under the default label, with its record, for verification without a log.
+/// `record` is the payload of a detached statement, or the preimage of a hash envelope.
 ///
 /// # Errors
-/// When it says something else than the record.
+/// A [`Violation`] if the trace-metadata contradicts the record.
 pub fn check_trace_metadata(
     statement: &SignedStatement,
     record: Option<&[u8]>,
@@ -63,7 +64,7 @@ pub fn check_trace_metadata(
     Ok(TraceMetadata::Agrees)
 }
 
-/// Checks that the metadata, as encoded under `label`, says what the record says. `payload`: its bytes as signed.
+/// Checks that the trace-metadata, encoded under `label`, agrees with the record. `payload` is the record as signed.
 pub(super) fn check(
     label: i64,
     encoded: &[u8],
@@ -77,8 +78,8 @@ pub(super) fn check(
     })
 }
 
-/// Checks what can be checked of the metadata beside a hash envelope: its form, and that its hash is the one that the
-/// envelope holds, or one of the envelope's payload.
+/// Checks the trace-metadata of a hash envelope, as far as possible without the record: its form, and that its hash is
+/// the digest in the envelope, or a hash of the envelope's payload.
 pub(super) fn check_hash_envelope(
     label: i64,
     encoded: &[u8],
@@ -94,7 +95,7 @@ pub(super) fn check_hash_envelope(
     })
 }
 
-/// A hash function that `content-hash-alg` may name.
+/// Hash functions that `content-hash-alg` may name.
 #[derive(Clone, Copy)]
 enum HashFunction {
     Sha256,
@@ -105,7 +106,7 @@ enum HashFunction {
 impl HashFunction {
     const NAMES: &str = "sha-256, sha-384, sha-512";
 
-    /// SHA-256 where none is named.
+    /// Returns the function with this name; SHA-256 if there is none.
     fn named(name: Option<&str>) -> Option<Self> {
         match name {
             None | Some("sha-256") => Some(Self::Sha256),
@@ -123,7 +124,7 @@ impl HashFunction {
         }
     }
 
-    /// Its identifier in a hash envelope (RFC 9054).
+    /// The COSE algorithm identifier, as in a hash envelope (RFC 9054).
     fn cose_id(self) -> i64 {
         match self {
             Self::Sha256 => -16,
@@ -132,7 +133,7 @@ impl HashFunction {
         }
     }
 
-    /// Bytes of a digest.
+    /// Length of a digest in bytes.
     fn length(self) -> usize {
         match self {
             Self::Sha256 => 32,
@@ -142,7 +143,7 @@ impl HashFunction {
     }
 }
 
-/// A flaw of the map as a whole, at its place in the header.
+/// Moves a violation from the decoded map to the unprotected header parameter `label`.
 fn moved(label: i64, flaw: Violation) -> Violation {
     let rule = match flaw.rule.as_str() {
         name if name == Rule::ClosedMap.name() => Rule::ClosedMap,
@@ -159,7 +160,7 @@ struct Trace<'t> {
 }
 
 impl Trace<'_> {
-    /// Reads the metadata, and gives it to a check.
+    /// Parses the trace-metadata and passes it to a check.
     fn read(
         label: i64,
         encoded: &[u8],
@@ -181,7 +182,7 @@ impl Trace<'_> {
         }
     }
 
-    /// A hash that cannot be computed here could be wrong, and is refused.
+    /// Checks the content-hash. A hash with an unsupported algorithm could be wrong, so it is refused.
     fn content_hash(&self, is_right: impl Fn(HashFunction, &[u8]) -> bool) -> Result<(), Violation> {
         let refuse = |member, detail: String| Err(self.unlike(Rule::TraceContentHash, member, detail));
         let name = self.metadata.text("content-hash-alg");
@@ -201,7 +202,7 @@ impl Trace<'_> {
         }
     }
 
-    /// Session, vendor and times.
+    /// Compares session identifier, vendor and times.
     fn session(&self, record: &ConversationRecord) -> Result<(), Violation> {
         let (session, agent) = (&record.session, &record.agent);
         let id = self.metadata.get("session-id").and_then(SessionId::of);

@@ -1,7 +1,7 @@
-//! The walk over the CDDL: steps 6 and 7 of the registration policy.
+//! Validation of a record against the CDDL: steps 6 and 7 of the registration policy.
 //!
-//! An entry's `type` chooses its map, so every value is visited once. Trying the alternatives of the CDDL's `entry` one
-//! by one would take time exponential in the depth of `children` (D7).
+//! An entry's `type` selects its map, so that every value is visited once. Trying the alternatives of the CDDL's
+//! `entry` one by one would take time exponential in the depth of `children` (D7).
 
 use super::node::{Node, Path, Step};
 use super::rule::ConversationRule as Rule;
@@ -10,7 +10,8 @@ use super::time;
 use crate::limits::CONVERSATION_CHILDREN;
 use crate::violation::{Violation, quote};
 
-/// Checks a value against a map of the CDDL: first that all is there and of its type, then that closed maps are.
+/// Validates a value against a map of the CDDL. Missing members and wrong types are reported before unknown members of
+/// closed maps.
 pub(super) fn check(root: &Node<'_>, shape: &'static Shape) -> Result<(), Violation> {
     let mut walk = Walk::default();
     walk.map(root, shape)?;
@@ -20,9 +21,9 @@ pub(super) fn check(root: &Node<'_>, shape: &'static Shape) -> Result<(), Violat
 #[derive(Default)]
 struct Walk<'n> {
     path: Path<'n>,
-    /// Lists of `children` around the entry.
+    /// Number of nested entry lists around the current value.
     children: usize,
-    /// The first member that a closed map should not have.
+    /// The first unknown member in a closed map.
     extra: Option<Violation>,
 }
 
@@ -73,7 +74,7 @@ impl<'n> Walk<'n> {
         }
     }
 
-    /// `entries`, or `children`, which stand in an entry.
+    /// Validates `entries`, or an entry's `children`.
     fn entries(&mut self, node: &'n Node<'n>) -> Result<(), Violation> {
         if self.children > CONVERSATION_CHILDREN {
             let detail = format!("more than {CONVERSATION_CHILDREN} levels of children");

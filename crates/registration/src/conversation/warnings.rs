@@ -1,4 +1,4 @@
-//! What looks wrong in a record and is kept as a warning: the log records what the signer said.
+//! Warnings about inconsistent records, which are admitted because the log records what was signed.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use super::node::Node;
 use super::time::Timestamp;
 use crate::limits::{CONVERSATION_WARNINGS, MAX_TOLD};
 
-/// Soft findings, no more than a bound of them kept.
+/// Warnings, of which [`CONVERSATION_WARNINGS`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Warnings {
     kept: Vec<String>,
@@ -20,12 +20,12 @@ impl Warnings {
         &self.kept
     }
 
-    /// How many there are in all.
+    /// The number of warnings, including those not kept.
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// `place` is asked only for a warning that is kept.
+    /// Adds a warning. `place` is called only if the warning is kept.
     pub(super) fn add(&mut self, what: &str, place: impl FnOnce() -> String) {
         self.total += 1;
         if self.kept.len() < CONVERSATION_WARNINGS {
@@ -35,7 +35,7 @@ impl Warnings {
     }
 }
 
-/// Looks over a record that passed the walk.
+/// Collects the warnings about a record that the walk over the CDDL has accepted.
 pub(super) fn look(record: &Node<'_>, warnings: &mut Warnings) {
     if let Some(session) = record.get("session") {
         session_times(session, warnings);
@@ -47,7 +47,7 @@ pub(super) fn look(record: &Node<'_>, warnings: &mut Warnings) {
     links(record, warnings);
 }
 
-/// Addresses of repositories with a user or a password in them, often a token that works: the log would show it for ever.
+/// Warns of repository URLs with a user or password, which are often valid tokens and would be published in the log.
 fn repositories(record: &Node<'_>, warnings: &mut Warnings) {
     let environment = record.get("session").and_then(|session| session.get("environment"));
     let places = [(Some(record), "/vcs/repository"), (environment, "/session/environment/vcs/repository")];
@@ -59,7 +59,7 @@ fn repositories(record: &Node<'_>, warnings: &mut Warnings) {
     }
 }
 
-/// Whether the authority of a URL names more than a host. The user that git needs for SSH is no secret.
+/// Returns whether a URL's authority has userinfo. The user `git` with SSH is no secret and does not count.
 fn has_userinfo(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -80,7 +80,7 @@ fn session_times(session: &Node<'_>, warnings: &mut Warnings) {
     }
 }
 
-/// Parents, calls and results that should name one another.
+/// Warns of inconsistent references between parents, calls and results.
 fn links(record: &Node<'_>, warnings: &mut Warnings) {
     let (mut ids, mut calls) = (HashSet::new(), HashSet::new());
     entries::each(record, |path, entry| {
@@ -112,7 +112,7 @@ fn time(node: &Node<'_>, name: &str) -> Option<i128> {
     Timestamp::of(node.get(name)?)?.milliseconds()
 }
 
-/// Whether a time is given that never was: 30 February, or a second numbered 60 (D5).
+/// Returns whether a member is a time that does not exist: 30 February, or a second numbered 60 (D5).
 fn not_real(node: &Node<'_>, name: &str) -> bool {
     node.get(name).and_then(Timestamp::of).is_some_and(|time| time.milliseconds().is_none())
 }

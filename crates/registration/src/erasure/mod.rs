@@ -1,12 +1,12 @@
-//! Erasure statements: by whose word, and why, the bytes of entries were taken out of a log.
+//! Erasure statements: the operator's record of the entries whose bytes are erased, with the reason.
 //!
-//! An entry keeps its place, its digest and its guards for ever, so every proof and receipt stands. Its bytes may go, and
-//! then a statement of the log's operator says so: `application/vnd.tabellion.erasure+json`, canonical JSON, signed with an
-//! operator key of the policy in force, `iss` the log's, `sub` its origin. It is registered first; only then is anything
-//! erased. Erasures are numbered from 0 without gaps, so that whoever has the log finds all of them, and whoever has
-//! the newest knows how many there are. Statements of the operator are never erased.
+//! An entry keeps its index, its digest and its guards for ever, so all proofs and receipts stay valid. Its bytes can
+//! be erased, which the log's operator states: `application/vnd.tabellion.erasure+json`, canonical JSON, signed with an
+//! operator key of the policy in force, `iss` the log's, `sub` its origin. The statement is registered before the bytes
+//! are erased. Erasures are numbered from 0 without gaps: a copy of the log contains all of them, and the newest one's
+//! number shows their count. Statements of the operator are never erased.
 //!
-//! Not here: taking the bytes out, holds that keep them, and when a retention has passed (the service).
+//! Not here: removal of the bytes, holds that prevent it, and retention periods (the service).
 
 mod read;
 mod rule;
@@ -28,45 +28,45 @@ use crate::violation::Violation;
 
 /// The content type of an erasure statement.
 pub const ERASURE_CONTENT_TYPE: &str = "application/vnd.tabellion.erasure+json";
-/// Why a content type's retention erases: the value of `rule`.
+/// The value of `rule` in an erasure at the end of a content type's retention period.
 pub const RETENTION: &str = "retention";
-/// Why somebody's request erases: the value of `rule`.
+/// The value of `rule` in an erasure on request.
 pub const REQUEST: &str = "request";
 
-/// An erasure that keeps every rule which needs nothing but its payload.
+/// An erasure whose payload keeps every rule. The [`ErasureRule`]s about the log and the header are checked later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Erasure {
-    /// Its number: erasures of a log count from 0.
+    /// The number of the erasure; the erasures of a log count from 0.
     pub sequence: u64,
-    /// The entries whose bytes go, in order.
+    /// The entries whose bytes are erased, in ascending order.
     pub entries: Vec<EntryDigest>,
-    /// Why, in words.
+    /// The reason as text, 1 to 1000 characters.
     pub reason: String,
-    /// Why, as a code: `request`, `retention`, or what the operator calls it.
+    /// The reason as a code: [`REQUEST`], [`RETENTION`], or a name chosen by the operator.
     pub rule: String,
-    /// When it was asked for, as the operator says.
+    /// The time of the request, as stated by the operator.
     pub at: Option<String>,
-    /// Who decided, as the operator says.
+    /// The person who decided, as stated by the operator.
     pub authorized_by: Option<String>,
 }
 
-/// Whether a media type is that of erasure statements.
+/// Returns whether a media type is that of erasure statements.
 pub(crate) fn is_erasure(media_type: &str) -> bool {
     essence(media_type) == ERASURE_CONTENT_TYPE
 }
 
-/// The claim of an erasure's number.
+/// The guard of an erasure's number.
 pub fn sequence_guard(sequence: u64) -> Guard {
     Guard::new(GuardKind::ErasureSequence, &[&sequence.to_be_bytes()])
 }
 
-/// The claim of an entry that is never erased.
+/// The guard of an entry that may never be erased.
 pub fn permanent_guard(entry: &EntryDigest) -> Guard {
     Guard::new(GuardKind::Permanent, &[entry.as_bytes()])
 }
 
 impl Erasure {
-    /// The claims that its statement, of this digest, makes in a log.
+    /// Returns the guards of the erasure statement with this digest.
     pub fn guards(&self, statement: &EntryDigest) -> [Guard; 2] {
         [sequence_guard(self.sequence), permanent_guard(statement)]
     }
@@ -77,7 +77,7 @@ impl Erasure {
         asked.guards.extend(self.sequence.checked_sub(1).map(sequence_guard));
     }
 
-    /// The rules of an erasure beside the log and the statement around it.
+    /// Checks the rules about the log and the statement's header.
     pub(crate) fn check(
         &self,
         statement: &Authenticated<'_>,

@@ -1,4 +1,4 @@
-//! From the payload of an erasure statement to the erasure.
+//! Parser for the payload of an erasure statement.
 
 use jose::json;
 use merkle::EntryDigest;
@@ -9,13 +9,13 @@ use crate::limits::{JSON_DEPTH, MAX_ERASED, MAX_INTEGER, MAX_REASON};
 use crate::violation::{Violation, quote};
 use crate::vrf::VerifiedAt;
 
-/// The members there are; the last two may be left out.
+/// The names of the payload's members; the last two are optional.
 const MEMBERS: [&str; 6] = ["sequence", "entries", "reason", "rule", "at", "authorized_by"];
-/// Characters of a rule's name.
+/// Maximum length of `rule` in bytes.
 const MAX_RULE: usize = 64;
 
 impl Erasure {
-    /// Reads a payload: canonical JSON with nothing unknown, or it is refused.
+    /// Parses a payload: canonical JSON without unknown members.
     pub fn from_payload(payload: &[u8]) -> Result<Erasure, Violation> {
         let limits = json::Limits { depth: JSON_DEPTH, ..json::Limits::default() };
         let document = json::parse_strict(payload, limits).map_err(|error| {

@@ -1,4 +1,4 @@
-//! Making an erasure statement that the log admits.
+//! Creation and signature of erasure statements.
 
 use merkle::EntryDigest;
 use scitt::{SignedStatement, Signer};
@@ -8,25 +8,25 @@ use super::ERASURE_CONTENT_TYPE;
 use crate::operator::{self, SignError};
 use crate::policy::BoundKey;
 
-/// What shall be erased, and why. Entries may come in any order.
+/// The contents of a new erasure statement. `entries` may be in any order.
 #[derive(Clone, Debug)]
 pub struct NewErasure {
-    /// The number after the newest erasure's.
+    /// The number that follows that of the newest erasure.
     pub sequence: u64,
-    /// The entries.
+    /// The entries to erase.
     pub entries: Vec<EntryDigest>,
-    /// Why, in words.
+    /// The reason as text.
     pub reason: String,
-    /// Why, as a code.
+    /// The reason as a code; see [`Erasure::rule`](super::Erasure::rule).
     pub rule: String,
-    /// When it was asked for.
+    /// The time of the request, if stated.
     pub at: Option<String>,
-    /// Who decided.
+    /// The person who decided, if stated.
     pub authorized_by: Option<String>,
 }
 
 impl NewErasure {
-    /// The canonical JSON, with the entries in order.
+    /// Serializes the erasure as canonical JSON (RFC 8785), with sorted and deduplicated entries.
     pub fn payload(&self) -> Vec<u8> {
         let mut entries = self.entries.clone();
         entries.sort_unstable_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
@@ -47,7 +47,7 @@ impl NewErasure {
     }
 }
 
-/// Signs an erasure with one of the operator keys of the policy in force, as the log of this `iss` and origin.
+/// Signs an erasure with an operator key of the policy in force; `log` holds the log's `iss` and origin.
 pub fn sign(
     erasure: &NewErasure,
     log: (&str, &str),

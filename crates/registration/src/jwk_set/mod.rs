@@ -1,9 +1,9 @@
-//! `application/jwk-set+json`: the public keys that somebody signs with (RFC 7517, section 5).
+//! JWK Sets (`application/jwk-set+json`, RFC 7517, section 5) of public signature keys.
 //!
-//! A gateway publishes its verdict keys here, so that a signature can be checked after the keys are gone from the web. The
-//! set is read strictly: every key is a public one that we can use, and has a name of its own.
+//! A gateway registers its verdict keys in this form, so that its signatures can be verified after the keys are no
+//! longer published. Parsing is strict: every key is a supported public key with a unique `kid`.
 //!
-//! Not here: what a key is good for, and when (`use`, `key_ops` and validity are kept and not judged).
+//! Not here: the purpose and validity of keys (`use`, `key_ops` and validity are kept and not checked).
 
 use std::collections::HashSet;
 
@@ -18,14 +18,14 @@ use crate::lookups::{LookupKind, Lookups};
 use crate::rule::rules;
 use crate::violation::{Violation, quote};
 
-/// A set of public keys.
+/// The content type of a JWK Set.
 pub const JWK_SET: &str = "application/jwk-set+json";
 
 /// Members of a private or symmetric key of any type (RFC 7518, section 6; RFC 8037).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 rules! {
-    /// A rule of a key set.
+    /// Rules of a JWK Set.
     JwkSetRule {
         /// The payload is strict JSON: one object, no member twice, nothing after it.
         Json = "jwk-set-json", reading "-", section "5";
@@ -33,14 +33,14 @@ rules! {
         Keys = "jwk-set-keys", reading "-", section "5.1";
         /// No key holds private or symmetric material.
         Private = "jwk-set-private", reading "-", section "9.2";
-        /// Every key is one that signatures can be checked with: Ed25519, P-256, P-384 or P-521, a point of its curve.
+        /// Every key is a supported public signature key: Ed25519, P-256, P-384 or P-521, a point on its curve.
         Key = "jwk-set-key", reading "-", section "4";
-        /// Every key has a `kid`, and no two the same.
+        /// Every key has a `kid`, and all are different.
         Kid = "jwk-set-kid", reading "-", section "4.5";
     }
 }
 
-/// A key set that keeps every rule.
+/// A JWK Set that keeps every [`JwkSetRule`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct JwkSetRecord {
     keys: Vec<PublicKey>,
@@ -49,7 +49,7 @@ pub struct JwkSetRecord {
 }
 
 impl JwkSetRecord {
-    /// Reads a payload.
+    /// Parses a payload.
     pub fn read(payload: &[u8]) -> Result<JwkSetRecord, Violation> {
         let limits = json::Limits { depth: JSON_DEPTH, ..json::Limits::default() };
         let document = json::parse_strict(payload, limits).map_err(|error| {
@@ -76,7 +76,7 @@ impl JwkSetRecord {
         Ok(JwkSetRecord { keys, kids, document })
     }
 
-    /// The keys.
+    /// The public keys, in the order of the set.
     pub fn keys(&self) -> &[PublicKey] {
         &self.keys
     }
@@ -85,7 +85,7 @@ impl JwkSetRecord {
         facts.put("keys", self.keys.len().into());
     }
 
-    /// A key is found by its RFC 7638 thumbprint.
+    /// Adds the RFC 7638 thumbprint of each key.
     pub(crate) fn lookups(&self, found: &mut Lookups) {
         for key in &self.keys {
             let thumbprint = key.to_jwk().thumbprint();
@@ -93,12 +93,12 @@ impl JwkSetRecord {
         }
     }
 
-    /// What a policy's expressions see.
+    /// The document that a policy's expressions evaluate.
     pub fn document(&self) -> Value {
         self.document.clone()
     }
 
-    /// The names of the keys, in order.
+    /// The `kid` values, in the order of the keys.
     pub fn kids(&self) -> &[String] {
         &self.kids
     }

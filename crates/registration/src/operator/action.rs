@@ -1,4 +1,4 @@
-//! Freezing the log, holding an entry, and releasing it.
+//! Operator actions: freezing the log, holding an entry, and releasing it.
 
 use merkle::EntryDigest;
 use serde_json::{Map, Value, json};
@@ -16,39 +16,39 @@ use crate::limits::{MAX_CASE, MAX_REASON};
 use crate::lookups::{LookupKind, Lookups};
 use crate::violation::{RuleName, Violation, quote};
 
-/// An action that keeps every rule which needs nothing but its payload.
+/// An operator action whose payload keeps every rule. Rules about the log and the header are checked later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Ends the log: no entry follows.
+    /// Freezes the log: no entry may follow.
     Freeze {
-        /// The operator's explanation.
+        /// The operator's explanation, 1 to 1000 characters.
         reason: String,
     },
-    /// Keeps the bytes of an entry from being erased while the case lasts.
+    /// Prevents the erasure of an entry's bytes while a case lasts.
     Hold(Held),
-    /// Ends the hold of a case.
+    /// Ends the hold of an entry for a case.
     Release(Held),
 }
 
-/// The entry and the case of a hold or a release.
+/// The entry and case of a hold or release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The entry.
+    /// The entry ID of the held entry.
     pub entry: EntryDigest,
-    /// The case.
+    /// The name of the case, 1 to 256 bytes.
     pub case: String,
-    /// The number among the holds and releases of this entry and case: even of a hold, odd of a release.
+    /// The number among the holds and releases of this entry and case: even for a hold, odd for a release.
     pub number: u64,
 }
 
 impl Action {
-    /// The hold or release with this number of an entry for a case.
+    /// Returns the action with this number: a hold if it is even, a release if it is odd.
     pub fn numbered(entry: EntryDigest, case: &str, number: u64) -> Action {
         let held = Held { entry, case: case.to_owned(), number };
         if number.is_multiple_of(2) { Action::Hold(held) } else { Action::Release(held) }
     }
 
-    /// The value of `action`.
+    /// The value of the member `action`.
     pub fn name(&self) -> &'static str {
         match self {
             Action::Freeze { .. } => "freeze",
@@ -57,7 +57,7 @@ impl Action {
         }
     }
 
-    /// The rule that admits it.
+    /// The name of the rule that admits the action.
     pub fn rule(&self) -> &'static str {
         match self {
             Action::Freeze { .. } => FREEZE_RULE,
@@ -66,7 +66,7 @@ impl Action {
         }
     }
 
-    /// The entry and case, unless the action is a freeze.
+    /// The entry and case, or `None` for a freeze.
     pub fn held(&self) -> Option<&Held> {
         match self {
             Action::Freeze { .. } => None,
@@ -74,7 +74,7 @@ impl Action {
         }
     }
 
-    /// Reads a payload: canonical JSON without unknown members.
+    /// Parses a payload: canonical JSON without unknown members.
     ///
     /// # Errors
     /// The first rule that the payload breaks.
@@ -94,7 +94,7 @@ impl Action {
         }
     }
 
-    /// The canonical JSON.
+    /// Serializes the action as canonical JSON (RFC 8785).
     pub fn payload(&self) -> Vec<u8> {
         let document = match self {
             Action::Freeze { reason } => json!({ "action": self.name(), "reason": reason }),
@@ -105,7 +105,7 @@ impl Action {
         jose::jcs::canonical(&document)
     }
 
-    /// The claims that its statement, of this digest, makes in a log.
+    /// Returns the guards of the statement with this digest.
     pub fn guards(&self, statement: &EntryDigest) -> [Guard; 2] {
         let own = match self.held() {
             None => freeze_guard(),
@@ -120,7 +120,7 @@ impl Action {
         asked.guards.extend(number.checked_sub(1).map(|before| hold_guard(entry, case, before)));
     }
 
-    /// Checks the rules that need the log and the statement around the payload.
+    /// Checks the rules about the log and the statement's header.
     pub(crate) fn check(
         &self,
         statement: &Authenticated<'_>,

@@ -1,4 +1,4 @@
-//! An operator's agreement to a statement of another operator.
+//! Operator approvals: an operator agrees to a statement of another operator.
 
 use merkle::EntryDigest;
 use serde_json::json;
@@ -17,43 +17,43 @@ use crate::lookups::{LookupKind, Lookups};
 use crate::policy::essence;
 use crate::violation::{Place, RuleName, Violation, quote};
 
-/// A statement that is still to come, as approvals name it.
+/// A statement to be registered later, as approvals name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The content type, in lower case and without parameters.
+    /// The content type in lower case, without parameters.
     pub content_type: String,
-    /// The SHA-256 of the payload.
+    /// The SHA-256 digest of the payload.
     pub payload_sha256: [u8; 32],
-    /// The statement's `exp`, in Unix seconds: from then on neither is admitted.
+    /// The statement's `exp` in Unix seconds: from then on, neither it nor the approval is admitted.
     pub expires: u64,
 }
 
 impl Pending {
-    /// The statement of this content type, payload and `exp`.
+    /// Describes the statement with this content type, payload and `exp`.
     pub fn of(content_type: &str, payload: &[u8], expires: u64) -> Pending {
         let payload_sha256 = Sha256::digest(payload).into();
         Pending { content_type: essence(content_type), payload_sha256, expires }
     }
 
-    /// The claim of the approval by the operator whose key has this thumbprint.
+    /// The guard of an approval by the operator whose key has this thumbprint.
     pub fn approval_guard(&self, thumbprint: &[u8; 32]) -> Guard {
         let expires = self.expires.to_be_bytes();
         let parts: [&[u8]; 4] = [self.content_type.as_bytes(), &self.payload_sha256, &expires, thumbprint];
         Guard::new(GuardKind::OperatorApproval, &parts)
     }
 
-    /// `sha-256:` and the digest of the payload in hexadecimal.
+    /// Formats the payload's digest as `sha-256:` and hexadecimal digits.
     pub fn digest(&self) -> String {
         format!("sha-256:{}", data_encoding::HEXLOWER.encode(&self.payload_sha256))
     }
 }
 
-/// An approval that keeps every rule which needs nothing but its payload.
+/// An operator approval whose payload keeps every rule. Rules about the header are checked later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval(pub Pending);
 
 impl Approval {
-    /// Reads a payload: canonical JSON without unknown members.
+    /// Parses a payload: canonical JSON without unknown members.
     ///
     /// # Errors
     /// The first rule that the payload breaks.
@@ -80,7 +80,7 @@ impl Approval {
         Ok(Approval(Pending { content_type: content_type.to_owned(), payload_sha256, expires }))
     }
 
-    /// The canonical JSON.
+    /// Serializes the approval as canonical JSON (RFC 8785).
     pub fn payload(&self) -> Vec<u8> {
         let Pending { content_type, payload_sha256, expires } = &self.0;
         jose::jcs::canonical(&json!({
@@ -90,12 +90,12 @@ impl Approval {
         }))
     }
 
-    /// The claims that its statement, of this digest and by the key with this thumbprint, makes in a log.
+    /// Returns the guards of the approval with this statement digest, signed by the key with this thumbprint.
     pub fn guards(&self, statement: &EntryDigest, thumbprint: &[u8; 32]) -> [Guard; 2] {
         [self.0.approval_guard(thumbprint), permanent_guard(statement)]
     }
 
-    /// Checks the rules that need the statement around the payload.
+    /// Checks the rules about the statement's header.
     pub(crate) fn check(
         &self,
         statement: &Authenticated<'_>,
@@ -126,7 +126,7 @@ impl Approval {
         facts.put("expires", self.0.expires.into());
     }
 
-    /// An approval is found by the digest of the payload, as is the statement that it approves.
+    /// Adds the digest of the approved payload, under which the approved statement is found, too.
     pub(crate) fn lookups(&self, found: &mut Lookups) {
         let hex = data_encoding::HEXLOWER.encode(&self.0.payload_sha256);
         found.add(LookupKind::Digest, format!("sha256:{hex}"));

@@ -1,4 +1,4 @@
-//! Reading the payloads of the operator's actions and approvals: canonical JSON without unknown members.
+//! Parsers for the payloads of operator actions and approvals: canonical JSON without unknown members.
 
 use jose::json;
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use super::OperatorRule as Rule;
 use crate::limits::{JSON_DEPTH, MAX_INTEGER};
 use crate::violation::{Violation, quote};
 
-/// The object that a payload holds.
+/// Parses a payload as an object in canonical JSON.
 pub(super) fn object(payload: &[u8]) -> Result<Map<String, Value>, Violation> {
     let limits = json::Limits { depth: JSON_DEPTH, ..json::Limits::default() };
     let document = json::parse_strict(payload, limits).map_err(|error| {
@@ -23,7 +23,7 @@ pub(super) fn object(payload: &[u8]) -> Result<Map<String, Value>, Violation> {
     }
 }
 
-/// Refuses members that are not among those known.
+/// Rejects members that are not in `known`.
 pub(super) fn close(members: &Map<String, Value>, known: &[&str]) -> Result<(), Violation> {
     match members.keys().find(|name| !known.contains(&name.as_str())) {
         Some(name) => Err(Rule::Member.in_payload("", format!("{} is not known here", quote(name)))),
@@ -36,7 +36,7 @@ pub(super) fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<&'
     text.ok_or_else(|| Rule::Member.in_payload(format!("/{name}"), "a string is needed here"))
 }
 
-/// An integer that every reader of JSON holds.
+/// Parses a required integer from 0 to [`MAX_INTEGER`].
 pub(super) fn number(members: &Map<String, Value>, name: &str, rule: Rule) -> Result<u64, Violation> {
     let value = members.get(name);
     let value =
@@ -47,7 +47,7 @@ pub(super) fn number(members: &Map<String, Value>, name: &str, rule: Rule) -> Re
         .ok_or_else(|| rule.in_payload(format!("/{name}"), "an integer from 0 to 2^53-1 is needed here"))
 }
 
-/// 32 bytes in lower-case hexadecimal.
+/// Parses 32 bytes in lower-case hexadecimal.
 pub(super) fn digest(members: &Map<String, Value>, name: &str, rule: Rule) -> Result<[u8; 32], Violation> {
     let bytes = data_encoding::HEXLOWER.decode(text(members, name)?.as_bytes()).ok();
     bytes

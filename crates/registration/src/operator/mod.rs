@@ -1,17 +1,20 @@
-//! Statements of the log's operator: their content types, who signs them, and those that act on the log itself.
+//! Statements of the log's operator: their content types, their signature, and the actions on the log itself.
 //!
-//! Five content types are admitted by the operator keys of the policy in force, with the log's `iss` and the log's origin as
-//! `sub`, under any policy: policies, erasures, clock corrections, and the two of this module. They hold their own payload
-//! and are never erased.
+//! Any policy admits five content types if they are signed with one of its operator keys, with the log's `iss` and the
+//! log's origin as `sub`: policies, erasures, clock corrections, and the two of this module. Their payload is attached,
+//! and they are never erased.
 //!
-//! * `application/vnd.tabellion.operator-action+json`, an [`Action`]: `freeze` ends the log and is its last entry; `hold` keeps
-//!   the bytes of an entry for a case; `release` ends that. Holds and releases of one entry and case are numbered from 0 in
-//!   turn, so each is admitted once, and who has the log knows which holds are in force.
-//! * `application/vnd.tabellion.operator-approval+json`, an [`Approval`]: another operator agrees to a statement that is still
-//!   to come, which it names by content type, SHA-256 of the payload and expiry. A policy may demand such approvals
+//! * `application/vnd.tabellion.operator-action+json`, an [`Action`]: `freeze` is the last entry of a log; `hold`
+//! prevents
+//!   the erasure of an entry for a case; `release` ends the hold. Holds and releases of one entry and case are numbered
+//!   from 0 in turn, so each number is admitted once, and a copy of the log shows which holds are in force.
+//! * `application/vnd.tabellion.operator-approval+json`, an [`Approval`]: another operator agrees to a statement that
+//! will
+//!   be registered later, named by content type, SHA-256 of the payload and expiry. A policy may require such approvals
 //!   (`[operator_actions]`).
 //!
-//! Not here: that nothing follows a freeze (the stores, the sequencer, whoever audits), keeping bytes (the service).
+//! Not here: the check that no entry follows a freeze (stores, sequencer, auditors), and retention of held bytes (the
+//! service).
 
 mod action;
 mod approval;
@@ -47,7 +50,7 @@ pub const RELEASE_RULE: &str = "operator-release";
 /// The rule that admits an approval, under any policy.
 pub const APPROVAL_RULE: &str = "operator-approval";
 
-/// The content types of the operator's statements.
+/// The content types of operator statements.
 pub const STATEMENTS: [&str; 5] = [
     POLICY_CONTENT_TYPE,
     ERASURE_CONTENT_TYPE,
@@ -55,47 +58,47 @@ pub const STATEMENTS: [&str; 5] = [
     OPERATOR_ACTION_CONTENT_TYPE,
     OPERATOR_APPROVAL_CONTENT_TYPE,
 ];
-/// The rules by which they are admitted. An operator may have called a rule of his own the same.
+/// The names of the rules that admit operator statements. An operator's own rule may have one of these names, too.
 const RULES: [&str; 7] =
     ["policy", "erasure", CLOCK_CORRECTION_RULE, FREEZE_RULE, HOLD_RULE, RELEASE_RULE, APPROVAL_RULE];
 
-/// Whether a media type is that of statements of the operator. Such entries are never erased.
+/// Returns whether a media type is that of an operator statement. Such entries are never erased.
 pub fn is_operator_statement(media_type: &str) -> bool {
     STATEMENTS.contains(&essence(media_type).as_str())
 }
 
-/// Whether statements of the operator are admitted by a rule of this name.
+/// Returns whether a rule of this name admits operator statements.
 pub fn is_operator_rule(rule: &str) -> bool {
     RULES.contains(&rule)
 }
 
-/// What the entry of an action does in the transaction that commits it.
+/// The change that the entry of an [`Action`] applies in the transaction that commits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The log ends with this entry.
+    /// The log accepts no further entries.
     Freeze,
-    /// The bytes of an entry stay for a case.
+    /// The bytes of an entry are held for a case.
     Hold {
-        /// The entry.
+        /// The leaf of the held entry.
         entry: LeafIndex,
-        /// The case.
+        /// The name of the case.
         case: String,
     },
-    /// The case needs them no more.
+    /// The hold of an entry for a case ends.
     Release {
-        /// The entry.
+        /// The leaf of the released entry.
         entry: LeafIndex,
-        /// The case.
+        /// The name of the case.
         case: String,
     },
 }
 
-/// The claim of the entry that ends a log.
+/// The guard of the entry that freezes a log.
 pub fn freeze_guard() -> Guard {
     Guard::new(GuardKind::Freeze, &[])
 }
 
-/// The claim of a hold or a release: the entry it is about, the case, and the number.
+/// The guard of a hold or release: entry, case and number.
 pub fn hold_guard(entry: &merkle::EntryDigest, case: &str, number: u64) -> Guard {
     Guard::new(GuardKind::HoldNumber, &[entry.as_bytes(), case.as_bytes(), &number.to_be_bytes()])
 }

@@ -1,9 +1,9 @@
-//! How many operators an action needs, and whether so many have agreed.
+//! Number of operators who must agree to an action, and the check that they did.
 //!
-//! One operator signs the statement. The others approve it beforehand: each approval is an entry of the log and claims a
-//! guard made of content type, payload digest, expiry and the key of the operator. The statement carries the expiry as its
-//! `exp`, so it is admitted only while the approvals stand, and whoever audits the log finds the same guards below it. No
-//! payload is admitted twice (a revision, a number of an erasure or hold, one freeze), so approvals count once.
+//! One operator signs the statement, and the others approve it beforehand: each approval is an entry of the log with a
+//! guard made of content type, payload digest, expiry and the operator's key. The statement has the expiry as its
+//! `exp`, so it is admitted only while the approvals are valid, and an auditor finds the same guards below it. No
+//! payload is admitted twice (a revision, a number of an erasure or hold, one freeze), so an approval counts once.
 
 use std::collections::BTreeSet;
 
@@ -16,29 +16,29 @@ use crate::policy::{BoundKey, Contents};
 use crate::record::Record;
 use crate::violation::Violation;
 
-/// How many operators must agree, by what they do: one of them signs, the others approve.
+/// The number of operators who must agree, by kind of statement: one of them signs, the others approve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Required {
-    /// To a policy after the first.
+    /// Number of operators for a policy after the first.
     pub policy: u64,
-    /// To an erasure.
+    /// Number of operators for an erasure.
     pub erasure: u64,
-    /// To a freeze.
+    /// Number of operators for a freeze.
     pub freeze: u64,
-    /// To a release.
+    /// Number of operators for a release.
     pub release: u64,
 }
 
 impl Required {
-    /// One operator is enough.
+    /// One operator for every kind of statement.
     pub const ONE: Required = Required::all(1);
 
-    /// The same number for all.
+    /// The same number for all kinds of statements.
     pub const fn all(number: u64) -> Required {
         Required { policy: number, erasure: number, freeze: number, release: number }
     }
 
-    /// Each number under its name in a policy.
+    /// Returns the numbers with their names in a policy.
     pub fn named(&self) -> [(&'static str, u64); 4] {
         [
             ("policy", self.policy),
@@ -48,8 +48,8 @@ impl Required {
         ]
     }
 
-    /// How many operators must agree to this record. A clock correction needs one: while the log's time is ahead, the log
-    /// takes no approvals.
+    /// Returns the number for a record. A clock correction needs one operator: while the log's time is ahead, the log
+    /// admits no approvals.
     fn of(&self, record: &Record) -> u64 {
         match record {
             Record::Policy(_) => self.policy,
@@ -64,12 +64,12 @@ impl Required {
     }
 }
 
-/// The keys of operators, each once.
+/// Returns the thumbprints of the operators' different keys.
 pub(crate) fn distinct(operators: &[BoundKey]) -> BTreeSet<[u8; 32]> {
     operators.iter().map(|operator| operator.key.thumbprint()).collect()
 }
 
-/// Asks for the approvals of a statement that needs some.
+/// Adds the questions for the approvals that a statement requires.
 pub(crate) fn approval_questions(
     statement: &Authenticated<'_>,
     record: &Record,
@@ -81,7 +81,7 @@ pub(crate) fn approval_questions(
     }
 }
 
-/// Refuses a statement that fewer operators agreed to than the policy demands.
+/// Checks that as many operators agreed to a statement as the policy requires.
 pub(crate) fn check_approvals(
     statement: &Authenticated<'_>,
     record: &Record,
@@ -110,7 +110,7 @@ pub(crate) fn check_approvals(
     }
 }
 
-/// The claims of the approvals that count: those of the policy's operators but the one who signed.
+/// Returns the guards of the approvals that count: those of the policy's operators other than the signer.
 fn approvals_of(statement: &Authenticated<'_>, policy: &Contents) -> Vec<Guard> {
     let Some(pending) = pending(statement) else { return Vec::new() };
     let signer = statement.key().thumbprint();
@@ -118,7 +118,7 @@ fn approvals_of(statement: &Authenticated<'_>, policy: &Contents) -> Vec<Guard> 
     others.map(|operator| pending.approval_guard(&operator)).collect()
 }
 
-/// The statement as approvals name it.
+/// Describes a statement as approvals name it.
 fn pending(statement: &Authenticated<'_>) -> Option<Pending> {
     let header = statement.header();
     let expires = u64::try_from(header.claims()?.exp()?).ok()?;

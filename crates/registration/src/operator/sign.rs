@@ -1,4 +1,4 @@
-//! Signing statements of the operator.
+//! Signature of operator statements.
 
 use scitt::{BuildError, SignedStatement, Signer, StatementBuilder};
 
@@ -14,10 +14,10 @@ const EXP: i64 = 4;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
-    /// No log would accept the key.
+    /// The key is not an operator key of the policy in force.
     #[error("this key is no operator key of the policy in force: {0}")]
     NotAnOperator(String),
-    /// The payload breaks a rule; no log would admit it.
+    /// The payload breaks a rule, so no log would admit it.
     #[error("this statement breaks a rule: {0}")]
     Violates(String),
     /// The statement could not be built or signed.
@@ -25,11 +25,11 @@ pub enum SignError {
     Build(#[from] BuildError),
 }
 
-/// Signs a payload of one of the operator's content types with one of the operator keys of the policy in force, as the log of
-/// this `iss` and origin. `expires`: the statement's `exp` in Unix seconds, which approvals name.
+/// Signs a payload of an operator content type with an operator key of the policy in force. The pair holds the log's
+/// `iss` and origin; `expires` is the statement's `exp` in Unix seconds, which approvals name.
 ///
 /// # Errors
-/// If the key is no operator key, or the payload breaks a rule of its content type.
+/// [`SignError`] if the key is not an operator key, or the payload breaks a rule of its content type.
 pub fn sign(
     content_type: &str,
     payload: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Making VRF statements: from a receipt and a key to a statement that any log of ours admits.
+//! Creation of VRF statements: from a receipt and a key to a statement that a log can admit.
 
 use merkle::EntryDigest;
 use scitt::cbor::Value as Cbor;
@@ -11,19 +11,19 @@ use super::headers::LABELS;
 use super::{Chain, VERSION, VRF_CBOR, VRF_JSON, VrfRecord, VrfRedacted, kid_of, redacted};
 use crate::violation::Violation;
 
-/// Why no statement came out.
+/// An error from building a VRF statement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildVrfError {
-    /// The statement would break a rule, and no log would admit it.
+    /// The statement would break a rule, so no log would admit it.
     #[error("this receipt breaks a rule: {0}")]
     Violates(#[from] Violation),
-    /// Nothing was signed.
+    /// Building or signing the statement failed.
     #[error(transparent)]
     Build(#[from] BuildError),
 }
 
-/// A receipt on its way to becoming a statement.
+/// A builder for the statement of a verification receipt.
 #[derive(Clone, Debug)]
 pub struct VrfStatement {
     receipt: Value,
@@ -34,37 +34,38 @@ pub struct VrfStatement {
 }
 
 impl VrfStatement {
-    /// A statement of this receipt (JSON of section 4) about the work of the agent `sub`, the first of its chain.
+    /// Creates a statement of this receipt (JSON of section 4) about the work of the agent `sub`. By default it is the
+    /// first of its chain.
     pub fn new(receipt: Value, sub: impl Into<String>) -> Self {
         VrfStatement { receipt, sub: sub.into(), chain: Chain::Genesis, form: Form::B, redacted: false }
     }
 
-    /// As bare JSON, `application/vrf+json`, instead of a CBOR byte string.
+    /// Selects bare JSON, `application/vrf+json`, instead of a CBOR byte string.
     pub fn bare_json(self) -> Self {
         VrfStatement { form: Form::A, redacted: false, ..self }
     }
 
-    /// By its hash alone (reading 21). Keep [`byte_string`](Self::byte_string): it is what can be disclosed.
+    /// Registers the receipt by its hash (reading 21). Keep [`byte_string`](Self::byte_string) for the disclosure.
     pub fn redacted(self) -> Self {
         VrfStatement { form: Form::B, redacted: true, ..self }
     }
 
-    /// The receipt as a redacted statement hashes it, and as it is disclosed.
+    /// The receipt as a CBOR byte string, which a redacted statement hashes and its issuer discloses.
     pub fn byte_string(&self) -> Vec<u8> {
         Form::B.wrap(&jose::jcs::canonical(&self.receipt))
     }
 
-    /// Outside any chain.
+    /// Places the receipt outside of any chain.
     pub fn unchained(self) -> Self {
         VrfStatement { chain: Chain::Unchained, ..self }
     }
 
-    /// After another receipt, whose statement has this entry ID.
+    /// Places the receipt at `position`, after the receipt whose statement has the entry ID `previous`.
     pub fn after(self, previous: EntryDigest, position: u64) -> Self {
         VrfStatement { chain: Chain::Link { position, previous }, ..self }
     }
 
-    /// Signs with a verifier's Ed25519 key, then reads the result as a log would.
+    /// Signs with a verifier's Ed25519 key, and validates the result as a log would.
     pub fn sign(&self, verifier: &dyn Signer) -> Result<SignedStatement, BuildVrfError> {
         let statement = self.builder(verifier).sign(verifier)?;
         match self.redacted {
@@ -74,7 +75,7 @@ impl VrfStatement {
         Ok(statement)
     }
 
-    /// The statement before it is signed and checked: for those who need to change it.
+    /// Returns the statement before it is signed and validated, for callers that change it.
     pub fn builder(&self, verifier: &dyn Signer) -> StatementBuilder {
         let did = verifier.public_key().did_key();
         let text = |text: &str| Cbor::from(text.to_owned());

@@ -1,13 +1,13 @@
-//! The chain rule: what the log must hold for a receipt to stand in its chain (readings 10 and 11).
+//! The chain rule: conditions on the log for the registration of a chained receipt (readings 10 and 11).
 //!
-//! A chain is that of one issuer's receipts about one agent, `(iss, sub)`. Its first receipt claims to be the first; every
-//! later one claims to be the successor of the one it names, and, if the log holds that one, to be the one at its position.
-//! The log admits one claimant each, so a chain cannot fork; who makes a second claim has signed the proof of it. A receipt
-//! whose predecessor the log does not hold claims no position: a wrong hash must not keep the right receipt out. It is
-//! refused if another receipt is at the position before, for then the hash is wrong. And every receipt leaves its place as a
-//! guard, which nobody else could claim, for its successor to ask after.
+//! A chain consists of one issuer's receipts about one agent, `(iss, sub)`. Its first receipt claims to be the first;
+//! every later one claims to be the successor of the receipt that it names and, if the log contains that receipt, to
+//! have the next position. The log admits one entry per claim, so a chain cannot fork, and a second claim is signed
+//! evidence against its issuer. A receipt whose predecessor is absent claims no position, because a wrong hash must not
+//! block the right receipt. It is refused if another receipt has the preceding position, because its hash is wrong
+//! then. Every receipt also adds a guard for its position and digest, which the decision about its successor looks up.
 //!
-//! Not here: how the labels are read (`headers`), what becomes of a refused fork (the service keeps it as a report).
+//! Not here: parsing of the labels (`headers`), and the reports of refused forks (the service).
 
 use merkle::EntryDigest;
 use serde_json::Value;
@@ -19,25 +19,25 @@ use crate::decision::Permit;
 use crate::guard::{Guard, GuardKind};
 use crate::violation::Violation;
 
-/// What a policy asks of chains.
+/// The policy's requirement on chains (`chain`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChainMode {
-    /// Nothing: the labels are read, and no chain is kept whole. What comes now claims nothing against what comes under a
-    /// later policy that keeps chains.
+    /// Labels are parsed, but chains are not enforced. Entries admitted in this mode make no claim that could refuse an
+    /// entry under a later policy with another mode.
     Off,
-    /// No forks. A predecessor that the log does not hold may still come; the entry says that it was not verified.
+    /// No forks. A predecessor may be absent from the log; the entry's facts state that it was not verified.
     #[default]
     Linked,
-    /// No forks and no gaps; no receipt outside a chain.
+    /// No forks, no gaps, and no receipt outside of a chain.
     Strict,
 }
 
 impl ChainMode {
-    /// Every mode, by the name that policies use.
+    /// All modes, with their names in policies.
     pub const ALL: [(ChainMode, &'static str); 3] =
         [(ChainMode::Off, "off"), (ChainMode::Linked, "linked"), (ChainMode::Strict, "strict")];
 
-    /// The name that policies use.
+    /// The name of the mode in policies.
     pub fn name(self) -> &'static str {
         match self {
             ChainMode::Off => "off",
@@ -53,21 +53,21 @@ impl ChainMode {
     }
 }
 
-/// A receipt and the chain it belongs to.
+/// A receipt with its chain.
 #[derive(Clone, Copy)]
 pub(crate) struct Member<'a> {
-    /// Whose chain.
+    /// The issuer of the chain.
     pub iss: &'a str,
-    /// About whom.
+    /// The agent of the chain.
     pub sub: &'a str,
-    /// The receipt's entry.
+    /// The digest of the receipt's entry.
     pub digest: EntryDigest,
-    /// What it says of its place.
+    /// The position that the receipt states.
     pub chain: Chain,
 }
 
 impl Member<'_> {
-    /// What has to be known of the log before [`check`](Self::check).
+    /// Adds the questions to the log that [`check`](Self::check) needs answered.
     pub fn ask(&self, mode: ChainMode, asked: &mut Questions) {
         if let Chain::Link { position, previous } = self.chain
             && mode != ChainMode::Off
@@ -78,8 +78,8 @@ impl Member<'_> {
         }
     }
 
-    /// The chain rule; the permit gets what the log must keep unique. Whether the predecessor was verified, if there is one
-    /// and it was asked for.
+    /// Checks the chain rule, and adds the guards to the permit. Returns whether the predecessor was verified; `None`
+    /// if there is none or the mode does not require it.
     pub fn check(
         &self,
         mode: ChainMode,
@@ -110,12 +110,12 @@ impl Member<'_> {
                 position
             }
         };
-        // Whatever the mode: a policy may ask for whole chains later.
+        // The guard is added in every mode, because a later policy may enforce chains.
         permit.guards.push(self.place(position, self.digest));
         Ok(verified)
     }
 
-    /// Whether the predecessor is in the log, as the one that the receipt says it is.
+    /// Returns whether the log contains the predecessor, at the position that the receipt implies.
     fn follows(
         &self,
         mode: ChainMode,
@@ -126,7 +126,8 @@ impl Member<'_> {
     ) -> Result<bool, Violation> {
         let before = position - 1;
         match (log.entry(&previous), log.guard(&self.place(before, previous))) {
-            // Entries are asked for before guards: one that came in between is seen by its guard alone.
+            // Entries are looked up before guards: an entry that is committed between the two look-ups is visible by
+            // its guard only.
             (_, Some(_)) => Ok(true),
             (Some(leaf), None) => {
                 let detail =
@@ -152,7 +153,7 @@ impl Member<'_> {
         }
     }
 
-    /// The claim to be the one at a position.
+    /// The guard that claims a position.
     fn position(&self, position: u64) -> Guard {
         match position {
             0 => self.guard(GuardKind::VrfGenesis, &[]),

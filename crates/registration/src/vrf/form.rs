@@ -1,9 +1,9 @@
-//! The two forms of a VRF payload, and the canonical JSON inside (readings 1 and 2).
+//! The two encodings of a VRF payload, and the canonical JSON in them (readings 1 and 2).
 //!
-//! Form B, `application/vrf+cbor`: one CBOR byte string that holds the canonical JSON. Form A,
-//! `application/vrf+json`: the canonical JSON alone. The first byte tells them apart.
+//! Form B, `application/vrf+cbor`: one CBOR byte string that contains the canonical JSON. Form A,
+//! `application/vrf+json`: the canonical JSON alone. The first byte distinguishes them.
 //!
-//! Not here: what the members mean (`receipt`).
+//! Not here: the meaning of members (`receipt`).
 
 use jose::json::{self, JsonError, JsonErrorKind};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::rule::VrfRule;
 use crate::limits::{JSON_DEPTH, MAX_INTEGER};
 use crate::violation::{Violation, pointer_step, quote};
 
-/// How a receipt stands in the payload.
+/// The encoding of a receipt in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Bare canonical JSON: `application/vrf+json`.
@@ -22,7 +22,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form a content type asks for.
+    /// Returns the form that a content type requires.
     pub fn of_content_type(name: &str) -> Option<Form> {
         match crate::policy::essence(name).as_str() {
             super::VRF_CBOR => Some(Form::B),
@@ -31,7 +31,7 @@ impl Form {
         }
     }
 
-    /// The canonical JSON within a payload of this form.
+    /// Returns the canonical JSON in a payload of this form.
     pub fn open(self, payload: &[u8]) -> Result<&[u8], Violation> {
         match (self, payload.first()) {
             (_, Some(0xa0..=0xbf)) => Err(whole(VrfRule::FormMap, "the payload is a CBOR map")),
@@ -44,7 +44,7 @@ impl Form {
         }
     }
 
-    /// The payload that holds `json` in this form.
+    /// Encodes canonical JSON as a payload of this form.
     pub fn wrap(self, json: &[u8]) -> Vec<u8> {
         match self {
             Form::A => json.to_vec(),
@@ -53,7 +53,7 @@ impl Form {
     }
 }
 
-/// Parses canonical JSON; refuses whatever two readers could read in two ways.
+/// Parses canonical JSON, and rejects JSON that parsers may interpret differently.
 pub(crate) fn canonical_json(text: &[u8]) -> Result<Value, Violation> {
     let value = json::parse_strict(text, json::Limits { depth: JSON_DEPTH, ..json::Limits::default() })
         .map_err(|error| not_json(&error))?;
@@ -64,7 +64,7 @@ pub(crate) fn canonical_json(text: &[u8]) -> Result<Value, Violation> {
     }
 }
 
-/// The content of a definite byte string with the shortest head and nothing after it.
+/// Returns the content of a definite-length byte string with the shortest head and no trailing data.
 fn byte_string(payload: &[u8]) -> Result<&[u8], Violation> {
     let refuse = |why: &str| Err(whole(VrfRule::ByteString, why));
     let extra = match payload[0] & 0x1f {
@@ -93,7 +93,7 @@ fn byte_string(payload: &[u8]) -> Result<&[u8], Violation> {
     Ok(content)
 }
 
-/// The shortest head of a byte string.
+/// Encodes the shortest head of a byte string.
 fn head(length: usize) -> Vec<u8> {
     let wide = (length as u64).to_be_bytes();
     match length {
@@ -105,7 +105,7 @@ fn head(length: usize) -> Vec<u8> {
     }
 }
 
-/// Which rule a text breaks by not being strict JSON.
+/// Maps a JSON error to the rule that it breaks.
 fn not_json(error: &JsonError) -> Violation {
     let rule = match error.kind {
         JsonErrorKind::Duplicate(_) => VrfRule::DuplicateMember,
@@ -120,7 +120,7 @@ fn whole(rule: VrfRule, why: &str) -> Violation {
     rule.in_payload("", why)
 }
 
-/// Checks numbers and member names; keeps where it is only to be able to say so.
+/// A walk that checks numbers and member names. It keeps the path for error messages.
 #[derive(Default)]
 struct Walk<'a>(Vec<Step<'a>>);
 

@@ -1,4 +1,4 @@
-//! What a VRF statement's protected header says (section 5; readings 3 to 10, 12 and 20).
+//! Parser for the protected header of a VRF statement (section 5; readings 3 to 10, 12 and 20).
 
 use data_encoding::HEXLOWER;
 use merkle::EntryDigest;
@@ -13,48 +13,48 @@ use crate::facts::Facts;
 use crate::limits::MAX_CHAIN_POSITION;
 use crate::violation::{Violation, quote};
 
-/// The private labels (section 5.2), with the paths by which errors call them.
+/// The private labels (section 5.2), with their paths in error messages.
 const VERSION: (i64, &str) = (-70001, "-70001");
 const ISSUER_DID: (i64, &str) = (-70002, "-70002");
 const RECEIPT_ID: (i64, &str) = (-70003, "-70003");
 const PREV_RECEIPT_HASH: (i64, &str) = (-70004, "-70004");
 const CHAIN_POSITION: (i64, &str) = (-70005, "-70005");
 
-/// Labels -70001 to -70005 in the order of their numbers.
+/// The labels -70001 to -70005 in order.
 pub(super) const LABELS: [i64; 5] =
     [VERSION.0, ISSUER_DID.0, RECEIPT_ID.0, PREV_RECEIPT_HASH.0, CHAIN_POSITION.0];
 
-/// A VRF header that keeps every rule which needs nothing but the header.
+/// A VRF header that keeps every rule about the header alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VrfHeaders {
-    /// `sub`: the agent whose work was checked.
+    /// The agent whose work was verified (`sub`).
     pub sub: String,
-    /// Label -70001.
+    /// The version of the format (label -70001).
     pub version: String,
-    /// Label -70003.
+    /// The receipt's identifier (label -70003).
     pub receipt_id: String,
-    /// Labels -70004 and -70005.
+    /// The position in the chain (labels -70004 and -70005).
     pub chain: Chain,
 }
 
-/// Where a receipt stands among its issuer's receipts for one agent.
+/// The position of a receipt among its issuer's receipts for one agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chain {
-    /// Outside any chain.
+    /// Outside of any chain.
     Unchained,
-    /// The first of a chain, at position 0.
+    /// The first receipt of a chain, at position 0.
     Genesis,
-    /// A later one.
+    /// A later receipt.
     Link {
-        /// Its position, at least 1.
+        /// The position, at least 1.
         position: u64,
-        /// The receipt before it, by entry ID.
+        /// The entry ID of the preceding receipt.
         previous: EntryDigest,
     },
 }
 
 impl VrfHeaders {
-    /// Reads a protected header.
+    /// Parses a protected header.
     pub fn read(header: &Header) -> Result<VrfHeaders, Violation> {
         check_algorithm(header)?;
         let (iss, sub) = check_identity(header)?;
@@ -67,7 +67,7 @@ impl VrfHeaders {
         Ok(VrfHeaders { sub: sub.to_owned(), version, receipt_id, chain: Chain::read(header)? })
     }
 
-    /// Checks what the payload would repeat, when the payload is not here to repeat it.
+    /// Checks the version and `receipt_id` of a redacted statement, which has no payload to compare them with.
     pub(super) fn stand_alone(&self) -> Result<(), Violation> {
         if self.version != super::VERSION {
             return Err(VrfRule::Version.in_header(VERSION.1, unlike(&self.version, super::VERSION)));
@@ -82,7 +82,7 @@ impl VrfHeaders {
         }
     }
 
-    /// Checks that the payload says the same where both speak.
+    /// Checks that the header agrees with the receipt in the payload.
     pub(super) fn agree_with(&self, receipt: &Receipt) -> Result<(), Violation> {
         if self.version != super::VERSION {
             return Err(VrfRule::VersionAgrees.in_header(VERSION.1, unlike(&self.version, super::VERSION)));
@@ -107,7 +107,7 @@ fn check_algorithm(header: &Header) -> Result<(), Violation> {
     }
 }
 
-/// `iss` is an Ed25519 did:key, kid names that key, `sub` names an agent.
+/// Checks that `iss` is an Ed25519 did:key, `kid` names that key, and `sub` is a DID or URN.
 fn check_identity(header: &Header) -> Result<(&str, &str), Violation> {
     let claims = header.claims();
     let iss = claims.and_then(|claims| claims.iss()).unwrap_or_default();
@@ -126,7 +126,7 @@ fn check_identity(header: &Header) -> Result<(&str, &str), Violation> {
     Ok((iss, sub))
 }
 
-/// A key's name, which need not be text.
+/// Formats a `kid`, which may be arbitrary bytes.
 fn text_or_hex(kid: &[u8]) -> String {
     match std::str::from_utf8(kid) {
         Ok(text) => text.to_owned(),
@@ -142,7 +142,7 @@ fn label_text(header: &Header, (number, path): (i64, &'static str)) -> Result<St
     }
 }
 
-/// Label -70004.
+/// The value of label -70004.
 enum Previous {
     Absent,
     Null,
@@ -150,7 +150,7 @@ enum Previous {
 }
 
 impl Chain {
-    /// What an entry says of it.
+    /// Adds the facts of the chain.
     pub(super) fn state(&self, facts: &mut Facts) {
         let position = match self {
             Chain::Unchained => return,

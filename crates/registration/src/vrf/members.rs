@@ -1,4 +1,4 @@
-//! Reading a JSON object member by member, remembering where we are for the sake of errors.
+//! Parser for JSON objects, which keeps the JSON pointer of the object for error messages.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::rule::VrfRule;
 use crate::limits::MAX_OPEN_STRING;
 use crate::violation::{Violation, quote};
 
-/// Where an object stands; formatted only when something is wrong with it.
+/// The place of an object, which is formatted only for an error message.
 #[derive(Clone, Copy)]
 pub(super) enum At {
     Member(&'static str),
@@ -24,7 +24,7 @@ impl fmt::Display for At {
     }
 }
 
-/// An object of the receipt.
+/// An object in the receipt.
 #[derive(Clone, Copy)]
 pub(super) struct Members<'a> {
     map: &'a Map<String, Value>,
@@ -39,7 +39,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A required object.
+    /// Parses a required object.
     pub fn object(&self, name: &'static str, pointer: &'static str) -> Result<Members<'a>, Violation> {
         Members::of(self.required(name)?, At::Member(pointer))
     }
@@ -48,7 +48,7 @@ impl<'a> Members<'a> {
         self.map.get(name)
     }
 
-    /// Every member that is text.
+    /// Returns all members that are text.
     pub fn texts(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.map.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
     }
@@ -67,7 +67,7 @@ impl<'a> Members<'a> {
         self.get(name).map(|_| self.text(name)).transpose()
     }
 
-    /// A string from a list that others may extend: any value, within a bound.
+    /// Parses an optional string from an open registry: any value of at most [`MAX_OPEN_STRING`] characters.
     pub fn open_text(&self, name: &str) -> Result<Option<&'a str>, Violation> {
         match self.optional_text(name)? {
             Some(long) if long.chars().nth(MAX_OPEN_STRING).is_some() => Err(self.broken(
@@ -86,7 +86,7 @@ impl<'a> Members<'a> {
         self.get(name).map(integer).transpose()
     }
 
-    /// A required counter.
+    /// Parses a required counter, an integer of at least 0.
     pub fn count(&self, name: &str) -> Result<u64, Violation> {
         let value = self.get(name).and_then(Value::as_u64);
         value.ok_or_else(|| {
@@ -94,12 +94,12 @@ impl<'a> Members<'a> {
         })
     }
 
-    /// A rule broken by a member.
+    /// Returns a violation of a rule at a member.
     pub fn broken(&self, rule: VrfRule, name: &str, detail: &str) -> Violation {
         rule.in_payload(format!("{}/{}", self.at, crate::violation::pointer_step(name)), detail)
     }
 
-    /// A rule broken by what a member says.
+    /// Returns a violation of a rule by a member's value.
     pub fn unfit(&self, rule: VrfRule, name: &str, found: &str, needed: &str) -> Violation {
         self.broken(rule, name, &format!("found {}, needed {needed}", quote(found)))
     }

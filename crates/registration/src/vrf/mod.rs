@@ -1,34 +1,34 @@
-//! VRF, the Verification Receipt Format (draft-clawbizarre-scitt-vrf-00): receipts for checked work.
+//! Verification receipts (VRF, draft-clawbizarre-scitt-vrf-00): signed results of checks on an agent's work.
 //!
-//! A verifier (`iss`, always a did:key) says of an agent's work (`sub`) that checks passed or failed. The draft leaves
-//! choices open and contradicts itself in places; these are our readings, by number, as [`VrfRule`] cites them:
+//! A verifier (`iss`, always a did:key) states that the checks on an agent's work (`sub`) passed or failed. The draft
+//! leaves choices open and contradicts itself in places. This is our interpretation; [`VrfRule`] cites its rows:
 //!
 //! | # | reading |
 //! |---|---|
-//! | 1 | `application/vrf+cbor`: one CBOR byte string that holds the canonical JSON. `application/vrf+json`: the JSON alone. Never a CBOR map |
-//! | 2 | canonical JSON is RFC 8785; numbers are integers, member names stay within U+0020..U+D7FF; nothing is repaired |
-//! | 3 | labels -70001 to -70005 as given: below -65536 is private use |
+//! | 1 | `application/vrf+cbor`: one CBOR byte string that contains the canonical JSON. `application/vrf+json`: the JSON alone. Never a CBOR map |
+//! | 2 | canonical JSON is RFC 8785; numbers are integers, member names stay within U+0020..U+D7FF; invalid input is never repaired |
+//! | 3 | labels -70001 to -70005 as in the draft: numbers below -65536 are for private use |
 //! | 4 | CWT claims and kid are required; -70002 = `iss`; kid = `<did>#<did without "did:key:">` |
-//! | 5 | `sub` is the DID or URN of the agent whose work was checked; a payload's `subject` equals it |
-//! | 6 | alg -8; -19 by policy; Ed25519 only, verified strictly |
+//! | 5 | `sub` is the DID or URN of the agent whose work was verified; a payload's `subject` equals it |
+//! | 6 | alg -8, or -19 if the policy allows it; Ed25519 only, verified strictly |
 //! | 7 | prev_receipt_hash is `sha256:` and the predecessor's entry ID |
-//! | 8 | null, or no label, at position 0, and nowhere else |
-//! | 9 | positions count by one from 0 to 2^53 - 1, as other readers' integers do |
-//! | 10 | a chain is that of one issuer about one agent, (`iss`, `sub`); both chain labels absent: a receipt outside any |
-//! | 11 | policy `chain`: "off", "linked" or "strict"; a second successor, first receipt or receipt at a position is refused, and its bytes are the proof |
+//! | 8 | null, or no label, at position 0 only |
+//! | 9 | positions count by one from 0 to 2^53 - 1, the range of exact integers in JSON |
+//! | 10 | a chain belongs to one issuer and one agent, (`iss`, `sub`); without both chain labels, a receipt is outside of any chain |
+//! | 11 | policy `chain`: "off", "linked" or "strict"; a second successor, first receipt or receipt at a position is refused, and its bytes are evidence |
 //! | 12 | receipt_id is a lower-case UUID v4, equal to -70003, used once per issuer |
-//! | 13 | structural: tier 0 to 3; not structural: tier absent or negative, by policy only |
+//! | 13 | structural: tier 0 to 3; not structural: tier absent or negative, only if the policy allows it |
 //! | 14 | total ≥ passed + failed + errors; details within the counters |
 //! | 15 | pass: all passed, at least one; fail: one failed; partial: some of each; error: one errored, or none ran |
 //! | 16 | hashes: sha256, sha384 or sha512 in lower-case hex |
 //! | 17 | verified_at in UTC with `Z`, at most five minutes ahead of the log |
-//! | 18 | task_type and sandbox are open, up to 64 characters |
+//! | 18 | task_type and sandbox may have any value of up to 64 characters |
 //! | 19 | unknown members are kept |
 //! | 20 | vrf_version is "1.0", in header and payload |
-//! | 21 | a receipt may be registered by its hash, by policy only: the header's rules hold, the payload's and the policy's wait for its disclosure |
+//! | 21 | a receipt may be registered by its hash if the policy allows it: the rules about the header apply, those about the payload and the policy's are checked after its disclosure |
 //!
-//! Not here: keeping refused forks as reports (the service), encrypting what is not disclosed (22), counting
-//! receipts by agent (23).
+//! Not here: reports of refused forks (the service), encryption of undisclosed receipts (22), counts of receipts by
+//! agent (23).
 
 mod build;
 mod chain;
@@ -59,27 +59,27 @@ use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
 use crate::violation::{Violation, quote};
 
-/// A receipt in a CBOR byte string.
+/// The content type of a receipt in a CBOR byte string.
 pub const VRF_CBOR: &str = "application/vrf+cbor";
-/// A receipt in bare JSON.
+/// The content type of a receipt in bare JSON.
 pub const VRF_JSON: &str = "application/vrf+json";
-/// The one version of the format.
+/// The only version of the format (`vrf_version`).
 pub const VERSION: &str = "1.0";
 
-/// A VRF statement that keeps every rule which no policy can switch.
+/// A VRF statement that keeps every rule that does not depend on a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VrfRecord {
-    /// How the receipt stands in the payload.
+    /// The encoding of the receipt in the payload.
     pub form: Form,
-    /// What the receipt says.
+    /// The parsed receipt.
     pub receipt: Receipt,
-    /// Where it stands among its issuer's receipts for this agent.
+    /// The position among its issuer's receipts for this agent.
     pub chain: Chain,
     document: serde_json::Value,
 }
 
 impl VrfRecord {
-    /// Reads a statement's protected header and payload. The signature is somebody else's business.
+    /// Parses a statement's protected header and payload. The signature is not verified here.
     pub fn read(form: Form, header: &Header, payload: &[u8]) -> Result<VrfRecord, Violation> {
         let headers = VrfHeaders::read(header)?;
         let json = form::canonical_json(form.open(payload)?)?;
@@ -88,7 +88,7 @@ impl VrfRecord {
         Ok(VrfRecord { form, receipt, chain: headers.chain, document: json })
     }
 
-    /// What an entry says of it.
+    /// Adds the facts of the receipt.
     pub(crate) fn state(&self, facts: &mut Facts) {
         let receipt = &self.receipt;
         facts.text("receipt_id", &receipt.receipt_id);
@@ -105,7 +105,7 @@ impl VrfRecord {
         self.chain.state(facts);
     }
 
-    /// Under which values it is found.
+    /// Adds the search values of the receipt.
     pub(crate) fn lookups(&self, found: &mut Lookups) {
         let receipt = &self.receipt;
         found.add(LookupKind::ReceiptId, &receipt.receipt_id);
@@ -119,12 +119,12 @@ impl VrfRecord {
         }
     }
 
-    /// The receipt as a document that a policy's expressions can ask.
+    /// The receipt as the document that a policy's expressions evaluate.
     pub fn document(&self) -> serde_json::Value {
         self.document.clone()
     }
 
-    /// Reads a statement on its own, with no policy: its rules and its signature, by the key that its `iss` is.
+    /// Verifies a statement without a policy: its rules, and its signature with the key in its `iss`.
     pub fn verify(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<VrfRecord, Violation> {
         let header = statement.header();
         let named = header.content_type().and_then(|name| name.as_text()).and_then(Form::of_content_type);
@@ -139,7 +139,7 @@ impl VrfRecord {
     }
 }
 
-/// The signature, by the key that the statement's `iss` is.
+/// Verifies the signature with the key in the statement's `iss`.
 fn check_signature(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<(), Violation> {
     let iss = statement.header().claims().and_then(|claims| claims.iss()).unwrap_or_default();
     let key = PublicKey::from_did_key(iss)
@@ -147,12 +147,12 @@ fn check_signature(statement: &SignedStatement, detached: Option<&[u8]>) -> Resu
     statement.verify_with(&key, detached).map_err(|error| crate::Untrusted::from(error).violation())
 }
 
-/// The kid of a did:key: the DID with its only fragment.
+/// Returns the `kid` of a did:key: the DID with its only fragment.
 pub fn kid_of(did: &str) -> String {
     format!("{did}#{}", did.strip_prefix("did:key:").unwrap_or_default())
 }
 
-/// `did:method:id`, or `urn:nid:nss`, as far as both can be told by shape.
+/// Returns whether a name has the form `did:method:id` or `urn:nid:nss`.
 fn is_did_or_urn(name: &str) -> bool {
     let mut parts = name.splitn(3, ':');
     let scheme = parts.next();

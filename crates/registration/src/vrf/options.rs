@@ -1,4 +1,4 @@
-//! What a policy may choose about VRF receipts.
+//! Policy options for verification receipts, `[type.vrf]`.
 
 use scitt::Algorithm;
 use serde_json::{Value, json};
@@ -16,27 +16,27 @@ use crate::policy::resolve::pattern;
 use crate::policy::section::{Section, switch};
 use crate::violation::{Place, RuleName, Violation};
 
-/// What a policy may choose about VRF receipts. The default is the strict choice everywhere.
+/// Policy options for verification receipts. The defaults are the strictest values, except [`ChainMode::Linked`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VrfOptions {
-    /// The lowest tier admitted (section 6.2).
+    /// The lowest admitted tier (section 6.2).
     pub min_tier: i64,
-    /// Whether receipts that are not structural are admitted (section 7).
+    /// True to admit receipts that are not structural (section 7).
     pub allow_non_structural: bool,
-    /// Whether alg -19 is as good as -8 (reading 6).
+    /// True to admit alg -19 in addition to -8 (reading 6).
     pub allow_ed25519_algorithm: bool,
-    /// Whether `verified_at` may end in `+00:00` (reading 17).
+    /// True to admit `+00:00` at the end of `verified_at` (reading 17).
     pub allow_numeric_offset: bool,
-    /// What is asked of chains (reading 11).
+    /// The requirement on chains (reading 11).
     pub chain: ChainMode,
-    /// Whether a receipt may be registered by its hash (reading 21): with a verdict and a tier that the log does not know.
+    /// True to admit receipts by their hash (reading 21), whose verdict and tier the log does not know.
     pub allow_redacted: bool,
-    /// Who may; empty for every issuer that the type admits.
+    /// The issuers who may register receipts by their hash; empty for all that the type admits.
     pub redacted_issuers: Vec<Pattern>,
 }
 
 impl VrfOptions {
-    /// Reads the policy's table `[type.vrf]`.
+    /// Parses the policy's table `[type.vrf]`.
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
         let options = VrfOptions {
             min_tier: section.optional("min_tier", tier).unwrap_or(0),
@@ -53,7 +53,7 @@ impl VrfOptions {
         options
     }
 
-    /// What a policy may choose about a receipt itself: asked when it is registered, or once it is disclosed.
+    /// Checks a receipt against the options: when it is registered, or after its disclosure.
     pub fn take(&self, receipt: &Receipt) -> Result<(), Violation> {
         if receipt.verified_at.numeric_offset && !self.allow_numeric_offset {
             let detail = "the policy takes UTC as Z only, not as +00:00";
@@ -71,7 +71,7 @@ impl VrfOptions {
         }
     }
 
-    /// The table, with every setting written out.
+    /// Serializes the table with every option.
     pub(crate) fn document(&self) -> Value {
         json!({
             "min_tier": self.min_tier,
@@ -89,7 +89,7 @@ fn tier(value: &Value) -> Result<i64, String> {
     value.as_i64().filter(|tier| (0..=3).contains(tier)).ok_or_else(|| "a tier is 0, 1, 2 or 3".to_owned())
 }
 
-/// What the decision has to know of the log.
+/// Adds the questions to the log that the check needs answered.
 pub(crate) fn questions(
     options: &VrfOptions,
     statement: &Authenticated<'_>,
@@ -99,7 +99,7 @@ pub(crate) fn questions(
     member(statement, chain).ask(options.chain, asked);
 }
 
-/// What a policy may choose about VRF receipts, and what only the log can keep.
+/// Checks a receipt against the policy's options, and adds its conditions to the permit.
 pub(crate) fn check(
     options: &VrfOptions,
     statement: &Authenticated<'_>,
@@ -118,7 +118,7 @@ pub(crate) fn check(
     claim(options, statement, record.chain, &receipt.receipt_id, log, permit)
 }
 
-/// The same for a receipt that the log does not see.
+/// Checks a receipt registered by its hash, as far as its header permits.
 pub(crate) fn check_redacted(
     options: &VrfOptions,
     statement: &Authenticated<'_>,
@@ -144,7 +144,8 @@ fn check_algorithm(options: &VrfOptions, statement: &Authenticated<'_>) -> Resul
     }
 }
 
-/// What the log has to keep unique. The chain comes first: who breaks two rules is told, and reported, by that one.
+/// Adds the receipt's guards. The chain comes first, so that a statement that breaks both rules is refused and reported
+/// for the fork.
 fn claim(
     options: &VrfOptions,
     statement: &Authenticated<'_>,

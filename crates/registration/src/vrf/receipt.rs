@@ -1,7 +1,7 @@
-//! A VRF receipt: its canonical JSON as a typed value (section 4; readings 12 to 20).
+//! Parsed verification receipts (section 4; readings 12 to 20).
 //!
-//! Everything here holds for the receipt alone. Members the draft does not know are kept and ignored: the bytes
-//! are what was signed, and section 8.2 promises members that no table lists.
+//! These rules apply to the receipt alone. Unknown members are kept and ignored, because the bytes were signed, and
+//! section 8.2 announces members that no table lists.
 
 use std::fmt;
 
@@ -12,30 +12,30 @@ use super::rule::VrfRule;
 use super::time::VerifiedAt;
 use crate::violation::Violation;
 
-/// A receipt that keeps every rule which needs nothing but the receipt.
+/// A verification receipt that keeps every rule about its own contents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receipt {
-    /// UUID v4, lower case.
+    /// The receipt's identifier, a lower-case UUID of version 4.
     pub receipt_id: String,
-    /// When the verification was completed.
+    /// The time at which the verification was completed.
     pub verified_at: VerifiedAt,
-    /// 0 to 3 for a structural receipt; absent or negative otherwise.
+    /// The tier: 0 to 3 for a structural receipt, absent or negative otherwise.
     pub tier: Option<i64>,
-    /// The outcome.
+    /// The outcome of the verification.
     pub verdict: Verdict,
-    /// The counters.
+    /// The numbers of checks by result.
     pub results: Results,
-    /// `hashes.output`: what was verified.
+    /// The hash of the verified output (`hashes.output`).
     pub output: String,
-    /// Whether the verification was deterministic.
+    /// True if the verification was deterministic (`metadata.structural`).
     pub structural: bool,
-    /// The verification software.
+    /// The verification software (`metadata.verifier`).
     pub verifier: String,
     /// An external reference, such as a job's identifier.
     pub task_id: Option<String>,
-    /// The category of work.
+    /// The category of the verified work.
     pub task_type: Option<String>,
-    /// Our extension: whose work was checked, equal to the statement's `sub`.
+    /// Our extension: the agent whose work was verified, equal to the statement's `sub`.
     pub subject: Option<String>,
 }
 
@@ -46,9 +46,9 @@ pub enum Verdict {
     Pass,
     /// A check failed.
     Fail,
-    /// Some passed, some failed.
+    /// Some checks passed, some failed.
     Partial,
-    /// A check could not be run, or there was none.
+    /// A check could not be run, or there were no checks.
     Error,
 }
 
@@ -59,21 +59,21 @@ impl fmt::Display for Results {
     }
 }
 
-/// How many checks ended how.
+/// The numbers of checks by result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Results {
-    /// All of them.
+    /// The number of all checks, including skipped ones.
     pub total: u64,
-    /// Those that passed.
+    /// The number of checks that passed.
     pub passed: u64,
-    /// Those that failed.
+    /// The number of checks that failed.
     pub failed: u64,
-    /// Those that could not be run.
+    /// The number of checks that could not be run.
     pub errors: u64,
 }
 
 impl Receipt {
-    /// Reads a receipt out of its parsed canonical JSON.
+    /// Parses a receipt from canonical JSON.
     pub fn read(json: &Value) -> Result<Receipt, Violation> {
         let top = Members::of(json, At::Member(""))?;
         version(&top)?;
@@ -99,7 +99,7 @@ impl Receipt {
 }
 
 impl Verdict {
-    /// The word the receipt uses.
+    /// The value of `verdict`.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Pass => "pass",
@@ -128,7 +128,7 @@ impl Verdict {
         }
     }
 
-    /// Reading 15: what the draft's own predecessor said each verdict means.
+    /// Returns whether the counters agree with the verdict (reading 15, from the draft's predecessor).
     fn borne_out_by(self, results: &Results) -> bool {
         let Results { total, passed, failed, errors } = *results;
         match self {
@@ -179,7 +179,7 @@ impl Results {
     }
 }
 
-/// In the order of the counters; the rest of the total was skipped.
+/// The values of a detail's `status`, in the order of the counters; the rest of the total was skipped.
 const STATUSES: [&str; 4] = ["pass", "fail", "error", "skip"];
 
 fn detail_status(detail: &Members<'_>) -> Result<usize, Violation> {
@@ -210,7 +210,8 @@ fn receipt_id(top: &Members<'_>) -> Result<String, Violation> {
     }
 }
 
-/// The one spelling of a version-4 UUID of the RFC 9562 variant: 8-4-4-4-12 lower-case hex digits.
+/// Returns whether an identifier is a UUID of version 4 (RFC 9562) in its canonical spelling: 8-4-4-4-12 lower-case
+/// hexadecimal digits.
 pub(super) fn is_uuid_v4(id: &str) -> bool {
     let shape = |(at, byte): (usize, u8)| match at {
         8 | 13 | 18 | 23 => byte == b'-',
@@ -225,7 +226,7 @@ fn is_lower_hex(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
-/// Reading 13: the only two pairs of `structural` and `tier` that mean something.
+/// Parses `structural` and `tier`, which must be one of the two combinations in reading 13.
 fn tier(top: &Members<'_>, metadata: &Members<'_>) -> Result<(bool, Option<i64>), Violation> {
     let structural = metadata
         .get("structural")
@@ -263,7 +264,7 @@ fn output_hash(top: &Members<'_>) -> Result<String, Violation> {
     for name in ["output", "specification", "tests"] {
         hashes.optional_text(name)?;
     }
-    // "All hashes use the format" (section 4.2.4): the extensions too, as far as they are text.
+    // "All hashes use the format" (section 4.2.4) includes extensions, if they are text.
     for (name, hash) in hashes.texts() {
         if !is_hash(hash) {
             return Err(hashes.unfit(
@@ -277,7 +278,7 @@ fn output_hash(top: &Members<'_>) -> Result<String, Violation> {
     hashes.text("output").map(str::to_owned)
 }
 
-/// `algorithm:hex-digest` (section 4.2.4) for the three algorithms of reading 16.
+/// Returns whether a text is `algorithm:hex-digest` (section 4.2.4) with an algorithm of reading 16.
 pub(super) fn is_hash(text: &str) -> bool {
     let digits = match text.split_once(':') {
         Some(("sha256", hex)) => (hex, 64),

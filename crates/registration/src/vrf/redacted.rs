@@ -1,8 +1,9 @@
-//! Receipts registered by their hash (section 8.2, RFC 9995; reading 21).
+//! Verification receipts registered by their hash (section 8.2, RFC 9995; reading 21).
 //!
-//! The payload is the SHA-256 of what `application/vrf+cbor` would hold: the byte string, head included. The labels
-//! stay, so an issuer's chain goes on without a gap; what the receipt says, the verdict too, is unknown to the log.
-//! Whoever is shown the byte string checks it against the statement with [`VrfRedacted::disclose`].
+//! The payload is the SHA-256 of the payload of an `application/vrf+cbor` statement: the byte string with its head. The
+//! labels are present, so an issuer's chain continues without a gap, but the log does not know the receipt's contents,
+//! not even the verdict. [`VrfRedacted::disclose`] checks a disclosed byte string against the statement.
+//! Not here: the policy's decision about such a statement, and encryption of undisclosed receipts.
 //!
 //! Not here: whether a policy admits such a statement, and encrypting what is not disclosed.
 
@@ -20,26 +21,26 @@ use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
 use crate::violation::Violation;
 
-/// COSE's SHA-256 (RFC 9054).
+/// The COSE algorithm identifier of SHA-256 (RFC 9054).
 const SHA_256: i64 = -16;
 
-/// A VRF statement whose receipt is not in it.
+/// A VRF statement that contains the hash of a receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VrfRedacted {
-    /// What the protected header says.
+    /// The parsed protected header.
     pub headers: VrfHeaders,
-    /// SHA-256 of the receipt's byte string.
+    /// The SHA-256 digest of the receipt's byte string.
     pub receipt: [u8; 32],
 }
 
 impl VrfRedacted {
-    /// Whether a statement is the hash of a VRF receipt, of whatever form.
+    /// Returns whether a hash envelope is that of a VRF receipt, of either form.
     pub(crate) fn is_meant(envelope: &HashEnvelope) -> bool {
         let preimage = envelope.preimage_content_type.as_ref().and_then(ContentType::as_text);
         preimage.and_then(Form::of_content_type).is_some()
     }
 
-    /// Reads a statement's protected header and payload. The signature is somebody else's business.
+    /// Parses a statement's protected header and payload. The signature is not verified here.
     pub fn read(header: &Header, payload: &[u8]) -> Result<VrfRedacted, Violation> {
         check_envelope(header)?;
         let receipt = payload.try_into().map_err(|_| {
@@ -50,14 +51,15 @@ impl VrfRedacted {
         Ok(VrfRedacted { headers, receipt })
     }
 
-    /// Reads a statement on its own, with no policy: its rules and its signature, by the key that its `iss` is.
+    /// Verifies a statement without a policy: its rules, and its signature with the key in its `iss`.
     pub fn verify(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<VrfRedacted, Violation> {
         let payload = statement.payload().or(detached).unwrap_or_default();
         let redacted = VrfRedacted::read(statement.header(), payload)?;
         check_signature(statement, detached).map(|()| redacted)
     }
 
-    /// Checks what is said to be the receipt: that it is what was hashed, then all that a log would have checked.
+    /// Checks a disclosed receipt: it must have the hash in the statement, and keep every rule that a log would have
+    /// checked.
     pub fn disclose(&self, byte_string: &[u8]) -> Result<VrfRecord, Violation> {
         if Sha256::digest(byte_string)[..] != self.receipt {
             return Err(
@@ -70,7 +72,7 @@ impl VrfRedacted {
         Ok(VrfRecord { form: Form::B, receipt, chain: self.headers.chain, document: json })
     }
 
-    /// What an entry says of it.
+    /// Adds the facts of the statement.
     pub(crate) fn state(&self, facts: &mut Facts) {
         facts.put("redacted", true.into());
         facts.text("receipt_id", &self.headers.receipt_id);
@@ -78,23 +80,23 @@ impl VrfRedacted {
         self.headers.chain.state(facts);
     }
 
-    /// Under which values it is found; its hash is found as the payload's.
+    /// Adds the search values of the statement. Its hash is indexed as the payload's.
     pub(crate) fn lookups(&self, found: &mut Lookups) {
         found.add(LookupKind::ReceiptId, &self.headers.receipt_id);
     }
 
-    /// What a policy's expressions can ask: what the header says, and that there is no more.
+    /// The document that a policy's expressions evaluate: members from the header, and `redacted`.
     pub fn document(&self) -> serde_json::Value {
         json!({ "redacted": true, "receipt_id": self.headers.receipt_id, "vrf_version": self.headers.version })
     }
 
-    /// The hash as receipts write hashes: `sha256:` and 64 digits.
+    /// The hash in the format of receipts: `sha256:` and 64 hexadecimal digits.
     pub fn receipt_hash(&self) -> String {
         format!("sha256:{}", data_encoding::HEXLOWER.encode(&self.receipt))
     }
 }
 
-/// What stands in the header for a receipt of this hash.
+/// The hash envelope for redacted receipts.
 pub(super) fn envelope() -> HashEnvelope {
     HashEnvelope { algorithm: SHA_256, preimage_content_type: Some(VRF_CBOR.into()), location: None }
 }

@@ -6,12 +6,12 @@ use super::members::Members;
 use super::rule::VrfRule;
 use crate::violation::Violation;
 
-/// When a verification was completed, as the receipt says.
+/// The time at which a verification was completed, as the receipt states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifiedAt {
-    /// Whole Unix seconds; a fraction is cut.
+    /// Unix seconds, rounded down.
     pub unix_seconds: u64,
-    /// Whether UTC was written as `+00:00`, which not every policy admits.
+    /// True if the text ends in `+00:00` instead of `Z`, which a policy must allow.
     pub numeric_offset: bool,
 }
 
@@ -23,7 +23,8 @@ impl VerifiedAt {
         })
     }
 
-    /// Parses the one format admitted; `None` for any other, and for a time that does not exist.
+    /// Parses a time in the single admitted format. Returns `None` for any other format, and for times that do not
+    /// exist.
     pub fn parse(text: &str) -> Option<VerifiedAt> {
         let (seconds, rest) = text.split_at_checked(19)?;
         let (fraction, numeric_offset) = match rest.strip_suffix('Z') {
@@ -35,7 +36,7 @@ impl VerifiedAt {
     }
 }
 
-/// Nothing, or a point and one to nine digits.
+/// Returns whether a text is empty, or a point followed by one to nine digits.
 fn is_fraction(text: &str) -> bool {
     match text.strip_prefix('.') {
         None => text.is_empty(),
@@ -43,7 +44,7 @@ fn is_fraction(text: &str) -> bool {
     }
 }
 
-/// `YYYY-MM-DDThh:mm:ss`, from 1970 on. No second is numbered 60: Unix time has no name for it.
+/// Parses `YYYY-MM-DDThh:mm:ss` from 1970 on. The second 60 is rejected, because Unix time does not represent it.
 fn unix_seconds(text: &[u8]) -> Option<u64> {
     let shaped = text.iter().zip(b"0000-00-00T00:00:00").all(|(byte, shape)| match shape {
         b'0' => byte.is_ascii_digit(),

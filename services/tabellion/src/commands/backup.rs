@@ -1,4 +1,4 @@
-//! `tabellion backup`: a copy of the log in one file, checked without a database, and put back.
+//! `tabellion backup`: writes the log to one file, checks the file without a database, and restores it.
 
 pub mod checking;
 pub mod filling;

@@ -1,4 +1,4 @@
-//! `tabellion completion`: a script for a shell.
+//! `tabellion completion`: prints a completion script for a shell.
 
 use std::path::Path;
 

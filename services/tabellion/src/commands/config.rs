@@ -1,4 +1,4 @@
-//! `tabellion config`: what is in force, where it came from, and whether it can run.
+//! `tabellion config`: shows the effective settings with their sources, and checks them.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! `tabellion entry`: what the log says about its entries, and taking their bytes out. What is said are the log's words;
-//! `verify` checks them.
+//! `tabellion entry`: shows the log's entries, and erases, holds and releases them. The service's answers are not
+//! verified here; `tabellion verify` does that.
 
 mod erase;
 mod hold;
@@ -123,11 +123,11 @@ impl Report for One {
     }
 }
 
-/// Facts that are Unix seconds.
+/// The names of facts that are Unix seconds.
 const TIMES: [&str; 8] =
     ["at", "iat", "since", "verified_at", "produced_at", "committed_at", "time", "expires_at"];
 
-/// An entry for people: times that are numbers among its facts are shown as dates.
+/// Formats an entry's facts in [`TIMES`] as dates, for display.
 fn with_times(entry: &Map<String, Json>) -> Map<String, Json> {
     let mut entry = entry.clone();
     let facts = entry.get_mut("facts").and_then(Json::as_object_mut);
@@ -139,14 +139,14 @@ fn with_times(entry: &Map<String, Json>) -> Map<String, Json> {
     entry
 }
 
-/// What is said where a list was cut off.
+/// The remark below a list with more entries than `--limit`.
 const MORE: &str = "          and more: --after, --limit";
 
 #[derive(Serialize)]
 struct Many {
     #[serde(flatten)]
     page: Json,
-    /// The log has entries after these.
+    /// True if the log has entries after these.
     more: bool,
 }
 
@@ -158,12 +158,12 @@ impl Report for Many {
     }
 }
 
-/// A leaf index, unless a file has that name.
+/// Parses a leaf index, unless a file has that name.
 fn leaf_index(entry: &str) -> Option<u64> {
     entry.parse().ok().filter(|_| entry.parse::<EntryDigest>().is_err() && !Path::new(entry).exists())
 }
 
-/// The ID of the entry at a leaf.
+/// Fetches the ID of the entry at a leaf.
 fn id_at(service: &Service, index: u64) -> Result<String, Failure> {
     let after = index.checked_sub(1).map(|before| format!("&after={before}")).unwrap_or_default();
     let page: Json = service.block_on(service.client.json(&format!("v1/entries?limit=1{after}")))?;
@@ -174,7 +174,7 @@ fn id_at(service: &Service, index: u64) -> Result<String, Failure> {
     })
 }
 
-/// An entry on a line of its own.
+/// Prints an entry in one line.
 fn line(out: &mut dyn Write, entry: &Json) -> io::Result<()> {
     let text = |name: &str| safe(entry.get(name).and_then(Json::as_str).unwrap_or("-")).into_owned();
     let index = entry.get("index").and_then(Json::as_u64).unwrap_or_default();

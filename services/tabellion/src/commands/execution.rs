@@ -1,4 +1,4 @@
-//! `tabellion execution`: execution receipts of a gateway (AgentROA), made and checked without a service.
+//! `tabellion execution`: creates and verifies execution receipts of a gateway (AgentROA), without a service.
 
 mod sign;
 mod summary;
@@ -70,7 +70,7 @@ impl Verify {
         context.console.result(&Summary::of(&statement, &record.receipt))
     }
 
-    /// The keys given, or else the one that the issuer is.
+    /// Returns the keys in `--gateway-key`, or else the key in the issuer's did:key.
     fn gateway_keys(&self, statement: &SignedStatement) -> Result<Vec<PublicKey>, Failure> {
         if !self.gateway_key.is_empty() {
             return self.gateway_key.iter().map(|key| keyfile::read_public(key)).collect();
@@ -79,7 +79,7 @@ impl Verify {
     }
 }
 
-/// Who signed: the did:key that the issuer is, or else the gateway's key that fits.
+/// Returns the key that signed the statement: that in the issuer's did:key, or else the gateway's key with this kid.
 fn issuer_of(statement: &SignedStatement, gateway: &[PublicKey]) -> Result<PublicKey, Failure> {
     if let Some(key) = did_key(statement) {
         return Ok(key);

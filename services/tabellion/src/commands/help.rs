@@ -1,4 +1,4 @@
-//! `tabellion help` and `tabellion version`.
+//! `tabellion help` and `tabellion version`: help topics, error codes, and the version.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::cli::{Cli, Context};
 use crate::console::{Exit, Failure, Report};
 
-/// The topics and their pages.
+/// The help topics with their texts.
 const TOPICS: &[(&str, &str)] = &[
     ("access", include_str!("../topics/access.txt")),
     ("config", include_str!("../topics/config.txt")),
@@ -88,13 +88,13 @@ fn page(topic: &str) -> Option<String> {
     })
 }
 
-/// Why a gateway denies, code by code.
+/// Lists the gateway's denial reasons with explanations.
 fn reasons() -> String {
     let line = |reason: &Reason| format!("  {:<24} {}\n", reason.as_str(), explain(reason).what);
     Reason::ALL.iter().map(line).collect()
 }
 
-/// The reason of a Verdict.
+/// Explains the reason in a Verdict.
 fn reason(code: &str) -> Option<String> {
     let reason: Reason = code.parse().ok()?;
     let Explanation { what, remedy } = explain(&reason);
@@ -105,7 +105,7 @@ fn rules() -> String {
     PROFILES.iter().map(Profile::list).collect::<Vec<_>>().join("\n")
 }
 
-/// The paragraph of the errors page that is about the code: its first line names one code or several.
+/// Returns the paragraph about a code in the topic `errors`, whose first line lists one or several codes.
 fn error_code(code: &str) -> Option<String> {
     let (_, errors) = TOPICS.iter().find(|(name, _)| *name == "errors")?;
     let about = |paragraph: &&str| {
@@ -117,26 +117,26 @@ fn error_code(code: &str) -> Option<String> {
     paragraph.or_else(|| PROFILES.iter().find_map(|profile| profile.explain(code)))
 }
 
-/// The rules of a content type, each with its section of the document.
+/// The rules of a content type, each with its section in a specification.
 struct Profile {
-    /// What they are rules of.
+    /// The kind of statement that the rules apply to.
     of: &'static str,
     document: &'static str,
-    /// What to do: what checks them.
+    /// A remark about a command that checks the rules.
     check: &'static str,
     rules: fn() -> Vec<(&'static str, &'static str)>,
 }
 
-/// Makes the list of a profile's rules.
+/// Creates the function that lists a profile's rules.
 macro_rules! listed {
     ($rule:ty) => {
         || <$rule>::ALL.iter().map(|rule| (rule.name(), rule.section())).collect()
     };
 }
 
-/// How the rules of a profile that has no command of its own are checked.
+/// The value of `check` for profiles without a command.
 const DRY_RUN: &str = "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.";
-/// Rules that compare a statement with the entries of the log: nothing else can check them.
+/// Rules that compare a statement with the log's entries, so that only the log can check them.
 const KEPT_BY_LOG: &[&str] = &[
     "aer-id-unique",
     "erasure-sequence-number",
@@ -200,7 +200,7 @@ const PROFILES: &[Profile] = &[
 ];
 
 impl Profile {
-    /// What `help CODE` says of one of its rules.
+    /// Returns the text of `help CODE` for one of the rules.
     fn explain(&self, code: &str) -> Option<String> {
         let rules = (self.rules)();
         let (name, section) = rules.iter().find(|(name, _)| *name == code)?;
@@ -237,7 +237,7 @@ impl Report for Version {
     }
 }
 
-/// Prints the version.
+/// Prints the program's version.
 pub fn version(context: &Context) -> Result<(), Failure> {
     context.console.result(&Version { version: env!("CARGO_PKG_VERSION") })
 }
@@ -259,7 +259,7 @@ mod tests {
         assert!(error_code("vrf-json").unwrap().contains("tabellion vrf verify"));
     }
 
-    /// What stands right before a code, wherever one is made. The code is the next string.
+    /// The code before an error code, in all places that create one. The error code is the next string.
     const MAKERS: &[(&str, &[&str])] = &[
         (
             "services/tabellion/src",
@@ -279,10 +279,10 @@ mod tests {
         ),
         ("crates/registration/src", &["RuleName::fixed(", "broken(", "refused(", "Untrusted::", "VIOLATION"]),
     ];
-    /// How far behind its maker a code may stand.
+    /// Maximum distance in bytes between a maker and its code.
     const REACH: usize = 120;
 
-    /// Kebab-case strings after one of the makers, in all sources below a folder; tests left out.
+    /// Returns the kebab-case strings after a maker in all sources below a folder, except tests.
     fn codes_in(folder: &str, makers: &[&str]) -> BTreeSet<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
         let mut found = BTreeSet::new();
@@ -295,7 +295,7 @@ mod tests {
                     let end = (at..=end).rev().find(|end| text.is_char_boundary(*end)).unwrap();
                     let start = at + maker.trim_end_matches('"').len();
                     let after = text[start..end].split(';').next().unwrap();
-                    // A code of one word looks like any other string: only one that stands right there counts.
+                    // A code of one word looks like any other string, so it counts only directly after the maker.
                     let at_once = *maker == "Problem::malformed(" && after.trim_start().starts_with('"');
                     let is_code = |word: &&str| is_code(word) || at_once;
                     found.extend(after.split('"').nth(1).filter(is_code).map(str::to_owned));

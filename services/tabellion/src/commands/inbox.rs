@@ -1,4 +1,5 @@
-//! `tabellion inbox`: accepted statements that are not in the log yet. Asked of the service's admin listener.
+//! `tabellion inbox`: lists and refuses accepted statements that are not in the log yet, via the service's admin
+//! listener.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,5 @@
-//! `tabellion init`: a folder with all that a new log needs. It refuses one that is there already.
+//! `tabellion init`: creates a folder with configuration, policy and keys for a new log, unless it contains a
+//! configuration.
 
 use std::fs;
 use std::io::{self, Write};
@@ -77,14 +78,14 @@ impl Init {
         })
     }
 
-    /// Whether `serve` could start with what is about to be written: nothing is, unless it could.
+    /// Checks that `serve` could start with the new configuration, before anything is written.
     fn refuse_mistakes(&self) -> Result<Database, Failure> {
         let settings = Settings::of(self.values());
         let config = check::runnable(&settings).map_err(|failure| failure.hint("tabellion init --help"))?;
         Ok(config.database)
     }
 
-    /// A file that holds the database's password is for its owner only.
+    /// Returns the permissions of the configuration file: for its owner only, if it contains the database's password.
     fn config_access(&self) -> Access {
         if has_password(&self.db) { Access::Secret } else { Access::Ordinary }
     }
@@ -168,7 +169,7 @@ fn refuse_existing(config: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where to listen so that clients find the service, if they reach it without a proxy: at a port of this machine.
+/// Returns the listener's address for a loopback `public_url`, which clients reach without a proxy; otherwise `None`.
 fn listen_for(public_url: &str) -> Option<String> {
     let url = Url::parse(public_url).ok().filter(|url| url.scheme() == "http" && is_loopback(url))?;
     let host = url.host_str().filter(|host| *host != "localhost").unwrap_or("127.0.0.1");

@@ -1,4 +1,4 @@
-//! `tabellion issuer`: the key with which an agent, verifier or recorder signs its statements.
+//! `tabellion issuer`: the keys with which agents, verifiers and recorders sign their statements.
 
 use std::path::PathBuf;
 
@@ -72,7 +72,7 @@ impl Issuer {
     }
 }
 
-/// Writes a public key in one of its encodings. Shared with `tabellion key export`.
+/// Writes a public key in the given encoding. `tabellion key export` uses it, too.
 pub fn export(key: &str, format: Format, output: &std::path::Path) -> Result<(), Failure> {
     let key = keyfile::read_public(key)?;
     let bytes = match format {
@@ -89,14 +89,14 @@ pub fn export(key: &str, format: Format, output: &std::path::Path) -> Result<(),
     files::write(output, &bytes, Access::Ordinary, Existing::Keep)
 }
 
-/// Reads an algorithm's name, in any case.
+/// Parses an algorithm's name, ignoring case.
 pub fn algorithm(name: &str) -> Result<Algorithm, String> {
     Algorithm::from_name(name)
         .or_else(|| Algorithm::from_name(&name.to_ascii_uppercase()))
         .ok_or_else(|| format!("{name} is not an algorithm we sign with: EdDSA, ES256, ES384, ES512"))
 }
 
-/// The failure of a key that was needed and not named.
+/// The failure of a command that needs a key and got none.
 pub fn no_key() -> Failure {
     Failure::new(Exit::Usage, "no-key", "no key to sign with").hint("tabellion issuer new -o issuer.pem")
 }

@@ -1,4 +1,4 @@
-//! `tabellion key`: the log's own keys. One key, one purpose; a key that signed is published for ever.
+//! `tabellion key`: the log's own keys. Each key has one purpose, and stays published after it has signed.
 
 mod rotation;
 
@@ -150,7 +150,7 @@ impl Configured {
     }
 }
 
-/// What witnesses know the log by; none if its origin cannot be a key's name.
+/// Returns the log's verifier key (C2SP signed-note) for witnesses; `None` if its origin is not a valid key name.
 fn vkey(config: &Config) -> Result<Option<String>, Failure> {
     let pem = files::read_text(&config.keys.checkpoint)?;
     let key = config.origin.parse().ok().and_then(|name| LocalKey::from_pkcs8_pem(name, &pem).ok());

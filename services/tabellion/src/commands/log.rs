@@ -1,4 +1,5 @@
-//! `tabellion log`: check the log's storage, vouch for a head by hand, correct its time, end the log, and move it.
+//! `tabellion log`: checks, migrates, freezes, exports and imports the log's storage, corrects its time, and adopts a
+//! head by hand.
 
 mod clock;
 mod freeze;

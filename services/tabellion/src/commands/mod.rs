@@ -1,4 +1,4 @@
-//! One module a command: its arguments, what it calls, what it prints.
+//! The commands, one module each: arguments, calls to the crates, and output.
 
 pub mod audit;
 pub mod backup;

@@ -1,5 +1,5 @@
-//! `tabellion operator`: what several operators of a log agree to. One writes what is to be signed to a file (`--write` of the
-//! command), the others approve the file, and one of them submits it.
+//! `tabellion operator`: statements that need the agreement of several operators. One operator writes the proposal to a
+//! file (`--write` of the command), the others approve the file, and one of them submits it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::show::time;
 
-/// Seconds for which approvals stand if nobody says otherwise: a day.
+/// Default validity of approvals in seconds: one day.
 const STANDS: u64 = 24 * 60 * 60;
 
 #[derive(Debug, Subcommand)]
@@ -65,33 +65,33 @@ pub struct Signing {
     expires: Option<Timestamp>,
 }
 
-/// What a command does with its payload.
+/// The action of a command on its payload.
 pub enum Signer {
-    /// It signs and sends it.
+    /// Sign the payload with this key, and submit it.
     Key(SigningKey),
-    /// It writes it to this file.
+    /// Write the payload to a file for approval.
     Write(Proposals),
 }
 
-/// Where payloads are written, and until when they stand.
+/// The file for a proposal, and the expiry of its approvals in Unix seconds.
 pub struct Proposals {
     file: PathBuf,
     expires: u64,
 }
 
-/// A payload that operators are to agree to.
+/// A payload for which operators' approval is requested, as written to a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Proposal {
     content_type: String,
-    /// The canonical JSON.
+    /// The payload in canonical JSON.
     payload: String,
-    /// The `exp` of the statement, in Unix seconds.
+    /// The statement's `exp` in Unix seconds.
     expires: u64,
 }
 
 impl Signing {
-    /// Reads the key, if there is one.
+    /// Returns the signer that the flags select. A key file is read here.
     pub fn signer(&self) -> Result<Signer, Failure> {
         if let Some(key) = &self.key {
             return keyfile::read(key).map(Signer::Key);
@@ -113,7 +113,7 @@ impl Signing {
 }
 
 impl Proposals {
-    /// Writes a payload, and says what becomes of it.
+    /// Writes a payload to the file, and prints a summary and the next steps.
     pub fn write(&self, context: &Context, content_type: &str, payload: Vec<u8>) -> Result<(), Failure> {
         let payload = String::from_utf8(payload).map_err(|error| nonsense(&error))?;
         let proposal = Proposal { content_type: content_type.to_owned(), payload, expires: self.expires };
@@ -183,7 +183,7 @@ impl Proposal {
         Pending::of(&self.content_type, self.payload.as_bytes(), self.expires)
     }
 
-    /// What it does, in plain words.
+    /// Describes the effect of the proposal, in one line per change.
     fn words(&self) -> Result<Vec<String>, String> {
         let payload = self.payload.as_bytes();
         match &*self.content_type {
@@ -225,7 +225,7 @@ impl Proposal {
     }
 }
 
-/// A statement of the operator, signed under the policy that the service has in force.
+/// Signs an operator statement under the service's current policy.
 fn signed(
     service: &Service,
     content_type: &str,
@@ -236,7 +236,7 @@ fn signed(
     sign(&policy_of(service)?, content_type, payload, expires, key)
 }
 
-/// Signs a payload under this policy.
+/// Signs a payload with an operator key of this policy.
 pub fn sign(
     policy: &Policy,
     content_type: &str,
@@ -249,20 +249,20 @@ pub fn sign(
     operator::sign(content_type, payload, expires, log, &contents.operators, key).map_err(not_signed)
 }
 
-/// The policy in force at a service.
+/// Fetches the policy in force from a service.
 pub fn policy_of(service: &Service) -> Result<Policy, Failure> {
     let statement = service.block_on(service.client.policy())?;
     Policy::from_payload(statement.payload().unwrap_or_default()).map_err(|mistakes| nonsense(&mistakes))
 }
 
-/// The policy in a signed statement, in base64url.
+/// Decodes the policy from a signed statement in base64url.
 pub fn policy_in(statement: &str) -> Result<Policy, Failure> {
     let bytes = BASE64URL_NOPAD.decode(statement.as_bytes()).map_err(|error| nonsense(&error))?;
     let statement = SignedStatement::parse(bytes::Bytes::from(bytes)).map_err(|error| nonsense(&error))?;
     Policy::from_payload(statement.payload().unwrap_or_default()).map_err(|mistakes| nonsense(&mistakes))
 }
 
-/// Why a statement of the operator was not signed.
+/// Converts an error of signing an operator statement.
 pub fn not_signed(error: SignError) -> Failure {
     match error {
         SignError::NotAnOperator(key) => {
@@ -273,7 +273,7 @@ pub fn not_signed(error: SignError) -> Failure {
     }
 }
 
-/// An answer that is not what the service should say.
+/// The failure for an invalid answer of the service.
 pub fn nonsense(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Exit::Failure, "nonsense", "the service's answer cannot be read")
         .fact("because", error.to_string())
@@ -285,7 +285,7 @@ struct Told {
     content_type: String,
     payload: String,
     expires: String,
-    /// The entry that was registered.
+    /// The entry ID of the registered statement.
     #[serde(skip_serializing_if = "Option::is_none")]
     statement: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `tabellion receipt`: fetch, read, check, attach and detach Receipts (RFC 9942).
+//! `tabellion receipt`: fetches, shows, verifies, attaches and detaches Receipts (RFC 9942).
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ impl Receipt {
     }
 }
 
-/// An entry ID, or the digest of the statement in a file.
+/// Returns the entry ID in an argument, or the digest of the statement in a file of that name.
 pub fn entry_named(argument: &str) -> Result<EntryDigest, Failure> {
     match argument.parse() {
         Ok(entry) => Ok(entry),

@@ -1,10 +1,11 @@
-//! `tabellion register`: sign where needed, send, wait, verify, and keep what came back.
+//! `tabellion register`: signs files if needed, submits them, waits for receipts, verifies them, and stores the
+//! results.
 //!
-//! The statement is on disk before it is first sent, so a rerun sends the same bytes and gets the same entry. What has a
-//! verified receipt of this log beside it already is left alone: running again after a crash does only what is missing. A
-//! statement that was signed before is only sent under the terms that are given now (`signed_before`). What is read from
-//! standard input has no file beside it, and so nothing is kept of it but the result. Many files go in batches (`batches`),
-//! where the service takes them.
+//! A statement is written to disk before it is first sent, so a repeated run sends the same bytes and gets the same
+//! entry. Files that already have a verified receipt of this log are skipped: a repeated run after a crash completes
+//! only the rest. A statement signed earlier is sent only if it agrees with the current flags (`signed_before`).
+//! Nothing is stored next to standard input, so only the result is kept. Many files are sent in batches (`batches`), if
+//! the service supports them.
 
 mod batches;
 mod signed_before;
@@ -34,9 +35,9 @@ use crate::trust_file::{self, TrustFile};
 use signed_before::Given;
 use work::Work;
 
-/// Registrations under way at once: enough to fill the log's batches, too few to trip its doors.
+/// Number of concurrent registrations: enough to fill the log's batches, too few to reach its rate limits.
 const AT_ONCE: usize = 16;
-/// Where `serve --dev` keeps the key of the issuer it trusts, and that issuer's name.
+/// The issuer key that `serve --dev` creates and trusts, and the issuer's name.
 pub const DEV_KEY: &str = "tabellion-dev/issuer.key";
 pub const DEV_ISSUER: &str = "https://dev.issuer.example";
 
@@ -121,7 +122,8 @@ impl Register {
         }
     }
 
-    /// The statement in the file, the one signed for it before, or one signed now and kept before it is sent.
+    /// Returns the statement in the file, or the one signed for it by an earlier run, or signs one now and stores it
+    /// before it is sent.
     fn message(&self, file: &Path, issuer: &Issuer) -> Result<Message, Failure> {
         let bytes = files::read(file)?;
         if is_statement(file, &bytes) {
@@ -154,7 +156,7 @@ impl Register {
         Message::of(statement.bytes().clone(), file)
     }
 
-    /// The terms that flags give. `--dev` says nothing about a statement that was brought along signed.
+    /// Returns the terms in the flags. `--dev` does not constrain a statement that is already signed.
     fn given<'a>(&'a self, issuer: &'a Issuer) -> Given<'a> {
         let key = issuer.key.as_ref().filter(|_| !self.dev);
         Given {
@@ -165,7 +167,7 @@ impl Register {
         }
     }
 
-    /// The terms for a file that is signed by this command, or was by an earlier run.
+    /// Returns the terms for a file that this command signs, or that an earlier run has signed.
     fn given_to_sign<'a>(&'a self, issuer: &'a Issuer) -> Given<'a> {
         let dev = issuer.key.as_ref().filter(|_| self.dev);
         let given = self.given(issuer);
@@ -195,8 +197,8 @@ impl Register {
         Ok(Issuer { key: Some(key), iss })
     }
 
-    /// The trust file with this log in it, and no other: the receipts of others say nothing about this one. A log met for
-    /// the first time is pinned, and that is said.
+    /// Returns the trust file with this log only, because the receipts of other logs prove nothing about this one. An
+    /// unknown log is pinned, with a note to the user.
     fn trusted_log(&self, context: &Context, service: &Service) -> Result<TrustFile, Failure> {
         let named = if self.dev { Some(Path::new(trust_file::DEV)) } else { self.trust.as_deref() };
         let mut trust = TrustFile::to_change(context, named)?;
@@ -218,7 +220,8 @@ impl Register {
         }
     }
 
-    /// One file's failure is the command's own. Of many, each was told when it happened; the first gives the exit code.
+    /// Reports the results. The failure of a single file is the command's failure. Of several files, each failure was
+    /// printed when it happened, and the first one determines the exit code.
     fn conclude(&self, context: &Context, done: Vec<Result<Done, Failure>>) -> Result<(), Failure> {
         let many = done.len() > 1;
         let (mut registered, mut failures) = (Vec::new(), Vec::new());
@@ -242,11 +245,11 @@ impl Register {
     }
 }
 
-/// A statement, and the bytes that are sent: certificates beside it included, receipts not.
+/// A statement with the bytes to send, which include unprotected certificates, but not receipts.
 struct Message {
     statement: SignedStatement,
     bytes: Bytes,
-    /// What the statement is detached from.
+    /// The payload of a detached statement.
     payload: Option<Vec<u8>>,
 }
 
@@ -272,13 +275,14 @@ struct Issuer {
     iss: String,
 }
 
-/// Whether a file is meant as a statement, well-formed or not: a broken one must not become somebody's payload.
+/// Returns whether a file is intended as a statement, well-formed or not: a malformed statement must not become the
+/// payload of a new one.
 fn is_statement(file: &Path, bytes: &[u8]) -> bool {
     let ending = file.extension().and_then(|ending| ending.to_str());
     matches!(ending, Some("cose" | "scitt")) || bytes.starts_with(TAGGED_SIGN1)
 }
 
-/// Writes down a log that is met for the first time, and says so.
+/// Adds an unknown log to the trust file, with a note to the user.
 fn pin(context: &Context, trust: &mut TrustFile, log: TrustedLog) -> Result<(), Failure> {
     context.console.note(format!(
         "pinned     {} for the first time, in {}: compare its kid with one from another source",
@@ -306,7 +310,7 @@ fn changed(file: &Path, kept: &Path) -> Failure {
     .hint(format!("mv {} {}.old", kept.display(), kept.display()))
 }
 
-/// A bar without an estimate: files are answered a batch at a time, and nothing follows from the first one.
+/// Creates a progress bar without an estimate: files are answered in batches, so the first answers predict nothing.
 fn progress(context: &Context, files: usize) -> ProgressBar {
     if files < 2 || !context.console.draws_progress() {
         return ProgressBar::hidden();
@@ -323,7 +327,7 @@ struct Done {
     tree_size: Option<u64>,
     location: String,
     wrote: String,
-    /// Registered by this run, not an earlier one.
+    /// True if this run registered the statement, false if an earlier one did.
     fresh: bool,
     #[serde(skip)]
     took: Duration,

@@ -1,4 +1,5 @@
-//! `tabellion statement`: make and read Signed Statements. Nothing here verifies, and `inspect` says so.
+//! `tabellion statement`: creates and shows Signed Statements. Nothing is verified here, as the output of `inspect`
+//! states.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report};
 use crate::{keyfile, show};
 
-/// COSE identifier of SHA-256.
+/// The COSE algorithm identifier of SHA-256.
 const SHA_256: i64 = -16;
 
 #[derive(Debug, Subcommand)]
@@ -112,25 +113,25 @@ impl Sign {
     }
 }
 
-/// What a statement claims about its payload.
+/// The claims of a statement about its payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
-    /// Who says it.
+    /// The issuer.
     pub iss: &'a str,
-    /// What it is about.
+    /// The subject.
     pub sub: &'a str,
-    /// What the payload is.
+    /// The media type of the payload.
     pub content_type: &'a str,
 }
 
-/// Where the payload goes.
+/// The form of a statement's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Into the message.
+    /// The payload is part of the statement.
     Attached,
-    /// Beside it.
+    /// The payload is separate.
     Detached,
-    /// Nowhere: its SHA-256 stands for it.
+    /// The payload is the preimage of a SHA-256 digest in the statement (RFC 9995).
     HashEnvelope,
 }
 
@@ -144,7 +145,7 @@ impl Form {
     }
 }
 
-/// Signs a payload under the key's thumbprint as kid.
+/// Signs a payload, with the key's thumbprint as `kid`.
 pub fn sign(
     key: &dyn Signer,
     payload: Vec<u8>,
@@ -169,37 +170,37 @@ pub fn sign(
         .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))
 }
 
-/// Reads a statement from a file.
+/// Reads a statement from a file, or from standard input for `-`.
 pub fn read(file: &Path) -> Result<SignedStatement, Failure> {
     parse(files::read(file)?, &file.display().to_string())
 }
 
-/// Reads a statement; `source` names it in the error.
+/// Parses a statement; `source` is its name in the error message.
 pub fn parse(bytes: impl Into<bytes::Bytes>, source: &str) -> Result<SignedStatement, Failure> {
     SignedStatement::parse(bytes).map_err(|error| malformed(source, &error))
 }
 
-/// Says where the bytes stop being a statement.
+/// The failure for bytes that are not a Signed Statement.
 pub fn malformed(source: &str, error: &Malformed) -> Failure {
     Failure::new(Exit::Failure, "malformed", format!("{source} is not a Signed Statement"))
         .fact("at byte", error.offset.to_string())
         .fact("found", error.kind.to_string())
 }
 
-/// What a file is called where nobody named a subject.
+/// Returns the default subject of a file: its name, or `stdin`.
 pub fn name_of(file: &Path) -> String {
     let name = file.file_name().filter(|_| !files::is_stream(file));
     name.map_or_else(|| "stdin".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// `FILE.ending`.
+/// Returns the path `FILE.ending`.
 pub fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(format!(".{ending}"));
     PathBuf::from(name)
 }
 
-/// What a file is by its ending.
+/// Returns the media type of a file by its extension.
 pub fn media_type_of(file: &Path) -> &'static str {
     match file.extension().and_then(|ending| ending.to_str()) {
         Some("json") => "application/json",

@@ -1,4 +1,4 @@
-//! `tabellion trust`: whom `verify` believes.
+//! `tabellion trust`: edits and lists the trust file, which `verify` uses.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -194,7 +194,7 @@ impl Add {
     }
 }
 
-/// The log as the service describes itself, with only the key of that kid, or with all.
+/// Fetches the log's description from the service, with all keys or only the one with this kid.
 pub fn published(service: &Service, kid: Option<&str>) -> Result<TrustedLog, Failure> {
     let policy: serde_json::Value = service.block_on(service.client.json("v1/policy"))?;
     let named = |name: &str| policy["policy"][name].as_str().unwrap_or_default().to_owned();
@@ -219,13 +219,13 @@ fn retired_checkpoint_key(text: &str) -> Result<RetiredCheckpointKey, String> {
     Ok(RetiredCheckpointKey { key: key.to_string(), end })
 }
 
-/// A key's kid as text.
+/// Returns a key's kid as base64url.
 pub fn kid_of(key: &CoseKey) -> String {
     BASE64URL_NOPAD.encode(key.kid.as_deref().unwrap_or(&key.key.thumbprint()))
 }
 
-/// A log that has a new key still stands by what the old ones signed: `trust remove` is how a key is forgotten. Where their
-/// signatures end is taken from the service, whose word can only take trust away here.
+/// Keeps the older keys of a known log, whose signatures stay valid; only `trust remove` removes keys. Their ends of
+/// validity are taken from the service, which can only reduce trust in this way.
 fn keep_older_keys(log: &mut TrustedLog, file: &TrustFile, listed: &[CoseKey]) {
     let known = file.store.logs.iter().filter(|known| known.iss == log.iss && known.origin == log.origin);
     let given: Vec<String> = log.keys.iter().map(kid_of).collect();

@@ -1,4 +1,4 @@
-//! `tabellion verdict`: a gateway's Verdicts, read and checked without asking anybody.
+//! `tabellion verdict`: shows a gateway's Verdicts, and verifies them offline.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ fn read(path: &Path) -> Result<Value, Failure> {
     })
 }
 
-/// A Verdict in words.
+/// A Verdict for display.
 #[derive(Serialize)]
 struct Shown {
     verdict: Value,
@@ -135,7 +135,7 @@ impl Report for Shown {
     }
 }
 
-/// A Verdict with its checks.
+/// A Verdict with the results of its checks.
 #[derive(Serialize)]
 struct Checked {
     #[serde(flatten)]
@@ -152,7 +152,7 @@ impl Checked {
         Self { verified, proof }
     }
 
-    /// A statement that was not given is no failure; a signature that could not be checked is no success.
+    /// Returns the exit code. A missing statement is no failure; a signature that could not be checked is no success.
     fn exit(&self) -> Exit {
         match (self.verified, self.proof.checks.iter().any(|check| check.outcome == Outcome::Failed)) {
             (true, _) => Exit::Success,

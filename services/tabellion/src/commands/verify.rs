@@ -1,4 +1,5 @@
-//! `tabellion verify`: is this what was signed, and did a log we trust register it? Offline, and fail closed.
+//! `tabellion verify`: verifies offline that a statement is authentic and that a trusted log registered it. Any missing
+//! evidence fails the verification.
 
 pub mod input;
 mod trace_metadata;
@@ -57,26 +58,26 @@ impl Verify {
     }
 }
 
-/// What is to be verified, as files.
+/// The files to verify.
 #[derive(Default)]
 pub struct Evidence {
-    /// The statement.
+    /// The path of the statement.
     pub statement: PathBuf,
-    /// Receipts beside it.
+    /// Receipts in addition to those attached to the statement.
     pub receipts: Vec<PathBuf>,
-    /// Its payload.
+    /// The payload, or the preimage of a hash envelope.
     pub payload: Option<PathBuf>,
-    /// Whether the issuer's signature is part of the question.
+    /// False to verify the receipt without the issuer's signature.
     pub needs_issuer: bool,
-    /// A tlog-proof of it.
+    /// A tlog-proof of the statement.
     pub proof: Option<PathBuf>,
-    /// The checkpoint of its receipt's tree.
+    /// The checkpoint of the receipt's tree.
     pub checkpoint: Option<PathBuf>,
-    /// Whose cosignatures are required.
+    /// The witness policy (C2SP tlog-policy) whose quorum is required.
     pub witness_policy: Option<PathBuf>,
 }
 
-/// Verifies, prints every check, and ends with the outcome's exit code.
+/// Verifies the files, prints every check, and fails with the exit code of the outcome.
 pub fn run(context: &Context, evidence: &Evidence, trust: Option<&Path>) -> Result<(), Failure> {
     evidence.refuse_two_streams()?;
     let trust = TrustFile::find(context, trust)?;
@@ -90,7 +91,7 @@ pub fn run(context: &Context, evidence: &Evidence, trust: Option<&Path>) -> Resu
 }
 
 impl Evidence {
-    /// Standard input can be read once. This is told before anything that is wrong with what comes from it.
+    /// Rejects more than one `-`, because standard input can be read once. This precedes errors about its contents.
     fn refuse_two_streams(&self) -> Result<(), Failure> {
         let beside = [&self.payload, &self.proof, &self.checkpoint].into_iter().flatten();
         let files = std::iter::once(&self.statement).chain(&self.receipts).chain(beside);
@@ -121,7 +122,7 @@ fn whole(evidence: &Evidence, trust: &TrustFile) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-/// A tlog-policy in a file.
+/// Reads a witness policy (C2SP tlog-policy) from a file.
 pub fn witness_policy(file: &Path) -> Result<Policy, Failure> {
     files::read_text(file)?.parse().map_err(|error: NotAPolicy| {
         Failure::new(
@@ -140,12 +141,12 @@ fn receipt_only(evidence: &Evidence, trust: &TrustFile) -> Result<Verdict, Failu
     Ok(verifier::verify_receipt(&statement, &receipt, &trust.store, now()))
 }
 
-/// Unix seconds, now.
+/// Returns the current time in Unix seconds.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A verdict as a failure, where it is not the command's own result.
+/// Converts a verdict to a failure, for commands whose result is not the verdict itself.
 pub fn failure(verdict: &Verdict) -> Failure {
     let code = verdict.reason.map_or("not-verified", Code::as_str);
     let failure = Failure::new(exit(verdict.outcome), code, "the receipt does not verify");
@@ -153,7 +154,7 @@ pub fn failure(verdict: &Verdict) -> Failure {
     undone.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail))
 }
 
-/// How an answer ends the command.
+/// Returns the exit code of an outcome.
 pub fn exit(outcome: Outcome) -> Exit {
     match outcome {
         Outcome::Verified => Exit::Success,
@@ -177,7 +178,7 @@ impl Report for Verified<'_> {
     }
 }
 
-/// A check on a line of its own.
+/// Prints a check in one line.
 pub fn line(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     let name = check.name.label();
     let detail = safe(&check.detail);
@@ -188,7 +189,7 @@ pub fn line(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     }
 }
 
-/// The one line that a reader needs.
+/// Explains a code in one line.
 pub fn in_words(reason: Code) -> &'static str {
     match reason {
         Code::MalformedStatement => "this is not a Signed Statement",

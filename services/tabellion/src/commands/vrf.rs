@@ -1,4 +1,5 @@
-//! `tabellion vrf`: verification receipts (VRF), made and checked without a service, and a log's chains of them.
+//! `tabellion vrf`: creates and verifies verification receipts (VRF) without a service, and follows their chains in a
+//! log.
 
 mod chain;
 mod checked;
@@ -65,7 +66,7 @@ impl Vrf {
     }
 }
 
-/// What a policy asks of VRF receipts.
+/// Reads a policy's options for VRF receipts.
 fn options(policy: &Path) -> Result<VrfOptions, Failure> {
     let read = super::policy::read(policy)?;
     match read.rule_for(&VRF_CBOR.into()).map(|rule| &rule.profile) {

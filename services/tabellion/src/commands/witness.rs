@@ -1,4 +1,4 @@
-//! `tabellion witness`: a small witness, and what a log's operator does with witnesses.
+//! `tabellion witness`: runs a small witness, and manages the witnesses of a log.
 
 mod add;
 mod list;

@@ -1,31 +1,31 @@
-//! Exit codes: what a script learns from a command without reading a word of it.
+//! Exit codes of commands, for scripts.
 
-/// Every way a command can end. 3, 4 and 8 are never merged into 1: a verifier that could not
-/// check and one that found a forgery are different news.
+/// The exit codes. 3, 4 and 8 are separate from 1 on purpose: a verifier that could not check and one that found a
+/// forgery are different results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Did it, or verified it.
+    /// The command succeeded, or the verification did.
     Success = 0,
-    /// Failed for a reason that has no code of its own.
+    /// The command failed for a reason without its own code.
     Failure = 1,
-    /// Unknown flag, missing argument.
+    /// Invalid arguments, such as an unknown flag.
     Usage = 2,
     /// A signature, proof, policy or digest is wrong.
     VerificationFailed = 3,
-    /// Nothing to verify with, or nothing to verify.
+    /// The verification was impossible: a key or the object to verify is missing.
     NotVerified = 4,
-    /// No such entry, key or file.
+    /// The entry, key or file does not exist.
     NotFound = 5,
-    /// The service refused: policy, format, authorization.
+    /// The service refused the request: policy, format, authorization.
     Refused = 6,
-    /// Unreachable, timed out, or told to wait: try again.
+    /// The service is unreachable, timed out, or asked to retry later.
     TryAgain = 7,
-    /// The log contradicts itself or what it signed.
+    /// The log contradicts itself or its own signatures.
     LogMisbehaviour = 8,
     /// The newest checkpoint is older than the limit.
     Stale = 9,
-    /// Exists already, and differs.
+    /// The target exists with different contents.
     Exists = 10,
 }
 

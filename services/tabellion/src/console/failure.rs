@@ -1,4 +1,4 @@
-//! One shape for every error a person or a script meets.
+//! The error type of all commands, for display and for scripts.
 
 use std::fmt::Write as _;
 
@@ -8,90 +8,90 @@ use super::exit::Exit;
 use super::safe_json;
 use super::safe_text::safe;
 
-/// What happened, what was expected and found, why it matters, and one command that mends it.
+/// An error of a command: its description, facts, reason, and a command that may help.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// How the process ends.
+    /// The exit code of the process.
     pub exit: Exit,
-    /// The result on stdout says it all: only the exit code is left to give.
+    /// True if the result on stdout describes the error, so that only the exit code is left to set.
     pub told: bool,
-    /// Somebody who is trusted is not to be trusted any more.
+    /// True for evidence that a trusted party is no longer trustworthy.
     security: bool,
     words: Box<Words>,
 }
 
-/// What may be quoted here was written by somebody else; it is escaped when printed.
+/// The texts of an error. They may quote untrusted text, which is escaped on output.
 #[derive(Clone, Debug, Serialize)]
 struct Words {
-    /// A stable word: `tabellion help errors` explains it.
+    /// A stable identifier, explained by `tabellion help errors`.
     code: String,
-    /// One line, in the reader's words.
+    /// The description, in one line.
     what: String,
-    /// Name and value pairs: expected, found, where.
+    /// Pairs of name and value, such as the expected and the found value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     facts: Vec<(String, String)>,
-    /// Why it matters, where that is not plain.
+    /// The reason why the error matters, if it is not obvious.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
-    /// One command that helps.
+    /// A command that may help.
     #[serde(rename = "try", skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
 
 impl Failure {
-    /// A failure that ends with `exit`.
+    /// Creates a failure with this exit code.
     pub fn new(exit: Exit, code: impl Into<String>, what: impl Into<String>) -> Self {
         let words = Words { code: code.into(), what: what.into(), facts: Vec::new(), why: None, hint: None };
         Self { exit, told: false, security: false, words: Box::new(words) }
     }
 
-    /// An ending whose reasons are in the printed result.
+    /// Creates a failure whose details are in the printed result.
     pub fn told(exit: Exit) -> Self {
         Self { told: true, ..Self::new(exit, "told", "see the result") }
     }
 
-    /// The same failure with another exit code.
+    /// Replaces the exit code.
     #[must_use]
     pub fn ending_with(mut self, exit: Exit) -> Self {
         self.exit = exit;
         self
     }
 
-    /// Somebody who is trusted is not to be trusted any more: said so that nobody takes it for a mishap.
+    /// Marks the failure as a security error: evidence that a trusted party is no longer trustworthy.
     #[must_use]
     pub fn security(mut self) -> Self {
         self.security = true;
         self
     }
 
-    /// Adds a line of what was expected, found or meant.
+    /// Adds a fact, such as the expected or the found value.
     #[must_use]
     pub fn fact(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.words.facts.push((name.into(), value.into()));
         self
     }
 
-    /// Says why it matters.
+    /// Sets the reason why the error matters.
     #[must_use]
     pub fn why(mut self, why: impl Into<String>) -> Self {
         self.words.why = Some(why.into());
         self
     }
 
-    /// Names one command that helps.
+    /// Sets a command that may help.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.words.hint = Some(hint.into());
         self
     }
 
-    /// What happened and what is known about it, on one line: for a list of such lines.
+    /// Formats description and facts in one line, for lists of errors.
     pub fn in_short(&self) -> String {
         let facts = self.words.facts.iter().map(|(name, value)| format!("{name}: {value}"));
         std::iter::once(self.words.what.clone()).chain(facts).collect::<Vec<_>>().join("; ")
     }
 
-    /// The lines a person reads.
+    /// Formats the error as lines for display.
     pub fn to_text(&self) -> String {
         let words = &self.words;
         let kind = if self.security { "SECURITY ERROR" } else { "error" };
@@ -109,7 +109,7 @@ impl Failure {
         text
     }
 
-    /// The same as one JSON object on one line.
+    /// Formats the error as one line of JSON.
     pub fn to_json(&self) -> String {
         #[derive(Serialize)]
         struct Error<'a> {

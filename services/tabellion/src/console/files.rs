@@ -1,4 +1,4 @@
-//! Files as arguments: `-` is a stream, and an output is either whole or not there.
+//! Files as arguments: `-` is a standard stream, and output files are written atomically.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,15 +11,15 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::ignore_closed_pipe;
 
-/// The largest file any command reads whole: the hard cap on a statement, with room for its payload.
+/// Maximum size in bytes of an input file: the maximum of a statement, with room for its payload.
 pub const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Who may read a file that we make.
+/// The permissions of a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// As the umask says.
+    /// The permissions from the umask.
     Ordinary,
-    /// Owner only (0600): keys.
+    /// Access for the owner only (0600), for keys.
     Secret,
 }
 
@@ -32,16 +32,16 @@ impl Access {
     }
 }
 
-/// What happens to a file that is there already.
+/// The treatment of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Written over.
+    /// The file is overwritten.
     Replace,
-    /// Left alone: a failure unless it holds the same bytes.
+    /// The file is kept; [`Exit::Exists`] if its contents differ.
     Keep,
 }
 
-/// Reads a file, or standard input for `-`.
+/// Reads a file, or standard input for `-`, of at most [`MAX_INPUT_BYTES`].
 pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     if is_stream(path) {
@@ -69,7 +69,7 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
         .map_err(|_| Failure::new(Exit::Failure, "not-text", format!("{} is not UTF-8 text", path.display())))
 }
 
-/// Writes a file whole, or standard output for `-`: `durable` says how.
+/// Writes a file atomically (see `durable`), or standard output for `-`.
 pub fn write(path: &Path, bytes: &[u8], access: Access, existing: Existing) -> Result<(), Failure> {
     if is_stream(path) {
         let mut out = io::stdout().lock();
@@ -89,18 +89,18 @@ fn same_or_refused(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         .hint("name another file, or move this one away"))
 }
 
-/// A stream can be read once: a second `-` would find nothing and mean it.
+/// Rejects a second `-`: standard input can be read once, and a second read would return nothing.
 fn refuse_second_reading() -> Result<(), Failure> {
     static READ: AtomicBool = AtomicBool::new(false);
     if READ.swap(true, Ordering::Relaxed) { Err(stdin_twice()) } else { Ok(()) }
 }
 
-/// Two arguments stand for standard input.
+/// The error if two arguments are `-`.
 pub fn stdin_twice() -> Failure {
     Failure::new(Exit::Usage, "stdin-twice", "standard input can stand for one file only")
 }
 
-/// Whether the name stands for standard input or output.
+/// Returns whether the path is `-`, standard input or output.
 pub fn is_stream(path: &Path) -> bool {
     path == Path::new("-")
 }

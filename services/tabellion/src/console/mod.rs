@@ -1,4 +1,4 @@
-//! What a command says and how: results on stdout, everything else on stderr.
+//! Output of commands: results to stdout, everything else to stderr.
 
 pub mod exit;
 pub mod failure;
@@ -16,9 +16,9 @@ pub use exit::Exit;
 pub use failure::Failure;
 pub use safe_text::safe;
 
-/// A command's result in both of its forms.
+/// A command's result, as JSON and for display.
 pub trait Report: Serialize {
-    /// Writes the lines that a person reads. Foreign text goes through [`safe`].
+    /// Writes the result for display. Untrusted text must be escaped with [`safe`].
     fn human(&self, out: &mut dyn Write) -> io::Result<()>;
 }
 
@@ -34,24 +34,24 @@ pub enum Color {
     Never,
 }
 
-/// The manners of this run.
+/// The output options of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
-    /// Results and errors as JSON.
+    /// True to print results and errors as JSON.
     pub json: bool,
-    /// When to colour.
+    /// The use of colours.
     pub color: Color,
-    /// Whether a progress bar may be drawn at all.
+    /// False if progress bars are disabled.
     pub progress: bool,
 }
 
 impl Console {
-    /// Prints the result, and nothing else, to stdout.
+    /// Prints the result to stdout.
     pub fn result(&self, report: &impl Report) -> Result<(), Failure> {
         self.item(report).map(|_| ())
     }
 
-    /// Prints one of many results. `false` once nobody reads them any more (`| head`).
+    /// Prints one of several results. Returns `false` after the reader closed the pipe (`| head`).
     pub fn item(&self, report: &impl Report) -> Result<bool, Failure> {
         let mut out = AutoStream::new(io::stdout(), self.choice()).lock();
         let written = if self.json {
@@ -65,8 +65,8 @@ impl Console {
         }
     }
 
-    /// Prints where a service is: with --json to stdout, for a script that waits for it, and for people to stderr. An MCP
-    /// client that starts the command takes what stands on stdout for messages.
+    /// Prints the address of a service: with `--json` to stdout, for a script that waits for it, otherwise to stderr,
+    /// because an MCP client that starts the command parses its stdout as messages.
     pub fn announce(&self, report: &impl Report) -> Result<(), Failure> {
         if self.json {
             return self.result(report);
@@ -75,7 +75,7 @@ impl Console {
         ignore_closed_pipe(report.human(&mut err))
     }
 
-    /// Says something beside the result: a hint, a warning, what was written where. It is escaped here.
+    /// Prints a hint, a warning or another remark to stderr, except with `--json`. The text is escaped here.
     pub fn note(&self, line: impl AsRef<str>) {
         if !self.json {
             let mut err = AutoStream::new(io::stderr(), self.choice()).lock();
@@ -83,7 +83,7 @@ impl Console {
         }
     }
 
-    /// Prints a failure to stderr.
+    /// Prints a failure to stderr, as JSON or text.
     pub fn failure(&self, failure: &Failure) {
         let mut err = AutoStream::new(io::stderr(), self.choice()).lock();
         let _ = if self.json {
@@ -93,7 +93,7 @@ impl Console {
         };
     }
 
-    /// Whether what goes to stderr may be coloured.
+    /// Returns whether output to stderr may be coloured.
     pub fn colours_stderr(&self) -> bool {
         match self.color {
             Color::Always => true,
@@ -102,12 +102,12 @@ impl Console {
         }
     }
 
-    /// Whether a bar would be seen.
+    /// Returns whether a progress bar would be visible.
     pub fn draws_progress(&self) -> bool {
         self.progress && !self.json && io::stderr().is_terminal()
     }
 
-    /// A bar for a walk over a log's entries; hidden where nobody would see it.
+    /// Creates a progress bar for log entries; hidden unless [`draws_progress`](Self::draws_progress).
     pub fn entries_bar(&self) -> ProgressBar {
         if !self.draws_progress() {
             return ProgressBar::hidden();
@@ -125,7 +125,7 @@ impl Console {
     }
 }
 
-/// A reader that stopped reading (`| head`) is not our failure.
+/// Ignores the error of a closed pipe (`| head`).
 pub(crate) fn ignore_closed_pipe(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -1,7 +1,7 @@
-//! JSON for programs that a person may also look at: what a terminal would obey or hide is written as an escape.
+//! JSON output that is safe on a terminal: characters that control it or are invisible are escaped.
 //!
-//! The text means the same to every JSON reader. `serde_json` itself escapes only what JSON demands, which leaves
-//! C1 controls and bidi overrides as they are.
+//! The JSON value is unchanged. `serde_json` itself escapes only the characters that JSON requires, which excludes C1
+//! controls and bidi overrides.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ pub fn write(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     value.serialize(&mut Serializer::with_formatter(out, Escaping)).map_err(io::Error::from)
 }
 
-/// The same as text.
+/// Formats a value as one line of JSON.
 pub fn text(value: &impl Serialize) -> String {
     let mut out = Vec::new();
     match write(&mut out, value) {

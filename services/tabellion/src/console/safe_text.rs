@@ -1,12 +1,11 @@
-//! Text that somebody else wrote, made harmless for a terminal.
+//! Escaping of untrusted text for a terminal.
 //!
-//! Statements carry what strangers typed. Printed raw, an escape sequence moves the cursor over a
-//! verdict and a bidi override turns "deny" around. Everything that is not plainly visible is
-//! shown as its code point.
+//! Statements contain text from untrusted parties. If it were printed raw, an escape sequence could overwrite a
+//! verdict, and a bidi override could reorder it. Characters that are not plainly visible are printed as code points.
 
 use std::borrow::Cow;
 
-/// The text with every control, bidi and invisible character written as `\u{…}`.
+/// Escapes every control, bidi and invisible character as `\u{…}`.
 pub fn safe(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_plain) {
         return Cow::Borrowed(text);
@@ -18,7 +17,7 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a character is shown as itself and does nothing else.
+/// Returns whether a character is visible and has no other effect.
 pub fn is_plain(c: char) -> bool {
     !c.is_control() && !is_bidi_control(c) && !is_invisible(c)
 }

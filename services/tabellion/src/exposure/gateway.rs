@@ -1,4 +1,4 @@
-//! The settings of the gateway.
+//! Checks of the gateway's settings.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::settings::{Mistake, has_password};
 
-/// The files that others may change.
+/// Returns the configuration and secret files that other users may change.
 pub fn mistakes(config: &Config) -> Vec<Mistake> {
     let decisive = config.sources.iter().map(|path| ("config", path.clone())).collect();
     changeable(&[secret_files(config), decisive].concat())
 }
 
-/// All that an operator should know of, each with its setting. `file`: the configuration itself.
+/// Returns warnings about settings. `file` is the configuration file.
 pub fn warnings(config: &Config, file: Option<&Path>) -> Vec<Mistake> {
     let mut warnings = readable(&secret_files(config));
     warnings.extend(listeners(config));
@@ -35,7 +35,8 @@ pub fn warnings(config: &Config, file: Option<&Path>) -> Vec<Mistake> {
     warnings
 }
 
-/// The files with secrets, but for the gateway's keys: a key file that others may read is not used at all.
+/// Returns the files with secrets, except the gateway's keys: a key file with wrong permissions is refused when it is
+/// read.
 fn secret_files(config: &Config) -> Vec<NamedFile> {
     let log = config.log.token_file.clone().map(|path| ("log.token_file", path));
     let judge = config.judge.as_ref().and_then(|judge| judge.key_file.clone());
@@ -82,7 +83,7 @@ fn listeners(config: &Config) -> Vec<Mistake> {
     warnings
 }
 
-/// A route that lets everybody's calls through who reaches it.
+/// Warns of a route that forwards calls of any client that can reach it.
 fn open_route(config: &Config, route: &Route) -> Option<Mistake> {
     let open = route.without_vap == Posture::Advisory && route.oauth.is_none();
     if !open || config.listen.ip().to_canonical().is_loopback() {
@@ -95,7 +96,8 @@ fn open_route(config: &Config, route: &Route) -> Option<Mistake> {
     Some(mistake("route.without_vap", what))
 }
 
-/// Keys of an identity provider that somebody on the way can replace by his own.
+/// Warns of an identity provider whose keys are fetched without TLS, so that an attacker on the network can replace
+/// them.
 fn plain_keys(route: &Route) -> Option<Mistake> {
     match &route.oauth.as_ref()?.keys {
         KeySource::Url { url, .. } if is_plain(url) => {
@@ -109,7 +111,7 @@ fn plain_keys(route: &Route) -> Option<Mistake> {
     }
 }
 
-/// Credentials that are sent without TLS to another host.
+/// Warns of credentials that are sent to another host without TLS.
 fn plain_credentials(config: &Config) -> Vec<Mistake> {
     let log = config.log.token_file.as_ref().and_then(|_| Url::parse(&config.log.url).ok());
     let log = log.map(|url| ("log.token_file", url));

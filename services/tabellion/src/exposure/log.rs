@@ -1,4 +1,4 @@
-//! The settings of the log.
+//! Checks of the log's settings.
 
 use secrecy::ExposeSecret;
 use transparency::{Config, Database};
@@ -10,19 +10,19 @@ use super::{
 use crate::console::Failure;
 use crate::settings::{self, Mistake, Settings};
 
-/// Refuses files that others may change.
+/// Refuses files that other users may change.
 pub fn refuse(config: &Config, settings: &Settings) -> Result<(), Failure> {
     let mistakes = mistakes(config, settings);
     if mistakes.is_empty() { Ok(()) } else { Err(settings::refuse(mistakes)) }
 }
 
-/// The files that others may change.
+/// Returns the policy and secret files that other users may change.
 pub fn mistakes(config: &Config, settings: &Settings) -> Vec<Mistake> {
     let policy = ("policy", config.policy.clone());
     changeable(&[secret_files(config, settings), vec![policy]].concat())
 }
 
-/// All that an operator should know of, each with its setting.
+/// Returns warnings about settings.
 pub fn warnings(config: &Config, settings: &Settings) -> Vec<Mistake> {
     let mut warnings = readable(&secret_files(config, settings));
     warnings.extend(readable_configuration(settings));
@@ -32,7 +32,7 @@ pub fn warnings(config: &Config, settings: &Settings) -> Vec<Mistake> {
     warnings
 }
 
-/// A password among the arguments of a process.
+/// The warning about a password in the arguments of a process.
 pub fn visible_password(key: &str) -> Mistake {
     let what = format!(
         "a password on the command line can be seen by every user of this machine: name a file with TABELLION_{}_FILE",
@@ -41,7 +41,7 @@ pub fn visible_password(key: &str) -> Mistake {
     mistake(key, what)
 }
 
-/// The files with secrets, but for the log's keys: a key file that others may read is not used at all.
+/// Returns the files with secrets, except the log's keys: a key file with wrong permissions is refused when it is read.
 fn secret_files(config: &Config, settings: &Settings) -> Vec<NamedFile> {
     let tokens = settings.path("tokens_file").ok().flatten().map(|path| ("tokens_file", path));
     let tls = config.tls.as_ref().map(|tls| ("tls_key", tls.key.clone()));
@@ -68,7 +68,7 @@ fn unproven_databases(config: &Config) -> Vec<Mistake> {
     unproven.map(|(key, _)| unproven_database(key)).collect()
 }
 
-/// A `public_url` on loopback is reached without a proxy, so its port is the one that has to be listened on.
+/// Warns if the port of a loopback `public_url`, which is reached without a proxy, differs from that of the listener.
 fn wrong_port(config: &Config) -> Option<Mistake> {
     let url = Url::parse(&config.public_url).ok().filter(is_loopback)?;
     let port = url.port_or_known_default().filter(|port| *port != 0)?;

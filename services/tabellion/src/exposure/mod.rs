@@ -1,7 +1,7 @@
-//! Settings with which a service starts, and which put a secret within others' reach.
+//! Checks for settings that permit a start but expose secrets.
 //!
-//! A file that others may change is an error, as whoever changes it decides who may come in. All else is a warning: it may be
-//! as the operator wants it.
+//! A file that other users may change is an error, because it decides who gets access. Everything else is a warning,
+//! because it may be intended.
 
 pub mod gateway;
 pub mod log;
@@ -14,13 +14,13 @@ use url::{Host, Url};
 
 use crate::settings::Mistake;
 
-/// Modes of a TLS connection to PostgreSQL in which the server proves nothing.
+/// The TLS modes of PostgreSQL connections in which the server is not authenticated.
 const UNPROVEN: [&str; 4] = ["disable", "allow", "prefer", "require"];
 
-/// A setting, and the file that it names.
+/// A setting with the path in it.
 type NamedFile = (&'static str, PathBuf);
 
-/// The files that others may change.
+/// Returns a mistake for each file that other users may change.
 fn changeable(files: &[NamedFile]) -> Vec<Mistake> {
     let changeable = files.iter().filter(|(_, path)| others_may_write(path));
     changeable
@@ -28,7 +28,7 @@ fn changeable(files: &[NamedFile]) -> Vec<Mistake> {
         .collect()
 }
 
-/// The files that others may read.
+/// Returns a mistake for each file that other users may read.
 fn readable(files: &[NamedFile]) -> Vec<Mistake> {
     let readable = files.iter().filter(|(_, path)| others_may_read(path));
     readable
@@ -36,7 +36,7 @@ fn readable(files: &[NamedFile]) -> Vec<Mistake> {
         .collect()
 }
 
-/// A database that need not prove who it is.
+/// The warning about a remote database that is not authenticated.
 fn unproven_database(key: &str) -> Mistake {
     let what = "the database is on another host, and the connection is not encrypted to a server that proves who it is: add \
                 ?sslmode=verify-full";
@@ -47,22 +47,22 @@ fn mistake(key: &str, what: String) -> Mistake {
     Mistake { key: key.into(), what }
 }
 
-/// Whether every user of the machine may read the file. A group may be meant to.
+/// Returns whether every user of the machine may read the file. Access for the group may be intended.
 fn others_may_read(path: &Path) -> bool {
     mode(path) & 0o004 != 0
 }
 
-/// Whether every user of the machine may change the file.
+/// Returns whether every user of the machine may change the file.
 fn others_may_write(path: &Path) -> bool {
     mode(path) & 0o002 != 0
 }
 
-/// A file that is not there is nobody's.
+/// Returns the file's permissions; 0 if it cannot be accessed.
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode())
 }
 
-/// Whether a URL names this machine.
+/// Returns whether a URL names this machine.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
@@ -72,12 +72,12 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Whether what is sent to a URL, or read from it, can be read and changed on the way.
+/// Returns whether traffic to a URL can be read and changed on the network.
 fn is_plain(url: &Url) -> bool {
     url.scheme() == "http" && !is_loopback(url)
 }
 
-/// Whether the connection leaves this machine, and the server need not prove who it is.
+/// Returns whether a database connection leaves this machine and does not authenticate the server.
 fn is_unproven(url: &str) -> bool {
     let Ok(url) = Url::parse(url) else { return false };
     let query = |wanted: &str| {
@@ -88,7 +88,7 @@ fn is_unproven(url: &str) -> bool {
     !is_here(&host) && UNPROVEN.contains(&mode.as_str())
 }
 
-/// Whether a host is this machine, or a folder with a socket.
+/// Returns whether a host is this machine, or a folder with a socket.
 fn is_here(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.is_empty()

@@ -1,25 +1,25 @@
-//! A flag for every setting, made from the one table, so that none can be missing or called otherwise.
+//! Command-line flags for all settings, derived from the table [`SETTINGS`] so that names agree.
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use super::table::{SETTINGS, Setting};
 
-/// Settings that `serve --help` lists; the others are listed by `config env`.
+/// The settings listed by `serve --help`; `config env` lists the others.
 const SERVING: &[&str] = &["db", "listen", "admin_listen", "policy", "tls_cert", "tls_key"];
-/// Settings that commands on the log's keys and database list.
+/// The settings listed in the help of commands on the log's keys and database.
 const KEEPING: &[&str] = &["db", "state_dir"];
 
-/// What was typed on the command line, by setting.
+/// The settings on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct SettingFlags(Vec<(&'static str, String)>);
 
 impl SettingFlags {
-    /// Key and text, for [`Settings::gather`](super::Settings::gather).
+    /// Returns keys and values, for [`Settings::gather`](super::Settings::gather).
     pub fn typed(&self) -> Vec<(&'static str, String)> {
         self.0.clone()
     }
 
-    /// Key and text, with more that the command itself decides; what was typed wins.
+    /// Returns keys and values, with further settings from the command; the command line takes precedence.
     pub fn or(&self, decided: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
         let typed = |key| self.0.iter().any(|(known, _)| *known == key);
         let decided = decided.into_iter().filter(|(key, _)| !typed(*key));
@@ -27,7 +27,7 @@ impl SettingFlags {
     }
 }
 
-/// The same flags for commands that serve nothing: their help lists fewer.
+/// The same flags, for commands that do not serve; their help lists fewer of them.
 #[derive(Clone, Debug, Default)]
 pub struct KeeperFlags(SettingFlags);
 
@@ -91,7 +91,7 @@ fn flag(setting: &'static Setting) -> Arg {
     let arg =
         Arg::new(setting.key).long(setting.key.replace('_', "-")).help(setting.about).value_name("VALUE");
     match setting.default {
-        // A yes-or-no setting may stand alone: --plaintext.
+        // A boolean flag needs no value: --plaintext.
         Some("false") => arg.num_args(0..=1).default_missing_value("true").require_equals(true),
         _ => arg,
     }

@@ -1,8 +1,7 @@
-//! Where settings come from: flags over environment over one file over defaults.
+//! Settings from four sources: flags, environment, one file, defaults, in order of precedence.
 //!
-//! The first file found is the only one read; files are never merged. Each value remembers its
-//! source, so that `config show` can say why it is what it is. Parsing a value into what can run
-//! is its user's work ([`Settings::get`]); mistakes are collected, not thrown one by one.
+//! Only the first file found is read; files are never merged. Each value records its source, which `config show`
+//! prints. Callers convert values ([`Settings::get`]) and report all mistakes together.
 
 mod flags;
 mod table;
@@ -18,44 +17,45 @@ use crate::console::{Exit, Failure};
 pub use flags::{KeeperFlags, SettingFlags};
 pub use table::{SETTINGS, Setting, setting};
 
-/// Variables that start so are settings.
+/// The prefix of environment variables for settings.
 const ENV_PREFIX: &str = "TABELLION_";
-/// A variable that ends so names a file that holds the value: for secrets.
+/// The suffix of variables that name a file with the value, for secrets.
 const ENV_FILE_SUFFIX: &str = "_FILE";
-/// What is printed in place of a secret.
+/// The replacement for secrets in output.
 const MASK: &str = "***";
-/// Variables of the test driver and the crash tests: not settings.
+/// The prefixes of variables for tests that are not settings.
 const NOT_SETTINGS: &[&str] = &["TABELLION_TEST_", "TABELLION_CRASH_"];
 
-/// What was typed, by source; nothing of it is checked but its key.
+/// The values from all sources. Only keys are checked here.
 #[derive(Clone, Debug)]
 pub struct Settings {
     figment: Figment,
     file: Option<PathBuf>,
 }
 
-/// A value with the source it came from.
+/// A value with its source, for output.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Shown {
     /// The setting's key.
     pub key: &'static str,
     /// The value as JSON; secrets are masked.
     pub value: serde_json::Value,
-    /// `flag`, `environment`, the file's name, or `default`.
+    /// The source: `flag`, `environment`, the file's name, or `default`.
     pub source: String,
 }
 
-/// A setting that cannot be used, and why.
+/// A setting with an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Mistake {
-    /// The key.
+    /// The setting's key.
     pub key: String,
-    /// What is wrong with it.
+    /// A description of the error.
     pub what: String,
 }
 
 impl Settings {
-    /// Gathers all sources. `flags` holds what was typed on the command line, by key.
+    /// Gathers the values of all sources. `named` is the file in `--config`; `flags` are the settings on the command
+    /// line.
     pub fn gather(named: Option<&Path>, flags: Vec<(&'static str, String)>) -> Result<Self, Failure> {
         let file = match named {
             Some(path) if !path.is_file() => return Err(no_such_file(path)),
@@ -71,13 +71,13 @@ impl Settings {
         Ok(Self { figment, file })
     }
 
-    /// These values over the defaults, and nothing of the surroundings.
+    /// Creates settings from these values and the defaults only.
     pub fn of(values: Vec<(&'static str, String)>) -> Self {
         let figment = Figment::from(layer("default", defaults())).merge(layer("flag", typed(values)));
         Self { figment, file: None }
     }
 
-    /// The value of a setting, if any source gives one.
+    /// Converts the value of a setting; `None` if no source provides one.
     pub fn get<T: DeserializeOwned>(&self, key: &'static str) -> Result<Option<T>, Mistake> {
         match self.figment.extract_inner::<T>(key) {
             Ok(value) => Ok(Some(value)),
@@ -86,28 +86,28 @@ impl Settings {
         }
     }
 
-    /// Every setting with its source; values that no source gives are left out.
+    /// Returns all settings that have a value, with their sources.
     pub fn show(&self) -> Vec<Shown> {
         SETTINGS.iter().filter_map(|setting| self.show_one(setting)).collect()
     }
 
-    /// A path setting, taken relative to the folder of the file that names it.
+    /// Returns a path setting; a relative path in a file is relative to the file's folder.
     pub fn path(&self, key: &'static str) -> Result<Option<PathBuf>, Mistake> {
         let path: Option<PathBuf> = self.get(key)?;
         Ok(path.map(|path| self.relative(key, path)))
     }
 
-    /// The same for a path that is part of a setting's value.
+    /// Resolves a path within a setting's value in the same way.
     pub fn relative(&self, key: &str, path: PathBuf) -> PathBuf {
         self.base_of(key).join(path)
     }
 
-    /// Whether a configuration file was read.
+    /// Returns whether a configuration file was read.
     pub fn has_file(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Whether nobody gave the setting a value.
+    /// Returns whether no source other than the defaults provides the setting.
     pub fn is_default(&self, key: &str) -> bool {
         self.source_of(key) == "default"
     }
@@ -126,13 +126,13 @@ impl Settings {
         Some(Shown { key: setting.key, value, source: self.source_of(setting.key) })
     }
 
-    /// The settings whose value, a URL with a password, was given as a flag: every user of the machine can see it in the list
-    /// of processes.
+    /// Returns the secret settings with a password that were passed as flags, which every user of the machine can see
+    /// in the list of processes.
     pub fn passwords_on_the_command_line(&self) -> Vec<&'static str> {
         self.secrets_with_password().filter(|key| self.source_of(key) == "flag").collect()
     }
 
-    /// The file that was read, if it gives a setting with a password.
+    /// Returns the configuration file, if a secret setting in it contains a password.
     pub fn file_with_password(&self) -> Option<(&'static str, &Path)> {
         let file = self.file.as_deref()?;
         let key =
@@ -157,7 +157,7 @@ impl Settings {
     }
 }
 
-/// Turns collected mistakes into one failure that lists them all.
+/// Combines mistakes into one failure that lists all of them.
 pub fn refuse(mistakes: Vec<Mistake>) -> Failure {
     let many = mistakes.len();
     let what =
@@ -166,7 +166,7 @@ pub fn refuse(mistakes: Vec<Mistake>) -> Failure {
     mistakes.into_iter().fold(failure, |failure, mistake| failure.fact(mistake.key, mistake.what))
 }
 
-/// Where a configuration file is looked for, first found first.
+/// Returns the default paths of the configuration file, in order of precedence.
 pub fn default_files() -> Vec<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let personal = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
@@ -184,7 +184,7 @@ pub fn default_files() -> Vec<PathBuf> {
 fn defaults() -> Dict {
     let mut values: Dict =
         SETTINGS.iter().filter_map(|setting| Some((setting.key.into(), parse(setting.default?)))).collect();
-    // systemd's StateDirectory= is a better guess than a folder beside wherever we were started.
+    // systemd's StateDirectory= is a better default than a folder in the working directory.
     if let Ok(folder) = std::env::var("STATE_DIRECTORY") {
         values.insert("state_dir".into(), Value::from(folder));
     }
@@ -228,7 +228,7 @@ fn typed(flags: Vec<(&'static str, String)>) -> Dict {
     flags.into_iter().map(|(key, value)| (key.to_owned(), parse(&value))).collect()
 }
 
-/// `true`, `12` and `["a"]` are what they look like; anything else is text.
+/// Parses `true`, `12` and `["a"]` as typed values; anything else is text.
 fn parse(text: &str) -> Value {
     text.parse().unwrap_or_else(|never: std::convert::Infallible| match never {})
 }
@@ -279,12 +279,12 @@ fn no_such_file(path: &Path) -> Failure {
     .hint("tabellion init")
 }
 
-/// A database URL without its password; anything else that is secret, not at all.
+/// Masks the password in a database URL, and other secrets entirely.
 fn masked(value: &serde_json::Value) -> serde_json::Value {
     value.as_str().map_or_else(|| MASK.into(), without_password).into()
 }
 
-/// A URL as it may be printed: without its password, in the authority or in the query.
+/// Returns a URL with its password masked, both in the authority and in the query; [`MASK`] if it cannot be parsed.
 pub fn without_password(text: &str) -> String {
     let Ok(mut url) = url::Url::parse(text) else { return MASK.into() };
     if url.password().is_some() && url.set_password(Some(MASK)).is_err() {
@@ -300,7 +300,7 @@ pub fn without_password(text: &str) -> String {
     url.into()
 }
 
-/// Whether a URL holds a password.
+/// Returns whether a URL contains a password.
 pub fn has_password(text: &str) -> bool {
     url::Url::parse(text)
         .is_ok_and(|url| url.password().is_some() || url.query_pairs().any(|(name, _)| name == "password"))

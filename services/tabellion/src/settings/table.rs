@@ -1,17 +1,17 @@
-//! Every setting, once: its name, what it is for, and what a wrong value breaks.
+//! The table of all settings, with name, default and purpose.
 
-/// One setting. Flag `--admin-listen` is variable `TABELLION_ADMIN_LISTEN` is key `admin_listen`.
+/// A setting. Its flag `--admin-listen`, variable `TABELLION_ADMIN_LISTEN` and key `admin_listen` have related names.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// The key in the file.
+    /// The key in the configuration file.
     pub key: &'static str,
-    /// Used when no source gives one.
+    /// The value that is used if no source provides one.
     pub default: Option<&'static str>,
-    /// For people: what it does, in one line.
+    /// The purpose of the setting in one line, for help texts.
     pub about: &'static str,
-    /// Never printed.
+    /// True if the value is never printed.
     pub secret: bool,
-    /// Taken up again on SIGHUP.
+    /// True if the value is reloaded on SIGHUP.
     pub reloads: bool,
 }
 
@@ -27,7 +27,7 @@ const fn secret(key: &'static str, about: &'static str) -> Setting {
     Setting { key, default: None, about, secret: true, reloads: false }
 }
 
-/// All settings, in the order in which they are shown.
+/// All settings, in display order.
 pub const SETTINGS: &[Setting] = &[
     fixed("origin", None, "the log's name: a host and path without scheme; never changes"),
     fixed("iss", None, "the log's issuer URL in receipts; https:// and the origin unless given"),
@@ -129,12 +129,12 @@ pub const SETTINGS: &[Setting] = &[
     fixed("trust", None, "the trust file that `verify` believes"),
 ];
 
-/// The setting of that key.
+/// Returns the setting with this key.
 pub fn setting(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }
 
-/// The known key that is most like a mistyped one.
+/// Returns the known key most similar to a mistyped one.
 pub fn nearest(key: &str) -> Option<&'static str> {
     SETTINGS
         .iter()

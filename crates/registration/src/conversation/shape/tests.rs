@@ -1,4 +1,4 @@
-//! The tables and the document's CDDL name the same members.
+//! Compares the tables with the members in the draft's CDDL.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use super::*;
 
 const CDDL: &str = include_str!("../../../../../vectors/conversation/agent-conversation.cddl");
 
-/// Members of a map by name: whether required, and the type as the CDDL writes it, without blanks.
+/// Members of a map by name: true if required, and the type as in the CDDL, without blanks.
 type Members = BTreeMap<String, (bool, String)>;
 
-/// The maps of the CDDL whose members have plain names, and whether they are open.
+/// The maps of the CDDL whose members have plain names, each with true if it is open.
 fn maps_of_the_cddl() -> BTreeMap<String, (bool, Members)> {
     let mut maps = BTreeMap::new();
     let mut lines = CDDL.lines();
@@ -59,7 +59,7 @@ fn cddl_of(is: Is) -> String {
     })
 }
 
-/// Every shape that can be reached.
+/// The shapes that are reachable from a record and from trace-metadata.
 fn tables() -> BTreeMap<String, (bool, Members)> {
     let mut found = BTreeMap::new();
     let mut open: Vec<&'static Shape> = [&[&RECORD, &TRACE_METADATA][..], &ENTRIES[..]].concat();

@@ -1,4 +1,4 @@
-//! `tabellion audit`: every admission decided again, from the log alone.
+//! `tabellion audit`: repeats the decision about every entry from the log alone, and compares the results.
 
 mod report;
 mod threads;
@@ -23,7 +23,7 @@ use crate::trust_file::TrustFile;
 use report::Audited;
 use threads::Threads;
 
-/// How often an audit that can be resumed writes down where it stands.
+/// Interval at which a resumable audit saves its progress.
 const KEPT_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ impl Audit {
 }
 
 impl Audit {
-    /// Whom to believe about a service's head; `--trust` is a setting.
+    /// Returns the trust file, with which a service's head is verified; `--trust` is a setting.
     fn trust(&self, context: &Context) -> Result<TrustFile, Failure> {
         let named = context.log_settings(self.flags.typed())?.path("trust");
         let named = named.map_err(|mistake| settings::refuse(vec![mistake]))?;
@@ -69,7 +69,7 @@ impl Audit {
     }
 }
 
-/// One audit, with what is told and kept on the way.
+/// An audit with its output and its progress file.
 struct Session<'a> {
     context: &'a Context,
     kept: Option<&'a Path>,
@@ -107,7 +107,7 @@ impl Session<'_> {
     }
 }
 
-/// The state in a file; a new one where there is none yet.
+/// Reads the progress from a file; starts anew if there is none.
 fn kept(path: &Path) -> Result<State, Failure> {
     match path.exists() {
         false => Ok(State::default()),
@@ -143,7 +143,8 @@ fn unanswered(error: SourceError) -> Failure {
     })
 }
 
-/// A log that lost what was audited has gone back, which no log may.
+/// The failure for unusable progress. A log without the entries that were already audited was rolled back, which is
+/// misbehaviour.
 fn unusable(error: BadState) -> Failure {
     let exit = match error {
         BadState::Ahead { .. } | BadState::AnotherHistory { .. } | BadState::Policy { .. } => {

@@ -1,4 +1,4 @@
-//! What an audit says.
+//! The result of an audit.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::console::{Exit, Report, safe};
 
-/// Explanations that a person is shown; the others are counted, and in the JSON.
+/// Maximum number of explanations in the text output; the others are counted there, and are all in the JSON.
 const SHOWN: usize = 20;
 
 #[derive(Serialize)]
@@ -38,7 +38,7 @@ pub struct Audited {
     held: Vec<HeldFor>,
 }
 
-/// An entry that says why others cannot be decided again.
+/// An entry that explains why other entries cannot be decided again.
 #[derive(Serialize)]
 struct Explained {
     leaf: u64,
@@ -85,7 +85,7 @@ impl Audited {
         }
     }
 
-    /// A finding comes first: what could not be decided does not hide it.
+    /// Returns the exit code. Findings take precedence over entries that could not be decided.
     pub fn exit(&self) -> Exit {
         match self {
             Self { findings, .. } if !findings.is_empty() => Exit::VerificationFailed,
@@ -111,7 +111,7 @@ impl Audited {
 }
 
 impl Audited {
-    /// Who froze, held and released what, and what is held now.
+    /// Prints the freezes, holds and releases of operators, and the holds in force.
     fn tell_actions(&self, out: &mut dyn Write) -> io::Result<()> {
         for action in self.actions.iter().take(SHOWN) {
             let OperatorAction { leaf, action, operator, entry, case, reason, .. } = action;

@@ -1,4 +1,4 @@
-//! Signatures on every processor.
+//! Parallel signature checks on all processors.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,10 +6,10 @@ use std::thread;
 
 use audit::Workers;
 
-/// Pieces of work that are worth a thread of their own.
+/// Minimum number of work items per thread.
 const WORTH_A_THREAD: usize = 8;
 
-/// As many threads as the machine has processors.
+/// A pool of as many threads as the machine has processors.
 pub struct Threads(usize);
 
 impl Threads {

@@ -1,4 +1,5 @@
-//! `backup verify`: a file against itself, and its signers against those who are trusted. No database, no network.
+//! `backup verify`: checks a file's contents, and its signing keys against the trusted ones, without a database or
+//! network.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -48,7 +49,7 @@ impl Verify {
     }
 }
 
-/// Reads all of a file, and answers what it holds; also the root that it has at a size.
+/// Reads and checks a whole archive file. The summary includes the root at the size `wanted`.
 pub fn checked(context: &Context, file: &Path, wanted: Option<TreeSize>) -> Result<Summary, Failure> {
     let open = || File::open(file).map_err(|error| unreadable(file, Unreadable::Io(error)));
     let origin = archive::origin_of(open()?).map_err(|error| unreadable(file, error))?;
@@ -60,7 +61,7 @@ pub fn checked(context: &Context, file: &Path, wanted: Option<TreeSize>) -> Resu
     summary.map_err(|error| unreadable(file, error))
 }
 
-/// Why a file is not an archive that can be believed.
+/// Converts the error of an archive that cannot be read or is invalid.
 pub fn unreadable(file: &Path, error: Unreadable) -> Failure {
     let name = file.display().to_string();
     let (exit, code, what) = match &error {
@@ -83,15 +84,15 @@ pub fn unreadable(file: &Path, error: Unreadable) -> Failure {
         .why("it is believed whole or not at all")
 }
 
-/// Who signed the newest head.
+/// The trust in the keys that signed the newest head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Signer {
-    /// Keys that are trusted for this log.
+    /// The keys are trusted for this log.
     Trusted,
-    /// Keys that nobody here has said anything about.
+    /// The trust file has no keys for this log.
     Unknown,
-    /// Others than those that are trusted for this log.
+    /// The keys are not among those trusted for this log.
     Other,
 }
 
@@ -114,7 +115,7 @@ fn by_trust(summary: &Summary, trust: &TrustFile) -> Signer {
     if logs.any(|log| signed_by(summary, log)) { Signer::Trusted } else { Signer::Other }
 }
 
-/// The receipt key must be one that is trusted, and the checkpoint key too where any is.
+/// Returns whether a trusted receipt key signed, and a trusted checkpoint key, if the trust file has any.
 fn signed_by(summary: &Summary, log: &TrustedLog) -> bool {
     let receipt = signing_keys(summary, SignatureKind::Receipt)
         .filter_map(|key| CoseKey::parse(&key.public).ok())
@@ -125,7 +126,7 @@ fn signed_by(summary: &Summary, log: &TrustedLog) -> bool {
     receipt && checkpoint
 }
 
-/// The keys whose signatures over the newest head were checked.
+/// Returns the keys whose signatures of this kind over the newest head were checked.
 fn signing_keys(summary: &Summary, kind: SignatureKind) -> impl Iterator<Item = &LogKey> {
     let by = move |key: &&LogKey| {
         let signed = |it: &HeadSignature| it.kind == kind && it.kid == key.kid;

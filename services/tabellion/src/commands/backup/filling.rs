@@ -1,7 +1,7 @@
-//! From a file into an empty database: `backup restore` and `log import`.
+//! `backup restore` and `log import`: from a file to an empty database.
 //!
-//! In an order in which nothing is touched for a file that will not do: the whole file first, then whose it is, then
-//! what this log has signed (the pin), and only then the database.
+//! The checks precede every change: first the whole file, then its log and keys, then the pin (the newest signed head),
+//! and only then the database.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -24,7 +24,7 @@ use crate::commands::log::fsck::unreadable_pin;
 use crate::commands::serve::failures::database;
 use crate::console::{Exit, Failure, Report, safe};
 
-/// Fills the configured database.
+/// Fills the configured database from a file.
 pub fn fill(context: &Context, config: &Config, file: &Path, purpose: Purpose) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let pins = runtime.block_on(async { storage::pin(config) }).map_err(database)?;
@@ -37,7 +37,7 @@ pub fn fill(context: &Context, config: &Config, file: &Path, purpose: Purpose) -
     context.console.result(&Restored::of(&summary, &head, pinned, pins.place()))
 }
 
-/// A copy of a log that goes on is not how it moves, and the other way round.
+/// Checks the archive's purpose: a backup cannot be imported as a moved log, nor an export restored as a backup.
 fn for_this(summary: &Summary, purpose: Purpose) -> Result<(), Failure> {
     let failure = |what: &str, hint: &str| {
         Err(Failure::new(Exit::Failure, "archive-of-another-kind", what).hint(hint.to_owned()))
@@ -68,7 +68,7 @@ fn not_ours(error: NotOurs) -> Failure {
         .why("a log is known by its origin and its keys; nothing was touched")
 }
 
-/// What was signed once must be in the file, or the log would fork when it goes on.
+/// Checks that the file contains the pinned head; otherwise the log would fork when it continues.
 fn holds_what_was_signed(summary: &Summary, pin: &Pin) -> Result<(), Failure> {
     let (size, signed) = (pin.size, pin.root);
     let halt = if pin.origin != summary.origin {
@@ -84,7 +84,7 @@ fn holds_what_was_signed(summary: &Summary, pin: &Pin) -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    // The same words as at a start, about a file.
+    // The message is the same as at the service's start, but names the backup.
     let told = halt.to_string().replacen("the database", "the backup", 1);
     let (exit, code) = match halt {
         Halt::DatabaseBehind { .. } => (Exit::LogMisbehaviour, "backup-behind"),
@@ -136,7 +136,7 @@ fn not_filled(file: &Path, error: FillError) -> Failure {
     }
 }
 
-/// Everything, from the database, before anybody may use it.
+/// Checks everything in the database again, before the log is opened for use.
 async fn checked_again(store: &dyn LogStore, summary: &Summary) -> Result<(), Failure> {
     let meaning = LogMeaning::of(&summary.origin).map_err(database)?;
     let report = Fsck::new(store, &meaning).deep().await.map_err(database)?;
@@ -159,9 +159,9 @@ struct Restored {
     size: u64,
     root: String,
     epoch: u64,
-    /// Whether the log may go on from here.
+    /// True if the log may continue from here, because there is a pin.
     pinned: bool,
-    /// Where the pin is, or has to be.
+    /// The location of the pin.
     pin: String,
     #[serde(flatten)]
     counts: archive::Counts,

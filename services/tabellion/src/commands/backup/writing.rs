@@ -1,4 +1,4 @@
-//! From a database into a file: `backup create` and `log export`.
+//! `backup create` and `log export`: from a database to a file.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::commands::serve::failures::database;
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure, Report, safe};
 
-/// Bytes that are written to the file at once.
+/// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Writes the configured log into a file.
+/// Writes the configured log to a file.
 pub fn write(context: &Context, config: &Config, file: &Path, purpose: Purpose) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let aside = Aside::create(file).map_err(|error| unwritable(file, &error))?;
@@ -44,9 +44,9 @@ async fn written(
     summary.map_err(not_written)
 }
 
-/// Of the log that is configured, and not half of one.
+/// Checks that the database contains the configured log, and returns its size.
 async fn opened(store: &dyn LogStore, origin: &str) -> Result<u64, Failure> {
-    // Looked at first: opening would make a log where there is none.
+    // The head is read first, because `open` would create a log in an empty database.
     store.head().await.map_err(database)?;
     Ok(store.open(origin).await.map_err(database)?.size().get())
 }
@@ -115,7 +115,7 @@ impl Report for Written {
     }
 }
 
-/// What is in an archive, on a line.
+/// Prints the numbers of objects in an archive in one line.
 pub fn counts(out: &mut dyn Write, counts: &archive::Counts) -> io::Result<()> {
     writeln!(
         out,

@@ -1,5 +1,5 @@
-//! `tabellion checkpoint diff`: can one log have signed both? Also for somebody who believes neither the log nor the
-//! monitor that accuses it.
+//! `tabellion checkpoint diff`: determines whether one log can have signed two checkpoints. It serves parties who trust
+//! neither the log nor the monitor that reports a fork.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub struct Diff {
     url: Option<String>,
 }
 
-/// What joins two sizes, as it was read or fetched.
+/// The proof that relates two sizes, from a file or fetched.
 enum Joint {
     Nothing,
     Proof(Vec<Hash>),
@@ -112,18 +112,18 @@ fn proof(path: &Path) -> Result<Vec<Hash>, Failure> {
     })
 }
 
-/// In hex, as our services write it, or in base64, as C2SP does.
+/// Parses a hash in hexadecimal, as our services write it, or in base64, as C2SP does.
 fn hash(text: &str) -> Option<Hash> {
     let base64 = || data_encoding::BASE64.decode(text.as_bytes()).ok()?.try_into().ok().map(Hash::from_bytes);
     text.parse().ok().or_else(base64)
 }
 
-/// The node where the two trees part, and its siblings, out of the newer tree's tiles.
+/// Fetches the node where the two trees diverge, with its siblings, from the tiles of the newer tree.
 fn fetched(url: &str, notes: &[Vec<u8>; 2]) -> Result<Joint, Failure> {
     let mut sizes = [TreeSize::EMPTY; 2];
     for (size, note) in sizes.iter_mut().zip(notes) {
         let checkpoint = Note::parse(note).ok().and_then(|note| Checkpoint::parse_text(note.text()).ok());
-        // What is no checkpoint is told by the comparison.
+        // The comparison itself reports a malformed checkpoint.
         let Some(checkpoint) = checkpoint else { return Ok(Joint::Nothing) };
         *size = checkpoint.size();
     }
@@ -142,7 +142,7 @@ async fn joint(client: &TlogClient, older: TreeSize, newer: TreeSize) -> Result<
     if !older.get().is_power_of_two() {
         return Ok(Joint::Proof(path));
     }
-    // The proof of a power of two leaves its start out, which is what shows a fork.
+    // The proof from a size that is a power of two omits its start node, which shows a fork.
     let start = NodeId { level: older.get().trailing_zeros() as u8, index: 0 };
     let nodes = client.nodes(&[start], newer).await?;
     Ok(nodes.get(&start).map_or(Joint::Proof(path.clone()), |hash| Joint::Node(*hash, path)))

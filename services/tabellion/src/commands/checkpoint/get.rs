@@ -1,5 +1,5 @@
-//! `tabellion checkpoint get`: the newest checkpoint of any C2SP log, or an older one of ours. It is verified before it is
-//! handed over.
+//! `tabellion checkpoint get`: fetches the newest checkpoint of any C2SP log, or an older one of our service, and
+//! verifies it before it is printed.
 
 use std::path::{Path, PathBuf};
 
@@ -65,7 +65,7 @@ impl Get {
     }
 }
 
-/// Why it is not handed over.
+/// The failure for a checkpoint that does not verify.
 fn refused(verdict: &verifier::CheckpointVerdict) -> Failure {
     let code = verdict.reason.unwrap_or(Code::NotReached);
     let failure = Failure::new(exit(verdict.outcome), code.as_str(), in_words(code));

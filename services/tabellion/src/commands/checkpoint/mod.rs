@@ -1,4 +1,4 @@
-//! `tabellion checkpoint`: tree heads of any C2SP log, fetched, verified and compared.
+//! `tabellion checkpoint`: fetches, verifies and compares checkpoints of any C2SP log.
 
 mod diff;
 mod get;
@@ -36,7 +36,7 @@ impl Checkpoint {
     }
 }
 
-/// A checkpoint and what came of verifying it.
+/// A checkpoint with the result of its verification.
 #[derive(Serialize)]
 struct Verified<'v> {
     #[serde(flatten)]

@@ -1,4 +1,5 @@
-//! `tabellion checkpoint verify`: did the log sign this, and have enough witnesses seen it? Offline.
+//! `tabellion checkpoint verify`: verifies offline that the log signed a checkpoint, and that enough witnesses cosigned
+//! it.
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +48,7 @@ impl Verify {
 }
 
 impl Believed {
-    /// What a checkpoint comes to.
+    /// Verifies a checkpoint with these keys, this policy and the trust file.
     pub fn verify(&self, context: &Context, note: &[u8]) -> Result<CheckpointVerdict, Failure> {
         let trust = TrustFile::find(context, self.trust.as_deref())?;
         let policy = self.policy.as_deref().map(Path::new).map(witness_policy).transpose()?;

@@ -1,7 +1,7 @@
-//! `tabellion entry erase`: takes the bytes of entries out of a log, by a statement of its operator.
+//! `tabellion entry erase`: erases the bytes of entries with a statement of the log's operator.
 //!
-//! The statement is registered first and says which entries, why and by whose word; the log then erases. Places, digests and
-//! proofs stay.
+//! The statement, which names the entries, the reason and the person who decided, is registered first; then the log
+//! erases. Positions, digests and proofs remain.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -23,9 +23,9 @@ use crate::commands::verify::now;
 use crate::console::{Exit, Failure, Report};
 use crate::service::{Service, ServiceArgs};
 
-/// How often somebody else may take the number of our erasure.
+/// Number of attempts, if another operator registers the erasure's number first.
 const TRIES: usize = 5;
-/// How often we look whether the bytes are gone.
+/// Interval of the checks for completion.
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
@@ -78,7 +78,7 @@ impl Erase {
         }
     }
 
-    /// Writes the erasure that is to be approved, with the number that is next now.
+    /// Writes the erasure with the next number to a file for approval.
     fn write(
         &self,
         context: &Context,
@@ -97,7 +97,7 @@ impl Erase {
         proposals.write(context, ERASURE_CONTENT_TYPE, self.erasure(sequence, entries).payload())
     }
 
-    /// Signs with the next number until nobody else has it.
+    /// Registers an erasure with the next number; repeats if another operator uses that number first.
     fn register(
         &self,
         service: &Service,
@@ -137,7 +137,7 @@ impl Erase {
         }
     }
 
-    /// Looks until nothing is left that is only a matter of time.
+    /// Waits until no entries are pending, or until the timeout.
     fn wait(&self, service: &Service, sequence: u64, entry: &EntryDigest) -> Result<Erasure, Failure> {
         let until = Instant::now() + Duration::from_secs(self.service.timeout);
         loop {
@@ -168,7 +168,7 @@ struct Next {
     next_sequence: u64,
 }
 
-/// How far an erasure is, in the service's words.
+/// The state of an erasure, as the service reports it.
 #[derive(Deserialize, Serialize)]
 struct Erasure {
     sequence: u64,

@@ -1,5 +1,5 @@
-//! `tabellion entry hold`, `release`, `holds`: what a case needs is not erased. Holds and releases are statements of the
-//! operator, handed in at the service's admin listener.
+//! `tabellion entry hold`, `release`, `holds`: holds that protect entries from erasure. Holds and releases are
+//! statements of the operator, submitted to the service's admin listener.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -25,9 +25,9 @@ use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::settings;
 
-/// The admin listener's socket in the folder of `serve --dev`.
+/// The admin listener's socket of `serve --dev`.
 const DEV_SOCKET: &str = "tabellion-dev/admin.sock";
-/// How a Unix socket is named where a URL could stand.
+/// The prefix of a Unix socket's path in `--admin-url`.
 const UNIX: &str = "unix:";
 
 #[derive(Debug, Args)]
@@ -77,7 +77,7 @@ struct Case {
 }
 
 impl Admin {
-    /// A client of it.
+    /// Creates a client of the admin listener.
     pub fn connect(self, context: &Context) -> Result<Service, Failure> {
         let Self { admin_url, token_file, cacert, timeout } = self;
         let address = match admin_url {
@@ -85,7 +85,7 @@ impl Admin {
             None => format!("{UNIX}{}", socket(context)?.display()),
         };
         let (url, unix_socket) = match address.strip_prefix(UNIX) {
-            // HTTP wants a host, and there is none.
+            // HTTP requires a host, which a Unix socket does not have.
             Some(path) => ("http://localhost".to_owned(), Some(PathBuf::from(path))),
             None => (address, None),
         };
@@ -94,7 +94,7 @@ impl Admin {
     }
 }
 
-/// The socket of the configured service; without a configuration, of the one that `serve --dev` runs here.
+/// Returns the socket of the configured service; without a configuration, that of `serve --dev` in this folder.
 fn socket(context: &Context) -> Result<PathBuf, Failure> {
     let settings = context.settings(Vec::new())?;
     let is_configured = matches!(settings.get::<String>("origin"), Ok(Some(_)));
@@ -109,7 +109,7 @@ fn socket(context: &Context) -> Result<PathBuf, Failure> {
 }
 
 impl Hold {
-    /// From now on the entry is not erased.
+    /// Registers a hold, unless the case holds the entry already.
     pub fn begin(self, context: &Context) -> Result<(), Failure> {
         let key = keyfile::read(&self.key)?;
         let entry = entry_named(&self.of.entry)?;
@@ -130,7 +130,7 @@ impl Hold {
 }
 
 impl Release {
-    /// The case needs it no more.
+    /// Registers a release of the hold.
     pub fn end(self, context: &Context) -> Result<(), Failure> {
         let signer = self.signing.signer()?;
         let entry = entry_named(&self.of.entry)?;
@@ -144,7 +144,8 @@ impl Release {
                 format!("no case of that name holds {entry}"),
             ));
         }
-        // A hold from before holds were statements is stated first, so that its release has something to end.
+        // A hold from before holds were statements is registered as a statement first, so that the release can refer to
+        // it.
         let number = if is_stated { number } else { number + 1 };
         let action = |number| Action::numbered(entry, &self.of.case, number);
         let key = match signer {
@@ -171,14 +172,14 @@ impl Release {
 }
 
 impl Case {
-    /// Which number the next statement about this entry and case has.
+    /// Fetches the number of the next statement about this entry and case.
     fn next(&self, service: &Service, entry: &EntryDigest) -> Result<NextHold, Failure> {
         let mut query = Serializer::new(String::new());
         query.append_pair("entry_id", &entry.to_string()).append_pair("case", &self.case);
         service.block_on(service.client.json(&format!("holds/next?{}", query.finish())))
     }
 
-    /// Signs an action, and has the service register it.
+    /// Signs an action and submits it to the service.
     fn hand_in(
         &self,
         service: &Service,
@@ -193,7 +194,7 @@ impl Case {
         service.block_on(service.client.tell(verb, "holds", &asked))
     }
 
-    /// The hold of the case on this entry.
+    /// Returns the case's current hold on this entry.
     fn in_force(&self, service: &Service, entry: &EntryDigest) -> Result<Vec<Json>, Failure> {
         let is_it = |hold: &Json| {
             hold["entry_id"] == entry.to_string() && hold["case"] == self.case && hold["released"].is_null()
@@ -202,7 +203,7 @@ impl Case {
     }
 }
 
-/// Every hold there is and was.
+/// Lists all holds, including released ones.
 pub fn list(admin: Admin, context: &Context) -> Result<(), Failure> {
     context.console.result(&Holds(all(&admin.connect(context)?)?))
 }

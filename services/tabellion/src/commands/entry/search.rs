@@ -1,4 +1,5 @@
-//! `tabellion entry search`: entries by what they say. What is found are the log's words; `verify` checks them.
+//! `tabellion entry search`: searches entries by content. The service's answers are not verified here; `tabellion
+//! verify` does that.
 
 use std::io::{self, Write};
 
@@ -42,7 +43,7 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// As parameters of a query.
+    /// Returns the filters as query parameters.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         let values = [
             ("issuer", &self.issuer),
@@ -90,7 +91,8 @@ impl Search {
             if let Some(Json::Array(entries)) = page.get_mut("entries").map(Json::take) {
                 found.entries.extend(entries);
             }
-            // A page may be short though there is more: the log looks at so many entries for one answer.
+            // A page may be short although there are more entries, because the log limits the number of entries that it
+            // examines per request.
             match found.entries.len() < wanted {
                 true => next = more,
                 false => found.more = found.entries.len() > wanted || more.is_some(),
@@ -115,14 +117,14 @@ impl Search {
     }
 }
 
-/// A time, or a day, which begins at midnight UTC; as the service takes it.
+/// Parses a time, or a day, which begins at midnight UTC, and formats it for the service.
 fn time(text: &str) -> Result<String, String> {
     let midnight = |day: Date| day.to_zoned(TimeZone::UTC).map(|time| time.timestamp());
     let time = text.parse::<Timestamp>().or_else(|_| text.parse().and_then(midnight));
     time.map(|time| time.to_string()).map_err(|_| "give a time as 2026-11-22T08:00:00Z, or a day".to_owned())
 }
 
-/// What else entries are found by: parameters of `GET /v1/entries`.
+/// Further search parameters of `GET /v1/entries`.
 const NAMES: [&str; 8] =
     ["agent", "receipt_id", "aer_id", "call_id", "task_type", "tier", "digest", "payload_digest"];
 
@@ -138,7 +140,7 @@ fn named(text: &str) -> Result<(String, String), String> {
 #[derive(Serialize)]
 struct Found {
     entries: Vec<Json>,
-    /// Entries of this tree were searched; null when nothing was named, and all entries are listed.
+    /// The size of the tree whose entries were searched; null if there were no filters, so that all entries are listed.
     indexed_to: Json,
     more: bool,
 }

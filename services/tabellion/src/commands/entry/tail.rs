@@ -1,5 +1,5 @@
-//! `tabellion entry tail`: entries as they come. A stream that ends or breaks off is taken up again behind the last entry
-//! that was printed. What is printed are the log's words; `verify` checks them.
+//! `tabellion entry tail`: prints new entries. An interrupted stream is resumed after the last printed entry. The
+//! service's answers are not verified here; `tabellion verify` does that.
 
 use std::io::{self, Write};
 

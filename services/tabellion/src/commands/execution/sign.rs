@@ -1,4 +1,4 @@
-//! `tabellion execution sign`: an execution receipt in JSON becomes a statement.
+//! `tabellion execution sign`: creates a statement of an execution receipt in JSON.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ impl Sign {
         let issuer = self.issuer_key.as_deref().map(keyfile::read).transpose()?;
         let issuer = issuer.as_ref().unwrap_or(&gateway);
         let signed = statement.sign_with(&gateway, issuer).map_err(cannot_sign)?;
-        // Signatures that the receipt came with are checked as any others.
+        // Signatures already in the receipt are verified, too.
         let gateway = [gateway.public_key().clone(), issuer.public_key().clone()];
         let keys = VerifyingKeys { gateway: &gateway, issuer: issuer.public_key() };
         let disclosed = self.redacted.then_some(receipt.as_slice());

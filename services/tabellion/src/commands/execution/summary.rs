@@ -1,4 +1,4 @@
-//! What is told of an execution receipt that was made or checked.
+//! The output about an execution receipt that was created or verified.
 
 use std::io::{self, Write};
 
@@ -27,7 +27,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of a statement whose receipt was read and whose signatures were checked, or have just been made.
+    /// Summarizes a statement whose signatures were verified or just created.
     pub fn of(statement: &SignedStatement, receipt: &Receipt) -> Self {
         let denial = receipt.outcome.denial();
         let iss = statement.header().claims().and_then(|claims| claims.iss());

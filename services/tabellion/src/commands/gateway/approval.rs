@@ -1,4 +1,4 @@
-//! `tabellion gateway approval`: an approver's questions, shown and answered with the approver's own key.
+//! `tabellion gateway approval`: shows an approver's questions, and answers them with the approver's own key.
 
 mod verify;
 
@@ -20,7 +20,7 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::keyfile;
 
-/// Where a gateway of this host serves approvers, in the examples.
+/// The default URL of a local gateway's listener for approvers.
 const URL: &str = "http://127.0.0.1:7402";
 
 #[derive(Debug, Subcommand)]
@@ -119,7 +119,7 @@ impl Answer {
         }
         let gateway = self.reached.connect()?;
         let shown = gateway.show(&self.id)?;
-        // The digest is that of what was shown; the gateway's word for it counts for nothing.
+        // The digest is computed from the question that was shown, independently of the gateway.
         let digest = shown.question.subject.digest().to_string();
         if let Some(expected) = self.digest.filter(|expected| *expected != digest) {
             return Err(Failure::new(
@@ -152,7 +152,7 @@ impl Answer {
     }
 }
 
-/// A gateway, and the key that is shown to it.
+/// A client of a gateway, with the approver's key.
 struct Gateway {
     client: ApprovalsClient,
     key: SigningKey,
@@ -206,7 +206,7 @@ fn failed(error: ClientError) -> Failure {
     }
 }
 
-/// What a question is about, on one line.
+/// Describes the subject of a question in one line.
 fn in_short(question: &Question) -> String {
     let subject = &question.subject;
     match subject.kind {
@@ -241,7 +241,7 @@ impl Report for Questions {
 
 #[derive(Serialize)]
 struct Whole {
-    /// Of the subject as it is shown here: what an answer is signed over.
+    /// The digest of the subject shown here, which an answer signs.
     digest: String,
     #[serde(flatten)]
     shown: Shown,

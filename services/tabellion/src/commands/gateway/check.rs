@@ -1,4 +1,4 @@
-//! `tabellion gateway check`: a configuration, held against its keys, its log and its servers.
+//! `tabellion gateway check`: checks a configuration against its keys, its log and its servers.
 
 use std::io::{self, Write};
 
@@ -53,7 +53,7 @@ struct Checked {
     config: String,
     issuer: String,
     policies: Vec<Policy>,
-    /// Settings that put something within others' reach.
+    /// Settings that expose secrets or access.
     warnings: Vec<Mistake>,
     checks: Vec<Finding>,
 }

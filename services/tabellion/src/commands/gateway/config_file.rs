@@ -1,4 +1,4 @@
-//! The gateway's own configuration file: where it is, and its mistakes as our failure.
+//! The gateway's configuration file: its location, and the conversion of its mistakes to a failure.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use crate::commands::serve::dev::{DEV_GATEWAY, DEV_GATEWAY_KEY};
 use crate::console::{Exit, Failure};
 use crate::exposure;
 
-/// Where a gateway that is tried out keeps its state.
+/// The state folder of `gateway run --dev`.
 pub const DEV_STATE: &str = "tabellion-dev/gateway";
-/// Where it listens.
+/// The listener's address of `gateway run --dev`.
 pub const DEV_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7400);
 
-/// Where a configuration is looked for when none is named: the first one found is the one.
+/// The default paths of the configuration file, in order of precedence.
 const PLACES: &[&str] = &["gateway.toml", "/etc/tabellion/gateway.toml"];
 
-/// The file.
+/// Returns the path of the configuration file.
 pub fn find(context: &Context) -> Result<PathBuf, Failure> {
     if let Some(path) = context.config() {
         return match path.is_file() {
@@ -38,7 +38,8 @@ fn none(what: &str) -> Failure {
         .hint("tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp")
 }
 
-/// The configuration of a gateway whose evidence is looked at: that of its file, or of the one that is tried out here.
+/// Returns the configuration for commands about a gateway's evidence: from its file, or else that of `gateway run
+/// --dev` in this folder.
 pub fn read_or_dev(context: &Context) -> Result<Config, Failure> {
     match find(context) {
         Ok(path) => read(&path),
@@ -47,7 +48,7 @@ pub fn read_or_dev(context: &Context) -> Result<Config, Failure> {
     }
 }
 
-/// What `gateway run --dev` decides by; its server and its log do not matter here.
+/// Returns the configuration of `gateway run --dev`, with placeholders for its server and log.
 fn dev() -> Result<Config, Failure> {
     let nowhere = "http://127.0.0.1:7390";
     let unusable = |error: url::ParseError| Failure::new(Exit::Failure, "gateway-config", error.to_string());
@@ -64,7 +65,7 @@ fn dev() -> Result<Config, Failure> {
     Config::dev(dev).map_err(unusable)
 }
 
-/// What it says, if nobody else may change the secrets that it names.
+/// Reads a configuration. It is refused if other users may change the secret files that it names.
 pub fn read(path: &Path) -> Result<Config, Failure> {
     let config = Config::from_file(path).map_err(|mistakes| refused(path, &mistakes))?;
     let changeable = exposure::gateway::mistakes(&config);
@@ -79,7 +80,7 @@ fn unusable(path: &Path) -> Failure {
     Failure::new(Exit::Usage, "gateway-config", format!("{} cannot be used", path.display()))
 }
 
-/// Every mistake, with its line.
+/// The failure that lists all mistakes with their lines.
 fn refused(path: &Path, mistakes: &Mistakes) -> Failure {
     mistakes.0.iter().fold(unusable(path), |failure, mistake| {
         let place = match mistake.line {

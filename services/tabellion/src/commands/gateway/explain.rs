@@ -1,4 +1,4 @@
-//! `tabellion gateway explain`: what would become of a call, and why.
+//! `tabellion gateway explain`: explains how the gateway would decide about a call.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ impl Explain {
         context.console.result(&Told { route: &route, session, tool: &self.tool, explained })
     }
 
-    /// Lives a session through up to now, or begins one.
+    /// Replays a recorded session, or begins a new one with the commitment.
     fn begin(&self, config: &Config, lived: &mut Again) -> Result<Option<String>, Failure> {
         if let Some(session) = &self.session {
             let runtime = super::runtime()?;

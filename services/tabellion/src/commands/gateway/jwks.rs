@@ -1,4 +1,4 @@
-//! `tabellion gateway jwks`: the published verdict keys, from the state folder.
+//! `tabellion gateway jwks`: prints the published verdict keys from the state folder.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ impl Jwks {
     }
 }
 
-/// A JWK set is JSON in both forms.
+/// A JWK set, which is JSON in both output formats.
 #[derive(Serialize)]
 #[serde(transparent)]
 struct Set(serde_json::Value);

@@ -1,4 +1,5 @@
-//! `tabellion gateway keys`: its keys before its first start, and what the log has to be told of them.
+//! `tabellion gateway keys`: creates the gateway's keys before its first start, and prints the entries for the log's
+//! policy.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -39,7 +40,7 @@ impl Keys {
     }
 }
 
-/// What a policy says so that the log admits this gateway.
+/// Returns the policy entries with which the log admits this gateway.
 fn binding(issuer: &str, key: &str) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let (issuer, key) = (quoted(issuer), quoted(key));
@@ -68,7 +69,7 @@ struct Told {
     evidence_kid: String,
     verdict_kid: String,
     made: Vec<PathBuf>,
-    /// TOML for the log's policy.
+    /// Entries for the log's policy in TOML.
     policy: String,
 }
 
@@ -78,7 +79,7 @@ impl Report for Told {
             writeln!(out, "# made {}", safe(&path.display().to_string()))?;
         }
         writeln!(out, "# For the log's policy.toml: who this gateway is, and what it sends.")?;
-        // TOML in lines, from a name that is plain ASCII and a key.
+        // The TOML consists of a quoted issuer and a key, so it needs no escaping.
         write!(out, "{}", self.policy)
     }
 }

@@ -59,7 +59,7 @@ impl Gateway {
     }
 }
 
-/// What a command waits with that asks a database or a network.
+/// Creates the runtime for commands that use a database or the network.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }

@@ -1,4 +1,4 @@
-//! `tabellion gateway replay`: a recorded session, decided again.
+//! `tabellion gateway replay`: decides a recorded session again, and compares the answers.
 
 use std::io::{self, Write};
 
@@ -38,7 +38,7 @@ impl Replay {
     }
 }
 
-/// What keeps a session from being decided again.
+/// Converts an error of replaying a session.
 pub fn failed(error: AgainError) -> Failure {
     match &error {
         AgainError::NoSession(_) | AgainError::Forgotten(..) => {
@@ -105,7 +105,7 @@ fn line(out: &mut dyn Write, decision: &Compared) -> io::Result<()> {
     decision.note.iter().try_for_each(|note| writeln!(out, "            {}", safe(note)))
 }
 
-/// A verdict with its reason.
+/// Formats a verdict with its reason.
 pub fn said(decided: &Decided) -> String {
     match &decided.reason {
         Some(reason) => format!("{} ({reason})", decided.verdict),

@@ -1,4 +1,4 @@
-//! `tabellion gateway run`: until told to stop.
+//! `tabellion gateway run`: runs the gateway until it is stopped.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -66,7 +66,7 @@ impl Run {
     }
 
     async fn serve(self, context: &Context) -> Result<(), Failure> {
-        // From here on SIGHUP does not end the process.
+        // From here on, SIGHUP does not terminate the process.
         let mut hangups = signal(SignalKind::hangup())?;
         let mut stop = std::pin::pin!(stop_signal());
         let path = if self.dev { None } else { Some(config_file::find(context)?) };
@@ -150,7 +150,7 @@ impl Run {
     }
 }
 
-/// The file again; a gateway that is tried out has none.
+/// Reads the configuration again; with `--dev` there is no file, so it stays the same.
 fn reread(path: Option<&Path>, first: &Config) -> Result<Config, Mistakes> {
     match path {
         Some(path) => {
@@ -172,7 +172,7 @@ fn not_started(error: StartError) -> Failure {
     Failure::new(exit, code, "the gateway cannot start").fact("because", error.to_string())
 }
 
-/// What a script waits for.
+/// The announcement when the gateway serves, for which scripts wait.
 #[derive(Serialize)]
 struct Serving {
     issuer: String,

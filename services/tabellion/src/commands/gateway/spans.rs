@@ -1,11 +1,11 @@
-//! The gateway's spans on their way to a collector, in a build that can send them.
+//! The export of the gateway's spans to a collector, in builds with the feature `otlp`.
 
 use url::Url;
 
 use crate::commands::serve::logging::Listener;
 use crate::console::{Exit, Failure};
 
-/// What sends them, if anything does.
+/// The exporter, if there is one.
 pub struct Spans {
     #[cfg(feature = "otlp")]
     export: Option<gateway::telemetry::otlp::Export>,
@@ -13,7 +13,7 @@ pub struct Spans {
 
 #[cfg(feature = "otlp")]
 impl Spans {
-    /// Begins to send them to this collector, or to that of the environment.
+    /// Starts the export to this collector, or to the one named in the environment.
     pub fn start(collector: Option<&Url>) -> Result<Self, Failure> {
         let instance = uuid::Uuid::new_v4().to_string();
         match gateway::telemetry::otlp::Export::start(collector, &instance) {
@@ -22,13 +22,13 @@ impl Spans {
         }
     }
 
-    /// What hears of them.
+    /// The tracing layer that passes spans to the exporter.
     pub fn listener(&self) -> Option<Listener> {
         let export = self.export.as_ref()?;
         Some(Box::new(export.layer()))
     }
 
-    /// Sends the last.
+    /// Sends the remaining spans.
     pub async fn finish(self) {
         if let Some(export) = self.export {
             export.finish().await;
@@ -38,7 +38,7 @@ impl Spans {
 
 #[cfg(not(feature = "otlp"))]
 impl Spans {
-    /// This build sends none, and says so to whoever asks for it.
+    /// Refuses a configured collector, because this build has no exporter.
     pub fn start(collector: Option<&Url>) -> Result<Self, Failure> {
         match collector {
             None => Ok(Self {}),
@@ -46,12 +46,12 @@ impl Spans {
         }
     }
 
-    /// Nobody hears of them.
+    /// Returns `None`, because there is no exporter.
     pub fn listener(&self) -> Option<Listener> {
         None
     }
 
-    /// There is no last one.
+    /// Does nothing, because there is no exporter.
     pub async fn finish(self) {}
 }
 

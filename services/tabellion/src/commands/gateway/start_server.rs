@@ -1,5 +1,5 @@
-//! `tabellion gateway start-server`: how the gateway starts a server in a child process. It restricts itself, and becomes the
-//! server. Nobody but the gateway calls it.
+//! `tabellion gateway start-server`: restricts its own process, and replaces itself with an MCP server. Only the
+//! gateway calls it, to start a server as a child process.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

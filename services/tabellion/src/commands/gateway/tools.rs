@@ -1,4 +1,4 @@
-//! `tabellion gateway tools`: what servers say of their tools, as it is pinned, and an operator's approval of it.
+//! `tabellion gateway tools`: lists the pinned tool definitions of servers, and approves changes.
 
 use std::io::{self, Write};
 
@@ -62,7 +62,7 @@ impl Approve {
     }
 }
 
-/// What keeps tools from being listed or approved.
+/// Converts an error of listing or approving tools.
 pub fn failed(error: OperatorError) -> Failure {
     let told = error.to_string();
     match error {

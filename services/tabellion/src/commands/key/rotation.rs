@@ -1,8 +1,9 @@
-//! `key rotate`, `key revoke` and `key list`: in the log's database, or by the service that has it to itself.
+//! `key rotate`, `key revoke` and `key list`: change the key table in the log's database, or through the service that
+//! uses the database exclusively.
 //!
-//! A rotation announces the new key. The process that leads takes it up between two batches, and this command waits for
-//! that. Where no process leads, it does that itself. The new private key is beside the configured file before it is announced,
-//! so a crash at any point leaves a log that can sign.
+//! A rotation announces the new key. The leading process adopts it between two batches, and this command waits for
+//! that. If no process leads, this command adopts it. The new private key is stored next to the configured file before
+//! it is announced, so that the log can sign after a crash at any point.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ use crate::keyfile;
 use crate::service::Service;
 use crate::show;
 
-/// How often it is looked whether a key was taken up.
+/// Interval of the checks whether a key was adopted.
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
@@ -91,10 +92,10 @@ impl Kind {
     }
 }
 
-/// The way to the key table.
+/// The access to the key table.
 enum Table {
     Database(Arc<dyn LogStore>),
-    /// Of a service that has the database to itself.
+    /// Through the service that uses the database exclusively.
     Service(Box<Service>),
 }
 
@@ -118,7 +119,8 @@ impl<'c> Keys<'c> {
     fn read(&self) -> Result<(Vec<LogKey>, Vec<KeyAnnouncement>), Failure> {
         match &self.table {
             Table::Database(store) => self.runtime.block_on(async {
-                // The announcements first: a key that is taken up between the two reads is seen twice, and not missed.
+                // The announcements are read first: a key adopted between the two reads is then seen twice, and not
+                // missed.
                 let announced = store.announced_keys().await.map_err(database)?;
                 Ok((store.keys().await.map_err(database)?, announced))
             }),
@@ -162,8 +164,8 @@ impl<'c> Keys<'c> {
         }
     }
 
-    /// Where no process leads, takes the key up. The epoch is raised first: a process that led a moment ago and does not
-    /// know of its end can commit nothing any more.
+    /// Adopts the key if no process leads. The epoch is raised first, so that a former leader that has not noticed its
+    /// end cannot commit any more.
     fn take_up_if_nobody_leads(&self, kid: &[u8]) -> Result<(), Failure> {
         let Table::Database(store) = &self.table else { return Ok(()) };
         let take_up = async {
@@ -240,7 +242,7 @@ impl Rotation {
         })
     }
 
-    /// A key that an earlier rotation announced, if its private half is here.
+    /// Returns the key that an earlier rotation announced, if its private key is on this machine.
     fn resume(&self, config: &Config, announced: &KeyAnnouncement) -> Option<NewKey> {
         let file = file_of_kid(self.kind.file(config), &announced.kid);
         let new = NewKey::read(self.kind, config, file).ok()?;
@@ -266,8 +268,8 @@ impl Rotation {
         }
     }
 
-    /// The old key goes aside, for heads that were committed under it; the new one takes its place. Processes find either
-    /// key in either file.
+    /// Moves the old key to a file named by its kid, for heads committed under it, and stores the new key in the
+    /// configured file. Processes find both keys in either file.
     fn change_files(
         &self,
         context: &Context,
@@ -313,7 +315,7 @@ impl Revocation {
     }
 }
 
-/// Shows every key on record.
+/// Prints all keys in the key table, and announced ones.
 pub fn list(context: &Context, admin: Admin, config: &Config) -> Result<(), Failure> {
     print_list(context, &Keys::open(context, admin, config)?)
 }
@@ -324,7 +326,7 @@ fn print_list(context: &Context, keys: &Keys<'_>) -> Result<(), Failure> {
     context.console.result(&Recorded { keys: recorded.collect() })
 }
 
-/// A key that is to sign for the log.
+/// A new key for the log.
 struct NewKey {
     secret: SigningKey,
     record: LogKey,
@@ -415,7 +417,7 @@ struct Recorded {
 struct RecordedKey {
     kid: String,
     signs: &'static str,
-    /// Absent until the key is taken up.
+    /// `None` until the key is adopted.
     from_size: Option<u64>,
     retired_at: Option<String>,
     retired_size: Option<u64>,

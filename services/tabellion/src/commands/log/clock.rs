@@ -1,8 +1,8 @@
-//! `log clock`: lets a log continue whose newest head carries a time in the future, because a clock was ahead.
+//! `log clock`: corrects the time of a log whose newest head has a time in the future, because a clock was ahead.
 //!
-//! The operator states the true time. It is compared with the clock of this host and by the service with its own clock, the
-//! database's and the witnesses'. The signed statement is an entry on the log, and the batch of that entry is the one whose
-//! time may run back.
+//! The operator states the true time. It is compared with this host's clock here, and with the clocks of the service,
+//! the database and the witnesses by the service. The signed statement becomes an entry, whose batch may have an
+//! earlier time than the one before it.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use crate::console::{Exit, Failure, Report, safe};
 use crate::keyfile;
 use crate::show::time;
 
-/// How far the time that the operator gives may be from the clock of this host, in seconds.
+/// Maximum difference in seconds between the stated time and this host's clock.
 const TYPING: u64 = 300;
 
 #[derive(Debug, Args)]
@@ -81,7 +81,7 @@ impl Clock {
     }
 }
 
-/// The host's clock may be the one that is wrong.
+/// Compares the stated time with this host's clock, because the latter may be the wrong one.
 fn check_true_time(stated: Timestamp, here: u64) -> Result<(), Failure> {
     let differs = i64::try_from(here).unwrap_or(i64::MAX).abs_diff(stated.as_second());
     if differs <= TYPING {

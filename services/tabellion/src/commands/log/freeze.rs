@@ -1,7 +1,7 @@
-//! `log freeze`: the end of a log.
+//! `log freeze`: ends a log.
 //!
-//! For ever, by a statement of its operator, which is the last entry; or in one database, as the log goes on in another
-//! (`--to-move`), asked of the process that has the database or done in the database itself.
+//! It ends for ever with a statement of its operator, which is the last entry; or it ends in one database because it
+//! moves to another (`--to-move`), through the process that uses the database or in the database itself.
 
 use std::io::{self, Write};
 
@@ -24,9 +24,9 @@ use crate::commands::serve::failures::database;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::settings::KeeperFlags;
 
-/// How long a service that runs elsewhere is given to sign the last head.
+/// Maximum time for a service elsewhere to sign the last head.
 const SIGNING: Duration = Duration::from_secs(10);
-/// How often it is looked.
+/// Interval of the checks.
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ impl Freeze {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let frozen = match runtime.block_on(in_the_database(&config)) {
             Ok(frozen) => frozen,
-            // A running service has the SQLite file: it ends the log itself.
+            // A running service uses the SQLite file exclusively, so it freezes the log.
             Err(StoreError::InUse(_)) => by_the_service(self.admin, context, &config)?,
             Err(error) => return Err(database(error)),
         };
@@ -73,7 +73,7 @@ impl Freeze {
 }
 
 impl Freeze {
-    /// By the operator's statement, which a running service registers.
+    /// Freezes the log with the operator's statement, which a running service registers.
     fn by_statement(self, context: &Context) -> Result<(), Failure> {
         let signer = self.signing.signer()?;
         let payload = Action::Freeze { reason: self.reason.unwrap_or_default() }.payload();
@@ -93,7 +93,7 @@ impl Freeze {
     }
 }
 
-/// Of the service at the admin URL, which says whether it is this log that it has.
+/// Freezes the log through the service, which checks that its log has the configured origin.
 fn by_the_service(admin: Admin, context: &Context, config: &Config) -> Result<Frozen, Failure> {
     let service = admin.connect(context)?;
     let asked = json!({ "origin": config.origin });
@@ -114,7 +114,7 @@ async fn in_the_database(config: &Config) -> Result<Frozen, StoreError> {
     signed(&*store, config, frozen).await
 }
 
-/// Another process may lead, and signs what it had committed.
+/// Waits for the last head's signature, if another process leads.
 async fn signed(store: &dyn LogStore, config: &Config, mut frozen: Frozen) -> Result<Frozen, StoreError> {
     let somebody_leads = store.lease(&config.origin).await?.is_none();
     let deadline = Instant::now() + SIGNING;

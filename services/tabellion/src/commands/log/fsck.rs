@@ -1,4 +1,4 @@
-//! `log fsck`: what is stored against what was signed.
+//! `log fsck`: checks the stored log against its signatures.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::commands::serve::failures::database;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 
-/// How often a check that can be resumed writes down where it stands.
+/// Interval at which a resumable check saves its progress.
 const KEPT_EVERY: Duration = Duration::from_secs(1);
 
 /// How a deep check goes.
@@ -34,9 +34,10 @@ pub struct Going {
     rate: u32,
 }
 
-/// Checks, and says what was found.
+/// Checks the log and prints the findings.
 pub async fn check(context: &Context, config: &Config, deep: bool, going: &Going) -> Result<(), Failure> {
-    // Before the database: it must hold what the pin says, and a running service moves the pin on.
+    // The pin is read before the database, because a running service advances it: the database must contain the pinned
+    // head.
     let pin = storage::pin(config).map_err(database)?.read().await.map_err(unreadable_pin)?;
     let store = storage::open_read_only(&config.database).await.map_err(database)?;
     let meaning = LogMeaning::of(&config.origin).map_err(database)?;
@@ -82,7 +83,7 @@ async fn walk(
     Ok(Checked::of(walk.report(), walk.findings(), true))
 }
 
-/// The walk that a file tells of, or a new one.
+/// Resumes the walk from a progress file, or begins a new one.
 async fn begun<'a>(
     store: &'a dyn LogStore,
     meaning: &'a dyn Meaning,
@@ -102,7 +103,7 @@ fn keep(walk: &Walk<'_>, file: Option<&Path>) -> Result<(), Failure> {
     files::write(file, text.as_bytes(), Access::Ordinary, Existing::Replace)
 }
 
-/// Nothing is left to go on with.
+/// Deletes the progress file of a completed check.
 fn complete(file: &Path) -> Result<(), Failure> {
     match std::fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
@@ -110,7 +111,8 @@ fn complete(file: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A log that lost what was being checked has gone back, which no log may.
+/// The failure for unusable progress. A log without the rows that were already checked was rolled back, which is
+/// misbehaviour.
 fn unusable(bad: &BadState) -> Failure {
     let exit = match bad {
         BadState::AnotherHistory { .. } => Exit::LogMisbehaviour,
@@ -121,7 +123,7 @@ fn unusable(bad: &BadState) -> Failure {
         .why("move the file away to check from the first entry")
 }
 
-/// What the pin has seen signed and the database does not hold.
+/// Checks that the database contains the head in the pin.
 async fn behind(store: &dyn LogStore, pin: &Pin) -> Result<Option<Halt>, StoreError> {
     let head = store.head().await?.size();
     if head < pin.size {
@@ -132,7 +134,7 @@ async fn behind(store: &dyn LogStore, pin: &Pin) -> Result<Option<Halt>, StoreEr
     Ok(disagrees.then_some(Halt::DatabaseDisagrees { size: pin.size, signed: pin.root, database: stored }))
 }
 
-/// A pin that cannot be read or reached.
+/// The failure for a pin that cannot be read or reached.
 pub fn unreadable_pin(error: PinError) -> Failure {
     Failure::new(Exit::Failure, "pin-unusable", "the pin cannot be read").fact("because", error.to_string())
 }

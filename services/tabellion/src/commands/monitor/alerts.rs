@@ -1,4 +1,4 @@
-//! `tabellion monitor alerts`: what stands, and with --all what stood.
+//! `tabellion monitor alerts`: lists active alarms, and with `--all` past ones.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `tabellion monitor`: logs held to their word, from outside.
+//! `tabellion monitor`: monitors logs from outside.
 
 mod alerts;
 mod once;

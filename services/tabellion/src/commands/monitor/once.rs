@@ -1,4 +1,4 @@
-//! `tabellion monitor once`: one look at every log, for a person or a timer.
+//! `tabellion monitor once`: checks every log once, for interactive use or a timer.
 
 use std::io::{self, Write};
 
@@ -33,7 +33,7 @@ impl Once {
         let rounds = monitor.once(&keeper).await;
         keeper.send().await;
         let standing = Alarms::read(&config.state_dir);
-        // What was found is said, and decides, whether or not it could be kept.
+        // Findings are printed and determine the exit code, even if they could not be stored.
         let alarms = standing.as_ref().map_or(&[][..], Alarms::standing);
         let looked = Looked::of(rounds, alarms, &config.state_dir);
         context.console.result(&looked)?;
@@ -60,7 +60,7 @@ impl Once {
     }
 }
 
-/// What one look at everything came to.
+/// The result of one round of checks on all logs.
 #[derive(Serialize)]
 struct Looked {
     rounds: Vec<Round>,
@@ -70,7 +70,7 @@ struct Looked {
 }
 
 impl Looked {
-    /// What stood before and was not seen now still counts: nobody has looked at it yet.
+    /// Combines rounds with the active alarms. Alarms of earlier rounds count until they are reset.
     fn of(rounds: Vec<Round>, standing: &[Standing], state_dir: &std::path::Path) -> Self {
         let alarms: Vec<Standing> = standing
             .iter()

@@ -1,6 +1,6 @@
-//! `tabellion monitor reset`: somebody has looked.
+//! `tabellion monitor reset`: resets alarms after they have been examined.
 //!
-//! Works beside a running monitor. What is still wrong is raised again at the next look, as another alarm.
+//! It works while a monitor runs. If the cause persists, the next round raises a new alarm.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `tabellion monitor run`: until told to stop.
+//! `tabellion monitor run`: monitors logs until it is stopped.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::watched::{self, Watched};
 use crate::cli::Context;
 use crate::console::{Console, Exit, Failure, Report, safe};
 
-/// How long a round on its way may take once the monitor is to stop. Nothing is lost with one that is not waited for.
+/// Maximum time for the current round to finish after a stop signal. An aborted round loses nothing.
 const DRAIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ impl Run {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let ended = runtime.block_on(self.watch(context));
-        // A round that is not waited for must not keep the process.
+        // An aborted round must not keep the process alive.
         runtime.shutdown_background();
         ended
     }
@@ -82,7 +82,7 @@ fn names(config: &Config) -> Vec<String> {
     config.logs.iter().map(|log| log.name.clone()).chain(services).collect()
 }
 
-/// Lets a round end, for a while.
+/// Waits for the current round after a stop signal, for at most [`DRAIN`].
 async fn draining(
     rounds: impl Future<Output = Result<(), MonitorError>>,
     stop: impl Future<Output = ()>,
@@ -100,7 +100,7 @@ async fn draining(
     })
 }
 
-/// An event, as it happens. What cannot be printed is kept all the same.
+/// Prints an event. Errors are ignored, because the event is stored, too.
 fn tell(console: &Console, event: &Event, state_dir: &std::path::Path) {
     let alarm = match event {
         Event::Round { .. } if !console.json => return,
@@ -127,7 +127,7 @@ impl Report for Told<'_> {
     }
 }
 
-/// What a script waits for.
+/// The announcement when the monitor runs, for which scripts wait.
 #[derive(Serialize)]
 struct Watching {
     event: &'static str,

@@ -1,4 +1,4 @@
-//! Rounds and alarms in words.
+//! Formatting of rounds and alarms.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use owo_colors::OwoColorize;
 use crate::console::{Exit, Failure, files, safe};
 use crate::show::time;
 
-/// How the process ends.
+/// Returns the exit code of a result.
 pub fn exit(ending: Ending) -> Exit {
     match ending {
         Ending::Success => Exit::Success,
@@ -23,7 +23,7 @@ pub fn exit(ending: Ending) -> Exit {
     }
 }
 
-/// The one line that a reader needs.
+/// Describes a result in one line.
 pub fn in_words(ending: Ending) -> &'static str {
     match ending {
         Ending::Success => "nothing is wrong with what was checked",
@@ -35,7 +35,7 @@ pub fn in_words(ending: Ending) -> &'static str {
     }
 }
 
-/// A line for every check that was done, and was not.
+/// Prints a line for every check, including those that were not made.
 pub fn round(out: &mut dyn Write, round: &Round) -> io::Result<()> {
     let shown = round.shown.as_ref().map(|shown| format!("  size {}  root {}", shown.size, shown.root));
     writeln!(out, "{}  {}{}", safe(&round.log), safe(&round.origin), shown.unwrap_or_default())?;
@@ -56,7 +56,7 @@ pub fn round(out: &mut dyn Write, round: &Round) -> io::Result<()> {
     Ok(())
 }
 
-/// An alarm that stands, or did.
+/// Prints an active or past alarm.
 pub fn standing(out: &mut dyn Write, standing: &Standing) -> io::Result<()> {
     let Standing { id, alarm, times, .. } = standing;
     let (first, last) = (moment(alarm.first_seen), moment(alarm.last_seen));
@@ -84,7 +84,7 @@ pub fn standing(out: &mut dyn Write, standing: &Standing) -> io::Result<()> {
     }
 }
 
-/// An alarm that is over.
+/// Prints an alarm that is over.
 pub fn cleared(out: &mut dyn Write, standing: &Standing) -> io::Result<()> {
     let alarm = &standing.alarm;
     let (log, about) = (safe(&alarm.log).into_owned(), alarm.about.to_string());
@@ -92,7 +92,7 @@ pub fn cleared(out: &mut dyn Write, standing: &Standing) -> io::Result<()> {
     writeln!(out, "over   {:14}  {log}: {}  (since {since})", alarm.kind.name(), safe(&about))
 }
 
-/// Somebody must hear of this.
+/// The security failure for an alarm about misbehaviour.
 pub fn security(standing: &Standing, state_dir: &Path) -> Failure {
     let alarm = &standing.alarm;
     let what = format!("the log {} is not to be trusted", alarm.log);
@@ -113,25 +113,25 @@ pub fn security(standing: &Standing, state_dir: &Path) -> Failure {
     }
 }
 
-/// Whether it is checked with a trust file, and not with a log's key.
+/// Returns whether evidence is verified with a trust file instead of a log's key.
 fn is_of_receipts(path: &str) -> bool {
     let file = files::read(Path::new(path)).ok().and_then(|bytes| EvidenceFile::parse(&bytes).ok());
     file.is_some_and(|file| matches!(file.alarm.evidence, Some(Evidence::Receipts { .. })))
 }
 
-/// The alarms cannot be read or changed.
+/// The failure for alarms that cannot be read or changed.
 pub fn unreadable(error: &AlarmsError) -> Failure {
     Failure::new(Exit::Failure, "monitor-state", "the alarms cannot be read")
         .fact("because", error.to_string())
 }
 
-/// Evidence lies in files.
+/// Removes the evidence from a round's alarms, because it is stored in files.
 pub fn without_evidence(round: Round) -> Round {
     let alarms = round.alarms.into_iter().map(|alarm| Alarm { evidence: None, ..alarm }).collect();
     Round { alarms, ..round }
 }
 
-/// A time of this machine's clock.
+/// Formats Unix seconds as RFC 3339.
 pub fn moment(seconds: u64) -> String {
     time(i64::try_from(seconds).unwrap_or(i64::MAX))
 }

@@ -1,4 +1,4 @@
-//! `tabellion monitor status`: what the last looks came to, read from the state directory.
+//! `tabellion monitor status`: prints the result of the last rounds from the state directory.
 
 use std::io::{self, Write};
 

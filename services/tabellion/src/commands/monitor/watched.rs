@@ -1,4 +1,4 @@
-//! What is watched: a configuration file of the monitor's own, or one log named on the command line.
+//! The monitored logs: from the monitor's configuration file, or one log on the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ use crate::cli::Context;
 use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure, files};
 
-/// Where a configuration is looked for when none is named: the first one found is the one.
+/// The default paths of the configuration file, in order of precedence.
 const PLACES: &[&str] = &["monitor.toml", "tabellion-dev/monitor.toml", "/etc/tabellion/monitor.toml"];
-/// The state of a log that is named on the command line.
+/// The default state directory for a log on the command line.
 const STATE: &str = "monitor-state";
 
 /// Which logs.
@@ -43,7 +43,7 @@ pub struct Kept {
 }
 
 impl Watched {
-    /// The configuration, from the file or from what was typed.
+    /// Returns the configuration, from the file or from the command line.
     pub fn config(&self, context: &Context) -> Result<Config, Failure> {
         let config = match (&self.url, &self.key) {
             (Some(url), Some(key)) => one(url, key, &self.witness)?,
@@ -57,7 +57,7 @@ impl Watched {
 }
 
 impl Kept {
-    /// The state directory; it need not exist.
+    /// Returns the state directory, which need not exist.
     pub fn folder(&self, context: &Context) -> Result<PathBuf, Failure> {
         match &self.state {
             Some(state) => Ok(state.clone()),
@@ -94,12 +94,13 @@ fn read(context: &Context) -> Result<Config, Failure> {
     })
 }
 
-/// Warnings and errors on stderr; the level comes from the environment, for the file is the monitor's own.
+/// Starts logging to stderr. The level comes from the environment, because the monitor's configuration file has no such
+/// setting.
 pub fn start_logging(context: &Context, usual: &str) -> Result<(), Failure> {
     LogLevel::of_environment(usual, &context.console).map(drop)
 }
 
-/// A keeper that tells what it kept.
+/// Opens a keeper that passes the events it has stored to `ear`.
 pub fn keeper(config: &Config, ear: monitor::keeper::Ear) -> Result<Keeper, Failure> {
     Keeper::open(config, ear).map_err(|why| {
         Failure::new(Exit::Usage, "monitor-config", "nobody can be told of alarms")
@@ -107,7 +108,7 @@ pub fn keeper(config: &Config, ear: monitor::keeper::Ear) -> Result<Keeper, Fail
     })
 }
 
-/// Why a monitor does not begin.
+/// Converts an error of starting the monitor.
 pub fn not_begun(error: &MonitorError) -> Failure {
     use monitor::state::StateError;
     let code = match error {

@@ -1,4 +1,4 @@
-//! `tabellion policy`: the registration policy, in force and in hand.
+//! `tabellion policy`: shows, validates, tests and publishes registration policies.
 
 mod show;
 mod trial;
@@ -54,7 +54,7 @@ impl Policy {
     }
 }
 
-/// Reads a policy, or says everything that is wrong with it.
+/// Reads a policy file; the failure lists all mistakes in it.
 pub fn read(file: &Path) -> Result<RegistrationPolicy, Failure> {
     RegistrationPolicy::from_toml(&files::read_text(file)?).map_err(|mistakes| {
         let failure = Failure::new(Exit::Failure, "policy", format!("{} cannot run", file.display()));

@@ -1,4 +1,4 @@
-//! `tabellion policy show`: the policy in force or an earlier one, and the history of policies.
+//! `tabellion policy show`: prints the policy in force or an earlier one, or the history of policies.
 
 use std::io::{self, Write};
 
@@ -38,7 +38,7 @@ impl Show {
     }
 }
 
-/// The members of an entry, in the order in which people want them.
+/// The members of an entry, in display order.
 const ENTRY: [&str; 6] = ["revision", "index", "entry_id", "digest", "at", "in_force_from"];
 
 #[derive(Serialize)]

@@ -1,7 +1,7 @@
-//! `tabellion policy test`: what a policy file would make of statements, with no log.
+//! `tabellion policy test`: decides about statements under a policy file, without a log.
 //!
-//! Everything but what only a log can know: whether a claim was made before, and where a chain stands. A statement
-//! that would ask the log is decided as by a log that is empty, and that is said. `POST /v1/policy/evaluate` asks one.
+//! The checks are complete except for questions to the log, such as earlier claims and chains. They are answered as by
+//! an empty log, which the output states. `POST /v1/policy/evaluate` decides with the entries of a log.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ enum Outcome {
     Undecided,
 }
 
-/// What became of one statement.
+/// The decision about one statement.
 #[derive(Serialize)]
 struct Tried {
     file: String,
@@ -81,7 +81,7 @@ struct Tried {
     not_before: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     not_after: Option<String>,
-    /// Whether a log would be asked, and may know better.
+    /// True if the decision depends on the entries of the log.
     asks_the_log: bool,
 }
 
@@ -176,7 +176,7 @@ impl Tried {
     }
 }
 
-/// What became of all of them.
+/// The decisions about all statements.
 #[derive(Serialize)]
 struct Trials {
     revision: u64,

@@ -1,6 +1,7 @@
-//! `tabellion proof consistency`: from a tree that is known to a newer one, as JSON or as a receipt (RFC 9942).
+//! `tabellion proof consistency`: fetches a consistency proof between two trees, as JSON or as a receipt (RFC 9942).
 //!
-//! To verify takes the older root from somewhere else than the proof: a checkpoint that was kept, or the root by itself.
+//! The verification needs the older root from another source than the proof: a checkpoint stored earlier, or the root
+//! itself.
 
 use std::path::{Path, PathBuf};
 
@@ -69,7 +70,7 @@ enum Form {
     Receipt,
 }
 
-/// What the service says in JSON.
+/// The service's answer in JSON.
 #[derive(Deserialize)]
 struct Told {
     first: u64,
@@ -85,7 +86,7 @@ impl Consistency {
         let known = match (self.verify, root) {
             (false, _) => None,
             (true, Some(root)) => Some(KnownTree { size, root }),
-            // The empty tree has one root.
+            // The empty tree has only one root.
             (true, None) if size == TreeSize::EMPTY => Some(KnownTree { size, root: merkle::empty_root() }),
             (true, None) => return Err(nothing_known()),
         };
@@ -110,7 +111,7 @@ impl Consistency {
         }
     }
 
-    /// The older tree, and its root where that is known.
+    /// Returns the size of the older tree, and its root, if known.
     fn older(&self, trust: &TrustStore) -> Result<(TreeSize, Option<RootHash>), Failure> {
         let Some(file) = &self.known else {
             let root = self.root.map(|root| RootHash::from_bytes(*root.as_bytes()));
@@ -153,7 +154,8 @@ impl Consistency {
         hand_over(context, &self.output, RECEIPT, receipt, verified)
     }
 
-    /// JSON carries no signature but that of the checkpoint with it, or of the checkpoint of that size.
+    /// Verifies a proof in JSON with the checkpoint in it, or else with that of the same size, because JSON has no
+    /// signature of its own.
     fn by_checkpoint(
         &self,
         context: &Context,

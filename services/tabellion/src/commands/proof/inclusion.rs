@@ -1,4 +1,5 @@
-//! `tabellion proof inclusion`: as JSON, as a receipt, or as a tlog-proof, which carries the checkpoint that witnesses sign.
+//! `tabellion proof inclusion`: fetches an inclusion proof as JSON, as a receipt, or as a tlog-proof, which contains
+//! the checkpoint with its cosignatures.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -58,7 +59,7 @@ enum Form {
     TlogProof,
 }
 
-/// What the service says in JSON.
+/// The service's answer in JSON.
 #[derive(Deserialize)]
 struct Told {
     index: u64,
@@ -96,7 +97,7 @@ impl Inclusion {
         }
     }
 
-    /// JSON carries no signature: it is verified with the tlog-proof of the same tree.
+    /// Fetches a proof in JSON. It has no signature, so it is verified with the tlog-proof of the same tree.
     fn json(&self, context: &Context, service: &Service) -> Result<(), Failure> {
         let view: Json = service.block_on(service.client.json(&self.query(self.size)))?;
         if self.verify {
@@ -149,7 +150,7 @@ impl Inclusion {
         self.entry.parse().ok().filter(|_| self.entry.parse::<EntryDigest>().is_err())
     }
 
-    /// The entry that was named, unless by its leaf: then the log says which it is, and proves that.
+    /// Returns the digest of the named entry; `None` for a leaf index, whose entry the log determines and proves.
     fn asked_digest(&self) -> Result<Option<EntryDigest>, Failure> {
         if self.leaf().is_some() {
             return Ok(None);

@@ -1,5 +1,4 @@
-//! `tabellion proof`: that an entry is in a tree, and that one tree is the beginning of another; fetched, and verified
-//! offline before it is handed over.
+//! `tabellion proof`: fetches inclusion and consistency proofs, and verifies them offline before they are printed.
 
 mod consistency;
 mod inclusion;
@@ -20,9 +19,9 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Failure, Report, safe};
 use crate::show;
 
-/// A COSE receipt (RFC 9942).
+/// The media type of a COSE receipt (RFC 9942).
 const RECEIPT: &str = "application/scitt-receipt+cose";
-/// A C2SP tlog-proof.
+/// The media type of a C2SP tlog-proof.
 const TLOG_PROOF: &str = "text/x.tlog.proof";
 
 #[derive(Debug, Subcommand)]
@@ -43,7 +42,7 @@ impl Proof {
     }
 }
 
-/// 32 bytes in hexadecimal, as the service writes them in JSON.
+/// A hash in hexadecimal, as the service writes it in JSON.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(try_from = "String")]
 struct Hex(EntryDigest);
@@ -62,7 +61,7 @@ impl TryFrom<String> for Hex {
     }
 }
 
-/// Tells what was checked, or why the proof is not handed over.
+/// Prints the successful checks, or fails with those that did not succeed.
 fn tell(context: &Context, answer: (Outcome, Option<Code>), checks: &[Check]) -> Result<(), Failure> {
     let (outcome, reason) = answer;
     if outcome == Outcome::Verified {
@@ -78,7 +77,7 @@ fn tell(context: &Context, answer: (Outcome, Option<Code>), checks: &[Check]) ->
     Err(open.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail)))
 }
 
-/// A proof that is not JSON, as it came; where JSON was asked for on stdout, as a member of an object.
+/// Writes a binary or text proof unchanged; with `--json` on stdout, as a member of an object.
 fn hand_over(
     context: &Context,
     output: &Path,
@@ -96,12 +95,12 @@ fn hand_over(
     context.console.result(&View(json!({ "media_type": form, "proof": text, "verified": verified })))
 }
 
-/// Writes bytes as they came.
+/// Writes bytes to the output file.
 fn write(output: &Path, bytes: &[u8]) -> Result<(), Failure> {
     files::write(output, bytes, Access::Ordinary, Existing::Replace)
 }
 
-/// A proof in JSON, to be read or kept.
+/// Writes a proof in JSON, for display on stdout or to a file.
 fn write_json(context: &Context, output: &Path, view: Json) -> Result<(), Failure> {
     match output == Path::new("-") {
         true => context.console.result(&View(view)),

@@ -1,7 +1,7 @@
-//! Many files: in batches, where the service takes them, and one by one where it does not.
+//! Registration of many files: in batches, or one by one if the service does not support batches.
 //!
-//! Each batch is written down before the next is sent, so what is lost when the command is stopped is at most one batch,
-//! and sending that again changes nothing in the log.
+//! The results of a batch are written to disk before the next one is sent, so that an interruption loses at most one
+//! batch, which can be sent again without effect on the log.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use super::work::{Prepared, Work};
 use super::{Done, now};
 use crate::console::Failure;
 
-/// A batch is sent once it holds this many bytes: less than any service's limit, and soon answered.
+/// Size of a batch in bytes: below every service's limit, and small enough for a fast answer.
 const BATCH_BYTES: usize = 4 << 20;
 
 impl Work<'_> {
-    /// Registers files in their order; each result is told when it is known.
+    /// Registers files in order, and calls `tell` with each result.
     pub(super) async fn in_batches(
         &self,
         files: &[PathBuf],
@@ -34,7 +34,7 @@ impl Work<'_> {
         done
     }
 
-    /// As many of the next files as one batch holds.
+    /// Prepares the next files, as many as fit in one batch.
     fn gather(&self, files: &[PathBuf]) -> Vec<Result<Prepared, Failure>> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         for file in files {
@@ -48,7 +48,7 @@ impl Work<'_> {
         batch
     }
 
-    /// One result for each file, or none if the service does not take batches, or not this one.
+    /// Registers a batch. Returns `None` if the service does not support batches, or refuses this one.
     async fn batch(&self, batch: Vec<Result<Prepared, Failure>>) -> Option<Vec<Result<Done, Failure>>> {
         let to_send = batch.iter().flatten().filter(|prepared| prepared.kept.is_none());
         let messages: Vec<_> = to_send.map(|one| (&one.message.statement, &one.message.bytes)).collect();

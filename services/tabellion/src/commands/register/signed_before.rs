@@ -1,4 +1,4 @@
-//! A statement that is signed already, compared with the terms that were given for it.
+//! Comparison of a statement that is already signed with the terms in the flags.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use scitt::{PublicKey, SignatureError, SignedStatement};
 
 use crate::console::{Exit, Failure};
 
-/// The terms that were given, by flags or by `--dev`. What was not given is as the statement has it.
+/// The terms in the flags or of `--dev`. Absent terms are not compared.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Given<'a> {
     pub key: Option<&'a PublicKey>,
@@ -16,7 +16,7 @@ pub(super) struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Refuses a statement that was signed under other terms: it would be registered in place of the one asked for.
+    /// Refuses a statement signed under other terms, because it would be registered instead of the requested one.
     pub(super) fn must_agree_with(&self, statement: &SignedStatement, source: &Path) -> Result<(), Failure> {
         let header = statement.header();
         let claims = header.claims();
@@ -38,7 +38,8 @@ impl Given<'_> {
     }
 }
 
-/// Whether the key signed; a detached payload is not at hand, and leaves that to the service.
+/// Returns whether the key signed the statement. The signature of a detached statement is left to the service, because
+/// its payload is not available.
 fn signed_by(statement: &SignedStatement, key: &PublicKey) -> bool {
     matches!(statement.verify_with(key, None), Ok(()) | Err(SignatureError::PayloadMissing))
 }

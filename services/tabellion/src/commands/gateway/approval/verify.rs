@@ -1,4 +1,4 @@
-//! `tabellion gateway approval verify`: a signed answer, checked with nobody asked.
+//! `tabellion gateway approval verify`: verifies a signed answer offline.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub struct Verify {
     statement: Option<PathBuf>,
 }
 
-/// What lies in the file, whatever else does.
+/// The members of the file that are used; others are ignored.
 #[derive(Deserialize)]
 struct Evidence {
     question: Question,
@@ -88,8 +88,8 @@ impl Verify {
     }
 }
 
-/// Whether the record of a decision names this very answer, and was made while it counted. The statement's own signature and receipt
-/// are for `tabellion verify`.
+/// Checks that the record of a decision names this answer, and was made before it expired. `tabellion verify` checks
+/// the statement's own signature and receipt.
 fn joined(statement: &[u8], signed: &SignedApproval) -> Result<String, String> {
     let statement = scitt::SignedStatement::parse(statement.to_vec()).map_err(|error| error.to_string())?;
     let payload = statement.payload().ok_or("the statement has no payload of its own")?;
