@@ -94,7 +94,8 @@ fn missing_links(document: &Path) -> Vec<String> {
     let text = fs::read_to_string(document).expect("a document");
     let folder = document.parent().expect("a folder");
     let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let files = links.filter(|link| !link.starts_with("http")).map(|link| link.split('#').next().unwrap_or(link));
+    let files =
+        links.filter(|link| !link.starts_with("http")).map(|link| link.split('#').next().unwrap_or(link));
     let missing = files.filter(|file| !file.is_empty() && !folder.join(file).exists());
     missing.map(|file| format!("{} links to {file}", document.display())).collect()
 }
