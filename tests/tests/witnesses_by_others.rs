@@ -24,7 +24,8 @@ fn our_witness_cosigns_a_log_of_theirs_and_refuses_another_history() {
     let vkey = black_box::run_python("aics_log.py", &["keys", path(&key)])["vkey"].clone();
     home.witness(&[vkey.as_str().unwrap()]);
     let witness = home.serve();
-    let seen = black_box::run_python("aics_log.py", &["witnessed", &witness.url(), witness.vkey(), path(&key)]);
+    let seen =
+        black_box::run_python("aics_log.py", &["witnessed", &witness.url(), witness.vkey(), path(&key)]);
     assert_eq!(seen["cosigned"], seen["heads"], "{seen}");
     assert_eq!(seen["refused"], 422, "{seen}");
     witness.stop();
@@ -87,8 +88,7 @@ impl TheirWitness {
         let origin = log.split('+').next().unwrap();
         finished(aics_witness("add-log", &config).args(["--origin", origin, "--vkey", log]));
         let mut serve = aics_witness("serve", &config);
-        let mut process =
-            serve.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut process = serve.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
         let url = address(BufReader::new(process.stderr.take().unwrap()));
         Self { folder, process, url, vkey: vkey.trim().to_owned() }
     }
