@@ -27,7 +27,7 @@ impl SettingFlags {
     }
 }
 
-/// The same flags, for commands that do not serve; their help lists fewer of them.
+/// The flags of [`SettingFlags`] for commands that do not serve; their help lists fewer of them.
 #[derive(Clone, Debug, Default)]
 pub struct KeeperFlags(SettingFlags);
 
