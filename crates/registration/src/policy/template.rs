@@ -24,7 +24,7 @@ pub fn for_init(log: Identity<'_>) -> String {
 pub struct Trusted<'a> {
     /// The issuer's `iss`.
     pub iss: &'a str,
-    /// Its public key.
+    /// The issuer's public key.
     pub key: &'a PublicKey,
 }
 

@@ -114,7 +114,7 @@ pub struct Denials {
 /// Tools of a route whose server changed their definition, or that an operator approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
-    /// The route.
+    /// The route whose server offers the tools.
     pub route: String,
     /// The event that concerns the tools.
     pub event: ToolEvent,

@@ -46,7 +46,7 @@ pub enum Served {
     Clarify,
     /// Accepted with a reduced scope.
     Downgraded,
-    /// Refused.
+    /// Refused; the call is not executed.
     Denied,
 }
 

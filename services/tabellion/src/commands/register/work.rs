@@ -88,7 +88,7 @@ impl Work<'_> {
         self.keep(prepared, registered)
     }
 
-    /// Stores the receipt, of this run or an earlier one, and writes the transparent statement.
+    /// Stores the receipt, of this run or an earlier one, and writes `FILE.transparent.cose`.
     pub fn keep(&self, prepared: Prepared, registered: Option<Registered>) -> Result<Done, Failure> {
         let Prepared { file, message, kept, started } = prepared;
         let fresh = registered.is_some();

@@ -16,7 +16,7 @@ use transparency::{
 use crate::console::Failure;
 use crate::settings::{self, Mistake, Settings};
 
-/// Returns the service's configuration, or a failure that lists all mistakes in the settings.
+/// Returns the service's configuration, or a failure (`setting-unusable`) that lists all mistakes.
 pub fn resolve(settings: &Settings) -> Result<Config, Failure> {
     let mut reading = Reading { settings, mistakes: Vec::new() };
     let config = reading.config();
@@ -35,7 +35,7 @@ pub fn resolve(settings: &Settings) -> Result<Config, Failure> {
     Err(if unconfigured { failure.hint("tabellion init") } else { failure })
 }
 
-/// Returns the database only, for commands that need no other setting.
+/// Returns the database (`db`) only, for commands that need no other setting.
 pub fn database_of(settings: &Settings) -> Result<Database, Failure> {
     let mut reading = Reading { settings, mistakes: Vec::new() };
     reading.database().ok_or(()).map_err(|()| settings::refuse(reading.mistakes))
@@ -52,7 +52,7 @@ pub fn database(url: &str, any_filesystem: bool) -> Result<Database, String> {
     }
 }
 
-/// A reader of settings that collects the mistakes.
+/// A reader of [`Settings`] that collects the mistakes.
 struct Reading<'a> {
     settings: &'a Settings,
     mistakes: Vec<Mistake>,
@@ -114,7 +114,7 @@ impl Reading<'_> {
         self.noted("pin", url.ok_or_else(|| "give postgres://USER@HOST/NAME".into()))
     }
 
-    /// Returns the address of the admin listener; an empty setting disables it.
+    /// Returns the address of the admin listener; an empty setting `admin_listen` disables it.
     fn admin_listen(&mut self) -> Option<SocketAddr> {
         let address: String = self.optional("admin_listen")?;
         if address.is_empty() { None } else { self.parsed("admin_listen") }

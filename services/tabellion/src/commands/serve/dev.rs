@@ -44,10 +44,10 @@ const ORIGIN: &str = "dev.tabellion.example";
 pub const DEV_GATEWAY: &str = "https://gateway.dev.tabellion.example";
 /// The key of [`DEV_GATEWAY`], which `serve --dev` creates.
 pub const DEV_GATEWAY_KEY: &str = "tabellion-dev/gateway.key";
-/// The agent in the VRF sample.
+/// The agent (`sub`) in the VRF sample.
 const SAMPLE_AGENT: &str = "did:web:agent.dev.tabellion.example";
 
-/// A prepared dev folder.
+/// The keys in a prepared [`DEV_FOLDER`].
 pub struct Dev {
     issuer: SigningKey,
     verifier: SigningKey,
@@ -55,7 +55,7 @@ pub struct Dev {
     any_filesystem: bool,
 }
 
-/// Creates the missing files in the folder.
+/// Creates the missing files in [`DEV_FOLDER`].
 pub fn prepare(context: &Context) -> Result<Dev, Failure> {
     let fresh = !Path::new(DEV_FOLDER).exists();
     fs::create_dir_all(format!("{DEV_FOLDER}/samples"))?;
@@ -81,7 +81,7 @@ pub fn prepare(context: &Context) -> Result<Dev, Failure> {
 }
 
 impl Dev {
-    /// Returns the settings of dev mode, which flags override.
+    /// Returns the settings of `serve --dev`, which flags override.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let file = |name: &str| at(name).display().to_string();
         vec![
@@ -102,8 +102,8 @@ impl Dev {
         ]
     }
 
-    /// Writes the effective configuration, readable by its owner only, because the database's URL may contain a
-    /// password.
+    /// Writes the effective configuration to [`DEV_CONFIG`], readable by its owner only, because the database's URL may
+    /// contain a password.
     pub fn write_config(&self, config: &Config) -> Result<(), Failure> {
         let file = |path: &Path| Ok::<_, Failure>(std::path::absolute(path)?.display().to_string());
         let database = match &config.database {
@@ -236,7 +236,7 @@ fn watched(url: &str, witnesses: &[Witness]) -> Result<String, Failure> {
     ))
 }
 
-/// Returns the log's verifier key for checkpoints, from the local key file instead of the service.
+/// Returns the log's verifier key for checkpoints, from the local file `checkpoint.key` instead of the service.
 fn checkpoint_key() -> Result<String, Failure> {
     let pem = files::read_text(&at("checkpoint.key"))?;
     let key = ORIGIN.parse().ok().and_then(|name| LocalKey::from_pkcs8_pem(name, &pem).ok());

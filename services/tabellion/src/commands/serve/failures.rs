@@ -10,7 +10,7 @@ use transparency::{Config, IntroduceError, PolicyError, StartError};
 
 use crate::console::{Exit, Failure};
 
-/// Converts the error of a failed start.
+/// Converts a [`StartError`] of the service.
 pub fn not_started(error: StartError, config: &Config, dev: bool) -> Failure {
     match error {
         StartError::Listen { address, error } => cannot_listen(address, &error, config, dev),
@@ -53,7 +53,7 @@ fn storage_code(fault: StorageFault) -> &'static str {
     }
 }
 
-/// Converts a database error.
+/// Converts a [`StoreError`] of the database.
 pub fn database(error: StoreError) -> Failure {
     let (exit, code, what) = match &error {
         StoreError::Unavailable(_) => {
@@ -81,8 +81,8 @@ pub fn database(error: StoreError) -> Failure {
     }
 }
 
-/// Converts the reason of a stopped sequencer. The service continues to serve reads, unless the process itself is
-/// unreliable.
+/// Converts the reason of a stopped sequencer ([`Halt`]). The service continues to serve reads, unless the process
+/// itself is unreliable.
 pub fn halted(halt: &Halt) -> Failure {
     let (exit, code) = match halt {
         Halt::DatabaseBehind { .. } => (Exit::LogMisbehaviour, "database-behind"),

@@ -17,7 +17,7 @@ pub type Listener = Box<dyn Layer<Registry> + Send + Sync>;
 pub struct LogLevel(reload::Handle<EnvFilter, Registry>);
 
 impl LogLevel {
-    /// Starts logging with the format and level in the settings.
+    /// Starts logging with the settings `log_format` and `log_level`.
     pub fn start(settings: &Settings, console: &Console) -> Result<Self, Failure> {
         Self::beside(settings, console, None)
     }
@@ -40,7 +40,8 @@ impl LogLevel {
         Ok(Self(handle))
     }
 
-    /// Starts logging for a service with its own configuration file: only environment variables set format and level.
+    /// Starts logging for a service with its own configuration file: format and level come from `TABELLION_LOG_FORMAT`
+    /// and `TABELLION_LOG_LEVEL` only.
     pub fn of_environment(usual: &str, console: &Console) -> Result<Self, Failure> {
         Self::heard_by(None, usual, console)
     }
@@ -53,7 +54,7 @@ impl LogLevel {
         Self::beside(&Settings::of(vec![level, format]), console, other)
     }
 
-    /// Applies the log level of new settings.
+    /// Applies the setting `log_level` of a reloaded configuration.
     pub fn reload(&self, settings: &Settings) -> Result<(), Failure> {
         let level = level(settings)?;
         if let Err(error) = self.0.reload(level) {

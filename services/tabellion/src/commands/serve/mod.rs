@@ -89,7 +89,7 @@ fn warn(context: &Context, settings: &Settings, config: &Config) {
     }
 }
 
-/// Converts the sequencer's final failure, after which the process is unreliable.
+/// Converts the sequencer's final failure ([`Halt`]), after which the process is unreliable.
 fn ended(halt: Halt) -> Failure {
     failures::halted(&halt)
 }

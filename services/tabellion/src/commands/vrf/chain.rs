@@ -55,7 +55,7 @@ impl Chain {
     }
 }
 
-/// Fetches all pages of a list.
+/// Fetches all pages of a list, at most [`MAX_PAGES`].
 fn pages<T: serde::de::DeserializeOwned>(
     service: &Service,
     first: String,
@@ -113,7 +113,7 @@ impl Chains {
     }
 }
 
-/// A complete chain.
+/// One chain of an issuer, as `GET /v1/issuers/{iss}/chain` describes it on all pages.
 #[derive(Serialize)]
 struct Walked {
     issuer: String,
@@ -133,7 +133,7 @@ struct Walked {
     indexed_to: u64,
 }
 
-/// A page of the service's answer.
+/// A page of `GET /v1/issuers/{iss}/chain`.
 #[derive(Deserialize)]
 struct Page {
     receipts: Vec<Receipt>,

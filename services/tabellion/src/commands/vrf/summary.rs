@@ -37,11 +37,11 @@ struct Outcome {
 /// The additional inputs for checking a statement.
 #[derive(Default)]
 pub struct Given {
-    /// The payload of a detached statement.
+    /// The payload of a detached statement (`--payload`).
     pub payload: Option<Vec<u8>>,
-    /// The receipt that a redacted statement contains the hash of.
+    /// The receipt that a redacted statement contains the hash of (`--disclosed`).
     pub disclosed: Option<Vec<u8>>,
-    /// A policy's options that the receipt must satisfy.
+    /// The options of a policy (`--policy`) that the receipt must satisfy.
     pub options: Option<VrfOptions>,
 }
 

@@ -97,7 +97,7 @@ fn place_of_witness(lines: &[String]) -> usize {
     after_last.or_else(|| first(&["group", "quorum"])).unwrap_or(lines.len())
 }
 
-/// Replaces the quorum by one of all witnesses, unless the file has other groups.
+/// Replaces the quorum by one of [`ALL`] witnesses, unless the file has other groups.
 fn require(lines: &mut Vec<String>, policy: &Policy, k: usize, new: &str) -> Result<(), Failure> {
     let has_groups = lines.iter().any(|line| first_word(line) == "group" && words(line).nth(1) != Some(ALL));
     if has_groups {

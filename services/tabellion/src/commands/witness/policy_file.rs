@@ -20,7 +20,7 @@ pub struct PolicyFile {
 }
 
 impl PolicyFile {
-    /// Returns the path of the file, which need not exist.
+    /// Returns the path in `--policy`, or else in the setting `witness_policy`. The file need not exist.
     pub fn path(&self, context: &Context) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.policy {
             return Ok(path.clone());
