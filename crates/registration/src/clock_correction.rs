@@ -41,7 +41,8 @@ rules! {
         Canonical = "clock-correction-canonical", reading "-", section "payload";
         /// Every member is known, present, and of the right type.
         Member = "clock-correction-member", reading "-", section "payload";
-        /// `time` is before `committed_at`, and the batch of the correction is committed at `time` or later, before `committed_at`.
+        /// `time` is before `committed_at`, and the batch of the correction is committed at `time` or later, before
+        /// `committed_at`.
         Time = "clock-correction-time", reading "-", section "payload";
         /// `reason` has 1 to 1000 characters.
         Reason = "clock-correction-reason", reading "-", section "payload";

@@ -24,7 +24,7 @@ pub enum LookupKind {
     Subject = 6,
     /// The content type, or the preimage content type of a hash envelope (RFC 9995).
     ContentType = 7,
-    /// A verdict or decision, in the statement's own words.
+    /// A verdict or decision, such as `pass` or `permit`.
     Verdict = 8,
     /// The name of a tool that was called.
     Tool = 9,

@@ -68,7 +68,7 @@ pub fn usage(error: &clap::Error) -> Exit {
     Exit::Usage
 }
 
-/// Joins an error and its details, the indented lines up to the first empty one, in one line.
+/// Joins an error and its details, the indented lines up to the first other line, in one line for `--json`.
 fn in_a_line(lines: &[String]) -> String {
     let Some((what, rest)) = lines.split_first() else { return String::new() };
     let what = what.trim_start_matches("error: ");

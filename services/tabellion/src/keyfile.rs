@@ -18,7 +18,7 @@ pub fn read(path: &Path) -> Result<SigningKey, Failure> {
         .map_err(|error| Failure::new(Exit::Failure, "key-unusable", format!("{}: {error}", path.display())))
 }
 
-/// Generates a key and writes it; existing files are never overwritten.
+/// Generates a key and writes it. Existing files are never overwritten (`key-exists`).
 pub fn generate(path: &Path, algorithm: Algorithm) -> Result<SigningKey, Failure> {
     if path.exists() {
         return Err(Failure::new(Exit::Exists, "key-exists", format!("{} exists", path.display()))
@@ -31,13 +31,13 @@ pub fn generate(path: &Path, algorithm: Algorithm) -> Result<SigningKey, Failure
     Ok(key)
 }
 
-/// Writes a key with access for its owner only (0600).
+/// Writes a key with [`Access::Secret`]: for its owner only (0600). A different existing file is kept (`exists`).
 pub fn write(path: &Path, key: &SigningKey) -> Result<(), Failure> {
     let pem = key.to_pkcs8_pem().map_err(|error| Failure::new(Exit::Failure, "key", error.to_string()))?;
     files::write(path, pem.as_bytes(), Access::Secret, Existing::Keep)
 }
 
-/// Reads a public key: a did:key or did:jwk, or a file with a secret or public key in any supported encoding.
+/// Reads a public key: a `did:key` or `did:jwk`, or a file with a secret or public key in any supported encoding.
 pub fn read_public(argument: &str) -> Result<PublicKey, Failure> {
     if argument.starts_with("did:") {
         return public_from_text(argument).map_err(|why| unusable(argument, why));

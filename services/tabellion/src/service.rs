@@ -41,7 +41,7 @@ pub struct Service {
 }
 
 impl ServiceArgs {
-    /// Creates the client, without sending a request.
+    /// Creates the client for `--url` or the setting `log_url`, without sending a request.
     pub fn connect(&self, context: &Context) -> Result<Service, Failure> {
         self.connect_over(context, None)
     }
@@ -84,7 +84,8 @@ impl Service {
         self.runtime.block_on(exchange).map_err(|error| self.failure(error))
     }
 
-    /// Converts an error. A local service that is unreachable may not be running, so the hint starts one.
+    /// Converts an error. A local service that is unreachable may not be running, so the hint is `tabellion serve
+    /// --dev`.
     fn failure(&self, error: ClientError) -> Failure {
         let is_unreachable = matches!(error, ClientError::Unreachable(_));
         let failure = Failure::from(error);

@@ -13,7 +13,7 @@ use crate::console::safe;
 /// Maximum length in characters of a text on a terminal; `--json` prints it whole.
 const SHOWN_TEXT: usize = 96;
 
-/// Converts a protected header to JSON, with the names of known labels.
+/// Converts a protected header to JSON, with the names of known labels, such as `alg` for 1.
 pub fn header(header: &Header) -> Json {
     let member = |label: &Label| Some((header_name(label), value_of(label, &header.get(label)?)));
     Json::Object(header.labels().filter_map(member).collect())
@@ -111,7 +111,7 @@ fn algorithm(value: &Value<'_>) -> Json {
     known.map_or_else(|| plain(value), |known| json!(format!("{} ({})", known.name(), known.to_cose())))
 }
 
-/// Formats a kid: as text if it is printable ASCII, otherwise as base64url.
+/// Formats a `kid`: as text if it is printable ASCII, otherwise as base64url.
 fn readable_kid(kid: &[u8]) -> Json {
     match std::str::from_utf8(kid) {
         Ok(text) if !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()) => json!(text),

@@ -14,7 +14,7 @@ pub const LOCAL: &str = "trust.toml";
 /// The trust file that `serve --dev` writes.
 pub const DEV: &str = "tabellion-dev/trust.toml";
 
-/// A trust file with its contents.
+/// A trust file, `trust.toml`, with its contents.
 #[derive(Debug)]
 pub struct TrustFile {
     /// The path of the file, which need not exist.
@@ -40,7 +40,7 @@ impl TrustFile {
         }
     }
 
-    /// Finds the trust file to change, which need not exist yet.
+    /// Finds the trust file to change, as [`find`](Self::find) does, except that `named` need not exist yet.
     pub fn to_change(context: &Context, named: Option<&Path>) -> Result<Self, Failure> {
         match named {
             Some(path) if !path.exists() => {

@@ -33,7 +33,7 @@ impl Required {
     /// One operator for every kind of statement.
     pub const ONE: Required = Required::all(1);
 
-    /// The same number for all kinds of statements.
+    /// Requires one number of operators for all kinds of statements.
     pub const fn all(number: u64) -> Required {
         Required { policy: number, erasure: number, freeze: number, release: number }
     }

@@ -1,4 +1,4 @@
-//! `[[type.rule]]`: what an operator adds to the typed checks of a content type, as conditions on what was read.
+//! Operator conditions, `[[type.rule]]`: additional checks of a content type, as expressions on the parsed statement.
 //!
 //! ```toml
 //! [[type.rule]]
@@ -7,8 +7,9 @@
 //! then = "refuse"
 //! ```
 //!
-//! They are asked in order after everything else held, and the first that holds decides: no condition can admit what
-//! a typed check refuses. A condition that does not compile is a mistake of the policy.
+//! Conditions are evaluated in order after all other checks succeeded, and the first one that holds decides: no
+//! condition can admit a statement that a typed check refuses. A condition that does not compile is a mistake in the
+//! policy.
 
 use std::collections::HashSet;
 
@@ -19,7 +20,7 @@ use super::model::Claim;
 use super::section::{Notebook, Section, name, text};
 use crate::limits::{MAX_CONDITIONS, MAX_RULE_NAME};
 
-/// The members of the document that conditions see, but those of `record`.
+/// The members of the document that conditions evaluate, except those of `record`.
 const MEMBERS: [&str; 9] = [
     "iss",
     "sub",
@@ -32,30 +33,30 @@ const MEMBERS: [&str; 9] = [
     "claims",
 ];
 
-/// A condition of an operator's, and what follows where it holds.
+/// An operator's condition with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// What a permit or a refusal calls it.
+    /// The name of the condition in permits and refusals.
     pub name: String,
-    /// The condition.
+    /// The compiled expression.
     pub when: Expression,
-    /// What follows.
+    /// The outcome if the expression holds.
     pub then: Outcome,
 }
 
-/// What follows from a condition that holds.
+/// The outcome of a condition that holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The statement is refused.
     Refuse,
-    /// The statement is admitted, and no later condition is asked.
+    /// The statement is admitted, and later conditions are not evaluated.
     Admit,
 }
 
 impl Outcome {
     const ALL: [Outcome; 2] = [Outcome::Refuse, Outcome::Admit];
 
-    /// What a policy calls it.
+    /// The name of the outcome in policies (`then`).
     pub const fn name(self) -> &'static str {
         match self {
             Outcome::Refuse => "refuse",
@@ -65,12 +66,12 @@ impl Outcome {
 }
 
 impl Condition {
-    /// Whether it asks for what was read from the payload.
+    /// Returns whether the expression uses a member of `record`.
     pub(crate) fn asks_for_record(&self) -> bool {
         self.when.members().iter().any(|path| path.first() == Some(&"record"))
     }
 
-    /// The first member it names that no statement of its type has.
+    /// Returns the first member in the expression that no statement of the content type has.
     pub(super) fn unknown_member(&self, has_record: bool) -> Option<String> {
         let is_known = |path: &Vec<&str>| match path[..] {
             [] => true,
@@ -84,7 +85,7 @@ impl Condition {
     }
 }
 
-/// The conditions of a content type.
+/// Parses the conditions of a content type.
 pub(super) fn read(section: &mut Section<'_>, notes: &Notebook) -> Vec<Condition> {
     let mut names = HashSet::new();
     let conditions = section.list("rule", |value, at| {
@@ -110,7 +111,7 @@ fn condition(value: &Value, at: &str, notes: &Notebook) -> Option<Condition> {
     Some(Condition { name: name?, when: when?, then: then? })
 }
 
-/// Clients match on names of rules, and metrics count by them.
+/// Parses a rule's name, which clients match on and metrics use as a label.
 fn rule_name(value: &Value) -> Result<String, String> {
     let name = name(value)?;
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -128,7 +129,7 @@ fn outcome(value: &Value) -> Result<Outcome, String> {
     known.ok_or_else(|| format!("{named:?} is not one of refuse, admit"))
 }
 
-/// A condition as the log carries it.
+/// Serializes a condition as in the policy's payload.
 pub(super) fn document(condition: &Condition) -> Value {
     json!({ "name": condition.name, "when": condition.when.text(), "then": condition.then.name() })
 }

@@ -1,12 +1,12 @@
-//! Registration policies: what an operator types, what runs, and what the log carries.
+//! Registration policies: the operator's file, the payload on the log, and the parsed policy.
 //!
-//! RFC 9943, section 5.1.1, wants policies and trust anchors transparent: so a policy is data, and the same data
-//! three times. [`Policy::from_toml`] reads the operator's file and reports every mistake at once;
-//! [`Policy::payload`] is its canonical JSON, the payload of an `application/vnd.tabellion.policy+json` statement;
-//! [`Policy::from_payload`] gets the policy back out of the log. Equal digests mean equal policies.
+//! RFC 9943, section 5.1.1, requires transparent policies and trust anchors, so a policy is data, in three forms.
+//! [`Policy::from_toml`] parses the operator's file and reports all mistakes together; [`Policy::payload`] is its
+//! canonical JSON, the payload of an `application/vnd.tabellion.policy+json` statement; [`Policy::from_payload`] parses
+//! the policy from the log. Equal digests mean equal policies.
 //!
-//! Not here: applying it (`authenticate`, `decide`), the statement around it (`statement`), quotas and tokens,
-//! which open doors but decide nothing.
+//! Not here: the decisions under a policy (`authenticate`, `decide`), the policy's statement (`statement`), quotas and
+//! tokens, which limit access and have no effect on decisions.
 
 mod condition;
 mod model;
@@ -37,15 +37,15 @@ use crate::limits::{JSON_DEPTH, MAX_POLICY};
 /// The content type of a policy statement.
 pub const POLICY_CONTENT_TYPE: &str = "application/vnd.tabellion.policy+json";
 
-/// How a statement becomes a leaf: `SHA-256(0x00 ‖ SHA-256(statement))`. One rule for the life of a log.
+/// The name of the leaf rule, `SHA-256(0x00 ‖ SHA-256(statement))`. It never changes during the life of a log.
 pub const LEAF_RULE: &str = "sha256-of-statement";
 
-/// SHA-256 of a policy's canonical JSON.
+/// The SHA-256 digest of a policy's canonical JSON ([`Policy::payload`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PolicyDigest([u8; 32]);
 
 impl PolicyDigest {
-    /// The digest's bytes.
+    /// The bytes of the digest.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -63,7 +63,7 @@ impl fmt::Debug for PolicyDigest {
     }
 }
 
-/// A policy that can run, with the bytes that stand for it on the log. Cheap to clone.
+/// A valid policy with its payload on the log. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Policy(Arc<Inner>);
 
@@ -83,7 +83,7 @@ impl PartialEq for Policy {
 impl Eq for Policy {}
 
 impl Policy {
-    /// Reads an operator's file. Every mistake in it is reported, with the path of its key.
+    /// Parses an operator's file. All mistakes are reported, each with the path of its key.
     pub fn from_toml(text: &str) -> Result<Policy, Mistakes> {
         let document: toml::Table =
             toml::from_str(text).map_err(|error| Mistakes::one(error.to_string().trim_end()))?;
@@ -97,14 +97,14 @@ impl Policy {
         }
     }
 
-    /// Reads the payload of a policy statement: canonical JSON, or it is refused.
+    /// Parses the payload of a policy statement, which must be canonical JSON (RFC 8785).
     pub fn from_payload(payload: &[u8]) -> Result<Policy, Mistakes> {
         let document = canonical_document(payload).map_err(Mistakes::one)?;
         let contents = resolve::resolve(&document)?;
         Ok(Policy::with_payload(contents, payload.to_vec()))
     }
 
-    /// A policy of these contents. They are taken as sound: for anything typed, use [`from_toml`](Policy::from_toml).
+    /// Creates a policy of these contents, which must be valid: use [`from_toml`](Policy::from_toml) for user input.
     fn new(contents: Contents) -> Policy {
         let payload = payload::payload(&contents);
         Policy::with_payload(contents, payload)
@@ -115,23 +115,24 @@ impl Policy {
         Policy(Arc::new(Inner { contents, payload, digest }))
     }
 
-    /// What it says.
+    /// The parsed contents of the policy.
     pub fn contents(&self) -> &Contents {
         &self.0.contents
     }
 
-    /// Its canonical JSON.
+    /// The policy's canonical JSON.
     pub fn payload(&self) -> &[u8] {
         &self.0.payload
     }
 
-    /// SHA-256 of its canonical JSON.
+    /// The SHA-256 digest of [`payload`](Policy::payload).
     pub fn digest(&self) -> PolicyDigest {
         self.0.digest
     }
 
-    /// The rule for a content type, if any admits it. Media types are compared without regard to case; a rule for a type
-    /// without parameters admits it with any, unless there is one for just these.
+    /// Returns the rule for a content type; `None` if the policy does not admit it. Media types are compared without
+    /// regard to case. A rule for a type without parameters applies to all parameters, unless there is one for exactly
+    /// these.
     pub fn rule_for(&self, content_type: &ContentType) -> Option<&TypeRule> {
         match content_type {
             ContentType::Id(_) => {
@@ -150,19 +151,20 @@ impl Policy {
         self.contents().types.iter().find(named)
     }
 
-    /// The rule of conversation records, if it takes them as plain JSON.
+    /// Returns the rule of conversation records for `application/json`, if it admits them (`accept_application_json`).
     fn rule_of_records(&self, name: &str) -> Option<&TypeRule> {
         let takes = |rule: &&TypeRule| matches!(&rule.profile, Profile::Conversation(options) if options.accept_application_json);
         (essence(name) == conversation::JSON).then(|| self.contents().types.iter().find(takes)).flatten()
     }
 
-    /// The largest statement that any rule admits, in bytes: what the edge need not let pass.
+    /// The maximum size in bytes of a statement under any rule, at least [`MAX_POLICY`]. The HTTP server may reject
+    /// larger ones.
     pub fn largest_statement(&self) -> u64 {
         self.contents().types.iter().map(|rule| rule.max_size).max().unwrap_or(0).max(MAX_POLICY as u64)
     }
 }
 
-/// A content type as people write it.
+/// Formats a content type as text: a media type, or the number of a CoAP content format.
 pub(crate) fn spell(content_type: &ContentType) -> Cow<'_, str> {
     match content_type {
         ContentType::Text(name) => Cow::Borrowed(name),
@@ -170,12 +172,12 @@ pub(crate) fn spell(content_type: &ContentType) -> Cow<'_, str> {
     }
 }
 
-/// A media type without its parameters, in lower case: the form in which two are compared.
+/// Returns a media type without parameters and in lower case, for comparison.
 pub fn essence(media_type: &str) -> String {
     media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Whether a media type is that of policy statements.
+/// Returns whether a media type is that of policy statements.
 pub(crate) fn is_policy(media_type: &str) -> bool {
     essence(media_type) == POLICY_CONTENT_TYPE
 }

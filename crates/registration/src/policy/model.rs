@@ -1,4 +1,4 @@
-//! What a policy says, once all of it is known to be sound.
+//! The contents of a valid policy as typed values.
 
 use scitt::header::{ContentType, Label};
 use scitt::x509::RootCertificate;
@@ -8,60 +8,60 @@ use super::condition::Condition;
 use super::profile::Profile;
 use crate::operator::Required;
 
-/// Everything a policy decides with.
+/// The contents of a policy, on which all decisions depend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents {
-    /// The log's `iss`: who its receipts and policies come from.
+    /// The `iss` of the log's receipts and of its operator statements.
     pub iss: String,
-    /// The log's origin: its name in checkpoints, and the `sub` of its policies.
+    /// The log's origin: its name in checkpoints, and the `sub` of its operator statements.
     pub origin: String,
-    /// 0 for entry 0; each later policy of the log adds one.
+    /// The revision number: 0 for entry 0, and one more for each later policy of the log.
     pub revision: u64,
-    /// Who signs policies, erasures and other statements of the operator.
+    /// The operator keys, which sign policies, erasures and other operator statements.
     pub operators: Vec<BoundKey>,
-    /// How many of them must agree to what cannot be undone.
+    /// The number of operators who must agree to irreversible statements.
     pub required: Required,
-    /// Issuers known by key.
+    /// Issuers with their keys.
     pub issuers: Vec<Issuer>,
-    /// Which `did:key` issuers may sign for themselves.
+    /// The `did:key` issuers that are admitted.
     pub did_key: SelfCertified,
-    /// Which `did:jwk` issuers may sign for themselves.
+    /// The `did:jwk` issuers that are admitted.
     pub did_jwk: SelfCertified,
-    /// Roots up to which certificates are followed.
+    /// Trust anchors for issuers with certificates.
     pub anchors: Vec<Anchor>,
-    /// What is admitted, by content type. Anything else is refused.
+    /// The admitted content types. All others are refused.
     pub types: Vec<TypeRule>,
 }
 
-/// A key and the name statements call it by.
+/// A public key with its name in statements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundKey {
-    /// The kid, as in the protected header.
+    /// The `kid` in the protected header.
     pub kid: Vec<u8>,
-    /// The key.
+    /// The public key.
     pub key: PublicKey,
 }
 
-/// An issuer and the keys that speak for it.
+/// An issuer with its keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Issuer {
-    /// The `iss`.
+    /// The issuer's `iss`.
     pub iss: String,
-    /// Its keys.
+    /// The issuer's keys.
     pub keys: Vec<BoundKey>,
 }
 
-/// Issuers whose name is their key.
+/// Admitted issuers whose `iss` is a DID that contains their key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelfCertified {
-    /// Anyone.
+    /// All such issuers.
     Open,
-    /// These.
+    /// The listed issuers only.
     Listed(Vec<String>),
 }
 
 impl SelfCertified {
-    /// Whether this issuer may sign.
+    /// Returns whether this issuer is admitted.
     pub fn admits(&self, iss: &str) -> bool {
         match self {
             SelfCertified::Open => true,
@@ -70,69 +70,70 @@ impl SelfCertified {
     }
 }
 
-/// Roots of certificates, and which issuers they may vouch for.
+/// Root certificates, with the issuers that they may certify.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Anchor {
-    /// What the operator calls it.
+    /// The name of the anchor in the policy.
     pub name: String,
-    /// Root certificates.
+    /// The root certificates.
     pub roots: Vec<RootCertificate>,
-    /// Whether `iss` may be a subject alternative name of the certificate, or a did:x509 it satisfies.
+    /// True if `iss` may be a subject alternative name of the certificate, or a did:x509 that it satisfies.
     pub san: bool,
-    /// Issuers that any certificate under these roots may speak for.
+    /// Patterns of issuers for which any certificate under these roots is accepted.
     pub issuers: Vec<Pattern>,
-    /// The extended key usage (a dotted OID) that the certificate must have, if any.
+    /// The extended key usage (a dotted OID) that the certificate must have, if set.
     pub eku: Option<String>,
 }
 
-/// One content type and its conditions.
+/// A content type with the requirements on its statements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeRule {
-    /// The rule's name: an entry says it was admitted by it.
+    /// The name of the rule, which is stored with the entries that it admitted.
     pub name: String,
     /// The content type.
     pub content_type: ContentType,
-    /// How much of the payload is understood.
+    /// The profile that parses the payload, with its options.
     pub profile: Profile,
-    /// Whose statements; empty for any issuer that can be authenticated.
+    /// Patterns of admitted issuers; empty for all issuers that can be authenticated.
     pub issuers: Vec<Pattern>,
-    /// Signed how, under either identifier (ES256 and ESP256 are one); empty for every algorithm the service speaks.
+    /// Admitted signature algorithms, under either identifier (ES256 and ESP256 are equal); empty for all supported
+    /// ones.
     pub algorithms: Vec<Algorithm>,
-    /// Bytes of the statement, and of a detached payload.
+    /// Maximum size in bytes of the statement, and of a detached payload.
     pub max_size: u64,
-    /// Whether the payload may come beside the statement.
+    /// True if the payload may be detached.
     pub detached: bool,
-    /// Whether a statement may hold the payload's hash instead (RFC 9995).
+    /// True if a statement may contain the payload's hash instead (RFC 9995).
     pub hash_envelope: bool,
-    /// CWT claims that must be there besides `iss` and `sub`.
+    /// Required CWT claims in addition to `iss` and `sub`.
     pub claims: Vec<Claim>,
-    /// Labels that the protected header must have besides.
+    /// Labels of further required protected header parameters.
     pub headers: Vec<Label>,
-    /// Conditions asked in order, when everything else holds.
+    /// The operator's conditions, which are evaluated in order after all other checks.
     pub conditions: Vec<Condition>,
-    /// Whether a payload that came beside the statement is kept with the entry.
+    /// True if a detached payload is stored with the entry.
     pub keep_payload: bool,
-    /// How long the bytes are kept after they were registered, in seconds; `None` for ever.
+    /// Retention period of the bytes in seconds after the registration; `None` for ever.
     pub retention: Option<u64>,
 }
 
-/// A CWT claim that a policy may ask for.
+/// A CWT claim that a policy may require (RFC 8392).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Claim {
-    /// Issued at.
+    /// The claim `iat`, the time of issue.
     Iat,
-    /// Expires.
+    /// The claim `exp`, the time of expiry.
     Exp,
-    /// Not before.
+    /// The claim `nbf`, the start of validity.
     Nbf,
 }
 
 impl Claim {
-    /// Every claim, by the name RFC 8392 gives it.
+    /// All claims with their names.
     pub const ALL: [(Claim, &'static str); 3] =
         [(Claim::Iat, "iat"), (Claim::Exp, "exp"), (Claim::Nbf, "nbf")];
 
-    /// The claim's name.
+    /// The claim's name in RFC 8392.
     pub fn name(self) -> &'static str {
         match self {
             Claim::Iat => "iat",
@@ -142,22 +143,22 @@ impl Claim {
     }
 }
 
-/// A name in which `*` stands for any run of characters. Nothing else is special.
+/// A pattern in which `*` matches any number of characters; all other characters match themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// The pattern with this text.
+    /// Creates the pattern with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Pattern(text.into())
     }
 
-    /// The text.
+    /// The text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether `name` fits. Linear in the name for each `*`-free part.
+    /// Returns whether a name matches, in linear time in the name for each part without `*`.
     pub fn fits(&self, name: &str) -> bool {
         let Some((head, rest)) = self.0.split_once('*') else { return self.0 == name };
         let Some(mut name) = name.strip_prefix(head) else { return false };

@@ -1,7 +1,7 @@
-//! A policy as the log carries it: canonical JSON with every setting written out.
+//! Serialization of policies to canonical JSON, with all settings.
 //!
-//! The document has the same shape as the operator's TOML, so one reader serves both. Settings are written in full
-//! so that a later release with other defaults reads the old policy as it was meant.
+//! The document has the same structure as the operator's TOML, so that one parser reads both. Defaults are written out,
+//! so that a later release with other defaults interprets an old policy unchanged.
 
 use data_encoding::{BASE64, HEXLOWER};
 use scitt::header::{ContentType, Label};
@@ -11,7 +11,7 @@ use super::model::{Anchor, BoundKey, Contents, Issuer, Pattern, SelfCertified, T
 use super::{LEAF_RULE, condition};
 use crate::operator::Required;
 
-/// The canonical JSON (RFC 8785) of a policy.
+/// Serializes a policy as canonical JSON (RFC 8785).
 pub(super) fn payload(contents: &Contents) -> Vec<u8> {
     jose::jcs::canonical(&document(contents))
 }
@@ -28,7 +28,7 @@ fn document(contents: &Contents) -> Value {
         "anchor": list(&contents.anchors, anchor),
         "type": list(&contents.types, type_rule),
     });
-    // A policy that needs one operator is written as it was before more could be required.
+    // A policy that requires one operator is serialized as in older versions, which had no such setting.
     if contents.required != Required::ONE {
         let named = contents.required.named().into_iter();
         document["operator_actions"] = named.map(|(name, number)| (name.to_owned(), json!(number))).collect();

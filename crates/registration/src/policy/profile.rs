@@ -1,7 +1,7 @@
-//! Profiles: how much of a payload is understood, by content type.
+//! Profiles: the parsers and checks for payloads of particular content types.
 //!
-//! To add one: a kind with its name and content types here, its options in a variant of [`Profile`], and the same in
-//! [`Record`](crate::Record).
+//! To add a profile, add a kind with its name and content types, a variant of [`Profile`] with its options, and a
+//! variant of [`Record`](crate::Record).
 
 use scitt::header::ContentType;
 use serde_json::Value;
@@ -15,26 +15,26 @@ use crate::limits::{DEFAULT_MAX_SIZE, MAX_STATEMENT};
 use crate::vap::{self, AuditOptions, VerdictOptions};
 use crate::vrf::{self, VrfOptions};
 
-/// How much of a payload is understood, and what the policy chooses about it.
+/// The profile of a content type, with the policy's options for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Profile {
-    /// Nothing: bytes.
+    /// The payload is not parsed.
     Opaque,
-    /// A VRF receipt.
+    /// Verification receipts (VRF).
     Vrf(VrfOptions),
-    /// A wire Verdict of VAP.
+    /// Wire Verdicts of VAP.
     VapVerdict(VerdictOptions),
-    /// A VAP gateway's audit record.
+    /// Audit records of a VAP gateway.
     VapAudit(AuditOptions),
-    /// A set of public keys.
+    /// JWK Sets of public keys.
     JwkSet,
-    /// An execution receipt.
+    /// Execution receipts of AgentROA.
     Aer(AerOptions),
-    /// A conversation record.
+    /// Conversation records.
     Conversation(ConversationOptions),
 }
 
-/// A profile without its options.
+/// A profile without options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Opaque,
@@ -57,7 +57,7 @@ impl Kind {
         Kind::Conversation,
     ];
 
-    /// What a policy calls it: the value of `profile`, and the table of its options.
+    /// The name in policies: the value of `profile`, and the name of the table of options.
     const fn name(self) -> &'static str {
         match self {
             Kind::Opaque => "opaque",
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// The content types that are always read so, and by no other profile.
+    /// The content types that this profile parses, and no other one.
     const fn content_types(self) -> &'static [&'static str] {
         match self {
             Kind::Opaque => &[],
@@ -115,7 +115,7 @@ impl Profile {
         }
     }
 
-    /// The bytes that a statement may have where the policy names no size.
+    /// The maximum size in bytes of a statement whose type sets no `max_size`.
     pub(super) fn default_max_size(&self) -> u64 {
         match self {
             Profile::Conversation(_) => MAX_STATEMENT,
@@ -123,12 +123,12 @@ impl Profile {
         }
     }
 
-    /// What a policy calls it.
+    /// The name of the profile in policies.
     pub fn name(&self) -> &'static str {
         self.kind().name()
     }
 
-    /// The table of its options with every setting written out; `None` where there are none to choose.
+    /// Serializes all options of the profile; `None` if it has none.
     pub(super) fn options(&self) -> Option<Value> {
         match self {
             Profile::Opaque | Profile::JwkSet => None,
@@ -140,7 +140,7 @@ impl Profile {
         }
     }
 
-    /// The profile of a content type, with the options in its table. The content type decides: none is read in two ways.
+    /// Parses the profile of a content type with its options. The content type alone determines the profile.
     pub(super) fn read(
         section: &mut Section<'_>,
         content_type: Option<&ContentType>,
@@ -170,7 +170,7 @@ impl Profile {
     }
 }
 
-/// `profile` may be named, and only as what it is.
+/// Checks that `profile`, if it is set, names the profile of the content type.
 fn check_name(section: &mut Section<'_>, own: Kind) {
     let Some(named) = section.optional("profile", |value| text(value).map(str::to_owned)) else { return };
     let Some(named) = Kind::ALL.into_iter().find(|kind| kind.name() == named) else {

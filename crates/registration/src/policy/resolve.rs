@@ -1,4 +1,4 @@
-//! From a document (the operator's TOML, or the payload of a policy statement) to a policy that can run.
+//! Validation of a document (the operator's TOML, or the payload of a policy statement) as a policy.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use crate::limits::{MAX_HEADERS, MAX_INTEGER, MAX_ORIGIN, MAX_STATEMENT};
 use crate::operator::{Required, distinct, is_operator_statement};
 use crate::payload::Encoding;
 
-/// Reads the whole document; either everything is sound, or every mistake is told.
+/// Parses and validates the whole document, and reports all mistakes in it.
 pub(super) fn resolve(document: &Value) -> Result<Contents, Mistakes> {
     let notes = Notebook::default();
     let contents = Section::open(document, "", &notes).and_then(|top| contents(top, &notes));
@@ -59,7 +59,7 @@ fn contents(mut top: Section<'_>, notes: &Notebook) -> Option<Contents> {
     })
 }
 
-/// How many operators must agree: `required` to everything that is not named by itself.
+/// Parses the numbers of operators; `required` is the default of those not set.
 fn required(mut section: Section<'_>) -> Option<Required> {
     let usual = section.optional("required", number).unwrap_or(1);
     let required = Required {
@@ -75,7 +75,7 @@ fn required(mut section: Section<'_>) -> Option<Required> {
     Some(required)
 }
 
-/// What checkpoints and their keys can carry (C2SP signed-note, tlog-checkpoint).
+/// Parses an origin, which must be valid in checkpoints and their key names (C2SP signed-note, tlog-checkpoint).
 fn origin(value: &Value) -> Result<String, String> {
     let origin = name(value)?;
     let odd = origin.contains("://") || origin.ends_with('/') || origin.contains('+');
@@ -98,8 +98,8 @@ fn leaf_rule(value: &Value) -> Result<(), String> {
     }
 }
 
-/// A key, alone or in a table with its kid. Without one, statements name it by the kid in its COSE_Key, or else by its
-/// RFC 9679 thumbprint.
+/// Parses a key, alone or in a table with its kid. The default kid is the one in its COSE_Key, or else its RFC 9679
+/// thumbprint.
 pub(crate) fn bound_key(value: &Value, at: &str, notes: &Notebook) -> Option<BoundKey> {
     if let Value::String(_) = value {
         let key = public_key(value).map_err(|problem| notes.note(at, problem)).ok()?;
@@ -193,7 +193,7 @@ fn anchor(value: &Value, at: &str, notes: &Notebook) -> Option<Anchor> {
     Some(Anchor { name: name?, roots, san, issuers, eku })
 }
 
-/// A certificate as PEM, or DER in base64.
+/// Parses a certificate in PEM, or in DER as base64.
 fn root(value: &Value) -> Result<RootCertificate, String> {
     let text = text(value)?.trim();
     let root = match text.starts_with("-----") {
@@ -247,7 +247,7 @@ fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
             "a VRF receipt is registered by its hash where `vrf.allow_redacted` says so",
         );
     }
-    // A hash stands for any payload, so nothing can be asked of that.
+    // A hash may stand for any payload, so there is no record to evaluate.
     let encoding = content_type.as_ref().and_then(ContentType::as_text).and_then(Encoding::of);
     let has_record = !matches!(profile, Profile::Opaque) || (encoding.is_some() && !hash_envelope);
     for (number, condition) in conditions.iter().enumerate() {
@@ -293,7 +293,7 @@ fn content_type(value: &Value) -> Result<ContentType, String> {
     }
 }
 
-/// A label of a protected header: a number, or a text.
+/// Parses a label of a protected header parameter, a number or text.
 fn label(value: &Value) -> Result<Label, String> {
     match value {
         Value::Number(number) => number
@@ -321,7 +321,7 @@ fn max_size(value: &Value) -> Result<u64, String> {
     }
 }
 
-/// A span of days, hours and smaller units, e.g. "365 days"; a day has 24 hours. In seconds.
+/// Parses a time span such as "365 days", in days of 24 hours and smaller units or weeks, and returns it in seconds.
 fn retention(value: &Value) -> Result<u64, String> {
     let needed = || {
         "a length of time in weeks, days, hours, minutes or seconds is needed here, e.g. \"365 days\""
@@ -338,7 +338,7 @@ fn claim(value: &Value) -> Result<Claim, String> {
     known.map(|(claim, _)| *claim).ok_or_else(|| format!("{name:?} is not one of iat, exp, nbf"))
 }
 
-/// What only the whole can show.
+/// Checks the properties that involve several parts of the policy.
 fn check_together(policy: &Contents, notes: &Notebook) {
     unique("operator", policy.operators.iter().map(|operator| operator.kid.clone()), "kid", notes);
     unique("issuer", policy.issuers.iter().map(|issuer| issuer.iss.clone()), "iss", notes);
@@ -361,12 +361,12 @@ fn check_together(policy: &Contents, notes: &Notebook) {
     }
 }
 
-/// Refuses numbers of operators that could never be reached, or that one operator could lower.
+/// Rejects numbers of operators that exceed the number of keys, or that fewer operators could lower with a policy.
 fn check_required(policy: &Contents, notes: &Notebook) {
     let (required, operators) = (policy.required, distinct(&policy.operators).len() as u64);
     for (name, number) in required.named() {
         let at = format!("operator_actions.{name}");
-        // A policy without an operator is a mistake of its own.
+        // A policy without an operator key is reported as a separate mistake.
         if number > operators.max(1) {
             notes.note(&at, format!("{number} operators are required, and the policy has {operators}"));
         }
@@ -382,7 +382,7 @@ fn check_required(policy: &Contents, notes: &Notebook) {
     }
 }
 
-/// `application/json` is a conversation record or a type of its own.
+/// Rejects `application/json` both as conversation records and as a type of its own.
 fn one_reading_of_json(types: &[TypeRule], spelled: &impl Fn(&TypeRule) -> String, notes: &Notebook) {
     let takes_json = |rule: &TypeRule| matches!(&rule.profile, Profile::Conversation(options) if options.accept_application_json);
     let own = types.iter().any(|rule| spelled(rule) == conversation::JSON);

@@ -1,4 +1,4 @@
-//! Reading a settings document key by key, so that every mistake is reported, not only the first.
+//! Parser for settings documents that reports all mistakes, not only the first.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use crate::limits::{MAX_INTEGER, MAX_POLICY_ITEMS};
 use crate::violation::cut;
 
-/// Something wrong in a policy: where, and what to do about it.
+/// A mistake in a policy, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The path of the key, e.g. `type[1].max_size`; empty for the document.
+    /// The path of the key, e.g. `type[1].max_size`; empty for the whole document.
     pub key: String,
-    /// What is wrong with it.
+    /// A description of the mistake.
     pub problem: String,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// All the mistakes of one policy.
+/// All mistakes in one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes(pub Vec<Mistake>);
 
@@ -36,11 +36,12 @@ impl Mistakes {
     }
 }
 
-/// Mistakes that an answer tells before it only counts them.
+/// Maximum number of mistakes that [`Mistakes::brief`] lists.
 const TOLD: usize = 3;
 
 impl Mistakes {
-    /// The first few, each cut at a bound, and how many more there are.
+    /// Formats the first mistakes, each cut at [`MAX_TOLD`](crate::limits::MAX_TOLD) characters, and the number of the
+    /// others.
     pub fn brief(&self) -> String {
         let mut told: Vec<String> =
             self.0.iter().take(TOLD).map(|mistake| cut(mistake.to_string())).collect();
@@ -60,7 +61,7 @@ impl fmt::Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// Where mistakes are gathered while the rest is still being read.
+/// A collector of mistakes, which lets parsing continue.
 #[derive(Default)]
 pub(crate) struct Notebook(RefCell<Vec<Mistake>>);
 
@@ -69,7 +70,7 @@ impl Notebook {
         self.0.borrow_mut().push(Mistake { key: key.into(), problem: problem.into() });
     }
 
-    /// What was read, if nothing was wrong anywhere.
+    /// Returns the parsed value if there were no mistakes.
     pub fn close<T>(self, read: Option<T>) -> Result<T, Mistakes> {
         match (read, self.0.into_inner()) {
             (Some(value), mistakes) if mistakes.is_empty() => Ok(value),
@@ -78,7 +79,7 @@ impl Notebook {
     }
 }
 
-/// A table of the document. Every key asked for is a key that exists; [`close`](Section::close) reports the others.
+/// A table of the document. Every requested key becomes a known key; [`close`](Section::close) reports all others.
 pub(crate) struct Section<'a> {
     at: String,
     map: &'a Map<String, Value>,
@@ -95,7 +96,7 @@ impl<'a> Section<'a> {
         Some(Section { at: at.to_owned(), map, known: Vec::new(), notes })
     }
 
-    /// The path of a key of this table.
+    /// Returns the path of a key in this table.
     pub fn path(&self, key: &str) -> String {
         match self.at.as_str() {
             "" => key.to_owned(),
@@ -111,12 +112,12 @@ impl<'a> Section<'a> {
         self.map.contains_key(key)
     }
 
-    /// Whether a list is absent or has no items. Items that could not be read have been told of already.
+    /// Returns whether a list is absent or has no items. Invalid items count, because they were reported already.
     pub fn is_empty_list(&self, key: &str) -> bool {
         self.map.get(key).is_none_or(|value| value.as_array().is_some_and(Vec::is_empty))
     }
 
-    /// A key that may be left out. A wrong value is noted.
+    /// Parses an optional key. An invalid value is noted as a mistake.
     pub fn optional<T>(
         &mut self,
         key: &'static str,
@@ -132,7 +133,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A key that must be there.
+    /// Parses a required key. A missing or invalid value is noted as a mistake.
     pub fn required<T>(
         &mut self,
         key: &'static str,
@@ -144,7 +145,7 @@ impl<'a> Section<'a> {
         self.optional(key, read)
     }
 
-    /// A list, absent meaning empty. Items that cannot be read have noted why.
+    /// Parses a list; an absent one is empty. `read` must note invalid items as mistakes.
     pub fn list<T>(
         &mut self,
         key: &'static str,
@@ -164,24 +165,24 @@ impl<'a> Section<'a> {
             .collect()
     }
 
-    /// A list of tables.
+    /// Parses a list of tables.
     pub fn tables<T>(&mut self, key: &'static str, mut read: impl FnMut(Section<'a>) -> Option<T>) -> Vec<T> {
         let notes = self.notes;
         self.list(key, |value, at| read(Section::open(value, at, notes)?))
     }
 
-    /// Where mistakes are told.
+    /// The collector of mistakes.
     pub fn notes(&self) -> &'a Notebook {
         self.notes
     }
 
-    /// A list of plain values.
+    /// Parses a list of plain values.
     pub fn values<T>(&mut self, key: &'static str, read: impl Fn(&'a Value) -> Result<T, String>) -> Vec<T> {
         let notes = self.notes;
         self.list(key, |value, at| read(value).map_err(|problem| notes.note(at, problem)).ok())
     }
 
-    /// Reports every key that was never asked for.
+    /// Notes every key that was not requested as a mistake.
     pub fn close(self) {
         for key in self.map.keys().filter(|key| !self.known.contains(&key.as_str())) {
             self.note(key, unknown(key, &self.known));
@@ -198,12 +199,13 @@ fn unknown(key: &str, known: &[&'static str]) -> String {
     }
 }
 
-/// A string.
+/// Parses a string.
 pub(crate) fn text(value: &Value) -> Result<&str, String> {
     value.as_str().ok_or_else(|| "a string is needed here".to_owned())
 }
 
-/// A string that names something: not empty, no control characters, within the bound on identifiers.
+/// Parses a name: a string of 1 to [`MAX_IDENTIFIER`](crate::limits::MAX_IDENTIFIER) characters without control
+/// characters.
 pub(crate) fn name(value: &Value) -> Result<String, String> {
     let text = text(value)?;
     match text {
@@ -214,7 +216,7 @@ pub(crate) fn name(value: &Value) -> Result<String, String> {
     }
 }
 
-/// A whole number of at least 0.
+/// Parses an integer from 0 to [`MAX_INTEGER`].
 pub(crate) fn number(value: &Value) -> Result<u64, String> {
     value
         .as_u64()
@@ -222,7 +224,7 @@ pub(crate) fn number(value: &Value) -> Result<u64, String> {
         .ok_or_else(|| "a whole number of at least 0 is needed here".to_owned())
 }
 
-/// true or false.
+/// Parses a boolean.
 pub(crate) fn switch(value: &Value) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| "true or false is needed here".to_owned())
 }

@@ -1,8 +1,9 @@
-//! Policy statements: how a policy gets onto the log, and which may follow which.
+//! Policy statements: their signature, the admission of entry 0, and the order of policies.
 //!
-//! Entry 0 is signed by an operator key that it lists itself; relying parties pin its entry ID. Every later policy is
-//! signed by an operator key of the policy then in force and carries the next revision. `iss` is the log's, `sub` its origin.
-//! Later policies take the common path: [`authenticate`], [`Record::read`](crate::Record), [`PolicyInForce::decide`].
+//! Entry 0 is signed with an operator key that it lists itself; relying parties pin its entry ID. Every later policy is
+//! signed with an operator key of the policy then in force, and has the next revision. `iss` is the log's, `sub` its
+//! origin. Later policies are decided like other statements: [`authenticate`], [`Record::read`](crate::Record::read),
+//! [`PolicyInForce::decide`].
 
 use merkle::LeafIndex;
 use scitt::{SignedStatement, Signer};
@@ -14,14 +15,14 @@ use crate::decision::{Permit, Refusal};
 use crate::operator::{self, SignError};
 use crate::violation::{Place, RuleName, Violation};
 
-/// Signs a policy with an operator key of the policy in force. For entry 0, that is the policy itself.
+/// Signs a policy with an operator key of the policy in force; for entry 0, that is the policy itself.
 pub fn sign(policy: &Policy, in_force: &Policy, key: &dyn Signer) -> Result<SignedStatement, SignError> {
     let (contents, operators) = (policy.contents(), &in_force.contents().operators);
     let (log, payload) = ((&*contents.iss, &*contents.origin), policy.payload().to_vec());
     operator::sign(POLICY_CONTENT_TYPE, payload, None, log, operators, key)
 }
 
-/// Checks entry 0 and answers with the policy that is in force from then on, and the permit to append it.
+/// Checks entry 0. Returns the policy in force from then on, and the permit to append the entry.
 pub fn genesis(statement: &SignedStatement) -> Result<(PolicyInForce, Permit), Violation> {
     let refused = |rule: &'static str, place: Place, detail: String| Violation {
         rule: RuleName::fixed(rule),
@@ -46,24 +47,24 @@ pub fn genesis(statement: &SignedStatement) -> Result<(PolicyInForce, Permit), V
         .map_err(|refusal: Refusal| refusal.violation)
 }
 
-/// What to do about the policy an operator configured.
+/// The action for the policy that an operator configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It is the one in force.
+    /// The policy is in force already.
     Keep,
-    /// It is the next one: sign and register it.
+    /// The policy is the next revision, to be signed and registered.
     Publish,
 }
 
-/// A configured policy that is neither the one in force nor the next.
+/// The error of a configured policy that is neither the one in force nor the next revision.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyConflict {
-    /// The names differ, so it is another log's.
+    /// The `iss` or origin differs, so it is a policy of another log.
     #[error("the policy in force is for {log}, the configured one for {configured}")]
     AnotherLog {
-        /// `iss` and origin on the log.
+        /// The `iss` and origin in force.
         log: String,
-        /// `iss` and origin configured.
+        /// The configured `iss` and origin.
         configured: String,
     },
     /// The revision is not the next one.
@@ -74,19 +75,19 @@ pub enum PolicyConflict {
     Revision {
         /// The revision in force.
         log: u64,
-        /// Its digest.
+        /// The digest of the policy in force.
         log_digest: PolicyDigest,
-        /// The revision configured.
+        /// The configured revision.
         configured: u64,
-        /// Its digest.
+        /// The digest of the configured policy.
         configured_digest: PolicyDigest,
     },
 }
 
-/// Compares the configured policy with the one in force: the same, the next, or a mistake that is named.
+/// Compares the configured policy with the one in force.
 pub fn step(in_force: &Policy, configured: &Policy) -> Result<Step, PolicyConflict> {
     let (ours, theirs) = (in_force.contents(), configured.contents());
-    // By content: a release with more settings writes the same policy in other bytes.
+    // The contents are compared, because a release with more settings serializes the same policy differently.
     if ours == theirs {
         return Ok(Step::Keep);
     }

@@ -1,35 +1,35 @@
-//! The policies that `tabellion init` and `serve --dev` start with.
+//! The first policies that `tabellion init` and `serve --dev` write.
 
 use scitt::PublicKey;
 use toml::Value;
 
-/// Whose log it is, and who may change its policy.
+/// The log and the operator of a new policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
-    /// The log's `iss`: a URL.
+    /// The log's `iss`, a URL.
     pub iss: &'a str,
-    /// The log's origin: a name without scheme.
+    /// The log's origin, a name without scheme.
     pub origin: &'a str,
     /// The operator's public key.
     pub operator: &'a PublicKey,
 }
 
-/// A first policy, in TOML with comments: closed to everybody until issuers are listed.
+/// Returns a first policy in TOML with comments, which admits no issuer until some are listed.
 pub fn for_init(log: Identity<'_>) -> String {
     format!("{}{}{}{}", head(log), INIT_ISSUERS, types("[]"), gateway_types("[]", "[]", true))
 }
 
-/// An issuer that a development log trusts, with its key.
+/// An issuer that a development log admits, with its key.
 #[derive(Clone, Copy, Debug)]
 pub struct Trusted<'a> {
-    /// Its name.
+    /// The issuer's `iss`.
     pub iss: &'a str,
-    /// Its public key.
+    /// The issuer's public key.
     pub key: &'a PublicKey,
 }
 
-/// The policy of a development log: it trusts the issuer made with it, the gateway that is tried out with it, and any
-/// did:key for VRF receipts.
+/// Returns the policy of a development log: it admits the issuer and the gateway created with it, and any did:key for
+/// VRF receipts.
 pub fn for_dev(log: Identity<'_>, issuer: Trusted<'_>, gateway: Trusted<'_>) -> String {
     let entry = |trusted: Trusted<'_>| {
         format!("[[issuer]]\niss = {}\nkeys = [{}]\n\n", quoted(trusted.iss), quoted(&trusted.key.did_key()))
@@ -150,7 +150,7 @@ fn types(issuers: &str) -> String {
     )
 }
 
-/// What a gateway says, and the log heads that agents keep.
+/// Returns the content types of a gateway, and those of log heads that agents keep.
 fn gateway_types(issuers: &str, verifiers: &str, signed: bool) -> String {
     format!(
         "\n\
@@ -180,7 +180,7 @@ fn gateway_types(issuers: &str, verifiers: &str, signed: bool) -> String {
     )
 }
 
-/// A TOML string.
+/// Formats a TOML string.
 fn quoted(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
 }

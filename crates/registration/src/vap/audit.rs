@@ -1,7 +1,7 @@
-//! A gateway's audit record as a typed value: JCS of a closed object.
+//! Parsed audit records of a gateway: canonical JSON (JCS) of a closed object.
 //!
-//! Every kind holds `version`, `kind`, `gateway`, `stream`, `seq` and `at`. What was agreed or asked (commitment, amendment,
-//! decision) adds the verdict and how it came about; an outcome adds what came of a decision; `closed` ends a stream.
+//! Every kind has `version`, `kind`, `gateway`, `stream`, `seq` and `at`. Commitments, amendments and decisions add the
+//! verdict and how it was reached; an outcome adds the result of a decision; `closed` ends a stream.
 
 use std::collections::BTreeMap;
 
@@ -16,128 +16,128 @@ use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
 use crate::violation::{Violation, quote};
 
-/// What begins the name of a stream outside any session.
+/// The prefix of streams outside of any session.
 pub(super) const UNBOUND: &str = "unbound:";
 
-/// An audit record that keeps every rule which no policy can switch.
+/// An audit record that keeps every rule that does not depend on a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditRecord {
-    /// Whose record it is: equal to `iss`.
+    /// The gateway that made the record, equal to `iss`.
     pub gateway: String,
-    /// The stream it belongs to: a session, or `unbound:` and an instance. Equal to `sub`.
+    /// The stream of the record: a session, or `unbound:` and an instance. Equal to `sub`.
     pub stream: String,
-    /// Its number in the stream, from 0.
+    /// The number of the record in its stream, from 0.
     pub seq: u64,
-    /// When it was made, in Unix seconds.
+    /// The time of the record in Unix seconds.
     pub at: u64,
-    /// What happened.
+    /// The recorded event.
     pub kind: AuditKind,
     document: Value,
 }
 
-/// What an audit record is about.
+/// The event of an audit record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AuditKind {
-    /// A scope commitment was judged.
+    /// The verdict on a scope commitment.
     Commitment(Decided),
-    /// A scope amendment was judged.
+    /// The verdict on a scope amendment.
     Amendment(Decided),
-    /// A call was judged.
+    /// The verdict on a tool call.
     Decision(Decided),
-    /// What came of a decision.
+    /// The outcome of a decision.
     Outcome(Outcome),
-    /// Messages were denied without a record of their own.
+    /// Denied messages without records of their own.
     Denials(Denials),
-    /// Tools of a route changed, or were approved.
+    /// Changed or approved tools of a route.
     Tools(Tools),
-    /// The stream ends here.
+    /// The end of the stream.
     Closed,
 }
 
-/// What was judged, and how.
+/// The verdict on a message, with its circumstances.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decided {
-    /// The verdict.
+    /// The verdict of the gateway.
     pub verdict: Served,
-    /// The tool.
+    /// The name of the called tool.
     pub tool: Option<String>,
-    /// The agent.
+    /// The agent's identifier.
     pub agent_id: Option<String>,
-    /// How the agent's name was shown: `asserted` is not at all.
+    /// The proof of the agent's identifier; `asserted` means there was none.
     pub agent_proven_by: Option<String>,
-    /// What the client software calls itself; nothing shows it.
+    /// The client software's own name, which is not verified.
     pub asserted_client: Option<String>,
-    /// The AgentROA record of the same call.
+    /// The identifier of the AgentROA receipt for the same call.
     pub aer_id: Option<String>,
-    /// What the rules would have decided, of a call that was let through all the same.
+    /// The verdict under the operator's rules, if they were not enforced and the call was forwarded.
     pub advised: Option<Advised>,
-    /// Who answered a question about it, and what.
+    /// The answer to a question about the message, if one was asked.
     pub confirmation: Option<Confirmation>,
 }
 
-/// The answer to a question about a call or a message.
+/// The answer to a question about a call or another message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirmation {
-    /// Whether it was a yes.
+    /// True if the answer confirms the message.
     pub is_confirmed: bool,
-    /// The approver who signed it; none where it is the client's word.
+    /// The approver who signed the answer; `None` if the client asserted it.
     pub approver: Option<String>,
 }
 
-/// What an operator's rules would have decided, had they been enforced.
+/// The verdict that the operator's rules would have given if they were enforced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advised {
-    /// The verdict.
+    /// The verdict under the rules.
     pub verdict: Served,
-    /// Why the call would not have been simply served.
+    /// The reason for any other verdict than `served`.
     pub reason: Option<String>,
 }
 
-/// What came of a decision.
+/// The outcome of a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The decision's entry ID.
+    /// The entry ID of the decision.
     pub decision: EntryDigest,
-    /// How it ended.
+    /// The status of the call.
     pub status: Status,
 }
 
-/// How many messages were denied without a record of their own: under load, or of callers of whom nobody knows who they are.
+/// The number of messages that were denied without records of their own: under load, or from unauthenticated callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denials {
-    /// Since when, in Unix seconds; until the record's own time.
+    /// The start of the period in Unix seconds; it ends at the record's own time.
     pub since: u64,
-    /// How many for each reason.
+    /// The number of denied messages for each reason.
     pub denied: BTreeMap<String, u64>,
 }
 
-/// Tools of a route that their server describes otherwise than before, or that an operator approved.
+/// Tools of a route whose server changed their definition, or that an operator approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
-    /// The route.
+    /// The route whose server offers the tools.
     pub route: String,
-    /// What happened to them.
+    /// The event that concerns the tools.
     pub event: ToolEvent,
-    /// Their names, as far as they can stand in a record.
+    /// The names of the tools, if they are valid in a record.
     pub tools: Vec<String>,
-    /// How many there are, those without a name among them.
+    /// The number of tools, including those without a valid name.
     pub count: u64,
 }
 
-/// What happened to tools.
+/// An event that concerns tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolEvent {
-    /// What is said of them is not what was.
+    /// The server changed the definition.
     Changed,
-    /// An operator approved them.
+    /// An operator approved the definition.
     Approved,
 }
 
 impl ToolEvent {
-    /// All of them.
+    /// All events.
     pub const ALL: [ToolEvent; 2] = [ToolEvent::Changed, ToolEvent::Approved];
 
-    /// The record's word.
+    /// The value of `event`.
     pub const fn as_str(self) -> &'static str {
         match self {
             ToolEvent::Changed => "changed",
@@ -146,24 +146,24 @@ impl ToolEvent {
     }
 }
 
-/// How a call ended.
+/// The status of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It ran.
+    /// The call was executed.
     Executed,
-    /// It ran, and failed.
+    /// The call was executed and failed.
     Errored,
-    /// It was not forwarded after all.
+    /// The call was not forwarded.
     Refused,
-    /// Nobody knows.
+    /// The outcome could not be determined.
     Unknown,
 }
 
 impl Status {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Status; 4] = [Status::Executed, Status::Errored, Status::Refused, Status::Unknown];
 
-    /// The record's word.
+    /// The value of `status`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Status::Executed => "executed",
@@ -175,7 +175,7 @@ impl Status {
 }
 
 impl AuditKind {
-    /// The record's word.
+    /// The value of `kind`.
     pub const fn as_str(&self) -> &'static str {
         match self {
             AuditKind::Commitment(_) => "commitment",
@@ -188,7 +188,7 @@ impl AuditKind {
         }
     }
 
-    /// What was judged, if something was.
+    /// The verdict of a commitment, amendment or decision; `None` for other kinds.
     pub const fn decided(&self) -> Option<&Decided> {
         match self {
             AuditKind::Commitment(decided) | AuditKind::Amendment(decided) | AuditKind::Decision(decided) => {
@@ -206,7 +206,7 @@ const JSON: JsonRules = JsonRules {
 };
 
 impl AuditRecord {
-    /// Reads a payload on its own. Whether it agrees with the statement around it is [`agrees`](Self::agrees).
+    /// Parses a payload. [`agrees`](Self::agrees) compares it with the statement's claims.
     pub fn read(payload: &[u8]) -> Result<AuditRecord, Violation> {
         let (_, document) = strict(payload, &JSON)?;
         if jose::jcs::canonical(&document) != payload {
@@ -226,7 +226,7 @@ impl AuditRecord {
         Ok(record)
     }
 
-    /// Checks that the claims around the record say the same (reading A-2).
+    /// Checks that the record agrees with the statement's claims (reading A-2).
     pub fn agrees(&self, iss: &str, sub: &str) -> Result<(), Violation> {
         if self.gateway != iss {
             let detail = format!("found {}, needed the issuer {}", quote(&self.gateway), quote(iss));
@@ -241,7 +241,7 @@ impl AuditRecord {
         }
     }
 
-    /// The session, unless the stream is outside any.
+    /// The session's identifier; `None` for a stream outside of any session.
     pub fn session(&self) -> Option<&str> {
         Some(self.stream.as_str()).filter(|stream| !stream.starts_with(UNBOUND))
     }
@@ -311,13 +311,13 @@ impl AuditRecord {
         }
     }
 
-    /// What a policy's expressions see.
+    /// The document that a policy's expressions evaluate.
     pub fn document(&self) -> Value {
         self.document.clone()
     }
 }
 
-/// Under which value the records of a stream are found: no two streams of any gateways share one.
+/// The search value of a stream's records, which differs between all streams of all gateways.
 pub fn stream_key(gateway: &str, stream: &str) -> String {
     Value::from(vec![gateway, stream]).to_string()
 }

@@ -1,4 +1,4 @@
-//! What a policy may choose about audit records, and what only the log can keep.
+//! Policy options for audit records, `[type.vap_audit]`, and checks that involve the log.
 
 use serde_json::{Value, json};
 
@@ -12,32 +12,33 @@ use crate::limits::CLOCK_SKEW;
 use crate::policy::section::{Section, switch};
 use crate::violation::{Place, RuleName, Violation};
 
-/// What a policy may choose about audit records.
+/// Policy options for audit records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditOptions {
-    /// Whether an outcome is refused until its decision is in the log (reading A-4). Off unless asked for: a gateway sends its
-    /// records at least once, not in order, and an outcome refused is a call that seems not to have run.
+    /// True to refuse an outcome until its decision is in the log (reading A-4). The default is false: a gateway may
+    /// repeat and reorder its records, and without the outcome the call would seem not to have run.
     pub require_decision: bool,
 }
 
 impl AuditOptions {
-    /// Reads the policy's table `[type.vap_audit]`.
+    /// Parses the policy's table `[type.vap_audit]`.
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
         AuditOptions { require_decision: section.optional("require_decision", switch).unwrap_or(false) }
     }
 
-    /// The table, with every setting written out.
+    /// Serializes the table with every option.
     pub(crate) fn document(&self) -> Value {
         json!({ "require_decision": self.require_decision })
     }
 }
 
-/// The claim of a number in a gateway's stream.
+/// The guard of a sequence number in a gateway's stream.
 pub fn sequence_guard(gateway: &str, stream: &str, seq: u64) -> Guard {
     Guard::new(GuardKind::AuditSequence, &[gateway.as_bytes(), stream.as_bytes(), &seq.to_be_bytes()])
 }
 
-/// What a decision about an audit record asks of the log: is the outcome's decision there, and is it one?
+/// Adds the questions of an outcome: whether the log contains its decision, and whether that entry is a decision of
+/// this stream.
 pub(crate) fn questions(record: &AuditRecord, asked: &mut Questions) {
     if let AuditKind::Outcome(outcome) = &record.kind {
         asked.digests.push(outcome.decision);
@@ -45,7 +46,7 @@ pub(crate) fn questions(record: &AuditRecord, asked: &mut Questions) {
     }
 }
 
-/// Claims, time, and what must be unique.
+/// Checks an audit record against its claims and the policy's options, and adds its conditions to the permit.
 pub(crate) fn check(
     options: &AuditOptions,
     statement: &Authenticated<'_>,
@@ -105,7 +106,7 @@ fn check_outcome(
     Ok(())
 }
 
-/// The claim that a decision of this stream makes for itself.
+/// The guard that a decision of this stream adds for its outcome.
 fn place(record: &AuditRecord, outcome: &Outcome) -> Guard {
     Guard::new(
         GuardKind::AuditDecision,

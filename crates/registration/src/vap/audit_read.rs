@@ -1,4 +1,4 @@
-//! Reading the members of an audit record: what each kind holds, and in which form.
+//! Parser for the members of an audit record, by kind.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ use crate::limits::{MAX_IDENTIFIER, MAX_INTEGER, MAX_METERS};
 use crate::violation::{Violation, quote};
 use crate::vrf::VerifiedAt;
 
-/// Members of every kind.
+/// Members of all kinds.
 const COMMON: [&str; 6] = ["version", "kind", "gateway", "stream", "seq", "at"];
-/// What a commitment, an amendment or a decision may hold besides.
+/// Further members of a commitment, amendment or decision.
 const DECIDED: [&str; 14] = [
     "agent_id",
     "agent_proven_by",
@@ -36,44 +36,44 @@ const DECIDED: [&str; 14] = [
     "confirmation",
     "canon",
 ];
-/// What a confirmation by a client says.
+/// Members of a confirmation by a client.
 const BY_CLIENT: [&str; 2] = ["by", "answer"];
-/// What a confirmation by an approver says.
+/// Members of a confirmation by an approver.
 const BY_APPROVER: [&str; 6] = ["by", "answer", "approver", "kid", "question", "approval"];
-/// How an agent's name can have been shown.
+/// The values of `agent_proven_by`.
 const PROVEN_BY: [&str; 5] = ["asserted", "session", "token", "certificate", "key"];
-/// What an outcome may hold besides.
+/// Further members of an outcome.
 const OUTCOME: [&str; 5] = ["backLink", "status", "settled", "committed", "canon"];
-/// What a record of denials holds besides.
+/// Further members of a record of denials.
 const DENIALS: [&str; 2] = ["since", "denied"];
-/// What a record of tools may hold besides, and what it says of each.
+/// Further members of a record of tools, and the members of each tool.
 const TOOLS: [&str; 4] = ["route", "event", "tools", "more"];
 const TOOL: [&str; 3] = ["tool", "was", "is"];
-/// Tools that one record names.
+/// Maximum number of tools in one record.
 const MAX_TOOLS: usize = 64;
-/// What a verification may hold.
+/// Members of a verification.
 const VERIFICATION: [&str; 7] =
     ["checks", "method", "risk_score", "semantic_invoked", "semantic_trigger", "confidence", "reason"];
-/// What a commitment, an amendment or a decision commits to.
+/// Members of `committed` in a commitment, amendment or decision.
 const DECIDED_COMMITS: [&str; 7] =
     ["goal", "rationale", "expected_effect", "arguments", "effective_commitment", "principal", "verdict"];
-/// What an outcome commits to.
+/// Members of `committed` in an outcome.
 const OUTCOME_COMMITS: [&str; 1] = ["result"];
-/// Characters of an identifier, and of a meter's name.
+/// Maximum length in characters of an identifier, and of a meter's name.
 const MAX_NAME: usize = 256;
-/// Characters of a code, and digits of a meter.
+/// Maximum length in characters of a code, and of a meter's value.
 const MAX_CODE: usize = 64;
 const MEMBER: Rule = |at, detail| AuditRule::Member.in_payload(at, detail);
 const VERIFICATION_RULE: Rule = |at, detail| AuditRule::Verification.in_payload(at, detail);
 
-/// The record as an object of the one version.
+/// Parses the record as an object of version 1.
 pub(super) fn top(document: &Value) -> Result<Members<'_>, Violation> {
     let top = Members::of(document, "", MEMBER)?;
     one_of(&top, "version", AuditRule::Version, &["1"])?;
     Ok(top)
 }
 
-/// Reads what a kind holds besides the common members.
+/// A parser for the members of one kind.
 type ReadKind = fn(&Members<'_>) -> Result<AuditKind, Violation>;
 
 pub(super) fn kind(top: &Members<'_>) -> Result<AuditKind, Violation> {
@@ -97,7 +97,7 @@ pub(super) fn kind(top: &Members<'_>) -> Result<AuditKind, Violation> {
     read(top)
 }
 
-/// Refuses members that are not listed.
+/// Rejects members that are not listed.
 fn closed(members: &Members<'_>, lists: &[&[&str]]) -> Result<(), Violation> {
     match members.names().find(|name| !lists.iter().any(|list| list.contains(name))) {
         None => Ok(()),
@@ -130,7 +130,7 @@ fn decided(top: &Members<'_>) -> Result<Decided, Violation> {
     })
 }
 
-/// What the rules would have decided, of a call that was let through all the same.
+/// Parses the verdict of rules that were not enforced.
 fn advised(top: &Members<'_>) -> Result<Option<Advised>, Violation> {
     let Some(advised) = top.optional_object("advised")? else { return Ok(None) };
     closed(&advised, &[&["verdict", "reason"]])?;
@@ -143,7 +143,7 @@ fn advised(top: &Members<'_>) -> Result<Option<Advised>, Violation> {
     Ok(Some(Advised { verdict, reason }))
 }
 
-/// Who answered a question about it, and what.
+/// Parses the answer to a question about the message.
 fn confirmation(top: &Members<'_>) -> Result<Option<Confirmation>, Violation> {
     let Some(confirmation) = top.optional_object("confirmation")? else { return Ok(None) };
     let by = one_of(&confirmation, "by", AuditRule::Member, &["client", "approver"])?;
@@ -167,7 +167,7 @@ fn confirmation(top: &Members<'_>) -> Result<Option<Confirmation>, Violation> {
     Ok(Some(Confirmation { is_confirmed, approver: Some(identifier(&confirmation, "approver")?) }))
 }
 
-/// How the agent's name was shown, where there is a name.
+/// Parses `agent_proven_by`, which requires an `agent_id`.
 fn proven_by(top: &Members<'_>) -> Result<Option<String>, Violation> {
     if top.get("agent_proven_by").is_none() {
         return Ok(None);
@@ -179,7 +179,7 @@ fn proven_by(top: &Members<'_>) -> Result<Option<String>, Violation> {
     }
 }
 
-/// The AgentROA record of the same call, by a name that such a record can have.
+/// Parses the identifier of the AgentROA receipt for the same call.
 fn aer_id(top: &Members<'_>) -> Result<String, Violation> {
     let text = top.text("aer_id")?;
     match is_aer_id(text) {
@@ -205,7 +205,7 @@ fn outcome(top: &Members<'_>) -> Result<Outcome, Violation> {
     })
 }
 
-/// Since when messages were denied without a record of their own, and how many for each reason.
+/// Parses the period and the numbers of denied messages.
 fn denials(top: &Members<'_>) -> Result<Denials, Violation> {
     let counts = top.object("denied")?;
     let mut denied = BTreeMap::new();
@@ -218,7 +218,7 @@ fn denials(top: &Members<'_>) -> Result<Denials, Violation> {
     Ok(Denials { since: time(top, "since")?, denied })
 }
 
-/// Which tools changed or were approved, each by the digest of what is said of it.
+/// Parses the changed or approved tools, each with the digest of its definition.
 fn tools(top: &Members<'_>) -> Result<Tools, Violation> {
     let Value::Array(listed) = top.required("tools")? else {
         return Err(top.broken(MEMBER, "tools", "a list is needed here"));
@@ -296,7 +296,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().nth(MAX_NAME).is_none() && !text.chars().any(char::is_control)
 }
 
-/// What is also a claim of the statement: anything that can be one.
+/// Parses a member that equals a claim of the statement.
 pub(super) fn claim(members: &Members<'_>, name: &str) -> Result<String, Violation> {
     let text = members.text(name)?;
     match text.is_empty() || text.chars().nth(MAX_IDENTIFIER).is_some() {
@@ -308,8 +308,8 @@ pub(super) fn claim(members: &Members<'_>, name: &str) -> Result<String, Violati
     }
 }
 
-/// A session, or an instance of the gateway for what belongs to none. What stands for "no session" would gather the
-/// records of strangers.
+/// Parses the stream: a session, or `unbound:` and an instance of the gateway. The placeholder for "no session" is
+/// rejected, because it would combine the records of unrelated callers.
 pub(super) fn stream(top: &Members<'_>) -> Result<String, Violation> {
     let stream = claim(top, "stream")?;
     match stream == NO_SESSION || stream == UNBOUND {
@@ -338,7 +338,7 @@ fn time(top: &Members<'_>, name: &str) -> Result<u64, Violation> {
     })
 }
 
-/// As on the wire, but for the words: codes only (reading V-40).
+/// Checks a verification as in a wire Verdict, except that texts must be codes (reading V-40).
 fn check_verification(verification: &Members<'_>) -> Result<(), Violation> {
     closed(verification, &[&VERIFICATION])?;
     for (i, check) in verification.texts("checks")?.into_iter().enumerate() {
@@ -370,7 +370,7 @@ fn check_code(text: &str, at: String) -> Result<(), Violation> {
     }
 }
 
-/// Whether a text is a code: too short, and of too few characters, to repeat what somebody said.
+/// Returns whether a text is a code, which is too short and restricted to repeat a caller's text.
 pub(crate) fn is_code(text: &str) -> bool {
     let in_code = |b: u8| b.is_ascii_alphanumeric() || b"_.:+-".contains(&b);
     (1..=MAX_CODE).contains(&text.len()) && text.bytes().all(in_code)
@@ -386,7 +386,7 @@ fn check_policy_digest(top: &Members<'_>) -> Result<(), Violation> {
     }
 }
 
-/// A tag and a SHA-256 in lower-case hexadecimal.
+/// Returns whether a text is a tag followed by 32 bytes in lower-case hexadecimal.
 fn is_tagged_hex(text: &str, tag: &str) -> bool {
     text.strip_prefix(tag)
         .and_then(|hex| HEXLOWER.decode(hex.as_bytes()).ok())
@@ -408,7 +408,7 @@ fn check_meters(top: &Members<'_>, name: &str) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Digits without a leading zero, and a fraction.
+/// Returns whether a text is a decimal number without leading zeros, with an optional fraction.
 fn is_decimal(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let (whole, fraction) =
@@ -442,7 +442,7 @@ fn check_commitment(members: &Members<'_>, name: &str) -> Result<(), Violation> 
     }
 }
 
-/// What the Verdict's JWS header bound to the call (reading V-25).
+/// Checks `binding`: the members of the Verdict's JWS header that bind it to the call (reading V-25).
 fn check_binding(top: &Members<'_>) -> Result<(), Violation> {
     let Some(binding) = top.optional_object("binding")? else { return Ok(()) };
     closed(&binding, &[&["iat", "jti", "req"]])?;

@@ -1,4 +1,4 @@
-//! Reading a JSON object of VAP member by member, remembering where we are for the sake of errors.
+//! Parser for JSON objects of VAP, which keeps the JSON pointer of the object for error messages.
 
 use jose::json::{self, Checked, JsonError, JsonErrorKind};
 use serde_json::{Map, Value};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use crate::limits::JSON_DEPTH;
 use crate::violation::{Violation, cut, pointer_step};
 
-/// A rule that can be broken at a place in the payload.
+/// A function that makes a violation of a rule, from a JSON pointer and details.
 pub(super) type Rule = fn(String, String) -> Violation;
 
-/// Which rules a text breaks by not being strict JSON.
+/// The rules that a text breaks if it is not strict JSON.
 #[derive(Clone, Copy)]
 pub(super) struct JsonRules {
     pub json: Rule,
@@ -17,7 +17,7 @@ pub(super) struct JsonRules {
     pub lone_surrogate: Rule,
 }
 
-/// Strict JSON, with its text.
+/// Parses strict JSON, and returns it with its validated text.
 pub(super) fn strict<'p>(payload: &'p [u8], rules: &JsonRules) -> Result<(Checked<'p>, Value), Violation> {
     let refuse = |error: JsonError| {
         let rule = match error.kind {
@@ -36,16 +36,16 @@ pub(super) fn strict<'p>(payload: &'p [u8], rules: &JsonRules) -> Result<(Checke
     }
 }
 
-/// An object and where it stands.
+/// An object with its JSON pointer.
 pub(super) struct Members<'a> {
     map: &'a Map<String, Value>,
     at: String,
-    /// What a missing member, or one of another type, breaks.
+    /// The rule that a missing member, or one of another type, breaks.
     rule: Rule,
 }
 
 impl<'a> Members<'a> {
-    /// The object at `at`.
+    /// Parses the object at the JSON pointer `at`.
     pub fn of(value: &'a Value, at: impl Into<String>, rule: Rule) -> Result<Self, Violation> {
         let at = at.into();
         match value {
@@ -100,7 +100,7 @@ impl<'a> Members<'a> {
         self.get(name).map(|_| self.object(name)).transpose()
     }
 
-    /// A required list of strings.
+    /// Parses a required list of strings.
     pub fn texts(&self, name: &str) -> Result<Vec<&'a str>, Violation> {
         let Value::Array(items) = self.required(name)? else {
             return Err(self.broken(self.rule, name, "a list of strings is needed here"));
@@ -113,27 +113,27 @@ impl<'a> Members<'a> {
         items.iter().enumerate().map(item).collect()
     }
 
-    /// Where a member stands.
+    /// Returns the JSON pointer of a member.
     pub fn pointer(&self, name: &str) -> String {
         format!("{}/{}", self.at, pointer_step(name))
     }
 
-    /// A rule broken by a member.
+    /// Returns a violation of a rule at a member.
     pub fn broken(&self, rule: Rule, name: &str, detail: impl Into<String>) -> Violation {
         rule(self.pointer(name), detail.into())
     }
 }
 
-/// Whether a number is within 0 and 1.
+/// Returns whether a number is from 0 to 1.
 pub(super) fn is_score(number: f64) -> bool {
     (0.0..=1.0).contains(&number)
 }
 
-/// `method` of a verification.
+/// The values of `method` in a verification.
 pub(super) const METHODS: [&str; 4] =
     ["static", "static+policy", "static+semantic", "static+policy+semantic"];
 
-/// `semantic_trigger` of a verification.
+/// The values of `semantic_trigger` in a verification.
 pub(super) const TRIGGERS: [&str; 9] = [
     "session_start",
     "amendment",

@@ -1,27 +1,27 @@
-//! VAP, the Verifiable Agent Protocol: wire Verdicts, and the audit records of a gateway that enforces it.
+//! The Verifiable Agent Protocol (VAP): wire Verdicts, and the audit records of a gateway that enforces it.
 //!
-//! Two content types. `application/vap-verdict+json` is what any verifier answered on the wire (draft section 8, its
-//! schema): [`VerdictRecord`]. `application/vap-audit+json` is our gateway's own record of what it decided and what came of
-//! it (section 14): [`AuditRecord`]. The documents leave choices open; these are our readings, by number, as the rules
-//! cite them:
+//! There are two content types. `application/vap-verdict+json` is a verifier's answer on the wire (draft section 8, and
+//! its schema): [`VerdictRecord`]. `application/vap-audit+json` is our gateway's own record of its decisions and their
+//! outcomes (section 14): [`AuditRecord`]. The documents leave choices open. This is our interpretation; the rules cite
+//! its rows:
 //!
 //! | # | reading |
 //! |---|---|
-//! | 4.1 | a Verdict is the schema's object: types, lengths, enumerations and patterns hold; members it does not list are kept and ignored |
+//! | 4.1 | a Verdict is the schema's object: types, lengths, enumerations and patterns hold; members that it does not list are kept and ignored |
 //! | V-15 | times are RFC 3339 with an offset; an audit record's `at` ends in `Z` and is at most five minutes ahead of the log |
-//! | V-20 | `signature` is a compact JWS over the JCS of the message without it, detached or attached with equal bytes; alg EdDSA, Ed25519 or ES256; `kid` required; `iat` is a NumericDate, whole or with a fraction; `typ`, `iat`, `jti`, `aud` and, on a Verdict, `req` may stand beside them and nothing else; the key is one the policy lists for a verifier |
-//! | V-22 | strict JSON: no member twice, no lone surrogate; a signed message has no number that JCS would change |
-//! | V-24, V-39 | an audit record holds no result: `committed.result` commits to the JCS of the result without `_meta` |
-//! | V-25 | what a Verdict's JWS header bound to the call is repeated in `binding`: `iat`, `jti`, and `req` as a commitment |
-//! | V-40 | what a caller said is never in clear: `committed` holds `hmac-sha256:` commitments and nothing else; reasons are codes |
-//! | A-1 | an audit record is closed: a member its kind does not list is refused; the payload is its own JCS |
+//! | V-20 | `signature` is a compact JWS over the JCS of the message without it, detached or attached with equal bytes; alg EdDSA, Ed25519 or ES256; `kid` is required; `iat` is a NumericDate, whole or with a fraction; the only other header members are `typ`, `iat`, `jti`, `aud` and, on a Verdict, `req`; the key is one that the policy lists for a verifier |
+//! | V-22 | strict JSON: no duplicate members, no lone surrogates; a signed message has no number that JCS would change |
+//! | V-24, V-39 | an audit record contains no result: `committed.result` commits to the JCS of the result without `_meta` |
+//! | V-25 | the members of a Verdict's JWS header that bind it to the call are repeated in `binding`: `iat`, `jti`, and `req` as a commitment |
+//! | V-40 | texts of a caller are never in clear: `committed` contains only `hmac-sha256:` commitments; reasons are codes |
+//! | A-1 | an audit record is closed: members that its kind does not list are refused; the payload is canonical (JCS) |
 //! | A-2 | `gateway` equals `iss`, `stream` equals `sub`; a stream is a session, or `unbound:` and an instance, never `none` (X-5) |
-//! | A-3 | a gateway uses a `seq` once in a stream; gaps are admitted, and shown |
+//! | A-3 | a gateway uses a `seq` once in a stream; gaps are admitted, and the service shows them |
 //! | A-4 | a decision has at most one outcome. An outcome may arrive before its decision: refusing it would hide that a call ran. `require_decision` refuses it |
-//! | A-5 | `backLink` names a decision of the same stream; what is in the log and is none refuses the outcome |
+//! | A-5 | `backLink` names a decision of the same stream; if the log contains another entry there, the outcome is refused |
 //!
-//! Not here: the other VAP messages (they are answered, never registered), opening commitments, whether a stream is
-//! complete (the service shows gaps and open decisions).
+//! Not here: the other VAP messages (they are answered, never registered), the opening of commitments, and the
+//! completeness of a stream (the service shows gaps and open decisions).
 
 mod audit;
 mod audit_options;
@@ -42,7 +42,7 @@ pub(crate) use verdict_options::check as check_verdict;
 pub use verdict_options::{VerdictOptions, Verifier};
 pub use verdict_rule::VerdictRule;
 
-/// A wire Verdict of any verifier.
+/// The content type of a wire Verdict.
 pub const VAP_VERDICT: &str = "application/vap-verdict+json";
-/// A gateway's audit record.
+/// The content type of a gateway's audit record.
 pub const VAP_AUDIT: &str = "application/vap-audit+json";

@@ -1,4 +1,4 @@
-//! A wire Verdict as a typed value (section 8 and its schema).
+//! Parsed wire Verdicts (section 8, and its schema).
 
 use jose::json::Checked;
 use jose::jws::{Jws, JwsError};
@@ -12,49 +12,49 @@ use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
 use crate::violation::{Violation, quote};
 
-/// Characters of a `session_id`.
+/// Maximum length in characters of a `session_id`.
 const MAX_SESSION_ID: usize = 256;
-/// Characters of a `reason`.
+/// Maximum length in characters of a `reason`.
 const MAX_REASON: usize = 2000;
-/// What a Verdict's JWS header may hold besides the common members (reading V-25).
+/// Further members of a Verdict's JWS header (reading V-25).
 const VERDICT_HEADER: [&str; 1] = ["req"];
 
-/// A Verdict that keeps every rule which no policy can switch.
+/// A wire Verdict that keeps every rule that does not depend on a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerdictRecord {
-    /// The session it belongs to.
+    /// The identifier of the session (`session_id`).
     pub session_id: String,
-    /// The kind of message it answers.
+    /// The type of the answered message.
     pub in_response_to: Option<String>,
-    /// The audit record of what was judged, as the verifier names it.
+    /// The verifier's reference to its audit record.
     pub audit_ref: Option<String>,
-    /// What was decided.
+    /// The verdict.
     pub verdict: Served,
-    /// The commitment that the verifier enforces from here on.
+    /// The digest of the commitment that the verifier enforces from then on.
     pub accepted_commitment_digest: Option<String>,
-    /// Its signature; nothing is proven before the policy's keys say so.
+    /// The signature, whose form is valid, but which is not yet verified.
     pub signature: Option<Jws>,
     document: Value,
 }
 
-/// What a verifier decided.
+/// The verdict of a verifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// Executed, or accepted.
+    /// Executed or accepted.
     Served,
-    /// More has to be known.
+    /// A clarification is needed.
     Clarify,
-    /// Accepted with less.
+    /// Accepted with a reduced scope.
     Downgraded,
-    /// Refused.
+    /// Refused; the call is not executed.
     Denied,
 }
 
 impl Served {
-    /// All of them.
+    /// All verdicts.
     pub const ALL: [Served; 4] = [Served::Served, Served::Clarify, Served::Downgraded, Served::Denied];
 
-    /// The word of the wire.
+    /// The value of `verdict`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Served::Served => "served",
@@ -77,7 +77,7 @@ const JSON: JsonRules = JsonRules {
 const MEMBER: Rule = |at, detail| VerdictRule::Member.in_payload(at, detail);
 
 impl VerdictRecord {
-    /// Reads a payload. Its signature is checked for form only: whose key it must be is the policy's to say.
+    /// Parses a payload. Only the form of its signature is checked, because the verifier's keys are in the policy.
     pub fn read(payload: &[u8]) -> Result<VerdictRecord, Violation> {
         let (text, document) = strict(payload, &JSON)?;
         let top = Members::of(&document, "", MEMBER)?;
@@ -123,7 +123,7 @@ impl VerdictRecord {
         found.add(LookupKind::Verdict, self.verdict.as_str());
     }
 
-    /// What a policy's expressions see.
+    /// The document that a policy's expressions evaluate.
     pub fn document(&self) -> Value {
         self.document.clone()
     }
@@ -188,7 +188,7 @@ fn check_verification(verification: &Members<'_>) -> Result<(), Violation> {
     }
 }
 
-/// The members that go with one verdict or another.
+/// Checks the members that depend on the verdict.
 fn check_parts(top: &Members<'_>, verdict: Served) -> Result<(), Violation> {
     top.optional_object("result")?;
     if let Some(clarification) = top.optional_object("clarification")? {
@@ -213,7 +213,8 @@ fn check_parts(top: &Members<'_>, verdict: Served) -> Result<(), Violation> {
     }
 }
 
-/// `date-time` of RFC 3339, in either case and with any fraction: the shape by hand, the calendar by jiff.
+/// Returns whether a text is a `date-time` of RFC 3339, in either case and with any fraction. Its form is checked here,
+/// its calendar date by jiff.
 fn is_rfc3339(text: &str) -> bool {
     let shaped = |text: &str, shape: &str| {
         text.len() == shape.len()
@@ -232,7 +233,7 @@ fn is_rfc3339(text: &str) -> bool {
         && format!("{seconds}{offset}").to_uppercase().parse::<jiff::Timestamp>().is_ok()
 }
 
-/// The schema's pattern: `^[a-z0-9]+:[A-Fa-f0-9]+$`.
+/// Parses a digest with the schema's pattern: `^[a-z0-9]+:[A-Fa-f0-9]+$`.
 fn digest(top: &Members<'_>) -> Result<Option<String>, Violation> {
     let Some(digest) = top.optional_text("accepted_commitment_digest")? else { return Ok(None) };
     let sound = digest.split_once(':').is_some_and(|(algorithm, hex)| {
@@ -250,7 +251,7 @@ fn digest(top: &Members<'_>) -> Result<Option<String>, Violation> {
     }
 }
 
-/// The signature over the message without it.
+/// Parses the signature over the message without it.
 fn signature(top: &Members<'_>, text: Checked<'_>, document: &Value) -> Result<Option<Jws>, Violation> {
     let Some(signature) = top.optional_text("signature")? else { return Ok(None) };
     if let Some(offset) = number::first_inexact(text) {

@@ -1,4 +1,4 @@
-//! What a policy may choose about wire Verdicts, and whose keys sign them.
+//! Policy options for wire Verdicts, `[type.vap_verdict]`, and the check of their signature.
 
 use scitt::SignatureError;
 use serde_json::{Value, json};
@@ -12,21 +12,21 @@ use crate::policy::resolve::{bound_key, unique};
 use crate::policy::section::{Notebook, Section, name, switch};
 use crate::violation::{Violation, quote};
 
-/// What a policy may choose about wire Verdicts. The default lists no verifier, so that no signed Verdict is admitted.
+/// Policy options for wire Verdicts. The default lists no verifier, so that no signed Verdict is admitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerdictOptions {
-    /// Whether a Verdict without a signature is refused.
+    /// True to refuse a Verdict without a signature.
     pub require_signature: bool,
-    /// Whose signatures are believed.
+    /// The verifiers whose signatures are accepted.
     pub verifiers: Vec<Verifier>,
 }
 
-/// A verifier and the keys that sign its Verdicts.
+/// A verifier with the keys that sign its Verdicts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verifier {
-    /// What the operator calls it.
+    /// The name of the verifier in the policy.
     pub id: String,
-    /// Its keys; a signature names one by its kid, or by its RFC 7638 thumbprint.
+    /// The verifier's keys. A signature names one by its kid, or by its RFC 7638 thumbprint.
     pub keys: Vec<BoundKey>,
 }
 
@@ -37,7 +37,7 @@ impl Default for VerdictOptions {
 }
 
 impl VerdictOptions {
-    /// Reads the policy's table `[type.vap_verdict]`.
+    /// Parses the policy's table `[type.vap_verdict]`.
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
         let notes = section.notes();
         let at = section.path("verifier");
@@ -49,7 +49,7 @@ impl VerdictOptions {
         }
     }
 
-    /// The table, with every setting written out.
+    /// Serializes the table with every option.
     pub(crate) fn document(&self) -> Value {
         let verifier = |verifier: &Verifier| json!({ "id": verifier.id, "keys": verifier.keys.iter().map(write_key).collect::<Vec<_>>() });
         json!({
@@ -70,7 +70,7 @@ fn verifier(value: &Value, at: &str, notes: &Notebook) -> Option<Verifier> {
     Some(Verifier { id: id?, keys })
 }
 
-/// The signature, under a key that the policy lists. The permit's facts then say whose it is.
+/// Verifies the signature with a key that the policy lists, and adds the verifier's name to the permit's facts.
 pub(crate) fn check(
     options: &VerdictOptions,
     record: &VerdictRecord,

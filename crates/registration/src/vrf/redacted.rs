@@ -3,9 +3,8 @@
 //! The payload is the SHA-256 of the payload of an `application/vrf+cbor` statement: the byte string with its head. The
 //! labels are present, so an issuer's chain continues without a gap, but the log does not know the receipt's contents,
 //! not even the verdict. [`VrfRedacted::disclose`] checks a disclosed byte string against the statement.
-//! Not here: the policy's decision about such a statement, and encryption of undisclosed receipts.
 //!
-//! Not here: whether a policy admits such a statement, and encrypting what is not disclosed.
+//! Not here: the policy's decision about such a statement, and encryption of undisclosed receipts.
 
 use scitt::header::{ContentType, Header};
 use scitt::{HashEnvelope, SignedStatement};

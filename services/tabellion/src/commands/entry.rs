@@ -163,7 +163,7 @@ fn leaf_index(entry: &str) -> Option<u64> {
     entry.parse().ok().filter(|_| entry.parse::<EntryDigest>().is_err() && !Path::new(entry).exists())
 }
 
-/// Fetches the ID of the entry at a leaf.
+/// Fetches the ID of the entry at a leaf; fails with `entry-unknown` if there is none.
 fn id_at(service: &Service, index: u64) -> Result<String, Failure> {
     let after = index.checked_sub(1).map(|before| format!("&after={before}")).unwrap_or_default();
     let page: Json = service.block_on(service.client.json(&format!("v1/entries?limit=1{after}")))?;

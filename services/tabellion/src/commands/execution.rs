@@ -79,7 +79,8 @@ impl Verify {
     }
 }
 
-/// Returns the key that signed the statement: that in the issuer's did:key, or else the gateway's key with this kid.
+/// Returns the key that signed the statement: that in the issuer's `did:key`, or else the gateway's key with this
+/// `kid`, or else the gateway's first key.
 fn issuer_of(statement: &SignedStatement, gateway: &[PublicKey]) -> Result<PublicKey, Failure> {
     if let Some(key) = did_key(statement) {
         return Ok(key);

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::cli::{Cli, Context};
 use crate::console::{Exit, Failure, Report};
 
-/// The help topics with their texts.
+/// The topics of `tabellion help` with their texts.
 const TOPICS: &[(&str, &str)] = &[
     ("access", include_str!("../topics/access.txt")),
     ("config", include_str!("../topics/config.txt")),
@@ -88,7 +88,7 @@ fn page(topic: &str) -> Option<String> {
     })
 }
 
-/// Lists the gateway's denial reasons with explanations.
+/// Lists the denial reasons, [`Reason::ALL`], with explanations.
 fn reasons() -> String {
     let line = |reason: &Reason| format!("  {:<24} {}\n", reason.as_str(), explain(reason).what);
     Reason::ALL.iter().map(line).collect()
@@ -119,15 +119,15 @@ fn error_code(code: &str) -> Option<String> {
 
 /// The rules of a content type, each with its section in a specification.
 struct Profile {
-    /// The kind of statement that the rules apply to.
+    /// The kind of statement that the rules apply to, such as `VRF statements`.
     of: &'static str,
     document: &'static str,
-    /// A remark about a command that checks the rules.
+    /// The remedy in `tabellion help CODE`: a command that checks the rules.
     check: &'static str,
     rules: fn() -> Vec<(&'static str, &'static str)>,
 }
 
-/// Creates the function that lists a profile's rules.
+/// Creates the function in [`Profile::rules`] for an enum of rules.
 macro_rules! listed {
     ($rule:ty) => {
         || <$rule>::ALL.iter().map(|rule| (rule.name(), rule.section())).collect()
@@ -279,7 +279,7 @@ mod tests {
         ),
         ("crates/registration/src", &["RuleName::fixed(", "broken(", "refused(", "Untrusted::", "VIOLATION"]),
     ];
-    /// Maximum distance in bytes between a maker and its code.
+    /// Maximum distance in bytes between one of [`MAKERS`] and its code.
     const REACH: usize = 120;
 
     /// Returns the kebab-case strings after a maker in all sources below a folder, except tests.

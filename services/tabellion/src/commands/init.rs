@@ -85,7 +85,7 @@ impl Init {
         Ok(config.database)
     }
 
-    /// Returns the permissions of the configuration file: for its owner only, if it contains the database's password.
+    /// Returns the permissions of the configuration file: [`Access::Secret`] if it contains the database's password.
     fn config_access(&self) -> Access {
         if has_password(&self.db) { Access::Secret } else { Access::Ordinary }
     }

@@ -96,7 +96,7 @@ pub fn algorithm(name: &str) -> Result<Algorithm, String> {
         .ok_or_else(|| format!("{name} is not an algorithm we sign with: EdDSA, ES256, ES384, ES512"))
 }
 
-/// The failure of a command that needs a key and got none.
+/// The failure of a command that needs a key and got none, `no-key`.
 pub fn no_key() -> Failure {
     Failure::new(Exit::Usage, "no-key", "no key to sign with").hint("tabellion issuer new -o issuer.pem")
 }

@@ -26,7 +26,7 @@ use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::show::time;
 
-/// Default validity of approvals in seconds: one day.
+/// Default of `--expires`, the validity of approvals, in seconds: one day.
 const STANDS: u64 = 24 * 60 * 60;
 
 #[derive(Debug, Subcommand)]
@@ -65,7 +65,7 @@ pub struct Signing {
     expires: Option<Timestamp>,
 }
 
-/// The action of a command on its payload.
+/// The action of a command on its payload, selected by `--key` or `--write`.
 pub enum Signer {
     /// Sign the payload with this key, and submit it.
     Key(SigningKey),
@@ -255,14 +255,14 @@ pub fn policy_of(service: &Service) -> Result<Policy, Failure> {
     Policy::from_payload(statement.payload().unwrap_or_default()).map_err(|mistakes| nonsense(&mistakes))
 }
 
-/// Decodes the policy from a signed statement in base64url.
+/// Decodes the policy from a signed statement in base64url, as the admin listener returns it.
 pub fn policy_in(statement: &str) -> Result<Policy, Failure> {
     let bytes = BASE64URL_NOPAD.decode(statement.as_bytes()).map_err(|error| nonsense(&error))?;
     let statement = SignedStatement::parse(bytes::Bytes::from(bytes)).map_err(|error| nonsense(&error))?;
     Policy::from_payload(statement.payload().unwrap_or_default()).map_err(|mistakes| nonsense(&mistakes))
 }
 
-/// Converts an error of signing an operator statement.
+/// Converts a [`SignError`] of an operator statement.
 pub fn not_signed(error: SignError) -> Failure {
     match error {
         SignError::NotAnOperator(key) => {
@@ -273,7 +273,7 @@ pub fn not_signed(error: SignError) -> Failure {
     }
 }
 
-/// The failure for an invalid answer of the service.
+/// The failure for an invalid answer of the service, `nonsense`.
 pub fn nonsense(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Exit::Failure, "nonsense", "the service's answer cannot be read")
         .fact("because", error.to_string())

@@ -90,7 +90,8 @@ impl Receipt {
     }
 }
 
-/// Returns the entry ID in an argument, or the digest of the statement in a file of that name.
+/// Returns the entry ID in an argument, or the digest of the statement in a file of that name; fails with
+/// `not-an-entry`.
 pub fn entry_named(argument: &str) -> Result<EntryDigest, Failure> {
     match argument.parse() {
         Ok(entry) => Ok(entry),

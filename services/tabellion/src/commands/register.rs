@@ -249,7 +249,7 @@ impl Register {
 struct Message {
     statement: SignedStatement,
     bytes: Bytes,
-    /// The payload of a detached statement.
+    /// The payload of a detached statement (`--payload`).
     payload: Option<Vec<u8>>,
 }
 

@@ -116,9 +116,9 @@ impl Sign {
 /// The claims of a statement about its payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
-    /// The issuer.
+    /// The issuer, claim `iss`.
     pub iss: &'a str,
-    /// The subject.
+    /// The subject, claim `sub`.
     pub sub: &'a str,
     /// The media type of the payload.
     pub content_type: &'a str,
@@ -180,7 +180,7 @@ pub fn parse(bytes: impl Into<bytes::Bytes>, source: &str) -> Result<SignedState
     SignedStatement::parse(bytes).map_err(|error| malformed(source, &error))
 }
 
-/// The failure for bytes that are not a Signed Statement.
+/// The failure for bytes that are not a Signed Statement, `malformed`.
 pub fn malformed(source: &str, error: &Malformed) -> Failure {
     Failure::new(Exit::Failure, "malformed", format!("{source} is not a Signed Statement"))
         .fact("at byte", error.offset.to_string())

@@ -61,7 +61,7 @@ impl Verify {
 /// The files to verify.
 #[derive(Default)]
 pub struct Evidence {
-    /// The path of the statement.
+    /// The path of the Transparent or Signed Statement.
     pub statement: PathBuf,
     /// Receipts in addition to those attached to the statement.
     pub receipts: Vec<PathBuf>,
@@ -69,11 +69,11 @@ pub struct Evidence {
     pub payload: Option<PathBuf>,
     /// False to verify the receipt without the issuer's signature.
     pub needs_issuer: bool,
-    /// A tlog-proof of the statement.
+    /// A tlog-proof of the statement (`--proof`).
     pub proof: Option<PathBuf>,
-    /// The checkpoint of the receipt's tree.
+    /// The checkpoint of the receipt's tree (`--checkpoint`).
     pub checkpoint: Option<PathBuf>,
-    /// The witness policy (C2SP tlog-policy) whose quorum is required.
+    /// The witness policy (C2SP tlog-policy) whose quorum is required (`--witness-policy`).
     pub witness_policy: Option<PathBuf>,
 }
 
@@ -154,7 +154,7 @@ pub fn failure(verdict: &Verdict) -> Failure {
     undone.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail))
 }
 
-/// Returns the exit code of an outcome.
+/// Returns the exit code of an outcome; [`Exit::NotVerified`] if something was missing.
 pub fn exit(outcome: Outcome) -> Exit {
     match outcome {
         Outcome::Verified => Exit::Success,

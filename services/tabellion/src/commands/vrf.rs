@@ -66,7 +66,7 @@ impl Vrf {
     }
 }
 
-/// Reads a policy's options for VRF receipts.
+/// Reads the options of a policy for `application/vrf+cbor`.
 fn options(policy: &Path) -> Result<VrfOptions, Failure> {
     let read = super::policy::read(policy)?;
     match read.rule_for(&VRF_CBOR.into()).map(|rule| &rule.profile) {

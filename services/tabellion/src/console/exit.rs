@@ -1,7 +1,7 @@
 //! Exit codes of commands, for scripts.
 
-/// The exit codes. 3, 4 and 8 are separate from 1 on purpose: a verifier that could not check and one that found a
-/// forgery are different results.
+/// The exit codes, listed in `tabellion help exit-codes`. 3, 4 and 8 are separate from 1 on purpose: a verifier that
+/// could not check and one that found a forgery are different results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {

@@ -45,7 +45,7 @@ impl Failure {
         Self { exit, told: false, security: false, words: Box::new(words) }
     }
 
-    /// Creates a failure whose details are in the printed result.
+    /// Creates a failure whose details are in the printed result, so that only [`Exit`] is left to set.
     pub fn told(exit: Exit) -> Self {
         Self { told: true, ..Self::new(exit, "told", "see the result") }
     }
@@ -57,7 +57,7 @@ impl Failure {
         self
     }
 
-    /// Marks the failure as a security error: evidence that a trusted party is no longer trustworthy.
+    /// Marks the failure as a `SECURITY ERROR`: evidence that a trusted party is no longer trustworthy.
     #[must_use]
     pub fn security(mut self) -> Self {
         self.security = true;
@@ -109,7 +109,7 @@ impl Failure {
         text
     }
 
-    /// Formats the error as one line of JSON.
+    /// Formats the error as one line of JSON: an object with the member `error`.
     pub fn to_json(&self) -> String {
         #[derive(Serialize)]
         struct Error<'a> {

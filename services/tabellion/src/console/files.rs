@@ -63,7 +63,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Reads a file that must be UTF-8.
+/// Reads a file that must be UTF-8 (`not-text`).
 pub fn read_text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(read(path)?)
         .map_err(|_| Failure::new(Exit::Failure, "not-text", format!("{} is not UTF-8 text", path.display())))

@@ -37,11 +37,11 @@ pub enum Color {
 /// The output options of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
-    /// True to print results and errors as JSON.
+    /// True to print results and errors as JSON (`--json`).
     pub json: bool,
-    /// The use of colours.
+    /// The use of colours (`--color`).
     pub color: Color,
-    /// False if progress bars are disabled.
+    /// False if progress bars are disabled (`--no-progress`).
     pub progress: bool,
 }
 

@@ -83,7 +83,8 @@ fn listeners(config: &Config) -> Vec<Mistake> {
     warnings
 }
 
-/// Warns of a route that forwards calls of any client that can reach it.
+/// Warns of a route that forwards calls of any client that can reach it: `without_vap = "advisory"` without
+/// `[route.oauth]`.
 fn open_route(config: &Config, route: &Route) -> Option<Mistake> {
     let open = route.without_vap == Posture::Advisory && route.oauth.is_none();
     if !open || config.listen.ip().to_canonical().is_loopback() {

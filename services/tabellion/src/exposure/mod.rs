@@ -14,7 +14,7 @@ use url::{Host, Url};
 
 use crate::settings::Mistake;
 
-/// The TLS modes of PostgreSQL connections in which the server is not authenticated.
+/// The values of `sslmode` with which a PostgreSQL server is not authenticated.
 const UNPROVEN: [&str; 4] = ["disable", "allow", "prefer", "require"];
 
 /// A setting with the path in it.
@@ -36,7 +36,7 @@ fn readable(files: &[NamedFile]) -> Vec<Mistake> {
         .collect()
 }
 
-/// The warning about a remote database that is not authenticated.
+/// The warning about a remote database that is not authenticated; see [`UNPROVEN`].
 fn unproven_database(key: &str) -> Mistake {
     let what = "the database is on another host, and the connection is not encrypted to a server that proves who it is: add \
                 ?sslmode=verify-full";

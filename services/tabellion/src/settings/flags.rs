@@ -6,7 +6,7 @@ use super::table::{SETTINGS, Setting};
 
 /// The settings listed by `serve --help`; `config env` lists the others.
 const SERVING: &[&str] = &["db", "listen", "admin_listen", "policy", "tls_cert", "tls_key"];
-/// The settings listed in the help of commands on the log's keys and database.
+/// The settings listed in the help of commands with [`KeeperFlags`].
 const KEEPING: &[&str] = &["db", "state_dir"];
 
 /// The settings on the command line.
@@ -27,7 +27,7 @@ impl SettingFlags {
     }
 }
 
-/// The same flags, for commands that do not serve; their help lists fewer of them.
+/// The flags of [`SettingFlags`] for commands that do not serve; their help lists fewer of them.
 #[derive(Clone, Debug, Default)]
 pub struct KeeperFlags(SettingFlags);
 

@@ -17,13 +17,13 @@ use crate::console::{Exit, Failure};
 pub use flags::{KeeperFlags, SettingFlags};
 pub use table::{SETTINGS, Setting, setting};
 
-/// The prefix of environment variables for settings.
+/// The prefix of environment variables for [`SETTINGS`].
 const ENV_PREFIX: &str = "TABELLION_";
 /// The suffix of variables that name a file with the value, for secrets.
 const ENV_FILE_SUFFIX: &str = "_FILE";
 /// The replacement for secrets in output.
 const MASK: &str = "***";
-/// The prefixes of variables for tests that are not settings.
+/// The prefixes of test variables, which begin with [`ENV_PREFIX`] and are not settings.
 const NOT_SETTINGS: &[&str] = &["TABELLION_TEST_", "TABELLION_CRASH_"];
 
 /// The values from all sources. Only keys are checked here.
@@ -44,7 +44,7 @@ pub struct Shown {
     pub source: String,
 }
 
-/// A setting with an invalid value.
+/// A setting whose value [`Settings::get`] or a caller rejects.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Mistake {
     /// The setting's key.
@@ -91,13 +91,14 @@ impl Settings {
         SETTINGS.iter().filter_map(|setting| self.show_one(setting)).collect()
     }
 
-    /// Returns a path setting; a relative path in a file is relative to the file's folder.
+    /// Returns a path setting, resolved as by [`relative`](Self::relative).
     pub fn path(&self, key: &'static str) -> Result<Option<PathBuf>, Mistake> {
         let path: Option<PathBuf> = self.get(key)?;
         Ok(path.map(|path| self.relative(key, path)))
     }
 
-    /// Resolves a path within a setting's value in the same way.
+    /// Resolves a path in the value of the setting `key`. A path from flags or the environment is relative to the
+    /// working directory, any other to the folder of the configuration file, if there is one.
     pub fn relative(&self, key: &str, path: PathBuf) -> PathBuf {
         self.base_of(key).join(path)
     }
@@ -157,7 +158,7 @@ impl Settings {
     }
 }
 
-/// Combines mistakes into one failure that lists all of them.
+/// Combines mistakes into one failure, `setting-unusable`, that lists all of them.
 pub fn refuse(mistakes: Vec<Mistake>) -> Failure {
     let many = mistakes.len();
     let what =
@@ -166,7 +167,8 @@ pub fn refuse(mistakes: Vec<Mistake>) -> Failure {
     mistakes.into_iter().fold(failure, |failure, mistake| failure.fact(mistake.key, mistake.what))
 }
 
-/// Returns the default paths of the configuration file, in order of precedence.
+/// Returns the default paths of the configuration file, in order of precedence; the first is `tabellion.toml` in the
+/// working directory.
 pub fn default_files() -> Vec<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let personal = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
@@ -279,7 +281,7 @@ fn no_such_file(path: &Path) -> Failure {
     .hint("tabellion init")
 }
 
-/// Masks the password in a database URL, and other secrets entirely.
+/// Masks the password in a database URL ([`without_password`]), and other secrets entirely.
 fn masked(value: &serde_json::Value) -> serde_json::Value {
     value.as_str().map_or_else(|| MASK.into(), without_password).into()
 }

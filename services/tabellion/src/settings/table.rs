@@ -3,7 +3,7 @@
 /// A setting. Its flag `--admin-listen`, variable `TABELLION_ADMIN_LISTEN` and key `admin_listen` have related names.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// The key in the configuration file.
+    /// The key in the configuration file, such as `admin_listen`.
     pub key: &'static str,
     /// The value that is used if no source provides one.
     pub default: Option<&'static str>,
@@ -11,7 +11,7 @@ pub struct Setting {
     pub about: &'static str,
     /// True if the value is never printed.
     pub secret: bool,
-    /// True if the value is reloaded on SIGHUP.
+    /// True if a running service applies a new value on `SIGHUP`.
     pub reloads: bool,
 }
 
@@ -129,12 +129,12 @@ pub const SETTINGS: &[Setting] = &[
     fixed("trust", None, "the trust file that `verify` believes"),
 ];
 
-/// Returns the setting with this key.
+/// Returns the setting with this key, if [`SETTINGS`] has it.
 pub fn setting(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }
 
-/// Returns the known key most similar to a mistyped one.
+/// Returns the key in [`SETTINGS`] most similar to a mistyped one; `None` if none is similar.
 pub fn nearest(key: &str) -> Option<&'static str> {
     SETTINGS
         .iter()

@@ -23,7 +23,7 @@ use crate::trust_file::TrustFile;
 use report::Audited;
 use threads::Threads;
 
-/// Interval at which a resumable audit saves its progress.
+/// Interval at which an audit with `--resume` saves its progress.
 const KEPT_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -143,8 +143,8 @@ fn unanswered(error: SourceError) -> Failure {
     })
 }
 
-/// The failure for unusable progress. A log without the entries that were already audited was rolled back, which is
-/// misbehaviour.
+/// The failure for unusable progress, `audit-state`. A log without the entries that were already audited was rolled
+/// back, which is [`Exit::LogMisbehaviour`].
 fn unusable(error: BadState) -> Failure {
     let exit = match error {
         BadState::Ahead { .. } | BadState::AnotherHistory { .. } | BadState::Policy { .. } => {

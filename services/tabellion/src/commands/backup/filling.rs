@@ -136,7 +136,7 @@ fn not_filled(file: &Path, error: FillError) -> Failure {
     }
 }
 
-/// Checks everything in the database again, before the log is opened for use.
+/// Checks everything in the database again, as `log fsck --deep` does, before the log is opened for use.
 async fn checked_again(store: &dyn LogStore, summary: &Summary) -> Result<(), Failure> {
     let meaning = LogMeaning::of(&summary.origin).map_err(database)?;
     let report = Fsck::new(store, &meaning).deep().await.map_err(database)?;

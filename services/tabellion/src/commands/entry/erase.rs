@@ -25,7 +25,7 @@ use crate::service::{Service, ServiceArgs};
 
 /// Number of attempts, if another operator registers the erasure's number first.
 const TRIES: usize = 5;
-/// Interval of the checks for completion.
+/// Interval of the checks in [`Erase::wait`].
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
@@ -137,7 +137,7 @@ impl Erase {
         }
     }
 
-    /// Waits until no entries are pending, or until the timeout.
+    /// Waits until no entries are pending, for at most `--timeout`.
     fn wait(&self, service: &Service, sequence: u64, entry: &EntryDigest) -> Result<Erasure, Failure> {
         let until = Instant::now() + Duration::from_secs(self.service.timeout);
         loop {

@@ -77,7 +77,7 @@ struct Case {
 }
 
 impl Admin {
-    /// Creates a client of the admin listener.
+    /// Creates a client of the admin listener at `--admin-url`, or at the configured socket.
     pub fn connect(self, context: &Context) -> Result<Service, Failure> {
         let Self { admin_url, token_file, cacert, timeout } = self;
         let address = match admin_url {

@@ -20,7 +20,7 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::keyfile;
 
-/// The default URL of a local gateway's listener for approvers.
+/// The default of `--url`: a local gateway's listener for approvers.
 const URL: &str = "http://127.0.0.1:7402";
 
 #[derive(Debug, Subcommand)]

@@ -53,7 +53,7 @@ struct Checked {
     config: String,
     issuer: String,
     policies: Vec<Policy>,
-    /// Settings that expose secrets or access.
+    /// Settings that expose secrets or access; see [`exposure`].
     warnings: Vec<Mistake>,
     checks: Vec<Finding>,
 }

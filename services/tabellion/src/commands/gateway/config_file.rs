@@ -19,7 +19,7 @@ pub const DEV_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOS
 /// The default paths of the configuration file, in order of precedence.
 const PLACES: &[&str] = &["gateway.toml", "/etc/tabellion/gateway.toml"];
 
-/// Returns the path of the configuration file.
+/// Returns the path of the configuration file: `--config`, or else the first existing default.
 pub fn find(context: &Context) -> Result<PathBuf, Failure> {
     if let Some(path) = context.config() {
         return match path.is_file() {
@@ -65,7 +65,8 @@ fn dev() -> Result<Config, Failure> {
     Config::dev(dev).map_err(unusable)
 }
 
-/// Reads a configuration. It is refused if other users may change the secret files that it names.
+/// Reads a configuration. It is refused (`gateway-config`) if other users may change it or the secret files that it
+/// names.
 pub fn read(path: &Path) -> Result<Config, Failure> {
     let config = Config::from_file(path).map_err(|mistakes| refused(path, &mistakes))?;
     let changeable = exposure::gateway::mistakes(&config);

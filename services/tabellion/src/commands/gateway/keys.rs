@@ -79,7 +79,7 @@ impl Report for Told {
             writeln!(out, "# made {}", safe(&path.display().to_string()))?;
         }
         writeln!(out, "# For the log's policy.toml: who this gateway is, and what it sends.")?;
-        // The TOML consists of a quoted issuer and a key, so it needs no escaping.
+        // The TOML consists of an ASCII issuer in quotes and a key, so `safe` is not needed.
         write!(out, "{}", self.policy)
     }
 }

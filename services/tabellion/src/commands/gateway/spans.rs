@@ -13,7 +13,7 @@ pub struct Spans {
 
 #[cfg(feature = "otlp")]
 impl Spans {
-    /// Starts the export to this collector, or to the one named in the environment.
+    /// Starts the export to this collector, or to the one in `OTEL_EXPORTER_OTLP_ENDPOINT`.
     pub fn start(collector: Option<&Url>) -> Result<Self, Failure> {
         let instance = uuid::Uuid::new_v4().to_string();
         match gateway::telemetry::otlp::Export::start(collector, &instance) {

@@ -34,7 +34,7 @@ use crate::keyfile;
 use crate::service::Service;
 use crate::show;
 
-/// Interval of the checks whether a key was adopted.
+/// Interval of the checks whether a key was adopted, up to `--wait`.
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]

@@ -81,7 +81,7 @@ impl Clock {
     }
 }
 
-/// Compares the stated time with this host's clock, because the latter may be the wrong one.
+/// Compares the stated time with this host's clock, which may be the wrong one; they may differ by [`TYPING`].
 fn check_true_time(stated: Timestamp, here: u64) -> Result<(), Failure> {
     let differs = i64::try_from(here).unwrap_or(i64::MAX).abs_diff(stated.as_second());
     if differs <= TYPING {

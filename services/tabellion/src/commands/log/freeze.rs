@@ -26,7 +26,7 @@ use crate::settings::KeeperFlags;
 
 /// Maximum time for a service elsewhere to sign the last head.
 const SIGNING: Duration = Duration::from_secs(10);
-/// Interval of the checks.
+/// Interval of the checks during [`SIGNING`].
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
@@ -114,7 +114,7 @@ async fn in_the_database(config: &Config) -> Result<Frozen, StoreError> {
     signed(&*store, config, frozen).await
 }
 
-/// Waits for the last head's signature, if another process leads.
+/// Waits up to [`SIGNING`] for the last head's signature, if another process leads.
 async fn signed(store: &dyn LogStore, config: &Config, mut frozen: Frozen) -> Result<Frozen, StoreError> {
     let somebody_leads = store.lease(&config.origin).await?.is_none();
     let deadline = Instant::now() + SIGNING;

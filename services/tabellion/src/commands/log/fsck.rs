@@ -20,7 +20,7 @@ use crate::commands::serve::failures::database;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 
-/// Interval at which a resumable check saves its progress.
+/// Interval at which a check with `--resume` saves its progress.
 const KEPT_EVERY: Duration = Duration::from_secs(1);
 
 /// How a deep check goes.
@@ -83,7 +83,7 @@ async fn walk(
     Ok(Checked::of(walk.report(), walk.findings(), true))
 }
 
-/// Resumes the walk from a progress file, or begins a new one.
+/// Resumes the walk from a progress file (`--resume`), or begins a new one.
 async fn begun<'a>(
     store: &'a dyn LogStore,
     meaning: &'a dyn Meaning,
@@ -111,8 +111,8 @@ fn complete(file: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The failure for unusable progress. A log without the rows that were already checked was rolled back, which is
-/// misbehaviour.
+/// The failure for unusable progress, `fsck-state`. A log without the rows that were already checked was rolled back,
+/// which is [`Exit::LogMisbehaviour`].
 fn unusable(bad: &BadState) -> Failure {
     let exit = match bad {
         BadState::AnotherHistory { .. } => Exit::LogMisbehaviour,
@@ -134,7 +134,7 @@ async fn behind(store: &dyn LogStore, pin: &Pin) -> Result<Option<Halt>, StoreEr
     Ok(disagrees.then_some(Halt::DatabaseDisagrees { size: pin.size, signed: pin.root, database: stored }))
 }
 
-/// The failure for a pin that cannot be read or reached.
+/// The failure for a pin that cannot be read or reached, `pin-unusable`.
 pub fn unreadable_pin(error: PinError) -> Failure {
     Failure::new(Exit::Failure, "pin-unusable", "the pin cannot be read").fact("because", error.to_string())
 }

@@ -119,7 +119,7 @@ fn is_of_receipts(path: &str) -> bool {
     file.is_some_and(|file| matches!(file.alarm.evidence, Some(Evidence::Receipts { .. })))
 }
 
-/// The failure for alarms that cannot be read or changed.
+/// The failure for alarms that cannot be read or changed, `monitor-state`.
 pub fn unreadable(error: &AlarmsError) -> Failure {
     Failure::new(Exit::Failure, "monitor-state", "the alarms cannot be read")
         .fact("because", error.to_string())

@@ -81,7 +81,7 @@ struct Tried {
     not_before: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     not_after: Option<String>,
-    /// True if the decision depends on the entries of the log.
+    /// True if the decision has [`PolicyInForce::questions`] to the log.
     asks_the_log: bool,
 }
 

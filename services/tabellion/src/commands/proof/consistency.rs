@@ -70,7 +70,7 @@ enum Form {
     Receipt,
 }
 
-/// The service's answer in JSON.
+/// The JSON of `GET /v1/proof/consistency`.
 #[derive(Deserialize)]
 struct Told {
     first: u64,

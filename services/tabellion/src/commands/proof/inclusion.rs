@@ -59,7 +59,7 @@ enum Form {
     TlogProof,
 }
 
-/// The service's answer in JSON.
+/// The JSON of `GET /v1/proof/inclusion`.
 #[derive(Deserialize)]
 struct Told {
     index: u64,

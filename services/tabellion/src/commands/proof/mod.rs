@@ -95,7 +95,6 @@ fn hand_over(
     context.console.result(&View(json!({ "media_type": form, "proof": text, "verified": verified })))
 }
 
-/// Writes bytes to the output file.
 fn write(output: &Path, bytes: &[u8]) -> Result<(), Failure> {
     files::write(output, bytes, Access::Ordinary, Existing::Replace)
 }

@@ -16,7 +16,8 @@ pub(super) struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Refuses a statement signed under other terms, because it would be registered instead of the requested one.
+    /// Refuses a statement signed under other terms (`signed-otherwise`), because it would be registered instead of the
+    /// requested one.
     pub(super) fn must_agree_with(&self, statement: &SignedStatement, source: &Path) -> Result<(), Failure> {
         let header = statement.header();
         let claims = header.claims();

@@ -1,4 +1,4 @@
-//! One file from reading it to keeping its receipt, in the steps that one by one and in batches share.
+//! Registration of one file, in steps shared by single and batch registration.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -15,16 +15,16 @@ use crate::console::files::{self, Access, Existing, is_stream};
 use crate::console::{Exit, Failure};
 use crate::trust_file::TrustFile;
 
-/// A file that is ready to be sent, or was sent by an earlier run.
+/// A file that is ready to be sent, or that an earlier run has registered.
 pub(super) struct Prepared {
     file: PathBuf,
     pub message: Message,
-    /// The receipt that an earlier run left.
+    /// The receipt of an earlier run, if it still verifies.
     pub kept: Option<(Verdict, Bytes)>,
     started: Instant,
 }
 
-/// What every file needs.
+/// The inputs shared by all files.
 pub(super) struct Work<'a> {
     pub asked: &'a Register,
     pub issuer: &'a Issuer,
@@ -46,7 +46,7 @@ impl Work<'_> {
         self.complete(self.prepare(file)?).await
     }
 
-    /// Everything that needs no service: the statement is on disk before it is sent.
+    /// Performs the steps that need no service. The statement is written to disk before it is sent.
     pub fn prepare(&self, file: &Path) -> Result<Prepared, Failure> {
         let started = Instant::now();
         let message = self.asked.message(file, self.issuer)?;
@@ -57,8 +57,8 @@ impl Work<'_> {
         Ok(Prepared { file: file.to_owned(), message, kept, started })
     }
 
-    /// Refuses a detached payload that is not the one that was signed: what an earlier run registered is not sent again, and
-    /// the service has no look at it.
+    /// Refuses a detached payload other than the signed one. A statement that an earlier run registered is not sent
+    /// again, so the service would not check it.
     fn refuse_another_payload(&self, message: &Message, file: &Path) -> Result<(), Failure> {
         let Some(payload) = message.payload.as_deref() else { return Ok(()) };
         let evidence = Evidence { statement: &message.bytes, payload: Some(payload), ..Evidence::default() };
@@ -74,7 +74,7 @@ impl Work<'_> {
         }
     }
 
-    /// Registers what no earlier run has registered.
+    /// Registers a prepared file, unless an earlier run has registered it.
     async fn complete(&self, prepared: Prepared) -> Result<Done, Failure> {
         let Message { statement, bytes, payload } = &prepared.message;
         let store = &self.trust.store;
@@ -88,7 +88,7 @@ impl Work<'_> {
         self.keep(prepared, registered)
     }
 
-    /// Writes down what came back, or came back to an earlier run.
+    /// Stores the receipt, of this run or an earlier one, and writes `FILE.transparent.cose`.
     pub fn keep(&self, prepared: Prepared, registered: Option<Registered>) -> Result<Done, Failure> {
         let Prepared { file, message, kept, started } = prepared;
         let fresh = registered.is_some();
@@ -120,12 +120,12 @@ impl Work<'_> {
     }
 }
 
-/// Where a file's receipt is kept; what comes from standard input has none.
+/// Returns the path of a file's receipt; `None` for standard input.
 fn receipt_file(file: &Path) -> Option<PathBuf> {
     (!is_stream(file)).then(|| beside(file, "receipt"))
 }
 
-/// The verdict on the receipt that an earlier run left, if it still holds.
+/// Returns the receipt of an earlier run with its verdict, if it still verifies.
 fn kept(file: &Path, statement: &SignedStatement, trust: &TrustFile) -> Option<(Verdict, Bytes)> {
     let receipt = file.exists().then(|| files::read(file).ok()).flatten()?;
     let verdict = verifier::verify_receipt(statement, &receipt, &trust.store, now());

@@ -1,4 +1,4 @@
-//! `tabellion config check`: all that would keep `serve` from starting and shows without starting it.
+//! `tabellion config check`: finds mistakes that would prevent a start of `serve`, without starting it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::exposure;
 use crate::keyfile;
 use crate::settings::{self, Mistake, Settings};
 
-/// Checks the configuration and every file it names.
+/// Checks the configuration and the files that it names.
 pub fn check(context: &Context) -> Result<(), Failure> {
     let settings = context.settings(Vec::new())?;
     let config = runnable(&settings)?;
@@ -35,7 +35,7 @@ pub fn check(context: &Context) -> Result<(), Failure> {
     context.console.result(&Checked { origin: config.origin, ready: true, warnings })
 }
 
-/// A configuration that is not only well-formed but safe to run. Dev mode does without.
+/// Returns a configuration that is valid and safe to run. Dev mode omits the safety check.
 pub fn runnable(settings: &Settings) -> Result<Config, Failure> {
     let config = config::resolve(settings)?;
     match pin_beside_database(&config) {
@@ -44,7 +44,8 @@ pub fn runnable(settings: &Settings) -> Result<Config, Failure> {
     }
 }
 
-/// The pin guards against a database that went back: whoever restores the one would restore the other with it.
+/// Rejects a pin next to the log's database. The pin detects a database that was rolled back, and must not be restored
+/// together with it.
 pub fn pin_beside_database(config: &Config) -> Option<Mistake> {
     let path = match (&config.database, &config.pin) {
         (Database::Sqlite { path, .. }, None) => path,

@@ -1,4 +1,4 @@
-//! Settings, as typed, into the configuration that can run: every mistake at once.
+//! Conversion of settings to the service's [`Config`]; all mistakes are reported together.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use transparency::{
 use crate::console::Failure;
 use crate::settings::{self, Mistake, Settings};
 
-/// The service's configuration, or all that is wrong with the settings.
+/// Returns the service's configuration, or a failure (`setting-unusable`) that lists all mistakes.
 pub fn resolve(settings: &Settings) -> Result<Config, Failure> {
     let mut reading = Reading { settings, mistakes: Vec::new() };
     let config = reading.config();
@@ -35,13 +35,13 @@ pub fn resolve(settings: &Settings) -> Result<Config, Failure> {
     Err(if unconfigured { failure.hint("tabellion init") } else { failure })
 }
 
-/// The database alone, for what reads it and nothing else.
+/// Returns the database (`db`) only, for commands that need no other setting.
 pub fn database_of(settings: &Settings) -> Result<Database, Failure> {
     let mut reading = Reading { settings, mistakes: Vec::new() };
     reading.database().ok_or(()).map_err(|()| settings::refuse(reading.mistakes))
 }
 
-/// Parses a `db` setting.
+/// Parses the setting `db`.
 pub fn database(url: &str, any_filesystem: bool) -> Result<Database, String> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return Ok(Database::Postgres(SecretString::from(url.to_owned())));
@@ -52,7 +52,7 @@ pub fn database(url: &str, any_filesystem: bool) -> Result<Database, String> {
     }
 }
 
-/// Reads settings one by one and remembers what was wrong.
+/// A reader of [`Settings`] that collects the mistakes.
 struct Reading<'a> {
     settings: &'a Settings,
     mistakes: Vec<Mistake>,
@@ -114,7 +114,7 @@ impl Reading<'_> {
         self.noted("pin", url.ok_or_else(|| "give postgres://USER@HOST/NAME".into()))
     }
 
-    /// An empty address means no admin listener.
+    /// Returns the address of the admin listener; an empty setting `admin_listen` disables it.
     fn admin_listen(&mut self) -> Option<SocketAddr> {
         let address: String = self.optional("admin_listen")?;
         if address.is_empty() { None } else { self.parsed("admin_listen") }
@@ -131,7 +131,7 @@ impl Reading<'_> {
 
     fn keys(&mut self) -> Option<KeyFiles> {
         let (receipt, checkpoint) = (self.path("receipt_key"), self.path("checkpoint_key"));
-        // A service whose policy stands needs no operator key at hand.
+        // A service whose policy is published already does not need the operator key.
         let operator = self.path("operator_key").filter(|path| path.exists());
         Some(KeyFiles { receipt: receipt?, checkpoint: checkpoint?, operator })
     }
@@ -266,7 +266,7 @@ fn witness_policy(path: &std::path::Path) -> Result<Policy, String> {
     text.parse().map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The admin listener's socket: where it is set to be, or in the state directory. `None` if it is set to be nowhere.
+/// Returns the path of the admin listener's socket, by default in the state directory; `None` if the setting is empty.
 pub fn admin_socket(settings: &Settings) -> Result<Option<PathBuf>, Mistake> {
     match settings.get::<String>("admin_socket")? {
         Some(path) if path.is_empty() => Ok(None),
@@ -275,7 +275,7 @@ pub fn admin_socket(settings: &Settings) -> Result<Option<PathBuf>, Mistake> {
     }
 }
 
-/// One token a line, as [`token`] reads it; empty lines and lines that start with `#` are passed over.
+/// Parses one [`token`] per line; empty lines and lines that start with `#` are skipped.
 fn tokens(path: &std::path::Path) -> Result<Vec<Token>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let lines =
@@ -285,7 +285,7 @@ fn tokens(path: &std::path::Path) -> Result<Vec<Token>, String> {
         .collect()
 }
 
-/// `NAME TOKEN`, and what it is bound to: `role=ROLE`, `expires=TIME`, and any number of `issuer=ISS` and
+/// Parses `NAME TOKEN`, followed by restrictions: `role=ROLE`, `expires=TIME`, and any number of `issuer=ISS` and
 /// `content-type=TYPE`.
 fn token(line: &str) -> Result<Token, String> {
     let mut words = line.split_whitespace();

@@ -1,7 +1,8 @@
-//! `tabellion serve --dev`: everything a first try needs, in one folder that can be thrown away.
+//! `tabellion serve --dev`: a log for experiments, with all its files in one disposable folder.
 //!
-//! The folder keeps keys, policy, trust, database, pin and samples. A second start finds it all and goes on. What only a
-//! toy may do, this does: the pin lies beside the database it guards, and the issuer's key beside the log's.
+//! The folder contains keys, policy, trust, database, pin and samples. A second start continues with them. Two
+//! shortcuts are acceptable only for experiments: the pin is stored next to the database that it guards, and the
+//! issuer's key next to the log's keys.
 
 use std::fs;
 use std::io::{self, Write};
@@ -33,20 +34,20 @@ use crate::service::DEV_URL;
 use crate::settings::without_password;
 use crate::trust_file;
 
-/// The folder, in the one where the command is run.
+/// The folder, relative to the working directory.
 pub const DEV_FOLDER: &str = "tabellion-dev";
-/// Its configuration, for commands that work on the log's keys and database.
+/// The configuration in the folder, for commands on the log's keys and database.
 pub const DEV_CONFIG: &str = "tabellion-dev/tabellion.toml";
-/// The log's name. Every dev log has it: only their keys tell them apart.
+/// The origin of every dev log; dev logs differ only in their keys.
 const ORIGIN: &str = "dev.tabellion.example";
-/// The issuer that `gateway run --dev` signs as.
+/// The issuer of `gateway run --dev`.
 pub const DEV_GATEWAY: &str = "https://gateway.dev.tabellion.example";
-/// Its key, made here.
+/// The key of [`DEV_GATEWAY`], which `serve --dev` creates.
 pub const DEV_GATEWAY_KEY: &str = "tabellion-dev/gateway.key";
-/// Whose work the VRF sample speaks of.
+/// The agent (`sub`) in the VRF sample.
 const SAMPLE_AGENT: &str = "did:web:agent.dev.tabellion.example";
 
-/// A prepared folder.
+/// The keys in a prepared [`DEV_FOLDER`].
 pub struct Dev {
     issuer: SigningKey,
     verifier: SigningKey,
@@ -54,7 +55,7 @@ pub struct Dev {
     any_filesystem: bool,
 }
 
-/// Makes what is missing in the folder.
+/// Creates the missing files in [`DEV_FOLDER`].
 pub fn prepare(context: &Context) -> Result<Dev, Failure> {
     let fresh = !Path::new(DEV_FOLDER).exists();
     fs::create_dir_all(format!("{DEV_FOLDER}/samples"))?;
@@ -71,7 +72,7 @@ pub fn prepare(context: &Context) -> Result<Dev, Failure> {
         let text = policy::for_dev(log, trusted, Trusted { iss: DEV_GATEWAY, key: gateway.public_key() });
         files::write(&at("policy.toml"), text.as_bytes(), Access::Ordinary, Existing::Keep)?;
     }
-    // A container's own layers: good enough for a toy.
+    // Overlay file systems of containers are accepted for experiments.
     let any_filesystem = matches!(FileSystem::of_folder(Path::new(DEV_FOLDER)), Ok(FileSystem::Shared(_)));
     if fresh {
         context.console.note(format!("made       ./{DEV_FOLDER}"));
@@ -80,7 +81,7 @@ pub fn prepare(context: &Context) -> Result<Dev, Failure> {
 }
 
 impl Dev {
-    /// What dev mode decides, where nobody said otherwise.
+    /// Returns the settings of `serve --dev`, which flags override.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let file = |name: &str| at(name).display().to_string();
         vec![
@@ -101,7 +102,8 @@ impl Dev {
         ]
     }
 
-    /// Writes the configuration in force: for its owner only, as the database's URL may hold a password.
+    /// Writes the effective configuration to [`DEV_CONFIG`], readable by its owner only, because the database's URL may
+    /// contain a password.
     pub fn write_config(&self, config: &Config) -> Result<(), Failure> {
         let file = |path: &Path| Ok::<_, Failure>(std::path::absolute(path)?.display().to_string());
         let database = match &config.database {
@@ -129,7 +131,8 @@ impl Dev {
         files::write(Path::new(DEV_CONFIG), text.as_bytes(), Access::Secret, Existing::Replace)
     }
 
-    /// Writes whom to trust and what to watch, registers the samples as any client would, and says what to try.
+    /// Writes the trust file and the monitor's configuration, registers the samples as a client, and prints an
+    /// introduction.
     pub async fn introduce(
         &self,
         context: &Context,
@@ -138,7 +141,7 @@ impl Dev {
     ) -> Result<(), Failure> {
         let witnesses = config.witnesses.policy.as_ref().map_or(&[][..], Policy::witnesses);
         let tokens = &config.doors.tokens;
-        // The samples are of several issuers and types.
+        // A token without restrictions is preferred, because the samples have several issuers and types.
         let unbound = tokens.iter().find(|token| {
             token.expires.is_none() && token.scope.issuers.is_empty() && token.scope.content_types.is_empty()
         });
@@ -174,7 +177,7 @@ impl Dev {
         Ok(trust)
     }
 
-    /// One statement of each content type this release understands. Kept, so that a restart finds the same leaves.
+    /// Returns a statement of each supported content type. They are stored, so that a restart finds the same entries.
     fn samples(&self) -> Result<Vec<(&'static str, SignedStatement)>, Failure> {
         Ok(vec![
             ("opaque", kept("opaque", || self.opaque())?),
@@ -192,7 +195,7 @@ impl Dev {
         statement::sign(&self.issuer, jose::jcs::canonical(&payload), &terms, Form::Attached)
     }
 
-    /// The first record of a gateway's session: a call that was denied, so that nothing is left open.
+    /// The first record of a gateway's session: a denied call, which needs no outcome record.
     fn vap_audit(&self) -> Result<SignedStatement, Failure> {
         let session = uuid::Uuid::new_v4().to_string();
         let terms = Terms { iss: DEV_ISSUER, sub: &session, content_type: registration::vap::VAP_AUDIT };
@@ -200,7 +203,7 @@ impl Dev {
         statement::sign(&self.issuer, payload, &terms, Form::Attached)
     }
 
-    /// A call that a gateway let through; the gateway is named by its key.
+    /// A permitted call; the gateway's name is its `did:key`.
     fn aer(&self) -> Result<SignedStatement, Failure> {
         let receipt = sample_execution(&self.gateway.public_key().did_key());
         let signed = AerStatement::new(receipt).sign(&self.gateway);
@@ -221,7 +224,7 @@ impl Dev {
     }
 }
 
-/// What `tabellion monitor` watches here.
+/// Returns the configuration of `tabellion monitor` for this log.
 fn watched(url: &str, witnesses: &[Witness]) -> Result<String, Failure> {
     let key = checkpoint_key()?;
     let witnesses: Vec<String> = witnesses.iter().map(|witness| format!("\"{}\"", witness.key)).collect();
@@ -233,7 +236,7 @@ fn watched(url: &str, witnesses: &[Witness]) -> Result<String, Failure> {
     ))
 }
 
-/// The verifier key of checkpoints: of the key that was made here, not as the service tells it.
+/// Returns the log's verifier key for checkpoints, from the local file `checkpoint.key` instead of the service.
 fn checkpoint_key() -> Result<String, Failure> {
     let pem = files::read_text(&at("checkpoint.key"))?;
     let key = ORIGIN.parse().ok().and_then(|name| LocalKey::from_pkcs8_pem(name, &pem).ok());
@@ -418,7 +421,7 @@ impl Banner {
     }
 }
 
-/// Where the log is kept, and what has to go before another one can begin.
+/// Describes the log's storage, and the steps to start over.
 fn storage(database: &Database) -> String {
     match database {
         Database::Sqlite { path, .. } if path.starts_with(DEV_FOLDER) => {

@@ -1,4 +1,5 @@
-//! Why a service did not start, or stopped registering: the one place that knows code, words and what to do.
+//! Conversion of the service's errors to failures with code, message and remedy: failed starts, and stops of the
+//! sequencer.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -9,7 +10,7 @@ use transparency::{Config, IntroduceError, PolicyError, StartError};
 
 use crate::console::{Exit, Failure};
 
-/// A start that failed.
+/// Converts a [`StartError`] of the service.
 pub fn not_started(error: StartError, config: &Config, dev: bool) -> Failure {
     match error {
         StartError::Listen { address, error } => cannot_listen(address, &error, config, dev),
@@ -52,7 +53,7 @@ fn storage_code(fault: StorageFault) -> &'static str {
     }
 }
 
-/// A database that could not be used.
+/// Converts a [`StoreError`] of the database.
 pub fn database(error: StoreError) -> Failure {
     let (exit, code, what) = match &error {
         StoreError::Unavailable(_) => {
@@ -80,7 +81,8 @@ pub fn database(error: StoreError) -> Failure {
     }
 }
 
-/// A sequencer that stopped. Reads go on, unless the process itself is not to be trusted.
+/// Converts the reason of a stopped sequencer ([`Halt`]). The service continues to serve reads, unless the process
+/// itself is unreliable.
 pub fn halted(halt: &Halt) -> Failure {
     let (exit, code) = match halt {
         Halt::DatabaseBehind { .. } => (Exit::LogMisbehaviour, "database-behind"),

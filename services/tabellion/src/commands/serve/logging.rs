@@ -1,4 +1,4 @@
-//! What the service says about itself while it runs: one line an event, on stderr.
+//! The service's log on stderr, one line per event.
 
 use std::io::{IsTerminal, stderr};
 
@@ -10,14 +10,14 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 use crate::console::{Console, Failure};
 use crate::settings::{self, Mistake, Settings};
 
-/// Whoever hears what the code says about itself.
+/// A further tracing layer that receives events and spans.
 pub type Listener = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Changes the level of a running service.
+/// A handle that changes the log level of a running service.
 pub struct LogLevel(reload::Handle<EnvFilter, Registry>);
 
 impl LogLevel {
-    /// Starts logging as the settings say.
+    /// Starts logging with the settings `log_format` and `log_level`.
     pub fn start(settings: &Settings, console: &Console) -> Result<Self, Failure> {
         Self::beside(settings, console, None)
     }
@@ -40,12 +40,13 @@ impl LogLevel {
         Ok(Self(handle))
     }
 
-    /// The same for a service whose file is its own: only the environment says how.
+    /// Starts logging for a service with its own configuration file: format and level come from `TABELLION_LOG_FORMAT`
+    /// and `TABELLION_LOG_LEVEL` only.
     pub fn of_environment(usual: &str, console: &Console) -> Result<Self, Failure> {
         Self::heard_by(None, usual, console)
     }
 
-    /// The same, with somebody else who hears of everything, whatever the level.
+    /// Starts logging, with a further layer that receives events and spans of all levels.
     pub fn heard_by(other: Option<Listener>, usual: &str, console: &Console) -> Result<Self, Failure> {
         let or = |name, usual: &str| std::env::var(name).unwrap_or_else(|_| usual.to_owned());
         let level = ("log_level", or("TABELLION_LOG_LEVEL", usual));
@@ -53,7 +54,7 @@ impl LogLevel {
         Self::beside(&Settings::of(vec![level, format]), console, other)
     }
 
-    /// Takes up the level of new settings.
+    /// Applies the setting `log_level` of a reloaded configuration.
     pub fn reload(&self, settings: &Settings) -> Result<(), Failure> {
         let level = level(settings)?;
         if let Err(error) = self.0.reload(level) {
@@ -63,12 +64,12 @@ impl LogLevel {
     }
 }
 
-/// Whether stderr is read by a program.
+/// Returns whether the log format is JSON.
 pub fn for_machines(settings: &Settings) -> bool {
     matches!(settings.get::<String>("log_format"), Ok(Some(format)) if format == "json")
 }
 
-/// Our own level for our own code; libraries only speak up when something is wrong.
+/// Returns the filter: the configured level for our own code, and at most `warn` for libraries.
 fn level(settings: &Settings) -> Result<EnvFilter, Failure> {
     let name: String = settings.get("log_level").map_err(one)?.unwrap_or_default();
     let level: LevelFilter = name.parse().map_err(|_| {

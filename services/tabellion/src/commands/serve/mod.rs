@@ -1,4 +1,4 @@
-//! `tabellion serve`: start the transparency service.
+//! `tabellion serve`: runs the transparency service.
 
 pub mod check;
 pub mod config;
@@ -78,7 +78,7 @@ async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure
     service.run_until(|| reread(context, flags.clone(), &level), stop).await.map_err(ended)
 }
 
-/// Names the settings that put something within others' reach, or name what is not there.
+/// Prints warnings about settings that expose secrets, or name files that do not exist.
 fn warn(context: &Context, settings: &Settings, config: &Config) {
     for warning in exposure::log::warnings(config, settings) {
         if logging::for_machines(settings) {
@@ -89,20 +89,20 @@ fn warn(context: &Context, settings: &Settings, config: &Config) {
     }
 }
 
-/// The sequencer failed in a way after which nothing here is to be trusted.
+/// Converts the sequencer's final failure ([`Halt`]), after which the process is unreliable.
 fn ended(halt: Halt) -> Failure {
     failures::halted(&halt)
 }
 
-/// A log that may not be continued here still serves what it has; a person has to hear of it. Logs for machines have
-/// their own line about it.
+/// Reports a halted log, which still serves reads. With JSON logs the service's own log line suffices. Returns whether
+/// the log is halted.
 fn tell_if_halted(context: &Context, settings: &Settings, service: &Service) -> bool {
     let Some(halt) = service.sequencer().status().borrow().obstacle().cloned() else { return false };
     if logging::for_machines(settings) {
         return true;
     }
     if halt == Halt::Frozen {
-        // As it was meant: nothing is wrong.
+        // A freeze is intended, so it is not an error.
         context.console.note("this log is frozen: it takes no more entries; reads and proofs go on");
     } else {
         context.console.failure(&failures::halted(&halt));
@@ -110,8 +110,8 @@ fn tell_if_halted(context: &Context, settings: &Settings, service: &Service) -> 
     true
 }
 
-/// Starts the service; `None` when it was told to stop before it had. `stop` is waited for on and on: a signal that
-/// came between two listeners would be lost.
+/// Starts the service; `None` if the stop signal arrived first. `stop` is reused by the caller, because a signal
+/// between two listeners would be lost.
 async fn start(
     config: Config,
     dev: bool,
@@ -134,7 +134,7 @@ fn reread(context: &Context, flags: Vec<(&'static str, String)>, level: &LogLeve
     reread().map_err(|failure: Failure| failure.in_short())
 }
 
-/// Where a service listens: with --json, what a script waits for.
+/// The announcement of a running service, for which scripts wait with `--json`.
 #[derive(Serialize)]
 struct Serving {
     url: String,

@@ -1,7 +1,8 @@
-//! What verifiers are given: a file of another kind holds nothing to verify (exit 4), and one of the right kind in which
-//! something is wrong fails (exit 3).
+//! Input files of verifiers: a file of another kind contains nothing to verify (exit code 4), while damaged evidence of
+//! the right kind fails (exit code 3).
 //!
-//! The kind is told by how a file begins, so that one that was cut off or changed further on is still damaged evidence.
+//! The kind is determined by the beginning of a file, so that a truncated or modified file still counts as damaged
+//! evidence.
 
 use std::path::Path;
 
@@ -10,21 +11,21 @@ use scitt::{Receipt, SignedStatement};
 use crate::commands::statement::{self, beside};
 use crate::console::{Exit, Failure, files};
 
-/// How every tagged COSE_Sign1 begins: tag 18, array of four.
+/// The first bytes of a tagged COSE_Sign1: tag 18, array of four.
 pub const TAGGED_SIGN1: &[u8] = &[0xd2, 0x84];
-/// What stands before the first signature of a signed note (C2SP signed-note).
+/// The separator before the signatures of a signed note (C2SP signed-note).
 const NOTE_SIGNATURE: &[u8] = "\n\n\u{2014} ".as_bytes();
-/// How every tlog-proof begins.
+/// The first bytes of a tlog-proof.
 const TLOG_PROOF: &[u8] = b"c2sp.org/tlog-proof@";
 
-/// Reads a statement that a command is about to verify.
+/// Reads and parses a statement to verify.
 pub fn statement(file: &Path) -> Result<SignedStatement, Failure> {
     SignedStatement::parse(statement_bytes(file)?).map_err(|error| {
         statement::malformed(&file.display().to_string(), &error).ending_with(Exit::VerificationFailed)
     })
 }
 
-/// Reads a file that begins as a statement does.
+/// Reads a file that begins like a statement.
 pub fn statement_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
     let bytes = files::read(file)?;
     if !bytes.starts_with(TAGGED_SIGN1) {
@@ -37,18 +38,18 @@ pub fn statement_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Reads a file that begins as a receipt does.
+/// Reads a file that begins like a receipt.
 pub fn receipt_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
     read(file, "no-receipt", "receipt", |bytes| bytes.starts_with(TAGGED_SIGN1))
 }
 
-/// Reads a signed note.
+/// Reads a file that contains a signed note.
 pub fn checkpoint_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
     let is_note = |bytes: &[u8]| bytes.windows(NOTE_SIGNATURE.len()).any(|at| at == NOTE_SIGNATURE);
     read(file, "no-checkpoint", "checkpoint", is_note)
 }
 
-/// Reads a file that begins as a tlog-proof does.
+/// Reads a file that begins like a tlog-proof.
 pub fn tlog_proof_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
     read(file, "no-tlog-proof", "tlog-proof", |bytes| bytes.starts_with(TLOG_PROOF))
 }
@@ -61,7 +62,8 @@ fn read(file: &Path, code: &str, kind: &str, is_one: impl Fn(&[u8]) -> bool) -> 
     }
 }
 
-/// The file may be the payload of a statement that lies beside it, as `register` and `statement sign` leave it.
+/// The failure for a file that is not a statement. It may be the payload of a statement next to it, as `register` and
+/// `statement sign` name it.
 fn no_statement(file: &Path) -> Failure {
     let failure = nothing("no-statement", format!("{} holds no statement", name(file)));
     let siblings = ["transparent.cose", "cose"].map(|ending| beside(file, ending));

@@ -1,11 +1,12 @@
-//! Trace-metadata beside a conversation record (label 100): no signature covers it, and readers may believe it all the same.
+//! Check of the trace-metadata of a conversation record (label 100), which is not signed, although readers may rely on
+//! it.
 
 use registration::conversation::{TraceMetadata, check_trace_metadata};
 use scitt::SignedStatement;
 use verifier::{Check, CheckName, Code, Evidence, Outcome, State, Verdict};
 
-/// Adds the check to a verdict on a statement that came with trace-metadata. A contradiction fails the verdict; what could not
-/// be compared is listed and changes nothing, as nothing that was signed depends on it.
+/// Adds the check to the verdict on a statement with trace-metadata. A contradiction fails the verdict. A check that
+/// was impossible is listed and does not change the verdict, because nothing signed depends on it.
 pub fn check(verdict: &mut Verdict, evidence: &Evidence<'_>) {
     let Ok(statement) = SignedStatement::parse(evidence.statement.to_vec()) else { return };
     let (state, code, detail) = match check_trace_metadata(&statement, evidence.payload) {

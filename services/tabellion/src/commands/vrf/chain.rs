@@ -1,5 +1,4 @@
-//! `tabellion vrf chain`: a verifier's receipts in their order, each statement fetched and verified; what is missing, and what
-//! forks.
+//! `tabellion vrf chain`: lists a verifier's chained receipts, verifies each statement, and reports gaps and forks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,7 +16,7 @@ use crate::console::{Exit, Failure, Report, safe};
 use crate::service::{Service, ServiceArgs};
 use crate::trust_file::TrustFile;
 
-/// Pages that are read of one list before we take it for endless.
+/// Maximum number of pages of one list.
 const MAX_PAGES: usize = 10_000;
 
 #[derive(Debug, Args)]
@@ -56,7 +55,7 @@ impl Chain {
     }
 }
 
-/// Every page of a list.
+/// Fetches all pages of a list, at most [`MAX_PAGES`].
 fn pages<T: serde::de::DeserializeOwned>(
     service: &Service,
     first: String,
@@ -72,7 +71,7 @@ fn pages<T: serde::de::DeserializeOwned>(
     Err(Failure::new(Exit::Failure, "nonsense", "the service's list does not end"))
 }
 
-/// The agents about whom the issuer has registered receipts.
+/// Returns the agents about whom the issuer has registered receipts.
 fn subjects(service: &Service, issuer: &str) -> Result<BTreeSet<String>, Failure> {
     let mut subjects = BTreeSet::new();
     pages(service, format!("v1/entries?issuer={}", encoded(issuer)), |page: Json| {
@@ -83,7 +82,7 @@ fn subjects(service: &Service, issuer: &str) -> Result<BTreeSet<String>, Failure
     Ok(subjects)
 }
 
-/// Everything but unreserved characters as `%XX`.
+/// Percent-encodes all characters except unreserved ones (RFC 3986).
 fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         match byte {
@@ -100,7 +99,8 @@ struct Chains {
 }
 
 impl Chains {
-    /// A statement that is wrong, a gap or a fork counts more than one that could not be verified.
+    /// Returns the exit code. A wrong statement, a gap or a fork takes precedence over a statement that could not be
+    /// verified.
     fn exit(&self) -> Exit {
         let found = |outcome| self.chains.iter().any(|chain| chain.count(outcome) > 0);
         if found(Outcome::Failed) || self.chains.iter().any(|chain| !chain.whole) {
@@ -113,27 +113,27 @@ impl Chains {
     }
 }
 
-/// One chain, walked to its end.
+/// One chain of an issuer, as `GET /v1/issuers/{iss}/chain` describes it on all pages.
 #[derive(Serialize)]
 struct Walked {
     issuer: String,
     subject: String,
-    /// No gaps, no forks, nothing out of place, one end.
+    /// True without gaps, forks and misplaced receipts, and with at most one end.
     whole: bool,
     receipts: Vec<Receipt>,
-    /// Named as predecessors, and not in the log.
+    /// Predecessors that are not in the log.
     gaps: Vec<Gap>,
-    /// Refused: another receipt has the place.
+    /// Refused receipts whose position another receipt has.
     forks: Vec<Fork>,
-    /// In the log, and not where they say: entry IDs.
+    /// The entry IDs of receipts that do not follow the predecessor that they name.
     misplaced: Vec<String>,
-    /// Receipts that no other one follows.
+    /// The entry IDs of receipts without a successor.
     heads: Vec<String>,
     unchained: u64,
     indexed_to: u64,
 }
 
-/// What the service answers.
+/// A page of `GET /v1/issuers/{iss}/chain`.
 #[derive(Deserialize)]
 struct Page {
     receipts: Vec<Receipt>,
@@ -154,7 +154,7 @@ pub(super) struct Receipt {
     receipt_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<String>,
-    /// Found here, not by the service.
+    /// The result of the verification, which is not part of the service's answer.
     #[serde(skip_deserializing, flatten)]
     checked: Option<Checked>,
 }
@@ -186,7 +186,7 @@ impl Walked {
         Ok(chain)
     }
 
-    /// The number of receipts whose verification ended so.
+    /// Returns the number of receipts with this outcome of verification.
     fn count(&self, outcome: Outcome) -> usize {
         let checked = self.receipts.iter().filter_map(|receipt| receipt.checked.as_ref());
         checked.filter(|checked| checked.outcome == outcome).count()
@@ -215,7 +215,7 @@ impl Walked {
         self.indexed_to = self.indexed_to.max(page.indexed_to);
     }
 
-    /// What only all the pages together show.
+    /// Computes the properties that depend on all pages together.
     fn look(&mut self) {
         self.receipts.sort_by_key(|receipt| (receipt.position, receipt.index));
         let places: BTreeMap<&str, u64> =

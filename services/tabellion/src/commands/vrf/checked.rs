@@ -1,5 +1,5 @@
-//! The statement behind a receipt of a chain: fetched, verified offline with a receipt of the log, and compared with what the
-//! service says of it.
+//! Verification of a chained receipt's statement: it is fetched, verified offline with the log's receipt, and compared
+//! with the service's description.
 
 use std::str::FromStr;
 
@@ -14,13 +14,13 @@ use crate::commands::verify::now;
 use crate::console::Failure;
 use crate::service::Service;
 
-/// What was found of one receipt's statement.
+/// The result of verifying a receipt's statement.
 #[derive(Serialize)]
 pub(super) struct Checked {
     #[serde(skip)]
     pub(super) outcome: Outcome,
     verified: bool,
-    /// Why it is not.
+    /// The reason, if the statement is not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
 }
@@ -30,7 +30,7 @@ impl Checked {
         Self { outcome, verified: outcome == Outcome::Verified, reason }
     }
 
-    /// Fetches the statement of a receipt of the chain `(issuer, subject)` and verifies it.
+    /// Fetches and verifies the statement of a receipt in the chain `(issuer, subject)`.
     pub(super) fn fetch(
         service: &Service,
         (issuer, subject): (&str, &str),
@@ -58,7 +58,7 @@ impl Checked {
     }
 }
 
-/// What the service says otherwise than the statement.
+/// Describes a contradiction between the statement and the service's description; `None` if they agree.
 fn contradiction(
     statement: &SignedStatement,
     (issuer, subject): (&str, &str),

@@ -1,4 +1,4 @@
-//! `tabellion vrf sign`: a verification receipt in JSON becomes a statement.
+//! `tabellion vrf sign`: creates a statement of a verification receipt in JSON.
 
 use std::path::{Path, PathBuf};
 
@@ -112,7 +112,7 @@ impl Sign {
     }
 }
 
-/// The statement before, which has to be the same verifier's about the same agent, and its position.
+/// Reads the preceding statement, which must be by the same verifier about the same agent, and returns its position.
 fn predecessor(file: &Path, issuer: &str, sub: &str) -> Result<(SignedStatement, u64), Failure> {
     let statement = statement::read(file)?;
     let chain = match statement.header().hash_envelope() {

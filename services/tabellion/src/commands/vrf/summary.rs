@@ -1,4 +1,4 @@
-//! What a VRF statement says, once its rules and signature hold.
+//! The output about a VRF statement whose rules and signature were verified.
 
 use std::io::{self, Write};
 
@@ -15,10 +15,10 @@ pub struct Summary {
     issuer: String,
     agent: String,
     receipt_id: String,
-    /// The receipt's hash, where the statement holds nothing else of it.
+    /// The receipt's hash, if the statement is redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     redacted: Option<String>,
-    /// What the receipt says; nothing where it is not disclosed.
+    /// The contents of the receipt; `None` if it is not disclosed.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     outcome: Option<Outcome>,
     chain: String,
@@ -34,14 +34,14 @@ struct Outcome {
     output: String,
 }
 
-/// What comes with a statement to be checked.
+/// The additional inputs for checking a statement.
 #[derive(Default)]
 pub struct Given {
-    /// Its payload, when it is detached.
+    /// The payload of a detached statement (`--payload`).
     pub payload: Option<Vec<u8>>,
-    /// What it holds the hash of.
+    /// The receipt that a redacted statement contains the hash of (`--disclosed`).
     pub disclosed: Option<Vec<u8>>,
-    /// What a policy asks of the receipt.
+    /// The options of a policy (`--policy`) that the receipt must satisfy.
     pub options: Option<VrfOptions>,
 }
 

@@ -1,7 +1,7 @@
-//! `tabellion witness add`: one more line in the witness policy, and the quorum with it.
+//! `tabellion witness add`: adds a witness to the policy file, and optionally sets the quorum.
 //!
-//! Everything else in the file stays as it is, remarks too. A quorum is written here only for all witnesses together;
-//! whoever groups them otherwise writes the groups himself.
+//! The rest of the file is unchanged, including comments. The command can only set a quorum of all witnesses; other
+//! groups must be written by hand.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
 
-/// The group of all witnesses, as it is written here.
+/// The name of the group of all witnesses.
 const ALL: &str = "witnesses";
 
 #[derive(Debug, Args)]
@@ -70,7 +70,8 @@ impl Add {
         format!("witness {} {}{url}", self.name, self.key)
     }
 
-    /// The file as it would be, if it says what was meant: a name with a space in it would say something else.
+    /// Parses the new contents, and checks that they contain the witness as intended: a name with a space would be
+    /// parsed differently.
     fn accepted(&self, key: &VerifierKey, path: &Path, after: &str) -> Result<Policy, Failure> {
         let policy: Policy = after
             .parse()
@@ -89,14 +90,14 @@ fn refused(why: String) -> Failure {
     Failure::new(Exit::Usage, "witness-not-added", "the witness cannot be added").fact("because", why)
 }
 
-/// After the last witness, and before whatever may name it.
+/// Returns the line for a new witness: after the last one, or before the first group or quorum.
 fn place_of_witness(lines: &[String]) -> usize {
     let first = |words: &[&str]| lines.iter().position(|line| words.contains(&first_word(line)));
     let after_last = lines.iter().rposition(|line| first_word(line) == "witness").map(|last| last + 1);
     after_last.or_else(|| first(&["group", "quorum"])).unwrap_or(lines.len())
 }
 
-/// Puts a quorum of all witnesses in place of one that can be told in the same way.
+/// Replaces the quorum by one of [`ALL`] witnesses, unless the file has other groups.
 fn require(lines: &mut Vec<String>, policy: &Policy, k: usize, new: &str) -> Result<(), Failure> {
     let has_groups = lines.iter().any(|line| first_word(line) == "group" && words(line).nth(1) != Some(ALL));
     if has_groups {

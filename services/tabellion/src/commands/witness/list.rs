@@ -1,4 +1,4 @@
-//! `tabellion witness list`: who is to cosign, and how many of them. Nobody is asked.
+//! `tabellion witness list`: prints the witnesses in a policy file and their quorum, without contacting them.
 
 use clap::Args;
 

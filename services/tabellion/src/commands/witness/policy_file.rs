@@ -1,4 +1,4 @@
-//! The file that says who cosigns a log's checkpoints: found, read, and shown.
+//! The witness policy file of a log: its location, parser and output.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub struct PolicyFile {
 }
 
 impl PolicyFile {
-    /// Where it is, or should be.
+    /// Returns the path in `--policy`, or else in the setting `witness_policy`. The file need not exist.
     pub fn path(&self, context: &Context) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.policy {
             return Ok(path.clone());
@@ -34,12 +34,12 @@ impl PolicyFile {
     }
 }
 
-/// Reads a policy.
+/// Reads a policy file.
 pub fn read(path: &Path) -> Result<Policy, Failure> {
     parse(path, &files::read_text(path)?)
 }
 
-/// Reads the text of one.
+/// Parses the text of a policy file; `path` is named in the error message.
 pub fn parse(path: &Path, text: &str) -> Result<Policy, Failure> {
     text.parse().map_err(|why: tlog::policy::NotAPolicy| {
         Failure::new(
@@ -52,13 +52,13 @@ pub fn parse(path: &Path, text: &str) -> Result<Policy, Failure> {
     })
 }
 
-/// A policy, as it is shown.
+/// A policy, for output.
 #[derive(Serialize)]
 pub struct Listed {
     file: String,
     /// The witness or group that must cosign a checkpoint before it is served; null if none has to.
     quorum: Option<String>,
-    /// The group's lines and the quorum's, as they stand in the file.
+    /// The group and quorum lines of the file.
     rule: Vec<String>,
     witnesses: Vec<One>,
 }
@@ -71,7 +71,7 @@ struct One {
 }
 
 impl Listed {
-    /// Of this file.
+    /// Describes the policy in this file.
     pub fn of(path: &Path, policy: &Policy) -> Self {
         let text = policy.to_string();
         let is_rule = |line: &&str| line.starts_with("group ") || line.starts_with("quorum ");

@@ -1,4 +1,4 @@
-//! `tabellion witness serve`: a witness from its first start on, when its key is made.
+//! `tabellion witness serve`: runs a witness, and creates its key at the first start.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
@@ -53,7 +53,7 @@ impl Serve {
     }
 
     async fn serve(self, context: &Context) -> Result<(), Failure> {
-        // From here on SIGHUP does not end the process.
+        // From here on, SIGHUP does not terminate the process.
         let mut hangups = signal(SignalKind::hangup())?;
         let mut stop = std::pin::pin!(stop_signal());
         let _level = LogLevel::of_environment("info", &context.console)?;
@@ -86,7 +86,7 @@ impl Serve {
     }
 }
 
-/// Where a witness listens and what relying parties need of it.
+/// The addresses of a running witness, and its verifier key for relying parties.
 #[derive(Serialize)]
 struct Witnessing {
     listen: String,

@@ -1,6 +1,6 @@
-//! `tabellion witness status`: how far each witness of a log has come, as the log tells it.
+//! `tabellion witness status`: prints the progress of a log's witnesses, as the log reports it.
 //!
-//! The log is believed here. Whoever does not want to believe it asks the witnesses: `tabellion monitor`.
+//! The log's report is not verified. `tabellion monitor` asks the witnesses themselves.
 
 use std::io::{self, Write};
 
@@ -23,12 +23,12 @@ impl Status {
         let service = self.service.connect(context)?;
         let shown: Shown = service.block_on(service.client.json("v1/witnesses"))?;
         context.console.result(&shown)?;
-        // The reasons stand in the result.
+        // The result contains the reasons.
         if shown.quorum_met { Ok(()) } else { Err(Failure::told(Exit::Stale)) }
     }
 }
 
-/// `GET /v1/witnesses`.
+/// The answer of `GET /v1/witnesses`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Shown {
     quorum: Option<String>,

@@ -1,7 +1,7 @@
-//! `tabellion witness submit`: what a log does by itself, once and by hand.
+//! `tabellion witness submit`: submits a log's checkpoint to a witness once, as the log does automatically.
 //!
-//! Nothing of the log or the witness is believed that was not checked: with `--log-key` the checkpoint, with `--key` the
-//! cosignature. The proof is made out of the log's tiles, so any C2SP log can be handed in.
+//! The answers of log and witness are verified if their keys are given: the checkpoint with `--log-key`, the
+//! cosignature with `--key`. The proof is computed from the log's tiles, so this works with any C2SP log.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::show;
 
-/// How often a witness may say that it has seen more meanwhile.
+/// Number of attempts, if the witness has seen a larger tree meanwhile.
 const TRIES: usize = 4;
 
 #[derive(Debug, Args)]
@@ -96,7 +96,8 @@ impl Submit {
     }
 }
 
-/// Begins with what the witness says it has seen, and goes on from what it has seen meanwhile.
+/// Submits the checkpoint. The first attempt learns the size that the witness has seen, and further ones prove
+/// consistency from there.
 async fn add(
     log: &TlogClient,
     witness: &WitnessClient,
@@ -115,7 +116,7 @@ async fn add(
     Err(Failure::new(Exit::TryAgain, "try-again", "others hand this log in faster than it could be proven"))
 }
 
-/// From nothing, and to the same size, there is nothing to prove.
+/// Fetches the consistency proof, which is empty from the empty tree and between equal sizes.
 async fn proof(log: &TlogClient, old: TreeSize, size: TreeSize) -> Result<Vec<merkle::Hash>, Failure> {
     if old == TreeSize::EMPTY || old == size {
         return Ok(Vec::new());
@@ -123,7 +124,7 @@ async fn proof(log: &TlogClient, old: TreeSize, size: TreeSize) -> Result<Vec<me
     log.consistency(old, size).await.map_err(of_log)
 }
 
-/// When the witness cosigned, if it was this one that did.
+/// Returns the time of the cosignature in Unix seconds, if it is by this witness.
 fn check(key: &VerifierKey, note: &Note, lines: &[SignatureLine]) -> Result<u64, Failure> {
     cosignature::verified(&merged(note, lines)?, key).ok_or_else(|| {
         Failure::new(
@@ -184,13 +185,13 @@ fn nonsense(whose: &str, why: &impl ToString) -> Failure {
         .fact("because", why.to_string())
 }
 
-/// What came of it.
+/// The result of a submission.
 #[derive(Serialize)]
 struct Cosigned {
     origin: String,
     size: u64,
     root: String,
-    /// When the witness cosigned; null unless its key was given and its cosignature is valid.
+    /// The time of the cosignature; null unless the witness's key was given.
     cosigned_at: Option<String>,
     /// The signature lines, without their newlines.
     lines: Vec<String>,
