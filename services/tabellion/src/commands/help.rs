@@ -136,10 +136,11 @@ macro_rules! listed {
 
 /// The value of `check` for profiles without a command.
 const DRY_RUN: &str = "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.";
-/// Rules that compare a statement with the log's entries, so that only the log can check them.
+/// Rules of specifications that compare a statement with the log's entries, so that only the log can check them. Rules of
+/// our own have the section `log` instead.
 const KEPT_BY_LOG: &[&str] = &[
     "aer-id-unique",
-    "erasure-sequence-number",
+    "vap-audit-decision-required",
     "vap-audit-no-decision",
     "vap-audit-outcome-unique",
     "vap-audit-sequence-unique",
@@ -204,7 +205,8 @@ impl Profile {
     fn explain(&self, code: &str) -> Option<String> {
         let rules = (self.rules)();
         let (name, section) = rules.iter().find(|(name, _)| *name == code)?;
-        let check = if KEPT_BY_LOG.contains(name) { DRY_RUN } else { self.check };
+        let by_log = *section == "log" || KEPT_BY_LOG.contains(name);
+        let check = if by_log { DRY_RUN } else { self.check };
         Some(format!(
             "{name}\n  A rule of {}: {}, section {section}. The answer says where it is broken and what was\n  \
              found there.\n  Do: {check}\n",
@@ -252,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_rule_that_only_the_log_can_check_names_the_dry_run() {
-        for rule in KEPT_BY_LOG {
+        for rule in KEPT_BY_LOG.iter().chain(&["erasure-predecessor", "operator-freeze-once"]) {
             let page = error_code(rule).unwrap_or_else(|| panic!("{rule} is no rule"));
             assert!(page.contains(DRY_RUN), "{page}");
         }

@@ -160,7 +160,7 @@ fn found(log: &Log, digest: EntryDigest, receipt: Bytes, receipt_type: ReceiptTy
     // Each answer may be fresher than the last: never to be taken from a cache unasked.
     let headers =
         [(LOCATION, log.location(digest)), receipt_type.header(), (CACHE_CONTROL, "no-cache".to_owned())];
-    (headers, receipt).into_response()
+    (headers, [media::NEGOTIATED], receipt).into_response()
 }
 
 /// 204: a transient state that no cache may keep.

@@ -90,7 +90,8 @@ pub async fn policy(State(app): State<App>, headers: HeaderMap) -> Result<Respon
     let current = app.log.policies.current().ok_or(RegisterError::NoPolicy)?;
     let cached = (CACHE_CONTROL, "no-cache");
     if let Some(media) = as_statement(&headers) {
-        return Ok(([(CONTENT_TYPE, media), cached], current.statement.bytes().clone()).into_response());
+        return Ok(([(CONTENT_TYPE, media), cached, media::NEGOTIATED], current.statement.bytes().clone())
+            .into_response());
     }
     let history = app.log.policies.history().await?;
     let here = history.iter().rev().find(|past| past.leaf == current.in_force.leaf());
@@ -99,7 +100,7 @@ pub async fn policy(State(app): State<App>, headers: HeaderMap) -> Result<Respon
         policy: document(&current),
         history: history.iter().rev().take(POLICY_HISTORY).map(PolicyEntryView::from).collect(),
     };
-    Ok(([cached], Json(view)).into_response())
+    Ok(([cached, media::NEGOTIATED], Json(view)).into_response())
 }
 
 /// A registration policy by its revision, as JSON with its statement; as the statement alone where COSE or CBOR is asked for.
