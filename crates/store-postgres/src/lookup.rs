@@ -143,24 +143,31 @@ pub(crate) async fn values(
     log: i16,
     kind: u8,
     prefix: &str,
+    after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<String>, StoreError> {
     if prefix.contains('\0') {
         return Ok(Vec::new());
     }
+    // No value contains U+0000: the values after "a\0b" are those after "a".
+    let after = after.and_then(|after| after.split('\0').next());
+    let from = after.map_or(prefix, |after| after.max(prefix));
     // Steps from value to value, independent of the number of entries with each value.
     sqlx::query_scalar!(
         r#"WITH RECURSIVE step AS (
-             (SELECT value FROM lookup WHERE log_id = $1 AND kind = $2 AND value >= $3 ORDER BY value LIMIT 1)
+             (SELECT value FROM lookup WHERE log_id = $1 AND kind = $2 AND value >= $4 ORDER BY value LIMIT 1)
               UNION ALL
              SELECT (SELECT lookup.value FROM lookup
                       WHERE log_id = $1 AND kind = $2 AND lookup.value > step.value
                       ORDER BY lookup.value LIMIT 1)
                FROM step WHERE starts_with(step.value, $3))
-           SELECT value AS "value!" FROM step WHERE starts_with(value, $3) LIMIT $4"#,
+           SELECT value AS "value!" FROM step
+            WHERE starts_with(value, $3) AND value IS DISTINCT FROM $5 LIMIT $6"#,
         log,
         i16::from(kind),
         prefix,
+        from,
+        after,
         rows(limit)
     )
     .fetch_all(pool)

@@ -69,8 +69,14 @@ impl LookupIndex for Postgres {
         self.in_time(lookup::search(&self.pool, self.log, query)).await
     }
 
-    async fn values(&self, kind: u8, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        self.in_time(lookup::values(&self.pool, self.log, kind, prefix, limit)).await
+    async fn values(
+        &self,
+        kind: u8,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        self.in_time(lookup::values(&self.pool, self.log, kind, prefix, after, limit)).await
     }
 
     async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError> {

@@ -86,18 +86,20 @@ pub(crate) async fn values(
     pool: &SqlitePool,
     kind: u8,
     prefix: &str,
+    after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<String>, StoreError> {
+    let from = after.map_or(prefix, |after| after.max(prefix));
     // Steps from value to value, independent of the number of entries with each value.
     let query = sqlx::query_scalar(
         "WITH RECURSIVE step (value) AS (
-           SELECT min(value) FROM lookup WHERE kind = ?1 AND value >= ?2
+           SELECT min(value) FROM lookup WHERE kind = ?1 AND value >= ?3
            UNION ALL
            SELECT (SELECT min(l.value) FROM lookup l WHERE l.kind = ?1 AND l.value > step.value) FROM step
             WHERE substr(step.value, 1, length(?2)) = ?2)
-         SELECT value FROM step WHERE substr(value, 1, length(?2)) = ?2 LIMIT ?3",
+         SELECT value FROM step WHERE substr(value, 1, length(?2)) = ?2 AND value IS NOT ?4 LIMIT ?5",
     );
-    let query = query.bind(kind).bind(prefix).bind(signed(limit as u64));
+    let query = query.bind(kind).bind(prefix).bind(from).bind(after).bind(signed(limit as u64));
     query.fetch_all(pool).await.map_err(store_error)
 }
 

@@ -70,8 +70,14 @@ impl LookupIndex for Sqlite {
         lookup::search(&self.read, query).await
     }
 
-    async fn values(&self, kind: u8, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        lookup::values(&self.read, kind, prefix, limit).await
+    async fn values(
+        &self,
+        kind: u8,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        lookup::values(&self.read, kind, prefix, after, limit).await
     }
 
     async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError> {

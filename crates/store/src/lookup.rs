@@ -44,9 +44,16 @@ pub trait LookupIndex: Send + Sync + 'static {
     /// Finds the entries that match every term of a query, in the query's order.
     async fn search(&self, query: &Query) -> Result<Page, StoreError>;
 
-    /// Lists up to `limit` values of a kind that begin with `prefix`, in byte order. After
-    /// [`drop_index`](Self::drop_index) the list may still hold values that are not indexed again yet.
-    async fn values(&self, kind: u8, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError>;
+    /// Lists up to `limit` values of a kind that begin with `prefix`, in byte order: those greater than `after`
+    /// if it is given. After [`drop_index`](Self::drop_index) the list may still hold values that are not indexed
+    /// again yet.
+    async fn values(
+        &self,
+        kind: u8,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError>;
 
     /// Reads all rows of these entries, by entry, kind and value; entries that are not indexed yet have none.
     async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError>;

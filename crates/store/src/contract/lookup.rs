@@ -27,7 +27,7 @@ pub async fn a_new_index_is_empty(database: &impl Database) {
     assert_eq!(store.indexed().await.unwrap(), Indexed::default());
     let page = store.search(&query(vec![])).await.unwrap();
     assert_eq!(page, Page { entries: vec![], more_after: None, indexed: Indexed::default() });
-    assert_eq!(store.values(1, "", 10).await.unwrap(), Vec::<String>::new());
+    assert_eq!(store.values(1, "", None, 10).await.unwrap(), Vec::<String>::new());
     assert_eq!(store.lookups(&[LeafIndex::new(0)]).await.unwrap(), []);
 }
 
@@ -172,7 +172,7 @@ pub async fn a_dropped_index_starts_again_and_forgets(database: &impl Database) 
     assert!(store.index(now, TreeSize::new(10), &rows(&[(9, "even")])).await.unwrap());
     assert_eq!(said(&*store, "even").await, [0, 9]);
     assert_eq!(said(&*store, "new").await, [4]);
-    assert_eq!(store.values(2, "", 10).await.unwrap(), Vec::<String>::new());
+    assert_eq!(store.values(2, "", None, 10).await.unwrap(), Vec::<String>::new());
 }
 
 /// Indexes NUL, long, empty and non-Latin text, and checks that no value is confused with another.
@@ -198,13 +198,20 @@ pub async fn values_are_found_by_their_beginning(database: &impl Database) {
     let said = rows(&[(0, "ab"), (1, "aB"), (2, "a_b"), (3, "abc"), (4, "b"), (5, "ab"), (5, "ä")]);
     let said = [said, vec![row(2, "ab", 0), row(0, "ab", 0), row(255, "ab", 0)]].concat();
     assert!(store.index(Indexed::default(), appender.head().size(), &said).await.unwrap());
-    let values = async |prefix, limit| store.values(1, prefix, limit).await.unwrap();
+    let values = async |prefix, limit| store.values(1, prefix, None, limit).await.unwrap();
     assert_eq!(values("", 10).await, ["aB", "a_b", "ab", "abc", "b", "ä"]);
     assert_eq!(values("ab", 10).await, ["ab", "abc"]);
     assert_eq!(values("a", 2).await, ["aB", "a_b"]);
     assert_eq!(values("a%", 2).await, Vec::<String>::new());
     assert_eq!(values("c", 2).await, Vec::<String>::new());
-    assert_eq!(store.values(9, "", 2).await.unwrap(), Vec::<String>::new());
+    assert_eq!(store.values(9, "", None, 2).await.unwrap(), Vec::<String>::new());
+    let after = async |after, prefix, limit| store.values(1, prefix, Some(after), limit).await.unwrap();
+    assert_eq!(after("aB", "a", 2).await, ["a_b", "ab"]);
+    assert_eq!(after("aC", "a", 2).await, ["a_b", "ab"], "nothing says aC");
+    assert_eq!(after("a\0b", "a", 2).await, ["aB", "a_b"]);
+    assert_eq!(after("", "ab", 10).await, ["ab", "abc"]);
+    assert_eq!(after("abc", "ab", 10).await, Vec::<String>::new());
+    assert_eq!(after("b", "a", 10).await, Vec::<String>::new());
 }
 
 /// Expects `StoreError::Refused` above `TERMS` terms or `VALUES_PER_TERM` values.

@@ -72,8 +72,14 @@ impl LookupIndex for Failing {
         self.run(Call::Search, self.inner.search(query)).await
     }
 
-    async fn values(&self, kind: u8, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        self.run(Call::Values, self.inner.values(kind, prefix, limit)).await
+    async fn values(
+        &self,
+        kind: u8,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        self.run(Call::Values, self.inner.values(kind, prefix, after, limit)).await
     }
 
     async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError> {

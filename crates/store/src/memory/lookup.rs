@@ -40,12 +40,19 @@ impl LookupIndex for Memory {
         search(self, indexed, query).await
     }
 
-    async fn values(&self, kind: u8, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+    async fn values(
+        &self,
+        kind: u8,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
         let tables = self.tables();
         let mut values: Vec<String> = tables
             .lookups
             .iter()
             .filter(|row| row.kind == kind && row.value.starts_with(prefix))
+            .filter(|row| after.is_none_or(|after| row.value.as_str() > after))
             .map(|row| row.value.clone())
             .collect();
         values.dedup();

@@ -71,7 +71,7 @@ async fn sweep(log: &Log, operator: Option<&PathBuf>) -> Result<(), SweepError> 
         return Ok(());
     }
     let mut cutoffs = BTreeMap::new();
-    for value in log.store.values(LookupKind::ContentType.number(), "", CONTENT_TYPES).await? {
+    for value in log.store.values(LookupKind::ContentType.number(), "", None, CONTENT_TYPES).await? {
         let Some(seconds) = retention_of(policy, &value) else { continue };
         let cutoff = match cutoffs.get(&seconds) {
             Some(known) => *known,

@@ -153,6 +153,18 @@ impl Index {
         self.log.store.search(&Query { terms, within, order: Order::OldestFirst, limit }).await
     }
 
+    /// Lists up to `limit` values of a kind that begin with `prefix`, in byte order: those greater than `after` if it is
+    /// given. After a drop the list may hold values that are not indexed again yet.
+    pub async fn values(
+        &self,
+        kind: LookupKind,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        self.log.store.values(kind.number(), prefix, after, limit).await
+    }
+
     /// All that is counted of the entries under one value, up to a size.
     pub async fn tally(&self, kind: LookupKind, value: &str) -> Result<Arc<Tally>, StoreError> {
         self.tallies.of(&*self.log.store, kind, value).await

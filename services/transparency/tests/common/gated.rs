@@ -245,8 +245,14 @@ impl LookupIndex for Gated {
         self.memory.search(query).await
     }
 
-    async fn values(&self, kind: u8, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        self.memory.values(kind, prefix, limit).await
+    async fn values(
+        &self,
+        kind: u8,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        self.memory.values(kind, prefix, after, limit).await
     }
 
     async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError> {
