@@ -83,14 +83,17 @@ fn an_entry_says_what_was_decided_and_whose_word_the_rest_is() {
 }
 
 #[test]
-fn a_redacted_receipt_is_found_by_its_aer_id_and_says_nothing_else() {
+fn a_redacted_receipt_is_found_by_its_aer_id_or_its_session_and_says_nothing_else() {
     let statement = aer_statement(aer_json(1)).redacted().sign(&gateway()).unwrap();
     assert_eq!(found_under(&statement, LookupKind::AerId), ["aer:0000aaaa00000001"]);
-    assert!(found_under(&statement, LookupKind::Tool).is_empty());
+    for kind in [LookupKind::Tool, LookupKind::Session] {
+        assert!(found_under(&statement, kind).is_empty());
+    }
     let facts: Value = serde_json::from_str(admitted(&statement).1.facts()).unwrap();
     assert_eq!((&facts["aer_id"], &facts["decision"]), (&json!("aer:0000aaaa00000001"), &Value::Null));
     let of_session = aer_statement(aer_json(1)).about_session().redacted().sign(&gateway()).unwrap();
     assert!(found_under(&of_session, LookupKind::AerId).is_empty());
+    assert_eq!(found_under(&of_session, LookupKind::Session), ["sess:8b3d0e7f2a1c9b4e"]);
 }
 
 #[test]

@@ -17,6 +17,8 @@ use crate::lookups::{LookupKind, Lookups};
 pub struct AerRedacted {
     /// The receipt's identifier, if `sub` is not the session.
     pub aer_id: Option<String>,
+    /// The session of the receipt, when the statement is about that: the gateway's word until the receipt is shown.
+    pub session: Option<String>,
 }
 
 impl AerRedacted {
@@ -27,8 +29,10 @@ impl AerRedacted {
 
     /// Parses a statement's protected header.
     pub(crate) fn read(header: &Header) -> AerRedacted {
-        let sub = header.claims().and_then(|claims| claims.sub());
-        AerRedacted { aer_id: sub.filter(|sub| is_aer_id(sub)).map(str::to_owned) }
+        match header.claims().and_then(|claims| claims.sub()).map(str::to_owned) {
+            Some(sub) if is_aer_id(&sub) => AerRedacted { aer_id: Some(sub), session: None },
+            session => AerRedacted { aer_id: None, session },
+        }
     }
 
     /// Adds the facts of the statement.
@@ -43,6 +47,9 @@ impl AerRedacted {
     pub(crate) fn lookups(&self, found: &mut Lookups) {
         if let Some(aer_id) = &self.aer_id {
             found.add(LookupKind::AerId, aer_id);
+        }
+        if let Some(session) = &self.session {
+            found.add(LookupKind::Session, session);
         }
     }
 

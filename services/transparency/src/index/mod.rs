@@ -32,7 +32,7 @@ use crate::log::Log;
 pub use tally::{Group, Tally};
 
 /// The form of the rows. Raised when an entry is read for other values than before: the index is then made anew.
-pub const FORM: u32 = 4;
+pub const FORM: u32 = 5;
 
 /// The index of a log, and what was counted with it.
 pub struct Index {
