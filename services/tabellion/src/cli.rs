@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::commands::serve::dev::DEV_CONFIG;
 use crate::commands::{
     audit, backup, checkpoint, completion, config, entry, execution, gateway, help, inbox, init, issuer, key,
-    log, monitor, operator, policy, proof, receipt, register, serve, statement, trust, verdict, verify, vrf,
-    witness,
+    log, monitor, operator, policy, proof, receipt, register, serve, statement, stream, trust,
+    verdict, verify, vrf, witness,
 };
 use crate::console::{Color, Console, Exit, Failure, safe};
 use crate::settings::{Settings, default_files};
@@ -149,6 +149,9 @@ pub enum Command {
     /// Read the log's entries
     #[command(subcommand)]
     Entry(entry::Entry),
+    /// Audit streams of gateways (VAP): which there are, what is missing
+    #[command(subcommand)]
+    Stream(stream::Stream),
     /// Accepted statements that are not in the log yet
     #[command(subcommand)]
     Inbox(inbox::Inbox),
@@ -210,6 +213,7 @@ impl Command {
             Self::Receipt(command) => command.run(context),
             Self::Verify(command) => command.run(context),
             Self::Entry(command) => command.run(context),
+            Self::Stream(command) => command.run(context),
             Self::Inbox(command) => command.run(context),
             Self::Vrf(command) => command.run(context),
             Self::Execution(command) => command.run(context),

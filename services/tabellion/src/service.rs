@@ -1,5 +1,6 @@
 //! The connection of client commands to a service, and the conversion of its errors to [`Failure`]s.
 
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -128,4 +129,25 @@ fn from_problem(exit: Exit, fallback: &str, problem: &Problem) -> Failure {
         failure = failure.fact("at byte", offset.to_string());
     }
     failure
+}
+
+/// Percent-encodes all characters except unreserved ones (RFC 3986, section 2.3).
+pub fn percent_encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
+            _ => drop(write!(encoded, "%{byte:02X}")),
+        }
+        encoded
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_in_a_path_is_spelled_in_unreserved_characters() {
+        assert_eq!(percent_encoded("https://a.example/é?"), "https%3A%2F%2Fa.example%2F%C3%A9%3F");
+    }
 }

@@ -98,6 +98,7 @@ pub fn needed(path: &str) -> Option<CallerRole> {
         | "/v1/issuers/{iss}"
         | "/v1/issuers/{iss}/chain"
         | "/v1/agents/{sub}/summary"
+        | "/v1/streams/{gateway}"
         | "/v1/streams/{gateway}/{stream}" => Reader,
         _ => return None,
     };

@@ -109,6 +109,7 @@ fn role_of(path: &str) -> CallerRole {
         | "/v1/evidence"
         | "/v1/issuers/{iss}"
         | "/v1/issuers/{iss}/chain"
+        | "/v1/streams/{gateway}"
         | "/v1/streams/{gateway}/{stream}" => CallerRole::Reader,
         // Of a closed content type, as the entry here.
         "/v1/entries/{entry_id}/payload"

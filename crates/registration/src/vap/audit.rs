@@ -322,9 +322,26 @@ pub fn stream_key(gateway: &str, stream: &str) -> String {
     Value::from(vec![gateway, stream]).to_string()
 }
 
+/// Returns the prefix that [`stream_key`] has for all streams of a gateway, and for no stream of another.
+pub fn stream_key_prefix(gateway: &str) -> String {
+    format!("[{},", Value::from(gateway))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_keys_of_a_gateway_s_streams_and_no_others_begin_alike() {
+        for gateway in ["https://gateway.example", "a", "a\"", "a\\", "a\",\"b", "ü\n"] {
+            let prefix = stream_key_prefix(gateway);
+            for stream in ["", "session-1", "\"", "unbound:1"] {
+                assert!(stream_key(gateway, stream).starts_with(&prefix), "{gateway} {stream}");
+                assert!(!stream_key(&format!("{gateway}b"), stream).starts_with(&prefix), "{gateway}");
+                assert!(!stream_key("", &format!("{gateway}{stream}")).starts_with(&prefix), "{gateway}");
+            }
+        }
+    }
 
     #[test]
     fn gateway_and_stream_are_whatever_a_claim_can_be() {

@@ -32,7 +32,7 @@ mod verdict;
 mod verdict_options;
 mod verdict_rule;
 
-pub use audit::{AuditKind, AuditRecord, Decided, Outcome, Status, stream_key};
+pub use audit::{AuditKind, AuditRecord, Decided, Outcome, Status, stream_key, stream_key_prefix};
 pub use audit_options::{AuditOptions, sequence_guard};
 pub(crate) use audit_options::{check as check_audit, questions as audit_questions};
 pub(crate) use audit_read::is_code;

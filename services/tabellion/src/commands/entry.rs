@@ -140,7 +140,7 @@ fn with_times(entry: &Map<String, Json>) -> Map<String, Json> {
 }
 
 /// The remark below a list with more entries than `--limit`.
-const MORE: &str = "          and more: --after, --limit";
+pub const MORE: &str = "          and more: --after, --limit";
 
 #[derive(Serialize)]
 struct Many {
@@ -175,7 +175,7 @@ fn id_at(service: &Service, index: u64) -> Result<String, Failure> {
 }
 
 /// Prints an entry in one line.
-fn line(out: &mut dyn Write, entry: &Json) -> io::Result<()> {
+pub fn line(out: &mut dyn Write, entry: &Json) -> io::Result<()> {
     let text = |name: &str| safe(entry.get(name).and_then(Json::as_str).unwrap_or("-")).into_owned();
     let index = entry.get("index").and_then(Json::as_u64).unwrap_or_default();
     let (id, content_type, iss, sub) = (text("entry_id"), text("content_type"), text("iss"), text("sub"));

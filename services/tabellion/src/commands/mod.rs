@@ -22,6 +22,7 @@ pub mod receipt;
 pub mod register;
 pub mod serve;
 pub mod statement;
+pub mod stream;
 pub mod trust;
 pub mod verdict;
 pub mod verify;

@@ -21,6 +21,7 @@ pub mod policy;
 pub mod proof;
 pub mod search;
 pub mod statements;
+pub mod stream_list;
 pub mod streams;
 pub mod tail;
 pub mod tlog;

@@ -115,13 +115,7 @@ impl Values {
 impl Search {
     /// The leaves among which to look.
     async fn within(&self, store: &dyn LogStore) -> Result<Range<u64>, Problem> {
-        let start = match self.after {
-            Some(after) => {
-                after.checked_add(1).ok_or_else(|| wrong_page("after is past every leaf".into()))?
-            }
-            None => 0,
-        };
-        let mut within = start..u64::MAX;
+        let mut within = first_leaf(self.after)?..u64::MAX;
         if let Some(from) = &self.from_time {
             within.start = within.start.max(first_leaf_at(store, time("from_time", from)?).await?);
         }
@@ -129,15 +123,6 @@ impl Search {
             within.end = first_leaf_at(store, time("to_time", to)?).await?;
         }
         Ok(within)
-    }
-
-    fn limit(&self, most: usize) -> Result<usize, Problem> {
-        match self.limit.unwrap_or(DEFAULT_PAGE.min(most)) {
-            limit if limit == 0 || limit > most => {
-                Err(wrong_page(format!("after is a leaf index, limit a number from 1 to {most}")))
-            }
-            limit => Ok(limit),
-        }
     }
 
     /// The query of the page after this leaf.
@@ -180,7 +165,7 @@ pub async fn list(
     search: Result<Query<Search>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(search) = search.map_err(|refused| wrong_page(wrong_query(&refused)))?;
-    let limit = search.limit(app.house.limits.load().page)?;
+    let limit = page_limit(search.limit, app.house.limits.load().page)?;
     let terms = search.values.terms()?;
     let within = search.within(&*app.log.store).await?;
     let (page, last) = match terms.is_empty() {
@@ -235,6 +220,21 @@ pub fn goes_on_after(reached: Reached, within: &Range<u64>, page: &Page) -> Resu
     }
 }
 
+/// Returns the size of a page: the requested one, or the default.
+pub fn page_limit(asked: Option<usize>, most: usize) -> Result<usize, Problem> {
+    let limit = asked.unwrap_or(DEFAULT_PAGE.min(most));
+    match (1..=most).contains(&limit) {
+        true => Ok(limit),
+        false => Err(wrong_page(format!("limit is a number from 1 to {most}"))),
+    }
+}
+
+/// Returns the first leaf of the page that follows a leaf; 0 without one.
+pub fn first_leaf(after: Option<u64>) -> Result<u64, Problem> {
+    let past = || wrong_page("after is past every leaf".into());
+    after.map_or(Ok(0), |after| after.checked_add(1).ok_or_else(past))
+}
+
 /// The first leaf that was committed at this time or later; the end of all leaves if there is none yet.
 async fn first_leaf_at(store: &dyn LogStore, time: u64) -> Result<u64, StoreError> {
     let (mut low, mut high) = (1, store.head().await?.batch);
@@ -276,7 +276,8 @@ fn wrong(detail: String) -> Problem {
     Problem::malformed("search", detail)
 }
 
-fn wrong_page(detail: String) -> Problem {
+/// Returns the 400 for a wrong parameter of a page.
+pub fn wrong_page(detail: String) -> Problem {
     Problem::malformed("page", crate::problem::shortened_to(&detail, 200))
 }
 

@@ -155,8 +155,9 @@ pub async fn stream(
     Ok(([(CACHE_CONTROL, "no-cache")], Json(view)).into_response())
 }
 
-fn unknown() -> Problem {
-    let detail = "The log holds no record of this stream";
+/// Returns the 404 for a stream, or a gateway, of which the log holds no record.
+pub fn unknown() -> Problem {
+    let detail = "The log holds no audit record of this name";
     Problem::new(StatusCode::NOT_FOUND, "name-unknown", "Not Found", detail)
 }
 
@@ -178,7 +179,8 @@ async fn records(
         }
         for leaf in page.entries {
             let Some(entry) = app.log.store.entry(leaf).await? else { continue };
-            if let Some(record) = record(&entry, gateway, stream) {
+            let found = record_of(&entry).filter(|(of, name, _)| of == gateway && name == stream);
+            if let Some((_, _, record)) = found {
                 records.insert(record.seq, record);
             }
         }
@@ -191,10 +193,10 @@ async fn records(
     Ok((records, true))
 }
 
-/// What the entry says, if it is of this stream.
-fn record(entry: &Entry, gateway: &str, stream: &str) -> Option<RecordView> {
+/// Returns gateway, stream and record if the entry is an audit record.
+pub fn record_of(entry: &Entry) -> Option<(String, String, RecordView)> {
     let facts: Facts = serde_json::from_str(&entry.facts).ok()?;
-    (facts.iss == gateway && facts.sub == stream).then(|| RecordView {
+    let record = RecordView {
         seq: facts.seq,
         entry_id: entry.digest.to_string(),
         index: entry.index.get(),
@@ -204,7 +206,8 @@ fn record(entry: &Entry, gateway: &str, stream: &str) -> Option<RecordView> {
         tool: facts.tool,
         status: facts.status,
         decision: facts.decision,
-    })
+    };
+    Some((facts.iss, facts.sub, record))
 }
 
 /// Numbers below the highest that no record was found for: gaps, and those that were erased. A number that is taken by a

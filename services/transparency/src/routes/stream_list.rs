@@ -1,0 +1,140 @@
+//! List of the audit streams of a gateway, each with the first record that the log has of it.
+//!
+//! A stream is listed once any of its records is on the log, with or without record 0: an auditor looks for streams that
+//! lack their beginning. The list needs no rows of its own in the lookup index, which has every stream as a value.
+//!
+//! Not here: missing records within a stream (`streams`).
+
+// utoipa names the query type by its path.
+#![allow(unused_qualifications)]
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use http::header::CACHE_CONTROL;
+use registration::LookupKind;
+use registration::vap::{stream_key, stream_key_prefix};
+use serde::{Deserialize, Serialize};
+use store::Term;
+use utoipa::{IntoParams, ToSchema};
+
+use super::names::behind;
+use super::search::{page_limit, percent_encoded, wrong_page};
+use super::streams::{RecordView, record_of, unknown};
+use super::{lead_on, wrong_query};
+use crate::app::App;
+use crate::doors::Turnstile;
+use crate::limits::STREAM_RECORDS_A_READ;
+use crate::problem::Problem;
+
+/// Paging parameters of a list of streams.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Paging {
+    /// List the streams after this one; from the first when absent.
+    after: Option<String>,
+    /// How many, at most.
+    limit: Option<usize>,
+}
+
+/// A page of the audit streams of a gateway.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Streams {
+    /// The gateway whose records these are.
+    gateway: String,
+    /// Its streams, in a fixed order: roughly that of their names.
+    streams: Vec<ListedStream>,
+    /// Whether streams may be missing on this page: the newest entries are not indexed yet.
+    truncated: bool,
+    /// Entries of this tree were searched.
+    indexed_to: u64,
+}
+
+/// An audit stream of a gateway.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ListedStream {
+    /// The stream: a session, or `unbound:` and an instance.
+    stream: String,
+    /// The record with the lowest leaf that was not erased. Its `seq` is 0 unless the beginning of the stream is missing,
+    /// was erased, or was registered late.
+    first: RecordView,
+}
+
+/// The audit streams of a gateway, each with the first record that the log has of it. A stream is listed if the log holds
+/// any record of it, even if others are missing; a stream whose records were all erased is not listed. Streams of a gateway
+/// whose name takes more than 400 bytes are not listed, but are read by their own names. `Link: rel="next"` leads on while
+/// there may be more.
+#[utoipa::path(
+    get,
+    path = "/v1/streams/{gateway}",
+    tag = "Log",
+    params(("gateway" = String, Path, description = "The iss of the records, percent-encoded"), Paging),
+    responses(
+        (status = 200, description = "The streams of the gateway, from the first on", body = Streams, headers(("Link" = String, description = "rel=next, while there may be more"))),
+        (status = 400, description = "A parameter is unknown, or its value is none"),
+        (status = 404, description = "The log has no record of this gateway")
+    )
+)]
+pub async fn streams(
+    State(app): State<App>,
+    Extension(turnstile): Extension<Turnstile>,
+    Path(gateway): Path<String>,
+    paging: Result<Query<Paging>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(paging) = paging.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let limit = page_limit(paging.limit, app.house.limits.load().page)?;
+    let reached = app.index.caught_up().await?;
+    let (streams, more) = listed(&app, &turnstile, &gateway, paging.after.as_deref(), limit).await?;
+    if streams.is_empty() && (more || paging.after.is_none()) {
+        return Err(if reached.is_behind() { behind() } else { unknown() });
+    }
+    let next = streams.last().filter(|_| more).map(|last| next_page(&gateway, &last.stream, limit));
+    let indexed_to = reached.indexed.to.get();
+    let page = Streams { gateway, streams, truncated: reached.is_behind(), indexed_to };
+    let mut response = ([(CACHE_CONTROL, "no-cache")], Json(page)).into_response();
+    if let Some((path, query)) = next {
+        lead_on(&app, &mut response, &path, &query);
+    }
+    Ok(response)
+}
+
+fn next_page(gateway: &str, last: &str, limit: usize) -> (String, String) {
+    let path = format!("v1/streams/{}", percent_encoded(gateway));
+    (path, format!("after={}&limit={limit}", percent_encoded(last)))
+}
+
+/// Reads a page of streams; the flag says whether there are more. A long page counts as several reads of the client.
+async fn listed(
+    app: &App,
+    turnstile: &Turnstile,
+    gateway: &str,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<(Vec<ListedStream>, bool), Problem> {
+    let after =
+        after.map(|after| registration::Lookup::new(LookupKind::Stream, &stream_key(gateway, after)).value);
+    let prefix = stream_key_prefix(gateway);
+    let mut keys = app.index.values(LookupKind::Stream, &prefix, after.as_deref(), limit + 1).await?;
+    let more = keys.len() > limit;
+    keys.truncate(limit);
+    for _ in 0..keys.len() / STREAM_RECORDS_A_READ {
+        turnstile.charge()?;
+    }
+    let mut streams = Vec::with_capacity(keys.len());
+    for key in keys {
+        streams.extend(stream_of(app, key).await?);
+    }
+    Ok((streams, more))
+}
+
+/// Reads a stream by its key in the index; `None` if none of its records is indexed again after a drop.
+async fn stream_of(app: &App, key: String) -> Result<Option<ListedStream>, Problem> {
+    let terms = vec![Term::exactly(LookupKind::Stream.number(), key)];
+    let page = app.index.search(terms, 0..u64::MAX, 1).await?;
+    let Some(leaf) = page.entries.first() else { return Ok(None) };
+    let entry = app.log.store.entry(*leaf).await?;
+    let found = entry.and_then(|entry| record_of(&entry));
+    Ok(found.map(|(_, stream, first)| ListedStream { stream, first }))
+}
