@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::commands::serve::dev::DEV_CONFIG;
 use crate::commands::{
     audit, backup, checkpoint, completion, config, entry, execution, gateway, help, inbox, init, issuer, key,
-    log, monitor, operator, policy, proof, receipt, register, serve, statement, stream, trust,
+    log, monitor, operator, policy, proof, receipt, register, serve, session, statement, stream, trust,
     verdict, verify, vrf, witness,
 };
 use crate::console::{Color, Console, Exit, Failure, safe};
@@ -149,6 +149,9 @@ pub enum Command {
     /// Read the log's entries
     #[command(subcommand)]
     Entry(entry::Entry),
+    /// What the log holds of an agent's session
+    #[command(subcommand)]
+    Session(session::Session),
     /// Audit streams of gateways (VAP): which there are, what is missing
     #[command(subcommand)]
     Stream(stream::Stream),
@@ -213,6 +216,7 @@ impl Command {
             Self::Receipt(command) => command.run(context),
             Self::Verify(command) => command.run(context),
             Self::Entry(command) => command.run(context),
+            Self::Session(command) => command.run(context),
             Self::Stream(command) => command.run(context),
             Self::Inbox(command) => command.run(context),
             Self::Vrf(command) => command.run(context),

@@ -22,7 +22,7 @@ use crate::problem::Problem;
 pub enum CallerRole {
     /// Keys, checkpoints, tiles, proofs, receipts, policies.
     Public,
-    /// Also facts, search, streams, and the bodies of content types that are not closed.
+    /// Also facts, search, streams, sessions, and the bodies of content types that are not closed.
     Reader,
     /// Also the bodies of closed content types.
     Auditor,
@@ -98,6 +98,7 @@ pub fn needed(path: &str) -> Option<CallerRole> {
         | "/v1/issuers/{iss}"
         | "/v1/issuers/{iss}/chain"
         | "/v1/agents/{sub}/summary"
+        | "/v1/sessions/{session}"
         | "/v1/streams/{gateway}"
         | "/v1/streams/{gateway}/{stream}" => Reader,
         _ => return None,

@@ -12,7 +12,7 @@ use crate::index::Index;
 use crate::log::Log;
 use crate::routes::{
     agents, batch, checkpoints, configuration, entries, equivocations, erasures, evaluate, evidence, issuers,
-    keys, links, listing, pages, payloads, policy, proof, search, statements, stream_list, streams,
+    keys, links, listing, pages, payloads, policy, proof, search, sessions, statements, stream_list, streams,
     tail, tlog, witnesses,
 };
 use crate::tail::Tail;
@@ -74,6 +74,7 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(evidence::evidence))
         .routes(routes!(evidence::evidence_page))
         .routes(routes!(equivocations::equivocations))
+        .routes(routes!(sessions::session))
         .routes(routes!(stream_list::streams))
         .routes(routes!(streams::stream))
         .routes(routes!(erasures::list))

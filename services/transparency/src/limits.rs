@@ -61,8 +61,8 @@ pub const EVIDENCE_PAGE: usize = 256;
 pub const EVIDENCE_BYTES: usize = 4 << 20;
 /// Entries read for it at one time.
 pub const EVIDENCE_CHUNK: usize = 4;
-/// Heads read for it at one time.
-pub const EVIDENCE_HEADS: usize = 256;
+/// Number of heads read at one time for the commit times of a page.
+pub const HEADS_CHUNK: usize = 256;
 /// Reports of equivocation on one page.
 pub const REPORTS_PAGE: usize = 64;
 /// Reports of equivocation on a page, unless asked otherwise.
@@ -172,6 +172,10 @@ pub const STREAM_PAGE: usize = 256;
 pub const STREAM_RECORDS_A_READ: usize = 16;
 /// Numbers missing from a stream that are asked for, whether they were erased.
 pub const STREAM_GAPS: u64 = 1_000;
+/// Maximum number of digests of a session's page by which verification receipts are searched.
+pub const SESSION_DIGESTS: usize = 1024;
+/// Maximum number of verification receipts on a session's page.
+pub const SESSION_RECEIPTS: usize = 256;
 /// Policies that a check of the storage has at hand.
 pub const POLICIES_AT_HAND: usize = 16;
 /// Entries that the service checks at one time.

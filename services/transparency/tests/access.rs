@@ -73,6 +73,7 @@ fn filled(path: &str, statement: &SignedStatement) -> String {
         ("{sequence}", "0"),
         ("{sub}", "agent"),
         ("{iss}", "https%3A%2F%2Fissuer.example"),
+        ("{session}", "session"),
         ("{gateway}", "gateway"),
         ("{stream}", "stream"),
     ];
@@ -109,6 +110,7 @@ fn role_of(path: &str) -> CallerRole {
         | "/v1/evidence"
         | "/v1/issuers/{iss}"
         | "/v1/issuers/{iss}/chain"
+        | "/v1/sessions/{session}"
         | "/v1/streams/{gateway}"
         | "/v1/streams/{gateway}/{stream}" => CallerRole::Reader,
         // Of a closed content type, as the entry here.

@@ -21,6 +21,7 @@ pub mod proof;
 pub mod receipt;
 pub mod register;
 pub mod serve;
+pub mod session;
 pub mod statement;
 pub mod stream;
 pub mod trust;

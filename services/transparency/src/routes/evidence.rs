@@ -19,17 +19,17 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::{COLLATERAL_PAYLOAD, LookupKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::{Collateral, CommittedHead, Entry};
+use store::{Collateral, Entry};
 use utoipa::{IntoParams, ToSchema};
 
 use super::bodies::is_open;
-use super::listing::{first_head_with, rfc3339};
+use super::listing::{Heads, rfc3339};
 use super::statements::{CACHED, stored_entry};
 use super::{EntryId, lead_on};
 use crate::access::Caller;
 use crate::app::App;
 use crate::index::term;
-use crate::limits::{EVIDENCE_BYTES, EVIDENCE_CHUNK, EVIDENCE_HEADS, EVIDENCE_PAGE};
+use crate::limits::{EVIDENCE_BYTES, EVIDENCE_CHUNK, EVIDENCE_PAGE};
 use crate::problem::Problem;
 
 /// All that one admission was decided by.
@@ -207,13 +207,12 @@ struct Gathering<'a> {
     app: &'a App,
     caller: &'a Caller,
     policies: HashMap<LeafIndex, PolicyReference>,
-    /// Heads from the one that brought the last entry on.
-    heads: Vec<CommittedHead>,
+    heads: Heads<'a>,
 }
 
 impl<'a> Gathering<'a> {
     fn of(app: &'a App, caller: &'a Caller) -> Self {
-        Self { app, caller, policies: HashMap::new(), heads: Vec::new() }
+        Self { app, caller, policies: HashMap::new(), heads: Heads::of(&*app.log.store) }
     }
 
     /// The evidence, and how many bytes there are of what it holds.
@@ -227,7 +226,7 @@ impl<'a> Gathering<'a> {
         let (payload, others): (Vec<_>, Vec<_>) =
             beside.into_iter().partition(|item| item.kind == COLLATERAL_PAYLOAD);
         let policy = self.policy(entry.policy).await?;
-        let head = self.head(entry.index).await?;
+        let head = self.heads.first_with(entry.index).await?;
         let erased_by = if erased { self.erased_by(entry.digest).await? } else { None };
         let bytes = entry.statement.as_ref().map_or(0, bytes::Bytes::len)
             + payload.iter().chain(&others).map(|item| item.bytes.len()).sum::<usize>()
@@ -273,24 +272,6 @@ impl<'a> Gathering<'a> {
         let Some(leaf) = found.entries.first() else { return Ok(None) };
         let erasure = self.app.log.store.entry(*leaf).await?;
         Ok(erasure.map(|entry| EntryReference { index: leaf.get(), entry_id: entry.digest.to_string() }))
-    }
-
-    /// The first head that covers a leaf. Leaves are asked about in order.
-    async fn head(&mut self, leaf: LeafIndex) -> Result<Option<CommittedHead>, Problem> {
-        let store = &*self.app.log.store;
-        loop {
-            if let Some(found) = self.heads.iter().find(|head| head.size.holds(leaf)) {
-                return Ok(Some(*found));
-            }
-            let more = match self.heads.last() {
-                Some(last) => store.heads(last.batch + 1, EVIDENCE_HEADS).await?,
-                None => first_head_with(store, leaf).await?.into_iter().collect(),
-            };
-            if more.is_empty() {
-                return Ok(None);
-            }
-            self.heads = more;
-        }
     }
 }
 

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 use super::EntryId;
 use crate::app::App;
+use crate::limits::HEADS_CHUNK;
 use crate::problem::Problem;
 
 /// A page, unless asked otherwise.
@@ -63,6 +64,26 @@ impl EntryView {
     /// Its leaf.
     pub fn index(&self) -> u64 {
         self.index
+    }
+
+    /// Returns the issuer.
+    pub fn iss(&self) -> Option<&str> {
+        self.iss.as_deref()
+    }
+
+    /// Returns the subject.
+    pub fn sub(&self) -> Option<&str> {
+        self.sub.as_deref()
+    }
+
+    /// Returns the content type of the payload.
+    pub fn content_type(&self) -> Option<&str> {
+        self.content_type.as_deref()
+    }
+
+    /// Sets the commit time, in Unix seconds.
+    pub fn committed_at(&mut self, at: Option<u64>) {
+        self.at = at.and_then(rfc3339);
     }
 
     /// What the log tells of it.
@@ -129,6 +150,38 @@ pub async fn first_head_with(
     Ok(found)
 }
 
+/// A reader of the heads that first covered leaves, for leaves in ascending order.
+pub struct Heads<'a> {
+    store: &'a dyn LogStore,
+    /// Consecutive heads, from the one that first covered the last leaf on.
+    read: Vec<CommittedHead>,
+}
+
+impl<'a> Heads<'a> {
+    /// Creates a reader of a store's heads.
+    pub fn of(store: &'a dyn LogStore) -> Self {
+        Self { store, read: Vec::new() }
+    }
+
+    /// Finds the first committed head that covers a leaf. No call may name a lower leaf than the one before.
+    pub async fn first_with(&mut self, leaf: LeafIndex) -> Result<Option<CommittedHead>, StoreError> {
+        if self.found(leaf).is_none() {
+            self.read = match self.read.last() {
+                Some(last) => self.store.heads(last.batch + 1, HEADS_CHUNK).await?,
+                None => Vec::new(),
+            };
+        }
+        if self.found(leaf).is_none() {
+            self.read = first_head_with(self.store, leaf).await?.into_iter().collect();
+        }
+        Ok(self.found(leaf))
+    }
+
+    fn found(&self, leaf: LeafIndex) -> Option<CommittedHead> {
+        self.read.iter().find(|head| head.size.holds(leaf)).copied()
+    }
+}
+
 /// Reads a page in chunks, so that large statements are never in memory together. Says whether
 /// there is more after it.
 pub async fn read(app: &App, within: Range<u64>, limit: usize) -> Result<(Vec<EntryView>, bool), Problem> {
@@ -150,4 +203,30 @@ pub async fn read(app: &App, within: Range<u64>, limit: usize) -> Result<(Vec<En
         chunk = (CHUNK_BYTES * entries.len() / taken.max(1)).clamp(1, LARGEST_CHUNK);
     }
     Ok((views, next < size))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use store::Memory;
+    use store::contract::Appender;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_head_that_brought_a_leaf_is_found_near_the_last_one_and_far_from_it() {
+        let store: Arc<dyn LogStore> = Arc::new(Memory::new());
+        let mut log = Appender::new(store.clone()).await;
+        for _ in 0..3 * HEADS_CHUNK {
+            log.append(2).await;
+        }
+        let mut heads = Heads::of(&*store);
+        let far = 4 * HEADS_CHUNK as u64;
+        for leaf in [1, 2, 2, 3, 100, far, far + 1, far + 100] {
+            let head = heads.first_with(LeafIndex::new(leaf)).await.unwrap().unwrap();
+            assert_eq!((head.batch, head.size.get()), (leaf / 2 + 1, leaf / 2 * 2 + 2), "of leaf {leaf}");
+        }
+        assert!(heads.first_with(LeafIndex::new(u64::MAX)).await.unwrap().is_none());
+    }
 }

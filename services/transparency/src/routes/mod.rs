@@ -20,6 +20,7 @@ pub mod payloads;
 pub mod policy;
 pub mod proof;
 pub mod search;
+pub mod sessions;
 pub mod statements;
 pub mod stream_list;
 pub mod streams;

@@ -141,7 +141,7 @@ impl Search {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Entries {
     /// In the order of their leaves.
-    entries: Vec<EntryView>,
+    pub entries: Vec<EntryView>,
     /// Of a search: entries of this tree were searched. Later ones are found in a moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     indexed_to: Option<u64>,
@@ -185,7 +185,8 @@ async fn every(app: &App, within: Range<u64>, limit: usize) -> Result<(Entries, 
     Ok((Entries { entries, indexed_to: None }, last))
 }
 
-async fn found(
+/// Finds a page of the entries that match all terms, and the leaf after which there may be more.
+pub async fn found(
     app: &App,
     terms: Vec<Term>,
     within: Range<u64>,

@@ -1,0 +1,91 @@
+//! `tabellion session`: what the log holds of an agent's session, over all types. What is shown are the log's words;
+//! `verify` checks them.
+
+use std::io::{self, Write};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::entry::{MORE, line};
+use crate::cli::Context;
+use crate::console::{Failure, Report, safe};
+use crate::service::{ServiceArgs, percent_encoded};
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion session show session-1")]
+pub enum Session {
+    /// Records, receipts and Verdicts of a session, in the order of the log
+    #[command(before_help = "example:  tabellion session show session-1")]
+    Show(Show),
+}
+
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The session, as its own documents name it
+    session: String,
+    /// Start after this leaf index
+    #[arg(long, value_name = "LEAF")]
+    after: Option<u64>,
+    /// How many at most
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+impl Session {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Show(command) => command.run(context),
+        }
+    }
+}
+
+impl Show {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let after = self.after.map(|after| format!("&after={after}")).unwrap_or_default();
+        let path = format!("v1/sessions/{}?limit={}{after}", percent_encoded(&self.session), self.limit);
+        let service = self.service.connect(context)?;
+        let (page, next): (Json, _) = service.block_on(service.client.page(&path))?;
+        let more = next.is_some();
+        context.console.result(&Shown { page, more })?;
+        if more {
+            context.console.note(MORE);
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    page: Json,
+    /// The log has entries of the session after these.
+    more: bool,
+}
+
+impl Report for Shown {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.list("entries").iter().try_for_each(|entry| line(out, entry))?;
+        if !self.list("receipts").is_empty() {
+            writeln!(out, "verification receipts that share a digest with these:")?;
+            self.list("receipts").iter().try_for_each(|receipt| line(out, receipt))?;
+        }
+        let counts = self.page.get("content_types").and_then(Json::as_object);
+        for (content_type, count) in counts.into_iter().flatten() {
+            let count = count.as_u64().unwrap_or_default();
+            writeln!(out, "{count:>8}  {}", safe(content_type))?;
+        }
+        for stream in self.list("streams") {
+            writeln!(out, "  stream  {}", safe(stream.get("url").and_then(Json::as_str).unwrap_or("-")))?;
+        }
+        Ok(())
+    }
+}
+
+impl Shown {
+    fn list(&self, name: &str) -> &[Json] {
+        self.page.get(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
+    }
+}

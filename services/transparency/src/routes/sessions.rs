@@ -1,0 +1,221 @@
+//! Sessions: all entries of one session, of every type.
+//!
+//! Conversation records, VAP audit records and Verdicts, and execution receipts name their session. A verification receipt
+//! does not: it is linked by a digest that it shares with an entry of the session, such as that of an output. A session is
+//! found by its name only; two issuers that use the same name need not mean the same session.
+//!
+//! Not here: missing records of an audit stream (`streams`).
+
+// utoipa names the query type by its path.
+#![allow(unused_qualifications)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use http::StatusCode;
+use http::header::CACHE_CONTROL;
+use merkle::LeafIndex;
+use registration::LookupKind;
+use registration::policy::essence;
+use registration::vap::VAP_AUDIT;
+use registration::vrf::{VRF_CBOR, VRF_JSON};
+use serde::{Deserialize, Serialize};
+use store::Term;
+use store::lookup::VALUES_PER_TERM;
+use utoipa::{IntoParams, ToSchema};
+
+use super::listing::{EntryView, Heads};
+use super::names::behind;
+use super::search::{Entries, first_leaf, found, page_limit, percent_encoded, views, wrong_page};
+use super::{lead_on, wrong_query};
+use crate::app::App;
+use crate::doors::Turnstile;
+use crate::index::term;
+use crate::limits::{SESSION_DIGESTS, SESSION_RECEIPTS};
+use crate::problem::Problem;
+
+/// Paging parameters of a session.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Paging {
+    /// List entries after this leaf; from the first when absent.
+    #[serde(default, deserialize_with = "super::plain_number")]
+    after: Option<u64>,
+    /// How many, at most.
+    limit: Option<usize>,
+}
+
+/// A session: a page of its entries, and counts of all of them.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Session {
+    /// Name of the session, as its entries give it.
+    session: String,
+    /// Number of entries of the session by content type, over all pages. Erased entries are not counted.
+    content_types: BTreeMap<String, u64>,
+    /// Whether the count goes on: then asking again counts more.
+    counting: bool,
+    /// Entries that name the session, in the order of their leaves.
+    entries: Vec<EntryView>,
+    /// Verification receipts that share a digest with an entry of this page (`output_hash`), in the order of their leaves.
+    receipts: Vec<EntryView>,
+    /// Whether there may be more such receipts: `/v1/entries/{entry_id}/links` leads to them.
+    more_receipts: bool,
+    /// Streams of the audit records on this page: they show gaps and open decisions.
+    streams: Vec<StreamReference>,
+    /// Entries of this tree were searched. Later ones are found in a moment.
+    indexed_to: u64,
+}
+
+/// A reference to an audit stream.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+pub struct StreamReference {
+    /// The gateway whose records these are.
+    gateway: String,
+    /// The stream.
+    stream: String,
+    /// Address of the stream, with its records, gaps and open decisions.
+    url: String,
+}
+
+/// All entries of a session, oldest first: conversation records, execution receipts, Verdicts and audit records that name
+/// it, and the verification receipts that share a digest with them. `Link: rel="next"` leads on while there may be more.
+/// Issuers choose the names of sessions: entries of different issuers may mean different sessions. A record of a
+/// conversation that is registered by its hash is not found, as it names no session.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{session}",
+    tag = "Log",
+    params(("session" = String, Path, description = "The session, as its own documents name it, percent-encoded"), Paging),
+    responses(
+        (status = 200, description = "The entries of the session, from the first on", body = Session, headers(("Link" = String, description = "rel=next, while there may be more"))),
+        (status = 400, description = "A parameter is unknown, or its value is none"),
+        (status = 404, description = "No entry names this session")
+    )
+)]
+pub async fn session(
+    State(app): State<App>,
+    Extension(turnstile): Extension<Turnstile>,
+    Path(session): Path<String>,
+    paging: Result<Query<Paging>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(paging) = paging.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let limit = page_limit(paging.limit, app.house.limits.load().page)?;
+    let within = first_leaf(paging.after)?..u64::MAX;
+    let reached = app.index.caught_up().await?;
+    let tally = app.index.tally(LookupKind::Session, &session).await?;
+    if tally.entries == 0 {
+        return Err(if reached.is_behind() { behind() } else { unknown() });
+    }
+    let terms = vec![term(LookupKind::Session, &session)];
+    let (Entries { mut entries, .. }, last) = found(&app, terms, within, limit).await?;
+    let (receipts, more_receipts) = linked_receipts(&app, &turnstile, &entries).await?;
+    date(&app, &mut entries).await?;
+    let path = format!("v1/sessions/{}", percent_encoded(&session));
+    let view = Session {
+        session,
+        content_types: counted(tally.entries_by(LookupKind::ContentType)),
+        counting: tally.goes_on(reached),
+        streams: streams(&app, &entries),
+        entries,
+        receipts,
+        more_receipts,
+        indexed_to: reached.indexed.to.get(),
+    };
+    let mut response = ([(CACHE_CONTROL, "no-cache")], Json(view)).into_response();
+    if let Some(last) = last {
+        lead_on(&app, &mut response, &path, &format!("after={last}&limit={limit}"));
+    }
+    Ok(response)
+}
+
+fn unknown() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "name-unknown", "Not Found", "No entry of the log names this session")
+}
+
+/// Sums counts by content type without parameters.
+fn counted(by_type: BTreeMap<&str, u64>) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for (content_type, count) in by_type {
+        *counts.entry(essence(content_type)).or_default() += count;
+    }
+    counts
+}
+
+/// Adds its commit time to each entry.
+async fn date(app: &App, entries: &mut [EntryView]) -> Result<(), Problem> {
+    let mut heads = Heads::of(&*app.log.store);
+    for entry in entries {
+        let head = heads.first_with(LeafIndex::new(entry.index())).await?;
+        entry.committed_at(head.map(|head| head.at));
+    }
+    Ok(())
+}
+
+/// Returns the streams of the audit records among these entries.
+fn streams(app: &App, entries: &[EntryView]) -> Vec<StreamReference> {
+    let url = &app.log.identity.public_url;
+    let streams: BTreeSet<StreamReference> = entries
+        .iter()
+        .filter(|entry| entry.content_type().is_some_and(|name| essence(name) == VAP_AUDIT))
+        .filter_map(|entry| Some(StreamReference::new(url, entry.iss()?, entry.sub()?)))
+        .collect();
+    streams.into_iter().collect()
+}
+
+impl StreamReference {
+    fn new(url: &str, gateway: &str, stream: &str) -> Self {
+        let url = format!("{url}/v1/streams/{}/{}", percent_encoded(gateway), percent_encoded(stream));
+        Self { gateway: gateway.to_owned(), stream: stream.to_owned(), url }
+    }
+}
+
+/// Finds verification receipts that share a digest with an entry; the flag says whether there may be more. Each search
+/// counts as a read of the client.
+async fn linked_receipts(
+    app: &App,
+    turnstile: &Turnstile,
+    entries: &[EntryView],
+) -> Result<(Vec<EntryView>, bool), Problem> {
+    let (digests, mut more) = digests(app, entries).await?;
+    let mut receipts = BTreeSet::new();
+    for values in digests.chunks(VALUES_PER_TERM) {
+        turnstile.charge()?;
+        let page = app.index.search(of_receipts(values), 0..u64::MAX, SESSION_RECEIPTS).await?;
+        more |= page.more_after.is_some();
+        receipts.extend(page.entries);
+    }
+    let mut receipts: Vec<LeafIndex> = receipts.into_iter().collect();
+    more |= receipts.len() > SESSION_RECEIPTS;
+    receipts.truncate(SESSION_RECEIPTS);
+    let mut receipts = views(app, &receipts).await?;
+    date(app, &mut receipts).await?;
+    Ok((receipts, more))
+}
+
+/// Returns the terms of a search for verification receipts with one of these digests.
+fn of_receipts(digests: &[String]) -> Vec<Term> {
+    let types = [VRF_CBOR, VRF_JSON].map(str::to_owned).to_vec();
+    vec![
+        Term { kind: LookupKind::Digest.number(), values: digests.to_vec() },
+        Term { kind: LookupKind::ContentType.number(), values: types },
+    ]
+}
+
+/// Reads up to [`SESSION_DIGESTS`] digests by which these entries are indexed; the flag says whether there are more.
+async fn digests(app: &App, entries: &[EntryView]) -> Result<(Vec<String>, bool), Problem> {
+    let mut digests = BTreeSet::new();
+    for entry in entries {
+        let rows = app.log.store.lookups(&[LeafIndex::new(entry.index())]).await?;
+        let said = rows.into_iter().filter(|row| row.kind == LookupKind::Digest.number());
+        digests.extend(said.map(|row| row.value));
+        if digests.len() > SESSION_DIGESTS {
+            break;
+        }
+    }
+    let more = digests.len() > SESSION_DIGESTS;
+    Ok((digests.into_iter().take(SESSION_DIGESTS).collect(), more))
+}
