@@ -202,3 +202,36 @@ fn every_algorithm_makes_a_key_that_signs() {
         assert!(public.windows(2).all(|pair| pair[0] == pair[1]), "{alg}: {public:?}");
     }
 }
+
+#[test]
+fn rates_of_issuers_are_a_table_whose_mistakes_are_told_together() {
+    let folder = Folder::new();
+    let init = ["init", "log", "--origin", "log.example.org", "--db", "sqlite:data/log.db"];
+    folder.run(&init).must_end_with(0);
+    let text = String::from_utf8(folder.read("log/tabellion.toml")).expect("text");
+    let with = |rates: &str| {
+        folder.write("log/tabellion.toml", format!("{text}\n[issuer_rates]\n{rates}\n"));
+        folder.run(&["config", "check", "--config", "log/tabellion.toml"])
+    };
+    with("\"https://a.example\" = 500").must_end_with(0);
+    let show = ["config", "show", "--json", "--config", "log/tabellion.toml"];
+    let (value, source) = shown(&folder.run(&show), "issuer_rates");
+    assert_eq!((value.as_str(), source.as_str()), ("{\"https://a.example\":500}", "log/tabellion.toml"));
+    let two = with("\"https://a.example\" = 0\n\"https://b.example\" = 0");
+    assert_eq!(two.must_end_with(2).error(), "setting-unusable");
+    for told in ["https://a.example", "https://b.example", "is at least 1"] {
+        assert!(two.stderr.contains(told), "{told}: {two}");
+    }
+    let many: String = (0..1001).map(|n| format!("\"https://{n}.example\" = 5\n")).collect();
+    for (wrong, told) in
+        [(many.as_str(), "at most 1000"), ("\"\" = 5", "one name is empty"), ("a = -1", "issuer_rates")]
+    {
+        let refused = with(wrong);
+        assert!(refused.must_end_with(2).stderr.contains(told), "{told}: {refused}");
+    }
+    folder.write("log/tabellion.toml", &text);
+    let in_one_line = [("TABELLION_ISSUER_RATES", "{ \"https://a.example\" = 7 }")];
+    let mut command = folder.command(&show);
+    let (value, source) = shown(&command.envs(in_one_line).output().expect("it runs").into(), "issuer_rates");
+    assert_eq!((value.as_str(), source.as_str()), ("{\"https://a.example\":7}", "environment"));
+}

@@ -17,7 +17,8 @@ use tlog::policy::Policy;
 
 use crate::access::{CallerRole, Scope};
 use crate::limits::{
-    BATCH_BYTES_CAP, Limits, SOCKET_PATH_BYTES, STATEMENT_BYTES_CAP, WITNESS_EVERY, WITNESS_PACE,
+    BATCH_BYTES_CAP, Limits, MAX_ISSUER_RATES, SOCKET_PATH_BYTES, STATEMENT_BYTES_CAP, WITNESS_EVERY,
+    WITNESS_PACE,
 };
 
 /// The service's whole configuration.
@@ -347,6 +348,20 @@ impl Config {
             self.limits.bodies_in_flight_bytes >= self.limits.statement_bytes,
             "inflight_bytes",
             "must hold at least one statement".into(),
+        );
+        let named = &self.limits.named_issuers;
+        check(
+            named.len() <= MAX_ISSUER_RATES,
+            "issuer_rates",
+            format!(
+                "names {} issuers, and at most {MAX_ISSUER_RATES} can have a rate of their own",
+                named.len()
+            ),
+        );
+        check(
+            named.keys().all(|iss| !iss.is_empty()),
+            "issuer_rates",
+            "an issuer is named as statements name it (iss), and one name is empty".into(),
         );
         let witnesses = self.witnesses.mistake();
         check(witnesses.is_none(), "witness_policy", witnesses.unwrap_or_default());

@@ -29,7 +29,7 @@ use subtle::ConstantTimeEq;
 use crate::access::{Caller, CallerRole, needed};
 use crate::config::{ClosedTypes, Doors, Network, Token};
 use crate::issuer_door::{Bill, IssuerDoor};
-use crate::issuer_quota::Issuer;
+use crate::issuer_quota::{Issuer, IssuerRates};
 use crate::limits::{Limits, RATE_BUCKETS, RATE_COUNT_EVERY, Rate};
 use crate::problem::Problem;
 use crate::watch::now;
@@ -119,7 +119,7 @@ impl Doorkeeper {
     pub fn new(doors: &Doors, limits: &Limits) -> Self {
         let writes = Arc::new(Meter::new("writes", limits.writes));
         let reads = Arc::new(Meter::new("reads", limits.reads));
-        let issuer = limits.issuer.map(|rate| Arc::new(IssuerDoor::new(rate)));
+        let issuer = IssuerDoor::at(limits.into());
         Self { orders: ArcSwap::from_pointee(Orders::new(doors, writes, reads, issuer)) }
     }
 
@@ -129,10 +129,11 @@ impl Doorkeeper {
         let keep = |meter: &Arc<Meter>, rate: Rate| {
             if meter.rate == rate { meter.clone() } else { Arc::new(Meter::new(meter.name, rate)) }
         };
-        let issuer = limits.issuer.map(|rate| match &old.issuer {
-            Some(door) if door.rate() == rate => door.clone(),
-            _ => Arc::new(IssuerDoor::new(rate)),
-        });
+        let rates = IssuerRates::from(limits);
+        let issuer = match &old.issuer {
+            Some(door) if *door.rates() == rates => Some(door.clone()),
+            _ => IssuerDoor::at(rates),
+        };
         let (writes, reads) = (keep(&old.writes, limits.writes), keep(&old.reads, limits.reads));
         self.orders.store(Arc::new(Orders::new(doors, writes, reads, issuer)));
     }

@@ -6,52 +6,66 @@
 //!
 //! Not here: the counting (`issuer_quota`, `doors`), and what a registration came to (`log`).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use store::Quotas;
 
 use crate::doors::{Bucket, Meter, OverRate};
-use crate::issuer_quota::{Charged, Issuer, IssuerQuota};
+use crate::issuer_quota::{Charged, Issuer, IssuerQuota, IssuerRates};
 use crate::limits::Rate;
 
 /// The quota of issuers: counted by all processes, or by this one while the database is away.
 pub struct IssuerDoor {
     together: IssuerQuota,
-    alone: Meter,
+    alone: HashMap<Rate, Meter>,
 }
 
 impl IssuerDoor {
-    /// A door at this rate.
-    pub fn new(rate: Rate) -> Self {
-        Self { together: IssuerQuota::new(rate), alone: Meter::new("issuer", rate) }
+    /// A door at these rates; `None` if no issuer has one.
+    pub fn at(rates: IssuerRates) -> Option<Arc<Self>> {
+        let alone: HashMap<Rate, Meter> =
+            rates.all().map(|rate| (rate, Meter::new("issuer", rate))).collect();
+        (!alone.is_empty()).then(|| Arc::new(Self { together: IssuerQuota::new(rates), alone }))
     }
 
-    /// The rate.
-    pub fn rate(&self) -> Rate {
-        self.together.rate()
+    /// The rates.
+    pub fn rates(&self) -> &IssuerRates {
+        self.together.rates()
     }
 
     /// Forgets issuers that have not registered for a while.
     pub async fn sweep(&self, counters: &dyn Quotas) {
-        self.alone.sweep();
+        self.alone.values().for_each(Meter::sweep);
         self.together.sweep(counters).await;
     }
 
-    async fn charge(&self, counters: &dyn Quotas, iss: &str) -> Result<Charge, OverRate> {
+    /// Charges an issuer; `None` if it has no limit.
+    async fn charge(&self, counters: &dyn Quotas, iss: &str) -> Result<Option<Charge>, OverRate> {
         let issuer = Issuer::named(iss);
         match self.together.charge(counters, issuer).await? {
-            Charged::Together { issuer, window } => Ok(Charge::Together { issuer, window }),
+            Charged::Together { issuer, window } => Ok(Some(Charge::Together { issuer, window })),
             Charged::Alone => {
-                let bucket = Bucket::Issuer(issuer);
-                self.alone.charge(bucket).map(|_| Charge::Alone(bucket))
+                let charged = self.meter(issuer).map(|meter| meter.charge(Bucket::Issuer(issuer)));
+                charged.transpose().map(|charged| charged.map(|_| Charge::Alone(issuer)))
             }
+            Charged::NoLimit => Ok(None),
         }
+    }
+
+    /// The meter of an issuer that is counted by this process alone.
+    fn meter(&self, issuer: Issuer) -> Option<&Meter> {
+        self.alone.get(&self.rates().of(issuer)?)
     }
 
     async fn give_back(&self, charge: Charge) {
         match charge {
             Charge::Together { issuer, window } => self.together.give_back(issuer, window).await,
-            Charge::Alone(bucket) => self.alone.give_back(bucket),
+            Charge::Alone(issuer) => {
+                if let Some(meter) = self.meter(issuer) {
+                    meter.give_back(Bucket::Issuer(issuer));
+                }
+            }
         }
     }
 }
@@ -60,7 +74,7 @@ impl IssuerDoor {
 #[derive(Clone, Copy, Debug)]
 enum Charge {
     Together { issuer: Issuer, window: u64 },
-    Alone(Bucket),
+    Alone(Issuer),
 }
 
 /// What one request costs its issuer: one registration, however often it is decided.
@@ -75,7 +89,7 @@ impl Bill {
         Self { door, charge: None }
     }
 
-    /// Whether issuers are charged at all.
+    /// Whether any issuer is charged at all.
     pub fn counts(&self) -> bool {
         self.door.is_some()
     }
@@ -93,7 +107,7 @@ impl Bill {
     /// Charges the issuer, unless it has been.
     pub async fn charge(&mut self, counters: &dyn Quotas, iss: &str) -> Result<(), OverRate> {
         if let (Some(door), None) = (&self.door, &self.charge) {
-            self.charge = Some(door.charge(counters, iss).await?);
+            self.charge = door.charge(counters, iss).await?;
         }
         Ok(())
     }
@@ -115,7 +129,7 @@ mod tests {
     use store::quota::Counters;
 
     use super::*;
-    use crate::limits::QUOTA_RETRY;
+    use crate::limits::{Limits, QUOTA_RETRY};
 
     /// The counters of a database that goes away and comes back.
     #[derive(Default)]
@@ -145,9 +159,13 @@ mod tests {
     }
 
     /// So many an hour: a window in which no test ends.
+    fn hourly(requests: u32) -> Rate {
+        Rate { period: Duration::from_secs(3600), ..Rate::per_second(requests, requests) }
+    }
+
     fn door(requests: u32) -> Arc<IssuerDoor> {
-        let rate = Rate { period: Duration::from_secs(3600), ..Rate::per_second(requests, requests) };
-        Arc::new(IssuerDoor::new(rate))
+        let rate = hourly(requests);
+        IssuerDoor::at(IssuerRates::from(&Limits { issuer: Some(rate), ..Limits::default() })).unwrap()
     }
 
     async fn charged(door: &Arc<IssuerDoor>, database: &Database) -> Result<Bill, OverRate> {
@@ -178,8 +196,28 @@ mod tests {
         alone.give_back().await;
         assert!(charged(&door, &database).await.is_err(), "it was not of this count");
         database.away.store(true, Ordering::Relaxed);
-        assert!(door.alone.charge(Bucket::Issuer(Issuer::named("a"))).is_ok(), "it was of that one");
-        assert!(door.alone.charge(Bucket::Issuer(Issuer::named("a"))).is_err());
+        let issuer = Issuer::named("a");
+        let meter = door.meter(issuer).unwrap();
+        assert!(meter.charge(Bucket::Issuer(issuer)).is_ok(), "it was of that one");
+        assert!(meter.charge(Bucket::Issuer(issuer)).is_err());
+    }
+
+    #[tokio::test]
+    async fn without_the_database_an_issuer_that_is_named_keeps_its_own_rate() {
+        let named = [("a".to_owned(), hourly(2))].into();
+        let limits = Limits { issuer: Some(hourly(1)), named_issuers: named, ..Limits::default() };
+        let door = IssuerDoor::at(IssuerRates::from(&limits)).unwrap();
+        let database = Database { away: AtomicBool::new(true), ..Database::default() };
+        let charge = async |iss| door.charge(&database, iss).await;
+        assert!(charge("a").await.is_ok() && charge("a").await.is_ok());
+        assert_eq!(charge("a").await.unwrap_err().rate, hourly(2));
+        assert!(charge("b").await.is_ok());
+        assert_eq!(charge("b").await.unwrap_err().rate, hourly(1));
+    }
+
+    #[test]
+    fn where_no_issuer_has_a_rate_there_is_no_door() {
+        assert!(IssuerDoor::at(IssuerRates::from(&Limits::default())).is_none());
     }
 
     #[tokio::test]

@@ -10,6 +10,8 @@
 //! That is no flood: what cannot be counted cannot be committed either, and of N processes each keeps the rate. And it
 //! is no outage of its own: the registration that follows says what is wrong with the database, or succeeds.
 //!
+//! Issuers that the configuration names have rates of their own; every other issuer has the common rate, or no limit.
+//!
 //! Quotas are configuration. They delay; they decide nothing about a statement, and an audit does not know them.
 
 use std::collections::HashMap;
@@ -22,7 +24,7 @@ use store::Quotas;
 use tokio::sync::Mutex as Turn;
 
 use crate::doors::OverRate;
-use crate::limits::{QUOTA_CHUNKS, QUOTA_RETRY, QUOTA_TIME, RATE_BUCKETS, Rate};
+use crate::limits::{Limits, QUOTA_CHUNKS, QUOTA_RETRY, QUOTA_TIME, RATE_BUCKETS, Rate};
 
 /// An issuer, to its counters: a name of bounded length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +44,44 @@ impl Issuer {
 
     fn bucket(&self) -> String {
         format!("issuer:{}", HEXLOWER.encode(&self.0))
+    }
+}
+
+/// The rate of each issuer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IssuerRates {
+    named: HashMap<Issuer, Rate>,
+    others: Option<Rate>,
+}
+
+impl IssuerRates {
+    /// The rate of this issuer; `None` if it has no limit.
+    pub fn of(&self, issuer: Issuer) -> Option<Rate> {
+        self.named.get(&issuer).copied().or(self.others)
+    }
+
+    /// Every rate that some issuer has.
+    pub fn all(&self) -> impl Iterator<Item = Rate> + '_ {
+        self.named.values().copied().chain(self.others)
+    }
+
+    fn is_named(&self, issuer: Issuer) -> bool {
+        self.named.contains_key(&issuer)
+    }
+
+    fn window_of(&self, issuer: Issuer) -> Option<Window> {
+        self.of(issuer).map(Window::of)
+    }
+
+    fn longest_window(&self) -> Option<Window> {
+        self.all().map(Window::of).max_by_key(|window| window.seconds)
+    }
+}
+
+impl From<&Limits> for IssuerRates {
+    fn from(limits: &Limits) -> Self {
+        let named = limits.named_issuers.iter().map(|(iss, rate)| (Issuer::named(iss), *rate));
+        Self { named: named.collect(), others: limits.issuer }
     }
 }
 
@@ -89,8 +129,7 @@ struct Allowance {
 
 /// The quota of every issuer.
 pub struct IssuerQuota {
-    rate: Rate,
-    window: Window,
+    rates: IssuerRates,
     issuers: Mutex<HashMap<Issuer, Arc<Turn<Allowance>>>>,
     /// Until when the database is not asked, as it did not answer.
     silent_until: Mutex<Option<Instant>>,
@@ -108,17 +147,19 @@ pub enum Charged {
     },
     /// Nobody answered: whoever asks counts by himself.
     Alone,
+    /// The issuer has no limit.
+    NoLimit,
 }
 
 impl IssuerQuota {
-    /// A quota at this rate.
-    pub fn new(rate: Rate) -> Self {
-        Self { rate, window: Window::of(rate), issuers: Mutex::default(), silent_until: Mutex::default() }
+    /// A quota at these rates.
+    pub fn new(rates: IssuerRates) -> Self {
+        Self { rates, issuers: Mutex::default(), silent_until: Mutex::default() }
     }
 
-    /// The rate.
-    pub fn rate(&self) -> Rate {
-        self.rate
+    /// The rates.
+    pub fn rates(&self) -> &IssuerRates {
+        &self.rates
     }
 
     /// Counts one registration of an issuer.
@@ -132,18 +173,20 @@ impl IssuerQuota {
         issuer: Issuer,
         now: Duration,
     ) -> Result<Charged, OverRate> {
+        let Some(rate) = self.rates.of(issuer) else { return Ok(Charged::NoLimit) };
+        let window = Window::of(rate);
         let (issuer, allowance) = self.allowance(issuer);
         // One at a time for each issuer: the second finds what the first took.
         let mut allowance = allowance.lock().await;
-        let start = self.window.start(now);
+        let start = window.start(now);
         if allowance.start < start {
             *allowance = Allowance { start, ..Allowance::default() };
         }
         if allowance.left == 0 && !allowance.used_up {
-            match self.take(counters, issuer, start).await {
+            match self.take(counters, issuer, window, start).await {
                 Some(taken) => {
                     allowance.left = taken;
-                    allowance.used_up = taken < self.window.chunk();
+                    allowance.used_up = taken < window.chunk();
                 }
                 None => return Ok(Charged::Alone),
             }
@@ -153,27 +196,29 @@ impl IssuerQuota {
                 allowance.left = left;
                 Ok(Charged::Together { issuer, window: start })
             }
-            None => Err(OverRate { rate: self.rate, wait: self.window.rest(now) }),
+            None => Err(OverRate { rate, wait: window.rest(now) }),
         }
     }
 
     /// Counts one registration less of the window in which it was charged. A window that is over has no use for it.
     pub async fn give_back(&self, issuer: Issuer, window: u64) {
         let known = self.issuers.lock().unwrap_or_else(PoisonError::into_inner).get(&issuer).cloned();
-        let Some(allowance) = known else { return };
+        let (Some(allowance), Some(Window { limit, .. })) = (known, self.rates.window_of(issuer)) else {
+            return;
+        };
         let mut allowance = allowance.lock().await;
         if allowance.start == window {
-            allowance.left = (allowance.left + 1).min(self.window.limit);
+            allowance.left = (allowance.left + 1).min(limit);
         }
     }
 
     /// A chunk of an issuer's window; `None` where the database does not answer.
-    async fn take(&self, counters: &dyn Quotas, issuer: Issuer, start: u64) -> Option<u64> {
+    async fn take(&self, counters: &dyn Quotas, issuer: Issuer, window: Window, start: u64) -> Option<u64> {
         if self.is_silent() {
             return None;
         }
         let bucket = issuer.bucket();
-        let asked = counters.take_quota(&bucket, start, self.window.limit, self.window.chunk());
+        let asked = counters.take_quota(&bucket, start, window.limit, window.chunk());
         match tokio::time::timeout(QUOTA_TIME, asked).await {
             Ok(Ok(taken)) => Some(taken),
             Ok(Err(error)) => self.fall_silent(&error.to_string()),
@@ -196,20 +241,24 @@ impl IssuerQuota {
     fn allowance(&self, issuer: Issuer) -> (Issuer, Arc<Turn<Allowance>>) {
         let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
         let crowded = issuers.len() >= RATE_BUCKETS && !issuers.contains_key(&issuer);
+        let crowded = crowded && !self.rates.is_named(issuer);
         let issuer = if crowded { Issuer::CROWD } else { issuer };
         (issuer, issuers.entry(issuer).or_default().clone())
     }
 
     /// Forgets windows that are over, here and in the database.
     pub async fn sweep(&self, counters: &dyn Quotas) {
-        let start = self.window.start(now());
-        self.issuers.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, allowance| {
+        let now = now();
+        self.issuers.lock().unwrap_or_else(PoisonError::into_inner).retain(|issuer, allowance| {
+            let start = self.rates.window_of(*issuer).map_or(u64::MAX, |window| window.start(now));
             // Somebody who is counting holds it: then it is not over.
             allowance.try_lock().is_ok_and(|allowance| allowance.start >= start)
                 || Arc::strong_count(allowance) > 1
         });
+        let Some(longest) = self.rates.longest_window() else { return };
         // A clock that is behind by a window still finds its counter.
-        if let Err(error) = counters.trim_quotas(start.saturating_sub(2 * self.window.seconds)).await {
+        let before = longest.start(now).saturating_sub(2 * longest.seconds);
+        if let Err(error) = counters.trim_quotas(before).await {
             tracing::debug!(%error, "old quotas stay for now");
         }
     }
@@ -251,6 +300,16 @@ mod tests {
         }
     }
 
+    /// One rate for all issuers.
+    fn quota(rate: Rate) -> IssuerQuota {
+        IssuerQuota::new(IssuerRates { others: Some(rate), ..IssuerRates::default() })
+    }
+
+    /// The rate of the issuer `a`, and that of the others.
+    fn quota_of_a(rate: Rate, others: Option<Rate>) -> IssuerQuota {
+        IssuerQuota::new(IssuerRates { named: HashMap::from([(Issuer::named("a"), rate)]), others })
+    }
+
     fn database() -> Database {
         Database(Some(Counters::default()))
     }
@@ -267,7 +326,7 @@ mod tests {
     }
 
     fn replicas(number: usize, rate: Rate) -> Vec<IssuerQuota> {
-        (0..number).map(|_| IssuerQuota::new(rate)).collect()
+        (0..number).map(|_| quota(rate)).collect()
     }
 
     #[test]
@@ -302,7 +361,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_is_turned_away_is_told_when_the_window_ends() {
-        let quota = IssuerQuota::new(Rate::per_second(1, 4));
+        let quota = quota(Rate::per_second(1, 4));
         let database = database();
         let now = Duration::from_millis(4_001_500);
         for _ in 0..4 {
@@ -314,8 +373,58 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_issuer_that_is_named_has_its_own_rate_and_is_told_that() {
+        let (named, others) = (Rate::per_second(2, 8), Rate::per_second(1, 1));
+        let quota = quota_of_a(named, Some(others));
+        let database = database();
+        let charge = async |issuer| quota.charge_at(&database, Issuer::named(issuer), AT).await;
+        for _ in 0..8 {
+            charge("a").await.unwrap();
+        }
+        let over = charge("a").await.unwrap_err();
+        assert_eq!((over.rate, over.wait), (named, Duration::from_millis(3_500)), "windows of four seconds");
+        charge("b").await.unwrap();
+        let over = charge("b").await.unwrap_err();
+        assert_eq!((over.rate, over.wait), (others, Duration::from_millis(500)), "windows of one second");
+    }
+
+    #[tokio::test]
+    async fn without_a_rate_for_the_others_they_have_no_limit() {
+        let quota = quota_of_a(Rate::per_second(1, 1), None);
+        let database = database();
+        for _ in 0..100 {
+            let charged = quota.charge_at(&database, Issuer::named("b"), AT).await;
+            assert_eq!(charged, Ok(Charged::NoLimit));
+        }
+        assert_eq!(admitted(&[quota], &database, 10, AT).await, 1);
+    }
+
+    #[tokio::test]
+    async fn an_issuer_that_is_named_is_never_counted_with_the_crowd() {
+        let quota = quota_of_a(Rate::per_second(1, 1), Some(Rate::per_second(1, 1)));
+        let issuer = |n: u128| Issuer((n + 1).to_be_bytes());
+        let crowd = (0..RATE_BUCKETS as u128).map(|n| (issuer(n), Arc::default()));
+        quota.issuers.lock().unwrap().extend(crowd);
+        assert_eq!(quota.allowance(Issuer::named("b")).0, Issuer::CROWD);
+        assert_eq!(quota.allowance(Issuer::named("a")).0, Issuer::named("a"));
+    }
+
+    #[tokio::test]
+    async fn counters_are_kept_as_long_as_the_longest_window() {
+        let hourly = Rate { period: Duration::from_secs(3600), ..Rate::per_second(1, 1) };
+        let quota = quota_of_a(hourly, Some(Rate::per_second(1, 1)));
+        let database = database();
+        quota.charge(&database, Issuer::named("a")).await.unwrap();
+        quota.charge(&database, Issuer::named("b")).await.unwrap();
+        quota.sweep(&database).await;
+        let another = quota_of_a(hourly, None);
+        assert!(another.charge(&database, Issuer::named("a")).await.is_err(), "the hour is not over");
+        assert_eq!(database.0.as_ref().unwrap().trim(u64::MAX), 2);
+    }
+
+    #[tokio::test]
     async fn without_the_database_each_process_counts_alone_and_does_not_ask_every_time() {
-        let quota = IssuerQuota::new(Rate::per_second(1, 1));
+        let quota = quota(Rate::per_second(1, 1));
         let away = Database(None);
         assert_eq!(quota.charge_at(&away, Issuer::named("a"), AT).await, Ok(Charged::Alone));
         let back = database();
@@ -328,7 +437,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_given_back_counts_in_its_own_window_alone() {
-        let quota = IssuerQuota::new(Rate::per_second(1, 1));
+        let quota = quota(Rate::per_second(1, 1));
         let (database, issuer) = (database(), Issuer::named("a"));
         let charge = async |at| quota.charge_at(&database, issuer, at).await;
         let Ok(Charged::Together { window, .. }) = charge(AT).await else { panic!("charged alone") };
@@ -343,7 +452,7 @@ mod tests {
 
     #[tokio::test]
     async fn windows_that_are_over_are_forgotten() {
-        let quota = IssuerQuota::new(Rate::per_second(1, 1));
+        let quota = quota(Rate::per_second(1, 1));
         let database = database();
         quota.charge_at(&database, Issuer::named("a"), AT).await.unwrap();
         quota.sweep(&database).await;

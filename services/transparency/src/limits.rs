@@ -3,6 +3,7 @@
 //! All of them are always on. `GET /v1/limits` shows the ones a client can run into; a reload
 //! (SIGHUP) may change any of them but those marked "at start".
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -121,6 +122,8 @@ pub const RATE_BUCKETS: usize = 100_000;
 pub const RATE_COUNT_EVERY: u64 = 256;
 /// How often forgotten rate buckets are dropped.
 pub const RATE_SWEEP: Duration = Duration::from_secs(60);
+/// Issuers that have a rate of their own.
+pub const MAX_ISSUER_RATES: usize = 1000;
 /// An issuer's quota is taken from the shared counter in so many parts, so that most registrations need not ask.
 pub const QUOTA_CHUNKS: u64 = 64;
 /// How long the shared counter may take to answer.
@@ -319,8 +322,10 @@ pub struct Limits {
     pub writes: Rate,
     /// `GET` requests per client.
     pub reads: Rate,
-    /// Registrations per issuer (`iss`), charged once its signature has been verified.
+    /// Registrations per issuer (`iss`), charged once its signature has been verified. `None`: no limit.
     pub issuer: Option<Rate>,
+    /// Issuers with a rate of their own, by name; at most [`MAX_ISSUER_RATES`].
+    pub named_issuers: BTreeMap<String, Rate>,
     /// Entries that one page lists at most.
     pub page: usize,
     /// How often entries past their retention are looked for (at start).
@@ -359,6 +364,7 @@ impl Default for Limits {
             writes: Rate::per_second(500, 2_000),
             reads: Rate::per_second(2_000, 8_000),
             issuer: None,
+            named_issuers: BTreeMap::new(),
             page: 1000,
             retention_every: Duration::from_secs(3600),
             fsck_rate: 500,
@@ -371,7 +377,7 @@ impl Default for Limits {
 }
 
 /// So many requests in a period, and how many may come at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
     /// Requests per period, sustained.
     pub requests: NonZeroU32,

@@ -88,6 +88,11 @@ pub const SETTINGS: &[Setting] = &[
         None,
         "registrations a second for one issuer, at all processes of the log; no limit unless set",
     ),
+    reloading(
+        "issuer_rates",
+        None,
+        "issuers with a rate of their own, over issuer_rate: { \"https://issuer.example\" = 500 }",
+    ),
     reloading("max_statement_bytes", Some("8388608"), "largest statement; never more than the policy admits"),
     reloading("max_batch_bytes", Some("16777216"), "largest batch of statements; 33554432 at most"),
     fixed("connections", Some("4096"), "connections open at one time; more wait"),

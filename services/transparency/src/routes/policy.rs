@@ -181,7 +181,7 @@ pub struct LimitsView {
     writes: RateView,
     /// Other requests, per client.
     reads: RateView,
-    /// Registrations, per issuer.
+    /// Registrations, per issuer to which the operator gave no rate of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     issuer: Option<RateView>,
     /// Seconds after which a registration is answered 202.

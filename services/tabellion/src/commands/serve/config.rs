@@ -1,5 +1,6 @@
 //! Conversion of settings to the service's [`Config`]; all mistakes are reported together.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -209,9 +210,18 @@ impl Reading<'_> {
         }
         limits.writes = self.rate("write_rate", "write_burst").unwrap_or(limits.writes);
         limits.reads = self.rate("read_rate", "read_burst").unwrap_or(limits.reads);
-        let issuer: Option<u32> = self.optional("issuer_rate");
-        limits.issuer = issuer.map(|rate| Rate::per_second(rate, rate.saturating_mul(4)));
+        limits.issuer = self.optional("issuer_rate").map(issuer_rate);
+        limits.named_issuers = self.issuer_rates();
         limits
+    }
+
+    fn issuer_rates(&mut self) -> BTreeMap<String, Rate> {
+        let rates: BTreeMap<String, u32> = self.optional("issuer_rates").unwrap_or_default();
+        for iss in rates.iter().filter(|(_, rate)| **rate == 0).map(|(iss, _)| iss) {
+            let what = format!("{iss:?}: is at least 1; who may register nothing is no issuer of the policy");
+            self.mistakes.push(Mistake { key: "issuer_rates".into(), what });
+        }
+        rates.into_iter().map(|(iss, rate)| (iss, issuer_rate(rate))).collect()
     }
 
     fn rate(&mut self, rate: &'static str, burst: &'static str) -> Option<Rate> {
@@ -259,6 +269,11 @@ impl Reading<'_> {
     fn noted_mistake<T>(&mut self, value: Result<T, Mistake>) -> Option<T> {
         value.map_err(|mistake| self.mistakes.push(mistake)).ok()
     }
+}
+
+/// So many registrations a second, and those of four seconds at once.
+fn issuer_rate(requests: u32) -> Rate {
+    Rate::per_second(requests, requests.saturating_mul(4))
 }
 
 fn witness_policy(path: &std::path::Path) -> Result<Policy, String> {
