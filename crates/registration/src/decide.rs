@@ -139,6 +139,7 @@ impl PolicyInForce {
             policy_digest: self.policy.digest(),
             rule: RuleName::fixed("policy"),
             bounds: vec![statement.bound()],
+            largest_tree: None,
             guards: Vec::new(),
             relied_absent: Vec::new(),
             relied_free: Vec::new(),
@@ -160,6 +161,9 @@ impl PolicyInForce {
     ) -> Result<(), Stop> {
         let rule = self.type_rule(statement)?;
         check_common(rule, statement)?;
+        let log_end = &self.policy.contents().log_end;
+        permit.bounds.extend(log_end.bound());
+        permit.largest_tree = log_end.largest_tree();
         let mut document = None;
         match (&rule.profile, record) {
             (Profile::Vrf(options), Record::Vrf(record)) => {

@@ -4,12 +4,13 @@
 //! admission of entry 0 return one. A function that takes a permit therefore handles a statement that a policy
 //! admitted.
 
-use merkle::{EntryDigest, LeafIndex};
+use merkle::{EntryDigest, LeafIndex, TreeSize};
 use serde_json::{Map, Value};
 
 use crate::clock_correction::{ClockCorrection, ClockCorrectionRule};
 use crate::guard::Guard;
 use crate::operator::Effect;
+use crate::policy::log_end::{self, LOG_ENDED};
 use crate::policy::{Policy, PolicyDigest};
 use crate::violation::{Place, RuleName, Violation};
 
@@ -69,6 +70,17 @@ pub(crate) struct Bound {
     pub window: TimeWindow,
 }
 
+impl Bound {
+    /// What is wrong at a time outside the window.
+    fn violation_at(&self, at: u64) -> Violation {
+        let detail = match (self.rule.as_str(), self.window.not_after) {
+            (LOG_ENDED, Some(last)) => log_end::ended(at, last),
+            _ => format!("the log's time is {at}, {}", told(self.window)),
+        };
+        Violation { rule: self.rule.clone(), place: self.place.clone(), detail }
+    }
+}
+
 /// The result of a policy's decision about a statement.
 #[derive(Clone, Debug)]
 pub enum Decision {
@@ -120,6 +132,7 @@ pub struct Permit {
     pub(crate) policy_digest: PolicyDigest,
     pub(crate) rule: RuleName,
     pub(crate) bounds: Vec<Bound>,
+    pub(crate) largest_tree: Option<TreeSize>,
     pub(crate) guards: Vec<Guard>,
     pub(crate) relied_absent: Vec<EntryDigest>,
     pub(crate) relied_free: Vec<Guard>,
@@ -155,6 +168,11 @@ impl Permit {
     /// Returns the interval in which the entry may be committed: the intersection of all rules about time.
     pub fn valid(&self) -> TimeWindow {
         self.bounds.iter().fold(TimeWindow::ALWAYS, |window, bound| window.intersect(bound.window))
+    }
+
+    /// The largest tree that the entry may be part of when it is committed; `None` if the policy sets no bound.
+    pub fn largest_tree(&self) -> Option<TreeSize> {
+        self.largest_tree
     }
 
     /// The claims that no later entry may repeat; the log enforces their uniqueness.
@@ -200,11 +218,13 @@ impl Permit {
     /// [`valid`](Self::valid).
     pub fn refusal_at(&self, at: u64) -> Option<Refusal> {
         let broken = self.bounds.iter().find(|bound| !bound.window.contains(at))?;
-        Some(self.refuse(Violation {
-            rule: broken.rule.clone(),
-            place: broken.place.clone(),
-            detail: format!("the log's time is {at}, {}", told(broken.window)),
-        }))
+        Some(self.refuse(broken.violation_at(at)))
+    }
+
+    /// The refusal that this permit turns into at a leaf beyond the largest tree.
+    pub fn refusal_at_leaf(&self, leaf: LeafIndex) -> Option<Refusal> {
+        let largest = self.largest_tree.filter(|largest| !largest.holds(leaf))?;
+        Some(self.refuse(log_end::log_full(largest)))
     }
 
     /// Returns the refusal for a clock correction that does not apply to the log's newest head.

@@ -6,6 +6,7 @@
 //! interval of admission can still be checked. An [`Outline`] is no permit: it states necessary conditions for the
 //! admission, not sufficient ones.
 
+use merkle::{LeafIndex, TreeSize};
 use scitt::{SignedStatement, X5Chain};
 use serde_json::{Map, Value};
 
@@ -25,6 +26,7 @@ pub struct Outline<'p> {
     rule: &'p TypeRule,
     facts: Map<String, Value>,
     bounds: Vec<Bound>,
+    largest_tree: Option<TreeSize>,
 }
 
 impl PolicyInForce {
@@ -43,7 +45,9 @@ impl PolicyInForce {
         bounds.extend(claimed_times(&stated)?);
         let rule = self.type_rule(&stated)?;
         check_common(rule, &stated)?;
-        Ok(Outline { rule, facts: header_facts(&stated).0, bounds })
+        let log_end = &self.policy().contents().log_end;
+        bounds.extend(log_end.bound());
+        Ok(Outline { rule, facts: header_facts(&stated).0, bounds, largest_tree: log_end.largest_tree() })
     }
 
     /// Derives the guards that an admitted statement claimed from its bytes. Returns `None` if its payload is detached
@@ -88,5 +92,10 @@ impl Outline<'_> {
     /// Returns whether the statement can have been admitted at this time, in Unix seconds.
     pub fn may_be_admitted_at(&self, at: u64) -> bool {
         self.bounds.iter().all(|bound| bound.window.contains(at))
+    }
+
+    /// Whether it may have been admitted at this leaf.
+    pub fn may_be_admitted_at_leaf(&self, leaf: LeafIndex) -> bool {
+        self.largest_tree.is_none_or(|largest| largest.holds(leaf))
     }
 }

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use merkle::LeafIndex;
+use merkle::{LeafIndex, TreeSize};
 use registration::clock_correction::{self, ClockCorrection};
-use registration::operator::SignError;
+use registration::operator::{Action, SignError};
 use registration::policy::statement::{self, PolicyConflict, Step};
 use registration::policy::{Identity, Trusted, for_dev};
 use registration::{
@@ -175,6 +175,51 @@ fn claims_about_time_become_the_permits_window() {
     let backwards = signed(note().claim(5, now.into()).claim(4, (now - 600).into()));
     assert_eq!(refused(&backwards, &policy()), "never-valid");
     assert_eq!(refused(&signed(note().claim(4, 0_i64.into())), &policy()), "exp");
+}
+
+/// The test policy with a planned end of the log.
+fn policy_that_ends(end: &str) -> Policy {
+    Policy::from_toml(&policy_toml().replacen("[[issuer]]", &format!("[log]\n{end}\n\n[[issuer]]"), 1))
+        .unwrap()
+}
+
+#[test]
+fn a_permit_holds_up_to_the_number_of_entries_that_the_policy_allows() {
+    let permit = decide(&signed(note()), &policy_that_ends("max_entries = 5")).unwrap();
+    assert_eq!(permit.largest_tree(), Some(TreeSize::new(5)));
+    assert!(permit.refusal_at_leaf(LeafIndex::new(4)).is_none(), "the fifth entry");
+    let violation = permit.refusal_at_leaf(LeafIndex::new(5)).unwrap().violation;
+    assert_eq!(violation.rule.as_str(), "log-full");
+    assert!(violation.detail.contains("5 entries (log.max_entries)"), "{violation}");
+    let unbounded = decide(&signed(note()), &policy()).unwrap();
+    assert!(unbounded.refusal_at_leaf(LeafIndex::new(u64::MAX)).is_none());
+}
+
+#[test]
+fn a_permit_holds_before_the_time_at_which_the_policy_ends_the_log() {
+    let end = i64::try_from(NOW).unwrap();
+    let ends = format!("ends = \"{}\"", jiff::Timestamp::from_second(end).unwrap());
+    let ending = policy_that_ends(&ends);
+    let permit = decide(&signed(note()), &ending).unwrap();
+    assert_eq!(permit.valid(), TimeWindow::until(NOW - 1));
+    let violation = permit.refusal_at(NOW).unwrap().violation;
+    assert_eq!(violation.rule.as_str(), "log-ended");
+    assert!(violation.detail.contains(&ends[8..28]), "{violation}");
+    let own = decide(&signed(note().claim(4, (end - 60).into())), &ending).unwrap();
+    assert_eq!(own.refusal_at(NOW - 30).unwrap().violation.rule.as_str(), "exp");
+    assert_eq!(refused(&signed(note().claim(5, (end + 600).into())), &ending), "never-valid");
+}
+
+#[test]
+fn statements_of_the_operator_are_admitted_past_the_end_of_the_log() {
+    let ended = policy_that_ends("max_entries = 1\nends = \"2020-01-01T00:00:00Z\"");
+    let lifted = Policy::from_toml(&policy_toml().replace("revision = 0", "revision = 1")).unwrap();
+    let next = statement::sign(&lifted, &ended, &operator()).unwrap();
+    let freeze = testkit::operator_action(&Action::Freeze { reason: "done".into() });
+    for statement in [next, freeze] {
+        let permit = decide(&statement, &ended).unwrap();
+        assert_eq!((permit.valid(), permit.largest_tree()), (TimeWindow::ALWAYS, None));
+    }
 }
 
 #[test]
@@ -498,7 +543,7 @@ fn a_development_log_takes_what_its_gateway_says_and_nothing_else_from_it() {
 #[test]
 fn r36_a_clock_correction_holds_between_the_true_time_and_the_one_that_was_ahead() {
     let correction = ClockCorrection {
-        size: merkle::TreeSize::new(9),
+        size: TreeSize::new(9),
         committed_at: NOW + 1000,
         time: NOW,
         reason: "a host without time".into(),
@@ -513,7 +558,7 @@ fn r36_a_clock_correction_holds_between_the_true_time_and_the_one_that_was_ahead
     assert!(permit.guards().iter().any(|guard| guard.kind() == GuardKind::Permanent));
     let in_force = PolicyInForce::new(policy(), LeafIndex::new(7));
     assert_eq!(in_force.clock_correction(&statement), Some(correction.clone()));
-    let explains = |at| correction.explains(merkle::TreeSize::new(9), NOW + 1000, at);
+    let explains = |at| correction.explains(TreeSize::new(9), NOW + 1000, at);
     assert_eq!([NOW - 1, NOW, NOW + 999, NOW + 1000].map(explains), [false, true, true, false]);
 
     let by_another = ClockCorrection { time: NOW + 1000, ..correction.clone() };

@@ -79,6 +79,11 @@ fn sound() -> Vec<(&'static str, &'static str, String)> {
                 "[operator_actions]\nrequired = 2\nerasure = 1\n"
             ),
         ),
+        (
+            "log-end",
+            "a log that takes no entry beyond a number or from a time on; the time is kept in UTC",
+            format!("{minimal}[log]\nmax_entries = 1000000\nends = \"2027-01-01T01:00:00+01:00\"\n"),
+        ),
     ]
 }
 
@@ -110,6 +115,14 @@ fn mistaken() -> Vec<(&'static str, &'static str, String)> {
         ("usage-beyond-every-registry", "an OID that no certificate could hold would refuse them all", format!("{base}[[anchor]]\nname = \"ca\"\nroots = ['''{ROOT}''']\neku = \"1.3.99999999999999999999\"\n")),
         ("origin-too-long", "an origin that no checkpoint key could carry", format!("iss = \"{LOG_ISS}\"\norigin = \"{}\"\noperator = [\"{did}\"]\n", "x".repeat(256))),
         ("origin-with-a-blank", "an origin with a blank, though not an ASCII one", format!("iss = \"{LOG_ISS}\"\norigin = \"log\u{2003}example\"\noperator = [\"{did}\"]\n")),
+        (
+            "log-end",
+            "a log that may have no entry, and an end that is no time",
+            format!("{base}[log]\nmax_entries = 0\nends = \"2027-01-01\"\nbegins = 1\n"),
+        ),
+        ("log-end-fraction", "the time of entries is in whole seconds", format!("{base}[log]\nmax_entries = -1\nends = \"2027-01-01T00:00:00.5Z\"\n")),
+        ("log-end-unquoted", "a time is a text", format!("{base}[log]\nends = 2027-01-01T00:00:00Z\n")),
+        ("log-end-before-1970", "no entry has a time before 1970", format!("{base}[log]\nends = \"1969-12-31T23:59:59Z\"\n")),
         (
             "conditions",
             "wrong conditions are told together, each with the line and column of what is wrong",

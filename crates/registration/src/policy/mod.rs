@@ -9,6 +9,7 @@
 //! tokens, which limit access and have no effect on decisions.
 
 mod condition;
+pub(crate) mod log_end;
 mod model;
 pub(crate) mod payload;
 mod profile;
@@ -26,6 +27,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 pub use condition::{Condition, Outcome};
+pub use log_end::{LOG_ENDED, LOG_FULL, LogEnd};
 pub use model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCertified, TypeRule};
 pub use profile::Profile;
 pub use section::{Mistake, Mistakes};

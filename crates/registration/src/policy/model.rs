@@ -5,6 +5,7 @@ use scitt::x509::RootCertificate;
 use scitt::{Algorithm, PublicKey};
 
 use super::condition::Condition;
+use super::log_end::LogEnd;
 use super::profile::Profile;
 use crate::operator::Required;
 
@@ -21,6 +22,8 @@ pub struct Contents {
     pub operators: Vec<BoundKey>,
     /// The number of operators who must agree to irreversible statements.
     pub required: Required,
+    /// When the log takes no more entries.
+    pub log_end: LogEnd,
     /// Issuers with their keys.
     pub issuers: Vec<Issuer>,
     /// The `did:key` issuers that are admitted.

@@ -7,6 +7,7 @@ use data_encoding::{BASE64, HEXLOWER};
 use scitt::header::{ContentType, Label};
 use serde_json::{Map, Value, json};
 
+use super::log_end::{LogEnd, spell_time};
 use super::model::{Anchor, BoundKey, Contents, Issuer, Pattern, SelfCertified, TypeRule};
 use super::{LEAF_RULE, condition};
 use crate::operator::Required;
@@ -33,7 +34,21 @@ fn document(contents: &Contents) -> Value {
         let named = contents.required.named().into_iter();
         document["operator_actions"] = named.map(|(name, number)| (name.to_owned(), json!(number))).collect();
     }
+    if contents.log_end != LogEnd::NEVER {
+        document["log"] = log_end(&contents.log_end);
+    }
     document
+}
+
+fn log_end(end: &LogEnd) -> Value {
+    let mut document = Map::new();
+    if let Some(entries) = end.max_entries {
+        document.insert("max_entries".to_owned(), json!(entries));
+    }
+    if let Some(ends) = end.ends {
+        document.insert("ends".to_owned(), json!(spell_time(ends)));
+    }
+    Value::Object(document)
 }
 
 pub(crate) fn list<T>(items: &[T], write: impl Fn(&T) -> Value) -> Value {

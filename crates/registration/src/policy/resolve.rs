@@ -8,6 +8,7 @@ use scitt::x509::{self, RootCertificate};
 use scitt::{Algorithm, CoseKey, PublicKey};
 use serde_json::Value;
 
+use super::log_end::LogEnd;
 use super::model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCertified, TypeRule};
 use super::profile::Profile;
 use super::section::{Mistakes, Notebook, Section, name, number, switch, text};
@@ -39,6 +40,9 @@ fn contents(mut top: Section<'_>, notes: &Notebook) -> Option<Contents> {
     let required = top
         .optional("operator_actions", Ok)
         .map_or(Some(Required::ONE), |value| required(Section::open(value, "operator_actions", notes)?));
+    let log_end = top
+        .optional("log", Ok)
+        .map_or(Some(LogEnd::NEVER), |value| Some(log_end(Section::open(value, "log", notes)?)));
     let issuers = top.list("issuer", |value, at| issuer(value, at, notes));
     let (did_key, did_jwk) = dids(&mut top, notes);
     let anchors = top.list("anchor", |value, at| anchor(value, at, notes));
@@ -51,6 +55,7 @@ fn contents(mut top: Section<'_>, notes: &Notebook) -> Option<Contents> {
         revision,
         operators,
         required: required?,
+        log_end: log_end?,
         issuers,
         did_key,
         did_jwk,
@@ -73,6 +78,33 @@ fn required(mut section: Section<'_>) -> Option<Required> {
     }
     section.close();
     Some(required)
+}
+
+fn log_end(mut section: Section<'_>) -> LogEnd {
+    let end = LogEnd {
+        max_entries: section.optional("max_entries", at_least_one),
+        ends: section.optional("ends", time),
+    };
+    section.close();
+    end
+}
+
+fn at_least_one(value: &Value) -> Result<u64, String> {
+    match number(value)? {
+        0 => Err("must be at least 1".to_owned()),
+        number => Ok(number),
+    }
+}
+
+/// A time of RFC 3339 after 1970, without fractions of a second. In seconds of Unix time.
+fn time(value: &Value) -> Result<u64, String> {
+    let needed = || "a time in quotes is needed here, e.g. \"2027-01-01T00:00:00Z\"".to_owned();
+    let time: jiff::Timestamp = text(value).map_err(|_| needed())?.parse().map_err(|_| needed())?;
+    match u64::try_from(time.as_second()) {
+        Ok(0) | Err(_) => Err("a time after 1970 is needed here".to_owned()),
+        Ok(_) if time.subsec_nanosecond() != 0 => Err("must be a whole second".to_owned()),
+        Ok(seconds) => Ok(seconds),
+    }
 }
 
 /// Parses an origin, which must be valid in checkpoints and their key names (C2SP signed-note, tlog-checkpoint).
@@ -314,8 +346,7 @@ fn algorithm(value: &Value) -> Result<Algorithm, String> {
 }
 
 fn max_size(value: &Value) -> Result<u64, String> {
-    match number(value)? {
-        0 => Err("must be at least 1".to_owned()),
+    match at_least_one(value)? {
         size if size > MAX_STATEMENT => Err(format!("at most {MAX_STATEMENT} bytes")),
         size => Ok(size),
     }
