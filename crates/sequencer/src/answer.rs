@@ -99,6 +99,15 @@ pub enum SubmitError {
         /// Times at which the decision holds ([`Submission::valid`](crate::Submission::valid)).
         window: TimeWindow,
     },
+    /// The log has as many entries as the decision allows
+    /// ([`Submission::largest_tree`](crate::Submission::largest_tree)). Final.
+    #[error("the log has {size} entries, the decision holds up to {largest}")]
+    LogFull {
+        /// Committed size of the log.
+        size: TreeSize,
+        /// Number of entries that the decision allows.
+        largest: TreeSize,
+    },
     /// The bytes do not hash to the digest submitted with them. Nothing was stored.
     #[error("the statement does not hash to its digest {digest}")]
     DigestMismatch {

@@ -97,8 +97,9 @@ impl Handle {
     /// Submits this issuer's statement, and waits within the [`Limits`] until it is placed.
     ///
     /// `Ok` only for a statement that is committed; with a head, only if that is signed. Dropping the future does
-    /// not withdraw the statement. A statement whose time window is closed now is [`SubmitError::OutsideWindow`],
-    /// in the roles that register, even if it is in the log already.
+    /// not withdraw the statement. A statement whose time window is closed now is [`SubmitError::OutsideWindow`], and
+    /// one that the log is too large for is [`SubmitError::LogFull`], in the roles that register, even if it is in the
+    /// log already.
     pub async fn submit_for(&self, issuer: &str, submission: Submission) -> Result<Placement, SubmitError> {
         if *self.stop.borrow() {
             return Err(SubmitError::Stopping);
@@ -108,7 +109,7 @@ impl Handle {
         }
         let Status { role, ineligible, .. } = self.status.borrow().clone();
         match role {
-            Role::Leading { .. } | Role::Following => self.check_window(&submission)?,
+            Role::Leading { .. } | Role::Following => self.check_bounds(&submission)?,
             Role::Halted(_) | Role::Stopped => {}
         }
         match role {
@@ -215,12 +216,17 @@ impl Handle {
         }
     }
 
-    /// Refuses a statement that no batch at the present time could hold. A statement that was decided under an
-    /// older policy than the one known here passes: it will be decided again, and may then have another window.
-    fn check_window(&self, submission: &Submission) -> Result<(), SubmitError> {
+    /// Refuses a statement that no batch at the present time and size of the log could hold. A statement that was
+    /// decided under an older policy than the one known here passes: it will be decided again, and may then have
+    /// other bounds.
+    fn check_bounds(&self, submission: &Submission) -> Result<(), SubmitError> {
         let window = submission.valid;
         let status = self.status.borrow();
-        if window == TimeWindow::ALWAYS || submission.decided_under < status.policy {
+        if submission.decided_under < status.policy {
+            return Ok(());
+        }
+        submission.check_size(status.size)?;
+        if window == TimeWindow::ALWAYS {
             return Ok(());
         }
         let committed = status.published.as_ref().map_or(0, |published| published.head.at);

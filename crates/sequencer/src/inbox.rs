@@ -265,6 +265,10 @@ impl Drain {
                 let why = self.parts.redecide.guard_taken(submission, &guard, index).await;
                 self.refuse(key, *attempts, &why).await;
             }
+            Answer::Done(Err(SubmitError::LogFull { size, .. })) => {
+                let why = self.parts.redecide.log_full(submission, size).await;
+                self.refuse(key, *attempts, &why).await;
+            }
             Answer::Done(Err(error @ (SubmitError::Twin { .. } | SubmitError::DigestMismatch { .. }))) => {
                 self.refuse(key, *attempts, &error.to_string()).await;
             }

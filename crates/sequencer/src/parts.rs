@@ -104,6 +104,13 @@ pub trait Redecide: Send + Sync + 'static {
     async fn outside_window(&self, submission: &Submission, at: u64) -> String {
         crate::SubmitError::OutsideWindow { at, window: submission.valid }.to_string()
     }
+
+    /// Returns the text for the submitter of a statement that is refused because the log has `size` entries, and the
+    /// decision allows no more.
+    async fn log_full(&self, submission: &Submission, size: TreeSize) -> String {
+        let largest = submission.largest_tree.unwrap_or(size);
+        crate::SubmitError::LogFull { size, largest }.to_string()
+    }
 }
 
 /// Outcome of [`Redecide::redecide`].

@@ -612,6 +612,11 @@ impl World {
                 let row = history.iter().find(|head| head.size == *size);
                 assert_eq!(row.map(|head| head.root), Some(*root), "a signed head is not in the history");
             }
+            for submission in (0..60).chain(1000..1060).map(named) {
+                let index = entries.iter().position(|entry| entry.digest == submission.entry.digest);
+                let fits = index.is_none_or(|index| submission.may_follow(TreeSize::new(index as u64)));
+                assert!(fits, "an entry is beyond its largest tree");
+            }
             for (digest, index) in &self.placed {
                 assert_eq!(entries[index.get() as usize].digest, *digest, "an answer was taken back");
             }

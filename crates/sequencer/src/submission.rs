@@ -4,6 +4,8 @@ use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::{Collateral, Effect, GuardKey, Head, NewEntry};
 
+use crate::SubmitError;
+
 /// Times at which a decision holds, both ends included. Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeWindow {
@@ -54,6 +56,8 @@ pub struct Submission {
     pub entry: NewEntry,
     /// The decision holds only in a batch whose committed time is in this window.
     pub valid: TimeWindow,
+    /// Size that the log must not exceed with the entry; `None` if the decision sets no bound.
+    pub largest_tree: Option<TreeSize>,
     /// Index of the policy that was in force at the decision. Zero while the log is empty.
     pub decided_under: LeafIndex,
     /// Digests whose absence from the log the decision relied on.
@@ -90,6 +94,8 @@ const HAS_BESIDE: u8 = 4;
 const HAS_RELIED_FREE: u8 = 8;
 const HAS_CORRECTION: u8 = 16;
 const HAS_EFFECT: u8 = 32;
+const HAS_LARGEST_TREE: u8 = 64;
+const KNOWN_FLAGS: u8 = 127;
 
 /// Codes of [`Effect`] in the encoding.
 const FREEZE: u8 = 1;
@@ -100,6 +106,19 @@ impl Submission {
     /// Returns whether no other entry may follow this one in its batch.
     pub(crate) fn ends_batch(&self) -> bool {
         self.is_policy || self.corrects.is_some() || self.effect == Some(Effect::Freeze)
+    }
+
+    /// Returns whether the entry may be appended to a tree of this size.
+    pub(crate) fn may_follow(&self, size: TreeSize) -> bool {
+        self.largest_tree.is_none_or(|largest| largest.holds(size.next_leaf()))
+    }
+
+    /// Refuses an entry that would make a tree of this size too large.
+    pub(crate) fn check_size(&self, size: TreeSize) -> Result<(), SubmitError> {
+        match self.largest_tree {
+            Some(largest) if !self.may_follow(size) => Err(SubmitError::LogFull { size, largest }),
+            _ => Ok(()),
+        }
     }
 
     /// Number of bytes that the submission counts in the queue.
@@ -140,6 +159,9 @@ impl Submission {
         if let Some(effect) = &self.effect {
             put_effect(&mut out, effect);
         }
+        if let Some(largest) = self.largest_tree {
+            out.extend(largest.get().to_be_bytes());
+        }
         out.into()
     }
 
@@ -151,6 +173,7 @@ impl Submission {
             | set(HAS_RELIED_FREE, !self.relied_free.is_empty())
             | set(HAS_CORRECTION, self.corrects.is_some())
             | set(HAS_EFFECT, self.effect.is_some())
+            | set(HAS_LARGEST_TREE, self.largest_tree.is_some())
     }
 
     /// Decodes the output of [`encode`](Self::encode), and accepts nothing else.
@@ -160,7 +183,7 @@ impl Submission {
             return Err(Unreadable { offset: 0, expected: "version 1" });
         }
         let flags = input.byte("flags")?;
-        if flags & !(HAS_TWIN | IS_POLICY | HAS_BESIDE | HAS_RELIED_FREE | HAS_CORRECTION | HAS_EFFECT) != 0 {
+        if flags & !KNOWN_FLAGS != 0 {
             return Err(Unreadable { offset: 1, expected: "known flags" });
         }
         let submission = input.submission(flags)?;
@@ -227,11 +250,13 @@ impl Input<'_> {
         let relied_free = self.list_if(flags & HAS_RELIED_FREE != 0, "a guard key", Self::guard)?;
         let corrects = (flags & HAS_CORRECTION != 0).then(|| self.correction()).transpose()?;
         let effect = (flags & HAS_EFFECT != 0).then(|| self.effect()).transpose()?;
+        let largest_tree = (flags & HAS_LARGEST_TREE != 0).then(|| self.number()).transpose()?;
         let entry = NewEntry { digest, twin, statement, policy, rule, facts, guards, collateral };
         let is_policy = flags & IS_POLICY != 0;
         Ok(Submission {
             entry,
             valid,
+            largest_tree: largest_tree.map(TreeSize::new),
             decided_under,
             relied_absent,
             relied_free,
@@ -376,6 +401,7 @@ mod tests {
 
     fn submission() -> impl Strategy<Value = Submission> {
         let window = (any::<u64>(), any::<u64>()).prop_map(|(from, until)| TimeWindow { from, until });
+        let bounds = (window, proptest::option::of(any::<u64>()));
         let relied = (vec(digest(), 0..4), guards());
         let corrects = proptest::option::of(any::<(u64, u64, u64)>());
         let effect = prop_oneof![
@@ -387,10 +413,10 @@ mod tests {
                 .prop_map(|(n, case)| Some(Effect::Release { entry: LeafIndex::new(n), case })),
         ];
         let flags = (any::<bool>(), corrects, effect);
-        (entry(), window, any::<u64>(), relied, collateral(), flags).prop_map(
+        (entry(), bounds, any::<u64>(), relied, collateral(), flags).prop_map(
             |(
                 entry,
-                valid,
+                (valid, largest),
                 decided_under,
                 (relied_absent, relied_free),
                 beside,
@@ -399,6 +425,7 @@ mod tests {
                 Submission {
                     entry,
                     valid,
+                    largest_tree: largest.map(TreeSize::new),
                     decided_under: LeafIndex::new(decided_under),
                     relied_absent,
                     relied_free,
@@ -453,7 +480,7 @@ mod tests {
 
     #[test]
     fn another_version_and_unknown_flags_are_refused_by_their_offset() {
-        for (garbage, offset) in [(&[2u8, 0][..], 0), (&[1, 64], 1), (&[1], 1), (&[], 0)] {
+        for (garbage, offset) in [(&[2u8, 0][..], 0), (&[1, 128], 1), (&[1], 1), (&[], 0)] {
             assert_eq!(Submission::decode(&Bytes::from(garbage)).unwrap_err().offset, offset);
         }
     }

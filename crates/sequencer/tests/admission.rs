@@ -137,6 +137,62 @@ async fn an_entry_enters_only_a_batch_whose_time_lies_in_its_window() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_log_gets_exactly_as_many_entries_as_the_decision_allows() {
+    for bounded in [1, 5, 9] {
+        let log = Log::with(0).await;
+        let process = log.start().await;
+        let largest = log.size().await + bounded;
+        let outcomes = log.submit_all(&process, (0..9).map(|n| statement(n).up_to(largest))).await;
+        let placed = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
+        assert_eq!((placed, log.size().await), (bounded, largest), "{outcomes:?}");
+        let full = |outcome: &&Result<_, SubmitError>| match outcome {
+            Err(SubmitError::LogFull { size, largest: told }) => {
+                (size.get(), told.get()) == (largest, largest)
+            }
+            _ => false,
+        };
+        assert_eq!(outcomes.iter().filter(full).count() as u64, 9 - bounded, "{outcomes:?}");
+        log.check().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_log_takes_what_has_no_bound_and_answers_what_it_has() {
+    let log = Log::with(0).await;
+    let process = log.start().await;
+    let largest = log.size().await + 2;
+    let mixed = [statement(1).up_to(largest), statement(2), statement(3), statement(4).up_to(largest)];
+    let outcomes = log.submit_all(&process, mixed).await;
+    assert!(outcomes[..3].iter().all(Result::is_ok), "{outcomes:?}");
+    assert!(
+        matches!(outcomes[3], Err(SubmitError::LogFull { .. })),
+        "entries without a bound count: {outcomes:?}"
+    );
+    let next = Submission { is_policy: true, ..named("the next policy") };
+    let policy = log.submit(&process, next).await.unwrap();
+    let late = statement(5).up_to(largest);
+    let moved = log.submit(&process, late.clone()).await;
+    assert!(
+        matches!(moved, Err(SubmitError::PolicyMoved { .. })),
+        "the new policy may lift the bound: {moved:?}"
+    );
+    assert!(log.submit(&process, late.up_to(100).under(policy.index.get())).await.is_ok());
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_place_that_a_failed_commit_leaves_free_goes_to_the_next() {
+    let log = Log::with(0).await;
+    let process = log.start().await;
+    let largest = log.size().await + 1;
+    process.store.fail(Call::Commit, 1, Fault::NotApplied);
+    let outcomes = log.submit_all(&process, (0..4).map(|n| statement(n).up_to(largest))).await;
+    let placed = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    assert_eq!((placed, log.size().await), (1, largest), "{outcomes:?}");
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_back_a_little_does_not_take_the_log_back() {
     let log = Log::with(0).await;
     let process = log.start().await;

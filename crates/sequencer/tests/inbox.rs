@@ -241,6 +241,46 @@ async fn r36_a_closed_window_is_refused_at_the_door_of_leader_and_follower_and_n
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_full_log_refuses_at_the_door_of_leader_and_follower_and_keeps_nothing() {
+    let log = Log::with(2).await;
+    let (leader, follower) = (log.start().await, log.start().await);
+    seconds(10).await;
+    let size = log.size().await;
+    for process in [&leader, &follower] {
+        let outcome = log.submit(process, statement(9).up_to(size)).await;
+        assert!(matches!(outcome, Err(SubmitError::LogFull { .. })), "{outcome:?}");
+        assert_eq!(process.store.calls(Call::Enqueue), 0);
+    }
+    assert!(log.submit(&follower, statement(9).up_to(size + 1)).await.is_ok());
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_in_the_inbox_of_a_log_that_fills_up_is_refused_for_good() {
+    let log = Log::with(0).await;
+    let largest = log.size().await + 3;
+    let waiting: Vec<_> = (0..8).map(|n| statement(n).up_to(largest)).collect();
+    for submission in &waiting {
+        enqueue(&log, submission).await;
+    }
+    let process = log.start().await;
+    seconds(30).await;
+    let mut refused = 0;
+    for submission in &waiting {
+        match progress(&log, submission).await {
+            Some(Progress::Failed(why)) => {
+                assert!(why.contains(&format!("the log has {largest} entries")), "{why}");
+                refused += 1;
+            }
+            other => assert!(!matches!(other, Some(Progress::Pending)), "{other:?}"),
+        }
+        assert_eq!(process.handle.delay(&submission.entry.digest), None);
+    }
+    assert_eq!((refused, log.size().await), (5, largest));
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_follower_whose_clock_was_set_refuses_nothing_by_it() {
     let log = Log::with(0).await;
     let leader = log.start().await;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use bytes::Bytes;
-use merkle::{EntryDigest, LeafIndex};
+use merkle::{EntryDigest, LeafIndex, TreeSize};
 use registration::{
     Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Guard, NotPermitted, Permit,
     Policy, PolicyInForce, Questions, Record, Refusal, Undecided, Untrusted, Violation, operator,
@@ -260,6 +260,7 @@ pub fn genesis(statement: &SignedStatement, permit: &Permit) -> Submission {
     Submission {
         entry,
         valid: window(permit),
+        largest_tree: None,
         decided_under: nothing_before,
         relied_absent: Vec::new(),
         relied_free: Vec::new(),
@@ -288,6 +289,7 @@ fn submission(
     Submission {
         entry: new_entry(authenticated.statement(), permit, chain.into_iter().chain(kept).collect()),
         valid: window(permit),
+        largest_tree: permit.largest_tree(),
         decided_under: in_force.leaf(),
         relied_absent: permit.relied_absent().to_vec(),
         relied_free: keys(permit.relied_free()),
@@ -351,13 +353,15 @@ impl Redecide for DecideAgain {
     }
 
     async fn outside_window(&self, submission: &Submission, at: u64) -> String {
-        let refusal = match self.decide(submission).await {
-            Ok(admitted) => admitted.permit.refusal_at(at).map(|refusal| refusal.to_string()),
-            Err(NotDecided::Refused(why)) => Some(why),
-            Err(NotDecided::Later) => None,
-        };
+        let refusal = self.refusal(submission, |permit| permit.refusal_at(at)).await;
         let window = submission.valid;
         refusal.unwrap_or_else(|| SubmitError::OutsideWindow { at, window }.to_string())
+    }
+
+    async fn log_full(&self, submission: &Submission, size: TreeSize) -> String {
+        let refusal = self.refusal(submission, |permit| permit.refusal_at_leaf(size.next_leaf())).await;
+        let largest = submission.largest_tree.unwrap_or(size);
+        refusal.unwrap_or_else(|| SubmitError::LogFull { size, largest }.to_string())
     }
 
     async fn guard_taken(&self, submission: &Submission, key: &GuardKey, by: LeafIndex) -> String {
@@ -377,6 +381,19 @@ enum NotDecided {
 }
 
 impl DecideAgain {
+    /// The refusal that the permit of a statement turns into, or that the policy in force has for it.
+    async fn refusal(
+        &self,
+        submission: &Submission,
+        turned: impl FnOnce(&Permit) -> Option<Refusal>,
+    ) -> Option<String> {
+        match self.decide(submission).await {
+            Ok(admitted) => turned(&admitted.permit).map(|refusal| refusal.to_string()),
+            Err(NotDecided::Refused(why)) => Some(why),
+            Err(NotDecided::Later) => None,
+        }
+    }
+
     /// Decides under the policy in force now.
     async fn decide(&self, submission: &Submission) -> Result<Admitted, NotDecided> {
         let head = self.policies.store.head().await.map_err(|_| NotDecided::Later)?;

@@ -103,7 +103,7 @@ pub enum RegisterError {
         /// Whether it is a place in a chain: then the issuer has signed two things of which one at most is so.
         forks: bool,
     },
-    /// The log's time is not one at which it may enter.
+    /// The log's time is not one at which it may enter, or the log has no place for it.
     OutsideWindow(Box<registration::Refusal>),
     /// Its other encoding is registered.
     Twin(EntryDigest),
@@ -297,6 +297,10 @@ impl Log {
                 forks: equivocation::is_proven_by(&key),
             },
             SubmitError::OutsideWindow { at, .. } => match permit.refusal_at(at) {
+                Some(refusal) => RegisterError::OutsideWindow(Box::new(refusal)),
+                None => RegisterError::KeepsMoving,
+            },
+            SubmitError::LogFull { size, .. } => match permit.refusal_at_leaf(size.next_leaf()) {
                 Some(refusal) => RegisterError::OutsideWindow(Box::new(refusal)),
                 None => RegisterError::KeepsMoving,
             },

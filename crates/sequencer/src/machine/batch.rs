@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use merkle::{EntryDigest, LeafIndex};
+use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::StoreError;
 
 use super::{Draft, Effect, Flight, Leave, Machine, Phase};
@@ -82,6 +82,8 @@ impl<R> Machine<R> {
                 Verdict::Refused(why) => self.refuse(item, why),
                 Verdict::New => match self.admissible(&item.submission, at) {
                     Err(why) => self.refuse(item, why),
+                    // An earlier one takes the last index, unless the commit fails: the next batch tells.
+                    Ok(()) if !item.submission.may_follow(self.size_after(kept.len())) => later.push(item),
                     Ok(()) if claims.add(&item.submission) => kept.push(item),
                     Ok(()) => later.push(item),
                 },
@@ -102,8 +104,13 @@ impl<R> Machine<R> {
         } else if !submission.valid.contains(at) {
             Err(SubmitError::OutsideWindow { at, window: submission.valid })
         } else {
-            Ok(())
+            submission.check_size(self.head.size())
         }
+    }
+
+    /// Returns the size of the tree once the batch has this many entries.
+    fn size_after(&self, entries: usize) -> TreeSize {
+        TreeSize::new(self.head.size().get() + entries as u64)
     }
 
     /// Hashes the bytes that are about to be stored, grows the tree, and requests the commit.

@@ -137,7 +137,7 @@ impl HeadSigner for Signer {
     }
 }
 
-/// Makes the statement with a number.
+/// Makes the statement with a number. Every sixth one is allowed in a small tree only.
 pub(super) fn named(name: u64) -> Submission {
     let statement = Bytes::from(format!("statement {name}"));
     Submission {
@@ -152,6 +152,7 @@ pub(super) fn named(name: u64) -> Submission {
             collateral: Vec::new(),
         },
         valid: TimeWindow::ALWAYS,
+        largest_tree: (name % 6 == 5).then(|| TreeSize::new(10 + name % 60)),
         decided_under: LeafIndex::new(0),
         relied_absent: Vec::new(),
         relied_free: Vec::new(),

@@ -297,6 +297,7 @@ pub fn named(name: &str) -> Submission {
             collateral: Vec::new(),
         },
         valid: TimeWindow::ALWAYS,
+        largest_tree: None,
         decided_under: LeafIndex::new(0),
         relied_absent: Vec::new(),
         relied_free: Vec::new(),
@@ -315,9 +316,15 @@ pub trait But {
     fn relying_on_nobody_guarding(self, key: &str) -> Self;
     fn with_twin(self, other: &Submission) -> Self;
     fn valid(self, from: u64, until: u64) -> Self;
+    fn up_to(self, largest: u64) -> Self;
 }
 
 impl But for Submission {
+    fn up_to(mut self, largest: u64) -> Self {
+        self.largest_tree = Some(TreeSize::new(largest));
+        self
+    }
+
     fn under(mut self, policy: u64) -> Self {
         self.decided_under = LeafIndex::new(policy);
         self.entry.policy = self.decided_under;
