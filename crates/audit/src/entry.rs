@@ -177,6 +177,10 @@ impl Whole<'_> {
             let detail = format!("the log's time was {at}, at which it was not to be admitted");
             findings.push(self.finding(Rule::Time, detail));
         }
+        if !outline.may_be_admitted_at_leaf(row.index) {
+            let detail = "the log had as many entries as its policy allows";
+            findings.push(self.finding(Rule::Refused, detail));
+        }
         findings
     }
 
@@ -199,6 +203,9 @@ impl Whole<'_> {
         }
         if let Some(refusal) = at.and_then(|at| permit.refusal_at(at)) {
             findings.push(self.finding(Rule::Time, refusal.violation.to_string()));
+        }
+        if let Some(refusal) = permit.refusal_at_leaf(row.index) {
+            findings.push(self.refused(&refusal.violation));
         }
         findings
     }

@@ -5,6 +5,7 @@
 mod clean;
 mod edits;
 mod log;
+mod log_end;
 mod mixed;
 mod operators;
 mod outside;
