@@ -7,6 +7,7 @@ use std::fmt::Display;
 
 use http::StatusCode;
 use merkle::{EntryDigest, LeafIndex};
+use registration::policy::{LOG_ENDED, LOG_FULL};
 use registration::{Refusal, Untrusted, Violation};
 use scitt::Malformed;
 use store::{StorageFault, StoreError};
@@ -148,7 +149,12 @@ impl From<Untrusted> for Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        rejected("policy", &refusal.violation)
+        let code = match refusal.violation.rule.as_str() {
+            LOG_FULL => LOG_FULL,
+            LOG_ENDED => LOG_ENDED,
+            _ => "policy",
+        };
+        rejected(code, &refusal.violation)
     }
 }
 

@@ -108,7 +108,8 @@ impl Log {
         let held = permit.guards().iter().zip(held);
         run.taken = held.filter_map(|(guard, leaf)| Some((guard.clone(), leaf?))).collect();
         let taken = run.taken.first().map(|(guard, leaf)| permit.refusal_for_guard(guard.as_bytes(), *leaf));
-        let refusal = taken.or_else(|| permit.refusal_at(now()));
+        let next = self.readable_size().await?.next_leaf();
+        let refusal = taken.or_else(|| permit.refusal_at(now())).or_else(|| permit.refusal_at_leaf(next));
         run.violation = refusal.map(|refusal| refusal.violation);
         run.permitted = Some(Permitted {
             rule: permit.rule().to_string(),

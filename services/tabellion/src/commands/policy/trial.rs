@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use merkle::LeafIndex;
-use registration::{Answers, Beside, Decision, PolicyInForce, Record, TimeWindow, Violation};
+use merkle::{LeafIndex, TreeSize};
+use registration::{Answers, Beside, Decision, Permit, PolicyInForce, Record, Violation};
 use scitt::SignedStatement;
 use serde::Serialize;
 
@@ -81,6 +81,9 @@ struct Tried {
     not_before: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     not_after: Option<String>,
+    /// How many entries the log may have with this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_entries: Option<u64>,
     /// True if the decision has [`PolicyInForce::questions`] to the log.
     asks_the_log: bool,
 }
@@ -112,7 +115,7 @@ impl Tried {
         };
         let asks_the_log = !policy.questions(&authenticated, &record).is_empty();
         let decided = match policy.decide(&authenticated, &record, &Answers::none()) {
-            Decision::Admit(permit) => Self::admitted(permit.rule().as_str(), permit.valid()),
+            Decision::Admit(permit) => Self::admitted(&permit),
             Decision::Refuse(refusal) => Self::refused(refusal.violation),
             Decision::Undecided(undecided) => Self {
                 rule: undecided.rule.to_string(),
@@ -123,9 +126,11 @@ impl Tried {
         Self { asks_the_log, ..decided }
     }
 
-    fn admitted(rule: &str, valid: TimeWindow) -> Self {
+    fn admitted(permit: &Permit) -> Self {
+        let valid = permit.valid();
         Self {
-            rule: rule.to_owned(),
+            rule: permit.rule().to_string(),
+            max_entries: permit.largest_tree().map(TreeSize::get),
             not_before: valid.not_before.and_then(time),
             not_after: valid.not_after.and_then(time),
             ..Self::as_yet(Outcome::Admitted)
@@ -150,6 +155,7 @@ impl Tried {
             detail: None,
             not_before: None,
             not_after: None,
+            max_entries: None,
             asks_the_log: false,
         }
     }
@@ -168,6 +174,9 @@ impl Tried {
         if self.not_before.is_some() || self.not_after.is_some() {
             let end = |end: &Option<String>| end.clone().unwrap_or_else(|| "ever".to_owned());
             writeln!(out, "           from {} to {}", end(&self.not_before), end(&self.not_after))?;
+        }
+        if let Some(entries) = self.max_entries {
+            writeln!(out, "           while the log has fewer than {entries} entries")?;
         }
         match self.asks_the_log && self.outcome != Outcome::Undecided {
             true => writeln!(out, "           as an empty log has it: what it holds may decide otherwise"),
