@@ -1,11 +1,11 @@
-//! Who may read what: the role that each resource asks for, and the bodies that are closed.
+//! Access control for reads: the role that each resource requires, and the closed content types.
 //!
-//! A caller's role comes from its bearer token, or from the configuration if it shows none. Roles are ordered: each may do
-//! all that the one before it may. What proves the log's conduct (keys, checkpoints, tiles, proofs, receipts, the policy) is
-//! public and stays so: offline verification, monitors and witnesses need no token for it.
+//! A caller's role comes from its bearer token, or from the setting `anonymous_role` without one. Roles are ordered:
+//! each includes the permissions of the ones before it. Evidence of the log's conduct (keys, checkpoints, tiles,
+//! proofs, receipts, the policy) is always public: offline verification, monitors and witnesses need no token for it.
 //!
-//! Statements and payloads of *closed* content types go to auditors only. Closing hides bytes, never entries: digests,
-//! positions and proofs of closed entries are public.
+//! Statements and payloads of *closed* content types are readable by auditors only. Closing hides bytes, never entries:
+//! digests, positions and proofs of closed entries stay public.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,20 +17,20 @@ use registration::policy::essence;
 use crate::config::ClosedTypes;
 use crate::problem::Problem;
 
-/// What a caller may do. Each role includes the ones before it.
+/// A caller's permissions. Each role includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CallerRole {
-    /// Keys, checkpoints, tiles, proofs, receipts, policies.
+    /// May read keys, checkpoints, tiles, proofs, receipts and policies.
     Public,
-    /// Also facts, search, streams, sessions, and the bodies of content types that are not closed.
+    /// May also read facts, search, streams, and the bodies of content types that are not closed.
     Reader,
-    /// Also the bodies of closed content types.
+    /// May also read the bodies of closed content types.
     Auditor,
-    /// Also the commands of the admin listener.
+    /// May also give the commands of the admin listener.
     Operator,
 }
 
-/// Roles as the configuration names them.
+/// Roles by their names in the configuration.
 const NAMES: [(&str, CallerRole); 4] = [
     ("public", CallerRole::Public),
     ("reader", CallerRole::Reader),
@@ -56,10 +56,10 @@ impl fmt::Display for CallerRole {
     }
 }
 
-/// The role that a resource of the public listener asks for, by its route; what no route leads to is public. `None`: the
-/// route is not listed here, and nobody may use it.
+/// Returns the role that a route of the public listener requires, or `None` for a route not listed here, which refuses
+/// every caller. A path without a route is public.
 ///
-/// Registering and the dry run are not reads: `token_required` and the scope of a token govern them.
+/// Registering and the dry run are not reads: `token_required` and the [`Scope`] of a token govern them.
 pub fn needed(path: &str) -> Option<CallerRole> {
     use CallerRole::{Public, Reader};
     let role = match path {
@@ -106,7 +106,7 @@ pub fn needed(path: &str) -> Option<CallerRole> {
     Some(role)
 }
 
-/// To which issuers and content types a token is bound. An empty list binds to nothing.
+/// The issuers and content types that a token is restricted to. An empty list does not restrict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Issuers (`iss`).
@@ -116,7 +116,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Whether a statement of this issuer and content type lies within.
+    /// Returns `true` if a statement of this issuer and content type is within the scope.
     pub fn covers(&self, issuer: Option<&str>, content_type: Option<&str>) -> bool {
         let is_issuer = |issuer: &str| self.issuers.iter().any(|listed| listed == issuer);
         let is_type = |content_type: &str| is_listed(&self.content_types, content_type);
@@ -125,35 +125,35 @@ impl Scope {
     }
 }
 
-/// Who makes a request, and what it may do.
+/// The caller of a request, as the rate limiter's middleware authenticated it.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The token's name; none for a caller without a token.
+    /// The token's name; `None` for a caller without a token.
     pub name: Option<Arc<str>>,
-    /// What it may do.
+    /// The caller's permissions.
     pub role: CallerRole,
-    /// What it may do that with.
+    /// The issuers and content types that the caller is restricted to.
     pub scope: Arc<Scope>,
 }
 
 impl Caller {
-    /// A caller that showed no token.
+    /// A caller without a token.
     pub fn anonymous(role: CallerRole) -> Self {
         Self { name: None, role, scope: Arc::default() }
     }
 
-    /// Refuses a caller whose role does not reach.
+    /// Refuses a caller whose role is below `needed`.
     ///
     /// # Errors
-    /// 401 without a token, 403 with one.
+    /// 401 without a token, 403 with one ([`refusal`](Self::refusal)).
     pub fn must_be(&self, needed: CallerRole) -> Result<(), Problem> {
         if self.role >= needed { Ok(()) } else { Err(self.refusal(needed)) }
     }
 
-    /// Refuses to register what lies outside the token's scope.
+    /// Refuses to register a statement outside the token's scope.
     ///
     /// # Errors
-    /// 403, naming the scope.
+    /// 403 with the code `token-scope`.
     pub fn must_cover(&self, issuer: Option<&str>, content_type: Option<&str>) -> Result<(), Problem> {
         if self.scope.covers(issuer, content_type) {
             return Ok(());
@@ -162,12 +162,12 @@ impl Caller {
         Err(Problem::new(StatusCode::FORBIDDEN, "token-scope", "Forbidden", detail))
     }
 
-    /// Whether the caller may have closed bodies of this issuer and content type.
+    /// Returns `true` if the caller may read closed bodies of this issuer and content type.
     pub fn may_read_closed(&self, issuer: Option<&str>, content_type: Option<&str>) -> bool {
         self.role >= CallerRole::Auditor && self.scope.covers(issuer, content_type)
     }
 
-    /// Why the caller is refused.
+    /// The problem for a caller whose role is below `needed`: 401 without a token, 403 with one.
     pub fn refusal(&self, needed: CallerRole) -> Problem {
         match &self.name {
             None => {
@@ -182,14 +182,15 @@ impl Caller {
     }
 }
 
-/// Whether a content type is among these: parameters and case make no difference, as in a registration policy.
+/// Returns `true` if the list contains the content type. Parameters and case are ignored, as in a registration policy.
 fn is_listed(types: &[String], content_type: &str) -> bool {
     let wanted = essence(content_type);
     types.iter().any(|listed| essence(listed) == wanted)
 }
 
 impl ClosedTypes {
-    /// Whether bodies of this content type are closed. What has no content type, such as a hash envelope, holds no body.
+    /// Returns `true` if bodies of this content type are closed. A statement without a content type, such as a hash
+    /// envelope, contains no body.
     pub fn holds(&self, content_type: Option<&str>) -> bool {
         content_type.is_some_and(|content_type| is_listed(&self.0, content_type))
     }

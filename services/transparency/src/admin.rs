@@ -1,10 +1,11 @@
-//! The admin listener: health, metrics, and the operator's commands. Nothing here is meant for the public.
+//! The admin listener: health, metrics, and the operator's commands, none of it for the public.
 //!
-//! `/livez` fails when only a new process can help; `/readyz` when the service cannot register: the reasons stand in
-//! the body. These and the metrics are answered to whoever reaches the listener.
+//! `/livez` fails when only a new process can help; `/readyz` fails when the service cannot register, with the reasons
+//! in the body. These two and `/metrics` require no token.
 //!
-//! Commands are taken over the Unix socket, from the user that runs the service or root; and over TCP, from a program on this
-//! host that shows an operator's token. Each command is logged with who gave it, and the answer names them too.
+//! Commands are accepted over the Unix socket from the user that runs the service or from root, and over TCP from a
+//! program on this host with an operator's token. Each command is logged with its caller, and the header field
+//! `tabellion-operator` of the response names the caller too.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,18 +26,18 @@ use crate::doors::{Doorkeeper, Peer};
 use crate::metrics::Metrics;
 use crate::problem;
 
-/// Says whether the service can register, and why not.
+/// Source of the service's health, for `/livez`, `/readyz` and `/metrics`.
 #[async_trait::async_trait]
 pub trait Readiness: Send + Sync {
-    /// Every reason against it; none means ready.
+    /// The reasons why the service cannot register; empty when it is ready.
     async fn obstacles(&self) -> Vec<String>;
 
-    /// Why only a new process can help; `None` while this one works or recovers by itself.
+    /// The reason why only a new process can help; `None` while this one works or recovers automatically.
     fn stuck(&self) -> Option<String> {
         None
     }
 
-    /// Brings gauges up to date that nobody updates as things happen.
+    /// Updates the gauges that are measured only when the metrics are read.
     fn refresh(&self) {}
 }
 
@@ -46,10 +47,10 @@ struct Admin {
     metrics: Arc<Metrics>,
 }
 
-/// Says in an answer who gave the command.
+/// Response header field that names the caller of a command.
 const OPERATOR: HeaderName = HeaderName::from_static("tabellion-operator");
 
-/// Health and metrics.
+/// The routes of health and metrics.
 pub fn health(readiness: Arc<dyn Readiness>, metrics: Arc<Metrics>) -> Router {
     Router::new()
         .route("/livez", get(livez))
@@ -58,18 +59,18 @@ pub fn health(readiness: Arc<dyn Readiness>, metrics: Arc<Metrics>) -> Router {
         .with_state(Admin { readiness, metrics })
 }
 
-/// Commands, for operators only.
+/// Adds the check that only operators may call these routes.
 pub fn commands(commands: Router, doorkeeper: Arc<Doorkeeper>) -> Router {
     commands.layer(from_fn_with_state(doorkeeper, operators_only))
 }
 
-/// What the admin listener takes from anybody: nothing for a web page, and over TCP on this host's own address nothing for
-/// another name, so that no name which an attacker points here leads a browser to it.
+/// Protects the admin listener's routes against web pages: a command with an `Origin` header field is refused, and a
+/// request over TCP from this host must name this host (DNS rebinding).
 pub fn guarded(routes: Router) -> Router {
     routes.layer(from_fn(refuse_foreign_hosts)).layer(from_fn(refuse_web_pages))
 }
 
-/// Lets a command pass if its giver may command, and logs who that is.
+/// Middleware: passes a command on if its caller is an operator, and logs the caller.
 async fn operators_only(State(doorkeeper): State<Arc<Doorkeeper>>, request: Request, next: Next) -> Response {
     let by = match operator(&doorkeeper, &request) {
         Ok(by) => by,
@@ -79,7 +80,7 @@ async fn operators_only(State(doorkeeper): State<Arc<Doorkeeper>>, request: Requ
     let span = tracing::info_span!("command", by, %method, command);
     let mut response = next.run(request).instrument(span.clone()).await;
     let status = response.status().as_u16();
-    // Looking is not worth a line; doing is.
+    // Reads are logged at debug level only.
     match method {
         Method::GET | Method::HEAD => span.in_scope(|| tracing::debug!(status, "answered an operator")),
         _ => span.in_scope(|| tracing::info!(status, "answered an operator")),
@@ -90,7 +91,7 @@ async fn operators_only(State(doorkeeper): State<Arc<Doorkeeper>>, request: Requ
     response
 }
 
-/// Who gives the command, or why it is refused.
+/// The caller of a command, or the response that refuses it.
 fn operator(doorkeeper: &Doorkeeper, request: &Request) -> Result<String, Box<Response>> {
     if let Some(SocketPeer { uid }) = request.extensions().get() {
         return Ok(format!("uid {uid}"));
@@ -118,13 +119,14 @@ fn refused<T>(status: StatusCode, code: &str, detail: &str) -> Result<T, Box<Res
     Err(Box::new(problem::on_admin(status, title, code, detail)))
 }
 
-/// Whether a program on this host asks, over TCP.
+/// Returns `true` for a TCP request from a program on this host.
 fn comes_from_here(request: &Request) -> bool {
     let Some(Peer(address)) = request.extensions().get() else { return false };
     address.ip().to_canonical().is_loopback()
 }
 
-/// A caller on this host reaches it by an address of this host.
+/// Middleware: refuses requests from this host whose `Host` names another host. A program on this host uses an address
+/// of this host, or `localhost`.
 async fn refuse_foreign_hosts(request: Request, next: Next) -> Response {
     if !comes_from_here(&request) || names_this_host(&request) {
         return next.run(request).await;
@@ -142,8 +144,8 @@ fn names_this_host(request: &Request) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
-/// Turns away what a web page makes the operator's browser send: it names the page that asks, and no tool of an operator
-/// does. Reading harms nobody, and no page is let see the answer.
+/// Middleware: refuses what a web page makes the operator's browser send. Browsers add the `Origin` header field; the
+/// operator's tools do not. Reads are harmless, because no page may see the response.
 async fn refuse_web_pages(request: Request, next: Next) -> Response {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     if reads || !request.headers().contains_key(ORIGIN) {

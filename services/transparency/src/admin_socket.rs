@@ -1,6 +1,6 @@
-//! The admin listener's Unix socket: commands come from the user that runs the service, or from root, and from nobody else.
+//! The admin listener's Unix socket: accepts commands from the user that runs the service and from root only.
 //!
-//! The file has mode 0600, and the kernel says whose process is at the other end of each connection.
+//! The file has mode 0600, and the kernel names the user of the peer process of each connection (`SO_PEERCRED`).
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{Error, ErrorKind, Result};
@@ -16,22 +16,22 @@ use crate::limits::ADMIN_SOCKET_LOOK;
 /// The user at the other end of a connection, put into each request by the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketPeer {
-    /// The user's number.
+    /// User ID of the peer process.
     pub uid: u32,
 }
 
-/// The socket of this process; or its place, while another process of the same log listens there.
+/// The admin socket of this process; or only its path, while another process of the same log listens there.
 pub struct AdminSocket {
     listener: Option<UnixListener>,
     path: PathBuf,
 }
 
 impl AdminSocket {
-    /// Makes the socket and the folder that it lies in. What a crashed process left in its place is removed. If another
-    /// process listens there, this one takes its place once that one has ended.
+    /// Creates the socket and its folder, and removes the socket file of a crashed process. If another process listens
+    /// there, this one takes over once that process has ended.
     ///
     /// # Errors
-    /// If something that is no socket has the name, or the socket cannot be made.
+    /// If a file that is not a socket has this path, or the socket cannot be created.
     pub fn bind(path: &Path) -> Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -48,10 +48,10 @@ impl AdminSocket {
         Ok(Self { listener, path: path.to_owned() })
     }
 
-    /// The next connection of somebody who may command.
+    /// Accepts the next connection.
     ///
     /// # Errors
-    /// If none can be accepted, or somebody else's was.
+    /// If accepting fails; `PermissionDenied` if the peer runs as another user than the service or root.
     pub async fn accept(&mut self) -> Result<(UnixStream, SocketPeer)> {
         let (stream, _) = self.listener().await?.accept().await?;
         let uid = stream.peer_cred()?.uid();
@@ -62,7 +62,7 @@ impl AdminSocket {
         Ok((stream, SocketPeer { uid }))
     }
 
-    /// Waits until no other process listens there.
+    /// Waits until no other process listens on the path, trying every [`ADMIN_SOCKET_LOOK`].
     async fn listener(&mut self) -> Result<&UnixListener> {
         while self.listener.is_none() {
             match listen(&self.path) {

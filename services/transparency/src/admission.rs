@@ -1,7 +1,7 @@
-//! From a parsed statement to a submission: authenticate, read, decide, under the policy in force.
+//! From a parsed statement to a submission: authenticate it, read its record, and decide under the policy in force.
 //!
-//! The policy in force is the newest policy entry of the log. It is followed, never chosen: what an
-//! operator configures counts from the moment it is an entry (`policy`).
+//! The policy in force is always the newest policy entry of the log. A configured policy takes effect once it is an
+//! entry (module `policy`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,29 +27,29 @@ use crate::issuer_door::Bill;
 use crate::metrics::Metrics;
 use crate::policy_history::History;
 
-/// The policy in force, as the log holds it.
+/// The policy in force, cached from the log.
 pub struct Policies {
     store: Arc<dyn LogStore>,
     current: ArcSwapOption<Current>,
     pub(crate) history: History,
-    /// Kept at what the policy in force admits at most, in bytes.
+    /// The size of the largest statement that the policy in force admits, in bytes. Shared with the middleware.
     largest: Arc<AtomicUsize>,
 }
 
-/// A policy entry.
+/// A policy entry of the log, parsed.
 #[derive(Clone, Debug)]
 pub struct Current {
     /// The policy and its leaf.
     pub in_force: PolicyInForce,
-    /// The entry that holds it.
+    /// Digest of the entry that contains the policy.
     pub entry: EntryDigest,
-    /// The signed statement.
+    /// The signed policy statement.
     pub statement: SignedStatement,
-    /// The leaf of the policy that admitted it: of its own, for the first.
+    /// The leaf of the policy that admitted this one; the first policy names its own leaf.
     pub admitted_under: LeafIndex,
 }
 
-/// Why the policy in force could not be read.
+/// Reason why a policy could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyUnreadable {
     /// The database did not answer.
@@ -58,30 +58,30 @@ pub enum PolicyUnreadable {
     /// The entry is not a policy that this version understands.
     #[error("leaf {leaf} should hold the registration policy in force: {why}")]
     NotAPolicy {
-        /// The leaf.
+        /// The leaf of the entry.
         leaf: LeafIndex,
-        /// Why it does not.
+        /// The parser's error, or the missing part.
         why: String,
     },
 }
 
 impl Policies {
-    /// None yet.
+    /// Creates the cache without a policy; [`follow`](Self::follow) fills it.
     pub fn new(store: Arc<dyn LogStore>, largest: Arc<AtomicUsize>) -> Self {
         Self { store, current: ArcSwapOption::empty(), largest, history: History::default() }
     }
 
-    /// Where the log is kept.
+    /// The log's store.
     pub(crate) fn store(&self) -> &dyn LogStore {
         &*self.store
     }
 
-    /// The policy in force, unless the log is empty.
+    /// The policy in force; `None` until the first one is read.
     pub fn current(&self) -> Option<Arc<Current>> {
         self.current.load_full()
     }
 
-    /// Takes the policy at this leaf as the one in force, unless a newer one is known.
+    /// Makes the policy at this leaf the one in force, unless a newer one is known, and returns the newest.
     pub async fn follow(&self, leaf: LeafIndex) -> Result<Arc<Current>, PolicyUnreadable> {
         if let Some(known) = self.current().filter(|known| known.in_force.leaf() >= leaf) {
             return Ok(known);
@@ -112,7 +112,7 @@ impl Policies {
         let unreadable = |why: String| PolicyUnreadable::NotAPolicy { leaf, why };
         let entry =
             self.store.entry(leaf).await?.ok_or_else(|| unreadable("there is no such leaf".into()))?;
-        // A policy that was changed in the database is none.
+        // Verify the digest: a policy that was changed in the database must not count.
         let entry = entry.verified()?;
         let bytes = entry.statement.ok_or_else(|| unreadable("it is erased".into()))?;
         let statement = SignedStatement::parse(bytes).map_err(|why| unreadable(why.to_string()))?;
@@ -123,38 +123,38 @@ impl Policies {
     }
 }
 
-/// A statement that may enter, on the conditions in the submission.
+/// An admitted statement with the conditions of its submission.
 pub struct Admitted {
-    /// For the sequencer.
+    /// Input for the sequencer.
     pub submission: Submission,
     /// The statement's issuer (`iss`).
     pub issuer: String,
-    /// The decision, to explain what the log then refuses.
+    /// The decision, kept to explain a later refusal by the sequencer.
     pub permit: Permit,
 }
 
-/// Why a statement may not enter.
+/// Reason why a statement is not admitted.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAdmitted {
-    /// Its issuer is not established.
+    /// The issuer is not established.
     #[error("{}", .0.violation())]
     Untrusted(Untrusted),
-    /// The policy refuses it.
+    /// The policy refuses the statement.
     #[error(transparent)]
     Refused(Refusal),
-    /// Its issuer has registered enough for now.
+    /// The issuer is over its quota.
     #[error("the issuer has registered enough for now")]
     OverQuota(OverRate),
-    /// The policy came to no answer; asked again it may.
+    /// The policy reached no decision; a retry may.
     #[error(transparent)]
     Undecided(Undecided),
-    /// An entry that it would erase is on hold.
+    /// An entry that the statement would erase is on hold.
     #[error("{} is on hold for the case {:?}", .0.entry, .0.case)]
     Held(OnHold),
-    /// The bytes of the entry that it would hold are gone.
+    /// The bytes of the entry that the statement would hold are erased already.
     #[error("entry {0} was erased: nothing of it can be held")]
     NothingToHold(LeafIndex),
-    /// What the decision has to know of the log could not be read.
+    /// The store failed while the decision's questions were looked up.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -168,12 +168,12 @@ impl From<NotPermitted> for NotAdmitted {
     }
 }
 
-/// What came beside a statement, in bytes that may be kept.
+/// The parts that a client supplies outside the statement itself, in bytes that can be kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CameBeside<'s> {
-    /// The payload, when the statement's is detached.
+    /// The payload of a statement with a detached payload.
     pub payload: Option<&'s Bytes>,
-    /// The chain kept from the first time.
+    /// The certificate chain stored with the submission while it waits in the inbox.
     pub x5chain: Option<&'s X5Chain>,
 }
 
@@ -183,9 +183,9 @@ impl<'s> CameBeside<'s> {
     }
 }
 
-/// Whose statement, what does it say, may it enter.
+/// Authenticates a statement, reads its record, and decides about it under `in_force`.
 ///
-/// The issuer is charged once its signature is verified.
+/// The issuer's quota is charged on `bill` once its signature is verified.
 pub async fn admit(
     statement: &SignedStatement,
     beside: CameBeside<'_>,
@@ -231,7 +231,7 @@ pub async fn admit(
     Ok(Admitted { submission, issuer: authenticated.iss().to_owned(), permit })
 }
 
-/// Answers a decision's questions from the log.
+/// Looks up a decision's questions in the log.
 pub async fn ask(log: &dyn LogStore, questions: Questions) -> Result<Answers, StoreError> {
     let mut answers = Answers::none();
     if !questions.digests.is_empty() {
@@ -253,7 +253,7 @@ pub async fn ask(log: &dyn LogStore, questions: Questions) -> Result<Answers, St
     Ok(answers)
 }
 
-/// Entry 0 has no policy before it: its permit is its own.
+/// The submission of entry 0: no policy precedes it, so it is decided under its own permit.
 pub fn genesis(statement: &SignedStatement, permit: &Permit) -> Submission {
     let entry = new_entry(statement, permit, Vec::new());
     let nothing_before = LeafIndex::new(0);
@@ -281,7 +281,8 @@ fn submission(
         .collateral()
         .map(|chain| Collateral { kind: COLLATERAL_X5CHAIN, bytes: chain.encode().into() });
     let payload = payload.map(|bytes| Collateral { kind: COLLATERAL_PAYLOAD, bytes });
-    // What is not kept still waits with the statement: a policy that moves meanwhile is asked with the same bytes.
+    // A payload that is not kept still waits with the statement: if the policy changes meanwhile, the new decision
+    // needs the same bytes.
     let (kept, beside) = match in_force.keeps_payload(authenticated.header()) {
         true => (payload, None),
         false => (None, payload),
@@ -334,11 +335,11 @@ fn window(permit: &Permit) -> TimeWindow {
     TimeWindow { from: valid.not_before.unwrap_or(0), until: valid.not_after.unwrap_or(u64::MAX) }
 }
 
-/// Decides what waited in the inbox while the policy moved.
+/// Decides again about statements in the inbox after the policy changed.
 pub struct DecideAgain {
     /// The policy in force.
     pub policies: Arc<Policies>,
-    /// For the stages.
+    /// Records the duration of the stages `verify` and `policy`.
     pub metrics: Arc<Metrics>,
 }
 
@@ -372,11 +373,11 @@ impl Redecide for DecideAgain {
     }
 }
 
-/// Why a statement from the inbox has no permit.
+/// Reason why a statement from the inbox has no permit.
 enum NotDecided {
-    /// It may have one later.
+    /// Not decided now: the store failed or the policy reached no decision. A retry may succeed.
     Later,
-    /// It will have none; says why.
+    /// Refused for good, with the reason.
     Refused(String),
 }
 
@@ -408,7 +409,7 @@ impl DecideAgain {
     }
 }
 
-/// A statement as it waited, with what came beside it.
+/// A statement from the inbox, with its detached payload and certificate chain.
 struct Waited {
     statement: SignedStatement,
     payload: Option<Bytes>,

@@ -1,7 +1,7 @@
-//! Domain errors to HTTP: the one place that chooses status, title and wording.
+//! Domain errors to HTTP: the only module that chooses status, title and wording.
 //!
-//! What the client reads and what the operator's log keeps are different: causes that are ours are
-//! logged here, once, and the client gets the request's number.
+//! The client and the operator see different texts: causes inside the service are logged here, once, and the client
+//! gets the request's number.
 
 use std::fmt::Display;
 
@@ -20,13 +20,13 @@ use crate::multipart::{Unreadable, What};
 use crate::problem::{Problem, shortened};
 use crate::receipts::NoReceipt;
 
-/// SCRAPI's words, before ours.
+/// SCRAPI's wording, put before the detail of a rejection.
 const REJECTED: &str = "Signed Statement not accepted by the current Registration Policy";
-/// What `Retry-After` says when nothing better is known.
+/// Default `Retry-After`, in seconds.
 const LATER: u64 = 1;
-/// The same, when the storage has to recover first.
+/// `Retry-After` while the storage has to recover, in seconds.
 const STORAGE_LATER: u64 = 5;
-/// The same, when a person has to act first.
+/// `Retry-After` while a person has to act, in seconds.
 const MUCH_LATER: u64 = 30;
 
 impl From<Malformed> for Problem {
@@ -236,7 +236,7 @@ fn inbox_full(issuer_only: bool, retry_after: u64) -> Problem {
     Problem::busy("inbox-full", detail, retry_after)
 }
 
-/// Not 503: no later time is better.
+/// The problem for a frozen log: 403, not 503, since a later retry cannot succeed.
 fn frozen() -> Problem {
     let detail =
         "This log is frozen: it takes no more entries, and what is registered can still be read and proven";
@@ -252,7 +252,7 @@ fn unavailable(cause: &dyn Display) -> Problem {
     )
 }
 
-/// 503 that names the fault: it ends without anybody changing the request.
+/// The problem for failing storage: 503 that names the fault, since the same request can succeed later.
 fn storage_fails(fault: StorageFault, cause: &dyn Display) -> Problem {
     tracing::warn!(%cause, "the storage of the database fails");
     let (code, detail) = match fault {
@@ -270,7 +270,7 @@ fn storage_fails(fault: StorageFault, cause: &dyn Display) -> Problem {
     Problem::busy(code, detail, STORAGE_LATER)
 }
 
-/// Not 503: no later time is better, and the operator must look.
+/// The problem for a damaged database: 500, not 503, since the operator must repair it before a retry can succeed.
 fn damaged(cause: &dyn Display) -> Problem {
     tracing::error!(%cause, "the database is damaged");
     let detail = "What the log's database holds contradicts itself; the operator finds what in the log under this \

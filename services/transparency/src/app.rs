@@ -1,4 +1,4 @@
-//! What every handler is given, and the routes put together.
+//! The state of all handlers, and the router with its OpenAPI description.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::routes::{
 };
 use crate::tail::Tail;
 
-/// The log, and the house around it. Clones are handles.
+/// The state of every handler: the log and the shared parts of the middleware. Clones share them.
 #[derive(Clone)]
 pub struct App {
     /// The log.
     pub log: Arc<Log>,
-    /// Limits, doors, metrics.
+    /// Limits, rate limiter, metrics.
     pub house: Arc<House>,
-    /// What the log can be searched by.
+    /// The search index over the log's entries.
     pub index: Arc<Index>,
-    /// Those who follow it.
+    /// The followers of `GET /v1/entries/stream`.
     pub tail: Arc<Tail>,
 }
 
@@ -53,7 +53,7 @@ impl AsRef<House> for App {
 )]
 struct Description;
 
-/// Every route with its description, from one list.
+/// All routes with their OpenAPI description, from one list.
 fn described() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(entries::register))
@@ -94,21 +94,21 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(configuration::transparency_configuration))
 }
 
-/// The API's description as it is checked in: pretty JSON, the same on every run.
+/// The OpenAPI description as checked in (`openapi.json`): pretty JSON, deterministic.
 pub fn openapi_json() -> String {
     let mut text = published(described().into_openapi()).to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
 }
 
-/// The public listener's routes, inside the house.
+/// The public listener's routes inside the middleware.
 pub fn router(app: App) -> Router {
     let house = app.house.clone();
     let (routes, description) = described().split_for_parts();
     house::enclose(routes.with_state(app).merge(pages::routes(published(description))), house)
 }
 
-/// The description with path templates as OpenAPI has them: it knows no parameter that spans segments (`{*name}`).
+/// Rewrites path templates to OpenAPI's form, which has no parameter that spans segments (`{*name}`).
 fn published(mut description: openapi::OpenApi) -> openapi::OpenApi {
     let paths = std::mem::take(&mut description.paths.paths);
     description.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();

@@ -1,4 +1,4 @@
-//! What a log's bytes mean in an archive, and whether an archive is this service's own log.
+//! Interpretation of a log's bytes in an archive, and the check that an archive is of this service's own log.
 
 use archive::{Meaning, Says, Summary};
 use data_encoding::BASE64URL_NOPAD;
@@ -14,14 +14,14 @@ use crate::erasure::is_type;
 use crate::key_files::{KeyFileError, PrivateKeys, receipt_kid};
 use crate::meaning::LogMeaning;
 
-/// Reads entries for policies and erasures, and checks signatures as `fsck` does.
+/// Interpreter for archives: finds policies and erasures among the entries, and checks signatures as `fsck` does.
 pub struct ArchiveMeaning(LogMeaning);
 
 impl ArchiveMeaning {
-    /// Of the log of this origin.
+    /// Creates the interpreter for the log with this origin.
     ///
     /// # Errors
-    /// If that is no origin.
+    /// If `origin` is not a valid origin.
     pub fn of(origin: &str) -> Result<Self, StoreError> {
         LogMeaning::of(origin).map(Self)
     }
@@ -50,24 +50,24 @@ impl Meaning for ArchiveMeaning {
     }
 }
 
-/// Why an archive is not the configured log's.
+/// Reason why an archive is not the configured log's.
 #[derive(Debug, thiserror::Error)]
 pub enum NotOurs {
-    /// It is of another one.
+    /// The archive is of another log.
     #[error("it holds the log {0}")]
     OtherLog(String),
-    /// Its newest head is signed by other keys.
+    /// The newest head is signed by other keys.
     #[error("its newest head is not signed with the configured {0} key, {1}")]
     OtherKey(&'static str, String),
-    /// Our keys cannot be read.
+    /// The configured keys cannot be read.
     #[error(transparent)]
     Key(#[from] KeyFileError),
 }
 
-/// Whether the newest head of a checked archive was signed with the configured keys.
+/// Checks that the newest head of a verified archive is signed with the configured keys.
 ///
 /// # Errors
-/// If not, or if the keys cannot be read.
+/// [`NotOurs`] if the origin or a key differs, or the keys cannot be read.
 pub fn is_ours(config: &Config, summary: &Summary) -> Result<(), NotOurs> {
     if summary.origin != config.origin {
         return Err(NotOurs::OtherLog(summary.origin.clone()));

@@ -1,14 +1,14 @@
-//! Long computations, where no other task waits for them.
+//! Long computations on a worker thread, without blocking its other tasks.
 //!
-//! A worker that decides about a large statement answers nobody else meanwhile, neither doors nor sequencer: so it
-//! hands its other tasks over first. What is small is quicker done in its place.
+//! A worker that decides about a large statement would block its other tasks, the rate limiter's and the sequencer's
+//! among them; so it hands them over first (`block_in_place`). Small computations run in place, which is faster.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
 use crate::limits::INLINE_BYTES;
 
-/// Runs what takes time in proportion to so many bytes.
+/// Runs work whose duration is proportional to `bytes`; above [`INLINE_BYTES`], the worker's other tasks move first.
 pub fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     match bytes > INLINE_BYTES && others_can_go_on() {
         true => block_in_place(work),
@@ -16,7 +16,7 @@ pub fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// A runtime of one thread has nobody to hand its tasks to.
+/// Returns `false` on a single-threaded runtime, where `block_in_place` panics, and outside of a runtime.
 fn others_can_go_on() -> bool {
     Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
 }
@@ -28,7 +28,7 @@ mod tests {
 
     use super::*;
 
-    /// Computes until another task of the same worker has run; answers whether it has.
+    /// Computes until another task of the same worker has run; returns whether it has.
     async fn waits_for_another(bytes: usize) -> bool {
         let (done, others) = mpsc::channel();
         tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Tasks that run beside the requests until the service stops. A panic in one of them ends the service.
+//! Background tasks, which run until the service stops. A panic in one of them ends the service.
 
 use sequencer::Supervisor;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Runs a task until it ends or the service stops. `name` is what the process's log calls it.
+    /// Runs a task until it ends or the service stops. `name` identifies it in the process's log.
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let (stop, task) = (self.stop.clone(), self.supervisor.watch(name, task));
         self.tasks.spawn(async move {
@@ -21,12 +21,12 @@ impl Background {
         });
     }
 
-    /// Resolves with the name of the first task that panics.
+    /// Waits for a task to panic, and returns the name of the first that does.
     pub async fn panicked(&self) -> &'static str {
         self.supervisor.panicked().await
     }
 
-    /// Ends all tasks and waits for them.
+    /// Cancels all tasks and waits for their end.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tasks.close();

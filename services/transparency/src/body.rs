@@ -1,9 +1,9 @@
-//! Request bodies: bounded one by one, in time, for each client, and all together.
+//! Request bodies: bounded in size and time, per client, and in total.
 //!
-//! Bytes are reserved from the budget as they arrive, so a client that only announces a large body holds nothing; they
-//! are given back when the [`Received`] is dropped. No client gets more than its share, and the first bytes of each body come
-//! from a budget of their own: large bodies that never end keep neither others nor small statements out. Callers with a
-//! token have a reserve that no stranger can use up.
+//! Bytes are reserved from the budget as they arrive, so a client that only announces a large body reserves nothing.
+//! The reservation ends when the [`Received`] is dropped. No client gets more than its share, and the first bytes of
+//! each body come from a separate pool: slow large bodies exclude neither other clients nor small statements. Callers
+//! with a token have a reserve that anonymous callers cannot use up.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,17 +24,17 @@ use crate::limits::{
 };
 use crate::problem::Problem;
 
-/// What all bodies in flight may take together.
+/// The budget for all bodies in flight together.
 pub struct BodyBudget {
-    /// For the first bytes of each body.
+    /// Pool for the first bytes of each body.
     small: Arc<Pool>,
-    /// For all others.
+    /// Pool for all further bytes.
     large: Arc<Pool>,
     small_bytes: usize,
 }
 
 impl BodyBudget {
-    /// A budget of so many bytes. A client's share holds at least one body of `largest` bytes.
+    /// Creates a budget of `bytes`. A client's share has room for at least one body of `largest` bytes.
     pub fn new(bytes: usize, largest: usize) -> Self {
         let small = bytes / SMALL_BODIES_PART;
         Self {
@@ -44,19 +44,19 @@ impl BodyBudget {
         }
     }
 
-    /// Room for more bytes of a body of which so many have come.
+    /// Reserves `more` bytes for a body of which `before` bytes have arrived; `None` if there is no room.
     fn reserve(&self, client: Bucket, before: usize, more: usize) -> Option<Reserved> {
         let pool = if before + more <= self.small_bytes { &self.small } else { &self.large };
         pool.reserve(client, more)
     }
 }
 
-/// Bytes that clients share.
+/// A number of bytes that clients share.
 struct Pool {
     all: Arc<Semaphore>,
-    /// Only for callers with a token.
+    /// Additional permits for callers with a token.
     reserve: Arc<Semaphore>,
-    /// What one client may have.
+    /// The largest number of bytes one client may reserve.
     share: usize,
     used: Mutex<HashMap<Bucket, usize>>,
 }
@@ -99,7 +99,7 @@ impl Pool {
     }
 }
 
-/// Bytes that a client has, until this is dropped.
+/// Bytes reserved for a client, released on drop.
 struct Reserved {
     pool: Arc<Pool>,
     client: Bucket,
@@ -113,9 +113,9 @@ impl Drop for Reserved {
     }
 }
 
-/// A whole request body and what it takes of the budget.
+/// A complete request body with its reservation in the budget.
 pub struct Received {
-    /// The bytes as they came.
+    /// The bytes as received.
     pub bytes: Bytes,
     _reserved: Vec<Reserved>,
 }
@@ -133,12 +133,12 @@ where
 }
 
 impl Received {
-    /// Lets go of the bytes and keeps their share, which then pays for copies of them.
+    /// Drops the bytes and keeps their reservation, which then accounts for copies of them.
     pub fn forget_bytes(&mut self) {
         self.bytes = Bytes::new();
     }
 
-    /// Reads a body of at most so many bytes.
+    /// Reads a body of at most `most` bytes.
     pub async fn read(request: Request, house: &House, most: usize) -> Result<Self, Problem> {
         let limits = house.limits.load_full();
         let announced = announced(&request);
@@ -184,7 +184,7 @@ async fn read(
         }
         let more = house.bodies.reserve(client, before, data.len());
         reserved.push(more.ok_or_else(|| no_room(&house.limits.load()))?);
-        // The common case is one frame: keep it as it is, copy nothing.
+        // The common case is one frame: keep it without a copy.
         match only.take() {
             None if bytes.is_empty() => only = Some(data),
             None => bytes.extend_from_slice(&data),
@@ -198,7 +198,8 @@ async fn read(
     Ok(Received { bytes: only.unwrap_or_else(|| bytes.freeze()), _reserved: reserved })
 }
 
-/// Reads on for a moment, so that the answer reaches a client that is still sending.
+/// Reads up to [`DISCARD_BYTES`] for at most [`DISCARD_TIME`], so that a client that is still sending gets the
+/// response.
 async fn discard(body: &mut Body) {
     let reading = async {
         let mut seen = 0;

@@ -1,7 +1,8 @@
-//! Clock corrections, on the admin listener: the operator sees how far the log's time is ahead, and hands in the statement that
-//! lets the log continue.
+//! Clock corrections on the admin listener: shows the operator how far the log's time is ahead, and registers the
+//! statement that lets the log continue.
 //!
-//! Not here: what a correction is (`registration::clock_correction`), and when it applies (`sequencer`).
+//! Not here: the correction statement itself (`registration::clock_correction`), and the moment it takes effect
+//! (`sequencer`).
 
 use std::sync::Arc;
 
@@ -19,22 +20,22 @@ use crate::operators::{self, HandedIn};
 use crate::problem;
 use crate::watch::now;
 
-/// The routes of clock corrections.
+/// The routes of clock corrections: `GET` and `POST /clock`.
 pub fn routes(log: Arc<Log>) -> Router {
     Router::new().route("/clock", get(show).post(correct)).with_state(log)
 }
 
-/// The newest head's time beside this process's clock.
+/// The newest head's time and this process's clock, as `GET /clock` shows them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogTime {
-    /// The log's name.
+    /// The log's origin.
     pub origin: String,
     /// The size of the newest committed head.
     pub size: u64,
-    /// The time that this head carries, in Unix seconds.
+    /// The time in this head, in Unix seconds.
     pub committed_at: u64,
-    /// The time by this process's clock, in Unix seconds.
+    /// The time of this process's clock, in Unix seconds.
     pub clock: u64,
     /// The signed policy in force, as base64url without padding.
     pub policy: String,
@@ -63,7 +64,7 @@ async fn correct(
     Ok(Json(placed).into_response())
 }
 
-/// A request that did not succeed, as problem details.
+/// A failed request, as problem details.
 struct Refused(StatusCode, String);
 
 impl Refused {

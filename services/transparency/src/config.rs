@@ -1,7 +1,7 @@
-//! What a running service needs to know; holds only what can run.
+//! The configuration of a running service.
 //!
-//! Reading flags, environment and files is the binary's work. [`Config::mistakes`] names all that
-//! is wrong at once, each with the setting as the operator knows it.
+//! Reading flags, environment and files is the binary's work. [`Config::mistakes`] lists all mistakes at once, each
+//! with its setting as the operator writes it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -24,52 +24,56 @@ use crate::limits::{
 /// The service's whole configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The log's name in C2SP checkpoints and the `sub` of receipts: host (and path) without scheme. For ever.
+    /// The log's name in C2SP checkpoints and the `sub` of receipts: host (and path) without scheme. Never changes.
     pub origin: String,
-    /// The `iss` of receipts and of policy statements: a URL that names the log. For ever.
+    /// The `iss` of receipts and of policy statements: a URL that names the log. Never changes.
     pub iss: String,
-    /// Where clients reach the service: `Location` is `<public_url>/entries/<id>`. No trailing slash.
+    /// The URL at which clients reach the service: `Location` is `<public_url>/entries/<id>`. No trailing slash.
     pub public_url: String,
-    /// Where the log is kept.
+    /// The database that stores the log.
     pub database: Database,
-    /// Whether the tables of a PostgreSQL database are brought up to date at the start, which takes their owner's rights.
+    /// Migrates the tables of a PostgreSQL database at the start, which takes their owner's rights.
     pub migrate: bool,
-    /// Holds the pin, unless `pin` says otherwise. Never on the disk of the database it guards.
+    /// Folder of the pin, unless `pin` names a database. Never on the disk of the log's own database, which the pin
+    /// guards.
     pub state_dir: PathBuf,
-    /// A PostgreSQL URL of a database for the pin, for a log that is led by several hosts. `None`: a file in `state_dir`.
+    /// A PostgreSQL URL of a database for the pin, for a log that several hosts may lead. `None`: a file in
+    /// `state_dir`.
     pub pin: Option<SecretString>,
-    /// The public listener. Port 0 takes a free one.
+    /// Address of the public listener. Port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Health and metrics; commands for callers on this host that show an operator's token. `None`: no such listener.
+    /// Address of the admin listener: health and metrics, and commands for callers on this host with an operator's
+    /// token. `None`: no such listener.
     pub admin_listen: Option<SocketAddr>,
-    /// A Unix socket for the operator's commands, made with mode 0600. `None`: no such socket.
+    /// Path of the Unix socket for the operator's commands, created with mode 0600. `None`: no such socket.
     pub admin_socket: Option<PathBuf>,
     /// Certificate and key of the public listener. `None`: plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Allows plain HTTP on an address that others can reach: somebody else ends TLS in front of it.
+    /// Allows plain HTTP on an address that is not loopback, for a proxy in front that terminates TLS.
     pub plaintext: bool,
     /// Signing keys (PKCS#8 PEM, mode 0600).
     pub keys: KeyFiles,
-    /// How receipts are signed: ES256, ES384 or EdDSA. Must fit the receipt key.
+    /// Signature algorithm of receipts. Must fit the receipt key.
     pub receipt_algorithm: ReceiptAlgorithm,
     /// The registration policy (TOML).
     pub policy: PathBuf,
-    /// Who may come in, and how clients are told apart. Never decides what is registered.
+    /// Authentication, roles and client addresses. Never decides what is registered.
     pub doors: Doors,
-    /// Who cosigns the log's checkpoints.
+    /// The witnesses that cosign the log's checkpoints.
     pub witnesses: Witnesses,
-    /// Bounds.
+    /// Bounds on sizes, rates and durations.
     pub limits: Limits,
 }
 
-/// Who cosigns the log's checkpoints, and how many must have before one is served.
+/// The witnesses that cosign the log's checkpoints, and the quorum that a served checkpoint needs.
 #[derive(Clone, Debug)]
 pub struct Witnesses {
-    /// Witnesses, groups and quorum (C2SP tlog-policy). `None`: nobody cosigns.
+    /// Witnesses, groups and quorum (C2SP tlog-policy). `None`: no cosignatures.
     pub policy: Option<Policy>,
-    /// How often a checkpoint that stays the newest is shown again: what monitors see its freshness by.
+    /// Interval at which an unchanged newest checkpoint is sent to the witnesses again; their new cosignatures show
+    /// monitors its freshness.
     pub every: Duration,
-    /// New checkpoints are shown no more often than this. Not a setting.
+    /// Shortest interval between new checkpoints sent to the witnesses. Not a setting.
     pub pace: Duration,
 }
 
@@ -80,7 +84,7 @@ impl Default for Witnesses {
 }
 
 impl Witnesses {
-    /// Why these witnesses can never do what they are for.
+    /// The reason why these witnesses can never meet the quorum: too few of them have a URL.
     fn mistake(&self) -> Option<String> {
         let policy = self.policy.as_ref()?;
         let asked = policy.witnesses().iter().filter(|witness| witness.url.is_some());
@@ -94,17 +98,17 @@ impl Witnesses {
     }
 }
 
-/// Which store keeps the log.
+/// The database that stores the log.
 #[derive(Clone)]
 pub enum Database {
-    /// A SQLite file, made when absent.
+    /// A SQLite file, created when absent.
     Sqlite {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Takes a file system that SQLite's locks are not known to work on (network, overlay).
+        /// Accepts a file system on which SQLite's locks may not work (network, overlay).
         any_filesystem: bool,
     },
-    /// A PostgreSQL URL; it may hold a password.
+    /// A PostgreSQL URL; it may contain a password, so `Debug` hides it.
     Postgres(SecretString),
 }
 
@@ -117,16 +121,16 @@ impl fmt::Debug for Database {
     }
 }
 
-/// Certificate chain and private key, PEM. Read again on reload.
+/// Certificate chain and private key of the public listener, PEM. Read again on reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The chain, leaf first.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key of the leaf certificate.
     pub key: PathBuf,
 }
 
-/// How receipts may be signed. ES256 is the one that every existing verifier knows.
+/// Signature algorithms of receipts. ES256 is the one that every existing verifier supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReceiptAlgorithm {
     /// ECDSA with P-256 and SHA-256 (-7).
@@ -139,7 +143,7 @@ pub enum ReceiptAlgorithm {
 }
 
 impl ReceiptAlgorithm {
-    /// The algorithm as COSE knows it.
+    /// The algorithm's COSE identifier.
     pub fn algorithm(self) -> scitt::Algorithm {
         match self {
             Self::Es256 => scitt::Algorithm::Es256,
@@ -162,31 +166,31 @@ impl FromStr for ReceiptAlgorithm {
     }
 }
 
-/// One file per purpose: RFC 9943 forbids a key two.
+/// The signing keys, one file per purpose: RFC 9943 forbids one key for two purposes.
 #[derive(Clone, Debug)]
 pub struct KeyFiles {
     /// Signs receipts (COSE).
     pub receipt: PathBuf,
     /// Signs checkpoints (C2SP note, Ed25519).
     pub checkpoint: PathBuf,
-    /// Signs policy statements. Needed only to publish one: `None` serves a log whose policy stands.
+    /// Signs policy statements. Needed only to publish one: `None` serves a log whose policy does not change.
     pub operator: Option<PathBuf>,
 }
 
-/// Doors are not policy: an audit ignores them.
+/// Access settings of the public listener. They are not part of the policy: an audit ignores them.
 #[derive(Clone, Debug)]
 pub struct Doors {
     /// Bearer tokens: each names a client, its rate bucket and its role.
     pub tokens: Vec<Token>,
     /// Refuses `POST` without a known token (401).
     pub token_required: bool,
-    /// Proxies whose `X-Forwarded-For` is believed.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<Network>,
     /// The role of callers without a token.
     pub anonymous_role: CallerRole,
     /// Content types whose bodies only auditors may read.
     pub closed_types: ClosedTypes,
-    /// Origins of web pages that may read what is not public; `*` is every origin. Public resources are open to all.
+    /// Origins of web pages that may read non-public resources; `*` is every origin. Public resources are open to all.
     pub cors_origins: Vec<String>,
 }
 
@@ -203,34 +207,35 @@ impl Default for Doors {
     }
 }
 
-/// Content types whose statements and payloads only auditors may read, without parameters.
+/// Content types, without parameters, whose statements and payloads only auditors may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosedTypes(pub Vec<String>);
 
 impl Default for ClosedTypes {
-    /// Conversation records carry whole prompts; audit records carry agents, tools and budgets in clear.
+    /// The default closes conversation records, which contain whole prompts, and audit records, which contain agents,
+    /// tools and budgets in clear.
     fn default() -> Self {
         Self(vec![AGENT_CONVERSATION.to_owned(), VAP_AUDIT.to_owned()])
     }
 }
 
-/// A bearer token and the client it stands for.
+/// A bearer token and the client it identifies.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// Named in logs and rate buckets.
+    /// The client's name in logs and rate buckets.
     pub name: String,
-    /// What the client sends.
+    /// The token as the client sends it, at least 16 characters.
     pub secret: SecretString,
-    /// What the client may do; the role of callers without a token unless given.
+    /// The client's role; `None`: the role of callers without a token.
     pub role: Option<CallerRole>,
-    /// The issuers and content types that it is bound to.
+    /// The issuers and content types that the token is restricted to.
     pub scope: Scope,
-    /// Unix seconds from which on it is not known any more.
+    /// Expiry, in Unix seconds; `None`: never.
     pub expires: Option<u64>,
 }
 
 impl Token {
-    /// A token that is bound to nothing, for ever, with the role of callers without a token.
+    /// A token without restrictions and expiry, with the role of callers without a token.
     pub fn new(name: &str, secret: &str) -> Self {
         let secret = SecretString::from(secret.to_owned());
         Self { name: name.to_owned(), secret, role: None, scope: Scope::default(), expires: None }
@@ -245,7 +250,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether the address lies in the range.
+    /// Returns `true` if the address is in the range.
     pub fn holds(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(net), IpAddr::V4(one)) => {
@@ -278,18 +283,18 @@ impl FromStr for Network {
     }
 }
 
-/// A setting that cannot be run with.
+/// A setting with a value that the service cannot run with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{setting}: {what}")]
 pub struct Mistake {
     /// The setting, as the operator writes it.
     pub setting: &'static str,
-    /// What is wrong with it, and what would be right.
+    /// The defect, and a value that would be right.
     pub what: String,
 }
 
 impl Config {
-    /// Everything that is wrong, at once. Files are looked at when the service starts.
+    /// Returns all mistakes at once. Files are read only when the service starts.
     pub fn mistakes(&self) -> Vec<Mistake> {
         let mut found = Vec::new();
         let mut check = |holds: bool, setting, what: String| {
@@ -396,7 +401,7 @@ impl Config {
     }
 }
 
-/// C2SP: no scheme, no whitespace, no plus sign, not empty.
+/// Checks an origin by the rules of C2SP checkpoints: not empty, no scheme, no whitespace, no plus sign.
 fn origin_is_sound(origin: &str) -> bool {
     !origin.is_empty()
         && origin.len() <= 255
@@ -405,7 +410,7 @@ fn origin_is_sound(origin: &str) -> bool {
         && !origin.chars().any(|c| c.is_whitespace() || c.is_control() || c == '+')
 }
 
-/// An origin as browsers write it: scheme, host, port unless it is the scheme's own, and nothing more.
+/// Checks an origin as browsers write it: scheme, host, port unless it is the scheme's default, and nothing more.
 fn is_origin(text: &str) -> bool {
     is_url(text) && text.split('/').count() == 3 && text == text.to_ascii_lowercase()
 }

@@ -1,8 +1,8 @@
-//! Which connections are open, and which of them makes room for a newcomer.
+//! The open connections of a listener, and the choice of one to close when there is no room for a new one.
 //!
-//! The connections of one address are a share of all. Who asks for more loses its own connection that was idle longest; when
-//! all places are taken, the address with the most connections loses one. So neither a flood nor a client that forgets to
-//! close keeps others out. A connection that is answering a request is never cut for this.
+//! An address may have a share of all connections. A client above its share loses its own connection that was idle
+//! longest; at the total limit, the address with the most connections loses one. So neither a flood nor a client that
+//! forgets to close excludes others. A connection that is answering a request is never closed for this.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -27,41 +27,41 @@ struct Open {
 }
 
 struct Connection {
-    /// The address; none for one that speaks for many clients.
+    /// The client's address; `None` for a trusted proxy or the admin socket, which have no share.
     from: Option<Bucket>,
     cut: Cut,
     activity: Arc<Activity>,
 }
 
-/// What a connection is doing.
+/// The number of requests in progress on a connection, and the time it became idle.
 #[derive(Default)]
 pub struct Activity {
     requests: AtomicU32,
-    /// Milliseconds after the listener's start at which it last became idle.
+    /// Milliseconds from the listener's start to the moment the connection last became idle.
     idle_since: AtomicU64,
 }
 
-/// The place of one connection, until it is dropped.
+/// The registration of one connection in [`Connections`], until it is dropped.
 pub struct Place {
     connections: Arc<Connections>,
     number: u64,
-    /// What the connection is doing.
+    /// The connection's activity.
     pub activity: Arc<Activity>,
 }
 
-/// That a request is being answered, until it is dropped.
+/// Guard of a request in progress: the connection is not idle until it is dropped.
 pub struct Busy {
     connections: Arc<Connections>,
     activity: Arc<Activity>,
 }
 
 impl Connections {
-    /// At most so many connections, and so many from one address.
+    /// Creates a table for `most` connections in all and `of_address` from one address.
     pub fn new(most: usize, of_address: usize) -> Arc<Self> {
         Arc::new(Self { most, of_address, started: Instant::now(), open: Mutex::default() })
     }
 
-    /// A place for a new connection; `None` if there is none and no idle connection can make room.
+    /// Registers a new connection. `None` if there is no room and no idle connection to close.
     pub fn admit(self: &Arc<Self>, from: Option<Bucket>, cut: Cut) -> Option<Place> {
         let mut open = self.open();
         let full = match from {
@@ -102,7 +102,7 @@ impl Open {
         counts.into_iter().max_by_key(|(_, count)| *count).and_then(|(from, _)| from)
     }
 
-    /// `None` if every connection of this address is answering a request.
+    /// Closes the longest idle connection of this address; `None` if all of them are answering requests.
     fn cut_longest_idle(&mut self, from: Option<Bucket>) -> Option<()> {
         let of_address = self.connections.iter().filter(|(_, connection)| connection.from == from);
         let idle = of_address.filter(|(_, connection)| connection.activity.is_idle());
@@ -121,7 +121,7 @@ impl Activity {
 }
 
 impl Place {
-    /// Notes that a request has come, until the answer is dropped.
+    /// Marks the connection as busy until the returned guard is dropped.
     pub fn busy(&self) -> Busy {
         self.activity.requests.fetch_add(1, Ordering::Relaxed);
         Busy { connections: self.connections.clone(), activity: self.activity.clone() }

@@ -1,9 +1,9 @@
-//! Doors: who may come in, and how often. They never decide what is registered, and audits ignore them.
+//! Authentication and rate limits of the public listener. They never decide what is registered, and audits ignore them.
 //!
-//! A bearer token names its client's bucket and its role; without one the bucket is the address, a /64 for IPv6.
-//! `X-Forwarded-For` is believed only from listed proxies. What ends in a 5xx is given back.
-//! SCRAPI -11, 2.3.4 and 5.3: beyond the limit 429, always with `Retry-After`. Every answer says how
-//! much is left (`RateLimit`, `RateLimit-Policy`: draft-ietf-httpapi-ratelimit-headers-10).
+//! A bearer token determines its client's bucket and role; without one the bucket is the address, a /64 for IPv6.
+//! `X-Forwarded-For` is trusted only from listed proxies. A request that ends in a 5xx is not counted. Beyond the limit
+//! the response is 429 with `Retry-After` (SCRAPI -11, 2.3.4 and 5.3). Every response carries the remaining quota
+//! (`RateLimit`, `RateLimit-Policy`: draft-ietf-httpapi-ratelimit-headers-10).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -34,27 +34,28 @@ use crate::limits::{Limits, RATE_BUCKETS, RATE_COUNT_EVERY, Rate};
 use crate::problem::Problem;
 use crate::watch::now;
 
-/// The other end of the connection, put into each request by the listener.
+/// The peer address of a TCP connection, put into each request by the listener.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
 
-/// Whose requests are counted together.
+/// The key of a rate counter: requests with the same bucket are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bucket {
-    /// A client with this token of the configuration.
+    /// A client with the configuration's token of this index.
     Token(usize),
-    /// A client at this address.
+    /// A client at this IPv4 address.
     V4(Ipv4Addr),
-    /// A client in this /64.
+    /// A client in this IPv6 /64.
     V6Net(u64),
-    /// An issuer, while it is counted by this process alone.
+    /// An issuer, while this process counts it without the database.
     Issuer(Issuer),
-    /// All addresses and issuers, once there are too many buckets to keep.
+    /// All addresses and issuers together, once there are more than [`RATE_BUCKETS`].
     Crowd,
 }
 
 impl Bucket {
-    /// The bucket once there are too many. Tokens are as many as the configuration has, and keep theirs.
+    /// The bucket to count in once there are too many. Tokens keep their own, since the configuration bounds their
+    /// number.
     fn crowded(self) -> Bucket {
         match self {
             Bucket::Token(_) => self,
@@ -63,34 +64,34 @@ impl Bucket {
     }
 }
 
-/// A client has come too often.
+/// A client is over its rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverRate {
-    /// What it may do.
+    /// The allowed rate.
     pub rate: Rate,
-    /// When it may come again.
+    /// The time until the next request is allowed.
     pub wait: Duration,
 }
 
 impl OverRate {
-    /// Whole seconds after which it is worth coming again.
+    /// The wait in whole seconds, rounded up, for `Retry-After`.
     pub fn seconds(&self) -> u64 {
         self.wait.as_secs() + u64::from(self.wait.subsec_nanos() > 0)
     }
 }
 
-/// Why a client stays outside.
+/// Reason why the middleware refuses a request.
 #[derive(Clone, Copy, Debug)]
 pub enum TurnedAway {
-    /// A token is required, and there was none.
+    /// A token is required, and the request has none.
     NoToken,
-    /// The token is not one of ours.
+    /// The token is unknown or expired.
     UnknownToken,
-    /// Too often.
+    /// The client is over its rate limit.
     OverRate(OverRate),
 }
 
-/// Counts, lets in, turns away. Reloadable.
+/// The rate limiter and the table of tokens. Reloadable.
 pub struct Doorkeeper {
     orders: ArcSwap<Orders>,
 }
@@ -107,7 +108,7 @@ struct Orders {
     issuer: Option<Arc<IssuerDoor>>,
 }
 
-/// A token of the configuration. The secret itself is not kept.
+/// A token of the configuration. Only the digest of its secret is kept.
 struct KnownToken {
     digest: [u8; 32],
     caller: Caller,
@@ -115,7 +116,7 @@ struct KnownToken {
 }
 
 impl Doorkeeper {
-    /// A doorkeeper with these orders.
+    /// Creates a rate limiter from the configuration.
     pub fn new(doors: &Doors, limits: &Limits) -> Self {
         let writes = Arc::new(Meter::new("writes", limits.writes));
         let reads = Arc::new(Meter::new("reads", limits.reads));
@@ -123,7 +124,7 @@ impl Doorkeeper {
         Self { orders: ArcSwap::from_pointee(Orders::new(doors, writes, reads, issuer)) }
     }
 
-    /// New orders. Counts go on where the rate stays as it was.
+    /// Applies a new configuration. Counts are kept where the rate is unchanged.
     pub fn reload(&self, doors: &Doors, limits: &Limits) {
         let old = self.orders.load_full();
         let keep = |meter: &Arc<Meter>, rate: Rate| {
@@ -138,7 +139,7 @@ impl Doorkeeper {
         self.orders.store(Arc::new(Orders::new(doors, writes, reads, issuer)));
     }
 
-    /// The caller that shows this bearer token; `None` if the token is not known, or there is none.
+    /// The caller with this bearer token; `None` without a token or with an unknown one.
     pub fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
         let orders = self.orders.load();
         let place = orders.known(bearer(headers)?)?;
@@ -150,22 +151,22 @@ impl Doorkeeper {
         self.orders.load().closed_types.clone()
     }
 
-    /// Whether a web page of this origin may read what is not public.
+    /// Returns `true` if a web page of this origin may read non-public resources.
     pub fn admits_origin(&self, origin: &str) -> bool {
         self.orders.load().cors_origins.iter().any(|listed| listed == "*" || listed == origin)
     }
 
-    /// Whether this address is one of our proxies: it speaks for many clients.
+    /// Returns `true` if this address is a trusted proxy, which serves many clients.
     pub fn is_proxy(&self, address: IpAddr) -> bool {
         self.orders.load().is_proxy(address)
     }
 
-    /// What a registration will cost its issuer, once its signature has been verified.
+    /// The uncharged [`Bill`] of a registration, to be charged to its issuer once its signature is verified.
     pub fn bill(&self) -> Bill {
         Bill::at(self.orders.load().issuer.clone())
     }
 
-    /// Forgets clients that have not come for a while.
+    /// Removes the counters of clients without recent requests.
     pub async fn sweep(&self, counters: &dyn Quotas) {
         let orders = self.orders.load_full();
         orders.writes.sweep();
@@ -176,7 +177,7 @@ impl Doorkeeper {
     }
 }
 
-/// Where a request was counted, for handlers to whom one request is more than one.
+/// The counter that a request was charged to, for handlers that charge one request several times.
 #[derive(Clone)]
 pub struct Turnstile {
     meter: Arc<Meter>,
@@ -184,23 +185,23 @@ pub struct Turnstile {
 }
 
 impl Turnstile {
-    /// Counts one more.
+    /// Charges one more request.
     pub fn charge(&self) -> Result<(), OverRate> {
         self.meter.charge(self.bucket).map(|_| ())
     }
 
-    /// Whose request it is.
+    /// The bucket of the request's client.
     pub fn bucket(&self) -> Bucket {
         self.bucket
     }
 
-    /// Counts one less: it failed through no fault of the client.
+    /// Refunds one request that failed through no fault of the client.
     pub fn give_back(&self) {
         self.meter.give_back(self.bucket);
     }
 }
 
-/// The layer: names the bucket, charges it, and gives back what ended in a 5xx.
+/// Middleware: determines the bucket, charges it, and refunds a request that ends in a 5xx.
 pub async fn enter(State(keeper): State<Arc<Doorkeeper>>, mut request: Request, next: Next) -> Response {
     let orders = keeper.orders.load_full();
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
@@ -226,7 +227,7 @@ pub async fn enter(State(keeper): State<Arc<Doorkeeper>>, mut request: Request, 
     response
 }
 
-/// Whether the caller's role reaches what it asks for. What no route leads to is answered by the router.
+/// Refuses a caller whose role is below the route's ([`needed`]). A path without a route passes: the router answers it.
 fn may_use(caller: &Caller, request: &Request) -> Result<(), Problem> {
     let Some(route) = request.extensions().get::<MatchedPath>() else { return Ok(()) };
     let needed = needed(route.as_str()).ok_or_else(|| {
@@ -260,7 +261,7 @@ impl Orders {
         }
     }
 
-    /// Whose bucket a request is counted in, and what its caller may do.
+    /// The bucket that a request is counted in, and its caller.
     fn arrival(&self, request: &Request, reads: bool) -> Result<(Bucket, Caller), TurnedAway> {
         let Some(secret) = bearer(request.headers()) else {
             if self.token_required && !reads {
@@ -272,13 +273,13 @@ impl Orders {
         Ok((Bucket::Token(place), self.tokens[place].caller.clone()))
     }
 
-    /// Guessing is charged to the address.
+    /// Charges a request with an unknown token to its address, which limits guessing.
     fn unknown_token(&self, request: &Request) -> TurnedAway {
         let guesser = address_bucket(self.client_address(request));
         self.writes.charge_once(guesser).err().unwrap_or(TurnedAway::UnknownToken)
     }
 
-    /// Compares with every token, in constant time. One that has expired is not known.
+    /// Compares the secret with every token in constant time. An expired token is not found.
     fn known(&self, secret: &[u8]) -> Option<usize> {
         let digest = Sha256::digest(secret);
         let mut found = None;
@@ -294,7 +295,7 @@ impl Orders {
         self.trusted_proxies.iter().any(|net| net.holds(address))
     }
 
-    /// The last hop that is not one of our proxies.
+    /// The client's address: the last hop that is not a trusted proxy.
     fn client_address(&self, request: &Request) -> IpAddr {
         let Some(Peer(peer)) = request.extensions().get::<Peer>().copied() else {
             return IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -311,7 +312,7 @@ impl Orders {
     }
 }
 
-/// `X-Forwarded-For`, in order; `None` where it is no address.
+/// The hops of `X-Forwarded-For`, in order; `None` for a hop that is not an IP address.
 fn forwarded(headers: &HeaderMap) -> impl DoubleEndedIterator<Item = Option<IpAddr>> {
     let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
     let hops: Vec<_> = lines.flat_map(|line| line.split(',')).map(|hop| hop.trim().parse().ok()).collect();
@@ -346,22 +347,22 @@ impl KnownToken {
 
 type Limiter = RateLimiter<Bucket, DefaultKeyedStateStore<Bucket>, DefaultClock, StateInformationMiddleware>;
 
-/// One rate, counted per bucket.
+/// A rate limit with one counter per bucket.
 pub struct Meter {
     name: &'static str,
     rate: Rate,
-    /// `RateLimit-Policy`: so many at once, earned back in so many seconds.
+    /// The `RateLimit-Policy` field: the burst (`q`) and the seconds in which it is replenished (`w`).
     policy: Option<HeaderValue>,
     limiter: Limiter,
     clock: DefaultClock,
     charged: AtomicU64,
     crowded: AtomicBool,
-    /// Requests that were charged and then failed through no fault of the client.
+    /// Refunds per bucket: requests that were charged and then failed through no fault of the client.
     given_back: Mutex<HashMap<Bucket, u32>>,
 }
 
 impl Meter {
-    /// A meter of this name, for clients to read, at this rate.
+    /// Creates a meter with this rate. Clients see `name` in `RateLimit`.
     pub fn new(name: &'static str, rate: Rate) -> Self {
         let quota = Quota::with_period(rate.interval()).unwrap_or(Quota::per_second(rate.requests));
         let quota = quota.allow_burst(rate.burst);
@@ -383,7 +384,7 @@ impl Meter {
         self.charge(bucket).map_err(TurnedAway::OverRate)
     }
 
-    /// Answers how many more may come at once.
+    /// Charges one request and returns how many more are allowed at once.
     pub fn charge(&self, bucket: Bucket) -> Result<u32, OverRate> {
         let bucket = if self.is_crowded() { bucket.crowded() } else { bucket };
         match self.limiter.check_key(&bucket) {
@@ -393,8 +394,8 @@ impl Meter {
         }
     }
 
-    /// Whether there are too many buckets to make more. Counting them takes every lock of the map,
-    /// so it is done now and then.
+    /// Returns `true` if there are more than [`RATE_BUCKETS`] buckets. Counting them locks the whole map, so it happens
+    /// only every [`RATE_COUNT_EVERY`] charges.
     fn is_crowded(&self) -> bool {
         if self.charged.fetch_add(1, Ordering::Relaxed).is_multiple_of(RATE_COUNT_EVERY) {
             self.crowded.store(self.limiter.len() > RATE_BUCKETS, Ordering::Relaxed);
@@ -412,7 +413,7 @@ impl Meter {
         }
     }
 
-    /// Counts one less.
+    /// Refunds one request.
     pub fn give_back(&self, bucket: Bucket) {
         let mut given = self.given_back.lock().unwrap_or_else(PoisonError::into_inner);
         if given.len() < RATE_BUCKETS {
@@ -431,7 +432,7 @@ impl Meter {
         true
     }
 
-    /// Forgets buckets that are whole again.
+    /// Removes the buckets that are fully replenished, and all refunds.
     pub fn sweep(&self) {
         self.limiter.retain_recent();
         self.limiter.shrink_to_fit();
@@ -466,7 +467,7 @@ mod tests {
         let keeper = keeper(&["10.0.0.0/8"]);
         assert_eq!(client(&keeper, "203.0.113.9", &["198.51.100.1"]), "203.0.113.9");
         assert_eq!(client(&keeper, "10.0.0.1", &["198.51.100.1"]), "198.51.100.1");
-        // What the client itself claims stands left of what our proxies saw.
+        // Hops that the client itself claims are left of those that the trusted proxies saw.
         assert_eq!(client(&keeper, "10.0.0.1", &["1.1.1.1, 198.51.100.1", "10.0.0.2"]), "198.51.100.1");
         assert_eq!(client(&keeper, "10.0.0.1", &["nonsense"]), "10.0.0.1");
     }

@@ -1,8 +1,8 @@
-//! What would become of a statement, were it registered now. Nothing is.
+//! The dry run of a registration: the decision about a statement, without registering it.
 //!
-//! The same steps as registering, up to the sequencer: what the sequencer would find (a claim that an entry made
-//! already, a time at which the statement does not stand, another encoding of a registered signature) is looked up
-//! instead. Issuers' quotas are not charged: a quota counts what is registered.
+//! The steps are those of a registration up to the sequencer. What the sequencer would find (a claim taken by an entry,
+//! a time outside the statement's validity, another encoding of a registered signature) is looked up instead. Issuers'
+//! quotas are not charged: a quota counts registrations.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,41 +16,41 @@ use crate::admission::{self, CameBeside, Current, NotAdmitted};
 use crate::erasure::OnHold;
 use crate::log::{Log, RegisterError, does_not_fit};
 
-/// What would become of a statement.
+/// The outcome of a dry run.
 #[derive(Debug)]
 pub struct DryRun {
-    /// Under which policy.
+    /// The policy that decided.
     pub policy: std::sync::Arc<Current>,
-    /// The leaf that holds it already: registering it again is answered as the first time.
+    /// The leaf that contains the statement already: registering it again would return its receipt.
     pub registered_at: Option<LeafIndex>,
-    /// What refuses it.
+    /// The reason for the refusal; `None` if the statement would be admitted.
     pub violation: Option<Violation>,
-    /// Claims of its own that entries of the log made before it.
+    /// The statement's guards that an earlier entry has taken, with that entry's leaf.
     pub taken: Vec<(Guard, LeafIndex)>,
-    /// What its rules came to, if they came to a permit.
+    /// The permit, if the policy's rules came to one.
     pub permitted: Option<Permitted>,
 }
 
-/// A permit, as far as it can be told.
+/// The parts of a permit that are shown to the caller.
 #[derive(Debug)]
 pub struct Permitted {
-    /// The rule that admits.
+    /// The name of the admitting rule.
     pub rule: String,
-    /// When the statement may enter.
+    /// The times at which the statement may enter.
     pub valid: TimeWindow,
-    /// What was read from it, canonical JSON.
+    /// The facts read from the statement, canonical JSON.
     pub facts: String,
 }
 
 impl DryRun {
-    /// Whether registering the statement now would be answered with a receipt.
+    /// Returns `true` if registering the statement now would return a receipt.
     pub fn would_admit(&self) -> bool {
         self.violation.is_none()
     }
 }
 
 impl Log {
-    /// Decides about a statement and registers nothing.
+    /// Decides about a statement without registering it.
     pub async fn dry_run(
         &self,
         statement: &SignedStatement,
@@ -87,7 +87,7 @@ impl Log {
         Ok(())
     }
 
-    /// Whether what came beside a statement that is in the log is what its issuer signed.
+    /// Refuses a detached payload that the signature of a registered statement does not cover.
     async fn compare(&self, statement: &SignedStatement, payload: &Bytes, run: &mut DryRun) {
         let (beside, policy) = (CameBeside { payload: Some(payload), x5chain: None }, run.policy.clone());
         let decided =
@@ -100,7 +100,7 @@ impl Log {
         }
     }
 
-    /// What the sequencer would hold against a permit.
+    /// Checks a permit against the log as the sequencer would: taken guards, then the time.
     async fn at_the_log(&self, permit: &Permit, run: &mut DryRun) -> Result<(), RegisterError> {
         let keys: Vec<GuardKey> =
             permit.guards().iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect();
@@ -119,7 +119,8 @@ impl Log {
         Ok(())
     }
 
-    /// A statement that is in the log is answered whatever the policy says by now; so is its other encoding.
+    /// Looks up the statement in the log. A registered statement gets its receipt under any later policy, so it is not
+    /// decided again; a twin (another encoding of its signature) is a violation.
     async fn already_there(
         &self,
         statement: &SignedStatement,
@@ -163,7 +164,8 @@ fn nothing_to_hold(entry: LeafIndex) -> Violation {
     }
 }
 
-/// The log's clock, as far as anyone can say before the batch that would hold the statement.
+/// Now, in Unix seconds, as an estimate of the log's time: the batch that would contain the statement sets the real
+/// one.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,10 +1,11 @@
-//! Equivocation: an issuer that claims a place of a chain twice has signed the proof of it, and the proof is kept.
+//! Reports of equivocation: an issuer that claims a position of a chain twice has signed the proof of it, and the proof
+//! is kept.
 //!
-//! One statement is an entry; the other was refused, and is nowhere if not here. A report never changes the answer: what
-//! cannot be kept is told to the operator, and the refusal stands.
+//! One of the two statements is an entry; the other was refused, and is stored only in the report. A report never
+//! changes the response: if it cannot be stored, that is logged for the operator, and the refusal stands.
 //!
-//! Not here: what a chain is (`registration::vrf`), how many reports are kept of one place (`store`), and what
-//! becomes of those who break their chain: whoever reads `/v1/equivocations` decides.
+//! Not here: the definition of a chain (`registration::vrf`), the number of reports kept per position (`store`), and
+//! sanctions, which are left to the readers of `/v1/equivocations`.
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
@@ -14,24 +15,24 @@ use store::{GuardKey, LogStore, Report, StoreError};
 use crate::metrics::Metrics;
 use crate::watch::now;
 
-/// A statement that was refused, and the claim by which.
+/// A refused statement with the guard that refuses it.
 pub struct Refused<'a> {
-    /// Its digest.
+    /// Digest of the refused statement.
     pub digest: EntryDigest,
-    /// Its bytes.
+    /// Bytes of the refused statement.
     pub statement: &'a Bytes,
-    /// What it claims.
+    /// The guard that the statement claims.
     pub key: &'a GuardKey,
-    /// The leaf that claims the same.
+    /// The leaf that has taken this guard.
     pub held_by: LeafIndex,
 }
 
-/// Whether two claims of this key contradict each other.
+/// Returns `true` if a second claim of this guard proves equivocation: it is a position of a chain.
 pub fn is_proven_by(key: &GuardKey) -> bool {
     GuardKind::of_key(&key.0).is_some_and(GuardKind::is_of_a_chain)
 }
 
-/// Which entry holds the claim; keeps a report if that contradicts what was refused.
+/// Returns the entry that has taken the guard, and keeps a report if the two claims prove equivocation.
 pub async fn look_into(
     store: &dyn LogStore,
     metrics: &Metrics,
@@ -58,7 +59,7 @@ async fn look(store: &dyn LogStore, refused: &Refused<'_>) -> Result<Option<Entr
             guard: refused.key.clone(),
             registered: (refused.held_by, registered),
             refused: refused.digest,
-            // Beside an erased entry nothing is proven: the store keeps no statement that could not be erased any more.
+            // Next to an erased entry nothing is proven: the store keeps no statement that could not be erased later.
             statement: Some(refused.statement.clone()),
             at: now(),
         };
@@ -68,7 +69,7 @@ async fn look(store: &dyn LogStore, refused: &Refused<'_>) -> Result<Option<Entr
     Ok(Some(registered))
 }
 
-/// Whether a report of a statement that was refused is kept already.
+/// Returns `true` if a report of this refused statement is kept already.
 pub async fn is_reported(store: &dyn LogStore, refused: &Refused<'_>) -> Result<bool, StoreError> {
     if !is_proven_by(refused.key) {
         return Ok(false);
@@ -78,7 +79,7 @@ pub async fn is_reported(store: &dyn LogStore, refused: &Refused<'_>) -> Result<
     Ok(kept.iter().any(|kept| same(&kept.report)))
 }
 
-/// What the submitter of a statement out of the inbox is told.
+/// The refusal's text for the submitter of a statement from the inbox.
 pub fn told(key: &GuardKey, held_by: LeafIndex) -> String {
     let claim = format!("leaf {held_by} makes the same claim, and only one may");
     match GuardKind::of_key(&key.0) {

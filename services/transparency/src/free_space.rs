@@ -1,9 +1,9 @@
 //! Free space of the file systems that a log is written to.
 //!
-//! Below the configured number of free bytes registration is refused, before a write can find the disk full: what is
-//! committed, pinned and signed then still finds room, and so does whatever an operator has to do.
+//! Below the configured number of free bytes (`min_free_bytes`) registration is refused, before a write finds the disk
+//! full. So committed entries can still be pinned and signed, and the operator has room to work.
 //!
-//! Not here: what a write does that finds the disk full all the same (`store-sqlite`, `store-postgres`).
+//! Not here: writes that find the disk full all the same (`store-sqlite`, `store-postgres`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::limits::SPACE_CHECK;
 use crate::log::Log;
 use crate::metrics::Metrics;
 
-/// The folders that are watched, and the newest finding about them.
+/// The monitored folders, and the latest measurement.
 #[derive(Debug)]
 pub struct FreeSpace {
     folders: Vec<(&'static str, PathBuf)>,
@@ -24,7 +24,7 @@ pub struct FreeSpace {
 }
 
 impl FreeSpace {
-    /// Watches the state directory, and the folder of a SQLite database.
+    /// Monitors the state directory, and the folder of a SQLite database.
     pub fn of(config: &Config) -> Self {
         let mut folders = vec![("the state directory", config.state_dir.clone())];
         if let Database::Sqlite { path, .. } = &config.database {
@@ -34,14 +34,14 @@ impl FreeSpace {
         Self { folders, least: config.limits.min_free_bytes, low: ArcSwapOption::empty() }
     }
 
-    /// Why registration is refused; `None` while there is space.
+    /// The reason why registration is refused; `None` while there is enough space.
     pub fn low(&self) -> Option<Arc<String>> {
         self.low.load_full()
     }
 
-    /// Measures now. Blocks the thread while a file system does not answer.
+    /// Measures the free space now. Blocks the thread while a file system does not answer.
     pub fn measure(&self, metrics: &Metrics) {
-        // A folder that cannot be examined does not count as full: writing there says what is wrong.
+        // A folder that cannot be examined does not count as full: a write there reports the real error.
         let free =
             |(what, folder): &(&'static str, PathBuf)| Some((*what, folder.clone(), free_bytes(folder)?));
         let least = self.folders.iter().filter_map(free).min_by_key(|(.., free)| *free);
@@ -61,14 +61,14 @@ impl FreeSpace {
     }
 }
 
-/// Measures until the service stops.
+/// Measures every [`SPACE_CHECK`] until the service stops.
 pub async fn keep_measuring(log: Arc<Log>) {
     let mut every = tokio::time::interval(SPACE_CHECK);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
         let log = Arc::clone(&log);
-        // An error means that the measurement panicked: the last finding stands.
+        // An error means that the measurement panicked: the last result stays.
         let _ = tokio::task::spawn_blocking(move || log.space.measure(&log.metrics)).await;
     }
 }

@@ -1,7 +1,7 @@
-//! Freezing, on the admin listener: the process that has the database ends the log for all.
+//! Freezing, on the admin listener: the process that has the database ends the log for all processes.
 //!
-//! The operator's statement ends the log wherever it is kept. A log that moves to another database is frozen in this one
-//! without a statement, as it goes on there.
+//! The operator's statement ends the log in every database. Freezing without a statement ends it in this database only,
+//! for a log that moves to another one.
 
 use std::sync::Arc;
 
@@ -21,48 +21,48 @@ use crate::operators::{self, HandedIn};
 use crate::problem;
 use crate::watch::now;
 
-/// Between two looks at the newest signed head.
+/// Interval between two reads of the newest signed head.
 const SIGNED_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// The route that ends the log.
+/// The route that freezes the log.
 pub fn routes(log: Arc<Log>) -> Router {
     Router::new().route("/freeze", post(freeze)).with_state(log)
 }
 
-/// How the log is to be frozen.
+/// The body of `POST /freeze`.
 #[derive(Debug, serde::Deserialize)]
 #[serde(untagged)]
 enum Ask {
-    /// For ever, by the operator's statement.
+    /// Freezes the log for ever, by the operator's statement.
     Statement(HandedIn),
-    /// Here, as it goes on in another database.
+    /// Freezes the log in this database, because it moves to another one.
     ToMove(ToMove),
 }
 
-/// Which log is meant: nobody ends one that they took for another.
+/// The origin of the log to freeze, so that an operator does not freeze the wrong one.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToMove {
     origin: String,
 }
 
-/// What a frozen log has come to.
+/// The last state of a frozen log.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Frozen {
-    /// Its name.
+    /// The log's origin.
     pub origin: String,
-    /// Its last size.
+    /// The last size.
     pub size: u64,
-    /// Its last root.
+    /// The last root.
     pub root: String,
-    /// Its last epoch.
+    /// The last epoch.
     pub epoch: u64,
-    /// Its last batch.
+    /// The number of the last batch.
     pub batch: u64,
-    /// The size of the newest signed head: the last one, unless its signature is still owed.
+    /// The size of the newest signed head: equal to `size`, unless the last signature is still missing.
     pub signed: u64,
-    /// Accepted statements that will get no place here.
+    /// Accepted statements that will not be sequenced in this database.
     pub waiting: u64,
 }
 
@@ -70,13 +70,13 @@ impl Frozen {
     /// Freezes the log in this store.
     ///
     /// # Errors
-    /// If the store cannot be written.
+    /// If the store cannot be read or written.
     pub async fn freeze(store: &dyn LogStore, origin: &str, holder: &str) -> Result<Self, StoreError> {
         store.freeze(holder, now()).await?;
         Self::of(store, origin).await
     }
 
-    /// What a frozen log has come to, read now.
+    /// Reads the state of a frozen log.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -94,7 +94,7 @@ impl Frozen {
     }
 }
 
-/// The newest size with a receipt's and a checkpoint's signature.
+/// The largest size whose head has both a receipt's and a checkpoint's signature.
 async fn signed(store: &dyn LogStore) -> Result<u64, StoreError> {
     let mut signed = u64::MAX;
     for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
@@ -116,7 +116,7 @@ async fn freeze(State(log): State<Arc<Log>>, asked: Result<Json<Ask>, JsonReject
     if let Err(refused) = frozen {
         return *refused;
     }
-    // The batch in flight is committed, and its head gets its signatures first.
+    // Wait until the batch in flight is committed, and then until its head is signed.
     let mut status = log.sequencer.status();
     let ended = status.wait_for(|status| matches!(status.role, Role::Halted(Halt::Frozen)));
     let _ = tokio::time::timeout(FREEZE_TIME, ended).await;
@@ -126,7 +126,7 @@ async fn freeze(State(log): State<Arc<Log>>, asked: Result<Json<Ask>, JsonReject
     }
 }
 
-/// For ever: the statement is the last entry.
+/// Freezes the log for ever: the statement becomes the last entry.
 async fn by_statement(log: &Log, statement: &str) -> Result<(), Box<Response>> {
     let refused = |operators::Refused(status, detail)| Box::new(problem(status, "freeze", &detail));
     let statement = operators::parsed(statement).map_err(refused)?;
@@ -136,7 +136,8 @@ async fn by_statement(log: &Log, statement: &str) -> Result<(), Box<Response>> {
     operators::register(log, &statement).await.map(drop).map_err(refused)
 }
 
-/// In this database only. Where a policy wants several operators to agree to a freeze, none does it alone.
+/// Freezes the log in this database only. Refused if the policy requires several operators for a freeze, since one
+/// could do it alone here.
 async fn to_move(log: &Log, origin: &str) -> Result<(), Box<Response>> {
     let ours = &log.identity.origin;
     if origin != ours {
@@ -157,11 +158,11 @@ async fn to_move(log: &Log, origin: &str) -> Result<(), Box<Response>> {
     Ok(())
 }
 
-/// The last signature is kept a little after the head is shown.
+/// Waits up to [`FREEZE_TIME`] for the last head's signatures, which are stored shortly after the head is published.
 async fn all_signed(log: &Log) -> Result<Frozen, StoreError> {
     let deadline = tokio::time::Instant::now() + FREEZE_TIME;
     let size = log.store.head().await?.size().get();
-    // Only the signed head is looked at again and again: what waits is read and counted once, at the end.
+    // The loop reads only the signed heads; the waiting statements are counted once, at the end.
     while signed(&*log.store).await? != size && tokio::time::Instant::now() < deadline {
         tokio::time::sleep(SIGNED_PAUSE).await;
     }

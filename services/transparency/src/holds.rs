@@ -1,8 +1,8 @@
 //! Legal holds, on the admin listener: an entry that a case needs is not erased until the case is over.
 //!
-//! A hold is a statement of the operator on the log, and so is its release (`registration::operator`). The database keeps a row
-//! of each hold, written with the entry, which says since when and outlives its end; a row without a statement is from before
-//! holds were statements.
+//! A hold and its release are statements of the operator on the log (`registration::operator`). The database keeps a
+//! row for each hold with its begin and end, written in the same transaction as the entry. A row without a statement is
+//! older than these statements.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub fn routes(log: Arc<Log>) -> Router {
         .with_state(log)
 }
 
-/// An entry and a case.
+/// An entry and a case, as query parameters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -42,7 +42,7 @@ struct Asked {
     case: String,
 }
 
-/// A hold.
+/// A hold, as shown to the operator.
 #[derive(Debug, Serialize)]
 struct View {
     entry_id: String,
@@ -51,18 +51,18 @@ struct View {
     since: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     released: Option<String>,
-    /// The statement that began it, where it was just registered.
+    /// Entry ID of the statement that began the hold; only in the response to its registration.
     #[serde(skip_serializing_if = "Option::is_none")]
     statement: Option<String>,
 }
 
-/// What the next statement about an entry and a case has to say.
+/// The parameters of the next hold or release statement about an entry and a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NextHold {
-    /// Its number: even of a hold, odd of a release.
+    /// The number that the statement must have: even for a hold, odd for a release.
     pub number: u64,
-    /// Whether the case holds the entry now, by a statement or since before holds were statements.
+    /// `true` if the case holds the entry now, with or without a statement on the log.
     pub held: bool,
 }
 
@@ -72,7 +72,7 @@ struct Page {
     after: Option<u64>,
 }
 
-/// Why nothing was done, as problem details.
+/// A failed request, as problem details.
 struct Told(StatusCode, String);
 
 impl IntoResponse for Told {
@@ -102,7 +102,7 @@ async fn list(
     Ok(Json(json!({ "holds": views })).into_response())
 }
 
-/// The number of the next statement about an entry and a case.
+/// Handles `GET /holds/next`: the number of the next statement about an entry and a case.
 async fn next(
     State(log): State<Arc<Log>>,
     asked: Result<Query<Asked>, QueryRejection>,
@@ -146,7 +146,7 @@ async fn end(
     Ok(Json(placed).into_response())
 }
 
-/// The statement, and what it says, if it is the action that is meant.
+/// Parses the statement and its action; 400 unless the action is named `action`.
 fn stated(
     asked: Result<Json<HandedIn>, JsonRejection>,
     action: &str,

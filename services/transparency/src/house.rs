@@ -1,12 +1,11 @@
-//! What every request passes on its way in and out, whatever it asks for.
+//! The middleware around all routes.
 //!
-//! From the outside in: [`frame`] (number, head limits, problem bodies, headers, log line, metrics),
-//! panic catcher, time limit, doors, routes. The frame is outermost so that whatever answers, the
-//! framework included, answers in one shape.
+//! From the outside in: [`frame`] (request number, head limits, problem bodies, headers, log line, metrics), panic
+//! catcher, time limit, rate limiter (`doors`), routes. The frame is outermost so that all responses, also the
+//! framework's own, have the same form.
 //!
-//! Known limit: what hyper itself refuses (a request line that is no HTTP, more than 256 headers,
-//! a head over 128 KiB) gets a bare status without a body, and a head that does not arrive in time
-//! gets a closed connection.
+//! Known limit: requests that hyper itself refuses (a request line that is not HTTP, more than 256 headers, a head over
+//! 128 KiB) get a bare status without a body, and a head that does not arrive in time gets a closed connection.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -38,22 +37,22 @@ use crate::media;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 
-/// What the layers share.
+/// The state that the layers share.
 pub struct House {
     /// The bounds in force.
     pub limits: ArcSwap<Limits>,
-    /// Who comes in.
+    /// The rate limiter and the table of tokens.
     pub doors: Arc<Doorkeeper>,
-    /// The memory that bodies share.
+    /// The memory budget of request bodies.
     pub bodies: BodyBudget,
-    /// What is counted.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// Bytes of the largest statement that the policy in force admits: a larger one need not be read.
+    /// Size of the largest statement that the policy in force admits, in bytes. A larger one is not read.
     pub largest_admitted: Arc<AtomicUsize>,
 }
 
 impl House {
-    /// A house with these bounds.
+    /// Creates the shared state with these bounds.
     pub fn new(limits: &Limits, doors: &Doors, metrics: Arc<Metrics>) -> Self {
         Self {
             doors: Arc::new(Doorkeeper::new(doors, limits)),
@@ -67,19 +66,19 @@ impl House {
         }
     }
 
-    /// Bytes of a statement, or of a detached payload, that are read at most.
+    /// The largest statement or detached payload that is read, in bytes.
     pub fn statement_bytes(&self) -> usize {
         self.limits.load().statement_bytes.min(self.largest_admitted.load(Ordering::Relaxed))
     }
 
-    /// New bounds and doors for the requests to come. The budget for bodies stays as it is.
+    /// Applies new bounds and access settings to later requests. The budget for bodies does not change.
     pub fn reload(&self, limits: &Limits, doors: &Doors) {
         self.limits.store(Arc::new(limits.clone()));
         self.doors.reload(doors, limits);
     }
 }
 
-/// Puts the layers around the routes.
+/// Wraps the routes in the middleware.
 pub fn enclose(routes: Router, house: Arc<House>) -> Router {
     routes
         .fallback(|| async { Problem::of_status(StatusCode::NOT_FOUND) })
@@ -90,18 +89,18 @@ pub fn enclose(routes: Router, house: Arc<House>) -> Router {
         .layer(from_fn_with_state(house, frame))
 }
 
-/// What the answer depends on besides the handler.
+/// The properties of a request that the middleware needs for its response.
 struct Asked {
     id: Uuid,
     method: Method,
     route: Option<MatchedPath>,
     json: bool,
     preflight: bool,
-    /// Whether everybody may read it.
+    /// `true` if the resource requires no role.
     public: bool,
-    /// Whether the caller showed a token.
+    /// `true` if the request has an `Authorization` header field.
     authorized: bool,
-    /// The origin whose web pages may read the answer.
+    /// The value of `Access-Control-Allow-Origin`: the origin whose web pages may read the response.
     readable_by: Option<HeaderValue>,
 }
 
@@ -134,7 +133,7 @@ impl Asked {
     }
 }
 
-/// JSON problems exist under `/v1` only, and only on request.
+/// Returns `true` if problems are sent as JSON: under `/v1` only, and only if the client prefers it.
 fn reads_json(request: &Request) -> bool {
     let path = request.uri().path();
     let under_v1 = path == "/v1" || path.starts_with("/v1/");
@@ -142,20 +141,20 @@ fn reads_json(request: &Request) -> bool {
     under_v1 && (named(media::JSON) || named(media::JSON_PROBLEM))
 }
 
-/// A browser that asks whether a page of another site may read (Fetch, CORS preflight). May it write? Nobody answers that.
+/// Returns `true` for a CORS preflight (Fetch) that asks to read. Preflights for writes get no permission.
 fn is_preflight(request: &Request) -> bool {
     let wanted = request.headers().get(ACCESS_CONTROL_REQUEST_METHOD);
     let reads = wanted.is_some_and(|method| method == "GET" || method == "HEAD");
     request.method() == Method::OPTIONS && reads
 }
 
-/// The origin of the page that asks, if the configuration lists it.
+/// The origin of the requesting web page, if the configuration lists it.
 fn listed_origin(request: &Request, doors: &Doorkeeper) -> Option<HeaderValue> {
     let origin = request.headers().get(ORIGIN)?;
     doors.admits_origin(origin.to_str().ok()?).then(|| origin.clone())
 }
 
-/// A web page of somebody else's that makes its reader's browser write to this service. Programs send no `Origin`.
+/// Returns `true` for a write from a web page of another, unlisted origin (CSRF). Programs send no `Origin`.
 fn is_foreign_page(request: &Request, doors: &Doorkeeper) -> bool {
     let Some(origin) = request.headers().get(ORIGIN).filter(|_| request.method() == Method::POST) else {
         return false;
@@ -167,7 +166,7 @@ fn is_foreign_page(request: &Request, doors: &Doorkeeper) -> bool {
     !is_own && !doors.admits_origin(origin)
 }
 
-/// The outermost layer.
+/// The outermost middleware.
 async fn frame(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
     let asked = Asked::of(&request, &house.doors);
     let started = Instant::now();
@@ -214,7 +213,7 @@ fn head_problem(request: &Request, house: &House) -> Option<Problem> {
         let detail = format!("The request has more than {} header fields", limits.headers);
         return Some(Problem::new(status, "headers-too-many", title, detail));
     }
-    // As HTTP/1 writes them: name, colon, space, value, line end.
+    // As HTTP/1 writes a field: name, colon, space, value, line end.
     let fields: usize =
         request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if target + fields > limits.head_bytes {
@@ -231,9 +230,9 @@ fn names_one_host(request: &Request) -> bool {
     }
 }
 
-/// Gives an answer its problem body, if it is one, and the headers all answers carry.
+/// Completes a response: the problem body of an error, and the headers of all responses.
 fn dressed(mut response: Response, asked: &Asked) -> Response {
-    // What cannot be read is refused when it is read; here only that the resource exists is known.
+    // A preflight grants reading to any existing resource; the actual request is checked for permission.
     if asked.preflight && asked.readable_by.is_some() && response.status() == StatusCode::METHOD_NOT_ALLOWED {
         response = may_be_read();
     }
@@ -260,7 +259,8 @@ fn dressed(mut response: Response, asked: &Asked) -> Response {
     response
 }
 
-/// What a token opened is for its bearer: a shared cache must neither keep it nor answer another caller with it.
+/// Marks a response as private if the caller sent a token: a shared cache must neither store it nor serve it to another
+/// caller.
 fn keep_from_shared_caches(headers: &mut HeaderMap, authorized: bool) {
     headers.append(VARY, HeaderValue::from_static("authorization, origin"));
     let kept = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok());
@@ -301,7 +301,7 @@ fn with_problem(mut response: Response, asked: &Asked) -> Response {
     dressed
 }
 
-/// Headers of an error that are about the error and not about a body we replace.
+/// Copies the headers that describe the error itself and not the replaced body.
 fn keep(from: &HeaderMap, to: &mut HeaderMap) {
     let limits = ["ratelimit", "ratelimit-policy"].map(HeaderName::from_static);
     for name in [ALLOW, RETRY_AFTER, CACHE_CONTROL, CONNECTION].into_iter().chain(limits) {
@@ -313,7 +313,7 @@ fn keep(from: &HeaderMap, to: &mut HeaderMap) {
 
 async fn in_time(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
     let limits = house.limits.load_full();
-    // Reading the body has its own limit; this one is for our own work.
+    // Reading the body has its own limit; this one adds the time for the service's own work.
     match tokio::time::timeout(limits.body_time + limits.request_time, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {

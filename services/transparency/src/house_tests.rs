@@ -1,4 +1,4 @@
-//! The house around toy routes, over real sockets: limits, shapes, panics, time.
+//! The middleware around minimal routes, over real sockets: limits, response forms, panics, time limits.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Site {
         Self { serving: listener.serve(house::enclose(routes, house.clone())), address, house }
     }
 
-    /// Sends raw bytes and reads until the other side closes or says no more for a while.
+    /// Sends raw bytes and reads until the peer closes the connection or is silent for a while.
     async fn raw(&self, bytes: &[u8]) -> Answer {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
@@ -67,7 +67,7 @@ impl Site {
     }
 }
 
-/// An answer taken apart by hand: the tests do not trust the library they test.
+/// A response parsed by hand: the tests do not trust the library under test.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -89,7 +89,7 @@ impl Answer {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    /// The problem's title, once its shape is checked.
+    /// The problem's title, after a check of its form.
     fn title(&self) -> String {
         assert_eq!(self.header("content-type"), Some(media::CONCISE_PROBLEM), "{self:?}");
         let problem = scitt::Problem::parse(&self.body).expect("a problem");
@@ -204,7 +204,7 @@ async fn bodies_are_bounded_one_by_one() {
     assert_eq!(site.raw(&post_of(1000)).await.body.len(), 1000);
     let refused = site.raw(&post_of(1001)).await;
     assert_eq!((refused.status, refused.title().as_str()), (413, "Content Too Large"));
-    // A client that is still sending gets to read the answer.
+    // A client that is still sending can read the response.
     assert_eq!(site.raw(&post_of(2 << 20)).await.status, 413);
     let chunk = format!("1f4\r\n{}\r\n", "a".repeat(500));
     let head = "POST /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -1,5 +1,5 @@
-//! The inbox on the admin listener: accepted statements that are not in the log yet, and their refusal
-//! by the operator.
+//! The inbox on the admin listener: lists accepted statements that are not in the log yet, and lets the operator refuse
+//! them.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ struct Page {
     after: Option<u64>,
 }
 
-/// A statement to be refused.
+/// The body of `POST /inbox/refuse`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Refusal {
@@ -52,7 +52,7 @@ struct Item {
     accepted: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     age_seconds: Option<u64>,
-    /// "waiting", or "delayed" in the process that leads if an attempt failed.
+    /// `"waiting"`, or `"delayed"` in the leading process after a failed attempt.
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<u32>,
@@ -62,7 +62,7 @@ struct Item {
     because: Option<String>,
 }
 
-/// Why nothing was done.
+/// A failed request, as problem details.
 struct Problem {
     status: StatusCode,
     code: &'static str,
@@ -114,8 +114,8 @@ fn item(log: &Log, key: PendingKey) -> Item {
     }
 }
 
-/// Refuses a pending statement for good. One that the leader is placing at this moment may still be
-/// registered; the log then stands above the refusal.
+/// Refuses a pending statement for good. A statement that the leader is sequencing at this moment may still be
+/// registered; the log then takes precedence over the refusal.
 async fn refuse(
     State(log): State<Arc<Log>>,
     asked: Result<Json<Refusal>, JsonRejection>,
@@ -143,7 +143,7 @@ async fn refuse(
     }
 }
 
-/// Answers with a problem unless the statement is pending.
+/// Fails unless the statement is pending: 404 if it is unknown, 409 if it is decided.
 async fn pending(log: &Log, digest: &EntryDigest) -> Result<(), Problem> {
     if let Some(index) = log.index_of(*digest).await? {
         return Err(decided(format!("{digest} is in the log, as leaf {index}")));

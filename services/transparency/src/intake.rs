@@ -1,12 +1,12 @@
-//! Statements as clients hand them in: alone, with the payload they are detached from, or many at once.
+//! Request bodies with statements: a single one, one with its detached payload, or a batch.
 //!
-//! - `application/cose` and its kin: the body is the statement (SCRAPI -11, 2.3).
-//! - `multipart/form-data` with the parts `statement` and `payload`, once each: the statement is detached, the payload is
-//!   what its signature covers.
-//! - `multipart/mixed`: a batch; each part is a statement that holds its own payload.
+//! - `application/cose` and its variants: the body is the statement (SCRAPI -11, 2.3).
+//! - `multipart/form-data` with the parts `statement` and `payload`, once each: the statement is detached, and its
+//!   signature covers the payload.
+//! - `multipart/mixed`: a batch; each part is a statement that contains its own payload.
 //!
-//! A body is refused whole or read whole, before anything is registered. Content types decide how a body is taken
-//! apart and nothing else; what a payload is, its statement says.
+//! A body is accepted or refused as a whole, before anything is registered. The content type of the request only
+//! determines how a body is parsed; the type of a payload is in its statement.
 
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -19,9 +19,9 @@ use crate::media;
 use crate::multipart::{self, Delimiter, Part, Unreadable, What};
 use crate::problem::Problem;
 
-/// One statement, and the payload that came beside it.
+/// A statement and its detached payload, extracted from a request.
 pub struct HandedIn {
-    /// A COSE_Sign1, it is said.
+    /// Bytes of a COSE_Sign1, not parsed yet.
     pub statement: Bytes,
     /// The bytes that a detached statement's signature covers.
     pub payload: Option<Bytes>,
@@ -75,9 +75,9 @@ async fn form(request: Request, house: &House) -> Result<HandedIn, Problem> {
     Ok(HandedIn { statement: copied(&statement), payload: Some(payload.body), _body: body })
 }
 
-/// Many statements.
+/// A batch of statements, extracted from a request.
 pub struct Batch {
-    /// In the order of their parts: the bytes, or why this one is not looked at.
+    /// The statements in the order of their parts, or the problem of a part that is not registered.
     pub statements: Vec<Result<Bytes, Problem>>,
     _body: Received,
 }
@@ -124,7 +124,8 @@ fn fitting(part: Part, most: usize) -> Result<Part, Problem> {
     }
 }
 
-/// A statement may wait in a queue for longer than its request lives: a slice would keep the whole body.
+/// Copies a part's body. A statement may wait in a queue for longer than its request lives, and a slice would keep the
+/// whole request body.
 fn copied(part: &Part) -> Bytes {
     Bytes::copy_from_slice(&part.body)
 }

@@ -1,10 +1,9 @@
 //! The transparency service: SCRAPI (draft-ietf-scitt-scrapi-11) over HTTP, over one log.
 //!
-//! Here the parts meet: statements are parsed (`scitt`), authenticated and decided (`registration`),
-//! ordered and signed (`sequencer`), kept (`store-*`), and answered with receipts. No rule about
-//! statements lives here. Read on in `routes/entries.rs` (what a client does), `log.rs` (what it
-//! sets off), `service.rs` (how it starts and stops); `answers.rs` is the one place that knows
-//! which failure has which status and title, `limits.rs` the one that knows the bounds.
+//! This crate connects the parts: statements are parsed (`scitt`), authenticated and decided (`registration`), ordered
+//! and signed (`sequencer`), stored (`store-*`), and answered with receipts. No rule about statements lives here. Start
+//! reading with `routes/entries.rs` (the client's requests), `log.rs` (registration) and `service.rs` (start and stop).
+//! `answers.rs` is the only module that maps failures to status and title, and `limits.rs` the only one with bounds.
 //!
 //! Not here: flags, files and environment (the binary makes a [`Config`]).
 

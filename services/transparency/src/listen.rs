@@ -1,7 +1,7 @@
-//! Connections: accepted one by one, over TCP or a Unix socket, bounded in number and time, drained on stop.
+//! Listeners: accept connections over TCP or a Unix socket, bound their number and time, and drain them on stop.
 //!
-//! Plain connections speak HTTP/1.1 only; with TLS the client chooses between it and HTTP/2 (ALPN).
-//! So the protocol is known before the first byte, and a silent client meets a time limit from the start.
+//! Plain connections speak HTTP/1.1 only; with TLS the client chooses between HTTP/1.1 and HTTP/2 (ALPN). So the
+//! protocol is known before the first byte, and a time limit applies to a silent client from the start.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -33,12 +33,12 @@ use crate::limits::{DRAIN_TIME, HANDSHAKE_TIME, HTTP2_STREAMS, HYPER_HEAD_BYTES,
 use crate::tail::Cut;
 use crate::tls::Tls;
 
-/// How long to wait after a failed `accept` (descriptors exhausted, say) before trying again.
+/// Pause after a failed `accept`, for example without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// HTTP/2 pings: how often, and how long the answer may take.
+/// Interval of HTTP/2 pings, and timeout of their acknowledgement.
 const PING: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(10));
 
-/// A bound listener that is not served yet.
+/// A bound listener that does not accept connections yet.
 pub struct Listener {
     door: Door,
     tls: Option<Arc<Tls>>,
@@ -46,13 +46,13 @@ pub struct Listener {
     header_time: Duration,
 }
 
-/// What connections come through.
+/// The socket that a listener accepts connections from.
 enum Door {
     Tcp { listener: TcpListener, doorkeeper: Option<Arc<Doorkeeper>> },
     Socket(AdminSocket),
 }
 
-/// A listener being served.
+/// A listener that accepts connections.
 pub struct Serving {
     stop: CancellationToken,
     kill: CancellationToken,
@@ -60,7 +60,7 @@ pub struct Serving {
 }
 
 impl Listener {
-    /// Takes the address; port 0 takes a free port.
+    /// Binds the address; port 0 takes a free port.
     pub async fn bind(
         address: SocketAddr,
         tls: Option<Arc<Tls>>,
@@ -71,12 +71,12 @@ impl Listener {
         Ok(Self { door, tls, connections, header_time })
     }
 
-    /// Listens on the admin socket.
+    /// Creates a listener on the admin socket.
     pub fn on_socket(socket: AdminSocket, connections: usize, header_time: Duration) -> Self {
         Self { door: Door::Socket(socket), tls: None, connections, header_time }
     }
 
-    /// Where it listens; `None` for a socket.
+    /// The bound address; `None` for a Unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.door {
             Door::Tcp { listener, .. } => listener.local_addr().ok(),
@@ -84,7 +84,7 @@ impl Listener {
         }
     }
 
-    /// Lets the proxies that this doorkeeper knows have more connections than one address may.
+    /// Exempts this rate limiter's trusted proxies from the limit of connections per address.
     pub fn knowing_proxies(mut self, of: Arc<Doorkeeper>) -> Self {
         if let Door::Tcp { doorkeeper, .. } = &mut self.door {
             *doorkeeper = Some(of);
@@ -92,7 +92,7 @@ impl Listener {
         self
     }
 
-    /// Accepts connections until told to stop.
+    /// Accepts connections until [`Serving::drain`].
     pub fn serve(self, router: Router) -> Serving {
         let serving = Serving {
             stop: CancellationToken::new(),
@@ -152,7 +152,7 @@ impl Listener {
 }
 
 impl Serving {
-    /// Takes no more connections, lets requests in flight finish, cuts what is left after [`DRAIN_TIME`].
+    /// Stops accepting, lets requests in flight finish, and closes the remaining connections after [`DRAIN_TIME`].
     pub async fn drain(self) {
         self.stop.cancel();
         self.tasks.close();
@@ -178,7 +178,7 @@ impl Door {
         }
     }
 
-    /// Whose share of the connections this one is counted in; `None` for one that speaks for many clients.
+    /// The bucket whose share of the connections this one counts in; `None` for a trusted proxy or the admin socket.
     fn share_of(&self, peer: &Remote) -> Option<Bucket> {
         let (Self::Tcp { doorkeeper, .. }, Remote::Address(Peer(address))) = (self, peer) else {
             return None;
@@ -193,7 +193,7 @@ enum Stream {
     Socket(UnixStream),
 }
 
-/// The other end of a connection.
+/// The peer of a connection.
 #[derive(Clone, Copy, Debug)]
 enum Remote {
     Address(Peer),
@@ -232,7 +232,7 @@ impl Connection {
     async fn http1(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            // A client may close its side once it has asked; it still wants the answer.
+            // A client may close its side after the request and still read the response.
             .half_close(true)
             .header_read_timeout(self.header_time)
             .max_headers(HYPER_HEADERS)
@@ -258,7 +258,7 @@ impl Connection {
         self.drive(connection, http2::Connection::graceful_shutdown).await;
     }
 
-    /// Runs a connection to its end; once the service stops, to the end of what it is answering.
+    /// Runs a connection to its end; once the service stops, to the end of the request in progress.
     async fn drive<C>(&self, connection: C, wind_down: impl FnOnce(Pin<&mut C>))
     where
         C: Future<Output = hyper::Result<()>>,
@@ -277,7 +277,7 @@ impl Connection {
     }
 }
 
-/// The routes as hyper calls them, with who asks in each request, and the means to cut the connection.
+/// The routes as a hyper service, which adds the peer and the means to close the connection to each request.
 fn service(
     router: Router,
     peer: Remote,
@@ -303,7 +303,7 @@ fn service(
     })
 }
 
-/// A body that is being sent: its connection is not idle until it has ended.
+/// A response body: its connection counts as busy until it is sent.
 struct Answering {
     body: Body,
     _busy: Busy,

@@ -1,4 +1,4 @@
-//! A running log, as the routes use it: register, resolve, read.
+//! The log of a running service, as the routes use it: register, resolve, read.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,118 +26,118 @@ use crate::receipts::{NoReceipt, Receipts};
 use crate::signer::LogSigner;
 use crate::witnessing::Witnessing;
 
-/// Who the log is, for ever.
+/// The permanent identity of the log, with the keys in use.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Its name in checkpoints; the `sub` of receipts.
+    /// The log's name in checkpoints and the `sub` of receipts.
     pub origin: String,
     /// The `iss` of receipts.
     pub iss: String,
-    /// Where clients reach it.
+    /// The URL at which clients reach the log.
     pub public_url: String,
-    /// The key of its receipts: base64url of the RFC 9679 thumbprint.
+    /// Kid of the receipt key: base64url of the RFC 9679 thumbprint.
     pub receipt_kid: String,
-    /// How its receipts are signed.
+    /// Signature algorithm of the receipts.
     pub receipt_algorithm: &'static str,
-    /// The key of its checkpoints, as a C2SP verifier key.
+    /// The checkpoint key, as a C2SP verifier key.
     pub checkpoint_key: String,
 }
 
-/// All that handlers need of a log.
+/// The log's state, shared by all handlers.
 pub struct Log {
-    /// Who it is.
+    /// The log's names and keys.
     pub identity: Identity,
-    /// Where it is kept.
+    /// The database that stores the log.
     pub store: Arc<dyn LogStore>,
-    /// Who orders it.
+    /// The handle of the sequencer, which orders entries into batches.
     pub sequencer: Handle,
-    /// What is admitted.
+    /// The policy in force.
     pub policies: Arc<Policies>,
-    /// Who makes receipts.
+    /// The maker of receipts.
     pub receipts: Receipts,
-    /// The keys that verify them.
+    /// The published keys that verify receipts and checkpoints.
     pub keys: ArcSwap<PublishedKeys>,
-    /// The keys that sign its heads.
+    /// The signer of the log's heads.
     pub signer: Arc<LogSigner>,
-    /// Why nothing may be registered, found after the start.
+    /// The reason why registration is refused, found after the start.
     pub obstacle: ArcSwapOption<String>,
-    /// What the check of the storage found.
+    /// The findings of the storage check.
     pub fsck: Standing,
-    /// Whether there is space to register anything.
+    /// The free space of the disks.
     pub space: FreeSpace,
-    /// Who cosigns its checkpoints.
+    /// The witnesses and their cosignatures.
     pub witnessing: Arc<Witnessing>,
-    /// Wakes the task that erases.
+    /// Wakes the task that deletes erased bytes.
     pub erasing: Erasing,
-    /// Issuer quotas.
+    /// The rate limiter with the issuer quotas.
     pub doors: Arc<Doorkeeper>,
-    /// What is counted.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
 }
 
-/// A statement that is in the log, or durably on its way.
+/// A statement that is in the log, or durably accepted.
 #[derive(Debug)]
 pub enum Registered {
-    /// In the log, with a receipt.
+    /// The statement is in the log, with a receipt.
     Receipt {
-        /// Its leaf.
+        /// The statement's leaf.
         index: LeafIndex,
         /// The receipt.
         receipt: Bytes,
     },
-    /// Accepted; the receipt comes later.
+    /// The statement is accepted; the receipt is available later.
     Later,
 }
 
-/// Why a statement was not registered.
+/// Reason why a statement was not registered.
 #[derive(Debug)]
 pub enum RegisterError {
-    /// Not admitted.
+    /// The policy did not admit the statement.
     NotAdmitted(NotAdmitted),
-    /// Something unique that it claims is taken.
+    /// A guard that the statement claims is taken.
     GuardTaken {
-        /// The rule that broke.
+        /// The refusal, by the rule that the claim violates.
         refusal: Box<registration::Refusal>,
-        /// By which entry.
+        /// The entry that has taken the guard, if it can be read.
         by: Option<EntryDigest>,
-        /// Whether it is a place in a chain: then the issuer has signed two things of which one at most is so.
+        /// `true` if the guard is a position in a chain: then the issuer has signed two statements for one position.
         forks: bool,
     },
-    /// The log's time is not one at which it may enter, or the log has no place for it.
+    /// The log's time is outside the statement's validity.
     OutsideWindow(Box<registration::Refusal>),
-    /// Its other encoding is registered.
+    /// Another encoding of the same signature is registered, as this entry.
     Twin(EntryDigest),
-    /// Too much waits.
+    /// The sequencer's queue is full.
     QueueFull {
-        /// Seconds.
+        /// Seconds until a retry is worthwhile.
         retry_after: u64,
     },
-    /// The inbox has no room for it.
+    /// The inbox has no room for the statement.
     InboxFull {
-        /// Whether it has room for other issuers.
+        /// `true` if only this issuer's part of the inbox is full.
         issuer_only: bool,
-        /// Seconds.
+        /// Seconds until a retry is worthwhile.
         retry_after: u64,
     },
-    /// The log kept moving while it was decided.
+    /// The log changed during each of several decisions.
     KeepsMoving,
     /// The log has no policy yet.
     NoPolicy,
-    /// The log is at its end.
+    /// The log is frozen.
     Frozen,
     /// Sequencing stopped.
     Halted(String),
-    /// The process is ending.
+    /// The process is stopping.
     Stopping,
     /// The policy in force cannot be read.
     Policy(PolicyUnreadable),
     /// The disk is almost full.
     LowSpace(Arc<String>),
-    /// The database did not do its part.
+    /// The database failed.
     Store(Arc<StoreError>),
-    /// It is in the log, and its receipt cannot be made now.
+    /// The statement is in the log, and its receipt cannot be made now.
     NoReceipt(NoReceipt),
-    /// A fault of ours.
+    /// An internal error.
     Internal(String),
 }
 
@@ -147,24 +147,24 @@ impl From<StoreError> for RegisterError {
     }
 }
 
-/// Where an entry ID stands.
+/// The state of an entry ID.
 #[derive(Debug)]
 pub enum Resolved {
-    /// In the log.
+    /// The entry is in the log; its receipt.
     Receipt(Bytes),
-    /// On its way.
+    /// The statement is accepted and not in the log yet.
     Pending,
-    /// Refused after it was accepted.
+    /// The statement was accepted and then refused, for this reason.
     Failed(String),
-    /// Not known.
+    /// The log does not know the entry ID.
     Unknown,
 }
 
 impl Log {
-    /// Puts a statement in the log, or says why not. The same statement is one entry, however often.
+    /// Registers a statement. Registering the same statement again creates no second entry.
     ///
-    /// `payload` is what came beside it. It is held against the signature also where the statement is known: who mixed up
-    /// two files hears of it.
+    /// A detached `payload` is checked against the signature also if the statement is registered already, so that a
+    /// client that mixed up two files gets an error.
     pub async fn register(
         &self,
         statement: &SignedStatement,
@@ -180,9 +180,9 @@ impl Log {
         statement: &SignedStatement,
         payload: Option<&Bytes>,
     ) -> Result<(Registered, bool), RegisterError> {
-        // The sequencer finds duplicates itself; a look-up here is for those whose statement would
-        // otherwise take the long way, be refused though it is in the log, or be charged to its issuer:
-        // whoever hands in again what is public does so at nobody's cost.
+        // The sequencer detects duplicates itself. This look-up spares a known statement the way through a follower, a
+        // refusal under a newer policy, and a charge: resubmitting a registered statement is not charged to the
+        // issuer's quota.
         let leads = matches!(self.sequencer.status().borrow().role, Role::Leading { .. });
         let mut bill = self.doors.bill();
         if (!leads || bill.counts())
@@ -209,7 +209,7 @@ impl Log {
         outcome
     }
 
-    /// Whether a statement was accepted before, and waits for its place.
+    /// Returns `true` if the statement was accepted before and is not in the log yet.
     async fn waits(&self, statement: &SignedStatement) -> Result<bool, RegisterError> {
         let progress = self.store.progress(&statement.digest()).await;
         let progress = progress.map_err(RegisterError::from)?;
@@ -244,7 +244,7 @@ impl Log {
             self.metrics.stage("queue", started.elapsed());
             match outcome {
                 Ok(placement) => {
-                    // Whoever is told that a policy is registered finds it in force.
+                    // A client that gets the receipt of a policy must find the policy in force.
                     if admitted.permit.guards().iter().any(|guard| guard.kind() == GuardKind::ErasureSequence)
                     {
                         self.erasing.look();
@@ -283,7 +283,7 @@ impl Log {
         }
     }
 
-    /// What the sequencer refused, in the policy's words where it has them.
+    /// Translates a refusal of the sequencer, in the policy's words where it has them.
     async fn refused(
         &self,
         error: SubmitError,
@@ -329,7 +329,8 @@ impl Log {
         }
     }
 
-    /// Whether the contradiction that refuses a statement is known already: anyone may hand it in again.
+    /// Returns `true` if a report of the contradiction that refuses the statement is kept already: then anyone may have
+    /// resubmitted the statement.
     async fn refused_before(&self, error: &SubmitError, statement: &SignedStatement) -> bool {
         let SubmitError::GuardTaken { key, index } = error else { return false };
         let (digest, bytes) = (statement.digest(), statement.bytes());
@@ -348,7 +349,7 @@ impl Log {
         equivocation::look_into(&*self.store, &self.metrics, &refused).await
     }
 
-    /// The receipt of a statement that is in the log already.
+    /// The receipt of a statement that is in the log already; `None` if it is not.
     async fn known(&self, statement: &SignedStatement) -> Result<Option<Registered>, RegisterError> {
         let digest = statement.digest();
         match self.find(digest).await.map_err(RegisterError::from)? {
@@ -362,7 +363,8 @@ impl Log {
         }
     }
 
-    /// The refusal of a statement whose key leads to another digest: a registered twin, or an entry whose digest is damaged.
+    /// The refusal of a statement whose key leads to another digest: a registered twin, or an entry whose digest is
+    /// damaged.
     pub async fn twin(&self, found: Found) -> RegisterError {
         match self.sound(found.index).await {
             Ok(()) => RegisterError::Twin(found.digest),
@@ -377,7 +379,7 @@ impl Log {
         Ok(())
     }
 
-    /// What is known of an entry ID.
+    /// The state of an entry ID.
     pub async fn resolve(&self, digest: EntryDigest) -> Result<Resolved, NoReceipt> {
         if let Some(index) = self.index_of(digest).await? {
             return self.receipt(index).await;
@@ -399,13 +401,13 @@ impl Log {
         }
     }
 
-    /// The leaf of an entry ID; a twin is not that entry.
+    /// The leaf of an entry ID; `None` for a twin of it.
     pub async fn index_of(&self, digest: EntryDigest) -> Result<Option<LeafIndex>, StoreError> {
         let Some(found) = self.find(digest).await? else { return Ok(None) };
         if found.digest == digest {
             return Ok(Some(found.index));
         }
-        // Its twin is asked for, or what is stored of it is damaged, which must not pass for an answer.
+        // Either its twin was found, or the stored entry is damaged, which must not pass for an answer.
         self.sound(found.index).await?;
         Ok(None)
     }
@@ -414,13 +416,13 @@ impl Log {
         Ok(self.store.find(&[digest]).await?.into_iter().next().flatten())
     }
 
-    /// What this process has seen committed or published.
+    /// The largest size that this process has seen committed or published.
     pub fn committed_size(&self) -> TreeSize {
         let published = self.sequencer.published().map_or(TreeSize::new(0), |published| published.head.size);
         self.sequencer.status().borrow().size.max(published)
     }
 
-    /// Leaves that can be read. A process that does not lead hears of commits later than the database does.
+    /// The number of readable leaves. A follower learns of commits later than the database, so it asks the database.
     pub async fn readable_size(&self) -> Result<TreeSize, StoreError> {
         let leads = matches!(self.sequencer.status().borrow().role, Role::Leading { .. });
         match leads {
@@ -429,14 +431,14 @@ impl Log {
         }
     }
 
-    /// Where an entry's receipt is.
+    /// The URL of an entry's receipt, for `Location`.
     pub fn location(&self, digest: EntryDigest) -> String {
         format!("{}/entries/{digest}", self.identity.public_url)
     }
 }
 
-/// Whether a statement that failed so may be in the log all the same: it was admitted under an
-/// older policy, or nothing can enter now.
+/// Returns `true` if a statement that failed with this error may still be in the log: an older policy admitted it, or
+/// nothing can enter now.
 fn may_be_known(error: &RegisterError) -> bool {
     use RegisterError::{Frozen, Halted, KeepsMoving, LowSpace, NoPolicy, NotAdmitted, OutsideWindow};
     matches!(
@@ -445,18 +447,19 @@ fn may_be_known(error: &RegisterError) -> bool {
     )
 }
 
-/// Whether a statement failed because its signature does not cover what came along.
+/// Returns `true` if registration failed because the signature does not cover the detached payload.
 fn is_about_the_payload(error: &RegisterError) -> bool {
     matches!(error, RegisterError::NotAdmitted(refused) if does_not_fit(refused))
 }
 
-/// Whether the signature does not cover what came along, or there was nothing to come along.
+/// Returns `true` if the signature does not cover the detached payload, or the statement contains its payload already.
 pub fn does_not_fit(refused: &NotAdmitted) -> bool {
     use registration::Untrusted::{PayloadTwice, Signature};
     matches!(refused, NotAdmitted::Untrusted(PayloadTwice | Signature(_)))
 }
 
-/// Whether a registration is not counted against its issuer: nothing new came of it, or we failed.
+/// Returns `true` if a registration is not counted against its issuer: nothing new was registered, or the service
+/// failed.
 fn costs_nothing(outcome: &Result<(Registered, bool), RegisterError>) -> bool {
     match outcome {
         Ok((_, already_there)) => *already_there,
@@ -464,7 +467,7 @@ fn costs_nothing(outcome: &Result<(Registered, bool), RegisterError>) -> bool {
     }
 }
 
-/// Whether the client is told to come again with the same statement.
+/// Returns `true` for errors after which the client may retry with the same statement.
 fn is_our_fault(error: &RegisterError) -> bool {
     use RegisterError::{
         Frozen, Halted, InboxFull, Internal, KeepsMoving, LowSpace, NoPolicy, NoReceipt, NotAdmitted, Policy,

@@ -1,39 +1,39 @@
-//! Media types: which a client sends, which it would rather read.
+//! Media types: the types of request bodies, and the types that a client prefers in responses.
 
 use http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderName};
 
 use crate::multipart::Value;
 
-/// A COSE object, SCRAPI's default on the wire.
+/// The type of a COSE object, SCRAPI's default for requests and responses.
 pub const COSE: &str = "application/cose";
-/// RFC 9943's type for a Signed Statement.
+/// The type of a Signed Statement (RFC 9943).
 pub const STATEMENT: &str = "application/scitt-statement+cose";
-/// RFC 9943's type for a Receipt.
+/// The type of a Receipt (RFC 9943).
 pub const RECEIPT: &str = "application/scitt-receipt+cose";
-/// Statement and payload, each as a part (RFC 7578).
+/// The type of a form with a statement and a payload, each as a part (RFC 7578).
 pub const FORM: &str = "multipart/form-data";
-/// A batch.
+/// The type of a batch of statements.
 pub const MIXED: &str = "multipart/mixed";
-/// What clients call a file whose type they do not know.
+/// The type that clients give a file of unknown type.
 const UNKNOWN: &str = "application/octet-stream";
-/// CBOR.
+/// The type of CBOR.
 pub const CBOR: &str = "application/cbor";
-/// JSON.
+/// The type of JSON.
 pub const JSON: &str = "application/json";
-/// A JWK Set (RFC 7517, section 8.5.2).
+/// The type of a JWK Set (RFC 7517, section 8.5.2).
 pub const JWK_SET: &str = "application/jwk-set+json";
-/// RFC 9290.
+/// The type of concise problem details (RFC 9290).
 pub const CONCISE_PROBLEM: &str = "application/concise-problem-details+cbor";
-/// RFC 9457.
+/// The type of problem details in JSON (RFC 9457).
 pub const JSON_PROBLEM: &str = "application/problem+json";
 
-/// What an answer says whose form the client chose: caches keep each form by itself.
+/// The `Vary` header field of a response whose type the client chose: caches store each type separately.
 pub const NEGOTIATED: (HeaderName, &str) = (VARY, "accept");
 
-/// Whether `POST /entries` takes a body of this type.
+/// Returns `true` if `POST /entries` accepts a body of this type.
 ///
-/// A missing type is taken, and plain CBOR too: older peers send them, and the body says what it is.
+/// A missing type and plain CBOR are accepted too: older peers send them, and the body itself shows its type.
 pub fn is_statement(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let Some(value) = values.next() else { return true };
@@ -49,14 +49,14 @@ pub fn is_statement(headers: &HeaderMap) -> bool {
     }
 }
 
-/// The media type of a body without its parameters, in lower case; none unless it is given once.
+/// The media type of a body without its parameters, in lower case; `None` unless there is exactly one `Content-Type`.
 pub fn essence(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
     Some(split(value.to_str().ok()?).0)
 }
 
-/// Whether a part of a batch is of a type that statements come in.
+/// Returns `true` if a part of a batch has a statement's type.
 pub fn is_statement_in_batch(part: &Value) -> bool {
     match part.essence.as_str() {
         COSE => part.parameters().all(|(name, value)| name != "cose-type" || value == "cose-sign1"),
@@ -65,19 +65,19 @@ pub fn is_statement_in_batch(part: &Value) -> bool {
     }
 }
 
-/// The same for a part of a form, where clients that send files name no better type than bytes.
+/// Returns `true` if a part of a form has a statement's type, or one that clients give to any file.
 pub fn is_statement_in_form(part: &Value) -> bool {
     matches!(part.essence.as_str(), UNKNOWN | CBOR) || is_statement_in_batch(part)
 }
 
-/// Whether the client named this type, and likes it at least as much as any other it named.
+/// Returns `true` if `Accept` names the type `wanted` with at least the quality of each type in `over`.
 pub fn prefers(headers: &HeaderMap, wanted: &str, over: &[&str]) -> bool {
     let quality = |media| named(headers, media);
     let Some(mine) = quality(wanted).filter(|quality| *quality > 0) else { return false };
     over.iter().filter_map(|other| quality(other)).all(|other| mine >= other)
 }
 
-/// The type by which an answer in COSE is labelled: the one that says more where the client prefers it to COSE.
+/// The content type of a response in COSE: `named` where the client prefers it, else `application/cose`.
 pub fn cose_or(headers: &HeaderMap, named: &'static str) -> &'static str {
     if prefers(headers, named, &[COSE]) { named } else { COSE }
 }

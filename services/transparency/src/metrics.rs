@@ -1,6 +1,6 @@
-//! What is counted, under the names that dashboards and alerts use.
+//! Prometheus metrics, under the names that dashboards and alerts use.
 //!
-//! Never a payload, subject or issuer as a label.
+//! A label never contains a payload, subject or issuer.
 
 use std::time::Duration;
 
@@ -13,26 +13,26 @@ use prometheus::{
 use crate::tail;
 use crate::witnessing::WitnessMetrics;
 
-/// Seconds: from a memory answer to a request that timed out.
+/// Histogram buckets in seconds, from a response out of memory to a request that timed out.
 const SECONDS: &[f64] =
     &[0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
-/// Entries in one commit.
+/// Histogram buckets for the entries in one commit.
 const ENTRIES: &[f64] = &[1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0];
 
-/// How a registration ended.
+/// The outcome of a registration, as a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A new leaf.
     Accepted,
-    /// Known before.
+    /// The statement was registered before.
     Duplicate,
-    /// Not a Signed Statement.
+    /// The body is not a Signed Statement.
     Malformed,
-    /// The signature or its key did not pass.
+    /// The signature or its key was not accepted.
     Signature,
-    /// The policy refused.
+    /// The policy refused the statement.
     Policy,
-    /// A limit refused: queue full, issuer quota.
+    /// A limit refused the statement: queue full, issuer quota.
     Limit,
     /// The service failed.
     Error,
@@ -62,39 +62,39 @@ impl Outcome {
     }
 }
 
-/// Every metric of the service.
+/// All metrics of the service.
 pub struct Metrics {
     registry: Registry,
     http_duration: HistogramVec,
     http_active: IntGauge,
     register_total: IntCounterVec,
     register_duration: HistogramVec,
-    /// Leaves in the newest published tree.
+    /// Number of leaves in the newest published tree.
     pub tree_size: IntGauge,
-    /// When its newest batch was committed.
+    /// Commit time of its newest batch, in Unix seconds.
     pub tree_timestamp: IntGauge,
-    /// Age of the newest published head.
+    /// Age of the newest published head, in seconds.
     pub checkpoint_age: Gauge,
-    /// Batches, from taking the queue to the commit's answer.
+    /// Seconds per batch, from taking the queue to the commit's response.
     pub sequence_duration: Histogram,
     /// Entries per batch.
     pub sequence_batch: Histogram,
     sequence_rounds: IntCounterVec,
-    /// Submissions waiting.
+    /// Submissions waiting in the queue.
     pub queue_depth: IntGauge,
-    /// Submissions turned away.
+    /// Submissions refused because a queue or the inbox is full.
     pub queue_rejected: IntCounter,
     /// Accepted statements that are not in the log yet.
     pub inbox_rows: IntGauge,
-    /// Bytes of their submissions.
+    /// Bytes of the submissions in the inbox.
     pub inbox_bytes: IntGauge,
-    /// Age of the oldest of them; zero when there is none.
+    /// Age of the oldest statement in the inbox, in seconds; zero when it is empty.
     pub inbox_oldest: IntGauge,
     /// Accepted statements that this process refused for good.
     pub inbox_refused: IntCounter,
-    /// Statements refused whose issuer had signed the contrary.
+    /// Refused statements whose issuer had signed the contrary.
     pub equivocations: IntCounter,
-    /// Signatures over heads: one of each kind per batch, whatever the number of receipts.
+    /// Signatures over heads: one of each kind per batch, independent of the number of receipts.
     pub signatures: IntCounter,
     receipts: IntCounterVec,
     proof_duration: HistogramVec,
@@ -102,31 +102,31 @@ pub struct Metrics {
     pub commit_unknown: IntCounter,
     /// The fencing epoch in force.
     pub fence_epoch: IntGauge,
-    /// Leaves that are committed and not in the lookup index yet.
+    /// Committed leaves that are not in the lookup index yet.
     pub index_lag: IntGauge,
-    /// Streams of entries that are open.
+    /// Open streams of entries.
     pub entry_streams: IntGauge,
     entry_streams_ended: IntCounterVec,
-    /// When a check of the whole storage last ended without a finding.
+    /// End of the last check of the whole storage without findings, in Unix seconds.
     pub fsck_last_success: IntGauge,
-    /// Findings of it.
+    /// Findings of the storage check.
     pub fsck_mismatches: IntCounter,
-    /// Leaves that the check under way has passed.
+    /// Leaves that the storage check in progress has passed.
     pub fsck_progress: IntGauge,
-    /// Witnesses.
+    /// Metrics of the witnesses.
     pub witness: WitnessMetrics,
     /// Bodies of closed content types that were read.
     pub closed_bodies_read: IntCounter,
-    /// Whether the log is frozen.
+    /// 1 if the log is frozen.
     pub log_frozen: IntGauge,
-    /// Free bytes where the state directory lies.
+    /// Free bytes in the state directory or the database's folder, whichever has fewer.
     pub free_bytes: IntGauge,
-    /// Whether that is too little to register anything.
+    /// 1 if registration is refused for lack of free space.
     pub storage_low: IntGauge,
 }
 
 impl Metrics {
-    /// Registers every metric, at zero.
+    /// Registers all metrics, at zero.
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let metrics = Self {
@@ -272,7 +272,8 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// A rate over a counter that appears only with its first event misses that event.
+    /// Creates every label value at zero: a rate over a counter that appears only with its first event misses that
+    /// event.
     fn name_every_outcome(&self) {
         for outcome in Outcome::ALL {
             self.register_total.with_label_values(&[outcome.label()]);
@@ -283,49 +284,49 @@ impl Metrics {
         }
     }
 
-    /// Counts a request while the guard lives.
+    /// Counts a request as active while the guard lives.
     pub fn http_in_flight(&self) -> InFlight {
         self.http_active.inc();
         InFlight(self.http_active.clone())
     }
 
-    /// One answered request.
+    /// Records a request after its response.
     pub fn http_request(&self, method: &Method, route: &str, status: StatusCode, took: Duration) {
         let labels = [method_label(method), route, status.as_str()];
         self.http_duration.with_label_values(&labels).observe(took.as_secs_f64());
     }
 
-    /// One registration's end.
+    /// Records the outcome of a registration.
     pub fn registration(&self, outcome: Outcome) {
         self.register_total.with_label_values(&[outcome.label()]).inc();
     }
 
-    /// Time spent in a stage: parse, verify, policy, queue, commit, sign.
+    /// Records the time spent in a stage: parse, verify, policy, queue, commit, sign.
     pub fn stage(&self, stage: &'static str, took: Duration) {
         self.register_duration.with_label_values(&[stage]).observe(took.as_secs_f64());
     }
 
-    /// One batch's end; `error` is "none" or a short name.
+    /// Records the end of a batch; `error` is `"none"` or a short name.
     pub fn round(&self, error: &'static str) {
         self.sequence_rounds.with_label_values(&[error]).inc();
     }
 
-    /// One receipt that left.
+    /// Records a served receipt.
     pub fn receipt(&self, algorithm: &str) {
         self.receipts.with_label_values(&[algorithm]).inc();
     }
 
-    /// One proof built from stored tiles.
+    /// Records a proof built from stored tiles.
     pub fn proof(&self, kind: &'static str, took: Duration) {
         self.proof_duration.with_label_values(&[kind]).observe(took.as_secs_f64());
     }
 
-    /// One stream of entries that ended.
+    /// Records the end of a stream of entries.
     pub fn entry_stream_ended(&self, reason: &'static str) {
         self.entry_streams_ended.with_label_values(&[reason]).inc();
     }
 
-    /// All of it in Prometheus's text format.
+    /// All metrics in Prometheus's text format.
     pub fn text(&self) -> Result<String, prometheus::Error> {
         let mut families = self.registry.gather();
         families.extend(prometheus::gather());
@@ -335,7 +336,7 @@ impl Metrics {
     }
 }
 
-/// A request being answered.
+/// Guard of an active request.
 pub struct InFlight(IntGauge);
 
 impl Drop for InFlight {
@@ -344,7 +345,7 @@ impl Drop for InFlight {
     }
 }
 
-/// Clients may invent methods; labels may not.
+/// Label of a method. Clients may invent methods, so unknown ones share `_OTHER` to bound the number of labels.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -1,4 +1,4 @@
-//! Putting a log together out of its configuration: database, keys, pin, sequencer.
+//! Opening a log from its configuration: database, keys, pin, sequencer.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,10 +30,10 @@ use crate::tls::{Tls, TlsError};
 use crate::watch::Counting;
 use crate::witnessing::{self, Witnessing};
 
-/// Why a service did not start.
+/// Reason why a service did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Settings that cannot be run with.
+    /// The configuration has mistakes.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Config(Vec<Mistake>),
     /// The database cannot be used.
@@ -51,37 +51,37 @@ pub enum StartError {
     /// The policy cannot be put in force.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// An address cannot be listened on.
+    /// A listener cannot bind its address.
     #[error("{address}: {error}")]
     Listen {
-        /// Which.
+        /// The configured address.
         address: SocketAddr,
-        /// Why not.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The admin socket cannot be made.
+    /// The admin socket cannot be created.
     #[error("{}: {error}", path.display())]
     AdminSocket {
-        /// Its path.
+        /// Path of the socket.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// A witness cannot be asked.
+    /// The HTTP client of a witness cannot be created.
     #[error("a witness cannot be asked: {0}")]
     Witness(#[from] client::ClientError),
-    /// The metrics could not be set up.
+    /// The metrics could not be registered.
     #[error(transparent)]
     Metrics(#[from] prometheus::Error),
 }
 
-/// A configuration that cannot run is refused, naming every mistake.
+/// Fails with [`StartError::Config`] if the configuration has mistakes, naming all of them.
 pub fn refuse_mistakes(config: &Config) -> Result<(), StartError> {
     let mistakes = config.mistakes();
     if mistakes.is_empty() { Ok(()) } else { Err(StartError::Config(mistakes)) }
 }
 
-/// Takes an address.
+/// Binds an address; [`StartError::Listen`] if that fails.
 pub async fn bind(
     config: &Config,
     address: SocketAddr,
@@ -92,21 +92,21 @@ pub async fn bind(
     bound.map_err(|error| StartError::Listen { address, error })
 }
 
-/// A public URL with port 0 gets the port that was taken.
+/// Replaces port 0 in the public URL by the port of the public listener.
 pub fn name_the_port(config: &mut Config, public: &Listener) {
     if let (Some(base), Some(address)) = (config.public_url.strip_suffix(":0"), public.address()) {
         config.public_url = format!("{base}:{}", address.port());
     }
 }
 
-/// Database, keys on record, sequencer: in that order.
+/// Opens the log: first the database, then the keys on record, then the sequencer.
 pub async fn open_log(
     config: &Config,
     store: Arc<dyn LogStore>,
     house: &House,
     metrics: Arc<Metrics>,
 ) -> Result<Log, StartError> {
-    // Before a new database is made: without keys nothing could be signed.
+    // Check the keys before a new database is created: without keys nothing could be signed.
     PrivateKeys::of(config).and_then(|files| files.check()).map_err(IntroduceError::File)?;
     store.check_durability().await?;
     store.open(&config.origin).await?;

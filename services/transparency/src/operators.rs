@@ -1,11 +1,11 @@
-//! Statements of the operator, on the admin listener; and the state of the log that follows from them.
+//! Statements of the operator on the admin listener, and the state of the log that they change.
 //!
-//! Freezes, holds and releases are entries like all others: whoever has the operator's signature may hand them in at the
-//! public listener too. What a freeze or a hold changes beside the log is written in the transaction that commits the entry
-//! (`store::Effect`). Here it is compared with the log (for `fsck`), and put right where a database got the log's entries
-//! otherwise.
+//! Freezes, holds and releases are entries like all others, so a client with the operator's signature may also register
+//! them at the public listener. Their effect outside the log is written in the transaction that commits the entry
+//! (`store::Effect`). This module compares the effect with the log (for `fsck`), and restores it in a database that got
+//! the log's entries in another way, for example from an archive.
 //!
-//! Not here: what the statements are and who may sign them (`registration::operator`).
+//! Not here: the content of the statements and the permission to sign them (`registration::operator`).
 
 use std::sync::Arc;
 
@@ -28,27 +28,27 @@ use crate::limits::HOLDS_PAGE;
 use crate::log::{Log, RegisterError, Registered};
 use crate::problem::{self, Problem};
 
-/// How many numbers of a hold are asked for at once.
+/// Numbers of a hold that are looked up at one time.
 const NUMBERS: u64 = 16;
-/// Who freezes a database that holds the statement and not the flag.
+/// The recorded author of the freeze of a database that has the statement but not the flag.
 const HOLDER: &str = "the operator's freeze";
 
-/// The route of the operator's statements.
+/// The route of the operator's statements: `GET` and `POST /operator`.
 pub fn routes(log: Arc<Log>) -> Router {
     Router::new().route("/operator", get(show).post(hand_in)).with_state(log)
 }
 
-/// What it takes to sign a statement of the operator.
+/// The data needed to sign a statement of the operator, as `GET /operator` shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogPolicy {
-    /// The log's name.
+    /// The log's origin.
     pub origin: String,
     /// The signed policy in force, as base64url without padding.
     pub policy: String,
 }
 
-/// A statement that is handed in.
+/// The body of `POST /operator`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandedIn {
@@ -56,13 +56,13 @@ pub struct HandedIn {
     pub statement: String,
 }
 
-/// Where a statement stands.
+/// The position of a registered statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Placed {
-    /// Its entry ID.
+    /// The statement's entry ID.
     pub entry_id: String,
-    /// Its leaf.
+    /// The statement's leaf.
     pub index: u64,
 }
 
@@ -80,13 +80,13 @@ async fn hand_in(
     register(&log, &parsed(&asked.statement)?).await.map(Json)
 }
 
-/// The statement that somebody hands in.
+/// Decodes and parses the statement of a request; 400 if it is malformed.
 pub fn parsed(statement: &str) -> Result<SignedStatement, Refused> {
     let bytes = BASE64URL_NOPAD.decode(statement.as_bytes()).map_err(|error| Refused::bad(&error))?;
     SignedStatement::parse(bytes::Bytes::from(bytes)).map_err(|error| Refused::bad(&error))
 }
 
-/// Registers a statement, and waits for its place.
+/// Registers a statement, and waits until it has a leaf.
 pub async fn register(log: &Log, statement: &SignedStatement) -> Result<Placed, Refused> {
     let entry_id = statement.digest().to_string();
     match log.register(statement, None).await.map_err(refused)? {
@@ -100,7 +100,7 @@ pub async fn register(log: &Log, statement: &SignedStatement) -> Result<Placed, 
     }
 }
 
-/// A request that did not succeed, as problem details.
+/// A failed request, as problem details.
 pub struct Refused(pub StatusCode, pub String);
 
 impl Refused {
@@ -113,7 +113,7 @@ impl Refused {
     }
 }
 
-/// The operator is told what halts the log; the public is not.
+/// Translates a failed registration. Unlike the public, the operator sees the reason for a halt.
 fn refused(error: RegisterError) -> Refused {
     match error {
         RegisterError::Halted(why) => Refused(StatusCode::CONFLICT, why),
@@ -131,18 +131,18 @@ impl IntoResponse for Refused {
     }
 }
 
-/// The action that a statement states, by its payload alone.
+/// The action in the statement's payload; `None` for a statement of another type. No signature is checked.
 pub fn action_of(statement: &SignedStatement) -> Option<Action> {
     let named = statement.header().content_type()?.as_text()?;
     is_type(named, OPERATOR_ACTION_CONTENT_TYPE).then(|| Action::from_payload(statement.payload()?).ok())?
 }
 
-/// The leaf of the statement that ended the log.
+/// The leaf of the statement that froze the log.
 pub async fn frozen_by(store: &dyn LogStore) -> Result<Option<LeafIndex>, StoreError> {
     Ok(holders(store, &[freeze_guard()]).await?.into_iter().next().flatten())
 }
 
-/// The number that the next hold or release of an entry for a case has: odd while the case holds it.
+/// The number of the next hold or release of an entry for a case: odd while the case holds it.
 pub async fn next_number(store: &dyn LogStore, entry: &EntryDigest, case: &str) -> Result<u64, StoreError> {
     let mut from = 0;
     loop {
@@ -161,7 +161,8 @@ async fn holders(store: &dyn LogStore, guards: &[Guard]) -> Result<Vec<Option<Le
     store.guards(&keys).await
 }
 
-/// Freezes a database whose log was ended by a statement, if it is not frozen: its entries came by an archive.
+/// Freezes a database whose log ends with a freeze statement, if it is not frozen: an archive restores the entries
+/// without the flag.
 ///
 /// # Errors
 /// If the store cannot be read or written.
@@ -176,7 +177,8 @@ pub async fn keep_frozen(store: &dyn LogStore) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Brings the holds of a database to what the log says of each: the archive that it came from was made while the log grew.
+/// Brings the holds of a database in line with the log's statements: the archive of the database was written while the
+/// log grew.
 ///
 /// # Errors
 /// If the store cannot be read or written.
@@ -198,7 +200,7 @@ async fn restore_hold(store: &dyn LogStore, hold: &Hold, all: &[Hold], at: u64) 
     let is_held =
         all.iter().any(|it| it.entry == hold.entry && it.case == hold.case && it.released.is_none());
     match (number, number % 2 == 1) {
-        // Held since before holds were statements.
+        // A hold from before holds were statements: keep it.
         (0, _) => Ok(()),
         (_, true) if !is_held && entry.statement.is_some() => store.hold(hold.entry, &hold.case, at).await,
         (_, false) if is_held => store.release(hold.entry, &hold.case, at).await.map(drop),
@@ -206,7 +208,7 @@ async fn restore_hold(store: &dyn LogStore, hold: &Hold, all: &[Hold], at: u64) 
     }
 }
 
-/// What the database lacks of the state that an entry's action asks for, if anything.
+/// Describes the effect of an operator's entry that the database lacks; `None` if it lacks none.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -231,12 +233,13 @@ async fn freeze_missing(store: &dyn LogStore, leaf: LeafIndex) -> Result<Option<
     })
 }
 
-/// Of the newest hold or release of the entry and case; an older one has had its time.
+/// Checks the newest hold or release of an entry and case; older ones are superseded.
 async fn hold_missing(store: &dyn LogStore, held: &Held) -> Result<Option<String>, StoreError> {
     let Held { entry: digest, case, number } = held;
     let Some(found) = store.find(&[*digest]).await?.pop().flatten() else { return Ok(None) };
     let before = found.index.get().checked_sub(1).map(LeafIndex::new);
-    // Before it is asked whether this is the newest: what comes meanwhile is not this entry's.
+    // Read the holds before the check for the newest statement: a hold of a later statement must not count for this
+    // one.
     let holds = store.holds(before, 1).await?;
     let mut of_case = holds.iter().filter(|hold| hold.entry == found.index && hold.case == *case);
     let is_held = of_case.any(|hold| hold.released.is_none());

@@ -1,4 +1,4 @@
-//! A database that holds the operator's statements, and not what they did.
+//! A database that contains the operator's statements without their effects.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use store::{Custody, Memory, Moving, NewEntry};
 
 use super::*;
 
-/// The policy at leaf 0, a statement at leaf 1, and what operators say after it.
+/// The policy at leaf 0, a statement at leaf 1, and the operator's statements after it.
 struct Copied {
     store: Memory,
     appender: Appender,
@@ -39,7 +39,7 @@ impl Copied {
         self.appender.append_entries(vec![entry]).await.unwrap();
     }
 
-    /// Appends the entry of an action, and none of what it does.
+    /// Appends the entry of an action without its effect.
     async fn state(&mut self, action: &Action, rule: &str) {
         let statement = testkit::operator_action(action);
         let guards = action.guards(&statement.digest());
@@ -47,7 +47,7 @@ impl Copied {
         self.append(&statement, rule, guards).await;
     }
 
-    /// What the database lacks of the newest entry.
+    /// The missing effect of the newest entry.
     async fn missing(&self) -> Option<String> {
         let last = self.appender.head().size().last_leaf().unwrap();
         let entry = self.store.entry(last).await.unwrap().unwrap();

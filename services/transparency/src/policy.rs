@@ -1,7 +1,8 @@
-//! Publishing what the operator configured: entry 0, or the next revision.
+//! Publication of the configured policy, as entry 0 or as the next revision.
 //!
-//! A policy counts from the moment it is an entry. Same content: go on. Revision + 1: sign and
-//! register it. Anything else is refused, naming both.
+//! A policy takes effect once it is an entry. If the configured policy has the content of the one in force, there is
+//! nothing to do. If it is the next revision, it is signed and registered. Anything else is refused with an error that
+//! names both.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,26 +19,26 @@ use crate::config::Config;
 use crate::key_files::{KeyFileError, signing_key};
 use crate::log::Log;
 
-/// How long a policy may take to get its place, also when another process places it.
+/// The longest wait for the policy's registration, also by another process.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it looks.
+/// Interval between two reads of the policy in force.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Why the configured policy is not in force.
+/// Reason why the configured policy is not in force.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// The file cannot be read.
+    /// The policy file cannot be read.
     #[error("{path}: {why}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The defect, in words.
         why: String,
     },
-    /// It is neither the policy in force nor the next one.
+    /// The policy is neither the one in force nor the next revision.
     #[error(transparent)]
     Conflict(#[from] PolicyConflict),
-    /// It names another log than the configuration does.
+    /// The policy names another log than the configuration does.
     #[error("the policy is for {policy}, the configuration for {configured}")]
     AnotherLog {
         /// `iss` and origin in the policy.
@@ -45,30 +46,30 @@ pub enum PolicyError {
         /// `iss` and origin configured.
         configured: String,
     },
-    /// It has to be signed, and there is no key for it.
+    /// The policy must be signed, and no `operator_key` is configured.
     #[error("the policy has to be published, and no operator_key is configured")]
     NoOperatorKey,
     /// The operator key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyFileError),
-    /// It could not be signed.
+    /// Signing the policy failed.
     #[error(transparent)]
     Sign(#[from] SignError),
-    /// It is not admitted by the policy in force, or not a first policy.
+    /// The policy in force does not admit it, or it is not valid as a first policy.
     #[error("the policy would not be admitted: {0}")]
     NotAdmitted(String),
-    /// It did not get a place.
+    /// The sequencer did not register the policy.
     #[error("the policy could not be registered: {0}")]
     NotRegistered(String),
     /// The policy in force cannot be read.
     #[error(transparent)]
     Unreadable(#[from] PolicyUnreadable),
-    /// It was handed in, and did not get its place.
+    /// The policy was submitted, and is not in force within 30 seconds.
     #[error("the policy was not registered in time; the process that leads may say why")]
     NotInForce,
 }
 
-/// A policy file that has been read.
+/// Reads the configured policy file, and checks that it is for this log.
 pub fn read(config: &Config) -> Result<Policy, PolicyError> {
     let failed = |why: String| PolicyError::File { path: config.policy.clone(), why };
     let text = std::fs::read_to_string(&config.policy).map_err(|why| failed(why.to_string()))?;
@@ -82,7 +83,7 @@ pub fn read(config: &Config) -> Result<Policy, PolicyError> {
     Ok(policy)
 }
 
-/// Brings the log's policy to what is configured, and answers with the one in force.
+/// Publishes the configured policy if it is not in force, and returns the policy then in force.
 pub async fn publish(log: &Log, configured: &Policy, config: &Config) -> Result<Arc<Current>, PolicyError> {
     match in_force(log).await? {
         None => first(log, configured, config).await?,
@@ -94,7 +95,7 @@ pub async fn publish(log: &Log, configured: &Policy, config: &Config) -> Result<
     settled(log, configured).await
 }
 
-/// Waits until the configured policy is in force: another process may be the one that places it.
+/// Waits until the configured policy is in force: another process may be the one that registers it.
 async fn settled(log: &Log, configured: &Policy) -> Result<Arc<Current>, PolicyError> {
     let looking = async {
         loop {
@@ -118,7 +119,7 @@ async fn in_force(log: &Log) -> Result<Option<Arc<Current>>, PolicyError> {
     Ok(Some(log.policies.follow(head.policy).await?))
 }
 
-/// Entry 0. A process that does not lead leaves it to the one that does.
+/// Submits the policy as entry 0. A process that does not lead leaves this to the leader.
 async fn first(log: &Log, policy: &Policy, config: &Config) -> Result<(), PolicyError> {
     if !matches!(log.sequencer.status().borrow().role, Role::Leading { .. }) {
         return Ok(());
@@ -149,7 +150,8 @@ async fn submit(log: &Log, submission: Submission) -> Result<(), PolicyError> {
             tracing::info!(leaf = placement.index.get(), "registered the policy");
             Ok(())
         }
-        // On its way, or another process was first with this revision: what is in force will tell.
+        // The policy is accepted, or another process was first with this revision: `settled` looks at the policy in
+        // force.
         Err(SubmitError::Accepted | SubmitError::GuardTaken { .. } | SubmitError::PolicyMoved { .. }) => {
             Ok(())
         }

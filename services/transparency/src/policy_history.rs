@@ -1,7 +1,7 @@
-//! Every policy that the log ever had, from its own entries.
+//! The history of the log's policies, read from its own entries.
 //!
-//! Each policy entry was admitted under the one before it and says so: the history is followed from the policy in
-//! force back to entry 0. What was read once stays so and is kept.
+//! Each policy entry names the policy that admitted it, so the history is followed from the policy in force back to
+//! entry 0. It never changes, so what was read once is cached.
 
 use std::sync::Arc;
 
@@ -12,34 +12,34 @@ use registration::PolicyDigest;
 use crate::admission::{Policies, PolicyUnreadable};
 use crate::routes::listing::first_head_with;
 
-/// A policy that the log has or had.
+/// A policy that is or was in force.
 #[derive(Clone, Debug)]
 pub struct Past {
-    /// Its leaf.
+    /// The leaf of the policy.
     pub leaf: LeafIndex,
-    /// The entry that holds it.
+    /// Digest of the policy's entry.
     pub entry: EntryDigest,
-    /// Of its canonical JSON.
+    /// Digest of the policy's canonical JSON.
     pub digest: PolicyDigest,
-    /// How many came before it.
+    /// The policy's revision number.
     pub revision: u64,
-    /// When it was committed, in Unix seconds.
+    /// Commit time, in Unix seconds; `None` if no head with the leaf is found.
     pub at: Option<u64>,
 }
 
 impl Past {
-    /// The size from which it decided: the first leaf that it may have admitted is the one after it.
+    /// The tree size from which the policy was in force: it may have admitted the leaf after its own, and later ones.
     pub fn in_force_from(&self) -> TreeSize {
         TreeSize::new(self.leaf.get() + 1)
     }
 }
 
-/// The policies of a log, oldest first.
+/// The cached policies of a log, oldest first.
 #[derive(Debug, Default)]
 pub struct History(ArcSwap<Vec<Past>>);
 
 impl Policies {
-    /// Every policy up to the one in force, oldest first.
+    /// All policies up to the one in force, oldest first.
     pub async fn history(&self) -> Result<Arc<Vec<Past>>, PolicyUnreadable> {
         let known = self.history.0.load_full();
         let Some(current) = self.current() else { return Ok(known) };
@@ -62,7 +62,7 @@ impl Policies {
         Ok(all)
     }
 
-    /// The policy at a leaf, and the leaf of the one before it.
+    /// Reads the policy at a leaf, and returns the leaf of the one before it.
     async fn past(&self, leaf: LeafIndex) -> Result<(Past, Option<LeafIndex>), PolicyUnreadable> {
         let policy = self.at(leaf).await?;
         let head = first_head_with(self.store(), leaf).await?;

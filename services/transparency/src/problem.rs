@@ -1,9 +1,8 @@
-//! What a client is told when it does not get what it asked for.
+//! Problem details: the error responses of the service.
 //!
-//! The only place that knows status codes and wording. A [`Problem`] travels in the response's
-//! extensions and is written out by `frame`, the last layer: as RFC 9290 concise problem details
-//! on every path, or as RFC 9457 JSON where `/v1` was asked for JSON. Titles are SCRAPI's own where
-//! one fits (draft -11, 2.3 and 2.4).
+//! A [`Problem`] travels in the response's extensions and is serialized by `frame`, the outermost middleware: as RFC
+//! 9290 concise problem details on every path, or as RFC 9457 JSON under `/v1` if the client asks for JSON. Titles are
+//! SCRAPI's own where one fits (draft -11, 2.3 and 2.4).
 //!
 //! Key -4 is left out: it is a CoAP code, not the HTTP status.
 
@@ -19,38 +18,38 @@ use uuid::Uuid;
 use crate::limits::ECHO_BYTES;
 use crate::media;
 
-/// A failed request, in the client's words.
+/// A failed request, described for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The HTTP status.
     pub status: StatusCode,
-    /// Short and the same each time.
+    /// Short title, constant for a kind of problem.
     pub title: &'static str,
-    /// What happened this time.
+    /// Description of this occurrence.
     pub detail: Cow<'static, str>,
-    /// Stable, one word per cause; see `tabellion help errors`.
+    /// Stable identifier of the cause; see `tabellion help errors`.
     pub code: &'static str,
-    /// Seconds after which it is worth trying again.
+    /// Seconds until a retry is worthwhile (`Retry-After`).
     pub retry_after: Option<u64>,
-    /// What only some problems have.
+    /// Members that only some problems have.
     more: Option<Box<More>>,
 }
 
-/// Pointers to what was wrong.
+/// Locations of the defect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct More {
-    /// Where a malformed input stops making sense.
+    /// Offset of the byte at which a malformed input is invalid.
     offset: Option<u64>,
     /// The rule of the policy that refused.
     rule: Option<String>,
-    /// Where in the statement that rule was broken.
+    /// The location in the statement that violates the rule.
     place: Option<String>,
-    /// The entry that stands in the way: its ID.
+    /// ID of the conflicting entry.
     entry: Option<String>,
 }
 
 impl Problem {
-    /// A problem with nothing more to say than title and detail.
+    /// Creates a problem without optional members.
     pub fn new(
         status: StatusCode,
         code: &'static str,
@@ -65,7 +64,7 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, code, "Malformed request", detail)
     }
 
-    /// 400 `Rejected`: well-formed, and not accepted.
+    /// 400 `Rejected`: the request is well-formed, and the statement is not accepted.
     pub fn rejected(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, "Rejected", detail)
     }
@@ -89,13 +88,13 @@ impl Problem {
             .retry_after(retry_after)
     }
 
-    /// 500. The cause is for the operator's log; the client gets the request's number.
+    /// 500. The cause is only logged; the client gets the request's number.
     pub fn internal() -> Self {
         let detail = "The service failed; the operator finds the cause in the log under this instance";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal Server Error", detail)
     }
 
-    /// What the framework itself refused, in our shape.
+    /// The problem for a status that the framework itself returned without a body.
     pub fn of_status(status: StatusCode) -> Self {
         let (code, detail) = match status {
             StatusCode::NOT_FOUND => ("route-unknown", "There is nothing at this address"),
@@ -112,25 +111,25 @@ impl Problem {
         Self::new(status, code, title, detail)
     }
 
-    /// Names the byte where the input stops making sense.
+    /// Adds the offset at which the input is invalid.
     pub fn at_offset(mut self, offset: u64) -> Self {
         self.more().offset = Some(offset);
         self
     }
 
-    /// Names the rule that refused.
+    /// Adds the rule that refused.
     pub fn by_rule(mut self, rule: impl Into<String>) -> Self {
         self.more().rule = Some(rule.into());
         self
     }
 
-    /// Names the place in the statement.
+    /// Adds the location in the statement.
     pub fn at_place(mut self, place: impl Into<String>) -> Self {
         self.more().place = Some(place.into());
         self
     }
 
-    /// Names the entry that stands in the way.
+    /// Adds the ID of the conflicting entry.
     pub fn about_entry(mut self, id: impl Into<String>) -> Self {
         self.more().entry = Some(id.into());
         self
@@ -140,7 +139,7 @@ impl Problem {
         self.more.get_or_insert_default()
     }
 
-    /// The members with a text, by name.
+    /// The optional members with a text, by name.
     fn texts(&self) -> impl Iterator<Item = (&'static str, &String)> {
         self.more.iter().flat_map(|more| {
             let texts = [("rule", &more.rule), ("entry", &more.entry), ("place", &more.place)];
@@ -152,16 +151,16 @@ impl Problem {
         self.more.as_ref().and_then(|more| more.offset)
     }
 
-    /// Says when to come back.
+    /// Adds `Retry-After`, at least 1 second.
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds.max(1));
         self
     }
 }
 
-/// The two ways a problem is written.
+/// Serialization.
 impl Problem {
-    /// RFC 9290 concise problem details.
+    /// Serializes the problem as RFC 9290 concise problem details.
     pub fn to_cbor(&self, instance: Uuid) -> Vec<u8> {
         let mut problem = scitt::Problem::new(self.title, &*self.detail)
             .instance(instance.urn().to_string())
@@ -175,14 +174,14 @@ impl Problem {
         problem.encode()
     }
 
-    /// RFC 9457.
+    /// Serializes the problem as RFC 9457 JSON.
     pub fn to_json(&self, instance: Uuid) -> Vec<u8> {
         let mut body = self.members();
         body["instance"] = json!(instance.urn().to_string());
         body.to_string().into_bytes()
     }
 
-    /// The members of that JSON which do not depend on the request.
+    /// The members of the JSON form that do not depend on the request, so without `instance`.
     pub fn members(&self) -> serde_json::Value {
         let mut body = json!({
             "type": "about:blank",
@@ -215,12 +214,12 @@ pub fn on_admin(status: StatusCode, title: &str, code: &str, detail: &str) -> Re
     (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
 }
 
-/// Foreign text as an error may quote it: escaped, and never more than [`ECHO_BYTES`].
+/// Quotes foreign text for an error: escaped, and never longer than [`ECHO_BYTES`].
 pub fn shortened(text: &str) -> String {
     shortened_to(text, ECHO_BYTES)
 }
 
-/// The same, with another bound.
+/// Quotes foreign text like [`shortened`], in at most `bytes` bytes.
 pub fn shortened_to(text: &str, bytes: usize) -> String {
     let mut short = String::new();
     for c in text.chars() {

@@ -1,11 +1,11 @@
-//! The keys that verify receipts, as relying parties fetch them (SCRAPI -11, 2.1 and 2.2).
+//! The keys that verify receipts, for relying parties (SCRAPI -11, 2.1 and 2.2).
 //!
-//! Every key that ever signed is listed and served for ever: receipts outlive keys. A key that was
-//! announced is listed before it signs. A retired key says when it was retired and the first tree size
-//! of its successor, and a compromised one from which size on its signatures count for nothing.
+//! Every key that ever signed is listed and served for ever, because receipts outlive keys. An announced key is listed
+//! before it signs. A retired key carries its retirement time and the first tree size of its successor; a compromised
+//! key carries the tree size from which its signatures are invalid.
 //!
-//! A key answers to the unpadded base64url of its kid, and to the raw kid where that is safe in a path.
-//! No name ever stands for two keys.
+//! A key's path segment is the unpadded base64url of its kid, or the raw kid where that is safe in a path. No segment
+//! ever identifies two keys.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +18,19 @@ use store::{KeyAnnouncement, LogKey};
 
 use crate::meaning::check_key;
 
-/// What the key resources answer with.
+/// The responses of the key resources, serialized once.
 #[derive(Clone, Debug, Default)]
 pub struct PublishedKeys {
-    /// A COSE_KeySet.
+    /// All keys as a COSE_KeySet.
     pub set: Bytes,
-    /// The same as a JWK Set (RFC 7517, section 5). Each `kid` is the base64url of the COSE one; where a key's signatures end
-    /// is said by members of their own.
+    /// All keys as a JWK Set (RFC 7517, section 5). Each `kid` is the base64url of the COSE one; the members
+    /// `retired_at`, `retired_size` and `compromised_size` state the end of a key's signatures.
     pub jwk_set: Bytes,
     by_segment: BTreeMap<String, Bytes>,
 }
 
 impl PublishedKeys {
-    /// Those of the log's records that are what they are called: a damaged key is served to nobody. Announced keys follow.
+    /// Publishes the log's recorded keys, and then the announced ones. Damaged keys are logged and left out.
     pub fn sound((recorded, announced): &(Vec<LogKey>, Vec<KeyAnnouncement>)) -> Self {
         let announced =
             announced.iter().map(|key| LogKey::new(key.kid.clone(), key.public.clone(), TreeSize::EMPTY));
@@ -46,7 +46,7 @@ impl PublishedKeys {
         Self::of(&sound.cloned().collect::<Vec<_>>())
     }
 
-    /// Out of the log's records; keys of other kinds are passed over.
+    /// Publishes the given records; keys of other kinds are skipped.
     fn of(recorded: &[LogKey]) -> Self {
         let published =
             |key: &LogKey| Some(CoseKey { end: end_of(key), ..CoseKey::parse(&key.public).ok()? });
@@ -57,7 +57,7 @@ impl PublishedKeys {
                 by_segment.insert(kid_segment(kid), Bytes::from(key.encode()));
             }
         }
-        // Raw forms come second and never displace another key's base64url form.
+        // Raw forms are added second, and never displace another key's base64url form.
         for key in &keys {
             let kid = key.kid.as_deref().unwrap_or_default();
             if let Some(raw) = std::str::from_utf8(kid).ok().filter(|raw| kid_segment_matches(kid, raw)) {
@@ -68,13 +68,13 @@ impl PublishedKeys {
         Self { jwk_set: jwk_set.to_string().into(), set: KeySet::new(keys).encode().into(), by_segment }
     }
 
-    /// One COSE_Key, by a path segment.
+    /// The COSE_Key for a path segment.
     pub fn find(&self, segment: &str) -> Option<&Bytes> {
         self.by_segment.get(segment)
     }
 }
 
-/// A key as a JWK.
+/// Converts a key to a JWK.
 fn jwk(key: &CoseKey) -> Value {
     let mut jwk = key.key.to_jwk().to_value();
     let KeyEnd { retired_at, retired_size, compromised_size } = key.end;
@@ -88,7 +88,7 @@ fn jwk(key: &CoseKey) -> Value {
     jwk
 }
 
-/// Where a key's signatures end, as it is published.
+/// The published end of a key's signatures.
 fn end_of(key: &LogKey) -> KeyEnd {
     KeyEnd {
         retired_at: key.retired_at,

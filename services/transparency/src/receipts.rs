@@ -1,4 +1,4 @@
-//! Receipts, assembled and never signed here: the head's one signature serves every leaf under it.
+//! Receipts, assembled from signed heads without signing: the signature of a head serves every leaf under it.
 
 use std::sync::Arc;
 
@@ -13,35 +13,35 @@ use crate::meaning::sound;
 use crate::metrics::Metrics;
 use crate::tiles::{ProofError, Tiles};
 
-/// Makes receipts out of signed heads and tiles.
+/// The maker of receipts, from signed heads and tiles.
 pub struct Receipts {
     store: Arc<dyn LogStore>,
     tiles: Tiles,
     metrics: Arc<Metrics>,
     algorithm: &'static str,
-    /// The signature used last, parsed: a whole batch shares it.
+    /// The most recently used signature, parsed: all receipts of a batch share it.
     newest: ArcSwapOption<(Bytes, SignedRoot)>,
 }
 
-/// Why there is no receipt.
+/// Reason why there is no receipt.
 #[derive(Debug, thiserror::Error)]
 pub enum NoReceipt {
     /// The entry is committed and no signed head covers it yet.
     #[error("no signed head covers leaf {0} yet")]
     NotSignedYet(LeafIndex),
-    /// The path could not be made.
+    /// The inclusion path could not be built.
     #[error(transparent)]
     Proof(#[from] ProofError),
     /// The database did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The stored signature is not one.
+    /// The stored signature is malformed.
     #[error("the signature over the head is damaged: {0}")]
     Signature(#[from] ReceiptError),
 }
 
 impl Receipts {
-    /// Over this store; `algorithm` is what receipts are counted under.
+    /// Creates a maker of receipts over this store; `algorithm` is the label of the receipts' counter.
     pub fn new(
         store: Arc<dyn LogStore>,
         tiles: Tiles,
@@ -51,12 +51,12 @@ impl Receipts {
         Self { store, tiles, metrics, algorithm, newest: ArcSwapOption::empty() }
     }
 
-    /// The tree that receipts are made from.
+    /// The tiles that inclusion paths are built from.
     pub fn tiles(&self) -> &Tiles {
         &self.tiles
     }
 
-    /// The receipt of a leaf that was just placed; from memory when the sequencer gave the path.
+    /// The receipt of a leaf that was just sequenced; from memory if the placement has the inclusion path.
     pub async fn placed(&self, placement: &Placement, handle: &Handle) -> Result<Bytes, NoReceipt> {
         let signature = placement.head.as_ref().and_then(|head| head.signature(SignatureKind::Receipt));
         match (signature, &placement.path) {
@@ -72,7 +72,7 @@ impl Receipts {
         Ok(self.assemble(&signature, leaf, &path)?)
     }
 
-    /// The newest signature for receipts whose head has the leaf.
+    /// The newest receipt signature whose head covers the leaf; [`NoReceipt::NotSignedYet`] if there is none.
     async fn covering(&self, leaf: LeafIndex, handle: &Handle) -> Result<HeadSignature, NoReceipt> {
         let published = handle.published();
         let known = published.as_deref().filter(|head| head.head.size.holds(leaf));

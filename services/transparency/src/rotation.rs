@@ -1,7 +1,7 @@
-//! Rotation of the log's keys, on the admin listener: what `tabellion key` asks of a process that has the database to
-//! itself.
+//! Rotation of the log's keys, on the admin listener: `tabellion key` uses these routes while a running process has
+//! exclusive use of the database.
 //!
-//! Not here: taking a key up, which the leader does between two batches (`signer`).
+//! Not here: activating an announced key, which the leader does between two batches (`signer`).
 
 use std::sync::Arc;
 
@@ -32,11 +32,11 @@ pub fn routes(log: Arc<Log>) -> Router {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyTable {
-    /// The log that it is of.
+    /// The log's origin.
     pub origin: String,
     /// Keys on record, oldest first.
     pub keys: Vec<KeyRow>,
-    /// Keys that wait to be taken up.
+    /// Announced keys that are not active yet.
     pub announced: Vec<AnnouncementRow>,
 }
 
@@ -52,7 +52,7 @@ pub struct KeyRow {
     compromised_size: Option<u64>,
 }
 
-/// A key that was announced.
+/// An announced key. Kids and keys are unpadded base64url.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnnouncementRow {
@@ -62,25 +62,25 @@ pub struct AnnouncementRow {
     at: u64,
 }
 
-/// Which log is meant, and which key.
+/// The body of `POST /keys/announce`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Announce {
-    /// The log.
+    /// The origin of the log.
     pub origin: String,
-    /// Its new key.
+    /// The new key.
     pub key: AnnouncementRow,
 }
 
-/// A key, and from which tree size on somebody else may have signed with it.
+/// The body of `POST /keys/compromised`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compromised {
-    /// The log.
+    /// The origin of the log.
     pub origin: String,
     /// Kid of the key, unpadded base64url.
     pub kid: String,
-    /// The tree size.
+    /// The tree size from which an attacker may have signed with the key.
     pub since: u64,
 }
 
@@ -136,7 +136,7 @@ fn bytes(text: &str) -> Result<Vec<u8>, String> {
     BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|error| format!("not unpadded base64url: {error}"))
 }
 
-/// Why nothing was done, as problem details.
+/// A failed request, as problem details.
 struct Problem(StatusCode, String);
 
 impl IntoResponse for Problem {
@@ -158,7 +158,7 @@ impl From<StoreError> for Problem {
 }
 
 async fn list(State(log): State<Arc<Log>>) -> Result<Response, Problem> {
-    // The announcements first: a key that is taken up between the two reads is seen twice, and not missed.
+    // Read the announcements first: a key that is activated between the two reads is seen twice, and not missed.
     let announced = log.store.announced_keys().await?;
     let keys = log.store.keys().await?;
     let table = KeyTable {

@@ -1,9 +1,9 @@
-//! Taking the bytes out.
+//! The task that deletes erased bytes from the store.
 //!
-//! An erasure is in force from the moment it is an entry. The process that leads walks them by number and takes the bytes
-//! out; taking out what is gone changes nothing, so whatever a crash left undone is done by the next start, which begins
-//! with the newest. An entry on hold keeps its bytes, and its erasure stays open until the hold ends. One erasure that
-//! cannot be read keeps no other from being done.
+//! An erasure takes effect once it is an entry. The leading process walks the erasures by number and deletes the bytes.
+//! Deleting is idempotent: work that a crash left undone is done by the next start, which begins with the newest. An
+//! entry on hold keeps its bytes, and its erasure stays open until the hold ends. An unreadable erasure does not block
+//! the others.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,10 +19,10 @@ use super::{at, count, erased_leaves, leaves};
 use crate::limits::{ERASURE_LOOK, ERASURE_RETRY};
 use crate::log::Log;
 
-/// How many erasures are looked for at a time.
+/// Erasures looked up at one time.
 const AT_ONCE: u64 = 16;
 
-/// Erases what is to be erased, for as long as this process runs.
+/// Executes the log's erasures for as long as this process runs.
 pub async fn keep_erasing(log: Arc<Log>) {
     let mut eraser = Eraser::default();
     loop {
@@ -33,19 +33,20 @@ pub async fn keep_erasing(log: Arc<Log>) {
                 ERASURE_RETRY
             }
         };
-        // Woken or not: an erasure may come by the inbox, and a hold may be ended by another process.
+        // Look again without a wake-up too: an erasure may arrive through the inbox, and another process may end a
+        // hold.
         let _ = tokio::time::timeout(wait, log.erasing.0.notified()).await;
     }
 }
 
-/// What was done so far.
+/// The progress of the walk.
 #[derive(Default)]
 struct Eraser {
-    /// The erasures that were looked at: it grows upwards as they come, and down to 0.
+    /// Numbers of the erasures looked at. The range grows upwards with new ones, and down to 0.
     seen: Option<Range<u64>>,
-    /// How large the log was when nothing more was found.
+    /// Size of the log at the last look for newer erasures.
     looked_at: TreeSize,
-    /// Entries that a hold keeps, by the number of their erasure.
+    /// Entries kept by a hold, by the number of their erasure.
     held: BTreeMap<u64, Vec<LeafIndex>>,
 }
 
@@ -68,7 +69,7 @@ impl Eraser {
         }
     }
 
-    /// Erasures that a hold stood against. They are let go when they are done, and not before.
+    /// Tries again the erasures with entries on hold. They are removed once done, and not before.
     async fn again(&mut self, store: &dyn LogStore) -> Result<(), StoreError> {
         for (number, leaves) in self.held.clone() {
             if store.held(&leaves).await?.len() < leaves.len() {
@@ -78,7 +79,7 @@ impl Eraser {
         Ok(())
     }
 
-    /// Those that came since the last look; at the first, none yet.
+    /// Executes the erasures registered since the last call; the first call only notes their number.
     async fn newer(&mut self, store: &dyn LogStore) -> Result<(), StoreError> {
         let Some(Range { start, mut end }) = self.seen.clone() else {
             let count = count(store).await?;
@@ -95,7 +96,8 @@ impl Eraser {
         }
     }
 
-    /// Some of those from before the start, the newest of them first; answers whether there were any.
+    /// Executes up to [`AT_ONCE`] erasures from before the start, the newest first. Returns `false` once there are
+    /// none.
     async fn older(&mut self, store: &dyn LogStore) -> Result<bool, StoreError> {
         let Some(Range { start, end }) = self.seen.clone().filter(|seen| seen.start > 0) else {
             return Ok(false);
@@ -106,7 +108,7 @@ impl Eraser {
         Ok(true)
     }
 
-    /// Does these erasures, as far as the log has them; answers how many there are.
+    /// Executes the erasures of these numbers that are in the log, and returns how many there are.
     async fn look(&mut self, store: &dyn LogStore, numbers: Range<u64>) -> Result<u64, StoreError> {
         let found = leaves(store, numbers.clone()).await?;
         for (number, index) in numbers.zip(&found) {

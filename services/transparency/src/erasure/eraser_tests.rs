@@ -1,4 +1,4 @@
-//! The walk of the erasures over a log in memory, whose database fails when it is told to.
+//! The walk of the erasures over a log in memory, with a database that fails on demand.
 
 use bytes::Bytes;
 use merkle::EntryDigest;
@@ -12,7 +12,7 @@ use super::*;
 use crate::admission::{CameBeside, NotAdmitted, admit};
 use crate::metrics::Metrics;
 
-/// A log whose policy claims no permanence, as before there was that guard.
+/// A log from before the guard of permanence, with a policy that does not claim it.
 struct OldLog {
     store: Failing,
     appender: Appender,
@@ -33,7 +33,7 @@ impl OldLog {
         self.appender.append_entries(vec![entry]).await.unwrap();
     }
 
-    /// Registers an erasure, whatever the rules say of it.
+    /// Registers an erasure without checking it against the rules.
     async fn erase(&mut self, number: u64, entries: &[EntryDigest]) {
         let erasure = erasure(number, entries);
         self.append(entry(&erasure, "erasure", vec![numbered(number)])).await;
@@ -76,7 +76,7 @@ fn entry(statement: &SignedStatement, rule: &str, guards: Vec<GuardKey>) -> NewE
 }
 
 impl Eraser {
-    /// What a start does, to its end.
+    /// Runs the walk of a start to its end.
     async fn start(&mut self, store: &dyn LogStore) -> Result<(), StoreError> {
         self.newer(store).await?;
         while self.older(store).await? {}

@@ -1,9 +1,9 @@
-//! Doing what the log's erasure statements say: the statement first, the bytes after it.
+//! Execution of the log's erasure statements: the statement is registered first, the bytes are deleted after it.
 //!
-//! Here is how they are found and read; `eraser` takes the bytes out, `permanent` names the entries that stay, and
-//! `retention` registers erasures by itself.
+//! This module finds and reads them; `eraser` deletes the bytes, `permanent` names the entries that stay, and
+//! `retention` registers erasures automatically.
 //!
-//! Not here: who may erase and what (`registration::erasure`), the deleting itself (`store::Custody`).
+//! Not here: the permission to erase (`registration::erasure`), and the deletion itself (`store::Custody`).
 
 mod eraser;
 mod permanent;
@@ -24,15 +24,15 @@ pub(crate) use permanent::put_permanent;
 /// An erasure statement of the log.
 #[derive(Clone, Debug)]
 pub struct Registered {
-    /// What it says.
+    /// The parsed statement.
     pub erasure: Erasure,
-    /// Where it stands.
+    /// The leaf of the statement.
     pub index: LeafIndex,
-    /// Its entry ID.
+    /// The entry ID of the statement.
     pub entry: EntryDigest,
 }
 
-/// The erasures of these numbers, as far as the log has them.
+/// Returns the erasures of these numbers, up to the first that the log does not have.
 pub async fn registered(store: &dyn LogStore, numbers: Range<u64>) -> Result<Vec<Registered>, StoreError> {
     let mut found = Vec::new();
     for index in leaves(store, numbers).await? {
@@ -46,7 +46,7 @@ async fn at(store: &dyn LogStore, index: LeafIndex) -> Result<Registered, StoreE
     read(&entry.verified()?)
 }
 
-/// How many erasures the log has: they are numbered without gaps.
+/// The number of erasures in the log, by binary search: they are numbered without gaps.
 pub async fn count(store: &dyn LogStore) -> Result<u64, StoreError> {
     let there = async |number: u64| Ok::<_, StoreError>(!leaves(store, number..number + 1).await?.is_empty());
     let mut beyond = 1;
@@ -67,7 +67,7 @@ async fn leaves(store: &dyn LogStore, numbers: Range<u64>) -> Result<Vec<LeafInd
     Ok(store.guards(&keys).await?.into_iter().map_while(|leaf| leaf).collect())
 }
 
-/// An entry that must be an erasure: a guard says so.
+/// Parses an entry that a guard marks as an erasure; [`StoreError::Damaged`] if it is not one.
 fn read(entry: &Entry) -> Result<Registered, StoreError> {
     let index = entry.index;
     let bytes = entry.statement.clone().ok_or_else(|| damaged(index, "it is erased"))?;
@@ -81,7 +81,7 @@ fn read(entry: &Entry) -> Result<Registered, StoreError> {
     Ok(Registered { erasure, index, entry: entry.digest })
 }
 
-/// Whether a media type is this one, parameters aside.
+/// Compares media types without parameters and case.
 pub(crate) fn is_type(name: &str, wanted: &str) -> bool {
     name.split(';').next().is_some_and(|own| own.trim().eq_ignore_ascii_case(wanted))
 }
@@ -90,7 +90,7 @@ fn damaged(index: LeafIndex, why: &str) -> StoreError {
     StoreError::Damaged(format!("entry {index} should hold an erasure: {why}"))
 }
 
-/// Where the entries stand that an erasure names.
+/// The leaves of the entries that an erasure names, without those that the log does not have.
 pub async fn erased_leaves(store: &dyn LogStore, erasure: &Erasure) -> Result<Vec<LeafIndex>, StoreError> {
     let found = store.find(&erasure.entries).await?.into_iter().zip(&erasure.entries);
     Ok(found
@@ -99,16 +99,16 @@ pub async fn erased_leaves(store: &dyn LogStore, erasure: &Erasure) -> Result<Ve
         .collect())
 }
 
-/// A hold that stands against an erasure.
+/// A legal hold that prevents an erasure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnHold {
-    /// The entry that is held.
+    /// The entry on hold.
     pub entry: EntryDigest,
-    /// The case it is held for.
+    /// The case of the hold.
     pub case: String,
 }
 
-/// The first hold on one of the entries that an erasure names.
+/// The first hold on one of the entries that an erasure names; `None` if there is none.
 pub async fn on_hold(
     store: &dyn LogStore,
     erasure: &Erasure,
@@ -125,12 +125,12 @@ pub async fn on_hold(
     Ok(hold.zip(entry).map(|(hold, entry)| OnHold { entry, case: hold.case }))
 }
 
-/// Wakes the task that erases: an erasure was registered, or a hold has ended.
+/// Wakes [`eraser::keep_erasing`]: an erasure was registered, or a hold has ended.
 #[derive(Debug, Default)]
 pub struct Erasing(Notify);
 
 impl Erasing {
-    /// Looks now, not at the next turn.
+    /// Starts the next round now instead of after `ERASURE_LOOK`.
     pub fn look(&self) {
         self.0.notify_one();
     }

@@ -1,8 +1,8 @@
-//! Entries that are never erased: what they are says so.
+//! Entries that are never erased: the operator's statements, recognized by their content type.
 //!
-//! Statements of the operator claim a guard of their permanence, by which the rules of an erasure refuse them.
-//! A log that is older than that guard has policies without it; without its policies it could not start. So nothing here
-//! rests on the guard.
+//! Statements of the operator claim a guard of permanence, by which the rules of an erasure refuse them. A log older
+//! than that guard has policies without it, and could not start without them. So this module does not rely on the
+//! guard.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use registration::operator::{is_operator_rule, is_operator_statement};
 use scitt::SignedStatement;
 use store::{Entry, LogStore, Standing, StoreError};
 
-/// Which of these entries stay, whatever an erasure says.
+/// Returns those of these entries that no erasure may delete.
 pub(super) async fn permanent(
     store: &dyn LogStore,
     entries: &[Standing],
@@ -28,7 +28,7 @@ pub(super) async fn permanent(
     Ok(stay)
 }
 
-/// Also one that nobody can read: what it was is not known.
+/// Returns `true` for an operator's statement, and for an unreadable one, since its type is unknown.
 fn stays(entry: &Entry) -> bool {
     let statement = entry.statement.clone().and_then(|bytes| SignedStatement::parse(bytes).ok());
     statement.is_none_or(|statement| {
@@ -37,7 +37,8 @@ fn stays(entry: &Entry) -> bool {
     })
 }
 
-/// Answers for the policies and erasures that an erasure names as if all of them had claimed their permanence.
+/// Adds the guard of permanence to the answers for each permanent entry that an erasure names, also where an old log
+/// lacks it.
 pub(crate) async fn put_permanent(
     store: &dyn LogStore,
     erasure: &Erasure,

@@ -1,10 +1,11 @@
-//! Retention: bytes go when their content type's time has passed.
+//! Retention: erases the bytes of entries whose content type's retention time has passed.
 //!
-//! How long a content type is kept is policy (`retention`). Now and then the process that leads looks, in the lookup index,
-//! for entries whose time has passed under the policy in force, and registers an erasure of them like any other: signed
-//! with the operator's key, which has to be at hand (`operator_key`), and numbered. Entries on hold are left out.
+//! The policy in force sets the time per content type (`retention`). The leading process periodically searches the
+//! lookup index for entries past their time, and registers an erasure of them like any other: numbered, and signed with
+//! the operator's key, which must be configured (`operator_key`). Entries on hold are left out.
 //!
-//! Not here: what erases (`erasure`), and the index (an entry that is not indexed yet is found at a later turn).
+//! Not here: deleting the bytes (`erasure`), and the index (an entry that is not indexed yet is found by a later
+//! sweep).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,30 +27,30 @@ use crate::key_files::{KeyFileError, signing_key};
 use crate::log::{Log, RegisterError};
 use crate::watch::now;
 
-/// Content types that are looked at in one sweep.
+/// Content types examined in one sweep.
 const CONTENT_TYPES: usize = 1000;
 
-/// Why nothing was erased this time.
+/// Reason why a sweep failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// The database did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no key to sign with.
+    /// No operator's key is configured.
     #[error("bytes are past their retention, and no operator_key is configured to erase them with")]
     NoOperatorKey,
-    /// The key cannot be used.
+    /// The operator's key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyFileError),
-    /// Nothing was signed.
+    /// Signing the erasure failed.
     #[error(transparent)]
     Sign(#[from] SignError),
-    /// The erasure got no place.
+    /// The log did not register the erasure.
     #[error("the erasure was not registered: {0}")]
     NotRegistered(String),
 }
 
-/// Sweeps for as long as this process runs.
+/// Sweeps at this interval while the process leads, for as long as it runs.
 pub async fn keep_sweeping(log: Arc<Log>, operator: Option<PathBuf>, every: Duration) {
     let mut turns = tokio::time::interval(every);
     turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -85,7 +86,7 @@ async fn sweep(log: &Log, operator: Option<&PathBuf>) -> Result<(), SweepError> 
     Ok(())
 }
 
-/// How long the policy keeps entries of this content type, as the index spells it.
+/// The policy's retention time of a content type, in seconds. `value` is the index's spelling.
 fn retention_of(policy: &Policy, value: &str) -> Option<u64> {
     if is_operator_statement(value) {
         return None;
@@ -95,7 +96,7 @@ fn retention_of(policy: &Policy, value: &str) -> Option<u64> {
     rule.and_then(|rule| rule.retention)
 }
 
-/// How many leaves the log had at a time. Log-many reads.
+/// The size of the log at a time in Unix seconds. Takes logarithmically many reads.
 async fn size_at(store: &dyn LogStore, at: u64) -> Result<u64, StoreError> {
     let (mut low, mut high, mut size) = (1, store.head().await?.batch, 0);
     while low <= high {
@@ -111,7 +112,7 @@ async fn size_at(store: &dyn LogStore, at: u64) -> Result<u64, StoreError> {
     Ok(size)
 }
 
-/// Registers erasures until nothing of this content type is left below the cutoff, but what is held.
+/// Registers erasures until only entries on hold are left of this content type below the cutoff.
 async fn erase_older(
     log: &Log,
     policy: &Policy,
@@ -142,7 +143,7 @@ async fn erase_older(
     Ok(())
 }
 
-/// The IDs of those that are there and that no hold keeps.
+/// The IDs of the entries that still have their bytes and are not on hold.
 async fn not_held(store: &dyn LogStore, leaves: &[LeafIndex]) -> Result<Vec<EntryDigest>, StoreError> {
     let held = store.held(leaves).await?;
     let mut entries = Vec::with_capacity(leaves.len());

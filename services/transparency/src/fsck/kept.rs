@@ -1,6 +1,6 @@
-//! `state_dir/fsck.json`: how far the check is, when it last found nothing, and what it found since.
+//! `state_dir/fsck.json`: the progress of the check, its last clean walk, and the findings since.
 //!
-//! Replaced as a whole, like the pin. A file that cannot be read costs one walk from the beginning.
+//! The file is replaced atomically, like the pin. An unreadable file only makes the next walk begin at the start.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,33 +11,33 @@ use store::fsck::State;
 
 use crate::limits::FSCK_STATE_BYTES;
 
-/// What is kept.
+/// The stored state of the check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Kept {
-    /// The last whole walk that found nothing.
+    /// The last complete walk without findings.
     pub clean: Option<Clean>,
-    /// What stands.
+    /// The findings that are not known to be repaired.
     pub findings: Vec<String>,
-    /// More findings, that were only counted.
+    /// The number of further findings that are only counted.
     pub omitted: u64,
-    /// The walk under way.
+    /// The walk in progress.
     pub walk: Option<State>,
-    /// Whether this process has made its quick check: never kept.
+    /// `true` once this process has made its quick check; not stored.
     #[serde(skip)]
     pub looked_quickly: bool,
 }
 
-/// A walk that found nothing.
+/// A complete walk without findings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clean {
-    /// When it ended, in Unix seconds.
+    /// End of the walk, in Unix seconds.
     pub at: u64,
-    /// How many entries it checked.
+    /// Number of entries checked.
     pub size: u64,
 }
 
-/// The file.
+/// The file `fsck.json`.
 #[derive(Clone, Debug)]
 pub struct KeptFile {
     directory: PathBuf,
@@ -45,19 +45,19 @@ pub struct KeptFile {
 }
 
 impl KeptFile {
-    /// In a state directory. Nothing is read or written yet.
+    /// The file in a state directory. Reads and writes nothing yet.
     pub fn in_directory(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), path: directory.join("fsck.json") }
     }
 
-    /// What is kept; nothing if there is no file.
+    /// Reads the state; the default one if there is no file.
     pub async fn read(&self) -> Result<Kept, String> {
         let path = self.path.clone();
         let read = tokio::task::spawn_blocking(move || read(&path)).await;
         read.map_err(|error| error.to_string())?.map_err(|why| format!("{}: {why}", self.path.display()))
     }
 
-    /// Replaces the file; once `Ok`, it survives power loss.
+    /// Replaces the file; once `Ok`, the state survives power loss.
     pub async fn write(&self, kept: &Kept) -> Result<(), String> {
         let bytes = serde_json::to_vec(kept).map_err(|error| error.to_string())?;
         let Self { directory, path } = self.clone();

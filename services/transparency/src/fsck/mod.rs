@@ -1,15 +1,15 @@
-//! Checking the storage for as long as the service runs.
+//! Continuous check of the storage while the service runs.
 //!
-//! The process that leads, or each that serves a frozen log, walks the whole log again and again (`store::fsck`), slowly:
-//! a few entries at a time, so many rows a second, and a pause between one walk and the next. How far it is stands in `state_dir/fsck.json`;
-//! a restart goes on there, and so does the next leader where the state directory is shared. Each start begins with the
-//! quick check, of what it is about to sign on.
+//! The leading process, or each that serves a frozen log, walks the whole log again and again (`store::fsck`), slowly:
+//! a few entries at a time, at a limited rate of rows, with a pause between walks. The progress is kept in
+//! `state_dir/fsck.json`: a restart resumes there, and so does the next leader if the state directory is shared. Each
+//! start begins with the quick check of the state that it is about to sign on.
 //!
-//! What was found is told once in the log, counted, and named by `/readyz` until a whole walk finds it no more. It stops
-//! nobody from registering: that a row of old is damaged does not make a new one wrong, and what must not be signed on
-//! the sequencer finds itself.
+//! A finding is logged once, counted, and listed by `/readyz` until a complete walk no longer finds it. Findings do not
+//! stop registration: a damaged old row does not make a new one wrong, and the sequencer itself detects a state that
+//! must not be signed on.
 //!
-//! Not here: what is checked (`store::fsck`, `meaning`), a check by hand (`tabellion log fsck`).
+//! Not here: the checks themselves (`store::fsck`, `meaning`), and a check by hand (`tabellion log fsck`).
 
 mod kept;
 mod pace;
@@ -32,14 +32,14 @@ use kept::{Clean, Kept, KeptFile};
 pub use pace::Pace;
 pub use standing::Standing;
 
-/// How much is checked, and where that is written down.
+/// The rate of the check, and the folder of its state.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// Rows in a second; 0 checks nothing.
+    /// Rows per second; 0 turns the check off.
     pub rate: u32,
-    /// The pause between one walk and the next.
+    /// The pause between two walks.
     pub every: Duration,
-    /// Where the state is kept.
+    /// Folder of the state file (`fsck.json`).
     pub state_dir: PathBuf,
 }
 
@@ -65,16 +65,17 @@ pub async fn keep_checking(log: Arc<Log>, schedule: Schedule) {
     }
 }
 
-/// Whether a process in this role checks. Nobody leads a frozen log, and what is kept for ever is what decays.
+/// Returns `true` if a process in this role checks. A frozen log has no leader, and storage kept for ever is what
+/// decays, so each of its processes checks.
 fn is_due(role: &Role) -> bool {
     matches!(role, Role::Leading { .. } | Role::Halted(Halt::Frozen))
 }
 
-/// How a round ended.
+/// The end of a round.
 enum End {
-    /// Everything was looked at.
+    /// The walk is complete.
     Complete,
-    /// Another process leads now, or none may.
+    /// This process no longer leads.
     NotDue,
 }
 
@@ -86,7 +87,7 @@ struct Checking {
 }
 
 impl Checking {
-    /// Begins where the last process stopped.
+    /// Restores the state that the last process stored.
     async fn take_up(&mut self) {
         self.kept = self.file.read().await.unwrap_or_else(|why| {
             tracing::warn!(why, "the check of the storage begins anew");
@@ -110,7 +111,7 @@ impl Checking {
         is_due(&self.log.sequencer.status().borrow().role)
     }
 
-    /// The rest of the walk that was begun, or a whole one.
+    /// Makes the quick check if this process has not yet, and then resumes the stored walk or begins a new one.
     async fn round(&mut self) -> Result<End, StoreError> {
         let log = self.log.clone();
         let meaning = LogMeaning::of(&log.identity.origin)?;
@@ -171,7 +172,7 @@ impl Checking {
         self.log.metrics.fsck_progress.set(i64::try_from(entries).unwrap_or(i64::MAX));
     }
 
-    /// Tells what nobody was told yet.
+    /// Logs and counts the findings that are new.
     fn found(&mut self, findings: &[String]) {
         for finding in self.log.fsck.add(findings) {
             tracing::error!(finding, "the stored log is damaged");
@@ -179,7 +180,7 @@ impl Checking {
         }
     }
 
-    /// What this walk found is what stands now.
+    /// Replaces the findings by those of a complete walk.
     async fn complete(&mut self, walk: &Walk<'_>) {
         let (size, findings) = (walk.report().size.get(), walk.findings());
         self.log.fsck.replace(findings, walk.report().omitted);
@@ -192,7 +193,7 @@ impl Checking {
         self.keep(None).await;
     }
 
-    /// Writes down where the walk is. A failure costs a restart some work, and nothing else.
+    /// Stores the progress of the walk. After a failure a restart only repeats some work.
     async fn keep(&mut self, walk: Option<State>) {
         (self.kept.findings, self.kept.omitted) = self.log.fsck.all();
         self.kept.walk = walk;

@@ -1,13 +1,13 @@
-//! So many rows a second, on average, and never a burst to make up for lost time.
+//! Rate limit for reading rows: an average rate without bursts that make up for lost time.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// How long a pace may be behind before what it missed is forgotten.
+/// The longest lag that is made up for; any further lag is forgotten.
 const CREDIT: Duration = Duration::from_millis(100);
 
-/// Keeps a reader at a rate.
+/// A rate limit on rows read.
 #[derive(Debug)]
 pub struct Pace {
     rate: u32,
@@ -15,12 +15,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// So many rows a second; 0: as fast as it goes.
+    /// A limit of `rate` rows per second; 0 is unlimited.
     pub fn of(rate: u32) -> Self {
         Self { rate, due: Instant::now() }
     }
 
-    /// Waits for as long as these rows take at the rate.
+    /// Waits for the time that `rows` take at the rate.
     pub async fn spent(&mut self, rows: u64) {
         match self.rate {
             0 => tokio::task::yield_now().await,
@@ -28,7 +28,7 @@ impl Pace {
         }
     }
 
-    /// When the rows after these are due.
+    /// The time at which the rows after these are due.
     fn next(&mut self, rows: u64, now: Instant) -> Instant {
         let earliest = now.checked_sub(CREDIT).unwrap_or(self.due);
         self.due = self.due.max(earliest) + Duration::from_secs_f64(rows as f64 / f64::from(self.rate));

@@ -1,27 +1,27 @@
-//! What was found and is not known to be mended.
+//! Findings that are not known to be repaired.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::limits::{FSCK_FINDINGS, FSCK_NAMED};
 
-/// The findings that stand, for whoever asks.
+/// The open findings, shared with `/readyz`.
 #[derive(Debug, Default)]
 pub struct Standing(Mutex<Findings>);
 
 #[derive(Debug, Default)]
 struct Findings {
     told: Vec<String>,
-    /// More, that are only counted.
+    /// The number of further findings, above `FSCK_FINDINGS`.
     omitted: u64,
 }
 
 impl Standing {
-    /// What stood when the last process stopped.
+    /// Restores the findings that the last process stored.
     pub fn restore(&self, findings: Vec<String>, omitted: u64) {
         *self.findings() = Findings { told: findings, omitted };
     }
 
-    /// Adds findings; answers those that are new.
+    /// Adds findings and returns the new ones. Above `FSCK_FINDINGS` they are only counted.
     pub fn add<'a>(&self, findings: &'a [String]) -> Vec<&'a String> {
         let mut standing = self.findings();
         let mut new = Vec::new();
@@ -38,20 +38,20 @@ impl Standing {
         new
     }
 
-    /// What a whole walk found is all that there is.
+    /// Replaces all findings by those of a complete walk.
     pub fn replace(&self, mut findings: Vec<String>, omitted: u64) {
         let more = findings.len().saturating_sub(FSCK_FINDINGS) as u64;
         findings.truncate(FSCK_FINDINGS);
         *self.findings() = Findings { told: findings, omitted: omitted + more };
     }
 
-    /// All that is told, and how many more there are.
+    /// The findings, and the number of further ones that are only counted.
     pub fn all(&self) -> (Vec<String>, u64) {
         let standing = self.findings();
         (standing.told.clone(), standing.omitted)
     }
 
-    /// The same in a few lines, for `/readyz`.
+    /// The first findings as lines for `/readyz`, with a last line that counts the others.
     pub fn named(&self) -> Vec<String> {
         let standing = self.findings();
         let mut lines: Vec<String> = standing

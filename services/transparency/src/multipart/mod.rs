@@ -1,11 +1,12 @@
-//! Multipart bodies (RFC 2046, section 5.1; RFC 7578), read strictly and without a copy.
+//! Multipart bodies (RFC 2046, section 5.1; RFC 7578), parsed strictly and without a copy.
 //!
-//! The body is in memory already, bounded and paid for (`body`); its parts are slices of it. One pass, linear whatever
-//! the boundary: a delimiter begins with CR, a boundary holds none, so no byte is compared twice.
+//! The body is in memory already, within the budget of module `body`; its parts are slices of it. Parsing takes one
+//! pass and linear time with any boundary: a delimiter line begins with CR and a boundary contains none, so no byte is
+//! compared twice.
 //!
-//! Refused, never mended: bytes before the first delimiter or after the last (RFC 2046 lets them be skipped, and no HTTP
-//! client sends any), padding after a delimiter, folded or repeated part headers, bare CR or LF in them, transfer
-//! encodings. What a part says about its own charset changes nothing: parts are bytes.
+//! Deviations are refused, never repaired: bytes before the first delimiter or after the last (RFC 2046 allows skipping
+//! them, and no HTTP client sends any), padding after a delimiter, folded or repeated part headers, bare CR or LF in
+//! them, transfer encodings. A part's own charset parameter is ignored: parts are bytes.
 
 mod params;
 
@@ -17,65 +18,65 @@ use crate::limits::{BOUNDARY_BYTES, PART_HEADER_BYTES, PART_HEADERS};
 
 pub use params::Value;
 
-/// Why a body is not the multipart body that it was announced as.
+/// A body that is not the multipart body of its content type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct Unreadable {
-    /// The first byte of the body that is wrong, when it is one.
+    /// Offset of the defect in the body; `None` if it is in the `Content-Type`.
     pub offset: Option<usize>,
-    /// What is wrong there.
+    /// The defect.
     pub what: What,
 }
 
-/// What can be wrong with a multipart body.
+/// The defects of a multipart body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum What {
-    /// No boundary parameter, or two.
+    /// The content type has no boundary parameter, or two.
     #[error("the content type names no boundary, or more than one")]
     NoBoundary,
-    /// A boundary that RFC 2046 does not allow.
+    /// The boundary contains characters that RFC 2046 does not allow, or has a wrong length.
     #[error("the boundary is not 1 to {BOUNDARY_BYTES} characters that RFC 2046 allows in one")]
     BadBoundary,
     /// The body does not begin with the boundary.
     #[error("the body does not begin with its boundary")]
     Preamble,
-    /// A line that begins with the boundary goes on with something else.
+    /// A line that begins with the boundary continues with other characters.
     #[error("the boundary is followed by something other than a line end or --")]
     BadDelimiter,
-    /// No closing delimiter.
+    /// The closing delimiter is missing.
     #[error("the body ends before its closing boundary")]
     CutShort,
-    /// More after the closing delimiter.
+    /// More bytes follow the closing delimiter.
     #[error("more bytes follow the closing boundary")]
     Epilogue,
-    /// No part at all.
+    /// The body has no part.
     #[error("there are no parts")]
     NoParts,
-    /// More parts than are read here.
+    /// The body has more parts than this limit.
     #[error("there are more than {0} parts")]
     TooManyParts(usize),
-    /// Part headers over a limit.
+    /// Part headers exceed [`PART_HEADERS`] or [`PART_HEADER_BYTES`].
     #[error("a part has more than {PART_HEADERS} headers, or more than {PART_HEADER_BYTES} bytes of them")]
     LargeHeaders,
-    /// A part header that is none.
+    /// A part header is malformed.
     #[error("a part header is not a name, a colon and a value on one line")]
     BadHeader,
-    /// The same header twice in one part.
+    /// A part has the same header twice.
     #[error("a part has the same header twice")]
     HeaderTwice,
-    /// A transfer encoding that would change bytes.
+    /// A part has a transfer encoding that would change its bytes.
     #[error("a part is sent in a transfer encoding: send it as binary")]
     Encoded,
-    /// No `Content-Disposition: form-data; name=…`.
+    /// A part has no `Content-Disposition: form-data; name=…`.
     #[error("a part of a form has no name, or more than one")]
     NoName,
-    /// A name that this form has not.
+    /// A part has a name that this form does not define.
     #[error("a part has a name that this form does not know")]
     UnknownName,
-    /// No part with the statement.
+    /// No part is named `statement`.
     #[error("the form has no part named statement")]
     NoStatement,
-    /// A name a second time.
+    /// Two parts have the same name.
     #[error("two parts have the same name")]
     NameTwice,
 }
@@ -90,12 +91,12 @@ impl What {
     }
 }
 
-/// What parts are told apart by: `--` and the boundary that the content type names.
+/// The delimiter of parts: `--` and the boundary of the content type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delimiter(Vec<u8>);
 
 impl Delimiter {
-    /// Out of the request's only `Content-Type`.
+    /// Reads the boundary from the request's only `Content-Type`.
     pub fn of(headers: &HeaderMap) -> Result<Self, Unreadable> {
         let mut values = headers.get_all(CONTENT_TYPE).iter();
         let (Some(value), None) = (values.next(), values.next()) else {
@@ -109,7 +110,8 @@ impl Delimiter {
         }
     }
 
-    /// Where the next line of `body` from `from` on begins that begins with the delimiter: the offset of its CR.
+    /// Finds the next line of `body`, starting at `from`, that begins with the delimiter. Returns the offset of the CR
+    /// before it.
     fn next(&self, body: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         loop {
@@ -122,42 +124,42 @@ impl Delimiter {
     }
 }
 
-/// `bchars` of RFC 2046, and no space at the end.
+/// Checks a boundary: `bchars` of RFC 2046, without a space at the end.
 fn is_boundary(text: &[u8]) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(byte);
     (1..=BOUNDARY_BYTES).contains(&text.len()) && text.iter().all(allowed) && !text.ends_with(b" ")
 }
 
-/// One part.
+/// A part of a multipart body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Names in lower case.
+    /// Header fields; names in lower case.
     headers: Vec<(String, Value)>,
-    /// Its bytes.
+    /// The part's content.
     pub body: Bytes,
-    /// Where in the whole body it begins, headers included.
+    /// Offset of the part in the whole body, headers included.
     pub offset: usize,
 }
 
 impl Part {
-    /// One of its headers.
+    /// The header with this name in lower case.
     pub fn header(&self, name: &str) -> Option<&Value> {
         self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value)
     }
 
-    /// Its name in a form (RFC 7578, section 4.2).
+    /// The part's name in a form (RFC 7578, section 4.2).
     pub fn name(&self) -> Result<&str, Unreadable> {
         let disposition = self.header("content-disposition").filter(|value| value.essence == "form-data");
         disposition.and_then(|value| value.only("name")).ok_or(What::NoName.at(self.offset))
     }
 
-    /// The media type that it says it is, if it says one.
+    /// The part's own `Content-Type`, if it has one.
     pub fn media_type(&self) -> Option<&Value> {
         self.header("content-type")
     }
 }
 
-/// All parts of a body, at most so many.
+/// Splits a body into its parts; [`What::TooManyParts`] if there are more than `most`.
 pub fn parts(body: &Bytes, delimiter: &Delimiter, most: usize) -> Result<Vec<Part>, Unreadable> {
     if !body.starts_with(&delimiter.0) {
         return Err(if body.is_empty() { What::CutShort } else { What::Preamble }.at(0));
@@ -175,7 +177,7 @@ pub fn parts(body: &Bytes, delimiter: &Delimiter, most: usize) -> Result<Vec<Par
     if found.is_empty() { Err(What::NoParts.at(0)) } else { Ok(found) }
 }
 
-/// Where the part begins that the delimiter opens, or `None` if it closes the body.
+/// Returns the start of the part that the delimiter opens, or `None` if it closes the body.
 fn after_delimiter(body: &[u8], at: usize) -> Result<Option<usize>, Unreadable> {
     match &body[at..] {
         [b'\r', b'\n', ..] => Ok(Some(at + 2)),
@@ -196,7 +198,7 @@ fn part(bytes: Bytes, offset: usize) -> Result<Part, Unreadable> {
     Ok(Part { headers, body: bytes.slice(head..), offset })
 }
 
-/// A part's headers, and where its body begins.
+/// Parses a part's headers; returns them with the offset of its body.
 fn headers(part: &[u8], offset: usize) -> Result<(Vec<(String, Value)>, usize), Unreadable> {
     let mut headers: Vec<(String, Value)> = Vec::new();
     let mut at = 0;

@@ -1,17 +1,17 @@
-//! `value; name=value; name="quoted value"`: the values of `Content-Type` and `Content-Disposition`
-//! (RFC 9110, section 5.6.6).
+//! Parser for the values of `Content-Type` and `Content-Disposition`: `value; name=value; name="quoted value"` (RFC
+//! 9110, section 5.6.6).
 
 /// A header's value and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// What stands before the parameters, in lower case.
+    /// The value before the parameters, in lower case.
     pub essence: String,
-    /// Names in lower case, values as they came.
+    /// Parameters; names in lower case, values unchanged.
     parameters: Vec<(String, String)>,
 }
 
 impl Value {
-    /// Reads the whole of it, or nothing.
+    /// Parses a header value; `None` if any part of it is malformed.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let value = std::str::from_utf8(value).ok()?;
         if value.chars().any(|c| c.is_control() && c != '\t') {
@@ -30,19 +30,19 @@ impl Value {
         rest.is_empty().then(|| Self { essence: trim(essence).to_ascii_lowercase(), parameters })
     }
 
-    /// A parameter that is there once.
+    /// The value of a parameter that occurs exactly once.
     pub fn only(&self, name: &str) -> Option<&str> {
         let mut values = self.parameters.iter().filter(|(own, _)| own == name).map(|(_, value)| value);
         values.next().filter(|_| values.next().is_none()).map(String::as_str)
     }
 
-    /// Every parameter, name and value.
+    /// All parameters as name and value.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
-/// A token of RFC 9110, in lower case.
+/// Parses a token of RFC 9110 and returns it in lower case.
 pub(super) fn token(text: &[u8]) -> Option<String> {
     let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     let whole = !text.is_empty() && text.iter().all(is_token);
@@ -63,7 +63,7 @@ fn parameter(text: &str) -> Option<(String, String, &str)> {
     }
 }
 
-/// Up to the closing quote; what follows must be another parameter or nothing.
+/// Parses up to the closing quote. The rest must be another parameter or empty.
 fn quoted_string(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.char_indices();

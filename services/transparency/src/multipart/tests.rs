@@ -144,10 +144,10 @@ fn a_body_of_almost_boundaries_takes_no_longer_than_any_other() {
     assert!(started.elapsed() < std::time::Duration::from_secs(3), "{:?}", started.elapsed());
 }
 
-/// What we take apart, another reader takes apart the same way.
+/// Every body that this parser accepts is parsed in the same way by another one.
 ///
-/// It is laxer, so only what we accept is shown to it; and it takes the first empty line for the end of the headers of a
-/// part that has none, so those are left out.
+/// The other parser is laxer, so it gets only bodies that this one accepts. It takes the first empty line for the end
+/// of the headers of a part without headers, so those bodies are left out.
 #[test]
 fn what_is_read_here_is_read_the_same_elsewhere() {
     let whole =
@@ -187,7 +187,7 @@ fn what_is_read_here_is_read_the_same_elsewhere() {
 
 type Named = Vec<(Option<String>, Bytes)>;
 
-/// As multer reads it. Where we see no usable name, it need not agree on one.
+/// The parts as multer parses them. Where this parser finds no usable name, multer may find another one.
 fn elsewhere(body: Vec<u8>, ours: &Named) -> Named {
     let stream = futures::stream::iter([Ok::<_, std::io::Error>(body)]);
     let mut multipart = multer::Multipart::new(stream, "B");
