@@ -1,9 +1,8 @@
-//! Starting, reloading and stopping.
+//! Start, reload and stop of the service.
 //!
-//! The order of a start is the order of trust: the database and its durability, the keys on record,
-//! the sequencer with its pin, the policy on the log, and only then the listeners. A stop goes the
-//! other way: no new connections, requests in flight answered, the sequencer emptied, the database
-//! closed.
+//! A start follows the order of trust: the database and its durability, the keys on record, the sequencer with its pin,
+//! the policy on the log, and only then the listeners. A stop goes in the reverse order: no new connections, requests
+//! in flight answered, the sequencer emptied, the database closed.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,7 +38,7 @@ use crate::tail::Tail;
 use crate::tls::{Tls, TlsError};
 use crate::watch::{Ready, start as start_watching};
 
-/// Connections of the admin listener.
+/// Bound on the connections of the admin listener.
 const ADMIN_CONNECTIONS: usize = 64;
 
 /// A running transparency service.
@@ -55,40 +54,40 @@ pub struct Service {
     hangup: Hangups,
 }
 
-/// Where a service listens.
+/// The addresses that a service listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// The public listener.
     pub public: SocketAddr,
-    /// The admin listener.
+    /// The admin listener over TCP.
     pub admin: Option<SocketAddr>,
-    /// Its Unix socket.
+    /// Path of the admin listener's Unix socket.
     pub admin_socket: Option<PathBuf>,
 }
 
-/// What a reload could not take up; the rest is in force.
+/// A part of a configuration that could not be applied in a reload; the other parts are in force.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// Settings that cannot be run with: nothing was taken up.
+    /// The configuration has mistakes: nothing was applied.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Config(Vec<Mistake>),
-    /// The certificate stays as it was.
+    /// The new certificate cannot be used; the old one stays.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The policy stays as it was.
+    /// The new policy cannot be published; the old one stays.
     #[error(transparent)]
     Policy(#[from] PolicyError),
 }
 
 impl Service {
-    /// Opens the configured database and starts.
+    /// Opens the configured database and starts the service.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         refuse_mistakes(&config)?;
         let store = storage::open(&config.database, config.migrate).await?;
         Self::start_on(config, store).await
     }
 
-    /// Starts on a store that is open already.
+    /// Starts the service on a store that is open already.
     pub async fn start_on(mut config: Config, store: Arc<dyn LogStore>) -> Result<Self, StartError> {
         refuse_mistakes(&config)?;
         // From here on SIGHUP does not end the process.
@@ -101,7 +100,7 @@ impl Service {
         let house = Arc::new(House::new(&config.limits, &config.doors, metrics.clone()));
         let log = Arc::new(open_log(&config, store, &house, metrics.clone()).await?);
         if let Err(error) = put_policy_in_force(&log, &config).await {
-            // Gives the lease and the database back: whoever mends the policy may start at once.
+            // Release the lease and the database: the operator may correct the policy and restart at once.
             log.sequencer.stop().await;
             return Err(error.into());
         }
@@ -123,28 +122,31 @@ impl Service {
         Ok(Self { public, admin, addresses, log, house, tail, tls, background, hangup })
     }
 
-    /// Where it listens.
+    /// The addresses of the listeners.
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
-    /// Who the log is.
+    /// The log's names and keys.
     pub fn identity(&self) -> &Identity {
         &self.log.identity
     }
 
-    /// The policy in force: its entry ID is what relying parties pin.
+    /// The policy in force: relying parties pin its entry ID.
     pub fn policy(&self) -> Option<Arc<Current>> {
         self.log.policies.current()
     }
 
-    /// The sequencer, for those who watch its role.
+    /// The sequencer's handle, for observing its role.
     pub fn sequencer(&self) -> &Handle {
         &self.log.sequencer
     }
 
-    /// Takes up limits, doors, certificate and policy of a new configuration; the rest needs a
-    /// restart. Each part that cannot be taken up stays as it was.
+    /// Applies limits, access settings, certificate and policy of a new configuration; other settings need a restart. A
+    /// part that cannot be applied stays as it was.
+    ///
+    /// # Errors
+    /// A [`ReloadError`] for each part that was not applied.
     pub async fn reload(&self, config: &Config) -> Result<(), Vec<ReloadError>> {
         let mistakes = config.mistakes();
         if !mistakes.is_empty() {
@@ -163,12 +165,13 @@ impl Service {
         Err(failed)
     }
 
-    /// Serves until `shutdown` resolves, then stops. `reread` is called on SIGHUP and gives the
-    /// configuration to take up.
+    /// Serves until `shutdown` resolves, then stops. `reread` is called on SIGHUP and returns the configuration to
+    /// apply.
     ///
     /// # Errors
-    /// When the sequencer failed in a way after which this process must not be trusted with reads
-    /// either. Any other halt is a reason not to register, and reads go on.
+    /// The [`Halt`] of the sequencer after which this process must not be trusted with reads either, or
+    /// [`Halt::Panicked`] after the panic of a background task. Any other halt only prevents registration, and reads
+    /// continue.
     pub async fn run_until(
         mut self,
         mut reread: impl FnMut() -> Result<Config, String>,
@@ -191,10 +194,10 @@ impl Service {
         ended
     }
 
-    /// Takes no more requests, answers those in flight, and stops sequencing. Done within ten seconds.
+    /// Stops accepting requests, answers those in flight, and stops sequencing. Takes at most ten seconds.
     pub async fn stop(self) {
         tracing::info!("stopping");
-        // A stream of entries would be in flight for ever.
+        // An open stream of entries would keep its request in flight for ever.
         self.tail.close();
         let stopping = async {
             let admin = async {
@@ -213,7 +216,7 @@ impl Service {
     }
 }
 
-/// The admin listener's address and socket, as far as they are configured.
+/// Binds the admin listener's address and socket, as far as they are configured.
 async fn bind_admin(config: &Config) -> Result<Vec<Listener>, StartError> {
     let mut listeners = Vec::new();
     if let Some(address) = config.admin_listen {
@@ -239,7 +242,7 @@ fn admin_routes(log: &Arc<Log>, index: Arc<Index>, house: &House, metrics: Arc<M
     admin::guarded(health.merge(admin::commands(commands, house.doors.clone())))
 }
 
-/// Resolves when only a new process can go on.
+/// Waits until the sequencer halts in a way that only a new process can recover from.
 async fn lost(status: &mut watch::Receiver<Status>) -> Halt {
     let over =
         |status: &Status| matches!(&status.role, Role::Halted(halt) if halt.remedy() == Remedy::Restart);
@@ -249,18 +252,19 @@ async fn lost(status: &mut watch::Receiver<Status>) -> Halt {
     }
 }
 
-/// Why a service ended by itself.
+/// Reason why a service ended without a stop signal.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// It did not start.
+    /// The service did not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Its sequencer failed.
+    /// The sequencer failed, or a background task panicked.
     #[error(transparent)]
     Sequencer(#[from] Halt),
 }
 
-/// Runs until `shutdown` resolves. `reread` is called on SIGHUP and gives the configuration to take up.
+/// Starts a service and runs it until `shutdown` resolves. `reread` is called on SIGHUP and returns the configuration
+/// to apply.
 pub async fn run(
     config: Config,
     reread: impl FnMut() -> Result<Config, String>,
@@ -274,10 +278,11 @@ pub async fn run(
     Ok(service.run_until(reread, shutdown).await?)
 }
 
-/// Resolves at SIGTERM or SIGINT. From the call on they do not end the process by themselves, also before this is polled.
+/// Waits for SIGTERM or SIGINT. From the call on these signals no longer end the process, also before the future is
+/// polled.
 ///
 /// # Panics
-/// Outside of a tokio runtime.
+/// Panics outside of a tokio runtime.
 pub fn stop_signal() -> impl Future<Output = ()> {
     use tokio::signal::unix::{Signal, SignalKind, signal};
     async fn wait(signals: std::io::Result<Signal>) {
@@ -327,7 +332,8 @@ async fn reload(service: &Service, reread: Result<Config, String>) {
     }
 }
 
-/// A log that may not be sequenced here still serves what it has.
+/// Publishes the configured policy, or, if this process registers nothing, follows the log's policy: a halted log is
+/// still served.
 async fn put_policy_in_force(log: &Log, config: &Config) -> Result<(), PolicyError> {
     let configured = policy::read(config)?;
     let registers_nothing = log.sequencer.status().borrow().obstacle().is_some();

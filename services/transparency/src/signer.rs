@@ -1,10 +1,10 @@
-//! Signs committed heads: once as receipts need it (COSE), once as monitors and witnesses do (C2SP note).
+//! Signatures over committed heads: one for receipts (COSE), and one for monitors and witnesses (C2SP note).
 //!
-//! Two keys for two purposes (RFC 9943, 9.4). The key table in the database says which key signs a head of
-//! which size; a process signs with the keys that the table names and with no others. A key that was announced is put
-//! in force by the leader between two batches, after every process has had time to list it.
+//! The two purposes have two keys (RFC 9943, 9.4). The key table in the database determines the key that signs a head
+//! of a given size; a process signs with these keys only. The leader puts an announced key in force between two
+//! batches, after every process has had time to publish it.
 //!
-//! Not here: where private keys are (`key_files`), and how keys are published (`published_keys`).
+//! Not here: the files of private keys (`key_files`), and publishing keys (`published_keys`).
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ use crate::limits::KEY_LISTED;
 use crate::meaning::check_key;
 use crate::watch::now;
 
-/// The private key that signs for the log is not on this machine.
+/// The private key in force is not on this machine.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the {what} key in {} has kid {given}; this log signs with {recorded} from size {from} on. Copy the file of \
@@ -39,23 +39,23 @@ use crate::watch::now;
     path.display(), place.display()
 )]
 pub struct OtherKey {
-    /// "receipt" or "checkpoint".
+    /// `"receipt"` or `"checkpoint"`.
     pub what: &'static str,
-    /// The configured file.
+    /// Path of the configured file.
     pub path: PathBuf,
-    /// The kid of the key in it.
+    /// The kid of the key in that file.
     pub given: String,
-    /// Whether that key was one of this log's.
+    /// `true` if the key in that file was one of this log's.
     pub retired: bool,
     /// The kid of the key in force.
     pub recorded: String,
-    /// The first size whose head that key signs.
+    /// The first size whose head the key in force signs.
     pub from: TreeSize,
-    /// The file in which it is looked for beside the configured one.
+    /// The alternative path for its file, next to the configured one.
     pub place: PathBuf,
 }
 
-/// Why the log's keys could not be put on record.
+/// Reason why the log's keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum IntroduceError {
     /// Another key is in force.
@@ -67,46 +67,45 @@ pub enum IntroduceError {
     /// A key file cannot be used.
     #[error(transparent)]
     File(#[from] KeyFileError),
-    /// The signing keys are not known.
+    /// The key table could not be read, or a private key in force is missing.
     #[error("{0}")]
     Keys(String),
 }
 
-/// The keys of a log, and those of them that are on this machine.
+/// The signer of the log's heads: the key table, with the private keys on this machine.
 pub struct LogSigner {
     store: Arc<dyn LogStore>,
     files: PrivateKeys,
     iss: String,
     origin: Origin,
     ring: ArcSwap<Ring>,
-    /// Since when each announced key is known here. Held while the ring is replaced, so that an older table never
-    /// replaces a newer one.
+    /// The time at which this process first saw each announced key. Locked while the ring is replaced, so that an older
+    /// table never replaces a newer one.
     noticed: Mutex<HashMap<Vec<u8>, Instant>>,
     waits: watch::Sender<bool>,
 }
 
-/// A key of the table, with its private half if that is here.
+/// A key of the table, with its private key if it is on this machine.
 struct Listed<P, S> {
     record: LogKey,
     public: P,
     private: Option<Arc<S>>,
 }
 
-/// What the key table says.
+/// The parsed key table.
 #[derive(Default)]
 struct Ring {
     receipts: Vec<Listed<CoseKey, SigningKey>>,
     checkpoints: Vec<Listed<VerifierKey, LocalKey>>,
     keys: Vec<LogKey>,
     announced: Vec<KeyAnnouncement>,
-    /// Announced keys whose private half is here.
+    /// Kids of the announced keys whose private key is on this machine.
     at_hand: Vec<Vec<u8>>,
     missing: Option<String>,
 }
 
 impl LogSigner {
-    /// Reads the configured key files, puts their keys on record in a log that has none, and reads which keys are in
-    /// force.
+    /// Reads the configured key files, records their keys in a log that has none, and reads the key table.
     ///
     /// # Errors
     /// If a file cannot be used, or a private key in force is not on this machine.
@@ -132,7 +131,7 @@ impl LogSigner {
         Ok(signer)
     }
 
-    /// Adds the first keys of a log, and refuses files that hold neither key in force.
+    /// Records the first keys of a log, or checks that the private keys in force are on this machine.
     async fn introduce(&self, receipt: &SigningKey, checkpoint: &LocalKey) -> Result<(), IntroduceError> {
         let known = self.undamaged(self.store.keys().await?);
         let first = TreeSize::EMPTY;
@@ -193,25 +192,25 @@ impl LogSigner {
             .map_or_else(String::new, |key| BASE64URL_NOPAD.encode(&key.record.kid))
     }
 
-    /// How receipts are signed.
+    /// The signature algorithm of receipts.
     pub fn algorithm(&self) -> scitt::Algorithm {
         self.files.algorithm()
     }
 
-    /// The checkpoint key in force, as monitors and witnesses are given it.
+    /// The checkpoint key in force as a C2SP verifier key, for monitors and witnesses.
     pub fn checkpoint_key(&self) -> String {
         let ring = self.ring.load();
         let key = ring.checkpoints.iter().find(|key| in_force(&key.record));
         key.map_or_else(String::new, |key| key.public.to_string())
     }
 
-    /// The keys on record and those announced, as they were read last.
+    /// The keys on record and the announced ones, as of the last read.
     pub fn keys(&self) -> (Vec<LogKey>, Vec<KeyAnnouncement>) {
         let ring = self.ring.load();
         (ring.keys.clone(), ring.announced.clone())
     }
 
-    /// Reads the key table again; answers whether it changed.
+    /// Reads the key table again; returns `true` if it changed.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -221,7 +220,7 @@ impl LogSigner {
     }
 
     async fn read_table(&self, noticed: &mut HashMap<Vec<u8>, Instant>) -> Result<bool, StoreError> {
-        // The announcements first: a key that is taken up between the two reads is seen twice, and not missed.
+        // Read the announcements first: a key that is activated between the two reads is seen twice, and not missed.
         let announced = self.store.announced_keys().await?;
         let keys = self.undamaged(self.store.keys().await?);
         let before = self.ring.load_full();
@@ -247,8 +246,8 @@ impl LogSigner {
         Ok(changed)
     }
 
-    /// The records that are sound. One that is damaged is made anew from the private key of that name, if that is here;
-    /// otherwise it signs and verifies nothing, and the check of the storage names it.
+    /// The undamaged records. A damaged one is rebuilt from the private key with its kid if that is on this machine;
+    /// otherwise it is left out, and the storage check reports it.
     fn undamaged(&self, records: Vec<LogKey>) -> Vec<LogKey> {
         let sound = |record: LogKey| match check_key(&record) {
             Ok(()) => Some(record),
@@ -257,7 +256,7 @@ impl LogSigner {
         records.into_iter().filter_map(sound).collect()
     }
 
-    /// The public half of a private key on this machine, as it is recorded.
+    /// The public key of a private key on this machine, in the form of the key table.
     fn public_of(&self, kid: &[u8]) -> Option<Bytes> {
         let receipt = self.files.find_receipt(kid).map(|key| cose_key(&key).encode());
         let checkpoint = || Some(self.files.find_checkpoint(kid)?.key().to_string().into_bytes());
@@ -390,12 +389,12 @@ impl HeadSigner for LogSigner {
     }
 }
 
-/// Whether a recorded key verifies receipts. The other kind is a note key ("name+id+key").
+/// Returns `true` if a recorded key verifies receipts. The other kind is a note key (`name+id+key`).
 pub fn is_receipt_key(key: &LogKey) -> bool {
     CoseKey::parse(&key.public).is_ok()
 }
 
-/// A note key on record.
+/// Parses a recorded note key.
 pub fn verifier_key(public: &[u8]) -> Option<VerifierKey> {
     std::str::from_utf8(public).ok()?.parse().ok()
 }
@@ -412,7 +411,7 @@ fn cose_key(key: &SigningKey) -> CoseKey {
     }
 }
 
-/// The key that signs a head of this size, with its private half.
+/// The key that signs a head of this size, with its private key.
 fn signing<'r, P, S>(
     keys: &'r [Listed<P, S>],
     size: TreeSize,
@@ -427,7 +426,7 @@ fn signing<'r, P, S>(
     Ok((key, private))
 }
 
-/// Why the next head cannot be signed here.
+/// The reason why this process cannot sign the next head; `None` if it can.
 fn missing<P, S>(what: &str, keys: &[Listed<P, S>], configured: &std::path::Path) -> Option<String> {
     let key = keys.iter().find(|key| in_force(&key.record) && key.private.is_none())?;
     let kid = BASE64URL_NOPAD.encode(&key.record.kid);

@@ -1,4 +1,4 @@
-//! The configured database, opened: to serve from it, or to look at it beside the service.
+//! Opening the configured database: for the service, or for a command that runs next to it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use store_sqlite::{Settings, Sqlite};
 
 use crate::config::{Config, Database};
 
-/// Opens the database to serve from it. Its tables are brought up to date before, unless somebody else does that.
+/// Opens the database for the service. With `migrate`, PostgreSQL tables are migrated first.
 pub async fn open(database: &Database, migrate: bool) -> Result<Arc<dyn LogStore>, StoreError> {
     match database {
         Database::Sqlite { path, any_filesystem } => {
@@ -27,8 +27,8 @@ pub async fn open(database: &Database, migrate: bool) -> Result<Arc<dyn LogStore
     }
 }
 
-/// Brings the tables of a PostgreSQL database up to date, and makes those that are not there. A SQLite file is brought up to date
-/// when it is opened.
+/// Migrates the tables of a PostgreSQL database, and creates the missing ones. A SQLite file is migrated when it is
+/// opened.
 pub async fn migrate(database: &Database) -> Result<(), StoreError> {
     match database {
         Database::Sqlite { .. } => Ok(()),
@@ -36,7 +36,7 @@ pub async fn migrate(database: &Database) -> Result<(), StoreError> {
     }
 }
 
-/// Opens a database that holds a log already, to change it: what is misspelt makes no new one.
+/// Opens a database that already contains a log, to change it. A misspelled path creates no new one.
 pub async fn open_existing(database: &Database, origin: &str) -> Result<Arc<dyn LogStore>, StoreError> {
     let store: Arc<dyn LogStore> = match database {
         Database::Sqlite { path, any_filesystem } => {
@@ -46,13 +46,13 @@ pub async fn open_existing(database: &Database, origin: &str) -> Result<Arc<dyn 
             Arc::new(Postgres::connect(&Options::from_url(url.expose_secret())?).await?)
         }
     };
-    // Looked at first: opening would make a log where there is none.
+    // Read the head first: opening would create a log where there is none.
     store.head().await?;
     store.open(origin).await?;
     Ok(store)
 }
 
-/// Opens a database that is there already, to read it; a running service is not disturbed.
+/// Opens an existing database to read it, without disturbing a running service.
 pub async fn open_read_only(database: &Database) -> Result<Arc<dyn LogStore>, StoreError> {
     match database {
         Database::Sqlite { path, any_filesystem } => {
@@ -64,10 +64,10 @@ pub async fn open_read_only(database: &Database) -> Result<Arc<dyn LogStore>, St
     }
 }
 
-/// The log's pin, where the configuration keeps it. Nothing is read or connected yet.
+/// The store of the log's pin, as configured. Reads nothing and does not connect yet.
 ///
 /// # Errors
-/// If the setting `pin` is no URL of a PostgreSQL database.
+/// If the setting `pin` is not the URL of a PostgreSQL database.
 pub fn pin(config: &Config) -> Result<Arc<dyn PinStore>, StoreError> {
     match &config.pin {
         Some(url) => Ok(Arc::new(PinDatabase::from_url(url.expose_secret(), &config.origin)?)),

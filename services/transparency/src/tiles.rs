@@ -1,10 +1,11 @@
-//! The tree as readers need it: proofs from stored tiles, through a bounded cache.
+//! Proofs from stored tiles, through a bounded cache.
 //!
-//! What comes out of the database is checked before it is used: a full tile by the tile above it, one that is not full
-//! by the edge of the committed head. So a damaged tile is an error with a name, and never a proof that fails elsewhere.
+//! A tile from the database is verified before it is used: a full tile against the tile above it, another one against
+//! the edge of the committed head. So a damaged tile is a [`ProofError::Tile`], and never a proof that fails at the
+//! client.
 //!
-//! A tile only ever grows, so a cached one that is long enough for the tree asked about is right.
-//! A proof reads at most a few tiles: two levels at ten thousand leaves, three at ten million.
+//! A tile only ever grows, so a cached one that is long enough for the requested tree is right. A proof reads only a
+//! few tiles: two levels at ten thousand leaves, three at ten million.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,17 +20,17 @@ use store::{HASH_BYTES, Head, LogStore, StoreError, TileAddress};
 
 use crate::metrics::Metrics;
 
-/// What a cached tile costs besides its data.
+/// Memory of a cached tile besides its data, in bytes.
 const OVERHEAD: usize = 96;
 
-/// Reads proofs.
+/// A reader of proofs and tiles with a cache.
 pub struct Tiles {
     store: Arc<dyn LogStore>,
     cache: Cache<TileAddress, Bytes>,
     metrics: Arc<Metrics>,
 }
 
-/// Why there is no proof.
+/// Reason why there is no proof.
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
     /// The tree has no such proof.
@@ -41,17 +42,17 @@ pub enum ProofError {
     /// A tile that the tree must have is missing, short or damaged.
     #[error("tile {level}/{number} cannot be used: {why}")]
     Tile {
-        /// Its level.
+        /// The tile's level.
         level: u8,
-        /// Its number.
+        /// The tile's number.
         number: u64,
-        /// What is wrong with it.
+        /// The defect, in words.
         why: String,
     },
 }
 
 impl Tiles {
-    /// A reader that keeps at most so many bytes.
+    /// Creates a reader whose cache keeps at most `cache_bytes`.
     pub fn new(store: Arc<dyn LogStore>, cache_bytes: u64, metrics: Arc<Metrics>) -> Self {
         let cache = Cache::builder()
             .weigher(|_, data: &Bytes| u32::try_from(data.len() + OVERHEAD).unwrap_or(u32::MAX))
@@ -60,7 +61,7 @@ impl Tiles {
         Self { store, cache, metrics }
     }
 
-    /// The inclusion path of a leaf under a committed size.
+    /// The inclusion path of a leaf in the tree of a committed size.
     pub async fn inclusion(&self, leaf: LeafIndex, size: TreeSize) -> Result<Vec<Hash>, ProofError> {
         let started = Instant::now();
         let path = self.prove(&proof::inclusion(leaf, size)?).await;
@@ -68,7 +69,7 @@ impl Tiles {
         path
     }
 
-    /// That the tree of one committed size is the beginning of another.
+    /// The consistency proof between two committed sizes.
     pub async fn consistency(&self, older: TreeSize, newer: TreeSize) -> Result<Vec<Hash>, ProofError> {
         let started = Instant::now();
         let path = self.prove(&proof::consistency(older, newer)?).await;
@@ -76,7 +77,7 @@ impl Tiles {
         path
     }
 
-    /// A tile as wide as its name says.
+    /// A tile of exactly the width in its ID.
     pub async fn tile(&self, tile: TileId) -> Result<Bytes, ProofError> {
         let found = self.read(&[tile]).await?;
         let data = found.get(&address(tile)).ok_or_else(|| missing(Some(tile)))?;
@@ -94,7 +95,7 @@ impl Tiles {
         })
     }
 
-    /// Tiles out of the cache, or out of the database and checked; of any length from that asked for on.
+    /// Tiles from the cache, or from the database and then verified. A returned tile may be wider than requested.
     async fn read(&self, needed: &[TileId]) -> Result<HashMap<TileAddress, Bytes>, ProofError> {
         let mut found = HashMap::with_capacity(needed.len());
         let mut absent = Vec::new();
@@ -109,14 +110,14 @@ impl Tiles {
         if absent.is_empty() {
             return Ok(found);
         }
-        // The head first: the tiles that are read after it have all of its hashes.
+        // Read the head first: the tiles read after it contain all of its hashes.
         let head = self.store.head().await?;
         let checked = self.fetch(&head, &absent).await?;
         found.extend(absent.iter().filter_map(|address| Some((*address, checked.get(address)?.clone()))));
         Ok(found)
     }
 
-    /// Reads tiles and whatever above them is not known, and checks them from the head's edge downwards.
+    /// Reads tiles, with the uncached ones above them, and verifies them from the head's edge downwards.
     async fn fetch(
         &self,
         head: &Head,
@@ -138,7 +139,7 @@ impl Tiles {
         Ok(known)
     }
 
-    /// A tile, and those above it up to one that is known or open.
+    /// Collects a tile, and those above it up to one that is cached or not full.
     fn want(
         &self,
         head: &Head,
@@ -165,12 +166,12 @@ fn above(head: &Head, address: TileAddress) -> Option<TileAddress> {
     tile.is_full().then_some(TileAddress { level: level + 1, number: number / u64::from(FULL_WIDTH) })
 }
 
-/// Where a tile's root stands in the one above it.
+/// The position of a tile's root in the tile above it.
 fn position(address: TileAddress) -> usize {
     (address.number % u64::from(FULL_WIDTH)) as usize
 }
 
-/// A tile as the head has it; what was added since is not checked yet, and not taken.
+/// A tile cut to the width it has in the head's tree: hashes added since then are not verified.
 fn whole(head: &Head, address: TileAddress, data: Option<Bytes>) -> Option<(TileId, Bytes)> {
     let tile = TileId::at(address.level, address.number, head.size())?;
     let data = data?;
@@ -178,7 +179,7 @@ fn whole(head: &Head, address: TileAddress, data: Option<Bytes>) -> Option<(Tile
     Some((tile, data.slice_ref(cut)))
 }
 
-/// What is stored in a tile, against the tile above it or the head: a damaged one is served to nobody.
+/// Verifies a tile against the tile above it or the head's edge; a damaged one is an error.
 fn check(
     head: &Head,
     tile: TileId,
@@ -207,13 +208,13 @@ fn check(
     }
 }
 
-/// The roots of the perfect subtrees that make up a tile that is not full.
+/// The roots of the perfect subtrees in a tile that is not full.
 fn hashes_of(tile: TileId, data: &Bytes) -> Option<Vec<Hash>> {
     let alone = OpenTiles::restore(TreeSize::new(tile.width().into()), &[data]).ok()?;
     Some(alone.range().hashes().to_vec())
 }
 
-/// The same in the head's edge, which has them level by level, the highest first.
+/// The part of the head's edge with the same roots. The edge is ordered by level, the highest first.
 fn in_edge(head: &Head, tile: TileId) -> &[Hash] {
     let larger = head.size().get().checked_shr(8 * (u32::from(tile.level()) + 1)).unwrap_or(0);
     let first = larger.count_ones() as usize;

@@ -1,4 +1,4 @@
-//! TLS for the public listener: rustls with ring, certificate and key read again on reload.
+//! TLS for the public listener: rustls with ring; certificate and key are read again on reload.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::config::TlsFiles;
 
-/// The certificate in force. Connections made before a reload keep theirs.
+/// The TLS configuration in force. Connections made before a reload keep theirs.
 pub struct Tls {
     config: ArcSwap<ServerConfig>,
 }
 
-/// Why a certificate cannot be used.
+/// Reason why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read or holds no PEM of its kind.
+    /// A file cannot be read or contains no PEM of its kind.
     #[error("{path}: {why}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The defect, in words.
         why: String,
     },
-    /// Key and certificate do not fit, or rustls does not take them.
+    /// Key and certificate do not match, or rustls does not accept them.
     #[error("the TLS certificate and key cannot be used: {0}")]
     Pair(#[from] rustls::Error),
 }
@@ -38,13 +38,13 @@ impl Tls {
         Ok(Self { config: ArcSwap::from_pointee(server_config(files)?) })
     }
 
-    /// Reads them again; when that fails, the old ones stay in force.
+    /// Reads certificate and key again; if that fails, the old ones stay in force.
     pub fn reload(&self, files: &TlsFiles) -> Result<(), TlsError> {
         self.config.store(Arc::new(server_config(files)?));
         Ok(())
     }
 
-    /// For one new connection.
+    /// An acceptor for one new connection.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.config.load_full())
     }

@@ -1,4 +1,4 @@
-//! What goes on beside the requests: gauges, the policy in force, durability, rate buckets.
+//! Background tasks of a log: gauges, the policy in force, durability, keys, rate buckets; and `/readyz`.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,10 +25,10 @@ use crate::metrics::Metrics;
 use crate::published_keys::PublishedKeys;
 use crate::witnessing;
 
-/// How long to wait before a policy that could not be read is read again.
+/// Pause before a policy that could not be read is read again.
 const POLICY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Starts every background task of a log.
+/// Starts all background tasks of a log.
 pub fn start(log: &Arc<Log>, config: &Config, background: &Background) {
     background.spawn("the sequencer's status", follow_status(log.clone()));
     background.spawn("the check of durability", check_durability(log.clone()));
@@ -48,7 +48,7 @@ pub fn start(log: &Arc<Log>, config: &Config, background: &Background) {
     background.spawn("retention", keep_sweeping(log.clone(), operator, config.limits.retention_every));
 }
 
-/// Follows the head and the policy.
+/// Follows the sequencer's status: updates gauges and the policy in force.
 async fn follow_status(log: Arc<Log>) {
     let mut watched = log.sequencer.status();
     loop {
@@ -85,7 +85,8 @@ fn gauge(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A server whose durability was turned off under us would forget what we acknowledge.
+/// Checks periodically that the database still commits durably. If its durability was turned off, registration stops,
+/// because a crash could lose acknowledged entries.
 async fn check_durability(log: Arc<Log>) {
     let mut every = tokio::time::interval(DURABILITY_CHECK);
     every.tick().await;
@@ -108,7 +109,7 @@ async fn look_at_durability(log: &Log) {
     }
 }
 
-/// Follows the key table: what is announced, what signs, and what is published.
+/// Follows the key table: announced keys, signing keys, and the published set.
 async fn follow_keys(log: Arc<Log>) {
     let mut every = tokio::time::interval(KEY_POLL);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -122,7 +123,7 @@ async fn follow_keys(log: Arc<Log>) {
             tracing::warn!(%error, "the key table cannot be read");
         }
         failing = changed.is_err();
-        // The leader reads the table too when it takes a key up.
+        // The leader also reads the table when it activates a key, so compare with the last published keys.
         let keys = log.signer.keys();
         if keys != known {
             log.keys.store(Arc::new(PublishedKeys::sound(&keys)));
@@ -139,7 +140,7 @@ async fn sweep(log: Arc<Log>) {
     }
 }
 
-/// Keeps the gauges of the inbox up to date.
+/// Updates the gauges of the inbox.
 async fn measure_inbox(log: Arc<Log>) {
     let mut every = tokio::time::interval(INBOX_MEASURE);
     loop {
@@ -155,7 +156,7 @@ async fn measure_inbox(log: Arc<Log>) {
     }
 }
 
-/// Counts what the sequencer does.
+/// Records the sequencer's events as metrics.
 pub struct Counting(pub Arc<Metrics>);
 
 impl Observer for Counting {
@@ -204,7 +205,7 @@ impl Observer for Counting {
     }
 }
 
-/// Answers `/readyz`.
+/// The readiness of a log, for `/readyz` and `/livez`.
 pub struct Ready(pub Arc<Log>);
 
 #[async_trait]
@@ -214,7 +215,7 @@ impl Readiness for Ready {
         let mut found = Vec::new();
         let status = log.sequencer.status().borrow().clone();
         match &status.role {
-            // What a frozen log is for, reading, goes on.
+            // A frozen log is ready: its purpose is reading.
             Role::Leading { .. } | Role::Halted(Halt::Frozen) => {}
             Role::Following => found
                 .extend(status.ineligible.as_ref().map(|why| format!("this process may not lead: {why}"))),
@@ -240,7 +241,7 @@ impl Readiness for Ready {
         found
     }
 
-    /// Settling is not among them: it lasts as long as the database is away, and a restart would not bring that back.
+    /// [`Step::Settle`] does not count: it lasts as long as the database is away, and a restart would not help.
     fn stuck(&self) -> Option<String> {
         let step = self.0.sequencer.activity().filter(|(step, _)| *step != Step::Settle);
         longer_than(STUCK_STEP, step)
@@ -267,7 +268,7 @@ fn unsigned(status: &Status, committed: TreeSize, at: u64) -> Option<String> {
         .then(|| format!("{committed} leaves are committed and {signed} are signed"))
 }
 
-/// Unix seconds.
+/// Now, in Unix seconds.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

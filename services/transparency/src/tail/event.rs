@@ -2,30 +2,30 @@
 
 use crate::routes::listing::EntryView;
 
-/// How long a browser waits before it comes back by itself, in milliseconds.
+/// Milliseconds before a browser reconnects automatically.
 const RETRY: u32 = 2000;
 
-/// How a stream says that nothing has been told yet.
+/// The event ID of a stream before leaf 0, when no entry was sent yet.
 pub const NONE: &str = "none";
 
-/// An entry.
+/// The event of an entry; its ID is the leaf.
 pub fn entry(view: &EntryView) -> String {
     let data = serde_json::to_string(view).unwrap_or_default();
     format!("id: {}\nevent: entry\ndata: {data}\n\n", view.index())
 }
 
-/// The first words of a stream: where it begins. An event without data only moves the reader's `Last-Event-ID`, so one
-/// who is cut off before the first entry comes back to the same place.
+/// The first event of a stream: its position. An event without data only sets the reader's `Last-Event-ID`, so a reader
+/// that is disconnected before the first entry resumes at the same position.
 pub fn opening(next: u64) -> String {
     format!("retry: {RETRY}\nid: {}\n\n", before(next))
 }
 
-/// A sign of life, and how far the reader may consider himself told: a filter may find nothing for long.
+/// A heartbeat with the reader's position, since a filter may match no entry for a long time.
 pub fn heartbeat(next: u64) -> String {
     format!(": heartbeat\nid: {}\n\n", before(next))
 }
 
-/// The last words.
+/// The last event of a stream, with the reason for its end.
 pub fn end(reason: &str, detail: &str) -> String {
     let data = serde_json::json!({ "reason": reason, "detail": detail });
     format!("event: end\ndata: {data}\n\n")

@@ -1,12 +1,12 @@
-//! Following the log: each reader gets every entry once, in the order of the leaves, as server-sent events.
+//! Streams of entries: each reader gets every entry once, in the order of the leaves, as server-sent events.
 //!
-//! A stream holds no more than one page: it reads from the store as fast as its reader takes, and is woken when the
-//! sequencer shows a larger signed head, on a process that follows as on one that leads. What no signed head covers is never
-//! told. A reader who takes nothing for a while is told why and cut off; he goes on behind the last event that he has
-//! seen (`Last-Event-ID`) without loss. [`places`] bounds how many read at one time, [`page`] what they hold and share,
-//! [`stream`] is one reader's story.
+//! A stream buffers at most one page: it reads from the store as fast as its reader does, and wakes up when the
+//! sequencer publishes a larger signed head, on followers and on the leader. Entries that no signed head covers are
+//! never sent. A reader that takes nothing for a while gets the reason and is disconnected; it resumes after its last
+//! event (`Last-Event-ID`) without loss. [`places`] bounds the number of streams, [`page`] reads and shares pages, and
+//! [`stream`] serves one reader.
 //!
-//! Not here: the query and the words of HTTP (`routes/tail.rs`).
+//! Not here: the query parameters and HTTP responses (`routes/tail.rs`).
 
 mod event;
 mod page;
@@ -26,7 +26,7 @@ pub use page::Wanted;
 pub use places::NoPlace;
 pub use stream::{Cut, open, reasons, signed_size};
 
-/// What all streams of entries share.
+/// The state that all streams of entries share.
 pub struct Tail {
     limits: TailLimits,
     places: places::Places,
@@ -37,7 +37,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// No stream is open yet.
+    /// Creates the state, without open streams.
     pub fn new(limits: TailLimits, metrics: Arc<Metrics>) -> Arc<Self> {
         Arc::new(Self {
             limits,
@@ -49,13 +49,13 @@ impl Tail {
         })
     }
 
-    /// Ends every stream; each tells its reader so. For a service that stops.
+    /// Ends every stream with the reason `stopping`, for a service that stops.
     pub fn close(&self) {
         self.closing.cancel();
         self.tasks.close();
     }
 
-    /// Until every stream has ended.
+    /// Waits until every stream has ended.
     pub async fn closed(&self) {
         self.tasks.wait().await;
     }

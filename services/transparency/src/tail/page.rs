@@ -1,5 +1,5 @@
-//! Pages of entries, made into events. Readers at the end of the log want the same page at the same moment: it is read
-//! once and shared. Those who are further back read on their own, a few at a time.
+//! Pages of entries, serialized as events. Readers at the end of the log need the same page at the same moment, so it
+//! is read once and shared. Readers further back read their own pages, a few at a time.
 
 use std::sync::Arc;
 
@@ -15,24 +15,24 @@ use crate::problem::Problem;
 use crate::routes::listing;
 use crate::routes::search::views;
 
-/// What a reader wants to be told of.
+/// The filter of a reader.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// All of these are true of an entry; without any, every entry is told.
+    /// Terms that an entry must all match; without any, every entry matches.
     pub terms: Vec<Term>,
 }
 
-/// Entries of consecutive leaves, or those of them that were wanted.
+/// The matching entries of a range of leaves.
 pub struct Page {
-    /// The first leaf that was looked at.
+    /// The first leaf of the range.
     pub from: u64,
-    /// The leaf behind the last that was looked at; `from` when there is nothing to look at yet.
+    /// The end of the range (exclusive); equal to `from` while there is nothing to read.
     pub next: u64,
-    /// Their events.
+    /// Leaves with their events.
     pub events: Vec<(u64, String)>,
 }
 
-/// What readers share.
+/// The newest page, and the limit on concurrent reads, shared by all readers.
 pub struct Shared {
     newest: Mutex<Option<(Instant, Arc<Page>)>>,
     reads: Semaphore,
@@ -44,12 +44,12 @@ impl Default for Shared {
     }
 }
 
-/// What the log promised to hold could not be read.
+/// Entries that a signed head covers could not be read.
 #[derive(Debug)]
 pub struct Unreadable;
 
 impl Shared {
-    /// The page from this leaf on, of the tree of `signed` leaves.
+    /// The page from this leaf on, in the tree of `signed` leaves.
     pub async fn page(
         &self,
         app: &App,
@@ -95,7 +95,7 @@ async fn every(app: &App, from: u64, signed: u64) -> Result<Page, Unreadable> {
     Ok(Page { from, next, events })
 }
 
-/// What the lookup index finds. It may be behind the signed head: then no further than it is.
+/// Reads a page through the lookup index. If the index lags behind the signed head, the page ends where the index does.
 async fn found(app: &App, wanted: &Wanted, from: u64, signed: u64) -> Result<Page, Unreadable> {
     let failed = |error: store::StoreError| unreadable(error.into());
     let reached = app.index.caught_up().await.map_err(failed)?;
@@ -104,7 +104,7 @@ async fn found(app: &App, wanted: &Wanted, from: u64, signed: u64) -> Result<Pag
         return Ok(Page { from, next: from, events: Vec::new() });
     }
     let page = app.index.search(wanted.terms.clone(), from..end, TAIL_FOUND).await.map_err(failed)?;
-    // An index that was dropped meanwhile offers what it has.
+    // If the index was dropped meanwhile, it ends earlier.
     let next = page.more_after.map_or(end.min(page.indexed.to.get()), |last: LeafIndex| last.get() + 1);
     let found = views(app, &page.entries).await.map_err(failed)?;
     let events = found.iter().map(|view| (view.index(), event::entry(view))).collect();

@@ -1,11 +1,11 @@
-//! How many read at one time: all together, and each client by itself.
+//! Limits on concurrent streams: in total, and per client.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::doors::Bucket;
 
-/// Places for readers.
+/// The slots for concurrent readers.
 pub struct Places(Arc<Mutex<Taken>>);
 
 struct Taken {
@@ -15,31 +15,31 @@ struct Taken {
     of: HashMap<Bucket, usize>,
 }
 
-/// Why there is no place.
+/// Reason why there is no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPlace {
-    /// All are taken.
+    /// All slots are taken.
     Full,
-    /// This client has as many as one may have.
+    /// The client has as many streams as it may have.
     TooMany {
-        /// That many.
+        /// The limit per client.
         most: usize,
     },
 }
 
-/// A reader's place; free again when dropped.
+/// The slot of a reader, free again when dropped.
 pub struct Place {
     places: Arc<Mutex<Taken>>,
     client: Bucket,
 }
 
 impl Places {
-    /// So many for all, and so many of them for one client.
+    /// Creates `most` slots in total, with at most `most_of_one` per client.
     pub fn new(most: usize, most_of_one: usize) -> Self {
         Self(Arc::new(Mutex::new(Taken { most, most_of_one, all: 0, of: HashMap::new() })))
     }
 
-    /// Takes a place for a client.
+    /// Takes a slot for a client.
     pub fn take(&self, client: Bucket) -> Result<Place, NoPlace> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.of.get(&client).is_some_and(|own| *own >= taken.most_of_one) {

@@ -1,4 +1,4 @@
-//! One reader: his pages, his heartbeats, and how it ends.
+//! The stream of one reader: its pages, its heartbeats, and its end.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -21,11 +21,11 @@ use crate::app::App;
 use crate::doors::Bucket;
 use crate::limits::{INDEX_POLL, TAIL_CHUNK, TAIL_CHUNKS, TAIL_FIRST_HEARTBEAT};
 
-/// Closes the connection that a request came on: for a reader who does not even take the last word.
+/// Closes the connection of a request, for a reader that does not even take the last event.
 #[derive(Clone, Default)]
 pub struct Cut(pub CancellationToken);
 
-/// Begins a stream at this leaf, for this client.
+/// Opens a stream at leaf `next` for this client; [`NoPlace`] if there is no slot.
 pub fn open(app: &App, client: Bucket, wanted: Wanted, next: u64, cut: Cut) -> Result<Body, NoPlace> {
     let place = app.tail.places.take(client)?;
     let (chunks, taken) = mpsc::channel(TAIL_CHUNKS + 1);
@@ -38,13 +38,13 @@ pub fn open(app: &App, client: Bucket, wanted: Wanted, next: u64, cut: Cut) -> R
     Ok(Body::new(Taking { taken, _open: open }))
 }
 
-/// What the connection takes chunks from.
+/// The response body: receives the chunks of a stream.
 struct Taking {
     taken: mpsc::Receiver<Bytes>,
     _open: Open,
 }
 
-/// That the connection still has the stream.
+/// Guard of an open stream: ends it when the connection drops the body.
 struct Open {
     _left: DropGuard,
     _place: Place,
@@ -70,23 +70,23 @@ impl hyper::body::Body for Taking {
     }
 }
 
-/// How a stream ends.
+/// The reason for the end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The reader left.
+    /// The reader disconnected.
     Left,
     /// The reader took nothing for too long.
     TooSlow,
     /// The service stops.
     Stopping,
-    /// The store did not give what it must have.
+    /// The store could not be read.
     Unavailable,
 }
 
 impl End {
     const ALL: [End; 4] = [End::Left, End::TooSlow, End::Stopping, End::Unavailable];
 
-    /// The word for it, on the wire and in metrics.
+    /// The name of the reason, in the last event and in metrics.
     fn reason(self) -> &'static str {
         match self {
             Self::Left => "left",
@@ -106,7 +106,7 @@ impl End {
     }
 }
 
-/// Every word for how a stream ends.
+/// The names of all reasons.
 pub fn reasons() -> [&'static str; 4] {
     End::ALL.map(End::reason)
 }
@@ -117,11 +117,11 @@ impl From<Unreadable> for End {
     }
 }
 
-/// The way to the reader: a few chunks, and one kept back for the last word.
+/// The channel to the reader: a few chunks, and one slot reserved for the last event.
 struct Out {
     chunks: mpsc::Sender<Bytes>,
     patience: Duration,
-    /// When something was last said.
+    /// Time of the last chunk sent.
     said: Instant,
 }
 
@@ -141,7 +141,7 @@ impl Out {
 struct Reader {
     app: App,
     wanted: Wanted,
-    /// The leaf that is looked at next.
+    /// The next leaf to read.
     next: u64,
 }
 
@@ -159,7 +159,7 @@ impl Reader {
         self.finish(end, last_word, &left, &cut).await;
     }
 
-    /// Says why it ends. A reader who does not even take that is not one: his connection goes.
+    /// Sends the reason for the end. If a slow reader does not take even that in time, its connection is closed.
     async fn finish(&self, end: End, last_word: OwnedPermit<Bytes>, left: &CancellationToken, cut: &Cut) {
         if end == End::Left {
             return;
@@ -181,7 +181,8 @@ impl Reader {
     async fn tell_on(&mut self, out: &mut Out) -> Result<Infallible, End> {
         let mut status = self.app.log.sequencer.status();
         let most = self.app.tail.limits.heartbeat;
-        // Over HTTP/1 a reader who left is noticed by what cannot be told to him: most of those who leave do it soon.
+        // Over HTTP/1 a disconnected reader is only noticed by a failed send, and most readers that leave do so early,
+        // so the first heartbeats are frequent.
         let mut heartbeat = TAIL_FIRST_HEARTBEAT.min(most);
         out.send(event::opening(self.next)).await?;
         loop {
@@ -190,7 +191,7 @@ impl Reader {
             self.tell_up_to(signed, out).await?;
             let mut silence = heartbeat.saturating_sub(out.said.elapsed());
             if self.next < signed {
-                // The lookup index is behind, and tells nobody when it has moved.
+                // The lookup index lags behind, and sends no notification when it has caught up.
                 silence = silence.min(INDEX_POLL);
             }
             if let Ok(changed) = timeout(silence, status.changed()).await {
@@ -216,7 +217,7 @@ impl Reader {
 
     async fn tell_page(&mut self, page: &Page, out: &mut Out) -> Result<(), End> {
         let mut chunk = String::new();
-        // A page that is shared may begin before what this reader wants.
+        // A shared page may begin before this reader's position.
         let from = self.next;
         for (_, event) in page.events.iter().filter(|(leaf, _)| *leaf >= from) {
             chunk.push_str(event);
@@ -232,7 +233,7 @@ impl Reader {
     }
 }
 
-/// Leaves of the newest tree that is signed.
+/// The size of the newest signed tree.
 pub async fn signed_size(app: &App) -> Result<u64, StoreError> {
     if let Some(published) = app.log.sequencer.published() {
         return Ok(published.head.size.get());

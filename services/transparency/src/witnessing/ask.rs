@@ -1,10 +1,11 @@
 //! One exchange with one witness.
 //!
-//! The proof starts at the size that the witness is believed to have seen; if that is wrong it says so (409), and is asked
-//! again from there. What it answers is kept only if it verifies with the witness's key; lines of others are passed over.
+//! The consistency proof starts at the size that the witness last saw, as far as this process knows; a witness that
+//! knows another size responds with it (409), and gets a proof from there. A cosignature is stored only if it verifies
+//! with the witness's key; other lines are ignored.
 //!
-//! A witness contradicts the database if it has seen a larger tree than the newest one signed there, or another tree. The
-//! newest is read again before that is said: another process may lead by now.
+//! A witness contradicts the database if it has seen a larger tree than the newest one signed there, or another tree.
+//! The newest head is read again before a contradiction is reported, because another process may lead by now.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,42 +26,43 @@ use crate::limits::WITNESS_CLOCK_TOLERANCE;
 use crate::tiles::ProofError;
 use crate::watch::now;
 
-/// How often the size is corrected in one exchange.
+/// Corrections of the size in one exchange.
 const CORRECTIONS: usize = 2;
 
-/// A head as witnesses are shown it.
+/// A signed head in the form sent to witnesses.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// Its size.
+    /// Size of the head.
     pub size: TreeSize,
-    /// Its root.
+    /// Root of the head.
     pub root: RootHash,
-    /// The checkpoint, signed by the log alone.
+    /// The checkpoint, signed by the log only.
     pub note: Note,
 }
 
-/// Why a witness did not cosign.
+/// Reason why a witness did not cosign.
 #[derive(Debug, Error)]
 pub enum Trouble {
-    /// It said so, or could not be asked.
+    /// The witness refused, or the request failed.
     #[error(transparent)]
     Asked(#[from] AddError),
-    /// What came back is not signed by its key.
+    /// The response contains no valid cosignature of the witness's key.
     #[error("its answer has no cosignature of its key over this checkpoint")]
     NotSigned,
-    /// A newer one would never replace it: what is kept would count as fresh until then.
+    /// The witness's clock is ahead, by this many seconds. A stored cosignature from the future would count as fresh
+    /// until then.
     #[error("its clock is {0} s ahead of ours")]
     Clock(u64),
-    /// Another process has shown it a newer head meanwhile.
+    /// Another process has sent the witness a newer head meanwhile.
     #[error("it has been shown a larger tree meanwhile")]
     Overtaken,
-    /// It has seen what the database does not hold.
+    /// The witness has seen a tree that the database does not contain.
     #[error("{0}")]
     Contradicted(Halt),
-    /// It finds the proof wrong, and so do we.
+    /// The witness rejects the proof, and this process finds it wrong too.
     #[error("the stored tree does not prove that it has grown from size {0}: see fsck")]
     Damaged(TreeSize),
-    /// The proof could not be made.
+    /// The proof could not be built.
     #[error(transparent)]
     Proof(#[from] ProofError),
     /// The database did not answer.
@@ -69,7 +71,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// One word for it, for metrics.
+    /// The reason as one word, for metrics.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Asked(error) => error.code(),
@@ -83,7 +85,7 @@ impl Trouble {
         }
     }
 
-    /// How long the witness wants to be left alone.
+    /// The pause that the witness asks for.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Asked(AddError::Busy { retry_after, .. }) => *retry_after,
@@ -93,7 +95,7 @@ impl Trouble {
 }
 
 impl Witnessing {
-    /// Shows a witness a head, and keeps its cosignature.
+    /// Sends a head to a witness, and stores its cosignature.
     pub(super) async fn ask(&self, witness: &Arc<Witness>, head: &Shown) -> Result<Cosignature, Trouble> {
         let (lines, asked) = self.submit(witness, head).await?;
         let answered = SystemClock.now();
@@ -106,7 +108,8 @@ impl Witnessing {
         Ok(cosignature)
     }
 
-    /// Finds the size from which the witness wants the proof. Answers with the time of the request that it granted.
+    /// Finds the size that the witness wants the proof from. Returns the signature lines and the time of the successful
+    /// request.
     async fn submit(
         &self,
         witness: &Arc<Witness>,
@@ -118,7 +121,8 @@ impl Witnessing {
             let asked = SystemClock.now();
             match witness.client.add_checkpoint(&request).await {
                 Ok(lines) => return Ok((lines, asked)),
-                // The first version of the protocol has no other way to say that it knows another root of this size.
+                // In the first version of the protocol this is the only way for a witness to report another root of
+                // this size.
                 Err(AddError::Conflict(seen)) if seen == head.size && old == head.size => {
                     return Err(self.disagrees(witness, head.size));
                 }
@@ -156,7 +160,7 @@ impl Witnessing {
         Ok(AddCheckpoint { old, proof, checkpoint: head.note.clone() })
     }
 
-    /// The witness has seen a larger tree than the one it is shown.
+    /// Handles a witness that has seen a larger tree than the one it was sent.
     async fn beyond(&self, witness: &Arc<Witness>, seen: TreeSize) -> Result<Trouble, Trouble> {
         let newest = self.newest().await?.map_or(TreeSize::EMPTY, |newest| newest.size);
         if seen <= newest {
@@ -167,8 +171,8 @@ impl Witnessing {
         Ok(self.contradicts(witness, halt))
     }
 
-    /// The witness finds that the head does not extend what it has seen. Either it has seen another tree, or the proof is
-    /// wrong: that can be told here.
+    /// Handles a witness that rejects the consistency proof: either it has seen another tree, or the proof is wrong,
+    /// which this process can verify itself.
     async fn unproven(
         &self,
         witness: &Arc<Witness>,
@@ -195,7 +199,7 @@ impl Witnessing {
         self.contradicts(witness, halt)
     }
 
-    /// Stops the signing first: what the witness shows is fetched beside, however long that takes.
+    /// Stops signing first. The witness's own checkpoint is fetched in a separate task, which may take long.
     fn contradicts(&self, witness: &Arc<Witness>, halt: Halt) -> Trouble {
         self.contradicted(halt.clone());
         if let Ok(origin) = self.origin.parse() {
@@ -205,7 +209,8 @@ impl Witnessing {
     }
 }
 
-/// Its checkpoint is what a person needs to see; with the log's signature on it, it is the proof.
+/// Logs the checkpoint that the witness shows, for the operator: with the log's signature on it, it is the proof of the
+/// contradiction.
 async fn tell_what_it_shows(witness: Arc<Witness>, origin: Origin) {
     match witness.client.latest(&origin).await {
         Ok(Some(note)) => {
@@ -216,7 +221,7 @@ async fn tell_what_it_shows(witness: Arc<Witness>, origin: Origin) {
     }
 }
 
-/// The newest line that this witness signed.
+/// The newest valid cosignature of this witness.
 fn verified(witness: &Witness, head: &Shown, lines: Vec<SignatureLine>) -> Option<Cosignature> {
     let own: Vec<SignatureLine> = lines.into_iter().filter(|line| line.is_by(&witness.key)).collect();
     let note = Note::from_parts(head.note.text(), own).ok()?;
@@ -226,7 +231,8 @@ fn verified(witness: &Witness, head: &Shown, lines: Vec<SignatureLine>) -> Optio
     Some(Cosignature { size: head.size, witness: witness.id(), at, line })
 }
 
-/// Monitors tell freshness by the witness's clock.
+/// Refuses a cosignature too far in the future, and warns about one too old: monitors measure freshness by the
+/// witness's clock.
 fn judge_clock(witness: &Witness, at: u64) -> Result<(), Trouble> {
     let (here, tolerance) = (now(), WITNESS_CLOCK_TOLERANCE.as_secs());
     if at > here.saturating_add(tolerance) {

@@ -1,7 +1,7 @@
-//! What the sequencer asks the witnesses before this process leads.
+//! The sequencer's question to the witnesses before this process leads.
 //!
-//! Each is shown the newest signed head in the database. One that cosigns it has seen nothing beyond it. A quorum of such
-//! answers stands for a pin that was lost; a policy without a quorum cannot.
+//! Each witness gets the newest signed head in the database. A witness that cosigns it has seen nothing beyond it. A
+//! quorum of such cosignatures replaces a lost pin; a policy without a quorum cannot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::Witnessing;
 use super::ask::{Shown, Trouble};
 
-/// The witnesses, as the sequencer hears them.
+/// The witnesses, behind the sequencer's interface.
 pub struct Word(pub Arc<Witnessing>);
 
 #[async_trait]
@@ -28,7 +28,7 @@ impl sequencer::Witnesses for Word {
             tracing::warn!(?patience, "not all witnesses have answered in time");
             heard.trouble("not all answered in time");
         }
-        // Whoever said it, and however many say otherwise.
+        // One contradiction counts more than any number of confirmations.
         match self.0.contradiction.borrow().clone() {
             Some(halt) => Confirmation::Contradicted(halt),
             None => heard.outcome(),
@@ -49,12 +49,12 @@ impl sequencer::Witnesses for Word {
     }
 }
 
-/// What they said so far.
+/// The responses so far.
 #[derive(Default)]
 struct Heard {
     by: Vec<String>,
     troubles: Vec<String>,
-    /// They meet the quorum.
+    /// `true` if the cosignatures meet the quorum.
     enough: bool,
 }
 
@@ -73,7 +73,7 @@ impl Heard {
 }
 
 impl Word {
-    /// All that answer in time are heard: one that has seen more counts, though enough others have not.
+    /// Collects all responses in time: one witness that has seen more counts, even if a quorum has not.
     async fn hear(&self, heard: &mut Heard) {
         let witnessing = &self.0;
         if witnessing.asked.is_empty() {
@@ -100,7 +100,7 @@ impl Word {
         }
     }
 
-    /// Nothing is signed in the database: the log is new, or lost. Of a new one no witness has a checkpoint.
+    /// Handles a database without a signed head: the log is new, or lost. A witness has no checkpoint of a new log.
     async fn hear_of_a_lost_log(&self, heard: &mut Heard) {
         heard.trouble("no checkpoint is signed that they could confirm");
         let Ok(origin) = self.0.origin.parse::<Origin>() else { return };
@@ -151,7 +151,7 @@ impl Word {
         asked
     }
 
-    /// "quorum none" is met by nobody at all, and so says nothing.
+    /// Returns `true` if the cosignatures meet the quorum. `quorum none` is met without any, so it confirms nothing.
     fn is_enough(&self, note: &Note) -> bool {
         let policy = self.0.settings.policy.as_ref();
         policy.is_some_and(|policy| policy.quorum_name().is_some() && policy.judge(note).met)

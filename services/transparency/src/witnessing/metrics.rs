@@ -1,20 +1,20 @@
-//! What is counted about witnesses.
+//! Metrics of the witnesses.
 
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
-/// Their metrics. The names in labels are those of the policy file.
+/// The witnesses' metrics. The names in labels are those of the policy file.
 pub struct WitnessMetrics {
     cosigned_size: IntGaugeVec,
     cosigned_at: IntGaugeVec,
     errors: IntCounterVec,
-    /// Whether enough witnesses have cosigned lately; 1 if none has to.
+    /// 1 if enough witnesses have cosigned recently, or no quorum is required.
     pub quorum_met: IntGauge,
-    /// Leaves of the checkpoint that is served.
+    /// Number of leaves in the served checkpoint.
     pub served_size: IntGauge,
 }
 
 impl WitnessMetrics {
-    /// Registers them.
+    /// Registers the metrics.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let gauges = |name: &str, help: &str| {
             let gauges = IntGaugeVec::new(Opts::new(name, help), &["witness"])?;
@@ -52,20 +52,20 @@ impl WitnessMetrics {
         })
     }
 
-    /// A witness that never said anything is at zero, not absent.
+    /// Creates a witness's metrics at zero, so that they are present before its first response.
     pub fn name(&self, witness: &str) {
         self.cosigned(witness, 0, 0);
         self.errors.with_label_values(&[witness, "unreachable"]);
     }
 
-    /// The largest tree that it cosigned, and when.
+    /// Records the largest tree that a witness cosigned, and the time by its clock.
     pub fn cosigned(&self, witness: &str, size: u64, at: u64) {
         let gauge = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         self.cosigned_size.with_label_values(&[witness]).set(gauge(size));
         self.cosigned_at.with_label_values(&[witness]).set(gauge(at));
     }
 
-    /// It did not cosign.
+    /// Counts a failed exchange.
     pub fn error(&self, witness: &str, code: &str) {
         self.errors.with_label_values(&[witness, code]).inc();
     }

@@ -1,18 +1,20 @@
-//! Witnesses: the log shows them its heads, keeps what they sign, and serves the newest head that enough of them cosigned.
+//! Witnesses: the log sends them its heads, stores their cosignatures, and serves the newest head with a quorum of
+//! them.
 //!
-//! * `rounds`: which head is shown, and when. All witnesses are shown the same one, or under load no two of them would ever
-//!   have cosigned one size;
-//! * `ask`: one exchange with one witness: from which size, what its answer means, and when it contradicts the database;
-//! * `confirm`: what the sequencer asks before this process leads;
-//! * `served`: the checkpoint that `/checkpoint` answers with, at every process.
+//! * `rounds`: the choice and time of the head to send. All witnesses get the same head, because otherwise under load
+//!   no two of them would ever cosign one size;
+//! * `ask`: one exchange with one witness: the start of the proof, the meaning of the response, and contradictions to
+//!   the database;
+//! * `confirm`: the sequencer's question before this process leads;
+//! * `served`: the checkpoint of `/checkpoint`, on every process.
 //!
-//! Only the process that leads asks. What it is told is kept in the database, so that the others serve it and a restart
-//! goes on from there. C2SP tlog-witness, tlog-policy, tlog-cosignature.
+//! Only the leading process contacts the witnesses. Cosignatures are stored in the database, so that the followers
+//! serve them and a restart resumes from there. C2SP tlog-witness, tlog-policy, tlog-cosignature.
 //!
-//! A witness that says it has seen more than the database holds stops the sequencing, without a proof: it was chosen by the
-//! operator, a fork is for ever, and a wrong word costs a restart without it.
+//! A witness that claims to have seen more than the database contains stops the sequencing, without a proof: the
+//! operator chose this witness, a fork is permanent, and a false claim only costs a restart without the witness.
 //!
-//! Not here: the formats (`tlog`), HTTP (`client::witness`), being a witness (`services/witness`).
+//! Not here: the formats (`tlog`), HTTP (`client::witness`), the witness service itself (`services/witness`).
 
 mod ask;
 mod confirm;
@@ -44,27 +46,27 @@ use crate::tiles::Tiles;
 use ask::Shown;
 use witness::Witness;
 
-/// The witnesses of a log, and what they have said.
+/// The witnesses of a log, and the state of their cosignatures.
 pub struct Witnessing {
     origin: String,
     settings: Witnesses,
     store: Arc<dyn LogStore>,
     tiles: Tiles,
     metrics: Arc<Metrics>,
-    /// Those that have a URL.
+    /// The witnesses with a URL.
     asked: Vec<Arc<Witness>>,
-    /// The head that they are shown now; `None` while this process does not lead.
+    /// The head of the current round; `None` while this process does not lead.
     shown: watch::Sender<Option<Arc<Shown>>>,
-    /// Set once and for ever by the first witness that has seen what the database does not hold.
+    /// Set once by the first witness that has seen a tree which the database does not contain.
     contradiction: watch::Sender<Option<Halt>>,
-    /// A cosignature was kept.
+    /// Notified when a cosignature is stored.
     news: Notify,
     served: ArcSwapOption<Served>,
     standing: ArcSwap<Standing>,
 }
 
 impl Witnessing {
-    /// Nobody is asked yet.
+    /// Creates the state; contacts no witness yet.
     ///
     /// # Errors
     /// If a witness's URL cannot be used.
@@ -93,28 +95,28 @@ impl Witnessing {
         })
     }
 
-    /// Whether any witness is configured.
+    /// Returns `true` if no witness is configured.
     pub fn is_idle(&self) -> bool {
         self.settings.policy.as_ref().is_none_or(|policy| policy.witnesses().is_empty())
     }
 
-    /// Whether a head is served only once enough witnesses have cosigned it.
+    /// Returns `true` if a head is served only with a quorum of cosignatures.
     pub fn needs_quorum(&self) -> bool {
         self.quorum_name().is_some()
     }
 
-    /// The name of the witness or group that must agree.
+    /// The name of the witness or group that is the quorum.
     pub fn quorum_name(&self) -> Option<&str> {
         self.settings.policy.as_ref().and_then(Policy::quorum_name)
     }
 
-    /// How often a head that stays the newest is shown again.
+    /// The interval at which an unchanged newest head is sent again.
     pub fn every(&self) -> std::time::Duration {
         self.settings.every
     }
 
-    /// The newest head whose checkpoint is kept in the database. A head is shown only once it is: what a witness has
-    /// seen is then never beyond a database that forgot nothing.
+    /// The newest head whose signed checkpoint is stored in the database. Only stored heads are sent, so a witness
+    /// never sees more than a database that lost nothing.
     async fn newest(&self) -> Result<Option<Shown>, StoreError> {
         let Some(signed) = self.store.newest_signed(SignatureKind::Checkpoint).await? else {
             return Ok(None);
@@ -126,7 +128,7 @@ impl Witnessing {
         Ok(Some(Shown { size: signed.head.size, root: signed.head.root, note }))
     }
 
-    /// From here on nothing is signed.
+    /// Reports a contradiction: from here on nothing is signed.
     fn contradicted(&self, halt: Halt) {
         tracing::error!(%halt, "a witness contradicts the database");
         self.contradiction.send_if_modified(|known| {

@@ -1,8 +1,8 @@
-//! When the witnesses are shown which head.
+//! The schedule of the heads that are sent to the witnesses.
 //!
-//! A round shows all of them the newest head: at once when the log has grown and the last round is long enough ago, and
-//! again after a while when it has not, so that its freshness can be seen. A witness that does not answer, or is slow, is
-//! asked about the newest head when its turn comes, and catches up by one proof however much it missed.
+//! A round sends the newest head to all witnesses: as soon as the log has grown and the last round is long enough ago,
+//! and periodically when it has not, to show its freshness. A slow or unreachable witness gets the newest head at its
+//! next attempt, and catches up with one proof however many heads it missed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::background::Background;
 use crate::limits::{WITNESS_LONGEST_PAUSE, WITNESS_RETRY, WITNESS_SIGNATURE_LOOK};
 use crate::watch::now;
 
-/// Starts the tasks that show heads to the witnesses and serve what they cosign.
+/// Starts the tasks that send heads to the witnesses and serve the cosigned checkpoint.
 pub fn start(witnessing: &Arc<Witnessing>, status: &watch::Receiver<Status>, background: &Background) {
     if witnessing.is_idle() {
         return;
@@ -35,13 +35,13 @@ pub fn start(witnessing: &Arc<Witnessing>, status: &watch::Receiver<Status>, bac
     }
 }
 
-/// The last round that was called.
+/// The last round.
 struct Round {
     size: TreeSize,
     at: Instant,
 }
 
-/// Calls rounds while this process leads, or the log is frozen.
+/// Starts rounds while this process leads, or the log is frozen.
 async fn call_rounds(witnessing: Arc<Witnessing>, mut status: watch::Receiver<Status>) {
     let mut last: Option<Round> = None;
     loop {
@@ -57,7 +57,7 @@ async fn call_rounds(witnessing: Arc<Witnessing>, mut status: watch::Receiver<St
         if is_due(&witnessing, last.as_ref(), published) {
             match call(&witnessing, last.as_ref()).await {
                 Ok(Some(round)) => last = Some(round),
-                // Its signature is not in the database yet.
+                // The signature of the newest head is not in the database yet.
                 Ok(None) => sleep(WITNESS_SIGNATURE_LOOK).await,
                 Err(error) => {
                     tracing::warn!(%error, "the head that witnesses are to be shown cannot be read");
@@ -66,7 +66,7 @@ async fn call_rounds(witnessing: Arc<Witnessing>, mut status: watch::Receiver<St
             }
             continue;
         }
-        // Not due, so there was a round.
+        // A round is not due, so there was one before.
         let since = last.as_ref().map_or(Duration::ZERO, |last| last.at.elapsed());
         let grown = last.as_ref().is_none_or(|last| published > last.size);
         tokio::select! {
@@ -77,8 +77,8 @@ async fn call_rounds(witnessing: Arc<Witnessing>, mut status: watch::Receiver<St
     }
 }
 
-/// The newest published size, if this process leads. The last head of a frozen log has nobody who leads: whoever is there
-/// shows it, for it must stay fresh.
+/// The newest published size, if this process leads or the log is frozen. A frozen log has no leader, so each of its
+/// processes sends the last head, which must stay fresh.
 fn published(status: &Status) -> Option<TreeSize> {
     match status.role {
         Role::Leading { .. } | Role::Halted(Halt::Frozen) => {
@@ -96,7 +96,8 @@ fn is_due(witnessing: &Witnessing, last: Option<&Round>, published: TreeSize) ->
     })
 }
 
-/// Shows the newest head that is kept. `None` if that is still the one of the last round, and too early to show again.
+/// Starts a round with the newest stored head. `None` if it is the head of the last round, and too early to send it
+/// again.
 async fn call(witnessing: &Witnessing, last: Option<&Round>) -> Result<Option<Round>, StoreError> {
     let every = witnessing.settings.every;
     let is_news = |size| last.is_none_or(|last| size > last.size || last.at.elapsed() >= every);
@@ -108,7 +109,7 @@ async fn call(witnessing: &Witnessing, last: Option<&Round>) -> Result<Option<Ro
     }))
 }
 
-/// Shows one witness the head of each round, and the newest one again until it cosigns.
+/// Sends the head of each round to one witness, and after a failure the newest one again until it cosigns.
 async fn attend(witnessing: Arc<Witnessing>, witness: Arc<Witness>) {
     let mut shown = witnessing.shown.subscribe();
     loop {
@@ -131,7 +132,7 @@ async fn attend(witnessing: Arc<Witnessing>, witness: Arc<Witness>) {
     }
 }
 
-/// Notes that the witness did not cosign; gives how long it is left alone.
+/// Records a failure, and returns the pause before the next attempt.
 fn after(witnessing: &Witnessing, witness: &Witness, trouble: &Trouble) -> Duration {
     let code = trouble.code();
     witnessing.metrics.witness.error(&witness.name, code);
@@ -145,8 +146,8 @@ fn after(witnessing: &Witnessing, witness: &Witness, trouble: &Trouble) -> Durat
     trouble.retry_after().map_or(own, |asked| asked.min(WITNESS_LONGEST_PAUSE).max(own))
 }
 
-/// Doubles with each failure, up to the time after which the witness would be asked in any case; between three quarters and
-/// all of it, so that processes and witnesses do not fall into step.
+/// Exponential back-off: doubles with each failure, up to the interval of the rounds. A random factor of 0.75 to 1
+/// keeps processes and witnesses from synchronizing.
 fn pause(pace: Duration, every: Duration, times: u32) -> Duration {
     let doubled = pace.saturating_mul(1 << times.saturating_sub(1).min(16));
     let random = u16::from_le_bytes(uuid::Uuid::new_v4().as_bytes()[..2].try_into().unwrap_or_default());

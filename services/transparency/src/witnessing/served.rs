@@ -1,8 +1,8 @@
-//! The checkpoint that is served: the newest signed head that enough witnesses cosigned, with their lines.
+//! The served checkpoint: the newest signed head with a quorum of cosignatures.
 //!
-//! Every process reads it from what is kept, so that followers and restarts serve what was served before. Until a first
-//! head has met the quorum there is none to serve; later ones that do not meet it wait, and the last that did stays.
-//! Without a quorum it is the newest signed head, with whatever cosignatures it has.
+//! Every process reads it from the database, so that followers and restarts serve the same. Until a first head has met
+//! the quorum no checkpoint is served; later heads without a quorum wait, and the last one with a quorum stays. If no
+//! quorum is required, the newest signed head is served with all of its cosignatures.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,50 +27,50 @@ use crate::watch::now;
 /// A checkpoint with cosignatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Its size.
+    /// The checkpoint's size.
     pub size: TreeSize,
-    /// The note.
+    /// The signed note.
     pub note: Bytes,
 }
 
-/// Where each witness stands.
+/// The state of all witnesses.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
-    /// Whether enough of them have cosigned lately.
+    /// `true` if a quorum of them has cosigned recently.
     pub met: bool,
-    /// In the order of the policy.
+    /// The witnesses in the order of the policy.
     pub witnesses: Vec<OneWitness>,
 }
 
-/// Where one witness stands.
+/// The state of one witness.
 #[derive(Clone, Debug)]
 pub struct OneWitness {
-    /// Its name in the policy.
+    /// The witness's name in the policy.
     pub name: String,
-    /// Its key, as text.
+    /// The witness's verifier key, as text.
     pub key: String,
-    /// Where it is asked.
+    /// The witness's URL, if it has one.
     pub url: Option<String>,
-    /// The largest tree that it cosigned, and when it did last, by its clock.
+    /// The largest tree that the witness cosigned, and the time by its clock, in Unix seconds.
     pub cosigned: Option<(TreeSize, u64)>,
-    /// Whether that is lately.
+    /// `true` if that time is recent.
     pub fresh: bool,
-    /// Why it did not cosign when this process asked it last.
+    /// Result of this process's last exchange with the witness, if it failed.
     pub trouble: Option<Trouble>,
 }
 
 impl Witnessing {
-    /// The newest checkpoint with cosignatures; one that meets the quorum, if there must be one.
+    /// The newest checkpoint with cosignatures; with a quorum of them if one is required.
     pub fn served(&self) -> Option<Arc<Served>> {
         self.served.load_full()
     }
 
-    /// Where each witness stands.
+    /// The state of all witnesses.
     pub fn standing(&self) -> Arc<Standing> {
         self.standing.load_full()
     }
 
-    /// How long a cosignature counts as of late.
+    /// Seconds for which a cosignature counts as fresh.
     fn fresh_for(&self) -> u64 {
         (self.settings.every.as_secs() * WITNESS_FRESH_ROUNDS).max(1)
     }
@@ -111,7 +111,8 @@ impl Witnessing {
         self.standing.store(Arc::new(Standing { met, witnesses }));
     }
 
-    /// Looks once, and not far: a service that starts serves at once what it served when it stopped.
+    /// Reads the served checkpoint once at the start, among the last [`WITNESS_RECALL`] cosignatures, so that a
+    /// restarted service serves it at once.
     pub async fn recall(&self) {
         let Some(policy) = &self.settings.policy else { return };
         if let Err(error) = self.look_up(policy, WITNESS_RECALL).await {
@@ -133,7 +134,7 @@ impl Witnessing {
             None => self.newest_signed().await?,
         };
         if let Some(found) = found {
-            // Where nobody has to cosign, what is published is served (`watch`).
+            // Without a quorum the published head is the served one, and `watch` sets the gauge.
             if self.needs_quorum() {
                 self.metrics.witness.served_size.set(i64::try_from(found.size.get()).unwrap_or(i64::MAX));
             }
@@ -142,8 +143,8 @@ impl Witnessing {
         Ok(())
     }
 
-    /// The newest head, not below `floor`, that meets the quorum, among that many cosignatures. A head that was passed over
-    /// gains no cosignatures any more: a witness signs in order of size.
+    /// The newest head that meets the quorum, not below `floor`, among the last `rows` cosignatures. A head that was
+    /// passed over gains no more cosignatures, because a witness signs in order of size.
     async fn newest_that_meets(
         &self,
         policy: &Policy,
@@ -185,7 +186,8 @@ impl Witnessing {
     }
 }
 
-/// Whether the quorum is met if all these verify: what need not be read is not.
+/// Returns `true` if the quorum is met in case all these cosignatures verify. It avoids reading heads that cannot meet
+/// the quorum.
 fn may_meet(policy: &Policy, kept: &[Cosignature]) -> bool {
     let signed = policy.witnesses().iter().filter(|witness| {
         let id = id_of(&witness.key);
@@ -194,10 +196,11 @@ fn may_meet(policy: &Policy, kept: &[Cosignature]) -> bool {
     policy.is_met_by(&signed.map(|witness| witness.name.as_str()).collect())
 }
 
-/// Reads anew when a cosignature was kept here, and now and then for those that another process kept.
+/// Reads the checkpoint again when a cosignature was stored here, and periodically for those that another process
+/// stored.
 pub async fn keep_up(witnessing: Arc<Witnessing>) {
     let Some(policy) = &witnessing.settings.policy else { return };
-    // Once through all of them, if need be; what is passed over then gains nothing any more.
+    // The first time through more rows; a head that is passed over then gains no more cosignatures.
     let mut rows = WITNESS_SCAN;
     loop {
         match witnessing.look_up(policy, rows).await {
@@ -213,7 +216,7 @@ pub async fn keep_up(witnessing: Arc<Witnessing>) {
     }
 }
 
-/// The checkpoint of this size with every cosignature that is kept of it; `None` if none was signed.
+/// The checkpoint of this size with all of its stored cosignatures; `None` if none was signed.
 pub async fn with_cosignatures(store: &dyn LogStore, size: TreeSize) -> Result<Option<Note>, StoreError> {
     let cosignatures = store.cosignatures(size).await?;
     merged(store, size, &cosignatures).await
@@ -233,7 +236,7 @@ async fn merged(
         .map_err(|why| StoreError::Damaged(format!("the checkpoint of size {size}: {why}")))?;
     for kept in cosignatures {
         match line_of(kept, note.text()) {
-            // More than a note can have are left out: the log's own line stands first.
+            // Lines beyond the limit of a note are left out: the log's own line is the first.
             Some(line) => drop(note.add(line)),
             None => {
                 tracing::error!(
@@ -247,7 +250,7 @@ async fn merged(
     Ok(Some(note))
 }
 
-/// A line that is kept, if the witness under whose key it is kept signed it: one bad line would make the whole note bad.
+/// A stored line, if it verifies under the witness's key: one invalid line would make the whole note invalid.
 fn line_of(kept: &Cosignature, text: &str) -> Option<SignatureLine> {
     let key: VerifierKey = std::str::from_utf8(&kept.witness).ok()?.parse().ok()?;
     let line: SignatureLine = std::str::from_utf8(&kept.line).ok()?.parse().ok()?;

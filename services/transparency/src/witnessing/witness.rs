@@ -1,4 +1,4 @@
-//! One witness: its key, the way to it, and what is remembered of it in this process.
+//! A witness: its key, its HTTP client, and the state of its last exchanges with this process.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,26 +12,26 @@ use tlog::policy;
 
 use crate::limits::WITNESS_CLOCK_AGE;
 
-/// A witness that can be asked.
+/// A witness with a URL.
 pub struct Witness {
-    /// Its name in the policy.
+    /// The witness's name in the policy.
     pub name: String,
-    /// Its key.
+    /// The witness's verifier key.
     pub key: VerifierKey,
-    /// The way to it.
+    /// HTTP client of the witness.
     pub client: WitnessClient,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The size that it is believed to have seen.
+    /// The size that the witness last saw, as far as this process knows.
     seen: Option<TreeSize>,
     trouble: Option<Trouble>,
     heard: Option<Heard>,
 }
 
-/// A cosignature's time, with the readings of our clocks before it was asked for and after it came.
+/// The time of a cosignature, with this process's clocks before the request and after the response.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     at: u64,
@@ -43,7 +43,7 @@ impl Heard {
     fn opinion(&self, name: &str, now: Now) -> Option<ClockOpinion> {
         let since = now.steady.saturating_sub(self.answered.steady);
         let theirs = Duration::from_secs(self.at) + since;
-        // The same exchange, seen from now: our clock may have been set since.
+        // The same exchange, seen from now: this process's clock may have been set since.
         let took = self.answered.steady.saturating_sub(self.asked.steady);
         let asked = Now { steady: now.steady.saturating_sub(took), ..now };
         let by = format!("the witness {name}");
@@ -51,19 +51,19 @@ impl Heard {
     }
 }
 
-/// Why the witness did not cosign when it was asked last.
+/// The failure of the last exchange with a witness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// One word, as in the metrics.
+    /// The reason as one word, as in the metrics.
     pub code: &'static str,
-    /// How often in a row.
+    /// Number of failures in a row.
     pub times: u32,
-    /// When it was asked last, Unix seconds.
+    /// Time of the last failure, in Unix seconds.
     pub at: u64,
 }
 
 impl Witness {
-    /// `None` for a witness without a URL: it counts when its cosignature is there, and nobody can ask for it.
+    /// Creates a witness; `None` without a URL: its cosignatures count, but this process cannot request them.
     pub fn new(witness: &policy::Witness) -> Result<Option<Self>, ClientError> {
         let Some(url) = &witness.url else { return Ok(None) };
         Ok(Some(Self {
@@ -74,43 +74,43 @@ impl Witness {
         }))
     }
 
-    /// How the store knows it: by its whole key, for the id is too short to stand for it.
+    /// The witness's ID in the store: the whole key, because a key ID is too short to identify it.
     pub fn id(&self) -> Vec<u8> {
         id_of(&self.key)
     }
 
-    /// The size that it is believed to have seen, if anything was heard of it.
+    /// The size that the witness last saw; `None` before the first response.
     pub fn seen(&self) -> Option<TreeSize> {
         self.state().seen
     }
 
-    /// It said so.
+    /// Records the size that the witness has seen.
     pub fn has_seen(&self, size: TreeSize) {
         self.state().seen = Some(size);
     }
 
-    /// It cosigned at this time by its clock.
+    /// Records the time of a cosignature, by the witness's clock.
     pub fn has_signed_at(&self, at: u64, asked: Now, answered: Now) {
         self.state().heard = Some(Heard { at, asked, answered });
     }
 
-    /// What its newest cosignature says of a reading of our clocks, unless it is too long ago.
+    /// The clock difference according to the newest cosignature, if it is not older than [`WITNESS_CLOCK_AGE`].
     pub fn opinion(&self, now: Now) -> Option<ClockOpinion> {
         let heard = self.state().heard?;
         heard.opinion(&self.name, now)
     }
 
-    /// Why it did not cosign when it was asked last.
+    /// The failure of the last exchange; `None` if it succeeded.
     pub fn trouble(&self) -> Option<Trouble> {
         self.state().trouble.clone()
     }
 
-    /// It cosigned. Answers whether that is news.
+    /// Clears the failure; returns `true` if there was one.
     pub fn is_well(&self) -> bool {
         self.state().trouble.take().is_some()
     }
 
-    /// It did not cosign. Answers how often that was so now, in a row.
+    /// Records a failure; returns the number of failures in a row.
     pub fn failed(&self, code: &'static str, at: u64) -> u32 {
         let mut state = self.state();
         let times = state.trouble.as_ref().map_or(0, |trouble| trouble.times).saturating_add(1);
@@ -123,7 +123,7 @@ impl Witness {
     }
 }
 
-/// How the store knows the witness with this key.
+/// The store's ID of the witness with this key: the key as text.
 pub fn id_of(key: &VerifierKey) -> Vec<u8> {
     key.to_string().into_bytes()
 }
