@@ -1,7 +1,8 @@
-//! What was verified about an agent, in numbers only (VRF, section 11; reading 23).
+//! Statistics of an agent's verification receipts, in numbers only (VRF, section 11; reading 23).
 //!
-//! A number about few receipts tells of one of them, so small groups are not shown, and neither is a share by which few
-//! passed or few did not. Where one alone is missing, which the others would tell, a second one goes with it.
+//! A number about few receipts reveals single ones, so small groups are not shown, and neither is a pass rate by which
+//! few passed or few did not. Where a single value is hidden, which the total and the others would reveal, a second one
+//! is hidden too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -138,7 +139,7 @@ impl Groups {
         if suppressed == 1
             && let Some(least) = (0..shown.len()).min_by_key(|at| shown[*at].1.count)
         {
-            // The total and the others would tell what the one is.
+            // The total and the other groups would reveal the only hidden one.
             shown.remove(least);
             suppressed += 1;
         }
@@ -151,27 +152,27 @@ impl Groups {
     }
 }
 
-/// Whose share that passed is not told.
+/// The values of the groups whose pass rate is hidden.
 fn veiled<'a>(shown: &[(&'a str, Group)]) -> BTreeSet<&'a str> {
     let (few, others): (Vec<_>, Vec<_>) = shown.iter().partition(|(_, group)| group.tells_of_few());
     let mut veiled: BTreeSet<&str> = few.iter().map(|(value, _)| *value).collect();
     if veiled.len() == 1
         && let Some((least, _)) = others.iter().min_by_key(|(_, group)| group.count)
     {
-        // That of all receipts and the others would tell what the one is.
+        // The pass rates of all receipts and of the other groups would reveal the only hidden one.
         veiled.insert(least);
     }
     veiled
 }
 
 impl Group {
-    /// Whether those that passed, or those that did not, are some but few.
+    /// Returns `true` if 1 to `SMALL_GROUP - 1` receipts passed, or as many did not.
     fn tells_of_few(&self) -> bool {
         let few = 1..SMALL_GROUP;
         few.contains(&self.passed) || few.contains(&self.count.saturating_sub(self.passed))
     }
 
-    /// The share that passed, to three digits.
+    /// The share of receipts that passed, to three digits.
     fn pass_rate(&self) -> f64 {
         (self.passed as f64 / self.count.max(1) as f64 * 1000.0).round() / 1000.0
     }
@@ -197,7 +198,7 @@ mod tests {
         assert_eq!(groups(&[]), (vec![], 0));
     }
 
-    /// Of which groups, by count and passed, the share that passed is told.
+    /// The groups, given as name, count and passed, whose pass rate is shown.
     fn told(counts: &[(&'static str, u64, u64)]) -> Vec<String> {
         let counted =
             counts.iter().map(|(value, count, passed)| (*value, Group { count: *count, passed: *passed }));

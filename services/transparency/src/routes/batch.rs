@@ -1,7 +1,7 @@
-//! `POST /v1/entries/batch`: many statements in one request, each registered or refused by itself.
+//! `POST /v1/entries/batch`: many statements in one request, each registered or refused independently.
 //!
-//! All go to the sequencer at once and so share its batches; that is all they share. Nothing is atomic: a client reads one
-//! result for each part, and what was lost with the connection is registered again, which is safe.
+//! All are submitted to the sequencer at once and so share its batches, but nothing is atomic: the response has one
+//! result for each part. After a lost connection a client submits the batch again, which is safe.
 
 use axum::extract::{Extension, State};
 use axum::{Json, response::IntoResponse, response::Response};
@@ -86,7 +86,7 @@ pub async fn register_batch(
     let mut running = JoinSet::new();
     for (place, statement) in batch.statements.iter().cloned().enumerate() {
         let (app, turnstile, caller) = (app.clone(), turnstile.clone(), caller.clone());
-        // The request itself was charged when it came in: that pays for the first.
+        // The middleware charged the request itself, which pays for the first statement.
         let charged = if place == 0 { Ok(()) } else { turnstile.charge() };
         running.spawn(async move {
             let result = match charged {

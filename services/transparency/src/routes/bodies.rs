@@ -1,4 +1,4 @@
-//! The bytes of entries, as far as the caller may have them. Each read of a closed body is counted, and logged with its reader.
+//! Permission to read the bytes of an entry. Each read of a closed body is counted, and logged with its reader.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -8,14 +8,14 @@ use crate::access::{Caller, CallerRole};
 use crate::app::App;
 use crate::problem::Problem;
 
-/// What decides who may read an entry's body.
+/// The facts that decide about reading an entry's body.
 #[derive(Default, Deserialize)]
 struct Facts {
     iss: Option<String>,
     content_type: Option<String>,
 }
 
-/// Whether the caller may have the body of this entry.
+/// Returns `true` if the caller may read the body of this entry. Counts and logs the permission if the body is closed.
 pub fn is_open(app: &App, caller: &Caller, entry: &Entry) -> bool {
     let closed = app.house.doors.closed_types();
     let facts: Facts = serde_json::from_str(&entry.facts).unwrap_or_default();
@@ -31,10 +31,10 @@ pub fn is_open(app: &App, caller: &Caller, entry: &Entry) -> bool {
     may
 }
 
-/// Refuses a caller that may not have the body of this entry.
+/// Refuses a caller that may not read the body of this entry.
 ///
 /// # Errors
-/// 401 without a token, 403 with one.
+/// 401 without a token, 403 with one of a lower role or of another scope.
 pub fn must_be_open(app: &App, caller: &Caller, entry: &Entry) -> Result<(), Problem> {
     match is_open(app, caller, entry) {
         true => Ok(()),

@@ -1,6 +1,6 @@
-//! Checkpoints that were published before: the tree size of every receipt is that of one of them.
+//! Earlier checkpoints: the tree size of every receipt is that of one of them.
 //!
-//! `/checkpoint` leaves out what no quorum of witnesses has cosigned yet; here is every head that was signed, with whatever
+//! `/checkpoint` omits heads without a quorum of cosignatures; this resource lists every signed head, with the
 //! cosignatures it has.
 
 // utoipa names the query type by its path.
@@ -27,7 +27,7 @@ use crate::limits::{CHECKPOINTS_DEFAULT, CHECKPOINTS_PAGE};
 use crate::problem::{Problem, shortened};
 use crate::witnessing::with_cosignatures;
 
-/// Witnesses may still add to it.
+/// `Cache-Control` of a checkpoint: witnesses may still add cosignatures.
 const CACHED: &str = "public, max-age=60";
 
 /// Which page.
@@ -126,7 +126,7 @@ pub async fn checkpoint(
     Ok(cached(&headers, tag(size, &note), NOTE, CACHED, note))
 }
 
-/// The checkpoint of exactly this size, with the cosignatures that it has.
+/// The checkpoint of exactly this size, with its cosignatures; 404 `size-unsigned` if there is none.
 pub async fn of_size(app: &App, size: TreeSize) -> Result<Note, Problem> {
     let note = with_cosignatures(&*app.log.store, size).await?.or_else(|| just_published(app, size));
     match note {
@@ -135,7 +135,7 @@ pub async fn of_size(app: &App, size: TreeSize) -> Result<Note, Problem> {
     }
 }
 
-/// 404: why there is no signature over the tree of this size.
+/// The problem 404 `size-unsigned`, with the reason why the tree of this size has no signature.
 pub async fn unsigned(app: &App, size: TreeSize) -> Problem {
     let newest = published(app).await.map_or(size, |(newest, _)| newest);
     let detail = match size {
@@ -148,13 +148,14 @@ pub async fn unsigned(app: &App, size: TreeSize) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "size-unsigned", "Not Found", detail)
 }
 
-/// The newest checkpoint: receipts under it are given before the database has it.
+/// The newest checkpoint from memory: receipts under it are issued before the database has it.
 fn just_published(app: &App, size: TreeSize) -> Option<Note> {
     let newest = app.log.sequencer.published().filter(|head| head.head.size == size)?;
     Note::parse(&newest.signature(SignatureKind::Checkpoint)?.bytes).ok()
 }
 
-/// Sizes whose checkpoint is kept. Each head has a signature for receipts too, or more.
+/// Sizes with a stored checkpoint. Each head has at least one other signature, for receipts, so twice as many
+/// signatures are read.
 async fn signed_sizes(
     app: &App,
     mut after: Option<TreeSize>,

@@ -1,8 +1,7 @@
-//! Configuration documents of older SCRAPI drafts (-04 to -06), for peers that still ask.
+//! Configuration documents of older SCRAPI drafts (-04 to -06), for peers that still request them.
 //!
-//! Both point at their successor, the key set, and say that they are deprecated. The leaf rule
-//! stands here too, as it must be known to verify anything, and the entry of the registration
-//! policy in force.
+//! Both refer to their successor, the key set, and carry a `Deprecation` header field. They also contain the leaf rule,
+//! which a verifier needs, and the entry of the registration policy in force.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

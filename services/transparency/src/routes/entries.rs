@@ -1,7 +1,7 @@
 //! `POST /entries` and `GET /entries/{id}`: SCRAPI -11, 2.3 and 2.4.
 //!
-//! The entry ID is the statement's digest, so `Location` is the same for 201, for 202, and for the
-//! same statement handed in again.
+//! The entry ID is the statement's digest, so `Location` is identical for 201, for 202, and for a resubmission of the
+//! same statement.
 
 use std::time::Instant;
 
@@ -80,7 +80,7 @@ pub async fn register(
     Ok(answer(&app, statement.digest(), registered, receipt_type))
 }
 
-/// Reads a statement, and counts one that is none.
+/// Parses a statement; a malformed one is counted as [`Malformed`](crate::metrics::Outcome::Malformed).
 pub fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
     let started = Instant::now();
     let statement = aside(bytes.len(), || SignedStatement::parse(bytes));
@@ -91,10 +91,11 @@ pub fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
     })
 }
 
-/// Refuses to register what lies outside the scope of the caller's token.
+/// Refuses to register a statement outside the scope of the caller's token. A hash envelope has the content type of its
+/// preimage.
 ///
 /// # Errors
-/// 403, naming the cause.
+/// 403 with the code `token-scope`.
 pub fn must_cover(caller: &Caller, statement: &SignedStatement) -> Result<(), Problem> {
     let header = statement.header();
     let issuer = header.claims().and_then(|claims| claims.iss());
@@ -157,13 +158,13 @@ pub async fn resolve(
 }
 
 fn found(log: &Log, digest: EntryDigest, receipt: Bytes, receipt_type: ReceiptType) -> Response {
-    // Each answer may be fresher than the last: never to be taken from a cache unasked.
+    // Each response may have a fresher receipt than the last, so caches must revalidate it.
     let headers =
         [(LOCATION, log.location(digest)), receipt_type.header(), (CACHE_CONTROL, "no-cache".to_owned())];
     (headers, [media::NEGOTIATED], receipt).into_response()
 }
 
-/// 204: a transient state that no cache may keep.
+/// 204: a transient state that caches must not store.
 pub fn still_running(app: &App) -> Response {
     let headers = [(RETRY_AFTER, retry_after(app)), (CACHE_CONTROL, "no-store".to_owned())];
     (StatusCode::NO_CONTENT, headers).into_response()
@@ -177,7 +178,7 @@ fn retry_after(app: &App) -> String {
     app.house.limits.load().retry_after.max(1).to_string()
 }
 
-/// How the client wants a receipt labelled.
+/// The content type of a receipt, as the client prefers it.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiptType(&'static str);
 

@@ -1,4 +1,4 @@
-//! Reports of equivocation: the statements that were refused because their issuer had signed the contrary.
+//! Reports of equivocation: statements that were refused because their issuer had signed the contrary.
 
 // utoipa names the query type by its path.
 #![allow(unused_qualifications)]
@@ -133,8 +133,8 @@ pub async fn equivocations(
     Ok(response)
 }
 
-/// Reads a page few reports at a time, so that large statements are never in memory together. Says whether there may be
-/// more after it.
+/// Reads a page, few reports at a time, so that few large statements are in memory together. Returns `true` if there
+/// may be more after it.
 async fn read(
     app: &App,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Erasures: what was taken out of the log, why, and whether it is gone.
+//! The log's erasures: the statements, and the state of the entries they name.
 
 // utoipa names the query type by its path.
 #![allow(unused_qualifications)]

@@ -1,4 +1,4 @@
-//! `POST /v1/policy/evaluate`: what would become of a statement. A refusal is an answer, not an error.
+//! `POST /v1/policy/evaluate`: a dry run of a registration. A refusal is a 200 response, not an error.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,8 +1,9 @@
-//! Evidence: all that an outside monitor needs to decide an admission again (RFC 9943, section 5.1.1).
+//! Evidence: the data an outside monitor needs to repeat the decision on an admission (RFC 9943, section 5.1.1).
 //!
-//! The statement, what came beside it, the policy that admitted it, and the log's time at that moment. Guards are not
-//! here: they follow from statement and policy, and that no two entries share one shows when all are decided again in
-//! order. Everything is what the database holds; a reader believes none of it without proofs and signatures.
+//! It consists of the statement, its detached payload and collateral, the policy that admitted it, and the log's time
+//! at that moment. Guards are not included: they follow from statement and policy, and a monitor that repeats all
+//! decisions in order detects two entries with the same guard. All data comes from the database, so a reader must
+//! verify it with proofs and signatures.
 
 // utoipa names the query type by its path.
 #![allow(unused_qualifications)]
@@ -202,7 +203,7 @@ fn answer(app: &App, page: EvidencePage, limit: usize) -> Response {
     response
 }
 
-/// Gathers the evidence of entries; those of one page share most of it.
+/// Collects the evidence of entries. The policies and heads that the entries of a page share are read once.
 struct Gathering<'a> {
     app: &'a App,
     caller: &'a Caller,
@@ -215,7 +216,7 @@ impl<'a> Gathering<'a> {
         Self { app, caller, policies: HashMap::new(), heads: Heads::of(&*app.log.store) }
     }
 
-    /// The evidence, and how many bytes there are of what it holds.
+    /// The evidence of an entry, and the size of its statement, collateral and facts in bytes.
     async fn evidence(&mut self, mut entry: Entry) -> Result<(Evidence, usize), Problem> {
         let erased = entry.statement.is_none();
         let closed = !erased && !is_open(self.app, self.caller, &entry);

@@ -1,4 +1,4 @@
-//! What an issuer has registered: in all, and as a chain of receipts about one agent.
+//! The statistics of an issuer's entries, and its chain of receipts about one agent.
 
 // utoipa names the query type by its path.
 #![allow(unused_qualifications)]
@@ -232,7 +232,7 @@ pub async fn chain(
     Ok(response)
 }
 
-/// Those that stand in a chain, in its order; and how many stand in none.
+/// The receipts with a position in a chain, in its order, and the number of those without one.
 async fn receipts(app: &App, leaves: &[LeafIndex]) -> Result<(Vec<ReceiptView>, usize), Problem> {
     let (mut chained, mut unchained) = (Vec::new(), 0);
     for leaf in leaves {

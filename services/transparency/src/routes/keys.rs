@@ -1,4 +1,4 @@
-//! `/.well-known/scitt-keys` and one key of it: SCRAPI -11, 2.1 and 2.2.
+//! `/.well-known/scitt-keys`, and a single key of it: SCRAPI -11, 2.1 and 2.2.
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::media;
 use crate::problem::{Problem, shortened};
 
-/// A new key signs only after it has been listed for longer than this.
+/// `Cache-Control` of the keys. A set in a cache may lack a key that was announced since.
 const CACHED: &str = "public, max-age=300";
 
 /// All keys that receipts of this log verify under.
@@ -28,7 +28,7 @@ pub async fn all_keys(State(app): State<App>, headers: HeaderMap) -> Response {
     ([(CONTENT_TYPE, form), (CACHE_CONTROL, CACHED)], [media::NEGOTIATED], body.clone()).into_response()
 }
 
-/// Whether the client would rather have JSON than CBOR, which is the resource's own form.
+/// Returns `true` if the client prefers JSON to CBOR, the resource's default form.
 fn wants(headers: &HeaderMap, json: &str) -> bool {
     media::prefers(headers, json, &[media::CBOR]) && !media::prefers(headers, media::CBOR, &[json])
 }

@@ -1,7 +1,8 @@
-//! Cross-checks: entries of different kinds that speak of the same thing.
+//! Links between entries of different kinds about the same subject.
 //!
-//! What a verification verified may be what a gateway let through and what a record tells of: they share a digest, a call
-//! or a session. That two entries are linked says that they name the same thing, and nothing about who is right.
+//! The output that a verification receipt covers may also be in a gateway's decision or in a conversation record: such
+//! entries share a digest, a call or a session. A link means only that two entries name the same value, not which of
+//! them is right.
 
 use axum::Json;
 use axum::extract::State;
@@ -47,7 +48,7 @@ pub struct Link {
     more: bool,
 }
 
-/// What to search for, and how it is called.
+/// A search for entries that share a value, with the name of the link.
 struct Wanted {
     by: &'static str,
     value: String,
@@ -93,7 +94,7 @@ pub async fn links(State(app): State<App>, EntryId(digest): EntryId) -> Result<R
 fn wanted(rows: &[Lookup], id: &str) -> Vec<Wanted> {
     let of = |kind: LookupKind| rows.iter().filter(move |row| row.kind == kind.number());
     let sessions: Vec<String> = of(LookupKind::Session).map(|row| row.value.clone()).collect();
-    // The values of rows are in the form in which they are kept.
+    // The values of index rows are in canonical form already.
     let one = |by, kind: LookupKind, value: &str| Wanted {
         by,
         value: value.to_owned(),
@@ -105,7 +106,7 @@ fn wanted(rows: &[Lookup], id: &str) -> Vec<Wanted> {
     wanted.extend(of(LookupKind::Session).map(|row| one("session", LookupKind::Session, &row.value)));
     wanted.extend(of(LookupKind::CallId).map(|row| {
         let mut call = one("call_id", LookupKind::CallId, &row.value);
-        // A call's id means something within its session only.
+        // The ID of a call is unique within its session only.
         if !sessions.is_empty() && sessions.len() <= store::lookup::VALUES_PER_TERM {
             call.terms.push(Term { kind: LookupKind::Session.number(), values: sessions.clone() });
         }
@@ -114,7 +115,7 @@ fn wanted(rows: &[Lookup], id: &str) -> Vec<Wanted> {
     wanted
 }
 
-/// The entries that this one names by their IDs.
+/// The entries that this one names by their entry IDs.
 async fn entries_named(app: &App, rows: &[Lookup]) -> Result<Vec<Link>, Problem> {
     let mut links = Vec::new();
     for (by, kind) in [("answers", LookupKind::BackLink), ("erases", LookupKind::Erasure)] {

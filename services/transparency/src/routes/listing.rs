@@ -1,4 +1,4 @@
-//! Entries as JSON: one, or consecutive ones.
+//! Entries as JSON: a single one, or consecutive ones.
 
 use std::ops::Range;
 
@@ -16,15 +16,15 @@ use crate::app::App;
 use crate::limits::HEADS_CHUNK;
 use crate::problem::Problem;
 
-/// A page, unless asked otherwise.
+/// Default number of entries on a page.
 pub const DEFAULT_PAGE: usize = 100;
-/// Statements read from the database at one time, in bytes: what bounds a page's memory.
+/// Bytes of statements read from the database at one time; bounds the memory of a page.
 const CHUNK_BYTES: usize = 8 << 20;
-/// A page ends early once it took this many bytes of statements to read.
+/// Bytes of statements read for a page, after which it ends early.
 pub const PAGE_BYTES: usize = 32 << 20;
 /// Entries read at one time before their size is known.
 const FIRST_CHUNK: usize = 8;
-/// Entries read at one time, at most.
+/// Largest number of entries read at one time.
 const LARGEST_CHUNK: usize = 256;
 
 /// An entry of the log.
@@ -61,7 +61,7 @@ pub struct EntryView {
 }
 
 impl EntryView {
-    /// Its leaf.
+    /// The entry's leaf.
     pub fn index(&self) -> u64 {
         self.index
     }
@@ -86,7 +86,7 @@ impl EntryView {
         self.at = at.and_then(rfc3339);
     }
 
-    /// What the log tells of it.
+    /// Creates the view of an entry; `at` is its commit time in Unix seconds, if known.
     pub fn of(entry: &Entry, at: Option<u64>) -> Self {
         let facts: serde_json::Value = serde_json::from_str(&entry.facts).unwrap_or_default();
         let text = |name: &str| facts.get(name).and_then(|value| value.as_str()).map(str::to_owned);
@@ -106,7 +106,7 @@ impl EntryView {
     }
 }
 
-/// A time as people and JSON write it.
+/// A time as RFC 3339; `None` if it is out of range.
 pub fn rfc3339(seconds: u64) -> Option<String> {
     Some(jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok()?.to_string())
 }
@@ -130,7 +130,7 @@ pub async fn entry(State(app): State<App>, EntryId(digest): EntryId) -> Result<R
     Ok(([(CACHE_CONTROL, "public, max-age=60")], Json(view)).into_response())
 }
 
-/// The batch that brought a leaf: the first committed head that covers it. Log-many reads.
+/// The first committed head that covers a leaf: the one of its batch. Takes logarithmically many reads.
 pub async fn first_head_with(
     store: &dyn LogStore,
     leaf: LeafIndex,
@@ -182,8 +182,8 @@ impl<'a> Heads<'a> {
     }
 }
 
-/// Reads a page in chunks, so that large statements are never in memory together. Says whether
-/// there is more after it.
+/// Reads a page in chunks, so that few large statements are in memory together. Returns `true` if there is more after
+/// it.
 pub async fn read(app: &App, within: Range<u64>, limit: usize) -> Result<(Vec<EntryView>, bool), Problem> {
     let size = app.log.readable_size().await?.get().min(within.end);
     let mut views = Vec::with_capacity(limit.min(LARGEST_CHUNK));

@@ -1,4 +1,4 @@
-//! Names of entries that are not entry IDs: what the documents' own flows ask `/entries/` for.
+//! Names of entries other than entry IDs, for `GET /entries/{entry_id}`.
 
 use std::str::FromStr;
 
@@ -19,9 +19,9 @@ use crate::limits::NAMED_ENTRIES;
 use crate::log::Log;
 use crate::problem::Problem;
 
-/// An entry ID, or a name that the statement itself gives to what it says.
+/// An entry ID, or a name from the statement itself.
 pub enum Locator {
-    /// 64 lowercase hex digits.
+    /// An entry ID: 64 lowercase hex digits.
     Id(EntryDigest),
     /// A VRF `receipt_id` or an AgentROA `aer_id`.
     Name(LookupKind, String),
@@ -61,10 +61,10 @@ pub struct NamedBy {
     issuer: Option<String>,
 }
 
-/// 307 to the first entry of this name, with `Link: rel="alternate"` to the others; 404 if there is none.
+/// Responds with 307 to the first entry of this name, with `Link: rel="alternate"` to the others; 404 if there is none.
 ///
-/// A name is unique for its issuer only. The first entry keeps it, so nobody can take a name that works away by using it
-/// again.
+/// A name is unique for its issuer only. The first entry keeps the name, so another issuer cannot take it over by using
+/// it again.
 pub async fn named(app: &App, kind: LookupKind, name: &str, by: NamedBy) -> Result<Response, Problem> {
     let reached = app.index.caught_up().await?;
     let issuer = by.issuer.map(|iss| term(LookupKind::Issuer, &iss));
@@ -86,7 +86,7 @@ fn redirect(log: &Log, first: EntryDigest, others: &[EntryDigest]) -> Response {
     let values = std::iter::once((LOCATION, log.location(first))).chain(alternates.map(|link| (LINK, link)));
     let mut response = StatusCode::TEMPORARY_REDIRECT.into_response();
     let headers = response.headers_mut();
-    // Another entry may use the name, and the first one may be erased.
+    // Another entry may use the name later, and the first one may be erased.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     for (name, value) in values {
         headers.extend(HeaderValue::from_str(&value).ok().map(|value| (name, value)));
@@ -94,7 +94,7 @@ fn redirect(log: &Log, first: EntryDigest, others: &[EntryDigest]) -> Response {
     response
 }
 
-/// 503: the index does not know the newest entries yet.
+/// 503 `index-behind`: the newest entries are not indexed yet.
 pub fn behind() -> Problem {
     let detail = "The newest entries are not indexed yet; the answer could be another one in a moment";
     Problem::busy("index-behind", detail, 1)

@@ -1,4 +1,4 @@
-//! The API's description, and a page to read it offline: nothing is loaded from elsewhere.
+//! The OpenAPI description, and a page to read it without loading anything from other hosts.
 
 use axum::Router;
 use axum::extract::Request;
@@ -12,11 +12,11 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::media;
 
-/// The page's scripts and styles come with it; it speaks to this service only.
+/// Content security policy of the page: scripts, styles and requests of this service only.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                            connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// `/openapi.json` and `/docs`.
+/// The routes `/openapi.json` and `/docs`.
 pub fn routes(openapi: utoipa::openapi::OpenApi) -> Router {
     let json = Bytes::from(openapi.to_json().unwrap_or_default());
     let page =

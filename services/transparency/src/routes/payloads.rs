@@ -1,7 +1,7 @@
-//! Payloads: what a statement holds, or what came beside it and was kept.
+//! Payloads of statements: attached, or detached and kept.
 //!
-//! A payload that came beside its statement is not under the leaf's hash: whoever fetches it checks the statement's
-//! signature over it, as the log did once.
+//! A detached payload is not covered by the leaf hash: a client checks the statement's signature over it, as the log
+//! did once.
 
 use axum::Extension;
 use axum::extract::State;
@@ -53,7 +53,7 @@ pub async fn payload(
     Ok((headers, payload).into_response())
 }
 
-/// The payload in a statement that was registered.
+/// The payload inside a registered statement; `None` if it is detached.
 pub fn attached(statement: &Bytes) -> Result<Option<Bytes>, Problem> {
     let parsed = SignedStatement::parse(statement.clone()).map_err(|malformed| {
         tracing::error!(%malformed, "a registered statement cannot be read");

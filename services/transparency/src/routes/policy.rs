@@ -1,4 +1,4 @@
-//! The registration policy in force, and the limits a client can run into.
+//! The log's registration policies, and the limits for clients.
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;
@@ -143,7 +143,7 @@ fn unknown(revision: u64) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "policy-unknown", "Not Found", detail)
 }
 
-/// The media type of a statement, where the client would rather have that.
+/// The media type of a statement that the client prefers to JSON; `None` if it prefers JSON.
 fn as_statement(headers: &HeaderMap) -> Option<&'static str> {
     [media::COSE, media::STATEMENT, media::CBOR]
         .into_iter()

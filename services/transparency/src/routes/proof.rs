@@ -1,8 +1,7 @@
-//! Proofs for whoever already has the statement: inclusion and consistency, as JSON, as RFC 9942 receipts, and as C2SP
-//! tlog-proof bundles.
+//! Proofs of inclusion and consistency, as JSON, as RFC 9942 receipts, and as C2SP tlog-proof bundles.
 //!
-//! Any two sizes up to the newest signed one can be compared; receipts and bundles need the larger to be a size that was
-//! signed, because they carry that signature.
+//! JSON proofs exist for any sizes up to the newest signed one. Receipts and bundles contain the signature of the
+//! (larger) tree, so they exist for signed sizes only.
 
 // utoipa names the query type by its path.
 #![allow(unused_qualifications)]
@@ -28,7 +27,7 @@ use crate::problem::{Problem, shortened};
 use crate::receipts::NoReceipt;
 use crate::tiles::ProofError;
 
-/// A proof between sizes that the reader named never changes; the cosignatures that come with it may grow.
+/// `Cache-Control` for requests that name their sizes: the proof never changes, but cosignatures may be added.
 const CACHED: &str = "public, max-age=60";
 
 /// Which leaf, in which tree.
@@ -183,11 +182,11 @@ pub async fn consistency(
 /// The media type of a tlog-proof bundle.
 const TLOG_PROOF: &str = "text/x.tlog.proof";
 
-/// How the client wants a proof.
+/// The form of a proof that the client prefers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Json,
-    /// With the type that was asked for (RFC 9110, section 12.5.1).
+    /// A COSE receipt with the requested type (RFC 9110, section 12.5.1).
     Receipt(&'static str),
     Bundle,
 }
@@ -205,7 +204,7 @@ impl Form {
     }
 }
 
-/// How long caches may keep the answer: the newest tree is another one in a moment.
+/// `Cache-Control` of a proof: short if the request names no size, since the newest tree changes soon.
 fn cached(asked: Option<u64>) -> &'static str {
     if asked.is_some() { CACHED } else { tlog::NEWEST }
 }
@@ -227,8 +226,8 @@ async fn leaf(app: &App, query: &InclusionQuery) -> Result<LeafIndex, Problem> {
     }
 }
 
-/// What `/checkpoint` serves, with its cosignatures, for a reader who knows this tree. One whose tree is larger already has
-/// seen what no quorum has cosigned yet, and gets the newest that is signed.
+/// The checkpoint of `/checkpoint` for a reader that knows the tree of size `first`. If that tree is larger, the reader
+/// has seen a head without a quorum, and gets the newest signed checkpoint.
 async fn newest_for(app: &App, first: TreeSize) -> Result<(TreeSize, Bytes), Problem> {
     match tlog::served(app).await {
         Ok((size, _)) if size < first => tlog::published(app).await,
@@ -236,7 +235,8 @@ async fn newest_for(app: &App, first: TreeSize) -> Result<(TreeSize, Bytes), Pro
     }
 }
 
-/// The size asked for. Without one, that of `/checkpoint`, under which witnesses have signed, if its tree holds the leaf.
+/// The requested size. Without one, the size of `/checkpoint`, which witnesses have cosigned, if its tree contains the
+/// leaf.
 async fn size_with(app: &App, leaf: LeafIndex, asked: Option<u64>) -> Result<TreeSize, Problem> {
     match (asked, tlog::served(app).await) {
         (None, Ok((served, _))) if served.holds(leaf) => Ok(served),
@@ -244,7 +244,7 @@ async fn size_with(app: &App, leaf: LeafIndex, asked: Option<u64>) -> Result<Tre
     }
 }
 
-/// The size asked for, if a tree of at least that size is signed.
+/// The requested size, if it is at most the newest signed one, which is also the default.
 async fn size(app: &App, asked: Option<u64>) -> Result<TreeSize, Problem> {
     let (newest, _) = tlog::published(app).await?;
     match asked.map(TreeSize::new) {
@@ -267,7 +267,7 @@ async fn signed_root(app: &App, size: TreeSize) -> Result<SignedRoot, Problem> {
     SignedRoot::parse(signature.bytes).map_err(|_| Problem::internal())
 }
 
-/// The receipts' signature over the head of exactly this size. That over the newest may not be stored yet.
+/// The receipt signature over the head of exactly this size. The signature of the newest head may only be in memory.
 async fn signature(app: &App, size: TreeSize) -> Result<HeadSignature, Problem> {
     let kind = SignatureKind::Receipt;
     let newest = app.log.sequencer.published();

@@ -1,6 +1,7 @@
 //! Listing and searching entries. Pages follow leaf indices, so they are stable while the log grows.
 //!
-//! Whoever registered before he searches finds it: a search waits a moment for the index, and says how far it was.
+//! A client finds the entries that it registered before: a search waits a moment for the index, and its response states
+//! how far the index was.
 
 // utoipa names the query type by its path.
 #![allow(unused_qualifications)]
@@ -80,7 +81,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// What must be found in an entry, by the parameter's name.
+    /// The given values, with their parameter's name and their kind in the index.
     fn values(&self) -> impl Iterator<Item = (&'static str, LookupKind, &str)> {
         let all = [
             ("receipt_id", LookupKind::ReceiptId, &self.receipt_id),
@@ -101,7 +102,7 @@ impl Values {
         all.into_iter().filter_map(|(name, kind, value)| Some((name, kind, value.as_deref()?)))
     }
 
-    /// The same as the index is asked.
+    /// The terms for the index; 400 if a digest is malformed.
     pub fn terms(&self) -> Result<Vec<Term>, Problem> {
         self.values()
             .map(|(name, kind, value)| match kind {
@@ -113,7 +114,7 @@ impl Values {
 }
 
 impl Search {
-    /// The leaves among which to look.
+    /// The range of leaves to search.
     async fn within(&self, store: &dyn LogStore) -> Result<Range<u64>, Problem> {
         let mut within = first_leaf(self.after)?..u64::MAX;
         if let Some(from) = &self.from_time {
@@ -208,8 +209,9 @@ pub async fn found(
     Ok((Entries { entries, indexed_to: Some(page.indexed.to.get()) }, last))
 }
 
-/// Behind which leaf a search of this range goes on, if the page may not be all of it: there is more of it, or the index
-/// has not come to its end. An index that has not even come to its beginning has no answer.
+/// The leaf after which a search of this range continues, or `None` if the page is complete. A page is incomplete if
+/// more entries match, or the index ends before the range does. An index that ends before the range begins is an error
+/// (503 `index-behind`).
 pub fn goes_on_after(reached: Reached, within: &Range<u64>, page: &Page) -> Result<Option<u64>, Problem> {
     let indexed = page.indexed.to.get();
     let end = within.end.min(reached.committed.get());
@@ -236,13 +238,13 @@ pub fn first_leaf(after: Option<u64>) -> Result<u64, Problem> {
     after.map_or(Ok(0), |after| after.checked_add(1).ok_or_else(past))
 }
 
-/// The first leaf that was committed at this time or later; the end of all leaves if there is none yet.
+/// The first leaf committed at this time or later; `u64::MAX` if there is none yet.
 async fn first_leaf_at(store: &dyn LogStore, time: u64) -> Result<u64, StoreError> {
     let (mut low, mut high) = (1, store.head().await?.batch);
     let mut first = u64::MAX;
     while low <= high {
         let middle = low + (high - low) / 2;
-        // The batch and the one before, whose size is where this one begins.
+        // Read the batch and the one before, whose size is the first leaf of this one.
         let heads = store.heads(middle.saturating_sub(1).max(1), 2).await?;
         let Some(head) = heads.iter().find(|head| head.batch == middle) else { break };
         if head.at >= time {
@@ -282,7 +284,7 @@ pub fn wrong_page(detail: String) -> Problem {
     Problem::malformed("page", crate::problem::shortened_to(&detail, 200))
 }
 
-/// Everything but what RFC 3986 leaves to names.
+/// Percent-encodes all bytes but the unreserved characters of RFC 3986.
 pub fn percent_encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes()
@@ -290,7 +292,7 @@ pub fn percent_encoded(text: &str) -> String {
         .collect()
 }
 
-/// Views of these entries, in their order.
+/// The views of these entries, in their order.
 pub async fn views(app: &App, leaves: &[LeafIndex]) -> Result<Vec<EntryView>, StoreError> {
     let mut views = Vec::with_capacity(leaves.len());
     for leaf in leaves {
@@ -306,7 +308,7 @@ mod tests {
 
     use super::*;
 
-    /// Of a log of 6000 entries.
+    /// Calls `goes_on_after` for a log of 6000 entries.
     fn goes_on(within: Range<u64>, indexed: u64, more_after: Option<u64>) -> Result<Option<u64>, Problem> {
         let indexed = Indexed { form: 1, to: TreeSize::new(indexed) };
         let reached = Reached { indexed, committed: TreeSize::new(6000) };

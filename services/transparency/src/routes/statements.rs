@@ -18,7 +18,7 @@ use crate::log::Resolved;
 use crate::media;
 use crate::problem::Problem;
 
-/// Short, because a statement may be erased.
+/// `Cache-Control` of statements: short, because a statement may be erased.
 pub const CACHED: &str = "public, max-age=60";
 
 /// The Signed Statement, with an empty unprotected header.
@@ -80,7 +80,8 @@ pub async fn transparent(
     Ok((headers, [media::NEGOTIATED], transparent).into_response())
 }
 
-/// The statement parsed when it was registered: only its issuer can have left no room for a receipt.
+/// 409: the issuer signed a header that leaves no room for a receipt. The statement itself was parsed at its
+/// registration.
 fn cannot_attach(cause: &scitt::Malformed) -> Problem {
     let detail = format!("No receipt can be put into this statement ({cause}); fetch it by itself");
     Problem::new(StatusCode::CONFLICT, "no-room-for-receipt", "Not Attachable", detail)
@@ -96,13 +97,13 @@ async fn stored(app: &App, caller: &Caller, digest: EntryDigest) -> Result<(Leaf
     Ok((entry.index, entry.statement.ok_or_else(erased)?))
 }
 
-/// 410: it was there.
+/// 410 `erased`.
 pub fn erased() -> Problem {
     let detail = "The statement was erased; its receipt can still be had";
     Problem::new(StatusCode::GONE, "erased", "Gone", detail)
 }
 
-/// The entry of this ID, or 404. One whose bytes are no longer those that were registered is not served.
+/// The entry with this ID, or 404. A damaged entry is an error.
 pub async fn stored_entry(app: &App, digest: EntryDigest) -> Result<Entry, Problem> {
     let unknown = || Problem::unknown_entry(&digest.to_string());
     let index = app.log.index_of(digest).await?.ok_or_else(unknown)?;

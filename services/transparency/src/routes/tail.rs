@@ -1,8 +1,8 @@
-//! Entries as they come: server-sent events, resumable.
+//! Streams of entries: server-sent events, resumable.
 //!
-//! A stream begins behind the newest entry, or where the reader says: `Last-Event-ID` (which browsers send by themselves
-//! when they come back), `after` or `from`. A position that the log has not reached yet, other than the very next leaf, is
-//! refused and not waited for: it is one of another log, or of this one before it lost entries, and silence would hide that.
+//! A stream begins after the newest entry, or at a position of the request: `Last-Event-ID` (which browsers send when
+//! they reconnect), `after` or `from`. A position beyond the next leaf is refused: it comes from another log, or from
+//! this one before it lost entries, and waiting would hide that.
 
 // utoipa names the query type by its path.
 #![allow(unused_qualifications)]
@@ -23,11 +23,11 @@ use crate::doors::Turnstile;
 use crate::problem::{Problem, shortened_to};
 use crate::tail::{self, Cut, NONE, NoPlace, Wanted};
 
-/// What a reader's browser says when it comes back.
+/// The header field with the position of a browser that reconnects.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// A cache would keep a stream for ever, and one that compresses would hold it back.
+/// `Cache-Control` of a stream: a cache would store it without end, and one that compresses would delay it.
 const UNCACHED: &str = "no-store, no-transform";
-/// Proxies that know it pass each event on at once.
+/// Header field that makes proxies forward each event at once.
 const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
 
 /// Where a stream begins, and what it tells. `Last-Event-ID` goes before both.
@@ -85,7 +85,7 @@ pub async fn stream(
     Ok((headers, events).into_response())
 }
 
-/// The leaf that is told first, if the reader says which.
+/// The first leaf according to the request; `None` if it names no position.
 fn asked(position: &Position, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let mut seen = headers.get_all(LAST_EVENT_ID).iter();
     match (seen.next(), seen.next()) {
@@ -111,7 +111,7 @@ fn behind(name: &str, seen: &str) -> Result<u64, Problem> {
     next.ok_or_else(|| wrong(format!("{name} is a leaf index, or {NONE:?}")))
 }
 
-/// Where to begin: where the reader says, if the log is that long.
+/// The first leaf of the stream; 400 `stream-ahead` if it is beyond the log's size.
 async fn next(app: &App, asked: Option<u64>) -> Result<u64, Problem> {
     let Some(next) = asked else { return Ok(tail::signed_size(app).await?) };
     let committed = app.log.store.head().await?.size().get().max(app.log.committed_size().get());

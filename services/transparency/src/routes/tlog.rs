@@ -1,11 +1,11 @@
-//! The log as C2SP monitors, mirrors and witnesses read it: tlog-checkpoint and tlog-tiles, at the root.
+//! The log for C2SP monitors, mirrors and witnesses: tlog-checkpoint and tlog-tiles, at the root.
 //!
-//! `/checkpoint` is the newest that a quorum of witnesses cosigned, if the operator asks for one. Tiles are there up to the
-//! newest signed head, which no receipt goes beyond.
+//! `/checkpoint` is the newest checkpoint with a quorum of cosignatures, if the operator requires one. Tiles exist up
+//! to the newest signed head, and no receipt is for a larger tree.
 //!
-//! A tile is served as wide as its name says, and only if the newest signed checkpoint has it. So every size that
-//! was ever published has its partial tiles, and no reader sees more of the tree than was signed. What is served once
-//! never changes: caches may keep it for ever.
+//! A tile is served with the width in its name, and only if the newest signed tree contains it. So every size that was
+//! ever published has its partial tiles, and no reader sees more of the tree than was signed. A served tile never
+//! changes: caches may keep it for ever.
 //!
 //! An entry is the 32-byte SHA-256 of a statement; the statement itself is at `/v1/entries/{entry_id}/statement`.
 
@@ -25,13 +25,13 @@ use crate::meaning::sound;
 use crate::problem::Problem;
 use crate::receipts::NoReceipt;
 
-/// What a checkpoint is served as.
+/// The content type of a checkpoint.
 pub const NOTE: &str = "text/plain; charset=utf-8";
-/// A checkpoint is replaced by the next one.
+/// `Cache-Control` of the newest checkpoint.
 pub const NEWEST: &str = "public, max-age=1";
-/// A tile under its full name never changes.
+/// `Cache-Control` of a tile: under its full name it never changes.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
-/// C2SP tlog-tiles, entry bundles: the length of each entry, big-endian, before it.
+/// Length of an entry, big-endian, before each entry of a bundle (C2SP tlog-tiles, entry bundles).
 const ENTRY_HEAD: [u8; 2] = 32_u16.to_be_bytes();
 
 /// The newest checkpoint that enough witnesses have cosigned: a signed note (C2SP tlog-checkpoint) with their cosignatures.
@@ -84,7 +84,7 @@ pub async fn tile(
     Ok(cached(&headers, format!("\"{name}\""), "application/octet-stream", FOR_EVER, data))
 }
 
-/// The checkpoint that is served, and its size.
+/// The checkpoint of `/checkpoint`, and its size.
 pub async fn served(app: &App) -> Result<(TreeSize, Bytes), Problem> {
     let witnessing = &app.log.witnessing;
     let cosigned = witnessing.served();
@@ -103,7 +103,7 @@ pub async fn served(app: &App) -> Result<(TreeSize, Bytes), Problem> {
     }
 }
 
-/// The newest signed checkpoint and its size, whoever has cosigned it.
+/// The newest signed checkpoint with its size, without regard to cosignatures.
 pub async fn published(app: &App) -> Result<(TreeSize, Bytes), Problem> {
     let newest = app.log.sequencer.published();
     if let Some(signature) = newest.as_deref().and_then(|head| head.signature(SignatureKind::Checkpoint)) {
@@ -121,7 +121,7 @@ pub async fn published(app: &App) -> Result<(TreeSize, Bytes), Problem> {
 async fn entries(app: &App, bundle: BundleId) -> Result<Bytes, Problem> {
     let first = LeafIndex::new(bundle.number() * 256);
     let digests = app.log.store.digests(first, usize::from(bundle.width())).await?;
-    // Caches keep it for ever: it must be what the tree was made of.
+    // Caches keep the response for ever, so check it against the tree.
     let tile = TileId::at(0, bundle.number(), TreeSize::new(first.get() + u64::from(bundle.width())));
     let tile = tile.ok_or_else(|| no_tile("That bundle has no entries"))?;
     let leaves = app.log.receipts.tiles().tile(tile).await.map_err(NoReceipt::from)?;
@@ -138,12 +138,12 @@ async fn entries(app: &App, bundle: BundleId) -> Result<Bytes, Problem> {
     Ok(data.freeze())
 }
 
-/// A checkpoint's ETag: witnesses add to the note, so the size alone does not tell it.
+/// The ETag of a checkpoint: witnesses add to the note, so the size alone does not identify it.
 pub fn tag(size: TreeSize, note: &Bytes) -> String {
     format!("\"{size}-{:.16}\"", EntryDigest::of(note).to_string())
 }
 
-/// An answer that caches may keep; 304 if the client has it.
+/// A cacheable response; 304 if the client has it already (`If-None-Match`).
 pub fn cached(
     headers: &HeaderMap,
     etag: String,

@@ -1,4 +1,4 @@
-//! Who watches this log, and how far each witness has come.
+//! The state of the witnesses that cosign this log's checkpoints.
 
 use axum::Json;
 use axum::extract::State;
