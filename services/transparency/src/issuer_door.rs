@@ -1,10 +1,10 @@
-//! The door of issuers: what each may register, charged to the one whose signature was verified.
+//! The quota of issuers: a registration is charged to the issuer whose signature was verified.
 //!
-//! A charge knows where it was counted (by all processes together, or by this one alone while the database was away;
-//! in which window) and is given back there and nowhere else. It is given back when the registration failed through a
-//! fault of ours, and when the statement was here before: anyone may hand in again what is public, at nobody's cost.
+//! A charge records its counter (the shared one of all processes, or this process's own while the database is
+//! unavailable) and its window, and is refunded there only. It is refunded if the service failed, or if the statement
+//! was registered before: resubmitting a registered statement is not charged to the issuer's quota.
 //!
-//! Not here: the counting (`issuer_quota`, `doors`), and what a registration came to (`log`).
+//! Not here: the counters (`issuer_quota`, `doors`), and the outcome of a registration (`log`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::doors::{Bucket, Meter, OverRate};
 use crate::issuer_quota::{Charged, Issuer, IssuerQuota, IssuerRates};
 use crate::limits::Rate;
 
-/// The quota of issuers: counted by all processes, or by this one while the database is away.
+/// The quota of issuers: counted for all processes, or by this one while the database is unavailable.
 pub struct IssuerDoor {
     together: IssuerQuota,
     alone: HashMap<Rate, Meter>,
@@ -34,7 +34,7 @@ impl IssuerDoor {
         self.together.rates()
     }
 
-    /// Forgets issuers that have not registered for a while.
+    /// Removes the counters of issuers without recent registrations.
     pub async fn sweep(&self, counters: &dyn Quotas) {
         self.alone.values().for_each(Meter::sweep);
         self.together.sweep(counters).await;
@@ -70,41 +70,41 @@ impl IssuerDoor {
     }
 }
 
-/// Where one registration was counted.
+/// The counter that one registration was charged to.
 #[derive(Clone, Copy, Debug)]
 enum Charge {
     Together { issuer: Issuer, window: u64 },
     Alone(Issuer),
 }
 
-/// What one request costs its issuer: one registration, however often it is decided.
+/// The charge of one request to its issuer: one registration, however often it is decided.
 pub struct Bill {
     door: Option<Arc<IssuerDoor>>,
     charge: Option<Charge>,
 }
 
 impl Bill {
-    /// A bill at this door; without a door nothing is charged.
+    /// Creates an uncharged bill; with `None` nothing is ever charged.
     pub fn at(door: Option<Arc<IssuerDoor>>) -> Self {
         Self { door, charge: None }
     }
 
-    /// Whether any issuer is charged at all.
+    /// Returns `true` if issuers have a quota.
     pub fn counts(&self) -> bool {
         self.door.is_some()
     }
 
-    /// Charges nothing from now on.
+    /// Turns charging off for this request.
     pub fn waive(&mut self) {
         self.door = None;
     }
 
-    /// Whether the issuer has been charged.
+    /// Returns `true` if the issuer has been charged.
     pub fn is_charged(&self) -> bool {
         self.charge.is_some()
     }
 
-    /// Charges the issuer, unless it has been.
+    /// Charges the issuer, unless this bill is charged already.
     pub async fn charge(&mut self, counters: &dyn Quotas, iss: &str) -> Result<(), OverRate> {
         if let (Some(door), None) = (&self.door, &self.charge) {
             self.charge = door.charge(counters, iss).await?;
@@ -112,7 +112,7 @@ impl Bill {
         Ok(())
     }
 
-    /// Gives back what was charged.
+    /// Refunds the charge, if there is one.
     pub async fn give_back(&mut self) {
         if let (Some(door), Some(charge)) = (&self.door, self.charge.take()) {
             door.give_back(charge).await;
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::limits::{Limits, QUOTA_RETRY};
 
-    /// The counters of a database that goes away and comes back.
+    /// The counters of a database that becomes unavailable and available again.
     #[derive(Default)]
     struct Database {
         counters: Counters,
@@ -163,6 +163,7 @@ mod tests {
         Rate { period: Duration::from_secs(3600), ..Rate::per_second(requests, requests) }
     }
 
+    /// A quota per hour: no test outlasts its window.
     fn door(requests: u32) -> Arc<IssuerDoor> {
         let rate = hourly(requests);
         IssuerDoor::at(IssuerRates::from(&Limits { issuer: Some(rate), ..Limits::default() })).unwrap()

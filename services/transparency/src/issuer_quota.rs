@@ -1,18 +1,17 @@
-//! What one issuer may register, counted by all processes of a log together.
+//! The quota of registrations per issuer, counted by all processes of a log together.
 //!
-//! The counter is in the database: in each window of time an issuer has so many registrations, and a process takes
-//! them from the counter a few at a time, so that most registrations cost no query. What a process took and does not
-//! use lapses with the window: together the processes never admit more than the rate, and rarely a little less.
-//! Windows begin at whole multiples of their length, by each process's clock; around their edge two windows' worth
-//! may come at once, as with any count by windows.
+//! The counter is in the database: in each window of time an issuer has a number of registrations, and a process takes
+//! them from the counter in chunks, so that most registrations need no query. Unused registrations of a chunk lapse
+//! with the window: together the processes never admit more than the rate, and rarely a little less. Windows begin at
+//! whole multiples of their length, by each process's clock; around the boundary of two windows both quotas may be used
+//! at once, as with any fixed windows.
 //!
-//! **When the database does not answer** the process counts by itself, at the whole rate, until it answers again.
-//! That is no flood: what cannot be counted cannot be committed either, and of N processes each keeps the rate. And it
-//! is no outage of its own: the registration that follows says what is wrong with the database, or succeeds.
+//! **When the database does not answer** the process counts alone, with the whole rate, until the database answers
+//! again. This admits no flood: a registration that cannot be counted cannot be committed either, and each of N
+//! processes keeps the rate. The failed counter causes no refusal of its own: the registration that follows reports the
+//! database's error, or succeeds.
 //!
-//! Issuers that the configuration names have rates of their own; every other issuer has the common rate, or no limit.
-//!
-//! Quotas are configuration. They delay; they decide nothing about a statement, and an audit does not know them.
+//! Quotas are configuration. They delay statements and decide nothing about them, and an audit does not know them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,15 +25,15 @@ use tokio::sync::Mutex as Turn;
 use crate::doors::OverRate;
 use crate::limits::{Limits, QUOTA_CHUNKS, QUOTA_RETRY, QUOTA_TIME, RATE_BUCKETS, Rate};
 
-/// An issuer, to its counters: a name of bounded length.
+/// The key of an issuer's counters: the first 16 bytes of the SHA-256 of its `iss`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Issuer([u8; 16]);
 
 impl Issuer {
-    /// All newcomers, once there are too many issuers to keep.
+    /// The shared key of new issuers, once there are more than [`RATE_BUCKETS`].
     const CROWD: Issuer = Issuer([0; 16]);
 
-    /// The issuer of this name.
+    /// The key of the issuer with this `iss`.
     pub fn named(iss: &str) -> Self {
         let digest = Sha256::digest(iss);
         let mut short = [0; 16];
@@ -85,17 +84,17 @@ impl From<&Limits> for IssuerRates {
     }
 }
 
-/// A window of time, in whole seconds.
+/// A fixed window of time, in whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// How long it is.
+    /// Length of the window.
     pub seconds: u64,
-    /// How many registrations it holds.
+    /// Registrations per window.
     pub limit: u64,
 }
 
 impl Window {
-    /// As long as it takes to earn a whole burst back, and so many as are earned in it.
+    /// The window in which a whole burst is replenished, with the number of registrations that are replenished in it.
     pub fn of(rate: Rate) -> Self {
         let whole = rate.interval() * rate.burst.get();
         let seconds = whole.as_secs() + u64::from(whole.subsec_nanos() > 0);
@@ -112,40 +111,40 @@ impl Window {
         Duration::from_secs(self.start(now) + self.seconds).saturating_sub(now)
     }
 
-    /// How many are taken at one time. Small quotas are counted one by one.
+    /// Registrations taken from the database at one time: 1 for small quotas.
     fn chunk(&self) -> u64 {
         (self.limit / QUOTA_CHUNKS).max(1)
     }
 }
 
-/// What this process took from an issuer's counter and has not used.
+/// Registrations that this process took from an issuer's counter and has not used.
 #[derive(Debug, Default)]
 struct Allowance {
     start: u64,
     left: u64,
-    /// The counter had nothing more to give in this window.
+    /// `true` if the counter in the database is used up in this window.
     used_up: bool,
 }
 
-/// The quota of every issuer.
+/// The quotas of all issuers.
 pub struct IssuerQuota {
     rates: IssuerRates,
     issuers: Mutex<HashMap<Issuer, Arc<Turn<Allowance>>>>,
-    /// Until when the database is not asked, as it did not answer.
+    /// End of the time in which the database is not queried, after it did not answer.
     silent_until: Mutex<Option<Instant>>,
 }
 
-/// How a charge came out.
+/// The counter of a charge.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Charged {
-    /// It was counted with everybody.
+    /// The registration is counted in the database, for all processes.
     Together {
-        /// In whose name.
+        /// The key it was counted under.
         issuer: Issuer,
-        /// When the window began.
+        /// Begin of the window, in Unix seconds.
         window: u64,
     },
-    /// Nobody answered: whoever asks counts by himself.
+    /// The database did not answer: the caller must count alone.
     Alone,
     /// The issuer has no limit.
     NoLimit,
@@ -162,7 +161,7 @@ impl IssuerQuota {
         &self.rates
     }
 
-    /// Counts one registration of an issuer.
+    /// Charges one registration of an issuer; [`OverRate`] if its quota is used up.
     pub async fn charge(&self, counters: &dyn Quotas, issuer: Issuer) -> Result<Charged, OverRate> {
         self.charge_at(counters, issuer, now()).await
     }
@@ -176,7 +175,7 @@ impl IssuerQuota {
         let Some(rate) = self.rates.of(issuer) else { return Ok(Charged::NoLimit) };
         let window = Window::of(rate);
         let (issuer, allowance) = self.allowance(issuer);
-        // One at a time for each issuer: the second finds what the first took.
+        // One charge at a time per issuer: the second one uses the chunk that the first one took.
         let mut allowance = allowance.lock().await;
         let start = window.start(now);
         if allowance.start < start {
@@ -200,7 +199,7 @@ impl IssuerQuota {
         }
     }
 
-    /// Counts one registration less of the window in which it was charged. A window that is over has no use for it.
+    /// Refunds one registration to the window in which it was charged. Ignored if that window is over.
     pub async fn give_back(&self, issuer: Issuer, window: u64) {
         let known = self.issuers.lock().unwrap_or_else(PoisonError::into_inner).get(&issuer).cloned();
         let (Some(allowance), Some(Window { limit, .. })) = (known, self.rates.window_of(issuer)) else {
@@ -246,7 +245,7 @@ impl IssuerQuota {
         (issuer, issuers.entry(issuer).or_default().clone())
     }
 
-    /// Forgets windows that are over, here and in the database.
+    /// Removes past windows, here and in the database.
     pub async fn sweep(&self, counters: &dyn Quotas) {
         let now = now();
         self.issuers.lock().unwrap_or_else(PoisonError::into_inner).retain(|issuer, allowance| {
@@ -275,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    /// The counters of a database; `None` while it is away.
+    /// The counters of a database; `None` while it is unavailable.
     struct Database(Option<Counters>);
 
     #[async_trait::async_trait]

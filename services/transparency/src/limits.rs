@@ -1,7 +1,7 @@
-//! Every bound this service keeps, in one place, with its default.
+//! All bounds of the service with their defaults.
 //!
-//! All of them are always on. `GET /v1/limits` shows the ones a client can run into; a reload
-//! (SIGHUP) may change any of them but those marked "at start".
+//! All of them are always enforced. `GET /v1/limits` shows those that concern clients; a reload (SIGHUP) may change all
+//! of them but those marked "at start".
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -10,260 +10,264 @@ use std::time::Duration;
 use sequencer::INBOX_BOUNDS;
 use store::InboxBounds;
 
-/// No configuration raises the limit on one statement above this.
+/// Upper bound of the configured limit on one statement, in bytes.
 pub const STATEMENT_BYTES_CAP: usize = 8 << 20;
-/// hyper's own header count limit, above ours so that ours refuses with a body.
+/// hyper's own limit on header fields, above [`Limits::headers`], so that a refusal by this service has a body.
 pub const HYPER_HEADERS: usize = 256;
-/// hyper's own head size limit, above ours for the same reason. Beyond it hyper answers a bare 431.
+/// hyper's own limit on the request head in bytes, above [`Limits::head_bytes`]. Beyond it hyper responds with a bare
+/// 431.
 pub const HYPER_HEAD_BYTES: usize = 128 << 10;
-/// Streams one HTTP/2 connection may have open.
+/// Concurrent streams of one HTTP/2 connection.
 pub const HTTP2_STREAMS: u32 = 128;
-/// How often a process looks whether the one that has the admin socket has ended.
+/// Interval at which a process checks whether the owner of the admin socket has ended.
 pub const ADMIN_SOCKET_LOOK: Duration = Duration::from_secs(2);
-/// Bytes of the path of a Unix socket (`sun_path` less its end, unix(7)).
+/// Bytes of the path of a Unix socket (`sun_path` without its terminator, unix(7)).
 pub const SOCKET_PATH_BYTES: usize = 107;
-/// One address may have this part of a listener's connections, and of the memory for bodies: one in so many.
+/// Divisor: one address may have 1/4 of a listener's connections, and one client 1/4 of the memory for bodies.
 pub const SHARE_PART: usize = 4;
-/// Callers with a token have a reserve of this part of the memory for bodies, beyond what all share: one in so many.
+/// Divisor: callers with a token have an additional reserve of 1/4 of the memory for bodies.
 pub const TOKENS_PART: usize = 4;
-/// The first bytes of every body come from a budget of this part of the memory for bodies, beyond it: one in so many.
+/// Divisor: the first bytes of bodies have an additional pool of 1/4 of the memory for bodies.
 pub const SMALL_BODIES_PART: usize = 4;
-/// So many first bytes, unless the memory for bodies is small.
+/// Number of first bytes per body from that pool, unless the memory for bodies is small.
 pub const SMALL_BODY_BYTES: usize = 64 << 10;
-/// One client may have the first bytes of at least so many bodies in memory.
+/// One client's share of that pool holds the first bytes of at least this many bodies.
 pub const SMALL_BODIES: usize = 64;
-/// How much of an oversized body is read and dropped so that the client can read our answer.
+/// Bytes of an oversized body that are read and dropped, so that the client can read the response.
 pub const DISCARD_BYTES: usize = 16 << 20;
-/// How long that may take.
+/// Time for reading and dropping an oversized body.
 pub const DISCARD_TIME: Duration = Duration::from_secs(2);
-/// How long a TLS handshake may take.
+/// Time limit of a TLS handshake.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
-/// How long requests in flight may run on after a stop was asked for.
+/// Time for requests in flight to finish after a stop.
 pub const DRAIN_TIME: Duration = Duration::from_secs(6);
-/// How long a freeze waits for the last head to be signed, and again for its signature to be kept.
+/// Time for which a freeze waits for the last head to be signed, and again for its signature to be stored.
 pub const FREEZE_TIME: Duration = Duration::from_secs(10);
-/// How long a whole stop may take.
+/// Time limit of a complete stop.
 pub const STOP_TIME: Duration = Duration::from_millis(9_500);
 /// Characters of a multipart boundary (RFC 2046, section 5.1.1).
 pub const BOUNDARY_BYTES: usize = 70;
 /// Headers of one part of a multipart body.
 pub const PART_HEADERS: usize = 8;
-/// Bytes of those headers.
+/// Bytes of the headers of one part.
 pub const PART_HEADER_BYTES: usize = 2048;
-/// What a form may hold besides its statement and its payload: delimiters and headers.
+/// Bytes of delimiters and headers in a form, besides its statement and its payload.
 pub const FORM_FRAME_BYTES: usize = 8 << 10;
 /// Statements in one batch.
 pub const BATCH_STATEMENTS: usize = 256;
-/// No configuration raises the limit on one batch above this.
+/// Upper bound of the configured limit on one batch, in bytes.
 pub const BATCH_BYTES_CAP: usize = 32 << 20;
 /// Entries on one page of evidence.
 pub const EVIDENCE_PAGE: usize = 256;
-/// A page of evidence ends before it holds more bytes than this, unless its first entry does.
+/// Bytes on one page of evidence; only its first entry may be larger.
 pub const EVIDENCE_BYTES: usize = 4 << 20;
-/// Entries read for it at one time.
+/// Entries read for a page of evidence at one time.
 pub const EVIDENCE_CHUNK: usize = 4;
 /// Number of heads read at one time for the commit times of a page.
 pub const HEADS_CHUNK: usize = 256;
 /// Reports of equivocation on one page.
 pub const REPORTS_PAGE: usize = 64;
-/// Reports of equivocation on a page, unless asked otherwise.
+/// Default number of equivocation reports on a page.
 pub const REPORTS_DEFAULT: usize = 16;
-/// A page of them ends once it holds this many bytes of statements.
+/// Bytes of statements after which a page of equivocation reports ends.
 pub const REPORTS_BYTES: usize = 4 << 20;
-/// Reports read for it at one time.
+/// Equivocation reports read at one time.
 pub const REPORTS_CHUNK: usize = 4;
-/// Policies that `/v1/policy` lists, newest first; all of them are at `/v1/policy/{revision}`.
+/// Policies listed by `/v1/policy`, newest first; all of them are at `/v1/policy/{revision}`.
 pub const POLICY_HISTORY: usize = 1000;
-/// Entries read for the lookup index at one time, at first and at most.
+/// Entries read for the lookup index at one time, before their size is known.
 pub const INDEX_FIRST: usize = 8;
-/// The same, once their size is known.
+/// Largest number of entries read for the lookup index at one time.
 pub const INDEX_ENTRIES: usize = 512;
-/// Their bytes.
+/// Target size of the entries read for the lookup index at one time, in bytes.
 pub const INDEX_BYTES: usize = 8 << 20;
-/// Rows that are written to it at one time; those of the last entry may go beyond.
+/// Rows written to the lookup index at one time; the last entry's rows may exceed it.
 pub const INDEX_ROWS: usize = 16_384;
-/// How long the reading rests after it has caught up, unless somebody waits: a commit of its own costs what a batch's does.
+/// Pause of indexing after it has caught up, unless a search waits: a commit of its own costs as much as a batch's.
 pub const INDEX_PAUSE: Duration = Duration::from_millis(250);
-/// How often somebody looks whether the index was dropped.
+/// Interval at which indexing checks whether the index was dropped.
 pub const INDEX_POLL: Duration = Duration::from_millis(500);
-/// How long the reading waits when the database did not let it.
+/// Pause of indexing after an error of the database.
 pub const INDEX_RETRY: Duration = Duration::from_secs(1);
-/// How long the index stands still before a process reads that does not lead.
+/// Time for which the index must not move before a follower indexes.
 pub const INDEX_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a search waits for an index that is behind.
+/// Time for which a search waits for an index that lags behind.
 pub const INDEX_WAIT: Duration = Duration::from_millis(500);
-/// How often it looks meanwhile, if another process reads.
+/// Interval at which a waiting search reads the size of an index that another process builds.
 pub const INDEX_LOOK: Duration = Duration::from_millis(25);
-/// Entries that a name is told to be of.
+/// Entries with one name that `GET /entries/{entry_id}` refers to.
 pub const NAMED_ENTRIES: usize = 16;
 /// Receipts of a chain on one page.
 pub const CHAIN_PAGE: usize = 1000;
-/// Values of an entry by which others are looked for.
+/// Values of an entry that are searched for links.
 pub const LINKED_VALUES: usize = 64;
-/// Entries that are shown for each.
+/// Linked entries shown for each value.
 pub const LINKED_ENTRIES: usize = 16;
-/// Groups of fewer receipts are not told of (VRF reading 23).
+/// Receipts in the smallest group that is shown (VRF reading 23).
 pub const SMALL_GROUP: u64 = 5;
-/// Counts that are kept to go on with.
+/// Counts cached for being continued.
 pub const TALLIES: usize = 256;
-/// For how long: entries are erased meanwhile.
+/// Lifetime of a cached count: entries are erased meanwhile.
 pub const TALLY_AGE: Duration = Duration::from_secs(300);
-/// Entries that one request counts, at most.
+/// Entries counted by one request.
 pub const TALLY_ENTRIES: usize = 50_000;
-/// Entries that are counted at one time.
+/// Entries read for a count at one time.
 pub const TALLY_PAGE: usize = 1000;
-/// Values that one count tells apart.
+/// Values distinguished by one count.
 pub const TALLY_GROUPS: usize = 4096;
-/// Input that an error quotes, at most, in bytes.
+/// Bytes of input quoted by an error.
 pub const ECHO_BYTES: usize = 64;
-/// Address buckets kept by a rate limit; beyond it, newcomers share one bucket.
+/// Buckets kept by a rate limit; beyond it, new clients share one bucket.
 pub const RATE_BUCKETS: usize = 100_000;
-/// Buckets are counted once in so many requests.
+/// Requests between two counts of the buckets.
 pub const RATE_COUNT_EVERY: u64 = 256;
-/// How often forgotten rate buckets are dropped.
+/// Interval at which replenished rate buckets are removed.
 pub const RATE_SWEEP: Duration = Duration::from_secs(60);
 /// Issuers that have a rate of their own.
 pub const MAX_ISSUER_RATES: usize = 1000;
-/// An issuer's quota is taken from the shared counter in so many parts, so that most registrations need not ask.
+/// Divisor: a process takes an issuer's quota from the shared counter in chunks of 1/64, so that most registrations
+/// need no query.
 pub const QUOTA_CHUNKS: u64 = 64;
-/// How long the shared counter may take to answer.
+/// Time limit of a query to the shared counter.
 pub const QUOTA_TIME: Duration = Duration::from_millis(500);
-/// How long it is not asked again after that.
+/// Pause of queries to the shared counter after one failed.
 pub const QUOTA_RETRY: Duration = Duration::from_secs(1);
-/// Characters of a kid in the name of the file in which a key with that kid is looked for.
+/// Characters of a kid in the name of its key file.
 pub const KID_IN_FILE_NAME: usize = 8;
-/// How often each process reads which keys sign.
+/// Interval at which each process reads the key table.
 pub const KEY_POLL: Duration = Duration::from_secs(1);
-/// How long the leader has known of a new key before it signs with it: every process lists the key by then.
+/// Time from the leader's first sight of an announced key to its activation: every process lists the key by then.
 pub const KEY_LISTED: Duration = Duration::from_secs(2);
-/// How often the database's durability settings are checked again.
+/// Interval at which the database's durability settings are checked.
 pub const DURABILITY_CHECK: Duration = Duration::from_secs(60);
-/// How often the depth of the inbox and the age of its oldest item are measured.
+/// Interval at which the size of the inbox and the age of its oldest item are measured.
 pub const INBOX_MEASURE: Duration = Duration::from_secs(5);
 /// Inbox items on one page.
 pub const INBOX_PAGE: usize = 1000;
-/// Bytes of an operator's reason for refusing one.
+/// Bytes of an operator's reason for refusing an inbox item.
 pub const INBOX_REASON_BYTES: usize = 1024;
-/// A statement and payload of more bytes together are parsed and decided where no other task waits for it.
+/// Bytes of statement and payload together above which parsing and deciding move other tasks to another thread first.
 pub const INLINE_BYTES: usize = 64 << 10;
-/// How often a decision is made again because the log moved while the statement waited.
+/// Decisions about one statement while the log changes in between.
 pub const DECISIONS: usize = 4;
-/// A step of sequencing (a commit, its settlement, the pin, a signature) may last this long before `/readyz` names it.
+/// Duration of a sequencing step (a commit, its settlement, the pin, a signature) after which `/readyz` reports it.
 pub const STALLED_STEP: Duration = Duration::from_secs(5);
-/// The process that leads may be unable to read the inbox this long before `/readyz` says so.
+/// Time without reading the inbox after which the leader's `/readyz` reports it.
 pub const STALLED_DRAIN: Duration = Duration::from_secs(10);
-/// A step that lasts longer than this is stuck: `/livez` fails, so that a supervisor restarts the process.
+/// Duration of a sequencing step after which it is stuck: `/livez` fails, so that a supervisor restarts the process.
 pub const STUCK_STEP: Duration = Duration::from_secs(90);
-/// A committed head may lack its signature this long before `/readyz` says so.
+/// Time without a signature of the committed head after which `/readyz` reports it.
 pub const UNSIGNED_HEAD_TIME: Duration = Duration::from_secs(5);
-/// Nesting of statement headers (CBOR), as the parser keeps it.
+/// Nesting of statement headers (CBOR) that the parser accepts.
 pub const HEADER_DEPTH: usize = 16;
-/// Nesting of payloads, as the profiles keep it.
+/// Nesting of payloads that the profiles accept.
 pub const PAYLOAD_DEPTH: usize = 64;
 
-/// How often the process that leads looks for erasures, if nobody tells it of one.
+/// Interval at which the leader looks for erasures without a notification.
 pub const ERASURE_LOOK: Duration = Duration::from_secs(1);
-/// How long it waits when the database did not let it.
+/// Pause of erasing after an error of the database.
 pub const ERASURE_RETRY: Duration = Duration::from_secs(10);
 /// Erasures on one page.
 pub const ERASURES_PAGE: u64 = 16;
-/// Records of one stream that are read at once.
+/// Records of one audit stream read by one request.
 pub const STREAM_RECORDS: usize = 5_000;
-/// Records that are looked up at one time.
+/// Records of an audit stream read at one time.
 pub const STREAM_PAGE: usize = 256;
-/// Records of a stream that count as one read of the client who asks for them.
+/// Records of an audit stream that are charged to the client as one read.
 pub const STREAM_RECORDS_A_READ: usize = 16;
-/// Numbers missing from a stream that are asked for, whether they were erased.
+/// Missing numbers of an audit stream that are looked up as erased.
 pub const STREAM_GAPS: u64 = 1_000;
 /// Maximum number of digests of a session's page by which verification receipts are searched.
 pub const SESSION_DIGESTS: usize = 1024;
 /// Maximum number of verification receipts on a session's page.
 pub const SESSION_RECEIPTS: usize = 256;
-/// Policies that a check of the storage has at hand.
+/// Policies cached by a check of the storage.
 pub const POLICIES_AT_HAND: usize = 16;
-/// Entries that the service checks at one time.
+/// Entries read by the storage check at one time.
 pub const FSCK_PAGE: usize = 16;
-/// How often it writes down how far the check is.
+/// Interval at which the storage check saves its progress.
 pub const FSCK_KEPT_EVERY: Duration = Duration::from_secs(5);
-/// How often a process looks whether it leads, and so checks.
+/// Interval at which a process that does not lead checks its role for the storage check.
 pub const FSCK_LOOK: Duration = Duration::from_secs(1);
-/// How long it waits when the database did not answer.
+/// Pause of the storage check after an error of the database.
 pub const FSCK_RETRY: Duration = Duration::from_secs(10);
-/// Findings of the check that stand; more are only counted.
+/// Findings of the storage check that are kept as text; more are only counted.
 pub const FSCK_FINDINGS: usize = 100;
-/// Findings that `/readyz` names.
+/// Findings shown by `/readyz`.
 pub const FSCK_NAMED: usize = 8;
-/// The largest file that is read as the state of a check.
+/// Bytes of the state file of the storage check.
 pub const FSCK_STATE_BYTES: u64 = 4 << 20;
-/// How often a head that stays the newest is shown to the witnesses again, unless set otherwise.
+/// Default interval at which an unchanged newest head is sent to the witnesses again.
 pub const WITNESS_EVERY: Duration = Duration::from_secs(60);
-/// Witnesses are shown a new head no more often than this.
+/// Shortest interval between two new heads sent to the witnesses.
 pub const WITNESS_PACE: Duration = Duration::from_secs(5);
-/// A witness that asks to be left alone for longer is asked after this.
+/// Upper bound of the pause that a witness may request.
 pub const WITNESS_LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// How often it is looked whether the signature of a new head is kept.
+/// Interval at which the signature of a new head is looked up.
 pub const WITNESS_SIGNATURE_LOOK: Duration = Duration::from_millis(100);
-/// How often a process looks for cosignatures that another one kept.
+/// Interval at which a process looks for cosignatures stored by another one.
 pub const WITNESS_LOOK: Duration = Duration::from_secs(1);
-/// How long it waits when the database did not let it.
+/// Pause of the witness tasks after an error of the database.
 pub const WITNESS_RETRY: Duration = Duration::from_secs(5);
 /// Cosignatures read at one time.
 pub const WITNESS_PAGE: usize = 256;
-/// Cosignatures read before a service listens, newest first, to find the head that was served before.
+/// Cosignatures read before a service listens, newest first, to find the checkpoint that was served before.
 pub const WITNESS_RECALL: usize = 1024;
-/// The same once it does, if it was not among those.
+/// Cosignatures read once the service listens, if the checkpoint was not among [`WITNESS_RECALL`].
 pub const WITNESS_SCAN: usize = 1 << 20;
-/// A witness that has not cosigned for so many intervals does not count as fresh.
+/// Number of intervals without a cosignature after which a witness does not count as fresh.
 pub const WITNESS_FRESH_ROUNDS: u64 = 3;
-/// A witness's clock may be this far from ours before that is said; what it signs further ahead is not kept.
+/// Difference between a witness's clock and this process's that is tolerated. A larger one is logged, and a cosignature
+/// further ahead is not stored.
 pub const WITNESS_CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
-/// A cosignature that is older says nothing of our clock: by then the steady clock may have drifted too.
+/// Age of a cosignature above which it is no evidence of this process's clock, because the monotonic clock may have
+/// drifted too.
 pub const WITNESS_CLOCK_AGE: Duration = Duration::from_secs(3600);
-/// Memory for the tiles that proofs for witnesses are made of.
+/// Memory for the tiles of consistency proofs for witnesses, in bytes.
 pub const WITNESS_TILES_BYTES: u64 = 4 << 20;
-/// Checkpoints on one page.
+/// Largest number of checkpoints on one page.
 pub const CHECKPOINTS_PAGE: usize = 100;
-/// The same, unless asked otherwise.
+/// Default number of checkpoints on a page.
 pub const CHECKPOINTS_DEFAULT: usize = 25;
 /// Holds on one page.
 pub const HOLDS_PAGE: usize = 1000;
-/// Streams of entries open at one time; beyond it: 503.
+/// Open streams of entries; beyond it: 503.
 pub const TAIL_PLACES: usize = 256;
-/// Those of one client; beyond it: 429.
+/// Open streams of entries of one client; beyond it: 429.
 pub const TAIL_PLACES_PER_CLIENT: usize = 32;
-/// A stream on which nothing was told for this long says that it lives.
+/// Time without an event after which a stream sends a heartbeat.
 pub const TAIL_HEARTBEAT: Duration = Duration::from_secs(15);
-/// The first time; each time it is twice as long, up to that.
+/// Time before the first heartbeat of a stream; doubled with each, up to [`TAIL_HEARTBEAT`].
 pub const TAIL_FIRST_HEARTBEAT: Duration = Duration::from_secs(1);
-/// How long a reader may leave what he is told untaken.
+/// Time for which a reader may leave the buffer of its stream full.
 pub const TAIL_PATIENCE: Duration = Duration::from_secs(30);
-/// How long he may leave untaken that he is cut off; then his connection is.
+/// Time for which a slow reader may leave the last event untaken; then its connection is closed.
 pub const TAIL_GRACE: Duration = Duration::from_secs(5);
 /// Entries read for a stream at one time.
 pub const TAIL_PAGE: usize = 256;
-/// Those that a search finds.
+/// Entries found for a filtered stream at one time.
 pub const TAIL_FOUND: usize = 64;
-/// Pages that are read at one time for streams that are not at the end of the log.
+/// Concurrent reads for streams that are not at the end of the log.
 pub const TAIL_READS: usize = 4;
-/// How long a page at the end of the log is told to others: entries are erased meanwhile.
+/// Lifetime of the shared page at the end of the log: entries are erased meanwhile.
 pub const TAIL_SHARED_FOR: Duration = Duration::from_secs(1);
-/// A chunk of events is sent once it has this many bytes.
+/// Bytes of events after which a chunk is sent.
 pub const TAIL_CHUNK: usize = 32 << 10;
-/// Chunks that wait for a reader.
+/// Chunks buffered for a reader.
 pub const TAIL_CHUNKS: usize = 4;
 
 /// The bounds of streams of entries. None of them is a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TailLimits {
-    /// Streams open at one time.
+    /// Open streams.
     pub places: usize,
-    /// Those of one client.
+    /// Open streams of one client.
     pub places_per_client: usize,
-    /// After so much silence there is a sign of life.
+    /// Time without an event after which a heartbeat is sent.
     pub heartbeat: Duration,
-    /// How long a reader may take nothing.
+    /// Time for which a reader may leave its buffer full.
     pub patience: Duration,
-    /// How long after the last word his connection is closed.
+    /// Time from the last event of a slow reader to closing its connection.
     pub grace: Duration,
 }
 
@@ -279,48 +283,47 @@ impl Default for TailLimits {
     }
 }
 
-/// How often the free space is measured. A second at the highest rate writes far less than `min_free_bytes`.
+/// Interval at which the free space is measured. At the highest rate one second writes far less than `min_free_bytes`.
 pub const SPACE_CHECK: Duration = Duration::from_secs(1);
 
-/// The bounds an operator may set.
+/// The bounds that an operator may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest statement, and the largest detached payload, in bytes; at most [`STATEMENT_BYTES_CAP`]. Never more
-    /// is read than the most generous type of the policy in force admits.
+    /// The largest statement, and the largest detached payload, in bytes; at most [`STATEMENT_BYTES_CAP`]. The largest
+    /// size that the policy in force admits is a further limit.
     pub statement_bytes: usize,
     /// The largest body of a batch in bytes; at most [`BATCH_BYTES_CAP`].
     pub batch_bytes: usize,
-    /// What all request bodies held at one time may take together (at start); beyond it: 503.
+    /// Memory for all request bodies in flight, in bytes (at start); beyond it: 503.
     pub bodies_in_flight_bytes: usize,
-    /// Header lines in one request; beyond it: 431.
+    /// Header fields in one request; beyond it: 431.
     pub headers: usize,
     /// Request line and headers in bytes; beyond it: 431 (or 414 when the target alone is too long).
     pub head_bytes: usize,
-    /// How long a client may take to send a request head (at start).
+    /// Time limit for a client to send a request head (at start).
     pub header_time: Duration,
-    /// How long a client may take to send a request body; beyond it: 408.
+    /// Time limit for a client to send a request body; beyond it: 408.
     pub body_time: Duration,
-    /// How long the service may work on one request; beyond it: 503.
+    /// Time limit for the service's work on one request; beyond it: 503.
     pub request_time: Duration,
-    /// Connections open at one time (at start), a quarter of them from one address. Beyond either, the longest idle
-    /// connection is closed for a newcomer, or the newcomer if none is idle.
+    /// Open connections (at start), a quarter of them from one address. Beyond either, the longest idle connection is
+    /// closed, or the new one if none is idle.
     pub connections: usize,
-    /// How long `POST /entries` waits for the receipt before it answers 202 (at start).
+    /// Time for which `POST /entries` waits for the receipt before it responds with 202 (at start).
     pub receipt_wait: Duration,
-    /// Statements that may wait to be sequenced (at start); beyond it: 503.
+    /// Statements in the sequencer's queue (at start); beyond it: 503.
     pub queue_entries: usize,
-    /// Their bytes together (at start); beyond it: 503.
+    /// Bytes of the statements in the queue (at start); beyond it: 503.
     pub queue_bytes: usize,
-    /// Accepted statements that may wait for their place in the log, in total and of one issuer (at start);
-    /// beyond it: 503.
+    /// Accepted statements that are not in the log yet, in total and per issuer (at start); beyond it: 503.
     pub inbox: InboxBounds,
-    /// How long a busy sequencer waits to fill a batch (at start).
+    /// Time for which a busy sequencer waits to fill a batch (at start).
     pub linger: Duration,
-    /// What 202, 204 and 503 say in `Retry-After`, in seconds.
+    /// `Retry-After` of 202, 204 and 503, in seconds.
     pub retry_after: u32,
-    /// `POST` requests per client: a token's name, or an address (IPv6: its /64).
+    /// Rate of `POST` requests per client: a token, or an address (IPv6: its /64).
     pub writes: Rate,
-    /// `GET` requests per client.
+    /// Rate of `GET` requests per client.
     pub reads: Rate,
     /// Registrations per issuer (`iss`), charged once its signature has been verified. `None`: no limit.
     pub issuer: Option<Rate>,
@@ -328,18 +331,18 @@ pub struct Limits {
     pub named_issuers: BTreeMap<String, Rate>,
     /// Entries that one page lists at most.
     pub page: usize,
-    /// How often entries past their retention are looked for (at start).
+    /// Interval at which entries past their retention are searched (at start).
     pub retention_every: Duration,
-    /// Rows of the log that are checked in a second (at start); 0 checks none.
+    /// Rows of the log checked per second (at start); 0 turns the check off.
     pub fsck_rate: u32,
-    /// The pause between one check of the whole log and the next (at start).
+    /// Pause between two checks of the whole log (at start).
     pub fsck_every: Duration,
-    /// Bytes that must be free on the file systems of the state directory and of a SQLite database (at start); with fewer,
-    /// nothing is registered: 503. 0 refuses nothing.
+    /// Bytes that must be free on the file systems of the state directory and of a SQLite database (at start); with
+    /// fewer, registration is refused: 503. 0 turns the check off.
     pub min_free_bytes: u64,
-    /// Memory for tiles (at start).
+    /// Memory for cached tiles, in bytes (at start).
     pub tile_cache_bytes: u64,
-    /// Streams of entries (at start; not settings).
+    /// Bounds of streams of entries (at start; not settings).
     pub tail: TailLimits,
 }
 
@@ -379,26 +382,26 @@ impl Default for Limits {
 /// So many requests in a period, and how many may come at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
-    /// Requests per period, sustained.
+    /// Sustained requests per period.
     pub requests: NonZeroU32,
     /// The period.
     pub period: Duration,
-    /// Requests that may come at once after a pause.
+    /// Requests allowed at once after a pause.
     pub burst: NonZeroU32,
 }
 
 impl Rate {
-    /// `requests` a second, `burst` at once. Zero means one.
+    /// A rate of `requests` per second with this burst. Zero means one.
     pub fn per_second(requests: u32, burst: u32) -> Self {
         Self { requests: at_least_one(requests), period: Duration::from_secs(1), burst: at_least_one(burst) }
     }
 
-    /// The time in which one request is earned back.
+    /// The time in which one request is replenished.
     pub fn interval(&self) -> Duration {
         (self.period / self.requests.get()).max(Duration::from_nanos(1))
     }
 
-    /// "500 per second", for people.
+    /// The rate in words, for example "500 requests per second".
     pub fn in_words(&self) -> String {
         match self.period.as_secs() {
             1 => format!("{} requests per second", self.requests),

@@ -1,7 +1,8 @@
-//! What a log's bytes mean, for the check of its storage (`store::fsck`), which knows no COSE.
+//! Interpretation of a log's bytes for the check of its storage (`store::fsck`), which does not know COSE.
 //!
-//! Guards and twins are derived again from statement and policy, so a lost row is noticed. An entry whose issuer was
-//! established by a certificate that came beside it derives no guards here: the collateral is not at hand.
+//! Guards and twins are derived again from statement and policy, so a lost row is detected. No guards are derived for
+//! an entry whose issuer was established by a certificate outside the statement, because the collateral is not
+//! available here.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,33 +27,33 @@ use crate::index;
 use crate::limits::POLICIES_AT_HAND;
 use crate::operators;
 
-/// What every head is signed as.
+/// The signatures that every head must have.
 const KINDS: [SignatureKind; 2] = [SignatureKind::Receipt, SignatureKind::Checkpoint];
 
-/// The meaning of one log's entries and signatures.
+/// The interpretation of one log's entries and signatures.
 ///
-/// Policies and erasures are read when an entry is shown that needs them.
+/// Policies and erasures are read once an entry needs them.
 pub struct LogMeaning {
     origin: Origin,
     known: Mutex<Known>,
 }
 
-/// What was read of the log on the way.
+/// The policies and erasures read so far.
 #[derive(Default)]
 struct Known {
-    /// Policies by their leaf; `None` where there is none that can be read.
+    /// Policies by their leaf; `None` if the entry is not a readable policy.
     policies: BTreeMap<LeafIndex, Option<PolicyInForce>>,
-    /// Entries that erasure statements of the log name.
+    /// Entries named by erasure statements of the log.
     erased: HashSet<LeafIndex>,
-    /// How many erasures were read.
+    /// The number of erasures read.
     erasures: u64,
 }
 
 impl LogMeaning {
-    /// Of the log whose origin the operator names.
+    /// Creates the interpretation for the log with this origin.
     ///
     /// # Errors
-    /// If the origin is not one.
+    /// [`StoreError::Refused`] if the origin is malformed.
     pub fn of(origin: &str) -> Result<Self, StoreError> {
         let origin = origin.parse().map_err(|_| StoreError::Refused(format!("{origin:?} is no origin")))?;
         Ok(Self { origin, known: Mutex::default() })
@@ -62,7 +63,7 @@ impl LogMeaning {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a policy that entries name.
+    /// Reads a policy that entries name, and caches at most [`POLICIES_AT_HAND`].
     async fn fetch(&self, store: &dyn LogStore, leaf: LeafIndex) -> Result<(), StoreError> {
         let policy = match store.entry(leaf).await.and_then(|entry| entry.map(Entry::verified).transpose()) {
             Ok(entry) => entry.and_then(|entry| policy_in(&entry)),
@@ -77,7 +78,8 @@ impl LogMeaning {
         Ok(())
     }
 
-    /// Reads the erasures that were not read yet: the statement is on the log before the bytes go.
+    /// Reads the erasures not read yet. A statement is on the log before the bytes are deleted, so an erased entry
+    /// without one is damaged.
     async fn fetch_erasures(&self, store: &dyn LogStore) -> Result<(), StoreError> {
         let from = self.known().erasures;
         let count = erasure::count(store).await?;
@@ -202,7 +204,7 @@ impl Meaning for LogMeaning {
     }
 
     fn check_cosignature(&self, head: &CommittedHead, kept: &Cosignature) -> Result<(), String> {
-        // A witness is kept by its key.
+        // The ID of a witness in the store is its key.
         let key = std::str::from_utf8(&kept.witness).ok().and_then(|text| text.parse::<VerifierKey>().ok());
         let key = key.ok_or("its witness is no key")?;
         let line = std::str::from_utf8(&kept.line).map_err(|why| why.to_string())?;
@@ -231,10 +233,10 @@ impl Meaning for LogMeaning {
     }
 }
 
-/// Whether a published key is the one that its name stands for.
+/// Checks that a published key has the kid that it is recorded under, and is encoded as it was recorded.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The defect, in words.
 pub fn check_key(key: &LogKey) -> Result<(), String> {
     let vkey = std::str::from_utf8(&key.public).ok().and_then(|text| text.parse::<VerifierKey>().ok());
     if let Some(vkey) = vkey {
@@ -245,14 +247,14 @@ pub fn check_key(key: &LogKey) -> Result<(), String> {
     if parsed.kid.as_ref() != Some(&key.kid) || parsed.key.thumbprint()[..] != key.kid[..] {
         return Err("its name is not that of the key".to_owned());
     }
-    // What the thumbprint leaves out: as it was written, it says how the key signs, and nothing else.
+    // The thumbprint does not cover everything: the key must name its algorithm, and re-encode to the recorded bytes.
     match parsed.algorithm.is_some() && parsed.encode()[..] == key.public[..] {
         true => Ok(()),
         false => Err("it is not as it was written".to_owned()),
     }
 }
 
-/// A stored signature, unless the log's own keys on record say that it is damaged: wrong bytes are not served.
+/// Returns a stored signature if it verifies under the log's keys on record: a damaged one is never served.
 ///
 /// # Errors
 /// If the keys or the head cannot be read, or the signature does not verify.
@@ -269,7 +271,7 @@ pub async fn sound(store: &dyn LogStore, signature: HeadSignature) -> Result<Hea
     Ok(signature)
 }
 
-/// The entries that an erasure statement names. One that cannot be read excuses nothing, and is found for itself.
+/// The entries that an erasure statement names. A damaged one explains no erasure; the check reports it separately.
 async fn erased(store: &dyn LogStore, number: u64) -> Result<Vec<LeafIndex>, StoreError> {
     let registered = match erasure::registered(store, number..number + 1).await {
         Ok(registered) => registered,

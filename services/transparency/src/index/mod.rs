@@ -1,10 +1,12 @@
-//! The lookup index of a running log: read from its entries, a little behind them, and never in their way.
+//! The lookup index of a running log, built from its entries in the background, so it lags a little behind the log.
 //!
-//! Every process that leads reads what was committed and writes what it says; one that follows does so only when the
-//! index stands still. Two that read the same write it once: the store moves the index by compare-and-swap. A dropped
-//! index is read again from entry 0 while searches go on; they say up to which size it was read.
+//! The leading process reads committed entries and writes their rows; a follower does so only when the index has not
+//! moved for `INDEX_PATIENCE`. Two processes that read the same entries write them once, because the store advances the
+//! index by compare-and-swap. A dropped index is rebuilt from entry 0 while searches continue; their responses state
+//! the size up to which it was built.
 //!
-//! Not here: what an entry says (`registration::Record`), rows and queries (`store`), the words of HTTP (`routes`).
+//! Not here: the values of an entry (`registration::Record`), rows and queries (`store`), HTTP requests and responses
+//! (`routes`).
 
 mod read;
 mod tally;
@@ -34,18 +36,18 @@ pub use tally::{Group, Tally};
 /// The form of the rows. Raised when an entry is read for other values than before: the index is then made anew.
 pub const FORM: u32 = 5;
 
-/// The index of a log, and what was counted with it.
+/// The lookup index of a log, and the counts made with it.
 pub struct Index {
     log: Arc<Log>,
-    /// How far this process moved it.
+    /// The size up to which the index is built, as far as this process knows.
     moved: watch::Sender<u64>,
-    /// Somebody waits for it.
+    /// Notified when a search waits for the index.
     asked: Notify,
     tallies: tally::Tallies,
 }
 
 impl Index {
-    /// Of this log; [`follow`](Self::follow) reads.
+    /// Creates the index of a log; [`follow`](Self::follow) builds it.
     pub fn new(log: Arc<Log>) -> Arc<Self> {
         Arc::new(Self {
             log,
@@ -55,7 +57,7 @@ impl Index {
         })
     }
 
-    /// Reads what is committed, for ever.
+    /// Indexes committed entries for as long as the process runs.
     pub async fn follow(self: Arc<Self>) {
         let mut reader = Reader { chunk: INDEX_FIRST, seen: Indexed::default(), since: Instant::now() };
         let mut status = self.log.sequencer.status();
@@ -71,8 +73,8 @@ impl Index {
         }
     }
 
-    /// Until there is something to read, or was dropped, which nobody tells of. What is committed in one go costs least, so
-    /// the reading goes on after a while, or once somebody waits for it.
+    /// Waits for new entries, or for [`INDEX_POLL`], because a dropped index sends no notification. Then waits for
+    /// [`INDEX_PAUSE`], or until a search waits: entries indexed in one commit cost least.
     async fn rest(&self, status: &mut watch::Receiver<Status>) {
         tokio::select! {
             _ = timeout(INDEX_POLL, status.changed()) => {}
@@ -84,14 +86,14 @@ impl Index {
         }
     }
 
-    /// Reads the next few entries; `false` when there is nothing more to do now.
+    /// Indexes the next few entries; `false` if there is nothing to do now.
     async fn step(&self, reader: &mut Reader) -> Result<bool, StoreError> {
         let store = &self.log.store;
         let indexed = store.indexed().await?;
         let committed = self.log.committed_size();
         self.show(indexed, committed);
         if indexed.form > FORM {
-            // A newer program reads for values that this one does not know.
+            // A newer version of the program reads values that this one does not know.
             return Ok(false);
         }
         if indexed.form < FORM {
@@ -103,7 +105,7 @@ impl Index {
             return Ok(false);
         }
         let entries = reader.read(&self.log, indexed.to, committed).await?;
-        // Reading a long record takes a while, and others have work to do on this thread.
+        // Parsing a long record takes a while, and would block other tasks of this thread.
         let read = tokio::task::spawn_blocking(move || said(entries, indexed.to)).await;
         let Ok((rows, to)) = read else { return Ok(false) };
         if store.index(indexed, to, &rows).await? {
@@ -122,13 +124,14 @@ impl Index {
         self.log.metrics.index_lag.set(i64::try_from(behind).unwrap_or(i64::MAX));
     }
 
-    /// Starts again at nothing; whoever follows reads on from there.
+    /// Drops the index; [`follow`](Self::follow) rebuilds it from entry 0.
     pub async fn make_anew(&self) -> Result<(), StoreError> {
         tracing::info!("the lookup index is dropped, and read again");
         self.log.store.drop_index(FORM).await
     }
 
-    /// Waits, not for long, until the index holds all that is committed now: whoever registered before he asks finds it.
+    /// Waits at most [`INDEX_WAIT`] until the index covers all entries committed now, so that a client finds the
+    /// entries that it registered before.
     pub async fn caught_up(&self) -> Result<Reached, StoreError> {
         let committed = self.log.committed_size();
         let until = Instant::now() + INDEX_WAIT;
@@ -143,7 +146,7 @@ impl Index {
         }
     }
 
-    /// Entries of which all of these are true, from the first on.
+    /// The first entries within the range that match all terms.
     pub async fn search(
         &self,
         terms: Vec<Term>,
@@ -165,29 +168,29 @@ impl Index {
         self.log.store.values(kind.number(), prefix, after, limit).await
     }
 
-    /// All that is counted of the entries under one value, up to a size.
+    /// The counts over the indexed entries with one value.
     pub async fn tally(&self, kind: LookupKind, value: &str) -> Result<Arc<Tally>, StoreError> {
         self.tallies.of(&*self.log.store, kind, value).await
     }
 }
 
-/// How far an index had come when a request began to search.
+/// The size of the index when a search began.
 #[derive(Clone, Copy, Debug)]
 pub struct Reached {
-    /// The index.
+    /// The size up to which the index was built.
     pub indexed: Indexed,
-    /// The log.
+    /// The size of the log.
     pub committed: TreeSize,
 }
 
 impl Reached {
-    /// Whether entries may be missing from what is found.
+    /// Returns `true` if a search may miss entries.
     pub fn is_behind(&self) -> bool {
         self.indexed.to < self.committed
     }
 }
 
-/// Who reads, and how much at a time.
+/// The reader of entries for the index, with its chunk size.
 struct Reader {
     chunk: usize,
     seen: Indexed,
@@ -195,7 +198,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// A leader reads at once; the others once the index stood still for a while.
+    /// Returns `true` if this process may index now: a leader always, a follower once the index has not moved for
+    /// [`INDEX_PATIENCE`].
     fn has_the_turn(&mut self, indexed: Indexed, leads: bool) -> bool {
         if indexed != self.seen {
             (self.seen, self.since) = (indexed, Instant::now());
@@ -203,7 +207,7 @@ impl Reader {
         leads || self.since.elapsed() > INDEX_PATIENCE
     }
 
-    /// The next entries with their detached payloads; few where they are large.
+    /// Reads the next entries with their detached payloads; fewer if they are large.
     async fn read(
         &mut self,
         log: &Log,
@@ -218,7 +222,7 @@ impl Reader {
     }
 }
 
-/// What entries say, up to so many rows; and the size up to which that goes.
+/// The rows of these entries, up to [`INDEX_ROWS`], and the size up to which they reach.
 fn said(entries: Vec<read::Whole>, from: TreeSize) -> (Vec<Lookup>, TreeSize) {
     let (mut rows, mut to) = (Vec::new(), from);
     for entry in entries {
@@ -231,17 +235,17 @@ fn said(entries: Vec<read::Whole>, from: TreeSize) -> (Vec<Lookup>, TreeSize) {
     (rows, to)
 }
 
-/// The rows that the index must have of an entry.
+/// The rows that the index must have for an entry.
 pub async fn rows_of(store: &dyn LogStore, entry: Entry) -> Result<Vec<Lookup>, StoreError> {
     Ok(read::whole(store, entry).await?.lookups())
 }
 
-/// A term for one value, in the form in which it is kept.
+/// A term for one value, in the canonical form of the index.
 pub fn term(kind: LookupKind, value: &str) -> Term {
     Term::exactly(kind.number(), registration::Lookup::new(kind, value).value)
 }
 
-/// The admin listener's word for it: drop the index, and read it again.
+/// The route `POST /reindex` of the admin listener: drops the index, which is then rebuilt.
 pub fn routes(index: Arc<Index>) -> Router {
     Router::new().route("/reindex", post(reindex)).with_state(index)
 }

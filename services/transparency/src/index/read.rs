@@ -1,5 +1,5 @@
-//! What one entry says. Nothing here fails for an entry's sake: one that cannot be read is not found by what it says, and
-//! that is told to the operator.
+//! The values of one entry for the index. A damaged or unreadable entry never fails the index: it is logged, and cannot
+//! be found by its values.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,17 +9,17 @@ use registration::{COLLATERAL_PAYLOAD, Record};
 use scitt::SignedStatement;
 use store::{Entry, LogStore, Lookup, StoreError};
 
-/// An entry with all that can be read of it.
+/// An entry with its detached payload.
 pub struct Whole {
-    /// Its leaf.
+    /// The entry's leaf.
     pub index: LeafIndex,
-    /// None once erased, and none where what is stored is not what was registered.
+    /// `None` if the statement was erased or is damaged.
     statement: Option<Bytes>,
-    /// What came beside it, if the statement is detached and it was kept.
+    /// The detached payload, if it was kept.
     payload: Option<Bytes>,
 }
 
-/// The next `count` entries. Where some are damaged the others are read all the same.
+/// Reads the next `count` entries. If some are damaged, the others are read all the same.
 pub async fn entries(store: &dyn LogStore, from: TreeSize, count: usize) -> Result<Vec<Whole>, StoreError> {
     let mut found = Vec::with_capacity(count);
     match store.entries(LeafIndex::new(from.get()), count).await {
@@ -49,7 +49,7 @@ async fn one(store: &dyn LogStore, index: LeafIndex) -> Result<Whole, StoreError
     }
 }
 
-/// An entry with what came beside it.
+/// Reads the detached payload of an entry.
 pub async fn whole(store: &dyn LogStore, entry: Entry) -> Result<Whole, StoreError> {
     let index = entry.index;
     let statement = match entry.verified() {
@@ -78,15 +78,15 @@ async fn payload_beside(store: &dyn LogStore, index: LeafIndex) -> Result<Option
 }
 
 impl Whole {
-    /// How large it is.
+    /// Bytes of statement and payload.
     pub fn bytes(&self) -> usize {
         self.statement.as_ref().map_or(0, Bytes::len) + self.payload.as_ref().map_or(0, Bytes::len)
     }
 
-    /// Its rows; none if it was erased.
+    /// The entry's rows; none if it was erased.
     pub fn lookups(&self) -> Vec<Lookup> {
         let Some(statement) = &self.statement else { return Vec::new() };
-        // A fault of ours in one entry must not keep the others from being found.
+        // A panic in parsing one entry must not prevent the others from being indexed.
         match catch_unwind(AssertUnwindSafe(|| read(statement, self.payload.as_ref()))) {
             Ok(Ok(found)) => {
                 found.into_iter().map(|(kind, value)| Lookup { kind, value, entry: self.index }).collect()
@@ -106,7 +106,7 @@ impl Whole {
 fn read(statement: &Bytes, payload: Option<&Bytes>) -> Result<Vec<(u8, String)>, String> {
     let statement = SignedStatement::parse(statement.clone()).map_err(|malformed| malformed.to_string())?;
     let payload = statement.payload().or(payload.map(|bytes| &bytes[..]));
-    // Without its payload, or under rules that changed since, it is still found by its header.
+    // Without its payload, or under rules that changed since, an entry is indexed by its header only.
     let record = match payload {
         Some(payload) => Record::of(statement.header(), payload).unwrap_or(Record::Opaque),
         None => Record::Opaque,

@@ -1,7 +1,7 @@
-//! Counts over all entries under one value: an issuer, an agent.
+//! Counts over all entries with one value: an issuer, an agent.
 //!
-//! A count is kept and goes on where it stopped, so that asking again costs what was registered since. It is thrown away
-//! after a while, because entries are erased; and when the index was dropped.
+//! A count is cached and continued, so that a repeated request only counts new entries. It is discarded after
+//! `TALLY_AGE`, because entries are erased meanwhile, and when the index was dropped.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{Reached, term};
 use crate::limits::{TALLIES, TALLY_AGE, TALLY_ENTRIES, TALLY_GROUPS, TALLY_PAGE};
 
-/// Counted by these.
+/// The kinds of values that entries are grouped by.
 const KINDS: [LookupKind; 6] = [
     LookupKind::ContentType,
     LookupKind::Key,
@@ -25,47 +25,47 @@ const KINDS: [LookupKind; 6] = [
     LookupKind::Issuer,
 ];
 
-/// What was counted.
+/// The counts over the entries with one value.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Every entry below this one was looked at.
+    /// The size of the tree up to which entries were counted.
     pub size: u64,
-    /// Whether that is all that was indexed.
+    /// `true` if all indexed entries were counted.
     pub complete: bool,
-    /// Entries.
+    /// Number of entries.
     pub entries: u64,
     /// The first and the last of them.
     pub ends: Option<(LeafIndex, LeafIndex)>,
-    /// Of all entries, by kind and value.
+    /// Numbers of entries by kind and value.
     all: BTreeMap<(LookupKind, String), u64>,
-    /// Of verification receipts with a verdict, by kind and value: how many, and how many passed.
+    /// Verification receipts with a verdict, by kind and value.
     receipts: BTreeMap<(LookupKind, String), Group>,
-    /// Verification receipts with a verdict.
+    /// Number of verification receipts with a verdict.
     pub receipt_count: u64,
-    /// Those that an agent issued about itself: they count in no share.
+    /// Number of receipts that an agent issued about itself. They are not in `receipts` and `receipt_count`.
     pub self_verified: u64,
-    /// Those of which only the hash is here.
+    /// Number of receipts of which only the hash is registered.
     pub redacted: u64,
-    /// Whether values were left out because there were too many.
+    /// `true` if values were left out, above `TALLY_GROUPS`.
     pub crowded: bool,
 }
 
-/// Receipts that have a value in common.
+/// Receipts with a common value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// All of them.
+    /// Number of all receipts in the group.
     pub count: u64,
-    /// Those whose verdict is "pass".
+    /// Number of receipts with the verdict `"pass"`.
     pub passed: u64,
 }
 
 impl Tally {
-    /// Entries by value.
+    /// The numbers of entries by value.
     pub fn entries_by(&self, kind: LookupKind) -> BTreeMap<&str, u64> {
         self.all.iter().filter(|((of, _), _)| *of == kind).map(|((_, value), n)| (&**value, *n)).collect()
     }
 
-    /// Verification receipts by value.
+    /// The verification receipts by value.
     pub fn receipts_by(&self, kind: LookupKind) -> BTreeMap<&str, Group> {
         self.receipts
             .iter()
@@ -74,12 +74,12 @@ impl Tally {
             .collect()
     }
 
-    /// Whether it is not yet of all that was committed when this was reached.
+    /// Returns `true` if some of the entries committed at that time are not counted yet.
     pub fn goes_on(&self, reached: Reached) -> bool {
         !self.complete || self.size < reached.committed.get()
     }
 
-    /// Counts a verification receipt of this verdict.
+    /// Counts a verification receipt with this verdict.
     #[cfg(test)]
     pub fn count_receipt(&mut self, entry: u64, verdict: &str) {
         let entry = LeafIndex::new(entry);
@@ -124,7 +124,8 @@ fn is_about_its_issuer(rows: &[Lookup]) -> bool {
 
 type Name = (LookupKind, String);
 
-/// The counts of a process. One value is counted once, however many ask for it; different ones at the same time.
+/// The cached counts of a process. A value is counted by one request at a time; different values are counted
+/// concurrently.
 #[derive(Default)]
 pub struct Tallies(std::sync::Mutex<HashMap<Name, Arc<Mutex<Kept>>>>);
 
@@ -135,7 +136,7 @@ struct Kept {
 }
 
 impl Tallies {
-    /// The count of this value, brought up to date as far as one request may take.
+    /// Continues the count of this value by at most [`TALLY_ENTRIES`] entries, and returns it.
     pub async fn of(
         &self,
         store: &dyn LogStore,
@@ -155,8 +156,8 @@ impl Tallies {
         Ok(kept.tally.clone())
     }
 
-    /// What is kept of this value. Whoever holds it is counting; what nobody holds is thrown away if it is empty or old,
-    /// and the oldest of it where there is too much.
+    /// The cache slot of this value. Slots in use stay. Unused ones are removed if they are empty or older than
+    /// [`TALLY_AGE`], and the oldest ones above [`TALLIES`].
     fn kept(&self, name: Name) -> Arc<Mutex<Kept>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, kept| idle(kept).is_none_or(|kept| kept.tally.entries > 0 && kept.is_fresh()));
@@ -174,7 +175,7 @@ impl Tallies {
     }
 }
 
-/// What nobody is counting now.
+/// The slot's content, if no request uses it now.
 fn idle(kept: &mut Arc<Mutex<Kept>>) -> Option<&mut Kept> {
     Arc::get_mut(kept).map(Mutex::get_mut)
 }
@@ -188,7 +189,8 @@ impl Kept {
         self.begun.elapsed() < TALLY_AGE
     }
 
-    /// Whether it goes on with this index: that was not dropped since, as far as can be seen.
+    /// Returns `true` if the count can be continued with this index, which was not dropped since, as far as can be
+    /// seen.
     fn is_of(&self, indexed: Indexed) -> bool {
         self.is_fresh() && self.form == indexed.form && self.tally.size <= indexed.to.get()
     }
@@ -221,7 +223,7 @@ async fn go_on(
         match page.more_after {
             Some(last) => tally.size = last.get() + 1,
             None => {
-                // An index that was dropped meanwhile says nothing of what it has not read again.
+                // If the index was dropped meanwhile, the count ends where the index does.
                 let indexed = page.indexed.to.get();
                 tally.complete = indexed >= size;
                 tally.size = tally.size.max(size.min(indexed));
@@ -258,7 +260,7 @@ mod tests {
         assert_eq!(by_issuer.into_keys().collect::<Vec<_>>(), ["verifier"]);
     }
 
-    /// The n-th of the counts that somebody asked for.
+    /// Continues the n-th requested count.
     fn counted(tallies: &Tallies, n: usize) {
         let kept = tallies.kept((LookupKind::Issuer, format!("{n:04}")));
         let mut tally = Tally::default();

@@ -1,4 +1,4 @@
-//! Handlers: each the story of its resource, in few lines.
+//! Handlers: one module per resource.
 
 pub mod agents;
 pub mod batch;
@@ -49,7 +49,7 @@ use crate::problem::Problem;
 #[allow(dead_code)]
 pub struct Binary(Vec<u8>);
 
-/// An entry ID out of the path: 64 lowercase hex digits, or 400 `Invalid locator`.
+/// Extractor of an entry ID in the path: 64 lowercase hex digits, or 400 `Invalid locator`.
 pub struct EntryId(pub EntryDigest);
 
 impl<S: Send + Sync> FromRequestParts<S> for EntryId {
@@ -62,26 +62,26 @@ impl<S: Send + Sync> FromRequestParts<S> for EntryId {
     }
 }
 
-/// A number as the log itself writes it: digits, no sign, no zero before others. One thing has one name.
+/// Parses a number in canonical form: digits, no sign, no leading zero. So each resource has one name.
 pub fn canonical(text: &str) -> Option<u64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// What is wrong with a query, without the words of the framework that read it.
+/// The cause of a malformed query, without the text of the framework that parsed it.
 pub fn wrong_query(refused: &QueryRejection) -> String {
     let refused: &(dyn std::error::Error + 'static) = refused;
     let causes = std::iter::successors(Some(refused), |error| error.source());
     causes.last().map(ToString::to_string).unwrap_or_default()
 }
 
-/// Such a number in a query.
+/// Deserializes an optional number of a query in [`canonical`] form.
 pub fn plain_number<'de, D: Deserializer<'de>>(query: D) -> Result<Option<u64>, D::Error> {
     let text = String::deserialize(query)?;
     canonical(&text).map(Some).ok_or_else(|| D::Error::custom("not a number in plain digits"))
 }
 
-/// Says where the next page is.
+/// Adds `Link: rel="next"` with the address of the next page.
 pub fn lead_on(app: &App, response: &mut Response, path: &str, query: &str) {
     let next = format!("<{}/{path}?{query}>; rel=\"next\"", app.log.identity.public_url);
     if let Ok(link) = HeaderValue::from_str(&next) {

@@ -1,11 +1,11 @@
-//! A gateway's audit stream: its records in order, and what is missing between them.
+//! A gateway's audit stream: its records in order, and the numbers that are missing between them.
 //!
-//! A stream counts its records from 0 and ends with one that says `closed`. So a record that never came shows as a gap, a
-//! call that was admitted and never accounted for as an open decision, and a missing tail as a stream that is not
-//! closed. A record that was erased keeps its number: its guard stays. One that is not indexed yet has its guard as well,
-//! and is neither missing nor erased.
+//! The records of a stream are numbered from 0, and the last one has the kind `closed`. So a record that was never
+//! registered shows as a gap, an admitted call without an outcome as an open decision, and a missing tail as a stream
+//! that is not closed. An erased record keeps its number, because its guard stays. A record that is not indexed yet has
+//! a guard as well, and is neither missing nor erased.
 //!
-//! Not here: whether a gap is an omission or only late; whoever asks again later knows.
+//! Not here: the decision whether a gap is an omission or only late, which needs a later request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -101,7 +101,7 @@ pub struct Open {
     entry_id: String,
 }
 
-/// What was read from an audit record when it was admitted.
+/// The facts of an audit record, as read at its admission.
 #[derive(Deserialize)]
 struct Facts {
     iss: String,
@@ -161,8 +161,8 @@ pub fn unknown() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "name-unknown", "Not Found", detail)
 }
 
-/// By number: a gateway uses each once. Says whether there may be more than are read. A long stream counts as several
-/// reads of its client.
+/// The records by number, which a gateway uses only once each, and `true` if there may be more than were read. A long
+/// stream is charged to its client as several reads.
 async fn records(
     app: &App,
     turnstile: &Turnstile,
@@ -186,7 +186,7 @@ async fn records(
         }
         match page.more_after {
             Some(last) => from = last.get() + 1,
-            // An index that was dropped meanwhile offers what it has.
+            // If the index was dropped meanwhile, the stream ends where the index does.
             None => return Ok((records, page.indexed.to.get() < size)),
         }
     }
@@ -210,8 +210,8 @@ pub fn record_of(entry: &Entry) -> Option<(String, String, RecordView)> {
     Some((facts.iss, facts.sub, record))
 }
 
-/// Numbers below the highest that no record was found for: gaps, and those that were erased. A number that is taken by a
-/// record which is only not found yet is neither.
+/// The numbers below the highest that have no record: gaps, and erased records. A number whose record is only not
+/// indexed yet is neither.
 async fn missing(
     app: &App,
     gateway: &str,
@@ -245,7 +245,7 @@ async fn is_erased(app: &App, leaf: LeafIndex) -> Result<bool, Problem> {
     Ok(entry.is_some_and(|entry| entry.statement.is_none()))
 }
 
-/// The ranges below, and between, the numbers there are.
+/// The ranges of numbers below and between the existing ones.
 fn between(records: &BTreeMap<u64, RecordView>) -> Vec<Range<u64>> {
     let mut next = 0;
     let mut ranges = Vec::new();
@@ -258,7 +258,7 @@ fn between(records: &BTreeMap<u64, RecordView>) -> Vec<Range<u64>> {
     ranges
 }
 
-/// A range without some of its numbers, which are in order.
+/// The parts of a range without some of its numbers, which are in ascending order.
 fn without(range: Range<u64>, taken: impl IntoIterator<Item = u64>) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let mut from = range.start;
@@ -274,7 +274,7 @@ fn without(range: Range<u64>, taken: impl IntoIterator<Item = u64>) -> Vec<Gap> 
     gaps
 }
 
-/// A denied call is over; any other decision has an outcome, or is open.
+/// Decisions without an outcome. A denied call needs none.
 fn open(records: &BTreeMap<u64, RecordView>) -> Vec<Open> {
     let ended: BTreeSet<&str> = records.values().filter_map(|record| record.decision.as_deref()).collect();
     let is_open = |record: &&RecordView| {
