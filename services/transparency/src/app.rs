@@ -20,7 +20,7 @@ use crate::tail::Tail;
 /// The state of every handler: the log and the shared parts of the middleware. Clones share them.
 #[derive(Clone)]
 pub struct App {
-    /// The log.
+    /// The log, with its store and sequencer.
     pub log: Arc<Log>,
     /// Limits, rate limiter, metrics.
     pub house: Arc<House>,

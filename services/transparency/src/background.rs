@@ -4,7 +4,7 @@ use sequencer::Supervisor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// The background tasks of a service. Clones share them.
+/// The background tasks of a service, for [`Self::stop`] to end. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Background {
     tasks: TaskTracker,

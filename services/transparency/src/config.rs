@@ -57,7 +57,7 @@ pub struct Config {
     pub receipt_algorithm: ReceiptAlgorithm,
     /// The registration policy (TOML).
     pub policy: PathBuf,
-    /// Authentication, roles and client addresses. Never decides what is registered.
+    /// Authentication, roles and client addresses. They never decide about statements.
     pub doors: Doors,
     /// The witnesses that cosign the log's checkpoints.
     pub witnesses: Witnesses,

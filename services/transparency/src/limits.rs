@@ -23,11 +23,11 @@ pub const HTTP2_STREAMS: u32 = 128;
 pub const ADMIN_SOCKET_LOOK: Duration = Duration::from_secs(2);
 /// Bytes of the path of a Unix socket (`sun_path` without its terminator, unix(7)).
 pub const SOCKET_PATH_BYTES: usize = 107;
-/// Divisor: one address may have 1/4 of a listener's connections, and one client 1/4 of the memory for bodies.
+/// Divisor for the share of one address in a listener's connections, and of one client in the memory for bodies.
 pub const SHARE_PART: usize = 4;
-/// Divisor: callers with a token have an additional reserve of 1/4 of the memory for bodies.
+/// Divisor for the additional reserve of callers with a token, as a part of the memory for bodies.
 pub const TOKENS_PART: usize = 4;
-/// Divisor: the first bytes of bodies have an additional pool of 1/4 of the memory for bodies.
+/// Divisor for the additional pool of the first bytes of bodies, as a part of the memory for bodies.
 pub const SMALL_BODIES_PART: usize = 4;
 /// Number of first bytes per body from that pool, unless the memory for bodies is small.
 pub const SMALL_BODY_BYTES: usize = 64 << 10;
@@ -125,7 +125,7 @@ pub const RATE_COUNT_EVERY: u64 = 256;
 pub const RATE_SWEEP: Duration = Duration::from_secs(60);
 /// Issuers that have a rate of their own.
 pub const MAX_ISSUER_RATES: usize = 1000;
-/// Divisor: a process takes an issuer's quota from the shared counter in chunks of 1/64, so that most registrations
+/// Divisor: a process takes an issuer's quota from the shared counter in this many chunks, so that most registrations
 /// need no query.
 pub const QUOTA_CHUNKS: u64 = 64;
 /// Time limit of a query to the shared counter.

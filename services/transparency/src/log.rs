@@ -94,7 +94,7 @@ pub enum Registered {
 pub enum RegisterError {
     /// The policy did not admit the statement.
     NotAdmitted(NotAdmitted),
-    /// A guard that the statement claims is taken.
+    /// A guard that the statement claims is taken (code `policy` or `chain_fork`).
     GuardTaken {
         /// The refusal, by the rule that the claim violates.
         refusal: Box<registration::Refusal>,
@@ -107,31 +107,31 @@ pub enum RegisterError {
     OutsideWindow(Box<registration::Refusal>),
     /// Another encoding of the same signature is registered, as this entry.
     Twin(EntryDigest),
-    /// The sequencer's queue is full.
+    /// The sequencer's queue is full (code `queue-full`).
     QueueFull {
         /// Seconds until a retry is worthwhile.
         retry_after: u64,
     },
-    /// The inbox has no room for the statement.
+    /// The inbox has no room for the statement (code `inbox-full`).
     InboxFull {
         /// `true` if only this issuer's part of the inbox is full.
         issuer_only: bool,
         /// Seconds until a retry is worthwhile.
         retry_after: u64,
     },
-    /// The log changed during each of several decisions.
+    /// The log changed during each of [`DECISIONS`] decisions.
     KeepsMoving,
-    /// The log has no policy yet.
+    /// The log has no policy yet (code `no-policy`).
     NoPolicy,
-    /// The log is frozen.
+    /// The log is frozen (code `log-frozen`).
     Frozen,
-    /// Sequencing stopped.
+    /// Sequencing stopped (code `log-halted`).
     Halted(String),
-    /// The process is stopping.
+    /// The process is stopping (code `stopping`).
     Stopping,
     /// The policy in force cannot be read.
     Policy(PolicyUnreadable),
-    /// The disk is almost full.
+    /// The disk is almost full (code `storage-full`).
     LowSpace(Arc<String>),
     /// The database failed.
     Store(Arc<StoreError>),
@@ -379,7 +379,7 @@ impl Log {
         Ok(())
     }
 
-    /// The state of an entry ID.
+    /// Looks up an entry ID: its receipt, or the state of its registration.
     pub async fn resolve(&self, digest: EntryDigest) -> Result<Resolved, NoReceipt> {
         if let Some(index) = self.index_of(digest).await? {
             return self.receipt(index).await;

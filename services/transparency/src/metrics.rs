@@ -69,59 +69,59 @@ pub struct Metrics {
     http_active: IntGauge,
     register_total: IntCounterVec,
     register_duration: HistogramVec,
-    /// Number of leaves in the newest published tree.
+    /// `tabellion_tree_size_leaves`: number of leaves in the newest published tree.
     pub tree_size: IntGauge,
-    /// Commit time of its newest batch, in Unix seconds.
+    /// `tabellion_tree_timestamp_seconds`: commit time of its newest batch, in Unix seconds.
     pub tree_timestamp: IntGauge,
-    /// Age of the newest published head, in seconds.
+    /// `tabellion_checkpoint_age_seconds`: age of the newest published head.
     pub checkpoint_age: Gauge,
-    /// Seconds per batch, from taking the queue to the commit's response.
+    /// `tabellion_sequence_duration_seconds`: time per batch, from taking the queue to the commit's response.
     pub sequence_duration: Histogram,
-    /// Entries per batch.
+    /// `tabellion_sequence_batch_entries`: entries per batch.
     pub sequence_batch: Histogram,
     sequence_rounds: IntCounterVec,
-    /// Submissions waiting in the queue.
+    /// `tabellion_queue_depth`: submissions waiting in the queue.
     pub queue_depth: IntGauge,
-    /// Submissions refused because a queue or the inbox is full.
+    /// `tabellion_queue_rejected_total`: submissions refused because the queue or the inbox is full.
     pub queue_rejected: IntCounter,
-    /// Accepted statements that are not in the log yet.
+    /// `tabellion_inbox_rows`: accepted statements that are not in the log yet.
     pub inbox_rows: IntGauge,
-    /// Bytes of the submissions in the inbox.
+    /// `tabellion_inbox_bytes`: bytes of the submissions in the inbox.
     pub inbox_bytes: IntGauge,
-    /// Age of the oldest statement in the inbox, in seconds; zero when it is empty.
+    /// `tabellion_inbox_oldest_seconds`: age of the oldest statement in the inbox; zero when it is empty.
     pub inbox_oldest: IntGauge,
-    /// Accepted statements that this process refused for good.
+    /// `tabellion_inbox_refused_total`: accepted statements that this process refused for good.
     pub inbox_refused: IntCounter,
-    /// Refused statements whose issuer had signed the contrary.
+    /// `tabellion_equivocations_total`: refused statements whose issuer had signed the contrary.
     pub equivocations: IntCounter,
     /// Signatures over heads: one of each kind per batch, independent of the number of receipts.
     pub signatures: IntCounter,
     receipts: IntCounterVec,
     proof_duration: HistogramVec,
-    /// Commits whose outcome had to be looked up.
+    /// `tabellion_storage_commit_unknown_total`: commits whose outcome had to be looked up.
     pub commit_unknown: IntCounter,
-    /// The fencing epoch in force.
+    /// `tabellion_storage_fence_epoch`: the fencing epoch in force.
     pub fence_epoch: IntGauge,
-    /// Committed leaves that are not in the lookup index yet.
+    /// `tabellion_index_lag_leaves`: committed leaves that are not in the lookup index yet.
     pub index_lag: IntGauge,
-    /// Open streams of entries.
+    /// `tabellion_entry_streams`: open streams of entries.
     pub entry_streams: IntGauge,
     entry_streams_ended: IntCounterVec,
     /// End of the last check of the whole storage without findings, in Unix seconds.
     pub fsck_last_success: IntGauge,
-    /// Findings of the storage check.
+    /// `tabellion_fsck_mismatch_total`: findings of the storage check.
     pub fsck_mismatches: IntCounter,
-    /// Leaves that the storage check in progress has passed.
+    /// `tabellion_fsck_progress_leaves`: leaves that the storage check in progress has passed.
     pub fsck_progress: IntGauge,
     /// Metrics of the witnesses.
     pub witness: WitnessMetrics,
-    /// Bodies of closed content types that were read.
+    /// `tabellion_closed_bodies_read_total`: bodies of closed content types that were read.
     pub closed_bodies_read: IntCounter,
-    /// 1 if the log is frozen.
+    /// `tabellion_log_frozen`: 1 if the log is frozen.
     pub log_frozen: IntGauge,
     /// Free bytes in the state directory or the database's folder, whichever has fewer.
     pub free_bytes: IntGauge,
-    /// 1 if registration is refused for lack of free space.
+    /// `tabellion_storage_low`: 1 if registration is refused for lack of free space.
     pub storage_low: IntGauge,
 }
 

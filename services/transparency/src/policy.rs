@@ -64,7 +64,7 @@ pub enum PolicyError {
     /// The policy in force cannot be read.
     #[error(transparent)]
     Unreadable(#[from] PolicyUnreadable),
-    /// The policy was submitted, and is not in force within 30 seconds.
+    /// The policy was submitted, and is not in force within `PATIENCE`.
     #[error("the policy was not registered in time; the process that leads may say why")]
     NotInForce,
 }

@@ -21,7 +21,7 @@ pub struct Past {
     pub entry: EntryDigest,
     /// Digest of the policy's canonical JSON.
     pub digest: PolicyDigest,
-    /// The policy's revision number.
+    /// The policy's revision: the number of policies before it.
     pub revision: u64,
     /// Commit time, in Unix seconds; `None` if no head with the leaf is found.
     pub at: Option<u64>,

@@ -159,7 +159,7 @@ impl Tiles {
     }
 }
 
-/// The tile that has this one's root; `None` for one that is not full, and so stands in the head's edge.
+/// The tile that contains this one's root; `None` for one that is not full: its hashes are in the head's edge.
 fn above(head: &Head, address: TileAddress) -> Option<TileAddress> {
     let tile = TileId::at(address.level, address.number, head.size())?;
     let TileAddress { level, number } = address;

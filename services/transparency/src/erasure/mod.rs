@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 pub use eraser::keep_erasing;
 pub(crate) use permanent::put_permanent;
 
-/// An erasure statement of the log.
+/// A registered erasure statement with its position in the log.
 #[derive(Clone, Debug)]
 pub struct Registered {
     /// The parsed statement.

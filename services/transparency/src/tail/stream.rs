@@ -75,9 +75,9 @@ impl hyper::body::Body for Taking {
 enum End {
     /// The reader disconnected.
     Left,
-    /// The reader took nothing for too long.
+    /// The reader took nothing for [`TailLimits::patience`](crate::limits::TailLimits).
     TooSlow,
-    /// The service stops.
+    /// The service stops ([`Tail::close`](super::Tail::close)).
     Stopping,
     /// The store could not be read.
     Unavailable,

@@ -49,8 +49,8 @@ pub enum Trouble {
     /// The response contains no valid cosignature of the witness's key.
     #[error("its answer has no cosignature of its key over this checkpoint")]
     NotSigned,
-    /// The witness's clock is ahead, by this many seconds. A stored cosignature from the future would count as fresh
-    /// until then.
+    /// The witness's clock is ahead, by this many seconds. A stored cosignature from the future would not be replaced by
+    /// a newer one, and would count as fresh until then.
     #[error("its clock is {0} s ahead of ours")]
     Clock(u64),
     /// Another process has sent the witness a newer head meanwhile.

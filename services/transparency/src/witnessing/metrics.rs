@@ -7,9 +7,9 @@ pub struct WitnessMetrics {
     cosigned_size: IntGaugeVec,
     cosigned_at: IntGaugeVec,
     errors: IntCounterVec,
-    /// 1 if enough witnesses have cosigned recently, or no quorum is required.
+    /// `tabellion_witness_quorum_met`: 1 if a quorum has cosigned recently, or none is required.
     pub quorum_met: IntGauge,
-    /// Number of leaves in the served checkpoint.
+    /// `tabellion_checkpoint_served_size_leaves`: number of leaves in the served checkpoint.
     pub served_size: IntGauge,
 }
 
@@ -65,7 +65,7 @@ impl WitnessMetrics {
         self.cosigned_at.with_label_values(&[witness]).set(gauge(at));
     }
 
-    /// Counts a failed exchange.
+    /// Counts a failed exchange (`tabellion_witness_errors_total`).
     pub fn error(&self, witness: &str, code: &str) {
         self.errors.with_label_values(&[witness, code]).inc();
     }
