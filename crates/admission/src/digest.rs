@@ -3,8 +3,8 @@
 use std::fmt;
 
 use data_encoding::HEXLOWER;
+use jose::jcs;
 use jose::json::Checked;
-use jose::{jcs, number};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -71,7 +71,7 @@ pub struct Canon {
 impl Canon {
     /// Computes the representation of a JSON text that was checked.
     pub fn of(text: Checked<'_>) -> Canon {
-        let exact = number::first_inexact(text).is_none();
+        let exact = text.first_inexact_number().is_none();
         match exact.then(|| text.value().ok()).flatten() {
             Some(value) => Canon { bytes: jcs::canonical(&value), raw: false },
             None => Canon { bytes: text.text().as_bytes().to_vec(), raw: true },

@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use jose::jcs;
 use jose::json::{self, Limits};
-use jose::{jcs, number};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -259,7 +259,7 @@ fn jcs_text<T: Serialize>(value: &T) -> String {
 fn decimal(number: Decimal) -> (String, bool) {
     let text = number.to_string();
     let limits = Limits { bytes: text.len(), depth: 0 };
-    let exact = json::check(text.as_bytes(), limits).is_ok_and(|text| number::first_inexact(text).is_none());
+    let exact = json::check(text.as_bytes(), limits).is_ok_and(|text| text.first_inexact_number().is_none());
     match exact {
         true => (jcs_text(&Value::from(number.to_f64())), false),
         false => (text, true),

@@ -13,6 +13,7 @@
 //!
 //! Not here: further rules for numbers. A [`Value`] still distinguishes `1` from `1.0` and `-0`.
 
+mod numbers;
 mod scan;
 
 pub use scan::RESERVED;
@@ -182,10 +183,22 @@ impl<'a> Checked<'a> {
     /// # Errors
     /// [`JsonErrorKind::Ambiguous`] for another number.
     pub fn unambiguous(self) -> Result<Value, JsonError> {
-        match number::first_ambiguous(self) {
+        match self.first_ambiguous_number() {
             Some(offset) => Err(at_root(offset, JsonErrorKind::Ambiguous)),
             None => self.value(),
         }
+    }
+
+    /// Returns the byte offset of the first number whose canonical form is a different number
+    /// ([`number::is_exact`]); `None` if there is none.
+    pub fn first_inexact_number(self) -> Option<usize> {
+        numbers::first_number(self, |number| !number::is_exact(number))
+    }
+
+    /// Returns the byte offset of the first number that parsers may read differently
+    /// ([`number::is_unambiguous`]); `None` if there is none.
+    pub fn first_ambiguous_number(self) -> Option<usize> {
+        numbers::first_number(self, |number| !number::is_unambiguous(number))
     }
 
     /// Deserializes the text into a type. The type decides whether unknown members are refused.

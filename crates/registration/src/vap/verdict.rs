@@ -1,8 +1,8 @@
 //! Parsed wire Verdicts (section 8, and its schema).
 
+use jose::jcs;
 use jose::json::Checked;
 use jose::jws::{Jws, JwsError};
-use jose::{jcs, number};
 use serde_json::Value;
 
 use super::members::{JsonRules, METHODS, Members, Rule, TRIGGERS, is_score, strict};
@@ -254,7 +254,7 @@ fn digest(top: &Members<'_>) -> Result<Option<String>, Violation> {
 /// Parses the signature over the message without it.
 fn signature(top: &Members<'_>, text: Checked<'_>, document: &Value) -> Result<Option<Jws>, Violation> {
     let Some(signature) = top.optional_text("signature")? else { return Ok(None) };
-    if let Some(offset) = number::first_inexact(text) {
+    if let Some(offset) = text.first_inexact_number() {
         let detail = format!("the number at byte {offset} has another value in canonical JSON");
         return Err(VerdictRule::NotCanonical.in_payload("", detail));
     }
