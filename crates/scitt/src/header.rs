@@ -11,8 +11,8 @@
 
 mod claims;
 mod envelope;
-mod label;
 mod read;
+mod value;
 mod x5;
 
 use std::ops::Range;
@@ -22,10 +22,12 @@ use bytes::Bytes;
 pub use claims::Claims;
 pub use envelope::HashEnvelope;
 pub(crate) use envelope::digest_length;
-pub(crate) use label::wrong_type;
-pub use label::{ContentType, Label, labels};
 pub(crate) use read::read_entries;
+pub use value::ContentType;
+pub(crate) use value::wrong_type;
 pub use x5::{CertHash, X5Chain};
+
+pub use crate::label::{Label, labels};
 
 use crate::alg::Algorithm;
 use crate::cbor::{self, Value};

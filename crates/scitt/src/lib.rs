@@ -8,11 +8,11 @@
 pub mod alg;
 mod builder;
 pub mod cbor;
-pub mod did;
 mod frame;
 pub mod header;
 pub mod key;
 pub mod key_set;
+mod label;
 pub mod limits;
 mod malformed;
 pub mod media;
@@ -25,9 +25,10 @@ pub mod x509;
 
 pub use alg::{Algorithm, Curve};
 pub use builder::{BuildError, StatementBuilder};
-pub use header::{ContentType, HashEnvelope, Header, Identity, Incomplete, Label, X5Chain};
+pub use header::{ContentType, HashEnvelope, Header, Identity, Incomplete, X5Chain};
 pub use key::{CoseKey, KeyError, PublicKey, SignatureError};
 pub use key_set::KeySet;
+pub use label::Label;
 pub use malformed::{Malformed, MalformedKind};
 pub use problem::Problem;
 pub use receipt::{Receipt, ReceiptError, ReceiptHeader, ReceiptRefused, SignedRoot, Structure};

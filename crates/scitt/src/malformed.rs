@@ -1,7 +1,7 @@
 //! Errors of bytes that are no well-formed Signed Statement or Receipt.
 
 use crate::cbor;
-use crate::header::Label;
+use crate::label::Label;
 
 /// Error for malformed input, with its byte offset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

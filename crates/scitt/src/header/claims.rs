@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::label::{Label, labels, wrong_type};
+use super::value::wrong_type;
 use super::{HEADER_LIMITS, read_entries};
 use crate::cbor::{self, Item, Value};
+use crate::label::{Label, labels};
 use crate::limits;
 use crate::malformed::{Malformed, MalformedKind};
 

@@ -1,7 +1,8 @@
 //! Hash envelopes: statements whose payload is a digest of the content (RFC 9995).
 
-use super::label::{ContentType, Label, labels, wrong_type};
 use super::read::Entries;
+use super::value::{ContentType, wrong_type};
+use crate::label::{Label, labels};
 use crate::malformed::{Malformed, MalformedKind};
 
 /// Labels of a hash envelope, which describe the digest in the payload.

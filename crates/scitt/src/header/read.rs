@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::label::{ContentType, Label, labels, wrong_type};
+use super::value::{ContentType, wrong_type};
 use super::{CertHash, Claims, HEADER_LIMITS, HashEnvelope, Header, X5Chain};
 use crate::cbor::{Item, Reader};
+use crate::label::{Label, labels};
 use crate::malformed::{Malformed, MalformedKind};
 
 /// Labels that are processed, so that `crit` may list them in a statement.

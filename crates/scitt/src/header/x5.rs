@@ -3,8 +3,9 @@
 use bytes::Bytes;
 
 use super::HEADER_LIMITS;
-use super::label::{Label, wrong_type};
+use super::value::wrong_type;
 use crate::cbor::{self, Item, Value, Writer};
+use crate::label::Label;
 use crate::limits;
 use crate::malformed::{Malformed, MalformedKind};
 

@@ -1,7 +1,7 @@
 //! Public keys: encodings, validation and signature verification.
 //!
 //! A [`PublicKey`] is a point that was validated when it was read. It can be read from and written to COSE_Key (RFC
-//! 9052, section 7, `cose`), SPKI in DER or PEM (`spki`), JWK (`jwk`) and DIDs ([`crate::did`]); [`read_key`] detects
+//! 9052, section 7, `cose`), SPKI in DER or PEM (`spki`), JWK (`jwk`) and DIDs (`did`); [`read_key`] detects
 //! the form. Keys are named by their RFC 9679 thumbprint.
 //!
 //! Each curve has one implementation for verification: Ed25519 uses dalek's `verify_strict`, P-256 and P-384 use ring,
@@ -10,6 +10,7 @@
 //! Not here: which issuer a key is trusted for, and secret keys ([`crate::signer`]).
 
 mod cose;
+mod did;
 mod jwk;
 mod kid;
 mod spki;
@@ -28,6 +29,7 @@ use crate::alg::{Algorithm, Curve};
 
 pub use cose::{CoseKey, KeyEnd};
 pub(crate) use cose::{parse_limited, write_set};
+pub use did::DidError;
 pub use kid::{kid_segment, kid_segment_matches};
 pub(crate) use spki::{curve_of, to_pem};
 pub use text::{KeyTextError, read_key};

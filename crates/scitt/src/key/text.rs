@@ -3,8 +3,7 @@
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
 use thiserror::Error;
 
-use super::{CoseKey, KeyError, PublicKey};
-use crate::did::DidError;
+use super::{CoseKey, DidError, KeyError, PublicKey};
 
 /// Error of [`read_key`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -11,8 +11,8 @@ mod tests;
 use data_encoding::BASE64URL_NOPAD;
 use thiserror::Error;
 
+use super::{KeyError, PublicKey};
 use crate::alg::Curve;
-use crate::key::{KeyError, PublicKey};
 use crate::limits::DID_BYTES;
 
 /// Error of a DID that yields no usable key.
