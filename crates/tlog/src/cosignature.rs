@@ -6,11 +6,11 @@
 //!
 //! Not here: ML-DSA-44 cosignatures (type 0x06), which notes preserve without verification.
 
+pub use crate::timestamped::MAX_TIME;
+
 use crate::key::{KeyKind, VerifierKey};
 use crate::note::{Note, NoteSigner, SignFailed, SignatureLine};
-
-/// Maximum timestamp; larger values are negative numbers to some implementations.
-pub const MAX_TIME: u64 = i64::MAX as u64;
+use crate::timestamped;
 
 /// Cosigns a checkpoint's text: the signer states that at `time` (Unix seconds) it was the largest tree seen of this
 /// log.
@@ -24,7 +24,7 @@ pub fn cosign(signer: &dyn NoteSigner, text: &str, time: u64) -> Result<Signatur
     if time > MAX_TIME {
         return Err(SignFailed(format!("{time} is no time")));
     }
-    Ok(SignatureLine::cosignature(signer.key(), time, signer.sign(&message(text, time))?))
+    Ok(SignatureLine::cosignature(signer.key(), time, signer.sign(&timestamped::message(text, time))?))
 }
 
 /// The time of this witness's newest cosignature on the note. `None` if the note has no cosignature by this key, or an
@@ -40,17 +40,5 @@ pub fn verified(note: &Note, witness: &VerifierKey) -> Option<u64> {
 
 /// The timestamp of a line in the format of a cosignature. Not verified.
 pub fn time_of(line: &SignatureLine) -> Option<u64> {
-    split(line.signature()).map(|(time, _)| time)
-}
-
-/// Splits a blob into timestamp and signature.
-pub(crate) fn split(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let (time, signature) = bytes.split_first_chunk::<8>()?;
-    let time = u64::from_be_bytes(*time);
-    (signature.len() == 64 && time <= MAX_TIME).then_some((time, signature))
-}
-
-/// The signed message of a cosignature.
-pub(crate) fn message(text: &str, time: u64) -> Vec<u8> {
-    format!("cosignature/v1\ntime {time}\n{text}").into_bytes()
+    timestamped::split(line.signature()).map(|(time, _)| time)
 }

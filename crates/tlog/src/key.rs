@@ -6,7 +6,7 @@ use data_encoding::BASE64;
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest, Sha256};
 
-use crate::{MAX_NAME_BYTES, cosignature, decode_base64};
+use crate::{MAX_NAME_BYTES, decode_base64, timestamped};
 
 /// Signature types of keys (signed-note, signature types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,7 +14,7 @@ use crate::{MAX_NAME_BYTES, cosignature, decode_base64};
 pub enum KeyKind {
     /// Signs the note's text: keys of logs.
     Ed25519 = 0x01,
-    /// Signs the note's text and a timestamp (tlog-cosignature): keys of witnesses. See [`cosignature`].
+    /// Signs the note's text and a timestamp (tlog-cosignature): keys of witnesses. See [`cosignature`](crate::cosignature).
     Cosignature = 0x04,
 }
 
@@ -174,8 +174,8 @@ impl VerifierKey {
     pub(crate) fn verifies(&self, text: &str, signature: &[u8]) -> bool {
         match self.kind {
             KeyKind::Ed25519 => self.signed(text.as_bytes(), signature),
-            KeyKind::Cosignature => cosignature::split(signature)
-                .is_some_and(|(time, signature)| self.signed(&cosignature::message(text, time), signature)),
+            KeyKind::Cosignature => timestamped::split(signature)
+                .is_some_and(|(time, signature)| self.signed(&timestamped::message(text, time), signature)),
         }
     }
 

@@ -22,6 +22,7 @@ pub mod key;
 pub mod note;
 pub mod policy;
 pub mod proof;
+mod timestamped;
 pub mod witness;
 
 /// Maximum size of a parsed note, in bytes. Sixteen post-quantum signatures fit in.
