@@ -41,11 +41,12 @@ pub use trust::{
     IssuerSignature, LeafRule, Profile, RetiredCheckpointKey, TrustError, TrustStore, TrustedIssuer,
     TrustedLog, TrustedRoot,
 };
-pub use verdict::{Check, CheckName, Code, Outcome, Position, ReceiptFacts, State, StatementFacts, Verdict};
-use witnessed::WitnessReport;
-pub use witnessed::{
-    CheckpointFacts, CheckpointVerdict, Cosigned, Shown, Tree, verify_checkpoint, verify_tlog_proof_of,
+pub use verdict::{
+    Check, CheckName, CheckpointFacts, Code, Cosigned, Outcome, Position, ReceiptFacts, State,
+    StatementFacts, Verdict,
 };
+use witnessed::WitnessReport;
+pub use witnessed::{CheckpointVerdict, Shown, Tree, verify_checkpoint, verify_tlog_proof_of};
 
 /// Maximum time in seconds that the verifier's clock may be behind a log's or an issuer's.
 pub const CLOCK_SKEW: i64 = 300;

@@ -5,8 +5,6 @@ use std::fmt;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use serde::{Serialize, Serializer};
 
-use crate::witnessed::CheckpointFacts;
-
 /// Complete result of a verification.
 ///
 /// Details quote text of the verified messages: escape them before printing.
@@ -341,6 +339,28 @@ impl fmt::Display for Position {
         let hearsay = if self.signed { "" } else { " (position not signed)" };
         write!(f, "leaf {} of {}{hearsay}", self.leaf_index.get(), self.tree_size.get())
     }
+}
+
+/// Contents of a checkpoint. They are proven only if the verdict is [`Outcome::Verified`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CheckpointFacts {
+    /// Origin of the log.
+    pub origin: String,
+    /// Tree size.
+    pub tree_size: u64,
+    /// Root hash in hexadecimal.
+    pub root: String,
+    /// Valid cosignatures of the policy's witnesses.
+    pub cosigned: Vec<Cosigned>,
+}
+
+/// A valid cosignature.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cosigned {
+    /// Name of the witness in the policy.
+    pub witness: String,
+    /// Time of the cosignature in Unix seconds.
+    pub at: u64,
 }
 
 fn as_text<S: Serializer>(value: &EntryDigest, serializer: S) -> Result<S::Ok, S::Error> {

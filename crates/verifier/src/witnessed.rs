@@ -22,7 +22,7 @@ use tlog::proof::TlogProof;
 use crate::receipt::{ReceiptReport, Subject};
 use crate::time::rfc3339;
 use crate::trust::refuse_ended;
-use crate::verdict::{Check, CheckName, Code, Outcome, State};
+use crate::verdict::{Check, CheckName, CheckpointFacts, Code, Cosigned, Outcome, State};
 use crate::{LeafRule, TrustStore, TrustedLog, to_signed};
 
 /// A checkpoint or tlog-proof of the tree that contains a statement, and the required witnesses.
@@ -44,28 +44,6 @@ pub enum Tree<'e> {
     Proof(&'e [u8]),
     /// The checkpoint of the tree that a receipt proves.
     Checkpoint(&'e [u8]),
-}
-
-/// Contents of a checkpoint. They are proven only if the verdict is [`Outcome::Verified`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CheckpointFacts {
-    /// Origin of the log.
-    pub origin: String,
-    /// Tree size.
-    pub tree_size: u64,
-    /// Root hash in hexadecimal.
-    pub root: String,
-    /// Valid cosignatures of the policy's witnesses.
-    pub cosigned: Vec<Cosigned>,
-}
-
-/// A valid cosignature.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Cosigned {
-    /// Name of the witness in the policy.
-    pub witness: String,
-    /// Time of the cosignature in Unix seconds.
-    pub at: u64,
 }
 
 /// Checks of checkpoint and cosignatures.
