@@ -7,6 +7,7 @@ use merkle::{LeafIndex, RootHash, TreeSize};
 use crate::claims::Ahead;
 use crate::desk::Desk;
 use crate::entry;
+use crate::error::AuditError;
 use crate::finding::Finding;
 use crate::history::{Heads, check_end, check_told, take_correction};
 use crate::in_force::InForce;
@@ -68,17 +69,6 @@ impl Report {
     pub fn decided(&self) -> u64 {
         self.counts.same + self.counts.differ
     }
-}
-
-/// Error that keeps an audit from starting or continuing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AuditError {
-    /// The source did not answer, or contradicts itself.
-    #[error(transparent)]
-    Source(#[from] SourceError),
-    /// The stored [`State`] does not belong to this log or source.
-    #[error(transparent)]
-    State(#[from] BadState),
 }
 
 /// An audit in progress: the source, the head to reach, and the [`State`] so far.

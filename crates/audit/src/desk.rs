@@ -8,9 +8,8 @@ use registration::{Answers, Guard, PolicyInForce};
 use store::{Found, GuardKey};
 
 use crate::claims::{Ahead, Doubt, Missed, Unread};
-use crate::entry::{Admitted, Kept, Opened, Prepared, Redecided, Whole, below};
+use crate::entry::{Admitted, Gone, Kept, Opened, Prepared, Redecided, Whole, below};
 use crate::finding::{Finding, Rule};
-use crate::ledger::Gone;
 use crate::source::{Answer, Source, SourceError};
 use crate::workers::{Workers, map};
 

@@ -13,11 +13,11 @@ use registration::{
     POLICY_CONTENT_TYPE, Permit, Policy, PolicyInForce, Questions, Record, Violation,
 };
 use scitt::{SignedStatement, X5Chain};
+use serde::{Deserialize, Serialize};
 use store::Collateral;
 
 use crate::erasure;
 use crate::finding::{Finding, Rule, quote};
-use crate::ledger::Gone;
 use crate::source::{Evidence, Row};
 
 /// A row after an attempt to read its statement.
@@ -83,6 +83,37 @@ impl<'r> Opened<'r> {
     /// Returns `true` if the policy in force may change after this leaf.
     pub(crate) fn may_be_policy(&self) -> bool {
         self.whole().is_some_and(|whole| whole.is_policy)
+    }
+}
+
+/// Part of an entry that is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Gone {
+    /// The statement.
+    Statement,
+    /// The separately stored payload.
+    Payload,
+    /// The separately stored certificates.
+    Certificates,
+}
+
+impl Gone {
+    /// Returns the rule that is violated if no entry explains the missing bytes, and its text.
+    pub(crate) fn unexplained(self) -> (Rule, &'static str) {
+        match self {
+            Gone::Statement => {
+                (Rule::ErasedUnexplained, "the statement is gone, and no entry says that it was erased")
+            }
+            Gone::Payload => (
+                Rule::PayloadUnexplained,
+                "the payload is gone, its policy keeps it, and no entry says that it was erased",
+            ),
+            Gone::Certificates => (
+                Rule::Collateral,
+                "the certificates that came beside it are gone, and no entry says that it was erased",
+            ),
+        }
     }
 }
 

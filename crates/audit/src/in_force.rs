@@ -6,6 +6,7 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::{Policy, PolicyInForce};
 
 use crate::entry::{self, Opened, Whole};
+use crate::error::AuditError;
 use crate::finding::{Finding, Rule};
 use crate::ledger::Ledger;
 use crate::source::{Head, Source, SourceError};
@@ -27,10 +28,7 @@ impl InForce {
     ///
     /// # Errors
     /// Returns [`BadState::Policy`] if the entry is not the one that the state names.
-    pub(crate) async fn restore(
-        source: &dyn Source,
-        state: &state::Policy,
-    ) -> Result<Self, crate::audit::AuditError> {
+    pub(crate) async fn restore(source: &dyn Source, state: &state::Policy) -> Result<Self, AuditError> {
         let (leaf, entry) = match state {
             state::Policy::None => return Ok(InForce::None),
             state::Policy::Lost { leaf } => return Ok(InForce::Lost(LeafIndex::new(*leaf))),

@@ -9,6 +9,7 @@ use merkle::{EntryDigest, LeafIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::claims::Unread;
+use crate::entry::Gone;
 use crate::finding::{Finding, Rule};
 use crate::limits::{MAX_EXPLANATIONS, MAX_FINDINGS, MAX_WAITING};
 use crate::operators::Operators;
@@ -69,37 +70,6 @@ pub enum Explains {
 pub(crate) struct Waiting {
     leaf: u64,
     gone: Gone,
-}
-
-/// Part of an entry that is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Gone {
-    /// The statement.
-    Statement,
-    /// The separately stored payload.
-    Payload,
-    /// The separately stored certificates.
-    Certificates,
-}
-
-impl Gone {
-    /// Returns the rule that is violated if no entry explains the missing bytes, and its text.
-    fn unexplained(self) -> (Rule, &'static str) {
-        match self {
-            Gone::Statement => {
-                (Rule::ErasedUnexplained, "the statement is gone, and no entry says that it was erased")
-            }
-            Gone::Payload => (
-                Rule::PayloadUnexplained,
-                "the payload is gone, its policy keeps it, and no entry says that it was erased",
-            ),
-            Gone::Certificates => (
-                Rule::Collateral,
-                "the certificates that came beside it are gone, and no entry says that it was erased",
-            ),
-        }
-    }
 }
 
 /// Counters, findings and unexplained missing bytes so far.

@@ -24,6 +24,7 @@ mod claims;
 mod desk;
 mod entry;
 mod erasure;
+mod error;
 mod finding;
 mod history;
 mod in_force;
@@ -37,7 +38,8 @@ mod stored;
 mod tree;
 mod workers;
 
-pub use audit::{Audit, AuditError, Progress, Report};
+pub use audit::{Audit, Progress, Report};
+pub use error::AuditError;
 pub use finding::{Finding, Rule};
 pub use ledger::{Counts, Explains, Explanation};
 pub use operators::{HeldFor, OperatorAction};

@@ -7,11 +7,10 @@ use registration::operator::is_operator_rule;
 
 use crate::claims::{Ahead, Missed, Unread};
 use crate::desk::{Case, Desk, Outcome, claim};
-use crate::entry::{self, Acted, Admitted, Opened, Redecided, Whole};
+use crate::entry::{self, Acted, Admitted, Gone, Opened, Redecided, Whole};
 use crate::finding::{Finding, Rule, quote};
 use crate::history::Heads;
 use crate::in_force::{InForce, is_readable};
-use crate::ledger::Gone;
 use crate::source::{Evidence, SourceError};
 
 /// Facts of an erased entry: an empty JSON object.

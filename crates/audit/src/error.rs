@@ -1,0 +1,15 @@
+//! The error of an [`Audit`](crate::Audit).
+
+use crate::source::SourceError;
+use crate::state::BadState;
+
+/// Error that keeps an audit from starting or continuing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuditError {
+    /// The source did not answer, or contradicts itself.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The stored [`State`](crate::State) does not belong to this log or source.
+    #[error(transparent)]
+    State(#[from] BadState),
+}
