@@ -7,7 +7,7 @@ use scitt::SignedStatement;
 use serde_json::{Value, json};
 
 use crate::keys::gateway;
-use crate::policy::{GATEWAY, GATEWAY_ID, KID};
+use crate::names::{GATEWAY, GATEWAY_ID, KID};
 
 /// Returns the `n`th execution statement: a tool call that [`GATEWAY`] permitted.
 pub fn aer(n: u64) -> SignedStatement {

@@ -6,6 +6,7 @@
 mod conversations;
 mod executions;
 mod keys;
+mod names;
 mod policy;
 mod statements;
 mod vap;
@@ -16,10 +17,8 @@ pub use conversations::{
 };
 pub use executions::{aer, aer_json, aer_statement, denied_aer_json, rootless_aer_json};
 pub use keys::{GATEWAY_KEY, OPERATOR, VERIFIER, ed25519, es256, es384, gateway, operator, verifier};
-pub use policy::{
-    GATEWAY, GATEWAY_ID, ISSUER, ISSUER_384, KID, LOG_ISS, ORIGIN, operator_action, policy, policy_in_force,
-    policy_statement, policy_toml,
-};
+pub use names::{GATEWAY, GATEWAY_ID, ISSUER, ISSUER_384, KID, LOG_ISS, ORIGIN};
+pub use policy::{operator_action, policy, policy_in_force, policy_statement, policy_toml};
 pub use statements::{AGENT, NOW, opaque, opaque_with, receipt, receipt_about, receipt_json, vrf};
 pub use vap::{
     COMMITMENT, SESSION, audit_json, audit_record, decision_json, jwk_set, jwk_set_json, outcome_json,

@@ -5,7 +5,7 @@ use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
 
 use crate::keys::{es256, verifier};
-use crate::policy::{ISSUER, KID};
+use crate::names::{ISSUER, KID};
 
 /// Fixed current time of the tests in Unix seconds: 2026-11-01T00:00:00Z.
 pub const NOW: u64 = 1_793_491_200;

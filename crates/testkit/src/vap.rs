@@ -8,7 +8,7 @@ use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
 
 use crate::keys::gateway;
-use crate::policy::{GATEWAY, KID};
+use crate::names::{GATEWAY, KID};
 
 /// Session, and thus stream, of the records in this module.
 pub const SESSION: &str = "session-1";
