@@ -4,7 +4,7 @@ use std::fmt;
 
 use data_encoding::HEXLOWER;
 use jose::jcs;
-use jose::json::Checked;
+use jose::json::CheckedJson;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -70,7 +70,7 @@ pub struct Canon {
 
 impl Canon {
     /// Computes the representation of a JSON text that was checked.
-    pub fn of(text: Checked<'_>) -> Canon {
+    pub fn of(text: CheckedJson<'_>) -> Canon {
         let exact = text.first_inexact_number().is_none();
         match exact.then(|| text.value().ok()).flatten() {
             Some(value) => Canon { bytes: jcs::canonical(&value), raw: false },

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use jose::json::{self, Checked};
+use jose::json::{self, CheckedJson};
 use jose::number;
 
 /// Returns `true` if both texts denote the same JSON value.
@@ -50,7 +50,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(text: Checked<'a>) -> Reader<'a> {
+    fn new(text: CheckedJson<'a>) -> Reader<'a> {
         Reader { text: text.text(), at: 0 }
     }
 

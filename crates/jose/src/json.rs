@@ -6,10 +6,10 @@
 //!
 //! A scanner that builds no values checks the text first, then `serde_json` parses it: both must accept it.
 //!
-//! A text that a decision depends on is read with [`Checked::unambiguous`] or [`parse_unambiguous`], which also refuse
-//! numbers that parsers read differently. A test of the workspace forbids the parsers of `serde_json` in crates that
-//! decide: these give member names with the prefix `$serde_json::private::` a special meaning, and accept duplicate
-//! members.
+//! A text that a decision depends on is read with [`CheckedJson::unambiguous`] or [`parse_unambiguous`], which also
+//! refuse numbers that parsers read differently. A test of the workspace forbids the parsers of `serde_json` in crates
+//! that decide: these give member names with the prefix `$serde_json::private::` a special meaning, and accept
+//! duplicate members.
 //!
 //! Not here: further rules for numbers. A [`Value`] still distinguishes `1` from `1.0` and `-0`.
 
@@ -50,7 +50,7 @@ impl Default for Limits {
 
 /// The reason why a text was refused, with the position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at byte {offset}, {}: {kind}", Place(pointer))]
+#[error("at byte {offset}, {}: {kind}", JsonPointer(pointer))]
 pub struct JsonError {
     /// JSON pointer (RFC 6901) to the value that was being parsed; empty for the whole text.
     pub pointer: String,
@@ -111,20 +111,20 @@ pub enum JsonErrorKind {
 
 /// A text that passed [`check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checked<'a>(&'a str);
+pub struct CheckedJson<'a>(&'a str);
 
 /// Checks that the bytes are strict JSON within the limits.
 ///
 /// # Errors
 /// [`JsonError`] at the first violation.
-pub fn check(bytes: &[u8], limits: Limits) -> Result<Checked<'_>, JsonError> {
+pub fn check(bytes: &[u8], limits: Limits) -> Result<CheckedJson<'_>, JsonError> {
     if bytes.len() > limits.bytes {
         return Err(at_root(limits.bytes, JsonErrorKind::TooLong(limits.bytes)));
     }
     let text =
         std::str::from_utf8(bytes).map_err(|flaw| at_root(flaw.valid_up_to(), JsonErrorKind::NotUtf8))?;
     scan::scan(text, limits.depth.min(MAX_DEPTH))?;
-    Ok(Checked(text))
+    Ok(CheckedJson(text))
 }
 
 /// Parses strict JSON within the limits, with the errors of [`check`].
@@ -132,13 +132,13 @@ pub fn parse_strict(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
     check(bytes, limits)?.value()
 }
 
-/// Deserializes strict JSON within the limits, with the errors of [`check`] and [`Checked::read`].
+/// Deserializes strict JSON within the limits, with the errors of [`check`] and [`CheckedJson::read`].
 pub fn read_strict<T: DeserializeOwned>(bytes: &[u8], limits: Limits) -> Result<T, JsonError> {
     check(bytes, limits)?.read()
 }
 
 /// Checks a text in memory, of any length and nested up to [`MAX_DEPTH`].
-pub fn check_text(text: &str) -> Result<Checked<'_>, JsonError> {
+pub fn check_text(text: &str) -> Result<CheckedJson<'_>, JsonError> {
     check(text.as_bytes(), Limits { bytes: text.len(), depth: MAX_DEPTH })
 }
 
@@ -157,12 +157,12 @@ pub fn read_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonErro
     check(bytes, Limits { bytes: bytes.len(), depth: MAX_DEPTH })?.read()
 }
 
-/// Parses a strict JSON text that a decision depends on; see [`Checked::unambiguous`].
+/// Parses a strict JSON text that a decision depends on; see [`CheckedJson::unambiguous`].
 pub fn parse_unambiguous(text: &str) -> Result<Value, JsonError> {
     check_text(text)?.unambiguous()
 }
 
-impl<'a> Checked<'a> {
+impl<'a> CheckedJson<'a> {
     /// Returns the checked text.
     pub const fn text(self) -> &'a str {
         self.0
@@ -244,9 +244,9 @@ fn offset(text: &str, error: &serde_json::Error) -> usize {
 }
 
 /// Formats a JSON pointer for an error message.
-struct Place<'a>(&'a str);
+struct JsonPointer<'a>(&'a str);
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for JsonPointer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             "" => f.write_str("top level"),

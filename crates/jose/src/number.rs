@@ -4,8 +4,8 @@
 //! same canonical form, and a signature over it covers both. A signer of JSON that is not in canonical form yet checks
 //! it first with [`is_exact`] (VAP, reading V-22).
 //!
-//! Not here: the position of a number in a text ([`Checked`](crate::json::Checked)), and the numbers that a profile
-//! allows.
+//! Not here: the position of a number in a text ([`CheckedJson`](crate::json::CheckedJson)), and the numbers that a
+//! profile allows.
 
 /// The largest magnitude of an integer that all JSON parsers read exactly (RFC 7493, section 2.2).
 const MAX_INTEGER: u64 = (1 << 53) - 1;
@@ -13,7 +13,7 @@ const MAX_INTEGER: u64 = (1 << 53) - 1;
 /// Returns `true` if two JSON numbers are equal in value: `1e2` is `100`, and `-0` is `0`. Exact for numbers of any
 /// size; a number with an exponent beyond 63 bits only equals its own text.
 pub fn same(a: &str, b: &str) -> bool {
-    let magnitude = |number| Decimal::read(number).map(Decimal::without_sign_of_zero);
+    let magnitude = |number| NormalizedDecimal::read(number).map(NormalizedDecimal::without_sign_of_zero);
     a == b || magnitude(a).is_some_and(|a| magnitude(b) == Some(a))
 }
 
@@ -21,7 +21,7 @@ pub fn same(a: &str, b: &str) -> bool {
 /// loses no digits, and the number is not a negative zero.
 pub fn is_exact(number: &str) -> bool {
     let Ok(double) = number.parse::<f64>() else { return false };
-    match (Decimal::read(number), Decimal::read(&format!("{double:e}"))) {
+    match (NormalizedDecimal::read(number), NormalizedDecimal::read(&format!("{double:e}"))) {
         (Some(written), Some(held)) => written == held && !(written.digits.is_empty() && written.negative),
         _ => false,
     }
@@ -38,23 +38,23 @@ pub fn is_unambiguous(number: &str) -> bool {
 }
 
 fn is_zero(number: &str) -> bool {
-    Decimal::read(number).is_some_and(|decimal| decimal.digits.is_empty())
+    NormalizedDecimal::read(number).is_some_and(|decimal| decimal.digits.is_empty())
 }
 
 /// The number ±0.digits × 10^exponent, without leading or trailing zeros; zero has no digits.
 #[derive(PartialEq)]
-struct Decimal {
+struct NormalizedDecimal {
     negative: bool,
     digits: String,
     exponent: i64,
 }
 
-impl Decimal {
-    fn without_sign_of_zero(self) -> Decimal {
-        Decimal { negative: self.negative && !self.digits.is_empty(), ..self }
+impl NormalizedDecimal {
+    fn without_sign_of_zero(self) -> NormalizedDecimal {
+        NormalizedDecimal { negative: self.negative && !self.digits.is_empty(), ..self }
     }
 
-    fn read(number: &str) -> Option<Decimal> {
+    fn read(number: &str) -> Option<NormalizedDecimal> {
         let (negative, number) = match number.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, number),
@@ -66,11 +66,11 @@ impl Decimal {
         let leading = all.len() - digits.len();
         let digits = digits.trim_end_matches('0').to_owned();
         if digits.is_empty() {
-            return Some(Decimal { negative, digits, exponent: 0 });
+            return Some(NormalizedDecimal { negative, digits, exponent: 0 });
         }
         let point = i64::try_from(whole.len()).ok()? - i64::try_from(leading).ok()?;
         let exponent = power.parse::<i64>().ok()?.checked_add(point)?;
-        Some(Decimal { negative, digits, exponent })
+        Some(NormalizedDecimal { negative, digits, exponent })
     }
 }
 

@@ -5,7 +5,7 @@
 //! rejected: integers beyond 2^53, non-finite numbers, bignums, undefined and simple values, keys of other types, and
 //! two keys that convert to the same text.
 
-use jose::json::{self, Checked, MAX_DEPTH};
+use jose::json::{self, CheckedJson, MAX_DEPTH};
 use scitt::cbor::{self, Item, Value as Cbor};
 use serde_json::{Map, Value};
 
@@ -49,7 +49,7 @@ impl Encoding {
         match self {
             Encoding::Json => {
                 let limits = json::Limits { bytes: payload.len(), depth: MAX_DEPTH };
-                let document = json::check(payload, limits).and_then(Checked::unambiguous);
+                let document = json::check(payload, limits).and_then(CheckedJson::unambiguous);
                 document.map_err(|why| format!("it is no strict JSON: {why}"))
             }
             Encoding::Cbor => {

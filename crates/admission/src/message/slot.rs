@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use jose::json::{self, Checked, Limits};
+use jose::json::{self, CheckedJson, Limits};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -208,7 +208,7 @@ impl<'a> Slot<'a> {
         }
     }
 
-    fn checked(&self) -> Result<Checked<'a>, Box<Unreadable>> {
+    fn checked(&self) -> Result<CheckedJson<'a>, Box<Unreadable>> {
         json::check(self.message.as_bytes(), whole(self.message))
             .map_err(|error| self.unreadable(Reason::Malformed, &error.to_string()))
     }

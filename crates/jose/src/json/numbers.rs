@@ -1,9 +1,9 @@
 //! The numbers in a checked text, with their positions.
 
-use super::Checked;
+use super::CheckedJson;
 
 /// Returns the byte offset of the first number for which `is_sought` is `true`.
-pub(super) fn first_number(text: Checked<'_>, is_sought: impl Fn(&str) -> bool) -> Option<usize> {
+pub(super) fn first_number(text: CheckedJson<'_>, is_sought: impl Fn(&str) -> bool) -> Option<usize> {
     let bytes = text.text().as_bytes();
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {

@@ -13,7 +13,7 @@ const SURELY_FINITE: usize = 300;
 
 /// Checks that the text is exactly one JSON value.
 pub(super) fn scan(text: &str, depth: usize) -> Result<(), JsonError> {
-    let mut scanner = Scanner { text, at: 0, max_depth: depth };
+    let mut scanner = SyntaxScanner { text, at: 0, max_depth: depth };
     scanner.value(0)?;
     scanner.blanks();
     match scanner.peek() {
@@ -22,13 +22,13 @@ pub(super) fn scan(text: &str, depth: usize) -> Result<(), JsonError> {
     }
 }
 
-struct Scanner<'a> {
+struct SyntaxScanner<'a> {
     text: &'a str,
     at: usize,
     max_depth: usize,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> SyntaxScanner<'a> {
     fn value(&mut self, depth: usize) -> Result<(), JsonError> {
         self.blanks();
         match self.peek() {

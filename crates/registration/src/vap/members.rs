@@ -1,6 +1,6 @@
 //! Parser for JSON objects of VAP, which keeps the JSON pointer of the object for error messages.
 
-use jose::json::{self, Checked, JsonError, JsonErrorKind};
+use jose::json::{self, CheckedJson, JsonError, JsonErrorKind};
 use serde_json::{Map, Value};
 
 use crate::limits::JSON_DEPTH;
@@ -18,7 +18,10 @@ pub(super) struct JsonRules {
 }
 
 /// Parses strict JSON, and returns it with its validated text.
-pub(super) fn strict<'p>(payload: &'p [u8], rules: &JsonRules) -> Result<(Checked<'p>, Value), Violation> {
+pub(super) fn strict<'p>(
+    payload: &'p [u8],
+    rules: &JsonRules,
+) -> Result<(CheckedJson<'p>, Value), Violation> {
     let refuse = |error: JsonError| {
         let rule = match error.kind {
             JsonErrorKind::Duplicate(_) => rules.duplicate_member,

@@ -1,7 +1,7 @@
 //! Parsed wire Verdicts (section 8, and its schema).
 
 use jose::jcs;
-use jose::json::Checked;
+use jose::json::CheckedJson;
 use jose::jws::{Jws, JwsError};
 use serde_json::Value;
 
@@ -252,7 +252,7 @@ fn digest(top: &Members<'_>) -> Result<Option<String>, Violation> {
 }
 
 /// Parses the signature over the message without it.
-fn signature(top: &Members<'_>, text: Checked<'_>, document: &Value) -> Result<Option<Jws>, Violation> {
+fn signature(top: &Members<'_>, text: CheckedJson<'_>, document: &Value) -> Result<Option<Jws>, Violation> {
     let Some(signature) = top.optional_text("signature")? else { return Ok(None) };
     if let Some(offset) = text.first_inexact_number() {
         let detail = format!("the number at byte {offset} has another value in canonical JSON");
