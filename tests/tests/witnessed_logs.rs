@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use scitt::SignedStatement;
 use serde_json::{Value, json};
 use tlog::note::Note;
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 
 /// What waits for a witness that hangs: the log gives it ten seconds.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -167,7 +167,7 @@ fn witnesses_are_written_down_one_by_one_and_listed() {
 }
 
 /// Three witnesses that know the log, of which so many must cosign.
-fn witnessed(log: &Log, k: usize) -> (Policy, Vec<WitnessHome>, Vec<WitnessProcess>) {
+fn witnessed(log: &Log, k: usize) -> (WitnessPolicy, Vec<WitnessHome>, Vec<WitnessProcess>) {
     let homes: Vec<_> = (0..3).map(|_| WitnessHome::of(&[&vkey(log)])).collect();
     let witnesses: Vec<_> = homes.iter().map(WitnessHome::serve).collect();
     for (n, witness) in (1..).zip(&witnesses) {
@@ -211,7 +211,7 @@ fn size_of(note: &Note) -> u64 {
 
 /// Until the checkpoint of this size, cosigned by so many, is the one that is served.
 #[track_caller]
-fn until_served(service: &Service, policy: &Policy, size: u64, by: usize) {
+fn until_served(service: &Service, policy: &WitnessPolicy, size: u64, by: usize) {
     until("the checkpoint is served", || {
         served(service).is_some_and(|note| size_of(&note) == size && policy.judge(&note).cosigned.len() == by)
     });

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     MAX_NAME_BYTES, decode_base64,
     key::{KeyName, VerifierKey},
-    note::{NotANote, NotVerified, Note, NoteSigner, SignError},
+    note::{NotANote, NotVerified, Note, NoteSignError, NoteSigner},
 };
 
 /// The identity of a log: one line of text, which should look like a URL without its scheme.
@@ -86,7 +86,7 @@ pub enum NotACheckpoint {
 
 /// Errors of [`Checkpoint::open`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum CheckpointError {
     /// The bytes are not a signed note.
     #[error(transparent)]
     NotANote(#[from] NotANote),
@@ -144,18 +144,18 @@ impl Checkpoint {
     }
 
     /// Parses a signed checkpoint and verifies that one of `keys` signed it and that its origin is `log`.
-    pub fn open(bytes: &[u8], log: &Origin, keys: &[VerifierKey]) -> Result<Self, Refused> {
+    pub fn open(bytes: &[u8], log: &Origin, keys: &[VerifierKey]) -> Result<Self, CheckpointError> {
         let note = Note::parse(bytes)?;
         note.verify(keys)?;
         let checkpoint = Self::parse_text(note.text())?;
         match &checkpoint.origin == log {
             true => Ok(checkpoint),
-            false => Err(Refused::OtherLog { given: checkpoint.origin, expected: log.clone() }),
+            false => Err(CheckpointError::OtherLog { given: checkpoint.origin, expected: log.clone() }),
         }
     }
 
     /// Signs the checkpoint as a note.
-    pub fn sign(&self, signer: &dyn NoteSigner) -> Result<Note, SignError> {
+    pub fn sign(&self, signer: &dyn NoteSigner) -> Result<Note, NoteSignError> {
         Note::sign(&self.text(), &[signer])
     }
 

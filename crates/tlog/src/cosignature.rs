@@ -9,20 +9,21 @@
 pub use crate::timestamped::MAX_TIME;
 
 use crate::key::{KeyKind, VerifierKey};
-use crate::note::{Note, NoteSigner, SignFailed, SignatureLine};
+use crate::note::{Note, NoteSigner, NoteSignerError, SignatureLine};
 use crate::timestamped;
 
 /// Cosigns a checkpoint's text: the signer states that at `time` (Unix seconds) it was the largest tree seen of this
 /// log.
 ///
 /// # Errors
-/// [`SignFailed`] if the key is not of [`KeyKind::Cosignature`], the time exceeds [`MAX_TIME`], or the signer fails.
-pub fn cosign(signer: &dyn NoteSigner, text: &str, time: u64) -> Result<SignatureLine, SignFailed> {
+/// [`NoteSignerError`] if the key is not of [`KeyKind::Cosignature`], the time exceeds [`MAX_TIME`], or the signer
+/// fails.
+pub fn cosign(signer: &dyn NoteSigner, text: &str, time: u64) -> Result<SignatureLine, NoteSignerError> {
     if signer.key().kind() != KeyKind::Cosignature {
-        return Err(SignFailed(format!("{} is no witness's key", signer.key().name())));
+        return Err(NoteSignerError(format!("{} is no witness's key", signer.key().name())));
     }
     if time > MAX_TIME {
-        return Err(SignFailed(format!("{time} is no time")));
+        return Err(NoteSignerError(format!("{time} is no time")));
     }
     Ok(SignatureLine::cosignature(signer.key(), time, signer.sign(&timestamped::message(text, time))?))
 }

@@ -14,7 +14,8 @@ use crate::{MAX_NAME_BYTES, decode_base64, timestamped};
 pub enum KeyKind {
     /// Signs the note's text: keys of logs.
     Ed25519 = 0x01,
-    /// Signs the note's text and a timestamp (tlog-cosignature): keys of witnesses. See [`cosignature`](crate::cosignature).
+    /// Signs the note's text and a timestamp (tlog-cosignature): keys of witnesses. See
+    /// [`cosignature`](crate::cosignature).
     Cosignature = 0x04,
 }
 

@@ -72,7 +72,7 @@ pub enum NotVerified {
 /// Error of a [`NoteSigner`], for example because its device did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the note could not be signed: {0}")]
-pub struct SignFailed(pub String);
+pub struct NoteSignerError(pub String);
 
 /// A signature line of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub trait NoteSigner: Send + Sync {
     fn key(&self) -> &VerifierKey;
 
     /// Signs a message with Ed25519: a note's text, or the message of a cosignature.
-    fn sign(&self, message: &[u8]) -> Result<[u8; 64], SignFailed>;
+    fn sign(&self, message: &[u8]) -> Result<[u8; 64], NoteSignerError>;
 }
 
 fn read_secret(pem: &str) -> Result<SigningKey, BadKey> {
@@ -137,7 +137,7 @@ impl NoteSigner for LocalKey {
         &self.key
     }
 
-    fn sign(&self, message: &[u8]) -> Result<[u8; 64], SignFailed> {
+    fn sign(&self, message: &[u8]) -> Result<[u8; 64], NoteSignerError> {
         Ok(self.secret.sign(message).to_bytes())
     }
 }
@@ -203,13 +203,13 @@ impl Note {
     /// Signs a text, which must end with a newline and have no other control characters. Keys of
     /// [`KeyKind::Cosignature`] are rejected, since their signatures need a time
     /// ([`cosign`](crate::cosignature::cosign)).
-    pub fn sign(text: &str, signers: &[&dyn NoteSigner]) -> Result<Self, SignError> {
+    pub fn sign(text: &str, signers: &[&dyn NoteSigner]) -> Result<Self, NoteSignError> {
         let sign = |signer: &&dyn NoteSigner| {
             if signer.key().kind() != KeyKind::Ed25519 {
-                return Err(SignFailed(format!("{} signs with a time only", signer.key().name())));
+                return Err(NoteSignerError(format!("{} signs with a time only", signer.key().name())));
             }
             let signature = signer.sign(text.as_bytes())?;
-            Ok::<_, SignFailed>(SignatureLine::ed25519(signer.key(), signature))
+            Ok::<_, NoteSignerError>(SignatureLine::ed25519(signer.key(), signature))
         };
         let lines = signers.iter().map(sign).collect::<Result<_, _>>()?;
         Ok(Self::from_parts(text, lines)?)
@@ -292,13 +292,13 @@ impl fmt::Display for Note {
 
 /// Errors of [`Note::sign`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SignError {
+pub enum NoteSignError {
     /// The text or the number of signers is not valid for a note.
     #[error(transparent)]
     NotANote(#[from] NotANote),
     /// A key failed to sign.
     #[error(transparent)]
-    Failed(#[from] SignFailed),
+    Failed(#[from] NoteSignerError),
 }
 
 fn check_characters(text: &str) -> Result<(), NotANote> {

@@ -28,17 +28,17 @@ const NONE: &str = "none";
 
 /// A policy: trusted logs, witnesses, and a quorum.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
-    logs: Vec<Log>,
-    witnesses: Vec<Witness>,
-    groups: Vec<Group>,
+pub struct WitnessPolicy {
+    logs: Vec<PolicyLog>,
+    witnesses: Vec<PolicyWitness>,
+    groups: Vec<WitnessGroup>,
     /// `None` if no cosignature is required.
-    quorum: Option<Member>,
+    quorum: Option<QuorumMember>,
 }
 
 /// A trusted log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Log {
+pub struct PolicyLog {
     /// The log's key, whose name is the origin.
     pub key: VerifierKey,
     /// The log's URL, if given.
@@ -47,7 +47,7 @@ pub struct Log {
 
 /// A witness.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Witness {
+pub struct PolicyWitness {
     /// The witness's name in this policy.
     pub name: String,
     /// The witness's key, of type 0x04.
@@ -57,23 +57,23 @@ pub struct Witness {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Group {
+struct WitnessGroup {
     name: String,
     /// Minimum number of agreeing members.
     threshold: usize,
     /// The threshold as written: a number, `all` or `any`.
     rule: String,
-    members: Vec<Member>,
+    members: Vec<QuorumMember>,
 }
 
-/// A witness or a group, by its index in [`Policy`].
+/// A witness or a group, by its index in [`WitnessPolicy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Member {
+enum QuorumMember {
     Witness(usize),
     Group(usize),
 }
 
-/// Result of [`Policy::judge`].
+/// Result of [`WitnessPolicy::judge`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     /// `true` if the quorum is met.
@@ -94,7 +94,7 @@ pub enum NotAPolicy {
         /// Line number, from 1.
         line: usize,
         /// Description of the error.
-        flaw: Flaw,
+        flaw: PolicyLineError,
     },
     /// The quorum line is missing.
     #[error("a policy has one quorum line; for none write \"quorum none\"")]
@@ -103,7 +103,7 @@ pub enum NotAPolicy {
 
 /// Errors in a line of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
+pub enum PolicyLineError {
     /// Unknown keyword, or wrong number of fields.
     #[error(
         "expected \"log <vkey> [url]\", \"witness <name> <vkey> [url]\", \"group <name> all|any|<k> <name>...\" or \"quorum <name>|none\""
@@ -144,14 +144,14 @@ pub enum Flaw {
     TooMany,
 }
 
-impl Policy {
+impl WitnessPolicy {
     /// The logs, in the order of the file.
-    pub fn logs(&self) -> &[Log] {
+    pub fn logs(&self) -> &[PolicyLog] {
         &self.logs
     }
 
     /// The witnesses, in the order of the file.
-    pub fn witnesses(&self) -> &[Witness] {
+    pub fn witnesses(&self) -> &[PolicyWitness] {
         &self.witnesses
     }
 
@@ -171,15 +171,15 @@ impl Policy {
 
     /// Returns `true` if cosignatures by exactly the named witnesses meet the quorum.
     pub fn is_met_by(&self, names: &HashSet<&str>) -> bool {
-        let agrees = |witness: &Witness| names.contains(witness.name.as_str()).then_some(0);
+        let agrees = |witness: &PolicyWitness| names.contains(witness.name.as_str()).then_some(0);
         let times: Vec<Option<u64>> = self.witnesses.iter().map(agrees).collect();
         self.quorum.is_none_or(|quorum| self.agrees(quorum, &times))
     }
 
-    fn agrees(&self, member: Member, times: &[Option<u64>]) -> bool {
+    fn agrees(&self, member: QuorumMember, times: &[Option<u64>]) -> bool {
         match member {
-            Member::Witness(place) => times[place].is_some(),
-            Member::Group(place) => {
+            QuorumMember::Witness(place) => times[place].is_some(),
+            QuorumMember::Group(place) => {
                 let group = &self.groups[place];
                 let agreeing = group.members.iter().filter(|member| self.agrees(**member, times)).count();
                 agreeing >= group.threshold
@@ -187,28 +187,28 @@ impl Policy {
         }
     }
 
-    fn name(&self, member: Member) -> &str {
+    fn name(&self, member: QuorumMember) -> &str {
         match member {
-            Member::Witness(place) => &self.witnesses[place].name,
-            Member::Group(place) => &self.groups[place].name,
+            QuorumMember::Witness(place) => &self.witnesses[place].name,
+            QuorumMember::Group(place) => &self.groups[place].name,
         }
     }
 
-    fn find(&self, name: &str) -> Option<Member> {
+    fn find(&self, name: &str) -> Option<QuorumMember> {
         let witness = self.witnesses.iter().position(|witness| witness.name == name);
         let group = || self.groups.iter().position(|group| group.name == name);
-        witness.map(Member::Witness).or_else(|| group().map(Member::Group))
+        witness.map(QuorumMember::Witness).or_else(|| group().map(QuorumMember::Group))
     }
 
-    fn free_name(&self, name: &str) -> Result<String, Flaw> {
+    fn free_name(&self, name: &str) -> Result<String, PolicyLineError> {
         match name == NONE || self.find(name).is_some() {
-            true => Err(Flaw::NameTaken(name.to_owned())),
+            true => Err(PolicyLineError::NameTaken(name.to_owned())),
             false => Ok(name.to_owned()),
         }
     }
 }
 
-impl FromStr for Policy {
+impl FromStr for WitnessPolicy {
     type Err = NotAPolicy;
 
     fn from_str(text: &str) -> Result<Self, NotAPolicy> {
@@ -216,7 +216,7 @@ impl FromStr for Policy {
             return Err(NotAPolicy::TooLong);
         }
         let policy = Self { logs: Vec::new(), witnesses: Vec::new(), groups: Vec::new(), quorum: None };
-        let mut reading = Reading { policy, has_quorum: false, grouped: HashSet::new() };
+        let mut reading = PolicyParser { policy, has_quorum: false, grouped: HashSet::new() };
         for (line, text) in (1..).zip(text.lines()) {
             reading.line(text).map_err(|flaw| NotAPolicy::Line { line, flaw })?;
         }
@@ -228,15 +228,15 @@ impl FromStr for Policy {
 }
 
 /// A policy while its lines are parsed.
-struct Reading {
-    policy: Policy,
+struct PolicyParser {
+    policy: WitnessPolicy,
     has_quorum: bool,
     /// Members of groups so far; a member belongs to one group only.
-    grouped: HashSet<Member>,
+    grouped: HashSet<QuorumMember>,
 }
 
-impl Reading {
-    fn line(&mut self, line: &str) -> Result<(), Flaw> {
+impl PolicyParser {
+    fn line(&mut self, line: &str) -> Result<(), PolicyLineError> {
         let words: Vec<&str> = line.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
         match words.as_slice() {
             [] => Ok(()),
@@ -247,40 +247,40 @@ impl Reading {
             ["witness", name, key, url] => self.witness(name, key, Some(url)),
             ["group", name, rule, members @ ..] if !members.is_empty() => self.group(name, rule, members),
             ["quorum", name] => self.quorum(name),
-            _ => Err(Flaw::Form),
+            _ => Err(PolicyLineError::Form),
         }
     }
 
-    fn log(&mut self, key: &str, url: Option<&str>) -> Result<(), Flaw> {
+    fn log(&mut self, key: &str, url: Option<&str>) -> Result<(), PolicyLineError> {
         let key: VerifierKey = key.parse()?;
         let logs = &mut self.policy.logs;
         if key.kind() != KeyKind::Ed25519 {
-            return Err(Flaw::NotALogKey);
+            return Err(PolicyLineError::NotALogKey);
         }
         room(logs.len())?;
         if logs.iter().any(|log| log.key == key) {
-            return Err(Flaw::KeyTaken);
+            return Err(PolicyLineError::KeyTaken);
         }
-        logs.push(Log { key, url: url.map(read_url).transpose()? });
+        logs.push(PolicyLog { key, url: url.map(read_url).transpose()? });
         Ok(())
     }
 
-    fn witness(&mut self, name: &str, key: &str, url: Option<&str>) -> Result<(), Flaw> {
+    fn witness(&mut self, name: &str, key: &str, url: Option<&str>) -> Result<(), PolicyLineError> {
         let (name, key): (String, VerifierKey) = (self.policy.free_name(name)?, key.parse()?);
         let witnesses = &mut self.policy.witnesses;
         if key.kind() != KeyKind::Cosignature {
-            return Err(Flaw::NotACosigner);
+            return Err(PolicyLineError::NotACosigner);
         }
         room(witnesses.len())?;
         // Cosignatures do not cover the witness's name: the same key under two names is one witness.
         if witnesses.iter().any(|witness| witness.key.verifying_key() == key.verifying_key()) {
-            return Err(Flaw::KeyTaken);
+            return Err(PolicyLineError::KeyTaken);
         }
-        witnesses.push(Witness { name, key, url: url.map(read_url).transpose()? });
+        witnesses.push(PolicyWitness { name, key, url: url.map(read_url).transpose()? });
         Ok(())
     }
 
-    fn group(&mut self, name: &str, rule: &str, names: &[&str]) -> Result<(), Flaw> {
+    fn group(&mut self, name: &str, rule: &str, names: &[&str]) -> Result<(), PolicyLineError> {
         let name = self.policy.free_name(name)?;
         room(self.policy.groups.len())?;
         let members = names.iter().map(|name| self.member(name)).collect::<Result<Vec<_>, _>>()?;
@@ -290,34 +290,34 @@ impl Reading {
             number => read_number(number).filter(|k| (1..=members.len()).contains(k)).unwrap_or(0),
         };
         if threshold == 0 {
-            return Err(Flaw::Threshold(members.len()));
+            return Err(PolicyLineError::Threshold(members.len()));
         }
-        self.policy.groups.push(Group { name, threshold, rule: rule.to_owned(), members });
+        self.policy.groups.push(WitnessGroup { name, threshold, rule: rule.to_owned(), members });
         Ok(())
     }
 
-    fn member(&mut self, name: &str) -> Result<Member, Flaw> {
-        let member = self.policy.find(name).ok_or_else(|| Flaw::Unknown(name.to_owned()))?;
+    fn member(&mut self, name: &str) -> Result<QuorumMember, PolicyLineError> {
+        let member = self.policy.find(name).ok_or_else(|| PolicyLineError::Unknown(name.to_owned()))?;
         match self.grouped.insert(member) {
             true => Ok(member),
-            false => Err(Flaw::MemberTaken(name.to_owned())),
+            false => Err(PolicyLineError::MemberTaken(name.to_owned())),
         }
     }
 
-    fn quorum(&mut self, name: &str) -> Result<(), Flaw> {
+    fn quorum(&mut self, name: &str) -> Result<(), PolicyLineError> {
         if std::mem::replace(&mut self.has_quorum, true) {
-            return Err(Flaw::SecondQuorum);
+            return Err(PolicyLineError::SecondQuorum);
         }
         if name != NONE {
-            let member = self.policy.find(name).ok_or_else(|| Flaw::Unknown(name.to_owned()))?;
+            let member = self.policy.find(name).ok_or_else(|| PolicyLineError::Unknown(name.to_owned()))?;
             self.policy.quorum = Some(member);
         }
         Ok(())
     }
 }
 
-fn room(taken: usize) -> Result<(), Flaw> {
-    if taken < MAX_OF_EACH { Ok(()) } else { Err(Flaw::TooMany) }
+fn room(taken: usize) -> Result<(), PolicyLineError> {
+    if taken < MAX_OF_EACH { Ok(()) } else { Err(PolicyLineError::TooMany) }
 }
 
 fn read_number(text: &str) -> Option<usize> {
@@ -325,16 +325,16 @@ fn read_number(text: &str) -> Option<usize> {
     (number.to_string() == text).then_some(number)
 }
 
-fn read_url(text: &str) -> Result<String, Flaw> {
+fn read_url(text: &str) -> Result<String, PolicyLineError> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     match rest {
         Some(rest) if !rest.is_empty() => Ok(text.to_owned()),
-        _ => Err(Flaw::Url(text.to_owned())),
+        _ => Err(PolicyLineError::Url(text.to_owned())),
     }
 }
 
 /// Writes the policy in its file format; comments are lost.
-impl fmt::Display for Policy {
+impl fmt::Display for WitnessPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = |url: &Option<String>| url.as_ref().map_or_else(String::new, |url| format!(" {url}"));
         for log in &self.logs {

@@ -17,7 +17,7 @@ use std::str::FromStr;
 use data_encoding::BASE64;
 use merkle::{Hash, LeafHash, LeafIndex, verify};
 
-use crate::checkpoint::{Checkpoint, NotACheckpoint, Origin, Refused};
+use crate::checkpoint::{Checkpoint, CheckpointError, NotACheckpoint, Origin};
 use crate::decode_base64;
 use crate::key::VerifierKey;
 use crate::note::{NotANote, Note};
@@ -65,7 +65,7 @@ pub enum NotAProof {
 pub enum NotProven {
     /// The checkpoint is not a verified one of this log.
     #[error(transparent)]
-    Checkpoint(#[from] Refused),
+    Checkpoint(#[from] CheckpointError),
     /// The path does not lead to the checkpoint's root.
     #[error("the proof does not lead to the checkpoint's root: {0}")]
     Path(#[from] verify::ProofError),

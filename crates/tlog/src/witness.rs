@@ -63,7 +63,7 @@ pub enum NotARequest {
 
 /// The largest tree of a log that a witness has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenTree {
     /// The tree size.
     pub size: TreeSize,
     /// The root hash.
@@ -72,7 +72,7 @@ pub struct Seen {
 
 /// Reasons for refusing a cosignature, with the HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum CosignRefusal {
     /// 400: the note's text is not a checkpoint. 422 if it is one of the empty tree with another root.
     #[error("the checkpoint: {0}")]
     NotACheckpoint(#[from] NotACheckpoint),
@@ -105,7 +105,7 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl CosignRefusal {
     /// The HTTP status of the response.
     pub const fn status(&self) -> u16 {
         match self {
@@ -123,31 +123,31 @@ impl Refusal {
 /// The caller selects the log by the checkpoint's origin; `keys` are the keys of that log.
 ///
 /// # Errors
-/// [`Refusal`]; the checks are in the order of the specification: signature, `old`, proof.
+/// [`CosignRefusal`]; the checks are in the order of the specification: signature, `old`, proof.
 pub fn judge(
-    seen: Option<Seen>,
+    seen: Option<SeenTree>,
     request: &AddCheckpoint,
     keys: &[VerifierKey],
-) -> Result<Checkpoint, Refusal> {
+) -> Result<Checkpoint, CosignRefusal> {
     request.checkpoint.verify(keys)?;
     let checkpoint = Checkpoint::parse_text(request.checkpoint.text())?;
     let (old, size) = (request.old, checkpoint.size());
     if old > size {
-        return Err(Refusal::OldTooLarge { old, size });
+        return Err(CosignRefusal::OldTooLarge { old, size });
     }
-    let seen = seen.unwrap_or(Seen { size: TreeSize::EMPTY, root: merkle::empty_root() });
+    let seen = seen.unwrap_or(SeenTree { size: TreeSize::EMPTY, root: merkle::empty_root() });
     if old != seen.size {
-        return Err(Refusal::Seen(seen.size));
+        return Err(CosignRefusal::Seen(seen.size));
     }
     if size == seen.size && checkpoint.root() != seen.root {
-        return Err(Refusal::Fork { size, seen: seen.root, given: checkpoint.root() });
+        return Err(CosignRefusal::Fork { size, seen: seen.root, given: checkpoint.root() });
     }
     prove(&seen, &checkpoint, &request.proof)?;
     Ok(checkpoint)
 }
 
 /// Verifies the consistency proof. From the empty tree the proof must be empty.
-fn prove(seen: &Seen, checkpoint: &Checkpoint, proof: &[Hash]) -> Result<(), ProofError> {
+fn prove(seen: &SeenTree, checkpoint: &Checkpoint, proof: &[Hash]) -> Result<(), ProofError> {
     if seen.size == TreeSize::EMPTY {
         return match proof.len() {
             0 => Ok(()),

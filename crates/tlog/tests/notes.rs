@@ -5,9 +5,11 @@ use merkle::{RootHash, TreeSize, empty_root};
 use proptest::prelude::*;
 use tlog::{
     MAX_SIGNATURES,
-    checkpoint::{Checkpoint, NotACheckpoint, Origin, Refused},
+    checkpoint::{Checkpoint, CheckpointError, NotACheckpoint, Origin},
     key::{KeyName, VerifierKey},
-    note::{LocalKey, NotANote, NotVerified, Note, NoteSigner, SignError, SignFailed, SignatureLine},
+    note::{
+        LocalKey, NotANote, NotVerified, Note, NoteSignError, NoteSigner, NoteSignerError, SignatureLine,
+    },
 };
 
 fn key(name: &str, seed: u8) -> LocalKey {
@@ -36,7 +38,7 @@ fn a_checkpoint_of_another_log_is_refused_even_if_the_key_is_known() {
     let bytes = checkpoint(5).sign(&log).expect("signed").to_string().into_bytes();
     let other = "other.example".parse().expect("an origin");
     let verdict = Checkpoint::open(&bytes, &other, &[log.key().clone()]);
-    assert!(matches!(verdict, Err(Refused::OtherLog { .. })), "{verdict:?}");
+    assert!(matches!(verdict, Err(CheckpointError::OtherLog { .. })), "{verdict:?}");
 }
 
 #[test]
@@ -44,7 +46,7 @@ fn a_checkpoint_signed_by_a_stranger_is_refused() {
     let bytes = checkpoint(5).sign(&key("log.example", 2)).expect("signed").to_string();
     let known = key("log.example", 1).key().clone();
     let verdict = Checkpoint::open(bytes.as_bytes(), checkpoint(5).origin(), &[known]);
-    assert_eq!(verdict, Err(Refused::NotVerified(NotVerified::NoKnownKey)));
+    assert_eq!(verdict, Err(CheckpointError::NotVerified(NotVerified::NoKnownKey)));
 }
 
 #[test]
@@ -100,9 +102,9 @@ fn a_text_that_would_read_back_otherwise_is_not_signed() {
     let log = key("log.example", 1);
     for text in ["", "no newline", "a\r\n", "a\u{0}\n"] {
         let refused = Note::sign(text, &[&log]);
-        assert!(matches!(refused, Err(SignError::NotANote(_))), "{text:?}");
+        assert!(matches!(refused, Err(NoteSignError::NotANote(_))), "{text:?}");
     }
-    assert_eq!(Note::sign("a\n", &[]), Err(SignError::NotANote(NotANote::Unsigned)));
+    assert_eq!(Note::sign("a\n", &[]), Err(NoteSignError::NotANote(NotANote::Unsigned)));
 }
 
 #[test]
@@ -124,12 +126,12 @@ fn a_key_that_lives_elsewhere_may_fail() {
         fn key(&self) -> &VerifierKey {
             &self.0
         }
-        fn sign(&self, _: &[u8]) -> Result<[u8; 64], SignFailed> {
-            Err(SignFailed("the device does not answer".to_owned()))
+        fn sign(&self, _: &[u8]) -> Result<[u8; 64], NoteSignerError> {
+            Err(NoteSignerError("the device does not answer".to_owned()))
         }
     }
     let remote = Remote(key("log.example", 1).key().clone());
-    assert!(matches!(checkpoint(5).sign(&remote), Err(SignError::Failed(_))));
+    assert!(matches!(checkpoint(5).sign(&remote), Err(NoteSignError::Failed(_))));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tlog::checkpoint::Checkpoint;
 use tlog::cosignature::cosign;
 use tlog::key::KeyName;
 use tlog::note::{LocalKey, Note, NoteSigner};
-use tlog::policy::{Flaw, MAX_OF_EACH, NotAPolicy, Policy};
+use tlog::policy::{MAX_OF_EACH, NotAPolicy, PolicyLineError, WitnessPolicy};
 
 fn name(text: &str) -> KeyName {
     text.parse().expect("a name")
@@ -42,7 +42,7 @@ fn cosigned_by(numbers: &[u8]) -> Note {
 }
 
 /// Witnesses 2 to 5, and these further lines.
-fn policy(rest: &str) -> Result<Policy, NotAPolicy> {
+fn policy(rest: &str) -> Result<WitnessPolicy, NotAPolicy> {
     let mut text = format!("log {} https://log.example/\n", log().key());
     for number in 2..=5 {
         text += &format!("witness w{number} {}\thttps://w{number}.example/\n", witness(number).key());
@@ -50,7 +50,7 @@ fn policy(rest: &str) -> Result<Policy, NotAPolicy> {
     (text + rest).parse()
 }
 
-fn flaw(rest: &str) -> Flaw {
+fn flaw(rest: &str) -> PolicyLineError {
     match policy(rest) {
         Err(NotAPolicy::Line { flaw, .. }) => flaw,
         other => panic!("{rest:?}: {other:?}"),
@@ -106,7 +106,7 @@ fn a_signature_of_the_log_is_no_cosignature() {
 fn a_policy_is_written_as_it_is_read() {
     let policy =
         policy("# a remark\n\n  group \t a any w2 w3 \ngroup g 1 a w4\nquorum g\n").expect("a policy");
-    let again: Policy = policy.to_string().parse().expect("the same");
+    let again: WitnessPolicy = policy.to_string().parse().expect("the same");
     assert_eq!(again, policy);
     assert_eq!(policy.witnesses()[0].url.as_deref(), Some("https://w2.example/"));
 }
@@ -114,24 +114,27 @@ fn a_policy_is_written_as_it_is_read() {
 #[test]
 fn every_flaw_is_named_with_its_line() {
     assert_eq!(policy("").expect_err("no quorum"), NotAPolicy::NoQuorum);
-    assert_eq!(flaw("quorum none\nquorum w2\n"), Flaw::SecondQuorum);
-    assert_eq!(flaw("quorum nobody\n"), Flaw::Unknown("nobody".into()));
-    assert_eq!(flaw("group g 0 w2\n"), Flaw::Threshold(1));
-    assert_eq!(flaw("group g 3 w2 w3\n"), Flaw::Threshold(2));
-    assert_eq!(flaw("group g 01 w2 w3\n"), Flaw::Threshold(2));
-    assert_eq!(flaw("group g any w9\n"), Flaw::Unknown("w9".into()));
-    assert_eq!(flaw("group g any g\n"), Flaw::Unknown("g".into()));
-    assert_eq!(flaw("group g 2 w2 w2\n"), Flaw::MemberTaken("w2".into()));
-    assert_eq!(flaw("group a any w2\ngroup b any w2\n"), Flaw::MemberTaken("w2".into()));
-    assert_eq!(flaw("group w2 any w3\n"), Flaw::NameTaken("w2".into()));
-    assert_eq!(flaw("group none any w3\n"), Flaw::NameTaken("none".into()));
-    assert_eq!(flaw(&format!("witness twin {}\n", witness(2).key())), Flaw::KeyTaken);
-    assert_eq!(flaw(&format!("witness log {}\n", log().key())), Flaw::NotACosigner);
-    assert_eq!(flaw(&format!("log {}\n", witness(2).key())), Flaw::NotALogKey);
-    assert_eq!(flaw(&format!("log {}\n", log().key())), Flaw::KeyTaken);
-    assert_eq!(flaw(&format!("witness w6 {} ftp://w6\n", witness(6).key())), Flaw::Url("ftp://w6".into()));
+    assert_eq!(flaw("quorum none\nquorum w2\n"), PolicyLineError::SecondQuorum);
+    assert_eq!(flaw("quorum nobody\n"), PolicyLineError::Unknown("nobody".into()));
+    assert_eq!(flaw("group g 0 w2\n"), PolicyLineError::Threshold(1));
+    assert_eq!(flaw("group g 3 w2 w3\n"), PolicyLineError::Threshold(2));
+    assert_eq!(flaw("group g 01 w2 w3\n"), PolicyLineError::Threshold(2));
+    assert_eq!(flaw("group g any w9\n"), PolicyLineError::Unknown("w9".into()));
+    assert_eq!(flaw("group g any g\n"), PolicyLineError::Unknown("g".into()));
+    assert_eq!(flaw("group g 2 w2 w2\n"), PolicyLineError::MemberTaken("w2".into()));
+    assert_eq!(flaw("group a any w2\ngroup b any w2\n"), PolicyLineError::MemberTaken("w2".into()));
+    assert_eq!(flaw("group w2 any w3\n"), PolicyLineError::NameTaken("w2".into()));
+    assert_eq!(flaw("group none any w3\n"), PolicyLineError::NameTaken("none".into()));
+    assert_eq!(flaw(&format!("witness twin {}\n", witness(2).key())), PolicyLineError::KeyTaken);
+    assert_eq!(flaw(&format!("witness log {}\n", log().key())), PolicyLineError::NotACosigner);
+    assert_eq!(flaw(&format!("log {}\n", witness(2).key())), PolicyLineError::NotALogKey);
+    assert_eq!(flaw(&format!("log {}\n", log().key())), PolicyLineError::KeyTaken);
+    assert_eq!(
+        flaw(&format!("witness w6 {} ftp://w6\n", witness(6).key())),
+        PolicyLineError::Url("ftp://w6".into())
+    );
     for wrong in ["group g any\n", "quorum\n", "quorum a b\n", "witness w6\n", "log\n", "words\n"] {
-        assert_eq!(flaw(wrong), Flaw::Form, "{wrong}");
+        assert_eq!(flaw(wrong), PolicyLineError::Form, "{wrong}");
     }
     let line = policy("quorum nobody\n").expect_err("refused").to_string();
     assert!(line.starts_with("line 6: "), "{line}");
@@ -145,6 +148,6 @@ fn the_number_of_witnesses_is_bounded() {
         format!("witness w{number} {}\n", key.key())
     };
     let text = |count: usize| (0..count).map(line).collect::<String>() + "quorum none\n";
-    assert!(text(MAX_OF_EACH).parse::<Policy>().is_ok());
-    assert!(text(MAX_OF_EACH + 1).parse::<Policy>().is_err());
+    assert!(text(MAX_OF_EACH).parse::<WitnessPolicy>().is_ok());
+    assert!(text(MAX_OF_EACH + 1).parse::<WitnessPolicy>().is_err());
 }

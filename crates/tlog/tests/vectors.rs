@@ -14,7 +14,7 @@ use tlog::{
     cosignature,
     key::VerifierKey,
     note::Note,
-    witness::{self, AddCheckpoint, Seen},
+    witness::{self, AddCheckpoint, SeenTree},
 };
 
 #[derive(Deserialize)]
@@ -84,9 +84,9 @@ impl VerifierKeyText {
 }
 
 impl SeenText {
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> SeenTree {
         let root = BASE64.decode(self.root.as_bytes()).expect("base64").try_into().expect("32 bytes");
-        Seen { size: TreeSize::new(self.size), root: RootHash::from_bytes(root) }
+        SeenTree { size: TreeSize::new(self.size), root: RootHash::from_bytes(root) }
     }
 }
 

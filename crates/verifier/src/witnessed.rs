@@ -16,7 +16,7 @@ use serde::Serialize;
 use tlog::checkpoint::Checkpoint;
 use tlog::key::VerifierKey;
 use tlog::note::{NotVerified, Note};
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 use tlog::proof::TlogProof;
 
 use crate::receipt::{ReceiptReport, Subject};
@@ -31,7 +31,7 @@ pub struct Shown<'e> {
     /// Proof of the tree.
     pub tree: Tree<'e>,
     /// Policy with the required witnesses; `None` requires none.
-    pub policy: Option<&'e Policy>,
+    pub policy: Option<&'e WitnessPolicy>,
 }
 
 /// Proof of the tree that contains a statement.
@@ -124,7 +124,7 @@ pub struct CheckpointVerdict {
 pub fn verify_checkpoint(
     note: &[u8],
     keys: &[VerifierKey],
-    policy: Option<&Policy>,
+    policy: Option<&WitnessPolicy>,
     trust: &TrustStore,
 ) -> CheckpointVerdict {
     let believed = Believed { trust, keys, policy };
@@ -148,7 +148,7 @@ pub fn verify_checkpoint(
 pub fn verify_tlog_proof_of(
     entry: EntryDigest,
     proof: &[u8],
-    policy: Option<&Policy>,
+    policy: Option<&WitnessPolicy>,
     trust: &TrustStore,
 ) -> CheckpointVerdict {
     let shown = Shown { tree: Tree::Proof(proof), policy };
@@ -168,7 +168,7 @@ struct Believed<'a> {
     trust: &'a TrustStore,
     /// Keys in addition to those of trust store and policy.
     keys: &'a [VerifierKey],
-    policy: Option<&'a Policy>,
+    policy: Option<&'a WitnessPolicy>,
 }
 
 impl Asked<'_> {
@@ -305,7 +305,7 @@ impl Believed<'_> {
         let trusted = self.trust.logs.iter().filter(|log| log.origin.as_deref() == Some(origin));
         let mut keys: Vec<VerifierKey> =
             trusted.flat_map(TrustedLog::all_checkpoint_keys).filter_map(|key| key.parse().ok()).collect();
-        let named = self.policy.into_iter().flat_map(Policy::logs).map(|log| &log.key);
+        let named = self.policy.into_iter().flat_map(WitnessPolicy::logs).map(|log| &log.key);
         for key in named.chain(self.keys).filter(|key| key.name().as_str() == origin) {
             if !keys.contains(key) {
                 keys.push(key.clone());

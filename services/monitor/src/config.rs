@@ -10,7 +10,7 @@ use std::time::Duration;
 use merkle::TreeSize;
 use tlog::checkpoint::Origin;
 use tlog::key::VerifierKey;
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 use url::Url;
 
 use crate::limits;
@@ -70,7 +70,7 @@ pub struct Target {
     /// Keys of the witnesses whose cosignatures date a checkpoint.
     pub witnesses: Vec<VerifierKey>,
     /// Required cosignatures (C2SP tlog-policy); its witnesses are also in `witnesses`.
-    pub policy: Option<Policy>,
+    pub policy: Option<WitnessPolicy>,
     /// Maximum age of the newest cosignature before a checkpoint is stale.
     pub stale_after: Duration,
     /// Maximum time for which a vantage point may show a larger tree than the log shows the monitor.

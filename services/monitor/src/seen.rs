@@ -1,7 +1,7 @@
 //! A checkpoint as shown by the log or a vantage point, verified with the log's key.
 
 use merkle::{RootHash, TreeSize};
-use tlog::checkpoint::{Checkpoint, Refused};
+use tlog::checkpoint::{Checkpoint, CheckpointError};
 use tlog::cosignature;
 use tlog::key::VerifierKey;
 use tlog::note::{NotVerified, Note};
@@ -37,7 +37,7 @@ impl Seen {
     /// Verifies a note with the log's keys, and reads the cosignatures of known witnesses.
     pub fn open(note: &[u8], target: &Target, from: &str, at: u64) -> Result<Self, NotTheLogs> {
         let checkpoint = Checkpoint::open(note, &target.origin, &target.all_keys())?;
-        let note = Note::parse(note).map_err(Refused::from)?;
+        let note = Note::parse(note).map_err(CheckpointError::from)?;
         refuse_retired(&note, checkpoint.size(), target)?;
         Ok(Self {
             size: checkpoint.size(),
@@ -74,14 +74,14 @@ fn newest(note: &Note, witnesses: &[VerifierKey]) -> Option<u64> {
     witnesses.iter().filter_map(|witness| cosignature::verified(note, witness)).max()
 }
 
-impl From<Refused> for NotTheLogs {
-    fn from(why: Refused) -> Self {
+impl From<CheckpointError> for NotTheLogs {
+    fn from(why: CheckpointError) -> Self {
         let kind = match &why {
-            Refused::NotVerified(NotVerified::NoKnownKey) => Some(AlarmKind::UnknownKey),
-            Refused::NotVerified(NotVerified::BadSignature { .. }) => Some(AlarmKind::BadSignature),
-            Refused::OtherLog { .. } => Some(AlarmKind::OtherLog),
-            Refused::NotACheckpoint(_) => Some(AlarmKind::Inconsistent),
-            Refused::NotANote(_) => None,
+            CheckpointError::NotVerified(NotVerified::NoKnownKey) => Some(AlarmKind::UnknownKey),
+            CheckpointError::NotVerified(NotVerified::BadSignature { .. }) => Some(AlarmKind::BadSignature),
+            CheckpointError::OtherLog { .. } => Some(AlarmKind::OtherLog),
+            CheckpointError::NotACheckpoint(_) => Some(AlarmKind::Inconsistent),
+            CheckpointError::NotANote(_) => None,
         };
         Self { kind, words: why.to_string() }
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use registration::conversation::AGENT_CONVERSATION;
 use registration::vap::VAP_AUDIT;
 use secrecy::{ExposeSecret, SecretString};
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 
 use crate::access::{CallerRole, Scope};
 use crate::limits::{
@@ -69,7 +69,7 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub struct Witnesses {
     /// Witnesses, groups and quorum (C2SP tlog-policy). `None`: no cosignatures.
-    pub policy: Option<Policy>,
+    pub policy: Option<WitnessPolicy>,
     /// Interval at which an unchanged newest checkpoint is sent to the witnesses again; their new cosignatures show
     /// monitors its freshness.
     pub every: Duration,

@@ -15,7 +15,7 @@ use serde_json::json;
 use store::{Cosignature, Cosignatures, LogStore, Memory, Moving, SignatureKind};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 use tlog::witness::AddCheckpoint;
 use transparency::{Config, Halt, Witnesses};
 
@@ -24,7 +24,7 @@ fn statement(n: u64) -> SignedStatement {
 }
 
 /// Rounds follow each other fast enough for a test.
-fn witnessed_by(policy: &Policy) -> impl FnOnce(&mut Config) {
+fn witnessed_by(policy: &WitnessPolicy) -> impl FnOnce(&mut Config) {
     let policy = Some(policy.clone());
     |config| {
         let (every, pace) = (Duration::from_secs(1), Duration::from_millis(100));
@@ -33,7 +33,7 @@ fn witnessed_by(policy: &Policy) -> impl FnOnce(&mut Config) {
 }
 
 /// A log over this database that these witnesses know.
-async fn start(place: &Place, memory: &Memory, policy: &Policy, witnesses: &[&TestWitness]) -> Site {
+async fn start(place: &Place, memory: &Memory, policy: &WitnessPolicy, witnesses: &[&TestWitness]) -> Site {
     let key = checkpoint_key(place);
     witnesses.iter().for_each(|witness| witness.knows(&key));
     place.start_on(memory.clone(), witnessed_by(policy)).await
@@ -47,7 +47,7 @@ fn checkpoint_key(place: &Place) -> String {
 }
 
 /// The checkpoint served, if there is one, with who cosigned it according to the policy.
-async fn served(site: &Site, policy: &Policy) -> Option<(u64, Vec<String>)> {
+async fn served(site: &Site, policy: &WitnessPolicy) -> Option<(u64, Vec<String>)> {
     let answer = site.get("/checkpoint").await;
     if answer.status != 200 {
         return None;
@@ -55,7 +55,7 @@ async fn served(site: &Site, policy: &Policy) -> Option<(u64, Vec<String>)> {
     Some(read(site, policy, &answer.body))
 }
 
-fn read(site: &Site, policy: &Policy, note: &[u8]) -> (u64, Vec<String>) {
+fn read(site: &Site, policy: &WitnessPolicy, note: &[u8]) -> (u64, Vec<String>) {
     let key = site.service.identity().checkpoint_key.parse().unwrap();
     let checkpoint = Checkpoint::open(note, &testkit::ORIGIN.parse().unwrap(), &[key]).unwrap();
     let judged = policy.judge(&Note::parse(note).unwrap());
@@ -72,7 +72,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), asked).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
-async fn until_served(site: &Site, policy: &Policy, size: u64, by: &[&str]) {
+async fn until_served(site: &Site, policy: &WitnessPolicy, size: u64, by: &[&str]) {
     until("this checkpoint is served", async || {
         served(site, policy).await.is_some_and(|(at, names)| at == size && names == by)
     })
@@ -553,7 +553,7 @@ async fn every_receipt_s_tree_size_is_a_checkpoint_that_can_be_read() {
         last["checkpoints"].as_array().unwrap().len() == 1
     })
     .await;
-    let nobody: Policy = "quorum none\n".parse().unwrap();
+    let nobody: WitnessPolicy = "quorum none\n".parse().unwrap();
     let (mut listed, mut next) = (Vec::new(), Some("/v1/checkpoints?limit=3".to_owned()));
     while let Some(page) = next.take() {
         let answer = site.get(&page).await;

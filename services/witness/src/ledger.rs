@@ -11,8 +11,8 @@ use merkle::TreeSize;
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::cosignature;
 use tlog::key::VerifierKey;
-use tlog::note::{LocalKey, NotANote, Note, NoteSigner, SignFailed, SignatureLine};
-use tlog::witness::{self, AddCheckpoint, Refusal, Seen};
+use tlog::note::{LocalKey, NotANote, Note, NoteSigner, NoteSignerError, SignatureLine};
+use tlog::witness::{self, AddCheckpoint, CosignRefusal, SeenTree};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::CLOCK_SLACK;
@@ -26,9 +26,9 @@ pub enum NotCosigned {
     /// 404: the log is not in the list.
     #[error("no such log is witnessed here")]
     UnknownLog,
-    /// A rejected request; [`Refusal::status`] is the HTTP status.
+    /// A rejected request; [`CosignRefusal::status`] is the HTTP status.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] CosignRefusal),
     /// 429: the log has grown too recently, or a larger tree that was sent earlier takes precedence.
     #[error("this log may grow {per_day} times a day")]
     TooOften {
@@ -48,7 +48,7 @@ pub enum NotCosigned {
     InDoubt,
     /// 500: the key failed to sign.
     #[error(transparent)]
-    Sign(#[from] SignFailed),
+    Sign(#[from] NoteSignerError),
     /// 500: the log's signature and the cosignature do not form a valid note.
     #[error(transparent)]
     Note(#[from] NotANote),
@@ -142,7 +142,7 @@ impl Ledger {
         let log = self.log_of(request).ok_or(NotCosigned::UnknownLog)?;
         // Verify the signature before locking: unsigned requests of third parties must not block a log.
         let keys = keys_for(&log, &request.checkpoint);
-        request.checkpoint.verify(&keys).map_err(Refusal::from)?;
+        request.checkpoint.verify(&keys).map_err(CosignRefusal::from)?;
         let page = lock(&self.pages).entry(log.origin.digest()).or_default().clone();
         let mut page = lock(&page);
         if self.is_in_doubt() {
@@ -169,7 +169,7 @@ impl Ledger {
 
     /// Checks that a note with this witness's own cosignature matches the state. If not, the state is an older copy or
     /// another process uses the key, and the witness must stop.
-    fn must_remember(&self, seen: Option<Seen>, note: &Note) -> Result<(), NotCosigned> {
+    fn must_remember(&self, seen: Option<SeenTree>, note: &Note) -> Result<(), NotCosigned> {
         let ours = cosignature::verified(note, self.signer.key()).is_some();
         let Some(checkpoint) = Checkpoint::parse_text(note.text()).ok().filter(|_| ours) else {
             return Ok(());
@@ -232,8 +232,8 @@ impl Ledger {
     }
 
     /// Saves two checkpoints of one size, both signed by the log, as self-contained proof of a fork.
-    fn keep_fork(&self, refusal: &Refusal, page: &Page, request: &AddCheckpoint) {
-        let (Refusal::Fork { .. }, Some(seen)) = (refusal, &page.latest) else { return };
+    fn keep_fork(&self, refusal: &CosignRefusal, page: &Page, request: &AddCheckpoint) {
+        let (CosignRefusal::Fork { .. }, Some(seen)) = (refusal, &page.latest) else { return };
         let Ok(given) = Checkpoint::parse_text(request.checkpoint.text()) else { return };
         match self.state.keep_fork(seen, &given, &request.checkpoint) {
             Ok(Some(folder)) => {

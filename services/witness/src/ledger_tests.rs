@@ -68,8 +68,8 @@ fn a_clock_that_was_ahead_is_put_right_by_the_operator_once_and_never_signs_anot
         Checkpoint::new("log.example".parse().unwrap(), TreeSize::new(1), merkle::empty_root()).unwrap();
     other.checkpoint = fork.sign(&key()).unwrap();
     let fork = ledger.add(&other, NOON);
-    assert!(matches!(fork, Err(NotCosigned::Refused(Refusal::Fork { .. }))), "{fork:?}");
-    assert!(matches!(ledger.add(&request(0), NOON), Err(NotCosigned::Refused(Refusal::Seen(_)))));
+    assert!(matches!(fork, Err(NotCosigned::Refused(CosignRefusal::Fork { .. }))), "{fork:?}");
+    assert!(matches!(ledger.add(&request(0), NOON), Err(NotCosigned::Refused(CosignRefusal::Seen(_)))));
     assert_eq!(cosignature::time_of(&ledger.add(&request(1), NOON).unwrap()), Some(NOON));
     // The exception applies once: afterwards time must advance again, even without the flag.
     assert!(matches!(ledger.add(&request(1), NOON - 86_400), Err(NotCosigned::ClockBehind)));

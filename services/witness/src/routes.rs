@@ -16,7 +16,7 @@ use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::SignatureLine;
-use tlog::witness::{AddCheckpoint, Refusal, SIZE_TYPE};
+use tlog::witness::{AddCheckpoint, CosignRefusal, SIZE_TYPE};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::ledger::{Ledger, NotCosigned};
@@ -96,7 +96,7 @@ fn cosigned(line: &SignatureLine) -> Response {
 fn answer(why: &NotCosigned) -> Response {
     let text = why.to_string();
     match why {
-        NotCosigned::Refused(Refusal::Seen(size)) => {
+        NotCosigned::Refused(CosignRefusal::Seen(size)) => {
             (StatusCode::CONFLICT, [(CONTENT_TYPE, SIZE_TYPE)], format!("{size}\n")).into_response()
         }
         NotCosigned::Refused(refusal) => {
@@ -124,7 +124,7 @@ fn later(status: StatusCode, reason: &str, seconds: u64) -> Response {
 }
 
 fn count_inconsistency(desk: &Desk, why: &NotCosigned, request: &AddCheckpoint) {
-    let NotCosigned::Refused(Refusal::Unproven(_) | Refusal::Fork { .. }) = why else { return };
+    let NotCosigned::Refused(CosignRefusal::Unproven(_) | CosignRefusal::Fork { .. }) = why else { return };
     if let Ok(checkpoint) = Checkpoint::parse_text(request.checkpoint.text()) {
         tracing::warn!(log = %checkpoint.origin(), size = checkpoint.size().get(), %why, "not cosigned");
         desk.metrics.inconsistent(checkpoint.origin());

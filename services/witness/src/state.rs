@@ -26,7 +26,7 @@ use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::cosignature;
 use tlog::key::VerifierKey;
 use tlog::note::Note;
-use tlog::witness::Seen;
+use tlog::witness::SeenTree;
 
 use crate::files;
 use crate::limits::FORKS;
@@ -47,8 +47,8 @@ pub struct Latest {
 
 impl Latest {
     /// Size and root, for `tlog::witness::judge`.
-    pub fn seen(&self) -> Seen {
-        Seen { size: self.checkpoint.size(), root: self.checkpoint.root() }
+    pub fn seen(&self) -> SeenTree {
+        SeenTree { size: self.checkpoint.size(), root: self.checkpoint.root() }
     }
 }
 

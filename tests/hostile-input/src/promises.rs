@@ -17,7 +17,7 @@ use scitt::{
 };
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 use tlog::proof::TlogProof;
 use tlog::witness::AddCheckpoint;
 
@@ -175,7 +175,7 @@ pub fn note(input: &[u8]) -> Verdict {
         assert_eq!(proof.to_string().as_bytes(), input, "a proof is written as it was read");
         return Accepted;
     }
-    if let Ok(policy) = text.parse::<Policy>() {
+    if let Ok(policy) = text.parse::<WitnessPolicy>() {
         assert_eq!(policy.to_string().parse(), Ok(policy), "a policy is the same when it is written");
         return Accepted;
     }

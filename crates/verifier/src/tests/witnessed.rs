@@ -6,7 +6,7 @@ use tlog::checkpoint::Checkpoint;
 use tlog::cosignature::cosign;
 use tlog::key::KeyName;
 use tlog::note::{LocalKey, Note, NoteSigner, SignatureLine};
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 use tlog::proof::TlogProof;
 
 use super::*;
@@ -26,12 +26,12 @@ fn witness(number: u8) -> LocalKey {
 }
 
 /// Three witnesses, of which two must agree; and further lines.
-fn policy(quorum: &str) -> Policy {
+fn policy(quorum: &str) -> WitnessPolicy {
     let mut text = String::new();
     for number in 2..=4 {
         text += &format!("witness w{number} {}\n", witness(number).key());
     }
-    Policy::from_str(&(text + "group two 2 w2 w3 w4\nquorum " + quorum + "\n")).unwrap()
+    WitnessPolicy::from_str(&(text + "group two 2 w2 w3 w4\nquorum " + quorum + "\n")).unwrap()
 }
 
 /// A world whose log has a checkpoint key that is trusted.
@@ -62,13 +62,13 @@ impl World {
         TlogProof::new(index, path, &self.checkpoint(cosigners)).unwrap().to_string().into_bytes()
     }
 
-    fn show(&self, tree: Tree<'_>, policy: Option<&Policy>) -> Verdict {
+    fn show(&self, tree: Tree<'_>, policy: Option<&WitnessPolicy>) -> Verdict {
         let statement = self.transparent();
         let evidence = Evidence { statement: &statement, ..Evidence::default() };
         verify_shown(&evidence, &Shown { tree, policy }, &self.trust, NOW)
     }
 
-    fn show_bare(&self, tree: Tree<'_>, policy: Option<&Policy>) -> Verdict {
+    fn show_bare(&self, tree: Tree<'_>, policy: Option<&WitnessPolicy>) -> Verdict {
         let statement = self.statement.bytes();
         let evidence = Evidence { statement, ..Evidence::default() };
         verify_shown(&evidence, &Shown { tree, policy }, &self.trust, NOW)

@@ -39,7 +39,7 @@ use std::time::Duration;
 use merkle::TreeSize;
 use serde::Deserialize;
 use tlog::key::{KeyKind, VerifierKey};
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 use url::Url;
 
 use super::{BadConfig, Config, Depth, Hook, Target, Vantage, Watch, Who, duration};
@@ -299,7 +299,7 @@ fn witness(text: &str, name: &str) -> Result<VerifierKey, BadConfig> {
     }
 }
 
-fn policy(path: &Path, name: &str) -> Result<Policy, BadConfig> {
+fn policy(path: &Path, name: &str) -> Result<WitnessPolicy, BadConfig> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|why| bad(name, format!("{shown}: {why}")))?;
     text.parse().map_err(|why| bad(name, format!("{shown}: {why}")))

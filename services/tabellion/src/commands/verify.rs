@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use owo_colors::OwoColorize;
 use serde::Serialize;
-use tlog::policy::{NotAPolicy, Policy};
+use tlog::policy::{NotAPolicy, WitnessPolicy};
 use verifier::{Check, Code, Outcome, Shown, State, Tree, Verdict};
 
 use crate::cli::Context;
@@ -123,7 +123,7 @@ fn whole(evidence: &Evidence, trust: &TrustFile) -> Result<Verdict, Failure> {
 }
 
 /// Reads a witness policy (C2SP tlog-policy) from a file.
-pub fn witness_policy(file: &Path) -> Result<Policy, Failure> {
+pub fn witness_policy(file: &Path) -> Result<WitnessPolicy, Failure> {
     files::read_text(file)?.parse().map_err(|error: NotAPolicy| {
         Failure::new(
             Exit::Usage,

@@ -30,7 +30,7 @@ use client::ClientError;
 use sequencer::Halt;
 use store::{LogStore, SignatureKind, StoreError};
 use tlog::note::Note;
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 use tokio::sync::{Notify, watch};
 
 pub use confirm::Word;
@@ -76,7 +76,7 @@ impl Witnessing {
         store: Arc<dyn LogStore>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, ClientError> {
-        let of_policy = settings.policy.iter().flat_map(Policy::witnesses);
+        let of_policy = settings.policy.iter().flat_map(WitnessPolicy::witnesses);
         let asked = of_policy.filter_map(|witness| Witness::new(witness).transpose());
         let asked = asked.map(|witness| witness.map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
         asked.iter().for_each(|witness| metrics.witness.name(&witness.name));
@@ -107,7 +107,7 @@ impl Witnessing {
 
     /// The name of the witness or group that is the quorum.
     pub fn quorum_name(&self) -> Option<&str> {
-        self.settings.policy.as_ref().and_then(Policy::quorum_name)
+        self.settings.policy.as_ref().and_then(WitnessPolicy::quorum_name)
     }
 
     /// The interval at which an unchanged newest head is sent again.

@@ -13,7 +13,7 @@ use store::{Cosignature, LogStore, SignatureKind, StoreError};
 use tlog::cosignature;
 use tlog::key::VerifierKey;
 use tlog::note::{Note, SignatureLine};
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 use tokio::time::{sleep, timeout};
 
 use super::Witnessing;
@@ -75,7 +75,7 @@ impl Witnessing {
         (self.settings.every.as_secs() * WITNESS_FRESH_ROUNDS).max(1)
     }
 
-    async fn look_up_standing(&self, policy: &Policy) -> Result<(), StoreError> {
+    async fn look_up_standing(&self, policy: &WitnessPolicy) -> Result<(), StoreError> {
         let mut witnesses = Vec::with_capacity(policy.witnesses().len());
         for witness in policy.witnesses() {
             let kept = self.store.newest_cosignature(&id_of(&witness.key)).await?;
@@ -96,7 +96,7 @@ impl Witnessing {
         Ok(())
     }
 
-    fn show_standing(&self, policy: &Policy, witnesses: Vec<OneWitness>) {
+    fn show_standing(&self, policy: &WitnessPolicy, witnesses: Vec<OneWitness>) {
         let fresh: HashSet<&str> =
             witnesses.iter().filter(|one| one.fresh).map(|one| one.name.as_str()).collect();
         let met = policy.is_met_by(&fresh);
@@ -120,12 +120,12 @@ impl Witnessing {
         }
     }
 
-    async fn look_up(&self, policy: &Policy, rows: usize) -> Result<(), StoreError> {
+    async fn look_up(&self, policy: &WitnessPolicy, rows: usize) -> Result<(), StoreError> {
         self.look_up_served(policy, rows).await?;
         self.look_up_standing(policy).await
     }
 
-    async fn look_up_served(&self, policy: &Policy, rows: usize) -> Result<(), StoreError> {
+    async fn look_up_served(&self, policy: &WitnessPolicy, rows: usize) -> Result<(), StoreError> {
         let found = match policy.quorum_name() {
             Some(_) => {
                 let floor = self.served().map(|served| served.size);
@@ -147,7 +147,7 @@ impl Witnessing {
     /// passed over gains no more cosignatures, because a witness signs in order of size.
     async fn newest_that_meets(
         &self,
-        policy: &Policy,
+        policy: &WitnessPolicy,
         floor: Option<TreeSize>,
         rows: usize,
     ) -> Result<Option<Served>, StoreError> {
@@ -188,7 +188,7 @@ impl Witnessing {
 
 /// Returns `true` if the quorum is met in case all these cosignatures verify. It avoids reading heads that cannot meet
 /// the quorum.
-fn may_meet(policy: &Policy, kept: &[Cosignature]) -> bool {
+fn may_meet(policy: &WitnessPolicy, kept: &[Cosignature]) -> bool {
     let signed = policy.witnesses().iter().filter(|witness| {
         let id = id_of(&witness.key);
         kept.iter().any(|kept| kept.witness == id)

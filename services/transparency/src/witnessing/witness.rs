@@ -64,7 +64,7 @@ pub struct Trouble {
 
 impl Witness {
     /// Creates a witness; `None` without a URL: its cosignatures count, but this process cannot request them.
-    pub fn new(witness: &policy::Witness) -> Result<Option<Self>, ClientError> {
+    pub fn new(witness: &policy::PolicyWitness) -> Result<Option<Self>, ClientError> {
         let Some(url) = &witness.url else { return Ok(None) };
         Ok(Some(Self {
             name: witness.name.clone(),

@@ -15,8 +15,8 @@ use scitt::{Algorithm, SigningKey};
 use tlog::cosignature::cosign;
 use tlog::key::VerifierKey;
 use tlog::note::{LocalKey, Note, NoteSigner};
-use tlog::policy::Policy;
-use tlog::witness::{AddCheckpoint, Refusal, SIZE_TYPE, Seen, judge};
+use tlog::policy::WitnessPolicy;
+use tlog::witness::{AddCheckpoint, CosignRefusal, SIZE_TYPE, SeenTree, judge};
 use tokio::task::JoinHandle;
 
 /// How a witness answers.
@@ -66,7 +66,7 @@ struct Shared {
 struct Told {
     manner: Manner,
     log: Option<VerifierKey>,
-    seen: Option<Seen>,
+    seen: Option<SeenTree>,
     newest: Option<Note>,
     requests: Vec<AddCheckpoint>,
 }
@@ -145,13 +145,13 @@ impl Drop for TestWitness {
 }
 
 /// A policy of these witnesses; `rule` is the end of it.
-pub fn policy(witnesses: &[&TestWitness], rule: &str) -> Policy {
+pub fn policy(witnesses: &[&TestWitness], rule: &str) -> WitnessPolicy {
     let lines: Vec<String> = witnesses.iter().map(|witness| witness.line()).collect();
     format!("{}\n{rule}\n", lines.join("\n")).parse().unwrap()
 }
 
 /// A policy of which `k` of these must agree.
-pub fn k_of(k: usize, witnesses: &[&TestWitness]) -> Policy {
+pub fn k_of(k: usize, witnesses: &[&TestWitness]) -> WitnessPolicy {
     let names: Vec<&str> = witnesses.iter().map(|witness| witness.name.as_str()).collect();
     policy(witnesses, &format!("group enough {k} {}\nquorum enough", names.join(" ")))
 }
@@ -225,11 +225,11 @@ async fn add_checkpoint(State(shared): State<Arc<Shared>>, body: Bytes) -> Respo
     let log = told.log.clone().map_or_else(Vec::new, |log| vec![log]);
     match judge(told.seen, &request, &log) {
         Ok(checkpoint) => {
-            told.seen = Some(Seen { size: checkpoint.size(), root: checkpoint.root() });
+            told.seen = Some(SeenTree { size: checkpoint.size(), root: checkpoint.root() });
             told.newest = Some(request.checkpoint.clone());
             line(&shared.signer, &request).into_response()
         }
-        Err(Refusal::Seen(size)) => conflict(size.get()),
+        Err(CosignRefusal::Seen(size)) => conflict(size.get()),
         Err(refusal) => {
             let status = StatusCode::from_u16(refusal.status()).unwrap();
             (status, refusal.to_string()).into_response()

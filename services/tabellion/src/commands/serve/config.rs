@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 use transparency::{
     CallerRole, ClosedTypes, Config, Database, Doors, KeyFiles, Limits, Network, Rate, ReceiptAlgorithm,
     TlsFiles, Token, Witnesses,
@@ -276,7 +276,7 @@ fn issuer_rate(requests: u32) -> Rate {
     Rate::per_second(requests, requests.saturating_mul(4))
 }
 
-fn witness_policy(path: &std::path::Path) -> Result<Policy, String> {
+fn witness_policy(path: &std::path::Path) -> Result<WitnessPolicy, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     text.parse().map_err(|error| format!("{}: {error}", path.display()))
 }

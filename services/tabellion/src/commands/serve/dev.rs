@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use store_sqlite::FileSystem;
 use tlog::note::{LocalKey, NoteSigner};
-use tlog::policy::{Policy, Witness};
+use tlog::policy::{PolicyWitness, WitnessPolicy};
 use transparency::{Config, Database, Service};
 use verifier::{TrustStore, TrustedLog};
 
@@ -139,7 +139,7 @@ impl Dev {
         service: &Service,
         config: &Config,
     ) -> Result<(), Failure> {
-        let witnesses = config.witnesses.policy.as_ref().map_or(&[][..], Policy::witnesses);
+        let witnesses = config.witnesses.policy.as_ref().map_or(&[][..], WitnessPolicy::witnesses);
         let tokens = &config.doors.tokens;
         // A token without restrictions is preferred, because the samples have several issuers and types.
         let unbound = tokens.iter().find(|token| {
@@ -225,7 +225,7 @@ impl Dev {
 }
 
 /// Returns the configuration of `tabellion monitor` for this log.
-fn watched(url: &str, witnesses: &[Witness]) -> Result<String, Failure> {
+fn watched(url: &str, witnesses: &[PolicyWitness]) -> Result<String, Failure> {
     let key = checkpoint_key()?;
     let witnesses: Vec<String> = witnesses.iter().map(|witness| format!("\"{}\"", witness.key)).collect();
     Ok(format!(

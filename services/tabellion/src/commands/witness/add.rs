@@ -7,7 +7,7 @@ use std::path::Path;
 
 use clap::Args;
 use tlog::key::VerifierKey;
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 
 use super::policy_file::{self, Listed, PolicyFile};
 use crate::cli::Context;
@@ -72,11 +72,11 @@ impl Add {
 
     /// Parses the new contents, and checks that they contain the witness as intended: a name with a space would be
     /// parsed differently.
-    fn accepted(&self, key: &VerifierKey, path: &Path, after: &str) -> Result<Policy, Failure> {
-        let policy: Policy = after
+    fn accepted(&self, key: &VerifierKey, path: &Path, after: &str) -> Result<WitnessPolicy, Failure> {
+        let policy: WitnessPolicy = after
             .parse()
             .map_err(|why: tlog::policy::NotAPolicy| refused(format!("{}: {why}", path.display())))?;
-        let is_it = |witness: &tlog::policy::Witness| {
+        let is_it = |witness: &tlog::policy::PolicyWitness| {
             witness.name == self.name && witness.key == *key && witness.url == self.url
         };
         match policy.witnesses().iter().any(is_it) {
@@ -98,7 +98,7 @@ fn place_of_witness(lines: &[String]) -> usize {
 }
 
 /// Replaces the quorum by one of [`ALL`] witnesses, unless the file has other groups.
-fn require(lines: &mut Vec<String>, policy: &Policy, k: usize, new: &str) -> Result<(), Failure> {
+fn require(lines: &mut Vec<String>, policy: &WitnessPolicy, k: usize, new: &str) -> Result<(), Failure> {
     let has_groups = lines.iter().any(|line| first_word(line) == "group" && words(line).nth(1) != Some(ALL));
     if has_groups {
         return Err(Failure::new(Exit::Usage, "witness-not-added", "the file has groups of its own")

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use tlog::policy::Policy;
+use tlog::policy::WitnessPolicy;
 
 use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, files, safe};
@@ -35,12 +35,12 @@ impl PolicyFile {
 }
 
 /// Reads a policy file.
-pub fn read(path: &Path) -> Result<Policy, Failure> {
+pub fn read(path: &Path) -> Result<WitnessPolicy, Failure> {
     parse(path, &files::read_text(path)?)
 }
 
 /// Parses the text of a policy file; `path` is named in the error message.
-pub fn parse(path: &Path, text: &str) -> Result<Policy, Failure> {
+pub fn parse(path: &Path, text: &str) -> Result<WitnessPolicy, Failure> {
     text.parse().map_err(|why: tlog::policy::NotAPolicy| {
         Failure::new(
             Exit::Usage,
@@ -72,10 +72,10 @@ struct One {
 
 impl Listed {
     /// Describes the policy in this file.
-    pub fn of(path: &Path, policy: &Policy) -> Self {
+    pub fn of(path: &Path, policy: &WitnessPolicy) -> Self {
         let text = policy.to_string();
         let is_rule = |line: &&str| line.starts_with("group ") || line.starts_with("quorum ");
-        let one = |witness: &tlog::policy::Witness| One {
+        let one = |witness: &tlog::policy::PolicyWitness| One {
             name: witness.name.clone(),
             key: witness.key.to_string(),
             url: witness.url.clone(),
