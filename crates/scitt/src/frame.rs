@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::cbor::{Head, Item, Major, Reader, Writer};
+use crate::cbor::{Item, ItemHead, ItemReader, ItemWriter, Major};
 use crate::header::HEADER_LIMITS;
 use crate::malformed::{Malformed, MalformedKind};
 
@@ -16,7 +16,7 @@ pub(crate) const EMPTY_MAP: [u8; 1] = [0xa0];
 const NIL: u64 = 22;
 
 /// Byte spans of the four parts. A string's span is that of its content, without the head.
-pub(crate) struct Frame<'a> {
+pub(crate) struct Sign1Frame<'a> {
     pub(crate) protected: Range<usize>,
     pub(crate) unprotected: Item<'a>,
     pub(crate) payload: Option<Range<usize>>,
@@ -25,12 +25,12 @@ pub(crate) struct Frame<'a> {
     pub(crate) signature: Range<usize>,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> Sign1Frame<'a> {
     pub(crate) fn read(input: &'a [u8], limit: usize) -> Result<Self, Malformed> {
         if input.len() > limit {
             return Err(Malformed::at(limit, MalformedKind::TooLarge { limit }));
         }
-        let mut reader = Reader::new(input, HEADER_LIMITS);
+        let mut reader = ItemReader::new(input, HEADER_LIMITS);
         expect_tag(&mut reader)?;
         expect_array(&mut reader)?;
         let protected = string(&mut reader, "the protected header")?;
@@ -52,7 +52,7 @@ pub(crate) fn write(
 ) -> Vec<u8> {
     const HEADS: usize = 32;
     let strings = protected.len() + payload.map_or(0, <[u8]>::len) + signature.len();
-    let mut writer = Writer::with_capacity(HEADS + unprotected.len() + strings);
+    let mut writer = ItemWriter::with_capacity(HEADS + unprotected.len() + strings);
     writer.tag(COSE_SIGN1).array(4).bytes(protected).raw(unprotected);
     match payload {
         Some(payload) => writer.bytes(payload),
@@ -66,13 +66,13 @@ pub(crate) fn write(
 ///
 /// `protected` is used as received, except that an empty map counts as empty bytes, as the RFC requires.
 pub(crate) fn sig_structure(protected: &[u8], header_is_empty: bool, payload: &[u8]) -> Vec<u8> {
-    let mut writer = Writer::with_capacity(protected.len() + payload.len() + 32);
+    let mut writer = ItemWriter::with_capacity(protected.len() + payload.len() + 32);
     let protected = if header_is_empty { &[] } else { protected };
     writer.array(4).text("Signature1").bytes(protected).bytes(&[]).bytes(payload);
     writer.into_bytes()
 }
 
-fn expect_tag(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+fn expect_tag(reader: &mut ItemReader<'_>) -> Result<(), Malformed> {
     let head = reader.head()?;
     if (head.major, head.argument) != (Major::Tag, COSE_SIGN1) {
         return Err(Malformed::at(head.offset, MalformedKind::NotTag18));
@@ -80,7 +80,7 @@ fn expect_tag(reader: &mut Reader<'_>) -> Result<(), Malformed> {
     expect_shortest(&head)
 }
 
-fn expect_array(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+fn expect_array(reader: &mut ItemReader<'_>) -> Result<(), Malformed> {
     let head = reader.head()?;
     if head.major != Major::Array {
         return Err(Malformed::at(head.offset, MalformedKind::NotArrayOf4));
@@ -92,12 +92,12 @@ fn expect_array(reader: &mut Reader<'_>) -> Result<(), Malformed> {
     Ok(())
 }
 
-fn string(reader: &mut Reader<'_>, what: &'static str) -> Result<Range<usize>, Malformed> {
+fn string(reader: &mut ItemReader<'_>, what: &'static str) -> Result<Range<usize>, Malformed> {
     let head = reader.head()?;
     string_after(reader, &head, what, "a byte string")
 }
 
-fn payload(reader: &mut Reader<'_>) -> Result<Option<Range<usize>>, Malformed> {
+fn payload(reader: &mut ItemReader<'_>) -> Result<Option<Range<usize>>, Malformed> {
     let head = reader.head()?;
     if head.major == Major::Simple && u64::from(head.info) == NIL {
         return Ok(None);
@@ -106,8 +106,8 @@ fn payload(reader: &mut Reader<'_>) -> Result<Option<Range<usize>>, Malformed> {
 }
 
 fn string_after(
-    reader: &mut Reader<'_>,
-    head: &Head,
+    reader: &mut ItemReader<'_>,
+    head: &ItemHead,
     what: &'static str,
     expected: &'static str,
 ) -> Result<Range<usize>, Malformed> {
@@ -120,7 +120,7 @@ fn string_after(
     Ok(start..reader.position())
 }
 
-fn map<'a>(reader: &mut Reader<'a>) -> Result<Item<'a>, Malformed> {
+fn map<'a>(reader: &mut ItemReader<'a>) -> Result<Item<'a>, Malformed> {
     let item = reader.item()?;
     match item.value.as_map() {
         Some(_) => Ok(item),
@@ -128,7 +128,7 @@ fn map<'a>(reader: &mut Reader<'a>) -> Result<Item<'a>, Malformed> {
     }
 }
 
-fn expect_shortest(head: &Head) -> Result<(), Malformed> {
+fn expect_shortest(head: &ItemHead) -> Result<(), Malformed> {
     let kind = match head {
         head if head.is_indefinite() => MalformedKind::Indefinite,
         head if !head.is_shortest() => MalformedKind::NotShortest,

@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-pub use claims::Claims;
+pub use claims::CwtClaims;
 pub use envelope::HashEnvelope;
 pub(crate) use envelope::digest_length;
 pub(crate) use read::read_entries;
@@ -45,7 +45,7 @@ pub struct Header {
     alg: Option<i64>,
     content_type: Option<ContentType>,
     kid: Option<Bytes>,
-    claims: Option<Claims>,
+    claims: Option<CwtClaims>,
     typ: Option<ContentType>,
     x5chain: Option<X5Chain>,
     x5t: Option<CertHash>,
@@ -79,7 +79,7 @@ impl Header {
     }
 
     /// Returns the CWT claims (label 15).
-    pub fn claims(&self) -> Option<&Claims> {
+    pub fn claims(&self) -> Option<&CwtClaims> {
         self.claims.as_ref()
     }
 
@@ -135,7 +135,7 @@ impl Header {
     ///
     /// # Errors
     /// Returns the first [`Incomplete`] requirement.
-    pub fn require_scitt(&self) -> Result<Identity<'_>, Incomplete> {
+    pub fn require_scitt(&self) -> Result<IssuerAndSubject<'_>, Incomplete> {
         self.alg.ok_or(Incomplete::Algorithm)?;
         let claims = self.claims.as_ref().ok_or(Incomplete::Claims)?;
         let iss = claims.iss().ok_or(Incomplete::Iss)?;
@@ -147,13 +147,13 @@ impl Header {
         if by_certificate && !claims::is_string_or_uri(iss) {
             return Err(Incomplete::IssNotUri);
         }
-        Ok(Identity { iss, sub })
+        Ok(IssuerAndSubject { iss, sub })
     }
 }
 
 /// Issuer and subject of a statement or receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity<'a> {
+pub struct IssuerAndSubject<'a> {
     /// Issuer: the `iss` claim.
     pub iss: &'a str,
     /// Subject: the `sub` claim.

@@ -25,7 +25,7 @@ pub mod x509;
 
 pub use alg::{Algorithm, Curve};
 pub use builder::{BuildError, StatementBuilder};
-pub use header::{ContentType, HashEnvelope, Header, Identity, Incomplete, X5Chain};
+pub use header::{ContentType, HashEnvelope, Header, Incomplete, IssuerAndSubject, X5Chain};
 pub use key::{CoseKey, KeyError, PublicKey, SignatureError};
 pub use key_set::KeySet;
 pub use label::Label;

@@ -25,7 +25,7 @@ pub use ledger::{LedgerLeaf, LedgerProof, LedgerStep};
 pub use proof::{ConsistencyProof, InclusionProof};
 
 use crate::cbor::Item;
-use crate::frame::{self, Frame};
+use crate::frame::{self, Sign1Frame};
 use crate::header::{Header, Label, labels, read_entries};
 use crate::key::{PublicKey, SignatureError};
 use crate::limits;
@@ -138,7 +138,7 @@ impl Receipt {
     }
 
     fn parse_bytes(bytes: Bytes) -> Result<Self, ReceiptError> {
-        let frame = Frame::read(&bytes, limits::RECEIPT_BYTES)?;
+        let frame = Sign1Frame::read(&bytes, limits::RECEIPT_BYTES)?;
         let understood = [Label::Int(labels::VDS), Label::Text(labels::TREE_SIZE.into())];
         let header = Header::read(&bytes, frame.protected.clone(), &understood)?;
         let structure = read_structure(&header, frame.protected.start)?;

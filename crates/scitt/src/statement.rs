@@ -15,7 +15,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use merkle::EntryDigest;
 
-use crate::frame::{self, EMPTY_MAP, Frame};
+use crate::frame::{self, EMPTY_MAP, Sign1Frame};
 use crate::header::{Header, Label, X5Chain, digest_length};
 use crate::key::{PublicKey, SignatureError};
 use crate::limits;
@@ -44,7 +44,7 @@ impl SignedStatement {
     }
 
     fn parse_bytes(input: Bytes) -> Result<Self, Malformed> {
-        let frame = Frame::read(&input, limits::STATEMENT_BYTES)?;
+        let frame = Sign1Frame::read(&input, limits::STATEMENT_BYTES)?;
         let bytes = with_empty_unprotected(&input, &frame);
         let header = Header::read(&bytes, frame.protected.clone(), &[])?;
         let unprotected = Unprotected::read(&frame.unprotected, &input, &header)?;
@@ -169,7 +169,7 @@ impl SignedStatement {
 }
 
 /// Creates S from a message. If the unprotected header is already `A0`, the input is S.
-fn with_empty_unprotected(input: &Bytes, frame: &Frame<'_>) -> Bytes {
+fn with_empty_unprotected(input: &Bytes, frame: &Sign1Frame<'_>) -> Bytes {
     let unprotected = frame.unprotected.span();
     if input[unprotected.clone()] == EMPTY_MAP {
         return input.clone();

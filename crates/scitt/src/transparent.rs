@@ -7,8 +7,8 @@
 
 use bytes::Bytes;
 
-use crate::cbor::{Value, Writer};
-use crate::frame::Frame;
+use crate::cbor::{ItemWriter, Value};
+use crate::frame::Sign1Frame;
 use crate::header::{Label, labels};
 use crate::limits;
 use crate::malformed::{Malformed, MalformedKind};
@@ -61,12 +61,12 @@ pub fn strip(statement: &[u8]) -> Result<(Vec<u8>, Vec<Bytes>), Malformed> {
 }
 
 fn replace_receipts(statement: &[u8], receipts: &[Bytes]) -> Result<Vec<u8>, Malformed> {
-    let frame = Frame::read(statement, limits::STATEMENT_BYTES)?;
+    let frame = Sign1Frame::read(statement, limits::STATEMENT_BYTES)?;
     let map = frame.unprotected.value.as_map().unwrap_or_default();
     let receipts_key = Value::from(labels::RECEIPTS);
     let others: Vec<_> = map.iter().filter(|(key, _)| key.value != receipts_key).collect();
 
-    let mut writer = Writer::with_capacity(statement.len());
+    let mut writer = ItemWriter::with_capacity(statement.len());
     writer.raw(&statement[..frame.unprotected.offset]);
     writer.map(others.len() + usize::from(!receipts.is_empty()));
     for (key, value) in others {

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use scitt::cbor::{Error, ErrorKind, Head, Limits, Major, Reader, Writer};
+use scitt::cbor::{Error, ErrorKind, ItemHead, ItemReader, ItemWriter, Limits, Major};
 
 use super::node::{Key, Node, Path, Step};
 use super::rule::ConversationRule as Rule;
@@ -21,7 +21,7 @@ const TAG_NEGATIVE_BIGNUM: u64 = 3;
 /// Parses one item that must fill the bytes.
 pub(super) fn read(bytes: &[u8]) -> Result<Node<'_>, Violation> {
     let mut reader = CborReader {
-        reader: Reader::new(bytes, LIMITS),
+        reader: ItemReader::new(bytes, LIMITS),
         items_left: CONVERSATION_ITEMS,
         path: Path::default(),
     };
@@ -33,7 +33,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Node<'_>, Violation> {
 }
 
 struct CborReader<'a> {
-    reader: Reader<'a>,
+    reader: ItemReader<'a>,
     items_left: usize,
     path: Path<'a>,
 }
@@ -75,7 +75,7 @@ impl<'a> CborReader<'a> {
         })
     }
 
-    fn array(&mut self, head: &Head, depth: usize) -> Result<Node<'a>, Violation> {
+    fn array(&mut self, head: &ItemHead, depth: usize) -> Result<Node<'a>, Violation> {
         let mut items = Vec::new();
         let mut left = head.argument;
         while self.reader.more(head, &mut left) {
@@ -86,7 +86,7 @@ impl<'a> CborReader<'a> {
         Ok(Node::Array(items))
     }
 
-    fn map(&mut self, head: &Head, depth: usize) -> Result<Node<'a>, Violation> {
+    fn map(&mut self, head: &ItemHead, depth: usize) -> Result<Node<'a>, Violation> {
         let mut members: Vec<(Key<'a>, Node<'a>)> = Vec::new();
         let mut left = head.argument;
         while self.reader.more(head, &mut left) {
@@ -131,7 +131,7 @@ impl<'a> CborReader<'a> {
         Ok(Node::Tag(number, Box::new(self.value(depth)?)))
     }
 
-    fn simple(&mut self, head: &Head) -> Result<Node<'a>, Violation> {
+    fn simple(&mut self, head: &ItemHead) -> Result<Node<'a>, Violation> {
         match (head.info, head.as_float()) {
             (_, Some(number)) if number.is_finite() => Ok(Node::Float(number)),
             (_, Some(number)) => {
@@ -147,17 +147,17 @@ impl<'a> CborReader<'a> {
         }
     }
 
-    fn bytes(&mut self, head: &Head) -> Result<Cow<'a, [u8]>, Violation> {
+    fn bytes(&mut self, head: &ItemHead) -> Result<Cow<'a, [u8]>, Violation> {
         let bytes = self.reader.bytes(head);
         bytes.map_err(|error| self.refused(&error))
     }
 
-    fn text(&mut self, head: &Head) -> Result<Cow<'a, str>, Violation> {
+    fn text(&mut self, head: &ItemHead) -> Result<Cow<'a, str>, Violation> {
         let text = self.reader.text(head);
         text.map_err(|error| self.refused(&error))
     }
 
-    fn head(&mut self) -> Result<Head, Violation> {
+    fn head(&mut self) -> Result<ItemHead, Violation> {
         let head = self.reader.head();
         head.map_err(|error| self.refused(&error))
     }
@@ -187,7 +187,7 @@ fn duplicate<'m, 'a>(members: &'m [(Key<'a>, Node<'a>)]) -> Option<&'m Key<'a>> 
 
 /// Encodes a scalar deterministically.
 fn encoded(scalar: &Node<'_>) -> Vec<u8> {
-    let mut writer = Writer::new();
+    let mut writer = ItemWriter::new();
     match scalar {
         Node::Unsigned(number) => writer.unsigned(*number),
         Node::Negative(number) => writer.negative(*number),

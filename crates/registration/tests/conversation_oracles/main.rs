@@ -19,7 +19,7 @@ use data_encoding::HEXLOWER;
 use registration::Violation;
 use registration::conversation::{ConversationRecord, Form};
 use scitt::SignedStatement;
-use scitt::cbor::Writer;
+use scitt::cbor::ItemWriter;
 use serde_json::Value;
 use testkit::{conversation, json_as_cbor};
 
@@ -139,12 +139,12 @@ fn the_oracle_answers_line_by_line() {
 fn in_the_order_of_the_cddl(record: &Value) -> Vec<u8> {
     let place =
         |name: &str| CDDL.find(&format!("\n{name}: ")).or_else(|| CDDL.find(&format!("\n? {name}: ")));
-    let mut writer = Writer::new();
+    let mut writer = ItemWriter::new();
     write_ordered(record, &|name| place(name).unwrap_or(CDDL.len()), &mut writer);
     writer.into_bytes()
 }
 
-fn write_ordered(value: &Value, place: &dyn Fn(&str) -> usize, writer: &mut Writer) {
+fn write_ordered(value: &Value, place: &dyn Fn(&str) -> usize, writer: &mut ItemWriter) {
     match value {
         Value::Array(items) => {
             writer.array(items.len());

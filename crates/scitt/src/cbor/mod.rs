@@ -8,7 +8,7 @@
 //! mistake. The cost is bounded by [`Limits`] and by the length of the input, never by a length that the input
 //! announces.
 //!
-//! [`Value::encode`] and [`Writer`] emit the core deterministic encoding (section 4.2.1).
+//! [`Value::encode`] and [`ItemWriter`] emit the core deterministic encoding (section 4.2.1).
 //!
 //! Not here: the meaning of labels, and diagnostic notation.
 
@@ -17,9 +17,9 @@ mod reader;
 mod value;
 mod writer;
 
-pub use reader::{Head, Limits, Major, Reader, parse};
+pub use reader::{ItemHead, ItemReader, Limits, Major, parse};
 pub use value::{Item, Value};
-pub use writer::Writer;
+pub use writer::ItemWriter;
 
 /// Error for refused CBOR input, with its byte offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +31,7 @@ pub struct Error {
     pub kind: ErrorKind,
 }
 
-/// Reasons why [`parse`] and [`Reader`] refuse CBOR.
+/// Reasons why [`parse`] and [`ItemReader`] refuse CBOR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
     /// The input ends inside an item.

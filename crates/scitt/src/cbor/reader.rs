@@ -36,7 +36,7 @@ pub enum Major {
 
 /// Initial byte of an item, with its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct ItemHead {
     /// Byte offset of the initial byte.
     pub offset: usize,
     /// Major type: the three high bits of the initial byte.
@@ -47,7 +47,7 @@ pub struct Head {
     pub argument: u64,
 }
 
-impl Head {
+impl ItemHead {
     const INDEFINITE: u8 = 31;
 
     /// Returns `true` if the length is indefinite: a break ends the item.
@@ -86,7 +86,7 @@ impl Head {
 /// # Errors
 /// Returns an [`Error`] with the offset of the first refused item.
 pub fn parse(input: &[u8], limits: Limits) -> Result<Item<'_>, Error> {
-    let mut reader = Reader::new(input, limits);
+    let mut reader = ItemReader::new(input, limits);
     let item = reader.item()?;
     reader.finish()?;
     Ok(item)
@@ -94,7 +94,7 @@ pub fn parse(input: &[u8], limits: Limits) -> Result<Item<'_>, Error> {
 
 /// Reads items and single heads from a byte slice, front to back.
 #[derive(Clone, Debug)]
-pub struct Reader<'a> {
+pub struct ItemReader<'a> {
     input: &'a [u8],
     position: usize,
     depth: usize,
@@ -103,7 +103,7 @@ pub struct Reader<'a> {
     in_key: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ItemReader<'a> {
     /// Creates a reader at the start of `input`.
     pub fn new(input: &'a [u8], limits: Limits) -> Self {
         Self { input, position: 0, depth: limits.depth, items_left: limits.items, in_key: false }
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an initial byte and its argument, and checks that the input can hold the announced length.
-    pub fn head(&mut self) -> Result<Head, Error> {
+    pub fn head(&mut self) -> Result<ItemHead, Error> {
         let offset = self.position;
         let [initial] = *self.array::<1>(offset)?;
         let info = initial & 0x1f;
@@ -146,16 +146,16 @@ impl<'a> Reader<'a> {
             25 => u64::from(u16::from_be_bytes(*self.array(offset)?)),
             26 => u64::from(u32::from_be_bytes(*self.array(offset)?)),
             27 => u64::from_be_bytes(*self.array(offset)?),
-            Head::INDEFINITE => 0,
+            ItemHead::INDEFINITE => 0,
             _ => return Err(Error { offset, kind: ErrorKind::ReservedHead }),
         };
-        let head = Head { offset, major: major(initial), info, argument };
+        let head = ItemHead { offset, major: major(initial), info, argument };
         self.check(&head)?;
         Ok(head)
     }
 
     /// Reads the bytes of a definite-length string after its head.
-    pub fn take(&mut self, head: &Head) -> Result<&'a [u8], Error> {
+    pub fn take(&mut self, head: &ItemHead) -> Result<&'a [u8], Error> {
         let length = usize::try_from(head.argument).unwrap_or(usize::MAX);
         let rest = self.input.get(self.position..).unwrap_or_default();
         let bytes = rest.get(..length).ok_or(head.error(ErrorKind::LengthBeyondInput))?;
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    fn check(&self, head: &Head) -> Result<(), Error> {
+    fn check(&self, head: &ItemHead) -> Result<(), Error> {
         let left = (self.input.len() - self.position) as u64;
         let needed = match head.major {
             Major::Unsigned | Major::Negative | Major::Tag if head.is_indefinite() => {
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the byte string that this head begins, joining the chunks of an indefinite-length string.
-    pub fn bytes(&mut self, head: &Head) -> Result<Cow<'a, [u8]>, Error> {
+    pub fn bytes(&mut self, head: &ItemHead) -> Result<Cow<'a, [u8]>, Error> {
         if !head.is_indefinite() {
             return self.take(head).map(Cow::Borrowed);
         }
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the text string that this head begins, joining the chunks of an indefinite-length string.
-    pub fn text(&mut self, head: &Head) -> Result<Cow<'a, str>, Error> {
+    pub fn text(&mut self, head: &ItemHead) -> Result<Cow<'a, str>, Error> {
         if !head.is_indefinite() {
             return self.utf8(head).map(Cow::Borrowed);
         }
@@ -228,12 +228,12 @@ impl<'a> Reader<'a> {
         Ok(Cow::Owned(joined))
     }
 
-    fn utf8(&mut self, head: &Head) -> Result<&'a str, Error> {
+    fn utf8(&mut self, head: &ItemHead) -> Result<&'a str, Error> {
         std::str::from_utf8(self.take(head)?).map_err(|_| head.error(ErrorKind::NotUtf8))
     }
 
     /// Reads the head of the next chunk of an indefinite-length string; `None` at its break.
-    fn chunk(&mut self, major: Major) -> Result<Option<Head>, Error> {
+    fn chunk(&mut self, major: Major) -> Result<Option<ItemHead>, Error> {
         if self.at_break() {
             return Ok(None);
         }
@@ -244,7 +244,7 @@ impl<'a> Reader<'a> {
         Ok(Some(head))
     }
 
-    fn elements(&mut self, head: &Head, depth: usize) -> Result<Vec<Item<'a>>, Error> {
+    fn elements(&mut self, head: &ItemHead, depth: usize) -> Result<Vec<Item<'a>>, Error> {
         let mut elements = Vec::new();
         let mut left = head.argument;
         while self.more(head, &mut left) {
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
         Ok(elements)
     }
 
-    fn entries(&mut self, head: &Head, depth: usize) -> Result<Vec<(Item<'a>, Item<'a>)>, Error> {
+    fn entries(&mut self, head: &ItemHead, depth: usize) -> Result<Vec<(Item<'a>, Item<'a>)>, Error> {
         let mut entries = Vec::new();
         let mut left = head.argument;
         while self.more(head, &mut left) {
@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
 
     /// Returns `true` if the array or map that this head begins has another element or entry. `left` counts down from
     /// the head's argument. Consumes the break that ends an indefinite-length item.
-    pub fn more(&mut self, head: &Head, left: &mut u64) -> bool {
+    pub fn more(&mut self, head: &ItemHead, left: &mut u64) -> bool {
         if head.is_indefinite() {
             return !self.at_break();
         }
@@ -305,7 +305,7 @@ fn major(initial: u8) -> Major {
     }
 }
 
-fn simple(head: &Head) -> Result<Value<'static>, Error> {
+fn simple(head: &ItemHead) -> Result<Value<'static>, Error> {
     if let Some(number) = head.as_float() {
         return Ok(Value::Float(number));
     }
@@ -314,7 +314,7 @@ fn simple(head: &Head) -> Result<Value<'static>, Error> {
         (21, _) => Value::Bool(true),
         (22, _) => Value::Null,
         (23, _) => Value::Undefined,
-        (Head::INDEFINITE, _) => return Err(head.error(ErrorKind::UnexpectedBreak)),
+        (ItemHead::INDEFINITE, _) => return Err(head.error(ErrorKind::UnexpectedBreak)),
         (_, number) => Value::Simple(number as u8),
     })
 }

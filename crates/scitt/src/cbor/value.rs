@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::Writer;
+use super::ItemWriter;
 
 /// A value and its byte span in the input. Equality compares values only.
 #[derive(Clone, Debug)]
@@ -142,7 +142,7 @@ impl<'a> Value<'a> {
     /// Returns the core deterministic encoding: shortest heads, definite lengths, map keys in bytewise order of their
     /// encodings (not RFC 7049's length-first order), bignums that fit an integer as that integer.
     pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
+        let mut writer = ItemWriter::new();
         self.write(&mut writer);
         writer.into_bytes()
     }
@@ -167,7 +167,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub(super) fn write(&self, writer: &mut Writer) {
+    pub(super) fn write(&self, writer: &mut ItemWriter) {
         match self {
             Self::Unsigned(n) => writer.unsigned(*n),
             Self::Negative(n) => writer.negative(*n),
@@ -193,7 +193,7 @@ impl<'a> Value<'a> {
     }
 }
 
-fn write_sorted<'w>(writer: &'w mut Writer, entries: &[(Item<'_>, Item<'_>)]) -> &'w mut Writer {
+fn write_sorted<'w>(writer: &'w mut ItemWriter, entries: &[(Item<'_>, Item<'_>)]) -> &'w mut ItemWriter {
     let mut encoded: Vec<(Vec<u8>, &Item<'_>)> =
         entries.iter().map(|(key, value)| (key.value.encode(), value)).collect();
     encoded.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -204,7 +204,7 @@ fn write_sorted<'w>(writer: &'w mut Writer, entries: &[(Item<'_>, Item<'_>)]) ->
     writer
 }
 
-fn write_bignum<'w>(writer: &'w mut Writer, tag: u64, content: &Item<'_>) -> &'w mut Writer {
+fn write_bignum<'w>(writer: &'w mut ItemWriter, tag: u64, content: &Item<'_>) -> &'w mut ItemWriter {
     let Value::Bytes(bytes) = &content.value else {
         content.value.write(writer.tag(tag));
         return writer;

@@ -5,11 +5,11 @@
 /// Heads are always shortest and lengths definite. The caller orders the keys of a map;
 /// [`Value::encode`](super::Value::encode) sorts them.
 #[derive(Clone, Debug, Default)]
-pub struct Writer {
+pub struct ItemWriter {
     out: Vec<u8>,
 }
 
-impl Writer {
+impl ItemWriter {
     /// Creates a writer with an empty buffer.
     pub fn new() -> Self {
         Self::default()

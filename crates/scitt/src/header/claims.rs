@@ -16,7 +16,7 @@ const EPOCH_TIME: u64 = 1;
 
 /// CWT claims of a protected header (the map under label 15).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claims {
+pub struct CwtClaims {
     bytes: Bytes,
     entries: Vec<(Label, Range<usize>)>,
     iss: Option<String>,
@@ -26,7 +26,7 @@ pub struct Claims {
     iat: Option<i64>,
 }
 
-impl Claims {
+impl CwtClaims {
     /// Returns the issuer, `iss` (claim 1).
     pub fn iss(&self) -> Option<&str> {
         self.iss.as_deref()

@@ -1,6 +1,6 @@
 //! Hash envelopes: statements whose payload is a digest of the content (RFC 9995).
 
-use super::read::Entries;
+use super::read::HeaderEntries;
 use super::value::{ContentType, wrong_type};
 use crate::label::{Label, labels};
 use crate::malformed::{Malformed, MalformedKind};
@@ -17,7 +17,7 @@ pub struct HashEnvelope {
 }
 
 impl HashEnvelope {
-    pub(super) fn read(entries: &Entries<'_, '_>) -> Result<Option<Self>, Malformed> {
+    pub(super) fn read(entries: &HeaderEntries<'_, '_>) -> Result<Option<Self>, Malformed> {
         let Some(algorithm) = entries.int(labels::PAYLOAD_HASH_ALG) else {
             return refuse_orphans(entries).map(|()| None);
         };
@@ -40,7 +40,7 @@ impl HashEnvelope {
     }
 }
 
-fn refuse_orphans(entries: &Entries<'_, '_>) -> Result<(), Malformed> {
+fn refuse_orphans(entries: &HeaderEntries<'_, '_>) -> Result<(), Malformed> {
     for label in [labels::PREIMAGE_CONTENT_TYPE, labels::PAYLOAD_LOCATION] {
         if let Some(item) = entries.int(label) {
             return Err(Malformed::at(item.offset, MalformedKind::NoHashEnvelope(Label::Int(label))));

@@ -5,8 +5,8 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::value::{ContentType, wrong_type};
-use super::{CertHash, Claims, HEADER_LIMITS, HashEnvelope, Header, X5Chain};
-use crate::cbor::{Item, Reader};
+use super::{CertHash, CwtClaims, HEADER_LIMITS, HashEnvelope, Header, X5Chain};
+use crate::cbor::{Item, ItemReader};
 use crate::label::{Label, labels};
 use crate::malformed::{Malformed, MalformedKind};
 
@@ -25,9 +25,9 @@ const UNDERSTOOD: [i64; 10] = [
 ];
 
 /// The entries of a header map: label, value, and the offset of the key.
-pub(crate) struct Entries<'i, 'a>(Vec<(Label, &'i Item<'a>, usize)>);
+pub(crate) struct HeaderEntries<'i, 'a>(Vec<(Label, &'i Item<'a>, usize)>);
 
-impl<'i, 'a> Entries<'i, 'a> {
+impl<'i, 'a> HeaderEntries<'i, 'a> {
     pub(crate) fn get(&self, label: &Label) -> Option<&'i Item<'a>> {
         self.0.iter().find(|(candidate, ..)| candidate == label).map(|(_, item, _)| *item)
     }
@@ -51,10 +51,10 @@ impl<'i, 'a> Entries<'i, 'a> {
 pub(crate) fn read_entries<'i, 'a>(
     item: &'i Item<'a>,
     what: &'static str,
-) -> Result<Entries<'i, 'a>, Malformed> {
+) -> Result<HeaderEntries<'i, 'a>, Malformed> {
     let map = item.value.as_map().ok_or_else(|| wrong_type(item, what, "a map"))?;
     let entry = |(key, value): &'i (Item<'a>, Item<'a>)| Ok((Label::read(key)?, value, key.offset));
-    map.iter().map(entry).collect::<Result<_, _>>().map(Entries)
+    map.iter().map(entry).collect::<Result<_, _>>().map(HeaderEntries)
 }
 
 impl Header {
@@ -68,7 +68,7 @@ impl Header {
         if span.is_empty() {
             return Ok(Self::empty());
         }
-        let mut reader = Reader::starting_at(&message[..span.end], span.start, HEADER_LIMITS);
+        let mut reader = ItemReader::starting_at(&message[..span.end], span.start, HEADER_LIMITS);
         let item = reader.item()?;
         reader.finish()?;
         let entries = read_entries(&item, "the protected header")?;
@@ -77,7 +77,7 @@ impl Header {
     }
 
     fn from_entries(
-        entries: &Entries<'_, '_>,
+        entries: &HeaderEntries<'_, '_>,
         message: &Bytes,
         span: Range<usize>,
     ) -> Result<Self, Malformed> {
@@ -86,7 +86,7 @@ impl Header {
             alg: find(labels::ALG).map(alg).transpose()?,
             content_type: content_type(entries, labels::CONTENT_TYPE, "content type (3)")?,
             kid: find(labels::KID).map(kid).transpose()?,
-            claims: find(labels::CWT_CLAIMS).map(|item| Claims::read(item, message)).transpose()?,
+            claims: find(labels::CWT_CLAIMS).map(|item| CwtClaims::read(item, message)).transpose()?,
             typ: content_type(entries, labels::TYP, "typ (16)")?,
             x5chain: find(labels::X5CHAIN).map(X5Chain::read).transpose()?,
             x5t: find(labels::X5T).map(CertHash::read).transpose()?,
@@ -122,7 +122,7 @@ fn kid(item: &Item<'_>) -> Result<Bytes, Malformed> {
 }
 
 fn content_type(
-    entries: &Entries<'_, '_>,
+    entries: &HeaderEntries<'_, '_>,
     label: i64,
     what: &'static str,
 ) -> Result<Option<ContentType>, Malformed> {
@@ -130,7 +130,7 @@ fn content_type(
 }
 
 /// Checks `crit` (RFC 9052, section 3.1): all listed labels must be understood, and present in the protected header.
-fn check_critical(entries: &Entries<'_, '_>, also_understood: &[Label]) -> Result<(), Malformed> {
+fn check_critical(entries: &HeaderEntries<'_, '_>, also_understood: &[Label]) -> Result<(), Malformed> {
     let Some(crit) = entries.int(labels::CRIT) else {
         return Ok(());
     };

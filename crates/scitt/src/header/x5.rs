@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::HEADER_LIMITS;
 use super::value::wrong_type;
-use crate::cbor::{self, Item, Value, Writer};
+use crate::cbor::{self, Item, ItemWriter, Value};
 use crate::label::Label;
 use crate::limits;
 use crate::malformed::{Malformed, MalformedKind};
@@ -26,7 +26,7 @@ impl X5Chain {
 
     /// Returns the chain as `COSE_X509`: a byte string for one certificate, an array for several.
     pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
+        let mut writer = ItemWriter::new();
         if self.0.len() > 1 {
             writer.array(self.0.len());
         }

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::{KeyError, PublicKey};
 use crate::alg::{Algorithm, Curve};
-use crate::cbor::{self, Value, Writer};
+use crate::cbor::{self, ItemWriter, Value};
 use crate::limits::{HEADER_DEPTH, KEY_SET_BYTES, KEY_SET_ITEMS};
 
 const KTY: i64 = 1;
@@ -236,7 +236,7 @@ fn malformed(why: &str) -> KeyError {
 
 /// Encodes a COSE_KeySet, which is an array of COSE_Keys.
 pub(crate) fn write_set<'k>(members: impl ExactSizeIterator<Item = &'k CoseKey>) -> Vec<u8> {
-    let mut writer = Writer::new();
+    let mut writer = ItemWriter::new();
     writer.array(members.len());
     for member in members {
         writer.raw(&member.encode());

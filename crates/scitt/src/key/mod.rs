@@ -66,11 +66,11 @@ pub enum KeyError {
 
 /// A public key on one of four curves, validated as a point.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct PublicKey(Material);
+pub struct PublicKey(KeyBytes);
 
 /// Key bytes by curve. NIST points are uncompressed SEC1 (`04 ‖ x ‖ y`), as ring and SPKI need them.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Material {
+enum KeyBytes {
     Ed25519(EdKey),
     P256([u8; 65]),
     P384([u8; 97]),
@@ -89,7 +89,7 @@ impl PublicKey {
         if key.is_weak() || key.to_edwards().compress().as_bytes() != bytes {
             return Err(KeyError::Weak);
         }
-        Ok(Self(Material::Ed25519(key)))
+        Ok(Self(KeyBytes::Ed25519(key)))
     }
 
     /// Creates a key from a SEC1 point, compressed or uncompressed.
@@ -103,15 +103,15 @@ impl PublicKey {
             Curve::Ed25519 => return Err(off_curve()),
             Curve::P256 => {
                 let key = p256::PublicKey::from_sec1_bytes(point).map_err(|_| off_curve())?;
-                Material::P256(fixed(key.to_sec1_point(false).as_bytes()).ok_or_else(off_curve)?)
+                KeyBytes::P256(fixed(key.to_sec1_point(false).as_bytes()).ok_or_else(off_curve)?)
             }
             Curve::P384 => {
                 let key = p384::PublicKey::from_sec1_bytes(point).map_err(|_| off_curve())?;
-                Material::P384(fixed(key.to_sec1_point(false).as_bytes()).ok_or_else(off_curve)?)
+                KeyBytes::P384(fixed(key.to_sec1_point(false).as_bytes()).ok_or_else(off_curve)?)
             }
             Curve::P521 => {
                 let key = p521::PublicKey::from_sec1_bytes(point).map_err(|_| off_curve())?;
-                Material::P521(fixed(key.to_sec1_point(false).as_bytes()).ok_or_else(off_curve)?)
+                KeyBytes::P521(fixed(key.to_sec1_point(false).as_bytes()).ok_or_else(off_curve)?)
             }
         };
         Ok(Self(material))
@@ -138,17 +138,17 @@ impl PublicKey {
     /// Returns the curve of this key.
     pub fn curve(&self) -> Curve {
         match self.0 {
-            Material::Ed25519(_) => Curve::Ed25519,
-            Material::P256(_) => Curve::P256,
-            Material::P384(_) => Curve::P384,
-            Material::P521(_) => Curve::P521,
+            KeyBytes::Ed25519(_) => Curve::Ed25519,
+            KeyBytes::P256(_) => Curve::P256,
+            KeyBytes::P384(_) => Curve::P384,
+            KeyBytes::P521(_) => Curve::P521,
         }
     }
 
     /// Returns the x coordinate, or the whole key for Ed25519.
     pub fn x(&self) -> &[u8] {
         match &self.0 {
-            Material::Ed25519(key) => key.as_bytes(),
+            KeyBytes::Ed25519(key) => key.as_bytes(),
             _ => &self.as_bytes()[1..=self.curve().coordinate_len()],
         }
     }
@@ -156,7 +156,7 @@ impl PublicKey {
     /// Returns the y coordinate; `None` for Ed25519.
     pub fn y(&self) -> Option<&[u8]> {
         match &self.0 {
-            Material::Ed25519(_) => None,
+            KeyBytes::Ed25519(_) => None,
             _ => Some(&self.as_bytes()[1 + self.curve().coordinate_len()..]),
         }
     }
@@ -164,10 +164,10 @@ impl PublicKey {
     /// Returns the raw key: 32 bytes for Ed25519, uncompressed SEC1 otherwise.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
-            Material::Ed25519(key) => key.as_bytes(),
-            Material::P256(point) => point,
-            Material::P384(point) => point,
-            Material::P521(point) => point,
+            KeyBytes::Ed25519(key) => key.as_bytes(),
+            KeyBytes::P256(point) => point,
+            KeyBytes::P384(point) => point,
+            KeyBytes::P521(point) => point,
         }
     }
 

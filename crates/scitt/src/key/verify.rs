@@ -8,7 +8,7 @@ use ring::signature::{
 };
 use thiserror::Error;
 
-use super::{Material, PublicKey};
+use super::{KeyBytes, PublicKey};
 use crate::alg::{Algorithm, Curve};
 
 /// Error of a signature that is not accepted.
@@ -62,13 +62,13 @@ impl PublicKey {
     ) -> Result<(), SignatureError> {
         self.check_binding(algorithm, signature)?;
         match &self.0 {
-            Material::Ed25519(key) => {
+            KeyBytes::Ed25519(key) => {
                 let signature = EdSignature::from_slice(signature).map_err(|_| SignatureError::Invalid)?;
                 key.verify_strict(message, &signature).map_err(|_| SignatureError::Invalid)
             }
-            Material::P256(point) => by_ring(&ECDSA_P256_SHA256_FIXED, point, message, signature),
-            Material::P384(point) => by_ring(&ECDSA_P384_SHA384_FIXED, point, message, signature),
-            Material::P521(point) => by_p521(point, message, signature),
+            KeyBytes::P256(point) => by_ring(&ECDSA_P256_SHA256_FIXED, point, message, signature),
+            KeyBytes::P384(point) => by_ring(&ECDSA_P384_SHA384_FIXED, point, message, signature),
+            KeyBytes::P521(point) => by_p521(point, message, signature),
         }
     }
 

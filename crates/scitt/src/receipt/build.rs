@@ -9,8 +9,8 @@ use merkle::{Hash, LeafIndex, RootHash, TreeSize};
 use super::proof::{self, CONSISTENCY, INCLUSION};
 use super::{RFC9162_SHA256, Structure, read_structure, signed_tree_size};
 use crate::alg::Algorithm;
-use crate::cbor::Writer;
-use crate::frame::{self, EMPTY_MAP, Frame};
+use crate::cbor::ItemWriter;
+use crate::frame::{self, EMPTY_MAP, Sign1Frame};
 use crate::header::{Header, Label, labels};
 use crate::key::{PublicKey, SignatureError};
 use crate::limits;
@@ -38,7 +38,7 @@ pub struct ReceiptHeader {
 impl ReceiptHeader {
     /// Returns the deterministic encoding: `{1: alg, 4: kid, 15: {1: iss, 2: sub, 6: iat}, 395: 1, "tree-size": n}`.
     pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
+        let mut writer = ItemWriter::new();
         writer.map(5).int(labels::ALG).int(self.alg.to_cose()).int(labels::KID).bytes(&self.kid);
         writer.int(labels::CWT_CLAIMS).map(3);
         writer.int(labels::ISS).text(&self.iss).int(labels::SUB).text(&self.sub);
@@ -94,7 +94,7 @@ impl SignedRoot {
     /// Returns a [`ReceiptError`] if the bytes have another form, or the header lacks the tree size.
     pub fn parse(input: impl Into<Bytes>) -> Result<Self, ReceiptError> {
         let input = input.into();
-        let frame = Frame::read(&input, limits::RECEIPT_BYTES)?;
+        let frame = Sign1Frame::read(&input, limits::RECEIPT_BYTES)?;
         let (protected, signature) = (frame.protected.clone(), frame.signature.clone());
         let start = protected.start;
         drop(frame);
@@ -136,7 +136,7 @@ impl SignedRoot {
     }
 
     fn receipt(&self, proof_type: i64, proof: &[u8]) -> Vec<u8> {
-        let mut unprotected = Writer::with_capacity(proof.len() + 16);
+        let mut unprotected = ItemWriter::with_capacity(proof.len() + 16);
         unprotected.map(1).int(labels::VDP).map(1).int(proof_type).array(1).bytes(proof);
         frame::write(&self.protected, &unprotected.into_bytes(), None, &self.signature)
     }

@@ -7,7 +7,7 @@ use merkle::{Hash, LeafIndex, TreeSize};
 
 use super::Structure;
 use super::ledger::LedgerProof;
-use crate::cbor::{self, Item, Value, Writer};
+use crate::cbor::{self, Item, ItemWriter, Value};
 use crate::header::wrong_type;
 use crate::limits;
 use crate::malformed::{Malformed, MalformedKind};
@@ -109,7 +109,7 @@ impl Proofs {
 /// Encodes `[tree size, leaf index, path]` or `[older size, newer size, path]`.
 pub(super) fn encode(first: u64, second: u64, path: &[Hash]) -> Vec<u8> {
     const PER_HASH: usize = 34;
-    let mut writer = Writer::with_capacity(path.len() * PER_HASH + 24);
+    let mut writer = ItemWriter::with_capacity(path.len() * PER_HASH + 24);
     writer.array(3).unsigned(first).unsigned(second).array(path.len());
     path.iter().for_each(|hash| {
         writer.bytes(hash.as_bytes());

@@ -175,14 +175,14 @@ fn check_shape<'a>(chain: &[&'a [u8]]) -> Result<&'a [u8], ChainError> {
 }
 
 /// The part of a path above the end entity.
-struct Path {
+struct CertificatePath {
     /// Interval in which all intermediates are valid.
     validity: Validity,
     authorities: Vec<Vec<u8>>,
     root: [u8; 32],
 }
 
-fn build_path(chain: &[&[u8]], roots: &[RootCertificate], at: u64) -> Result<Path, ChainError> {
+fn build_path(chain: &[&[u8]], roots: &[RootCertificate], at: u64) -> Result<CertificatePath, ChainError> {
     let ders: Vec<CertificateDer<'_>> = chain.iter().map(|der| CertificateDer::from(*der)).collect();
     let anchors: Vec<TrustAnchor<'_>> = roots.iter().map(|root| root.anchor().clone()).collect();
     let leaf = EndEntityCert::try_from(&ders[0]).map_err(refused)?;
@@ -208,7 +208,7 @@ fn build_path(chain: &[&[u8]], roots: &[RootCertificate], at: u64) -> Result<Pat
     let reached: Vec<&RootCertificate> = roots.iter().filter(|root| root.anchor() == path.anchor()).collect();
     authorities.extend(reached.iter().map(|root| root.der().to_vec()));
     let root = reached.first().ok_or(ChainError::UnknownIssuer)?.sha256();
-    Ok(Path { validity, authorities, root })
+    Ok(CertificatePath { validity, authorities, root })
 }
 
 /// Validator that accepts any extended key usage: webpki checks usages along the whole path, while [`check_usage`]

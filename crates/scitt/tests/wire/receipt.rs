@@ -25,7 +25,7 @@ fn refused(bytes: &[u8]) -> MalformedKind {
 /// A receipt out of raw parts, signed over `root`.
 fn handmade(log: &Log, protected: &[u8], unprotected: &Value<'_>, payload: Option<&[u8]>) -> Vec<u8> {
     let root = log.root();
-    let mut signed = scitt::cbor::Writer::new();
+    let mut signed = scitt::cbor::ItemWriter::new();
     signed.array(4).text("Signature1").bytes(protected).bytes(&[]).bytes(root.as_bytes());
     let signature = log.key.sign(&signed.into_bytes()).unwrap();
     frame(protected, &unprotected.encode(), payload, &signature)
@@ -379,7 +379,7 @@ fn a_foreign_receipt_with_odd_encodings_and_text_labels_is_read() {
     let protected = hex("bf 66 6363662e7631 a1 6474786964 64322e3139 19018b 1801 3901ff f5 01 3807 ff");
     let sibling = to_hex(path(&log.leaves, 0)[0].as_bytes());
     let unprotected = hex(&format!("bf 19018c bf 20 9f 5f 5826 83 02 00 81 5820 {sibling} ff ff ff ff"));
-    let mut signed = scitt::cbor::Writer::new();
+    let mut signed = scitt::cbor::ItemWriter::new();
     signed.array(4).text("Signature1").bytes(&protected).bytes(&[]).bytes(log.root().as_bytes());
     let signature = log.key.sign(&signed.into_bytes()).unwrap();
     let receipt = parse(&frame(&protected, &unprotected, None, &signature));

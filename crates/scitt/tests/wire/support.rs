@@ -1,7 +1,7 @@
 //! Keys with known secrets, and the CBOR that our own writer would never produce.
 
 use data_encoding::HEXLOWER_PERMISSIVE;
-use scitt::cbor::Writer;
+use scitt::cbor::ItemWriter;
 use scitt::{Algorithm, Malformed, SignedStatement, Signer, SigningKey, StatementBuilder};
 
 pub fn hex(text: &str) -> Vec<u8> {
@@ -37,14 +37,14 @@ pub fn statement() -> SignedStatement {
 
 /// A message out of a raw protected map, signed with whatever the map says.
 pub fn message(signer: &dyn Signer, protected: &[u8], unprotected: &[u8], payload: Option<&[u8]>) -> Vec<u8> {
-    let mut signed = Writer::new();
+    let mut signed = ItemWriter::new();
     signed.array(4).text("Signature1").bytes(protected).bytes(&[]).bytes(payload.unwrap_or_default());
     let signature = signer.sign(&signed.into_bytes()).unwrap();
     frame(protected, unprotected, payload, &signature)
 }
 
 pub fn frame(protected: &[u8], unprotected: &[u8], payload: Option<&[u8]>, signature: &[u8]) -> Vec<u8> {
-    let mut writer = Writer::new();
+    let mut writer = ItemWriter::new();
     writer.tag(18).array(4).bytes(protected).raw(unprotected);
     match payload {
         Some(payload) => writer.bytes(payload),

@@ -3,7 +3,7 @@
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, NotAHash};
 use scitt::SignedStatement;
-use scitt::header::Claims;
+use scitt::header::CwtClaims;
 use tlog::checkpoint::Checkpoint;
 use tlog::cosignature::time_of;
 use tlog::key::VerifierKey;
@@ -292,7 +292,7 @@ fn statement(entry: &EntrySeen) -> Result<String, String> {
     }
     let statement = SignedStatement::parse(bytes).map_err(|why| why.to_string())?;
     let claims = statement.header().claims();
-    let (issuer, subject) = (claims.and_then(Claims::iss), claims.and_then(Claims::sub));
+    let (issuer, subject) = (claims.and_then(CwtClaims::iss), claims.and_then(CwtClaims::sub));
     let (issuer, subject) = (issuer.unwrap_or("?"), subject.unwrap_or("?"));
     Ok(format!("{}: by {issuer}, about {subject}", place(entry)))
 }

@@ -5,7 +5,7 @@ use client::{Client, ClientError};
 use data_encoding::BASE64URL_NOPAD;
 use merkle::EntryDigest;
 use scitt::SignedStatement;
-use scitt::header::Claims;
+use scitt::header::CwtClaims;
 use serde::Deserialize;
 
 use super::Watching;
@@ -153,7 +153,7 @@ impl Refused {
 /// Issuer and subject of a statement.
 fn names(statement: &SignedStatement) -> Option<(String, String)> {
     let claims = statement.header().claims()?;
-    Some((Claims::iss(claims)?.to_owned(), Claims::sub(claims)?.to_owned()))
+    Some((CwtClaims::iss(claims)?.to_owned(), CwtClaims::sub(claims)?.to_owned()))
 }
 
 async fn statement(client: &Client, entry: &str) -> Option<String> {

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LINK};
 use http::{HeaderName, HeaderValue};
-use scitt::cbor::Writer;
+use scitt::cbor::ItemWriter;
 
 use super::Binary;
 use crate::app::App;
@@ -38,7 +38,7 @@ pub async fn transparency_configuration(State(app): State<App>) -> Response {
 fn document(app: &App) -> Response {
     let identity = &app.log.identity;
     let keys = format!("{}/.well-known/scitt-keys", identity.public_url);
-    let mut body = Writer::new();
+    let mut body = ItemWriter::new();
     let policy = app.log.policies.current();
     body.map(if policy.is_some() { 5 } else { 3 });
     body.text("issuer").text(&identity.iss);
