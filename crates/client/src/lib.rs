@@ -31,7 +31,7 @@ use scitt::limits::RECEIPT_BYTES;
 use scitt::{KeySet, Problem, PublicKey, SignedStatement};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
-use verifier::{TrustStore, Verdict};
+use verifier::{StatementVerdict, TrustStore};
 
 pub use batch::{BATCH_STATEMENTS, Message};
 pub use evaluate::{Evaluation, Violation};
@@ -85,7 +85,7 @@ pub enum ClientError {
     Nonsense(String),
     /// The received receipt does not verify.
     #[error("the receipt does not verify: {}", decisive(.0))]
-    Unverified(Box<Verdict>),
+    Unverified(Box<StatementVerdict>),
     /// The client cannot be created, or a URL cannot be built.
     #[error("{0}")]
     Setup(String),
@@ -134,7 +134,7 @@ pub struct Registered {
     /// The receipt as received.
     pub receipt: Bytes,
     /// The verifier's verdict on the receipt.
-    pub verdict: Verdict,
+    pub verdict: StatementVerdict,
 }
 
 /// A client of one transparency service.
@@ -471,7 +471,7 @@ impl Client {
     }
 }
 
-fn decisive(verdict: &Verdict) -> String {
+fn decisive(verdict: &StatementVerdict) -> String {
     verdict.decisive().map_or_else(String::new, |check| format!("{}: {}", check.name, check.detail))
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::receipt::{check_dates, check_form, kid_text, logs_for};
 use crate::trust::{Candidates, NoCandidate, refuse_ended};
-use crate::verdict::{Check, CheckName, Code, Outcome, State};
+use crate::verdict::{Check, CheckName, CheckState, Code, VerificationOutcome};
 use crate::{TrustStore, TrustedLog, to_signed};
 
 /// A tree that was verified before.
@@ -30,8 +30,8 @@ pub struct KnownTree {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConsistencyVerdict {
     /// Overall result.
-    pub outcome: Outcome,
-    /// Reason why `outcome` is not [`Outcome::Verified`].
+    pub outcome: VerificationOutcome,
+    /// Reason why `outcome` is not [`VerificationOutcome::Verified`].
     pub reason: Option<Code>,
     /// Name of the log, as [`TrustedLog::name`] returns it.
     pub log: Option<String>,
@@ -49,7 +49,7 @@ impl ConsistencyVerdict {
     /// Returns `true` if the known tree is the beginning of the signed one. The signed one becomes a [`KnownTree`] only
     /// if `root` is present.
     pub fn is_verified(&self) -> bool {
-        self.outcome == Outcome::Verified
+        self.outcome == VerificationOutcome::Verified
     }
 }
 
@@ -62,21 +62,21 @@ pub fn verify_consistency(
 ) -> ConsistencyVerdict {
     let receipt = match Receipt::parse(receipt.to_vec()) {
         Ok(receipt) => receipt,
-        Err(why) => return Found::default().conclude(known, vec![unreadable(&why)]),
+        Err(why) => return ConsistencyFacts::default().conclude(known, vec![unreadable(&why)]),
     };
     let newer = receipt.signed_tree_size();
     let iss = receipt.header().claims().and_then(|claims| claims.iss());
     let logs = logs_for(iss, trust);
     let attempts = logs.into_iter().map(|log| attempt(&receipt, known, log, newer, to_signed(now)));
     let best = attempts.min_by_key(|verdict| match verdict.outcome {
-        Outcome::Verified => 0,
-        Outcome::Failed => 1,
-        Outcome::NotVerified => 2,
+        VerificationOutcome::Verified => 0,
+        VerificationOutcome::Failed => 1,
+        VerificationOutcome::NotVerified => 2,
     });
     best.unwrap_or_else(|| {
         let detail = format!("no trusted log issues receipts as {:?}", iss.unwrap_or_default());
         let check = Check::not_done(CheckName::Receipt, Code::UnknownLog, detail);
-        Found { newer, ..Found::default() }.conclude(known, vec![check])
+        ConsistencyFacts { newer, ..ConsistencyFacts::default() }.conclude(known, vec![check])
     })
 }
 
@@ -88,7 +88,7 @@ fn attempt(
     newer: Option<TreeSize>,
     now: i64,
 ) -> ConsistencyVerdict {
-    let mut found = Found { log: Some(log.name().to_owned()), newer, root: None };
+    let mut found = ConsistencyFacts { log: Some(log.name().to_owned()), newer, root: None };
     let form = match check_form(receipt, log) {
         Ok(form) => form,
         Err(check) => return found.conclude(known, vec![check]),
@@ -188,30 +188,30 @@ fn unreadable(why: &ReceiptError) -> Check {
 }
 
 #[derive(Default)]
-struct Found {
+struct ConsistencyFacts {
     log: Option<String>,
     newer: Option<TreeSize>,
     root: Option<String>,
 }
 
-impl Found {
+impl ConsistencyFacts {
     fn conclude(self, known: &KnownTree, mut checks: Vec<Check>) -> ConsistencyVerdict {
         for name in [CheckName::Consistency, CheckName::ReceiptSignature, CheckName::ReceiptDates] {
             if !checks.iter().any(|check| check.name == name) {
                 checks.push(Check::not_done(name, Code::NotReached, "an earlier check stands in the way"));
             }
         }
-        let first = |state: State| {
+        let first = |state: CheckState| {
             let of_state = |check: &&Check| check.state == state && check.code != Some(Code::NotReached);
             checks.iter().find(of_state).and_then(|check| check.code)
         };
-        let (outcome, reason) = match (first(State::Failed), first(State::NotDone)) {
-            (Some(code), _) => (Outcome::Failed, Some(code)),
-            (None, Some(code)) => (Outcome::NotVerified, Some(code)),
-            (None, None) => (Outcome::Verified, None),
+        let (outcome, reason) = match (first(CheckState::Failed), first(CheckState::NotDone)) {
+            (Some(code), _) => (VerificationOutcome::Failed, Some(code)),
+            (None, Some(code)) => (VerificationOutcome::NotVerified, Some(code)),
+            (None, None) => (VerificationOutcome::Verified, None),
         };
         ConsistencyVerdict {
-            root: self.root.filter(|_| outcome == Outcome::Verified && self.newer.is_some()),
+            root: self.root.filter(|_| outcome == VerificationOutcome::Verified && self.newer.is_some()),
             outcome,
             reason,
             log: self.log,

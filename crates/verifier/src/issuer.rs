@@ -7,8 +7,8 @@ use scitt::{CoseKey, PublicKey, SignatureError, SignedStatement};
 use crate::payload::{self, Detached};
 use crate::time::rfc3339;
 use crate::trust::{Candidates, NoCandidate};
-use crate::verdict::{Check, CheckName, Code, State};
-use crate::{CLOCK_SKEW, Profile, TrustStore, TrustedIssuer};
+use crate::verdict::{Check, CheckName, CheckState, Code};
+use crate::{CLOCK_SKEW, HeaderProfile, TrustStore, TrustedIssuer};
 
 const NAME: CheckName = CheckName::IssuerSignature;
 
@@ -22,9 +22,9 @@ impl IssuerCheck {
     pub(crate) fn signature_held(&self) -> Option<bool> {
         let check = self.checks.iter().find(|check| check.name == NAME)?;
         match check.state {
-            State::Ok => Some(true),
-            State::Failed => Some(false),
-            State::NotDone => None,
+            CheckState::Ok => Some(true),
+            CheckState::Failed => Some(false),
+            CheckState::NotDone => None,
         }
     }
 }
@@ -38,7 +38,7 @@ pub(crate) fn check(
 ) -> IssuerCheck {
     let iss = statement.header().claims().and_then(|claims| claims.iss());
     let known: Vec<&TrustedIssuer> = iss.map_or_else(Vec::new, |iss| trust.issuers_of(iss).collect());
-    let question = Question { statement, iss, known, trust, at };
+    let question = IssuerCheckInput { statement, iss, known, trust, at };
     let signature = match question.check_signature(given) {
         Ok(detail) => Check::ok(NAME, detail),
         Err(check) => check,
@@ -46,7 +46,7 @@ pub(crate) fn check(
     IssuerCheck { checks: vec![question.check_headers(), signature, question.check_dates()] }
 }
 
-struct Question<'q> {
+struct IssuerCheckInput<'q> {
     statement: &'q SignedStatement,
     iss: Option<&'q str>,
     known: Vec<&'q TrustedIssuer>,
@@ -54,10 +54,10 @@ struct Question<'q> {
     at: i64,
 }
 
-impl<'q> Question<'q> {
-    /// Checks the headers of RFC 9943, section 6, unless the trust store sets [`Profile::Rfc9942`] for this issuer.
+impl<'q> IssuerCheckInput<'q> {
+    /// Checks the headers of RFC 9943, section 6, unless the trust store sets [`HeaderProfile::Rfc9942`] for this issuer.
     fn check_headers(&self) -> Check {
-        let lenient = self.known.iter().any(|issuer| issuer.profile == Profile::Rfc9942);
+        let lenient = self.known.iter().any(|issuer| issuer.profile == HeaderProfile::Rfc9942);
         match self.statement.header().require_scitt() {
             Ok(identity) => Check::ok(CheckName::Headers, format!("subject {:?}", identity.sub)),
             Err(why) if lenient => Check::ok(CheckName::Headers, format!("profile rfc9942: {why}")),
@@ -156,7 +156,12 @@ impl<'q> Question<'q> {
         self.first_path(iss, chain, &anchors).map(Some)
     }
 
-    fn first_path(&self, iss: &str, chain: &X5Chain, anchors: &[Anchor<'q>]) -> Result<VerifiedChain, Check> {
+    fn first_path(
+        &self,
+        iss: &str,
+        chain: &X5Chain,
+        anchors: &[CertificateAnchor<'q>],
+    ) -> Result<VerifiedChain, Check> {
         let ders: Vec<&[u8]> = chain.certificates().iter().map(|der| der.as_ref()).collect();
         let at = u64::try_from(self.at).unwrap_or(0);
         let mut refused = ChainError::UnknownIssuer;
@@ -179,12 +184,12 @@ impl<'q> Question<'q> {
         })
     }
 
-    fn anchors(&self) -> Vec<Anchor<'q>> {
+    fn anchors(&self) -> Vec<CertificateAnchor<'q>> {
         let listed = self.known.iter().flat_map(|issuer| {
             let eku = issuer.eku.as_deref();
-            issuer.roots.iter().map(move |root| Anchor { root, eku, any_name: true })
+            issuer.roots.iter().map(move |root| CertificateAnchor { root, eku, any_name: true })
         });
-        let by_name = self.trust.roots.iter().map(|root| Anchor {
+        let by_name = self.trust.roots.iter().map(|root| CertificateAnchor {
             root: &root.certificate,
             eku: root.eku.as_deref(),
             any_name: false,
@@ -193,7 +198,7 @@ impl<'q> Question<'q> {
     }
 }
 
-struct Anchor<'q> {
+struct CertificateAnchor<'q> {
     root: &'q RootCertificate,
     eku: Option<&'q str>,
     /// `true` if the trust store binds the issuer to this root, so that the certificate need not name the issuer.

@@ -1,7 +1,7 @@
 //! Offline verification: a statement, its receipts and a trust store give a verdict.
 //!
 //! [`verify`] answers a relying party's questions about a Signed or Transparent Statement of RFC 9943: did the issuer
-//! sign it, is this the payload, and did a trusted log register it. The [`Verdict`] lists every check, including those
+//! sign it, is this the payload, and did a trusted log register it. The [`StatementVerdict`] lists every check, including those
 //! not done, each with a stable [`Code`]. Verification fails closed: a check that was not done never counts as passed,
 //! and one failed check outweighs all checks that passed.
 //!
@@ -36,17 +36,19 @@ use scitt::SignedStatement;
 
 pub use consistency::{ConsistencyVerdict, KnownTree, verify_consistency};
 use issuer::IssuerCheck;
-use receipt::{ReceiptReport, Subject};
+use receipt::{ReceiptReport, ReceiptSubject};
 pub use trust::{
-    IssuerSignature, LeafRule, Profile, RetiredCheckpointKey, TrustError, TrustStore, TrustedIssuer,
+    HeaderProfile, IssuerSignature, LeafRule, RetiredCheckpointKey, TrustError, TrustStore, TrustedIssuer,
     TrustedLog, TrustedRoot,
 };
 pub use verdict::{
-    Check, CheckName, CheckpointFacts, Code, Cosigned, Outcome, Position, ReceiptFacts, State,
-    StatementFacts, Verdict,
+    Check, CheckName, CheckState, CheckpointFacts, Code, LeafPosition, ReceiptFacts, StatementFacts,
+    StatementVerdict, VerificationOutcome, WitnessCosignature,
 };
 use witnessed::WitnessReport;
-pub use witnessed::{CheckpointVerdict, Shown, Tree, verify_checkpoint, verify_tlog_proof_of};
+pub use witnessed::{
+    CheckpointEvidence, CheckpointVerdict, TreeProof, verify_checkpoint, verify_tlog_proof_of,
+};
 
 /// Maximum time in seconds that the verifier's clock may be behind a log's or an issuer's.
 pub const CLOCK_SKEW: i64 = 300;
@@ -55,7 +57,7 @@ pub const MAX_RECEIPTS: usize = 64;
 
 /// Input of a verification.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Evidence<'e> {
+pub struct StatementEvidence<'e> {
     /// A Signed Statement or Transparent Statement.
     pub statement: &'e [u8],
     /// Receipts in addition to those attached to the statement.
@@ -66,14 +68,19 @@ pub struct Evidence<'e> {
 }
 
 /// Verifies `evidence` against `trust` at `now` (Unix seconds).
-pub fn verify(evidence: &Evidence<'_>, trust: &TrustStore, now: u64) -> Verdict {
-    verify_shown(evidence, &Shown::default(), trust, now)
+pub fn verify(evidence: &StatementEvidence<'_>, trust: &TrustStore, now: u64) -> StatementVerdict {
+    verify_shown(evidence, &CheckpointEvidence::default(), trust, now)
 }
 
 /// Verifies `evidence` like [`verify`], and also a checkpoint or tlog-proof of the tree that contains the statement. If
 /// the policy names a quorum, the quorum is required. A tlog-proof under a trusted checkpoint key can replace a
 /// receipt.
-pub fn verify_shown(evidence: &Evidence<'_>, shown: &Shown<'_>, trust: &TrustStore, now: u64) -> Verdict {
+pub fn verify_shown(
+    evidence: &StatementEvidence<'_>,
+    shown: &CheckpointEvidence<'_>,
+    trust: &TrustStore,
+    now: u64,
+) -> StatementVerdict {
     let statement = match SignedStatement::parse(evidence.statement.to_vec()) {
         Ok(statement) => statement,
         Err(why) => return not_a_statement(&why.to_string()),
@@ -92,25 +99,40 @@ pub fn verify_shown(evidence: &Evidence<'_>, shown: &Shown<'_>, trust: &TrustSto
 
 /// Verifies that one receipt proves the registration of `statement`, at `now` (Unix seconds). The issuer's signature is
 /// not verified, which suits clients that created the statement themselves.
-pub fn verify_receipt(statement: &SignedStatement, receipt: &[u8], trust: &TrustStore, now: u64) -> Verdict {
+pub fn verify_receipt(
+    statement: &SignedStatement,
+    receipt: &[u8],
+    trust: &TrustStore,
+    now: u64,
+) -> StatementVerdict {
     let verdict = verify_subject(statement.into(), receipt, trust, now);
-    Verdict { statement: Some(facts_of(statement)), ..verdict }
+    StatementVerdict { statement: Some(facts_of(statement)), ..verdict }
 }
 
 /// Verifies a receipt like [`verify_receipt`], with only the entry ID of the statement, for monitors that do not read
 /// statements. Logs with [`LeafRule::Statement`] need the statement: for them the inclusion check is not done.
-pub fn verify_receipt_of(entry: EntryDigest, receipt: &[u8], trust: &TrustStore, now: u64) -> Verdict {
-    verify_subject(Subject { entry, statement: None }, receipt, trust, now)
+pub fn verify_receipt_of(
+    entry: EntryDigest,
+    receipt: &[u8],
+    trust: &TrustStore,
+    now: u64,
+) -> StatementVerdict {
+    verify_subject(ReceiptSubject { entry, statement: None }, receipt, trust, now)
 }
 
-fn verify_subject(subject: Subject<'_>, receipt: &[u8], trust: &TrustStore, now: u64) -> Verdict {
+fn verify_subject(
+    subject: ReceiptSubject<'_>,
+    receipt: &[u8],
+    trust: &TrustStore,
+    now: u64,
+) -> StatementVerdict {
     let receipts = receipt::check_all(subject, &[receipt], trust, now);
     let mut checks = Vec::new();
     let detail = "not part of this verification";
     checks.push(Check::not_done(CheckName::IssuerSignature, Code::LeftToLog, detail));
     let (receipts, outcome, reason) = merge_receipts(receipts, &mut checks);
     checks.push(Check::not_done(CheckName::Witnesses, Code::NoWitness, "none configured"));
-    Verdict { outcome, reason, statement: None, receipts, checkpoint: None, checks }
+    StatementVerdict { outcome, reason, statement: None, receipts, checkpoint: None, checks }
 }
 
 fn distinct<'r>(receipts: impl Iterator<Item = &'r [u8]>) -> Vec<&'r [u8]> {
@@ -123,7 +145,7 @@ fn distinct<'r>(receipts: impl Iterator<Item = &'r [u8]>) -> Vec<&'r [u8]> {
     distinct
 }
 
-fn not_a_statement(why: &str) -> Verdict {
+fn not_a_statement(why: &str) -> StatementVerdict {
     let reason = Code::MalformedStatement;
     let skipped = [
         CheckName::IssuerSignature,
@@ -136,8 +158,8 @@ fn not_a_statement(why: &str) -> Verdict {
     checks.extend(
         skipped.map(|name| Check::not_done(name, Code::NotReached, "there is no statement to check")),
     );
-    let (outcome, reason) = (Outcome::Failed, Some(reason));
-    Verdict { outcome, reason, statement: None, receipts: Vec::new(), checkpoint: None, checks }
+    let (outcome, reason) = (VerificationOutcome::Failed, Some(reason));
+    StatementVerdict { outcome, reason, statement: None, receipts: Vec::new(), checkpoint: None, checks }
 }
 
 fn conclude(
@@ -147,36 +169,37 @@ fn conclude(
     payload: Option<Check>,
     receipts: Vec<ReceiptReport>,
     witnessed: WitnessReport,
-) -> Verdict {
+) -> StatementVerdict {
     let mut checks = vec![Check::ok(CheckName::Statement, format!("entry {}", statement.digest()))];
     checks.extend(issuer.checks);
     checks.extend(payload);
-    let own_failure = checks.iter().find(|check| check.state == State::Failed).and_then(|check| check.code);
+    let own_failure =
+        checks.iter().find(|check| check.state == CheckState::Failed).and_then(|check| check.code);
     let own_failure = own_failure.or(witnessed.failure());
     let own_gap = own_gap(&checks, trust.issuer_signature).or(witnessed.gap());
     let (facts, outcome, reason) = match receipts.is_empty() && witnessed.included {
-        true => (Vec::new(), Outcome::Verified, None),
+        true => (Vec::new(), VerificationOutcome::Verified, None),
         false => merge_receipts(receipts, &mut checks),
     };
     checks.extend(witnessed.checks);
     let (outcome, reason) = match (own_failure, outcome, own_gap) {
-        (Some(code), ..) => (Outcome::Failed, Some(code)),
-        (None, Outcome::Failed, _) => (Outcome::Failed, reason),
+        (Some(code), ..) => (VerificationOutcome::Failed, Some(code)),
+        (None, VerificationOutcome::Failed, _) => (VerificationOutcome::Failed, reason),
         (None, _, _) if trust.is_empty() && !trust.self_certified => {
-            (Outcome::NotVerified, Some(Code::NoTrustAnchors))
+            (VerificationOutcome::NotVerified, Some(Code::NoTrustAnchors))
         }
-        (None, Outcome::NotVerified, _) => (Outcome::NotVerified, reason),
-        (None, Outcome::Verified, Some(code)) => (Outcome::NotVerified, Some(code)),
-        (None, Outcome::Verified, None) => (Outcome::Verified, None),
+        (None, VerificationOutcome::NotVerified, _) => (VerificationOutcome::NotVerified, reason),
+        (None, VerificationOutcome::Verified, Some(code)) => (VerificationOutcome::NotVerified, Some(code)),
+        (None, VerificationOutcome::Verified, None) => (VerificationOutcome::Verified, None),
     };
     let (statement, checkpoint) = (Some(facts_of(statement)), witnessed.facts);
-    Verdict { outcome, reason, statement, receipts: facts, checkpoint, checks }
+    StatementVerdict { outcome, reason, statement, receipts: facts, checkpoint, checks }
 }
 
 /// Returns why the statement itself is not fully checked, if the trust store or the given payload requires that check.
 fn own_gap(checks: &[Check], asked: IssuerSignature) -> Option<Code> {
     let gap = |name: CheckName| {
-        let of_name = |check: &&Check| check.name == name && check.state == State::NotDone;
+        let of_name = |check: &&Check| check.name == name && check.state == CheckState::NotDone;
         checks.iter().find(of_name).and_then(|check| check.code)
     };
     let issuer = gap(CheckName::IssuerSignature);
@@ -193,22 +216,22 @@ fn own_gap(checks: &[Check], asked: IssuerSignature) -> Option<Code> {
 fn merge_receipts(
     receipts: Vec<ReceiptReport>,
     checks: &mut Vec<Check>,
-) -> (Vec<ReceiptFacts>, Outcome, Option<Code>) {
+) -> (Vec<ReceiptFacts>, VerificationOutcome, Option<Code>) {
     if receipts.is_empty() {
         for name in [CheckName::Inclusion, CheckName::ReceiptSignature] {
             checks.push(Check::not_done(name, Code::NoReceipt, "the statement has no receipt"));
         }
-        return (Vec::new(), Outcome::NotVerified, Some(Code::NoReceipt));
+        return (Vec::new(), VerificationOutcome::NotVerified, Some(Code::NoReceipt));
     }
-    let first = |state: State| {
+    let first = |state: CheckState| {
         let of_state = |check: &&Check| check.state == state && check.code != Some(Code::NotReached);
         receipts.iter().flat_map(|report| &report.checks).find(of_state).and_then(|check| check.code)
     };
-    let (failed, gap) = (first(State::Failed), first(State::NotDone));
+    let (failed, gap) = (first(CheckState::Failed), first(CheckState::NotDone));
     let (outcome, reason) = match failed {
-        Some(code) => (Outcome::Failed, Some(code)),
-        None if receipts.iter().any(|report| report.facts.verified) => (Outcome::Verified, None),
-        None => (Outcome::NotVerified, gap.or(Some(Code::NotReached))),
+        Some(code) => (VerificationOutcome::Failed, Some(code)),
+        None if receipts.iter().any(|report| report.facts.verified) => (VerificationOutcome::Verified, None),
+        None => (VerificationOutcome::NotVerified, gap.or(Some(Code::NotReached))),
     };
     let mut facts = Vec::new();
     for (number, report) in receipts.into_iter().enumerate() {

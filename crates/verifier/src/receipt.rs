@@ -14,8 +14,8 @@ use scitt::{
 
 use crate::time::rfc3339;
 use crate::trust::{Candidates, NoCandidate, refuse_ended};
-use crate::verdict::{Check, CheckName, Code, Position, ReceiptFacts, State};
-use crate::{CLOCK_SKEW, LeafRule, MAX_RECEIPTS, Profile, TrustStore, TrustedLog, to_signed};
+use crate::verdict::{Check, CheckName, CheckState, Code, LeafPosition, ReceiptFacts};
+use crate::{CLOCK_SKEW, HeaderProfile, LeafRule, MAX_RECEIPTS, TrustStore, TrustedLog, to_signed};
 
 /// Checks of one receipt, and its contents.
 pub(crate) struct ReceiptReport {
@@ -28,19 +28,19 @@ impl ReceiptReport {
         Self { checks, facts }
     }
 
-    fn has(&self, state: State) -> bool {
+    fn has(&self, state: CheckState) -> bool {
         self.checks.iter().any(|check| check.state == state)
     }
 }
 
 /// Subject of a receipt: a statement, or only its entry ID.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct ReceiptSubject<'a> {
     pub(crate) entry: EntryDigest,
     pub(crate) statement: Option<&'a SignedStatement>,
 }
 
-impl Subject<'_> {
+impl ReceiptSubject<'_> {
     /// Returns the leaf hash under this rule. `None` if the rule needs the statement and only the entry ID is known.
     pub(crate) fn leaf(&self, rule: LeafRule) -> Option<LeafHash> {
         match rule {
@@ -50,14 +50,14 @@ impl Subject<'_> {
     }
 }
 
-impl<'a> From<&'a SignedStatement> for Subject<'a> {
+impl<'a> From<&'a SignedStatement> for ReceiptSubject<'a> {
     fn from(statement: &'a SignedStatement) -> Self {
         Self { entry: statement.digest(), statement: Some(statement) }
     }
 }
 
 pub(crate) fn check_all(
-    subject: Subject<'_>,
+    subject: ReceiptSubject<'_>,
     receipts: &[&[u8]],
     trust: &TrustStore,
     now: u64,
@@ -72,7 +72,7 @@ pub(crate) fn check_all(
     reports
 }
 
-fn check(subject: Subject<'_>, bytes: &[u8], trust: &TrustStore, now: u64) -> ReceiptReport {
+fn check(subject: ReceiptSubject<'_>, bytes: &[u8], trust: &TrustStore, now: u64) -> ReceiptReport {
     let receipt = match Receipt::parse(bytes.to_vec()) {
         Ok(receipt) => receipt,
         Err(why) => return unreadable(&why),
@@ -80,7 +80,7 @@ fn check(subject: Subject<'_>, bytes: &[u8], trust: &TrustStore, now: u64) -> Re
     let facts = facts_of(&receipt);
     let iss = receipt.header().claims().and_then(|claims| claims.iss());
     let logs = logs_for(iss, trust);
-    let attempt = |log| Attempt { subject, receipt: &receipt, log, now: to_signed(now) }.run(&facts);
+    let attempt = |log| ReceiptAttempt { subject, receipt: &receipt, log, now: to_signed(now) }.run(&facts);
     best(logs.into_iter().map(attempt)).unwrap_or_else(|| {
         let detail = match iss {
             Some(iss) => format!("no trusted log issues receipts as {iss:?}"),
@@ -97,7 +97,7 @@ pub(crate) fn logs_for<'t>(iss: Option<&'t str>, trust: &'t TrustStore) -> Vec<&
         Some(iss) => {
             (trust.logs_of(iss).collect(), trust.logs.iter().filter(|log| log.iss.is_none()).collect())
         }
-        None => (Vec::new(), trust.logs.iter().filter(|log| log.profile == Profile::Rfc9942).collect()),
+        None => (Vec::new(), trust.logs.iter().filter(|log| log.profile == HeaderProfile::Rfc9942).collect()),
     };
     if ours.is_empty() { anonymous } else { ours }
 }
@@ -107,7 +107,7 @@ pub(crate) fn logs_for<'t>(iss: Option<&'t str>, trust: &'t TrustStore) -> Vec<&
 fn best(reports: impl Iterator<Item = ReceiptReport>) -> Option<ReceiptReport> {
     reports.min_by_key(|report| match report.facts.verified {
         true => 0,
-        false if report.has(State::Failed) => 1,
+        false if report.has(CheckState::Failed) => 1,
         false => 2,
     })
 }
@@ -134,14 +134,14 @@ fn with_rest_not_reached(mut checks: Vec<Check>) -> Vec<Check> {
 }
 
 /// Verification of one receipt against one log that may have issued it.
-struct Attempt<'a> {
-    subject: Subject<'a>,
+struct ReceiptAttempt<'a> {
+    subject: ReceiptSubject<'a>,
     receipt: &'a Receipt,
     log: &'a TrustedLog,
     now: i64,
 }
 
-impl Attempt<'_> {
+impl ReceiptAttempt<'_> {
     fn run(&self, facts: &ReceiptFacts) -> ReceiptReport {
         let mut facts = facts.clone();
         facts.log = Some(self.log.name().to_owned());
@@ -159,7 +159,7 @@ impl Attempt<'_> {
             Err(refused) => checks.extend(refused),
         }
         checks.push(check_dates(self.receipt, self.now));
-        facts.verified = checks.iter().all(|check| check.state == State::Ok);
+        facts.verified = checks.iter().all(|check| check.state == CheckState::Ok);
         ReceiptReport::of(facts, with_rest_not_reached(checks))
     }
 
@@ -187,7 +187,7 @@ impl Attempt<'_> {
     }
 
     /// Returns the roots that the proofs lead to, at least one, each with its position if the structure has positions.
-    fn implied_roots(&self) -> Result<Vec<(RootHash, Option<Position>)>, Vec<Check>> {
+    fn implied_roots(&self) -> Result<Vec<(RootHash, Option<LeafPosition>)>, Vec<Check>> {
         match self.receipt.structure() {
             Structure::Rfc9162 => self.implied_by_paths(),
             Structure::CcfLedger => self.implied_by_ledger().map(|root| vec![(root, None)]),
@@ -195,7 +195,7 @@ impl Attempt<'_> {
     }
 
     /// Returns one root per proof. A path that fits no tree is wrong for any statement.
-    fn implied_by_paths(&self) -> Result<Vec<(RootHash, Option<Position>)>, Vec<Check>> {
+    fn implied_by_paths(&self) -> Result<Vec<(RootHash, Option<LeafPosition>)>, Vec<Check>> {
         let proofs = self.receipt.inclusion_proofs();
         if proofs.is_empty() {
             return Err(unproven("the receipt has no inclusion proof"));
@@ -203,7 +203,7 @@ impl Attempt<'_> {
         let leaf = self.subject.leaf(self.log.leaf_rule).ok_or_else(needs_statement)?;
         let signed = self.receipt.signed_tree_size().is_some();
         let root = |proof: &InclusionProof| {
-            let position = Position { leaf_index: proof.leaf_index, tree_size: proof.tree_size, signed };
+            let position = LeafPosition { leaf_index: proof.leaf_index, tree_size: proof.tree_size, signed };
             let root = implied_root(leaf, proof.leaf_index, proof.tree_size, &proof.path)?;
             Ok((root, Some(position)))
         };
@@ -279,7 +279,7 @@ impl Attempt<'_> {
 /// Checks that the receipt has the headers of the log's profile, and that its `sub` is the log's origin.
 pub(crate) fn check_form(receipt: &Receipt, log: &TrustedLog) -> Result<Check, Check> {
     let header = receipt.header();
-    if log.profile == Profile::Rfc9943 {
+    if log.profile == HeaderProfile::Rfc9943 {
         let identity = header
             .require_scitt()
             .map_err(|why| Check::failed(CheckName::Receipt, Code::ReceiptIncomplete, why.to_string()))?;
@@ -315,13 +315,13 @@ pub(crate) fn check_dates(receipt: &Receipt, now: i64) -> Check {
 /// A verified proof.
 struct Proven {
     root: RootHash,
-    position: Option<Position>,
+    position: Option<LeafPosition>,
     kid: String,
     algorithm: &'static str,
 }
 
 impl Proven {
-    fn new(root: &RootHash, position: Option<Position>, key: &PublicKey, receipt: &Receipt) -> Self {
+    fn new(root: &RootHash, position: Option<LeafPosition>, key: &PublicKey, receipt: &Receipt) -> Self {
         let header = receipt.header();
         Self {
             root: *root,

@@ -129,40 +129,44 @@ impl World {
         attach(self.statement.bytes(), &[&self.receipt]).unwrap()
     }
 
-    fn verify(&self) -> Verdict {
+    fn verify(&self) -> StatementVerdict {
         self.verify_payload(None)
     }
 
-    fn verify_payload(&self, payload: Option<&[u8]>) -> Verdict {
+    fn verify_payload(&self, payload: Option<&[u8]>) -> StatementVerdict {
         let statement = self.transparent();
-        verify(&Evidence { statement: &statement, receipts: &[], payload }, &self.trust, NOW)
+        verify(&StatementEvidence { statement: &statement, receipts: &[], payload }, &self.trust, NOW)
     }
 
-    fn verify_bytes(&self, statement: &[u8], receipts: &[&[u8]]) -> Verdict {
-        verify(&Evidence { statement, receipts, payload: None }, &self.trust, NOW)
+    fn verify_bytes(&self, statement: &[u8], receipts: &[&[u8]]) -> StatementVerdict {
+        verify(&StatementEvidence { statement, receipts, payload: None }, &self.trust, NOW)
     }
 }
 
 #[track_caller]
-fn assert_verified(verdict: &Verdict) {
-    assert_eq!((verdict.outcome, verdict.reason), (Outcome::Verified, None), "{verdict:#?}");
+fn assert_verified(verdict: &StatementVerdict) {
+    assert_eq!((verdict.outcome, verdict.reason), (VerificationOutcome::Verified, None), "{verdict:#?}");
     assert_eq!(verdict.outcome.exit_code(), 0);
 }
 
 #[track_caller]
-fn assert_failed(verdict: &Verdict, code: Code) {
-    assert_eq!((verdict.outcome, verdict.reason), (Outcome::Failed, Some(code)), "{verdict:#?}");
+fn assert_failed(verdict: &StatementVerdict, code: Code) {
+    assert_eq!((verdict.outcome, verdict.reason), (VerificationOutcome::Failed, Some(code)), "{verdict:#?}");
     assert_eq!(verdict.outcome.exit_code(), 3);
     assert_eq!(verdict.decisive().and_then(|check| check.code), Some(code));
 }
 
 #[track_caller]
-fn assert_not_verified(verdict: &Verdict, code: Code) {
-    assert_eq!((verdict.outcome, verdict.reason), (Outcome::NotVerified, Some(code)), "{verdict:#?}");
+fn assert_not_verified(verdict: &StatementVerdict, code: Code) {
+    assert_eq!(
+        (verdict.outcome, verdict.reason),
+        (VerificationOutcome::NotVerified, Some(code)),
+        "{verdict:#?}"
+    );
     assert_eq!(verdict.outcome.exit_code(), 4);
     assert!(verdict.decisive().is_some());
 }
 
-fn state(verdict: &Verdict, name: CheckName) -> Option<State> {
+fn state(verdict: &StatementVerdict, name: CheckName) -> Option<CheckState> {
     verdict.checks_named(name).next().map(|check| check.state)
 }

@@ -12,7 +12,7 @@ use scitt::{CoseKey, PublicKey};
 
 use crate::verdict::{Check, CheckName, Code};
 
-pub use document::{Mistake, TrustError};
+pub use document::{TrustError, TrustMistake};
 pub use scitt::key::{KeyTextError, read_key};
 
 /// Maximum size of a `trust.toml` in bytes.
@@ -36,7 +36,7 @@ pub struct TrustStore {
 /// Trust anchor for a transparency log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedLog {
-    /// Issuer (`iss`) of the log's receipts. Only logs of [`Profile::Rfc9942`] may lack one.
+    /// Issuer (`iss`) of the log's receipts. Only logs of [`HeaderProfile::Rfc9942`] may lack one.
     pub iss: Option<String>,
     /// Origin of the log: `sub` of its receipts and first line of its checkpoints. `None` accepts any `sub`.
     pub origin: Option<String>,
@@ -45,7 +45,7 @@ pub struct TrustedLog {
     /// Rule by which the log makes a leaf from a statement.
     pub leaf_rule: LeafRule,
     /// Headers that the log's receipts must have.
-    pub profile: Profile,
+    pub profile: HeaderProfile,
     /// Checkpoint keys as C2SP vkeys. They verify tlog-proofs and checkpoints, not receipts.
     pub checkpoint_keys: Vec<String>,
     /// Checkpoint keys that were replaced or are compromised; they remain valid for smaller trees.
@@ -82,14 +82,14 @@ pub(crate) fn refuse_ended(name: CheckName, kid: &str, end: &KeyEnd, tree: TreeS
 
 impl TrustedLog {
     /// Creates a trust anchor with the defaults of this project's logs: [`LeafRule::Sha256OfStatement`] and
-    /// [`Profile::Rfc9943`].
+    /// [`HeaderProfile::Rfc9943`].
     pub fn new(iss: impl Into<String>, origin: impl Into<String>, keys: Vec<CoseKey>) -> Self {
         Self {
             iss: Some(iss.into()),
             origin: Some(origin.into()),
             keys,
             leaf_rule: LeafRule::default(),
-            profile: Profile::default(),
+            profile: HeaderProfile::default(),
             checkpoint_keys: Vec::new(),
             retired_checkpoint_keys: Vec::new(),
         }
@@ -123,7 +123,7 @@ pub enum LeafRule {
 
 /// Headers that a message must have in addition to its signature.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Profile {
+pub enum HeaderProfile {
     /// RFC 9943, section 6: the CWT claims `iss` and `sub`, and a key identifier, all protected.
     #[default]
     Rfc9943,
@@ -154,7 +154,7 @@ pub struct TrustedIssuer {
     /// Extended key usage (an OID) that those certificates must have.
     pub eku: Option<String>,
     /// Headers that the issuer's statements must have.
-    pub profile: Profile,
+    pub profile: HeaderProfile,
 }
 
 impl TrustedIssuer {

@@ -9,10 +9,10 @@ use serde::{Serialize, Serializer};
 ///
 /// Details quote text of the verified messages: escape them before printing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct StatementVerdict {
     /// Overall result.
-    pub outcome: Outcome,
-    /// Reason why `outcome` is not [`Outcome::Verified`].
+    pub outcome: VerificationOutcome,
+    /// Reason why `outcome` is not [`VerificationOutcome::Verified`].
     pub reason: Option<Code>,
     /// Contents of the statement; `None` if it is malformed.
     pub statement: Option<StatementFacts>,
@@ -25,10 +25,10 @@ pub struct Verdict {
     pub checks: Vec<Check>,
 }
 
-impl Verdict {
+impl StatementVerdict {
     /// Returns `true` if all required checks were done and passed.
     pub fn is_verified(&self) -> bool {
-        self.outcome == Outcome::Verified
+        self.outcome == VerificationOutcome::Verified
     }
 
     /// Returns the checks with this name, over all receipts.
@@ -39,7 +39,7 @@ impl Verdict {
     /// Returns the check that decided the outcome, for a one-line summary; `None` if all checks passed.
     pub fn decisive(&self) -> Option<&Check> {
         let reason = self.reason?;
-        let open = |check: &&Check| check.state != State::Ok;
+        let open = |check: &&Check| check.state != CheckState::Ok;
         let named = self.checks.iter().find(|check| check.code == Some(reason));
         named.or_else(|| self.checks.iter().find(open))
     }
@@ -53,7 +53,7 @@ impl Verdict {
 /// The three possible results of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum VerificationOutcome {
     /// All required checks were done and passed.
     Verified,
     /// A check failed.
@@ -62,7 +62,7 @@ pub enum Outcome {
     NotVerified,
 }
 
-impl Outcome {
+impl VerificationOutcome {
     /// Returns the exit code of the command line: 0, 3 for a failed check, or 4 for a check not done.
     pub const fn exit_code(self) -> u8 {
         match self {
@@ -78,10 +78,10 @@ impl Outcome {
 pub struct Check {
     /// Name of the check.
     pub name: CheckName,
-    /// Index in [`Verdict::receipts`] of the receipt that was checked; `None` for a check of the statement.
+    /// Index in [`StatementVerdict::receipts`] of the receipt that was checked; `None` for a check of the statement.
     pub receipt: Option<usize>,
     /// Result of the check.
-    pub state: State,
+    pub state: CheckState,
     /// Reason why the check failed or was not done; `None` if it passed.
     pub code: Option<Code>,
     /// Compared values, for people.
@@ -90,22 +90,22 @@ pub struct Check {
 
 impl Check {
     pub(crate) fn ok(name: CheckName, detail: impl Into<String>) -> Self {
-        Self { name, receipt: None, state: State::Ok, code: None, detail: detail.into() }
+        Self { name, receipt: None, state: CheckState::Ok, code: None, detail: detail.into() }
     }
 
     pub(crate) fn failed(name: CheckName, code: Code, detail: impl Into<String>) -> Self {
-        Self { name, receipt: None, state: State::Failed, code: Some(code), detail: detail.into() }
+        Self { name, receipt: None, state: CheckState::Failed, code: Some(code), detail: detail.into() }
     }
 
     pub(crate) fn not_done(name: CheckName, code: Code, detail: impl Into<String>) -> Self {
-        Self { name, receipt: None, state: State::NotDone, code: Some(code), detail: detail.into() }
+        Self { name, receipt: None, state: CheckState::NotDone, code: Some(code), detail: detail.into() }
     }
 }
 
 /// Result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum CheckState {
     /// The check was done and passed.
     Ok,
     /// The check was done and failed.
@@ -225,7 +225,7 @@ words! {
         MalformedReceipt = "malformed-receipt",
         /// The receipt's verifiable data structure is neither RFC9162_SHA256 nor CCF_LEDGER_SHA256.
         UnsupportedStructure = "unsupported-structure",
-        /// The receipt lacks a label that the log's [`Profile`](crate::Profile) requires.
+        /// The receipt lacks a label that the log's [`HeaderProfile`](crate::HeaderProfile) requires.
         ReceiptIncomplete = "receipt-incomplete",
         /// The receipt is for another log of the same issuer (`sub`).
         ReceiptSubjectMismatch = "receipt-subject-mismatch",
@@ -282,7 +282,7 @@ words! {
     }
 }
 
-/// Contents of a statement. They are proven only if the verdict is [`Outcome::Verified`].
+/// Contents of a statement. They are proven only if the verdict is [`VerificationOutcome::Verified`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StatementFacts {
     /// Entry ID: SHA-256 of the statement.
@@ -312,7 +312,7 @@ pub struct ReceiptFacts {
     /// Name of the verifiable data structure, such as `RFC9162_SHA256`.
     pub structure: Option<&'static str>,
     /// Position of the statement in the log; `None` for CCF ledgers.
-    pub position: Option<Position>,
+    pub position: Option<LeafPosition>,
     /// Transaction of a CCF ledger that signed the root (`txid`).
     pub transaction: Option<String>,
     /// Root that the proof leads to, in hexadecimal.
@@ -323,7 +323,7 @@ pub struct ReceiptFacts {
 
 /// Position of a leaf in a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Position {
+pub struct LeafPosition {
     /// Index of the leaf.
     #[serde(serialize_with = "index")]
     pub leaf_index: LeafIndex,
@@ -334,14 +334,14 @@ pub struct Position {
     pub signed: bool,
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for LeafPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hearsay = if self.signed { "" } else { " (position not signed)" };
         write!(f, "leaf {} of {}{hearsay}", self.leaf_index.get(), self.tree_size.get())
     }
 }
 
-/// Contents of a checkpoint. They are proven only if the verdict is [`Outcome::Verified`].
+/// Contents of a checkpoint. They are proven only if the verdict is [`VerificationOutcome::Verified`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckpointFacts {
     /// Origin of the log.
@@ -351,12 +351,12 @@ pub struct CheckpointFacts {
     /// Root hash in hexadecimal.
     pub root: String,
     /// Valid cosignatures of the policy's witnesses.
-    pub cosigned: Vec<Cosigned>,
+    pub cosigned: Vec<WitnessCosignature>,
 }
 
 /// A valid cosignature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Cosigned {
+pub struct WitnessCosignature {
     /// Name of the witness in the policy.
     pub witness: String,
     /// Time of the cosignature in Unix seconds.

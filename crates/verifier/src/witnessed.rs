@@ -19,24 +19,26 @@ use tlog::note::{NotVerified, Note};
 use tlog::policy::WitnessPolicy;
 use tlog::proof::TlogProof;
 
-use crate::receipt::{ReceiptReport, Subject};
+use crate::receipt::{ReceiptReport, ReceiptSubject};
 use crate::time::rfc3339;
 use crate::trust::refuse_ended;
-use crate::verdict::{Check, CheckName, CheckpointFacts, Code, Cosigned, Outcome, State};
+use crate::verdict::{
+    Check, CheckName, CheckState, CheckpointFacts, Code, VerificationOutcome, WitnessCosignature,
+};
 use crate::{LeafRule, TrustStore, TrustedLog, to_signed};
 
 /// A checkpoint or tlog-proof of the tree that contains a statement, and the required witnesses.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Shown<'e> {
+pub struct CheckpointEvidence<'e> {
     /// Proof of the tree.
-    pub tree: Tree<'e>,
+    pub tree: TreeProof<'e>,
     /// Policy with the required witnesses; `None` requires none.
     pub policy: Option<&'e WitnessPolicy>,
 }
 
 /// Proof of the tree that contains a statement.
 #[derive(Debug, Clone, Copy, Default)]
-pub enum Tree<'e> {
+pub enum TreeProof<'e> {
     /// No proof.
     #[default]
     NotShown,
@@ -58,21 +60,21 @@ pub(crate) struct WitnessReport {
 impl WitnessReport {
     /// Returns the code of the first failed check.
     pub(crate) fn failure(&self) -> Option<Code> {
-        self.checks.iter().find(|check| check.state == State::Failed).and_then(|check| check.code)
+        self.checks.iter().find(|check| check.state == CheckState::Failed).and_then(|check| check.code)
     }
 
     fn conclude(self) -> CheckpointVerdict {
         let (outcome, reason) = match (self.failure(), self.gap()) {
-            (Some(code), _) => (Outcome::Failed, Some(code)),
-            (None, Some(code)) => (Outcome::NotVerified, Some(code)),
-            (None, None) => (Outcome::Verified, None),
+            (Some(code), _) => (VerificationOutcome::Failed, Some(code)),
+            (None, Some(code)) => (VerificationOutcome::NotVerified, Some(code)),
+            (None, None) => (VerificationOutcome::Verified, None),
         };
         CheckpointVerdict { outcome, reason, checkpoint: self.facts, checks: self.checks }
     }
 
     /// Returns the code of the first required check that was not done.
     pub(crate) fn gap(&self) -> Option<Code> {
-        let open = self.checks.iter().filter(|check| check.state == State::NotDone);
+        let open = self.checks.iter().filter(|check| check.state == CheckState::NotDone);
         let mut codes = open.filter_map(|check| check.code).filter(|code| *code != Code::NoWitness);
         codes.next()
     }
@@ -80,14 +82,14 @@ impl WitnessReport {
 
 /// Checks the proof of the tree and the cosignatures, for a subject with these receipts.
 pub(crate) fn check(
-    shown: &Shown<'_>,
-    subject: Subject<'_>,
+    shown: &CheckpointEvidence<'_>,
+    subject: ReceiptSubject<'_>,
     receipts: &[ReceiptReport],
     trust: &TrustStore,
 ) -> WitnessReport {
     let mut report = WitnessReport { checks: Vec::new(), facts: None, included: false };
-    let believed = Believed { trust, keys: &[], policy: shown.policy };
-    let asked = Asked { shown, subject, receipts, believed };
+    let believed = TrustedCheckpointKeys { trust, keys: &[], policy: shown.policy };
+    let asked = WitnessCheck { shown, subject, receipts, believed };
     let note = match asked.bind(&mut report) {
         Ok(note) => note,
         Err(check) => {
@@ -110,8 +112,8 @@ pub(crate) fn check(
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckpointVerdict {
     /// Overall result.
-    pub outcome: Outcome,
-    /// Reason why `outcome` is not [`Outcome::Verified`].
+    pub outcome: VerificationOutcome,
+    /// Reason why `outcome` is not [`VerificationOutcome::Verified`].
     pub reason: Option<Code>,
     /// Contents of the checkpoint; `None` if it cannot be parsed.
     pub checkpoint: Option<CheckpointFacts>,
@@ -127,7 +129,7 @@ pub fn verify_checkpoint(
     policy: Option<&WitnessPolicy>,
     trust: &TrustStore,
 ) -> CheckpointVerdict {
-    let believed = Believed { trust, keys, policy };
+    let believed = TrustedCheckpointKeys { trust, keys, policy };
     let mut report = WitnessReport { checks: Vec::new(), facts: None, included: false };
     let parsed = Note::parse(note)
         .map_err(|why| Check::failed(CheckName::Checkpoint, Code::MalformedCheckpoint, why.to_string()));
@@ -151,37 +153,37 @@ pub fn verify_tlog_proof_of(
     policy: Option<&WitnessPolicy>,
     trust: &TrustStore,
 ) -> CheckpointVerdict {
-    let shown = Shown { tree: Tree::Proof(proof), policy };
-    check(&shown, Subject { entry, statement: None }, &[], trust).conclude()
+    let shown = CheckpointEvidence { tree: TreeProof::Proof(proof), policy };
+    check(&shown, ReceiptSubject { entry, statement: None }, &[], trust).conclude()
 }
 
-struct Asked<'a> {
-    shown: &'a Shown<'a>,
-    subject: Subject<'a>,
+struct WitnessCheck<'a> {
+    shown: &'a CheckpointEvidence<'a>,
+    subject: ReceiptSubject<'a>,
     receipts: &'a [ReceiptReport],
-    believed: Believed<'a>,
+    believed: TrustedCheckpointKeys<'a>,
 }
 
 /// Keys whose signatures and cosignatures count.
 #[derive(Clone, Copy)]
-struct Believed<'a> {
+struct TrustedCheckpointKeys<'a> {
     trust: &'a TrustStore,
     /// Keys in addition to those of trust store and policy.
     keys: &'a [VerifierKey],
     policy: Option<&'a WitnessPolicy>,
 }
 
-impl Asked<'_> {
+impl WitnessCheck<'_> {
     /// Returns the checkpoint whose tree contains the statement.
     fn bind(&self, report: &mut WitnessReport) -> Result<Note, Check> {
         match self.shown.tree {
-            Tree::NotShown if self.shown.policy.is_none() => Err(no_policy()),
-            Tree::NotShown => {
+            TreeProof::NotShown if self.shown.policy.is_none() => Err(no_policy()),
+            TreeProof::NotShown => {
                 let why = "no checkpoint is shown that witnesses could have cosigned";
                 Err(Check::not_done(CheckName::Witnesses, Code::NoCheckpoint, why))
             }
-            Tree::Proof(bytes) => self.bind_by_proof(bytes, report),
-            Tree::Checkpoint(bytes) => self.bind_by_receipt(bytes, report),
+            TreeProof::Proof(bytes) => self.bind_by_proof(bytes, report),
+            TreeProof::Checkpoint(bytes) => self.bind_by_receipt(bytes, report),
         }
     }
 
@@ -251,7 +253,7 @@ impl Asked<'_> {
     }
 }
 
-impl Believed<'_> {
+impl TrustedCheckpointKeys<'_> {
     /// Parses the checkpoint of a note, and verifies that a trusted key of its log has signed it.
     fn open(&self, note: &Note, report: &mut WitnessReport) -> Result<(Checkpoint, Check), Check> {
         let name = CheckName::Checkpoint;
@@ -334,7 +336,7 @@ impl Believed<'_> {
         if let Some(facts) = facts {
             let told = judged.cosigned.iter();
             facts.cosigned =
-                told.map(|(witness, at)| Cosigned { witness: witness.clone(), at: *at }).collect();
+                told.map(|(witness, at)| WitnessCosignature { witness: witness.clone(), at: *at }).collect();
         }
         match (policy.quorum_name(), judged.met) {
             (None, _) => {

@@ -21,7 +21,7 @@ use client::{Client, ClientError};
 use merkle::EntryDigest;
 use scitt::SignedStatement;
 use url::Url;
-use verifier::{Code, Outcome, ReceiptFacts, TrustStore, Verdict};
+use verifier::{Code, ReceiptFacts, StatementVerdict, TrustStore, VerificationOutcome};
 
 use crate::alarm::{About, Alarm, AlarmKind};
 use crate::book::Book;
@@ -380,7 +380,7 @@ pub(crate) fn verify(
     receipt: &[u8],
     trust: &TrustStore,
     now: u64,
-) -> Verdict {
+) -> StatementVerdict {
     match statement {
         Some(statement) => verifier::verify_receipt(statement, receipt, trust, now),
         None => verifier::verify_receipt_of(entry, receipt, trust, now),
@@ -389,7 +389,7 @@ pub(crate) fn verify(
 
 /// The reason why a response is not a receipt: an error page, an unsupported structure, or larger than
 /// [`MAX_RECEIPT_KEPT`].
-fn no_receipt(came: &[u8], verdict: &Verdict) -> Option<String> {
+fn no_receipt(came: &[u8], verdict: &StatementVerdict) -> Option<String> {
     match verdict.reason {
         Some(Code::MalformedReceipt | Code::UnsupportedStructure) => {
             let why = verdict.why();
@@ -403,7 +403,7 @@ fn no_receipt(came: &[u8], verdict: &Verdict) -> Option<String> {
 }
 
 /// The alarm for a receipt that does not verify.
-fn refusal(verdict: &Verdict) -> (AlarmKind, String) {
+fn refusal(verdict: &StatementVerdict) -> (AlarmKind, String) {
     let words = verdict.why().to_owned();
     let kind = match verdict.reason {
         Some(Code::UnknownLog | Code::UnknownLogKey) => AlarmKind::UnknownKey,
@@ -413,7 +413,7 @@ fn refusal(verdict: &Verdict) -> (AlarmKind, String) {
         Some(Code::ReceiptExpired | Code::ReceiptNotYetValid) => AlarmKind::Clock,
         _ => AlarmKind::Inconsistent,
     };
-    debug_assert!(verdict.outcome != Outcome::Verified, "a verified receipt is no refusal");
+    debug_assert!(verdict.outcome != VerificationOutcome::Verified, "a verified receipt is no refusal");
     (kind, words)
 }
 

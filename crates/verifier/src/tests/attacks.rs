@@ -22,7 +22,7 @@ fn a_changed_payload_breaks_both_signature_and_inclusion() {
     bytes[place..place + 5].copy_from_slice(b"deny ");
     let verdict = world.verify_bytes(&bytes, &[]);
     assert_failed(&verdict, Code::IssuerSignatureInvalid);
-    assert_eq!(state(&verdict, CheckName::Inclusion), Some(State::Failed));
+    assert_eq!(state(&verdict, CheckName::Inclusion), Some(CheckState::Failed));
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_changed_issuer_signature_is_refused_even_where_a_log_took_it() {
     world.receipt = world.log.receipt(&world.statement);
     let verdict = world.verify();
     assert_failed(&verdict, Code::IssuerSignatureInvalid);
-    assert_eq!(state(&verdict, CheckName::Inclusion), Some(State::Ok));
+    assert_eq!(state(&verdict, CheckName::Inclusion), Some(CheckState::Ok));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn the_twin_of_a_registered_signature_is_another_statement() {
     let start = bytes.len() - twin.len();
     bytes[start..].copy_from_slice(&twin);
     let verdict = world.verify_bytes(&bytes, &[&world.receipt]);
-    assert_eq!(state(&verdict, CheckName::IssuerSignature), Some(State::Ok));
+    assert_eq!(state(&verdict, CheckName::IssuerSignature), Some(CheckState::Ok));
     assert_failed(&verdict, Code::ReceiptRootMismatch);
 }
 
@@ -190,7 +190,13 @@ fn a_failed_receipt_is_not_outvoted_by_a_good_one() {
 fn a_receipt_from_the_future_or_past_its_end_is_refused() {
     let world = World::new();
     let statement = world.transparent();
-    let at = |now| verify(&Evidence { statement: &statement, ..Evidence::default() }, &world.trust, now);
+    let at = |now| {
+        verify(
+            &StatementEvidence { statement: &statement, ..StatementEvidence::default() },
+            &world.trust,
+            now,
+        )
+    };
     assert_verified(&at(NOW - 60));
     assert_verified(&at(NOW - 60 - CLOCK_SKEW as u64));
     assert_failed(&at(NOW - 61 - CLOCK_SKEW as u64), Code::ReceiptNotYetValid);
@@ -223,7 +229,7 @@ fn a_statement_without_the_headers_of_rfc_9943_is_refused() {
     world.statement = StatementBuilder::new(PAYLOAD).iss(ISS).sub("s").sign(&issuer).unwrap();
     world.receipt = world.log.receipt(&world.statement);
     assert_failed(&world.verify(), Code::MissingHeader);
-    world.trust.issuers[0].profile = Profile::Rfc9942;
+    world.trust.issuers[0].profile = HeaderProfile::Rfc9942;
     assert_verified(&world.verify());
 }
 

@@ -49,7 +49,7 @@ fn with_root(mut world: World, root: RootCertificate) -> World {
     world
 }
 
-fn transparent(world: &World, statement: &[u8]) -> Verdict {
+fn transparent(world: &World, statement: &[u8]) -> StatementVerdict {
     let receipt = world.log.receipt(&world.statement);
     world.verify_bytes(statement, &[&receipt])
 }
@@ -99,7 +99,7 @@ fn a_chain_to_no_trusted_root_is_not_verified() {
     let stranger = Authority::new();
     let world = with_root(world(&signer, |builder| builder.x5chain(&chain)), stranger.root());
     let verdict = transparent(&world, world.statement.bytes());
-    assert_ne!(verdict.outcome, Outcome::Verified);
+    assert_ne!(verdict.outcome, VerificationOutcome::Verified);
 }
 
 #[test]
@@ -111,10 +111,11 @@ fn the_certificate_is_judged_at_the_time_the_log_signed() {
     let statement = world.statement.bytes();
     let in_2035 = 2_051_222_400;
     let verdict =
-        verify(&Evidence { statement, receipts: &[&receipt], payload: None }, &world.trust, in_2035);
+        verify(&StatementEvidence { statement, receipts: &[&receipt], payload: None }, &world.trust, in_2035);
     assert_verified(&verdict);
     // with no receipt to date it, an expired certificate is an expired certificate
-    let verdict = verify(&Evidence { statement, ..Evidence::default() }, &world.trust, in_2035);
+    let verdict =
+        verify(&StatementEvidence { statement, ..StatementEvidence::default() }, &world.trust, in_2035);
     assert_failed(&verdict, Code::CertificatePathInvalid);
 }
 

@@ -38,7 +38,7 @@ fn believing(log: &Log) -> TrustStore {
     TrustStore { logs: vec![log.trusted()], ..TrustStore::default() }
 }
 
-fn ask(receipt: &[u8], known: &KnownTree, trust: &TrustStore) -> (Outcome, Option<Code>) {
+fn ask(receipt: &[u8], known: &KnownTree, trust: &TrustStore) -> (VerificationOutcome, Option<Code>) {
     let verdict = verify_consistency(receipt, known, trust, NOW);
     assert_eq!(verdict.root.is_some(), verdict.is_verified(), "{verdict:#?}");
     (verdict.outcome, verdict.reason)
@@ -63,21 +63,24 @@ fn a_tree_that_was_rewritten_is_not_the_beginning_of_what_is_signed() {
     let log = Log::new();
     let other = KnownTree { root: root(6), ..known(5) };
     let receipt = receipt(&log, 5, 9);
-    assert_eq!(ask(&receipt, &other, &believing(&log)), (Outcome::Failed, Some(Code::ConsistencyMismatch)));
+    assert_eq!(
+        ask(&receipt, &other, &believing(&log)),
+        (VerificationOutcome::Failed, Some(Code::ConsistencyMismatch))
+    );
 }
 
 #[test]
 fn a_proof_from_another_size_says_nothing_about_the_tree_that_is_known() {
     let log = Log::new();
     let asked = ask(&receipt(&log, 5, 9), &known(6), &believing(&log));
-    assert_eq!(asked, (Outcome::NotVerified, Some(Code::ConsistencyOtherSize)));
+    assert_eq!(asked, (VerificationOutcome::NotVerified, Some(Code::ConsistencyOtherSize)));
 }
 
 #[test]
 fn a_receipt_of_inclusion_is_none_of_consistency() {
     let world = World::new();
     let asked = ask(&world.receipt, &known(5), &world.trust);
-    assert_eq!(asked, (Outcome::NotVerified, Some(Code::NoConsistencyProof)));
+    assert_eq!(asked, (VerificationOutcome::NotVerified, Some(Code::NoConsistencyProof)));
 }
 
 #[test]
@@ -85,9 +88,9 @@ fn the_log_must_be_one_that_is_trusted_and_its_key_the_one_that_signed() {
     let (log, stranger) = (Log::new(), Log::new());
     let bytes = receipt(&log, 5, 9);
     let asked = ask(&bytes, &known(5), &believing(&stranger));
-    assert_eq!(asked, (Outcome::NotVerified, Some(Code::UnknownLogKey)));
+    assert_eq!(asked, (VerificationOutcome::NotVerified, Some(Code::UnknownLogKey)));
     let asked = ask(&bytes, &known(5), &TrustStore::default());
-    assert_eq!(asked, (Outcome::NotVerified, Some(Code::UnknownLog)));
+    assert_eq!(asked, (VerificationOutcome::NotVerified, Some(Code::UnknownLog)));
     assert_eq!(ask(b"nonsense", &known(5), &believing(&log)).1, Some(Code::MalformedReceipt));
 }
 
@@ -96,17 +99,20 @@ fn a_retired_key_shows_no_growth_to_the_size_of_its_successor() {
     let log = Log::new();
     let mut trust = believing(&log);
     trust.logs[0].keys[0].end.retired_size = Some(10);
-    assert_eq!(ask(&receipt(&log, 5, 9), &known(5), &trust), (Outcome::Verified, None));
+    assert_eq!(ask(&receipt(&log, 5, 9), &known(5), &trust), (VerificationOutcome::Verified, None));
     trust.logs[0].keys[0].end.retired_size = Some(9);
     let asked = ask(&receipt(&log, 5, 9), &known(5), &trust);
-    assert_eq!(asked, (Outcome::Failed, Some(Code::LogKeyRetired)));
+    assert_eq!(asked, (VerificationOutcome::Failed, Some(Code::LogKeyRetired)));
 }
 
 #[test]
 fn the_dates_of_the_receipt_count() {
     let log = Log::new();
     let verdict = verify_consistency(&receipt(&log, 5, 9), &known(5), &believing(&log), NOW - 10_000);
-    assert_eq!((verdict.outcome, verdict.reason), (Outcome::Failed, Some(Code::ReceiptNotYetValid)));
+    assert_eq!(
+        (verdict.outcome, verdict.reason),
+        (VerificationOutcome::Failed, Some(Code::ReceiptNotYetValid))
+    );
     assert_eq!(verdict.root, None);
 }
 

@@ -44,7 +44,7 @@ fn a_receipt_without_claims_is_read_only_where_the_trusted_log_says_so() {
     let mut world = World::new();
     world.receipt = bare_receipt(&world.log, &world.statement);
     assert_not_verified(&world.verify(), Code::UnknownLog);
-    world.trust.logs[0].profile = Profile::Rfc9942;
+    world.trust.logs[0].profile = HeaderProfile::Rfc9942;
     let verdict = world.verify();
     assert_verified(&verdict);
     let position = verdict.receipts[0].position.unwrap();
@@ -57,7 +57,7 @@ fn of_several_logs_the_one_that_signed_is_found() {
     world.receipt = bare_receipt(&world.log, &world.statement);
     let mut logs = vec![Log::new().trusted(), world.log.trusted(), Log::new().trusted()];
     for (number, log) in logs.iter_mut().enumerate() {
-        log.profile = Profile::Rfc9942;
+        log.profile = HeaderProfile::Rfc9942;
         log.origin = Some(format!("log-{number}"));
         log.iss = None;
     }

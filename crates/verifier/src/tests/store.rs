@@ -24,10 +24,10 @@ fn a_store_survives_its_file() {
         iss: None,
         origin: None,
         leaf_rule: LeafRule::Statement,
-        profile: Profile::Rfc9942,
+        profile: HeaderProfile::Rfc9942,
         ..world.log.trusted()
     });
-    store.issuers.push(TrustedIssuer { profile: Profile::Rfc9942, ..store.issuers[0].clone() });
+    store.issuers.push(TrustedIssuer { profile: HeaderProfile::Rfc9942, ..store.issuers[0].clone() });
     store.issuers.push(TrustedIssuer::new(world.issuer.public_key().did_key(), Vec::new()));
     let text = store.to_toml();
     assert_eq!(TrustStore::from_toml(&text), Ok(store), "{text}");

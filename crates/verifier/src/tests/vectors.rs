@@ -36,7 +36,8 @@ fn every_golden_case_gets_its_answer() {
         let receipts: Vec<Vec<u8>> = case.receipts.iter().map(|receipt| hex(receipt)).collect();
         let receipts: Vec<&[u8]> = receipts.iter().map(Vec::as_slice).collect();
         let trust = TrustStore::from_toml(&case.trust).unwrap_or_else(|why| panic!("{name}: {why}"));
-        let evidence = Evidence { statement: &statement, receipts: &receipts, payload: payload.as_deref() };
+        let evidence =
+            StatementEvidence { statement: &statement, receipts: &receipts, payload: payload.as_deref() };
         let verdict = verify(&evidence, &trust, case.now);
         let answer = serde_json::to_value(&verdict).unwrap();
         assert_eq!(answer["outcome"], case.outcome, "{name}: {}\n{verdict:#?}", case.why);

@@ -42,11 +42,11 @@ fn a_receipt_beside_the_statement_is_as_good_as_one_attached_and_counts_once() {
 #[test]
 fn checks_that_were_not_done_are_listed() {
     let verdict = World::new().verify();
-    assert_eq!(state(&verdict, CheckName::Witnesses), Some(State::NotDone));
+    assert_eq!(state(&verdict, CheckName::Witnesses), Some(CheckState::NotDone));
     let verdict = World::new().verify_bytes(b"", &[]);
     assert_failed(&verdict, Code::MalformedStatement);
     for name in [CheckName::IssuerSignature, CheckName::Inclusion, CheckName::ReceiptSignature] {
-        assert_eq!(state(&verdict, name), Some(State::NotDone));
+        assert_eq!(state(&verdict, name), Some(CheckState::NotDone));
     }
 }
 
@@ -55,7 +55,7 @@ fn without_a_receipt_nothing_is_verified() {
     let world = World::new();
     let verdict = world.verify_bytes(world.statement.bytes(), &[]);
     assert_not_verified(&verdict, Code::NoReceipt);
-    assert_eq!(state(&verdict, CheckName::IssuerSignature), Some(State::Ok));
+    assert_eq!(state(&verdict, CheckName::IssuerSignature), Some(CheckState::Ok));
 }
 
 #[test]
@@ -167,11 +167,11 @@ fn the_preimage_of_a_hash_envelope_is_hashed_and_compared() {
     let world = hashed(false);
     let verdict = world.verify();
     assert_verified(&verdict);
-    assert_eq!(state(&verdict, CheckName::Payload), Some(State::NotDone));
+    assert_eq!(state(&verdict, CheckName::Payload), Some(CheckState::NotDone));
     assert_eq!(verdict.statement.unwrap().content_type.as_deref(), Some("application/json"));
     let verdict = world.verify_payload(Some(PAYLOAD));
     assert_verified(&verdict);
-    assert_eq!(state(&verdict, CheckName::Payload), Some(State::Ok));
+    assert_eq!(state(&verdict, CheckName::Payload), Some(CheckState::Ok));
     assert_failed(&world.verify_payload(Some(b"changed")), Code::PayloadDigestMismatch);
 }
 
@@ -222,7 +222,7 @@ fn one_receipt_verifies_without_asking_for_the_issuer() {
     world.trust.issuers.clear();
     let verdict = verify_receipt(&world.statement, &world.receipt, &world.trust, NOW);
     assert_verified(&verdict);
-    assert_eq!(state(&verdict, CheckName::IssuerSignature), Some(State::NotDone));
+    assert_eq!(state(&verdict, CheckName::IssuerSignature), Some(CheckState::NotDone));
     let other = builder(&world.issuer).sub("other").sign(&world.issuer).unwrap();
     let verdict = verify_receipt(&other, &world.receipt, &world.trust, NOW);
     assert_failed(&verdict, Code::ReceiptRootMismatch);

@@ -62,20 +62,20 @@ impl World {
         TlogProof::new(index, path, &self.checkpoint(cosigners)).unwrap().to_string().into_bytes()
     }
 
-    fn show(&self, tree: Tree<'_>, policy: Option<&WitnessPolicy>) -> Verdict {
+    fn show(&self, tree: TreeProof<'_>, policy: Option<&WitnessPolicy>) -> StatementVerdict {
         let statement = self.transparent();
-        let evidence = Evidence { statement: &statement, ..Evidence::default() };
-        verify_shown(&evidence, &Shown { tree, policy }, &self.trust, NOW)
+        let evidence = StatementEvidence { statement: &statement, ..StatementEvidence::default() };
+        verify_shown(&evidence, &CheckpointEvidence { tree, policy }, &self.trust, NOW)
     }
 
-    fn show_bare(&self, tree: Tree<'_>, policy: Option<&WitnessPolicy>) -> Verdict {
+    fn show_bare(&self, tree: TreeProof<'_>, policy: Option<&WitnessPolicy>) -> StatementVerdict {
         let statement = self.statement.bytes();
-        let evidence = Evidence { statement, ..Evidence::default() };
-        verify_shown(&evidence, &Shown { tree, policy }, &self.trust, NOW)
+        let evidence = StatementEvidence { statement, ..StatementEvidence::default() };
+        verify_shown(&evidence, &CheckpointEvidence { tree, policy }, &self.trust, NOW)
     }
 }
 
-fn detail(verdict: &Verdict, name: CheckName) -> String {
+fn detail(verdict: &StatementVerdict, name: CheckName) -> String {
     verdict.checks_named(name).next().unwrap().detail.clone()
 }
 
@@ -83,7 +83,7 @@ fn detail(verdict: &Verdict, name: CheckName) -> String {
 fn a_checkpoint_that_enough_witnesses_cosigned_is_told_with_their_names_and_the_newest_time() {
     let (world, policy) = (world(), policy("two"));
     for (tree, receipts) in
-        [(Tree::Checkpoint(&world.checkpoint(&[2, 4])), 1), (Tree::Proof(&world.proof(&[2, 4])), 1)]
+        [(TreeProof::Checkpoint(&world.checkpoint(&[2, 4])), 1), (TreeProof::Proof(&world.proof(&[2, 4])), 1)]
     {
         let verdict = world.show(tree, Some(&policy));
         assert_verified(&verdict);
@@ -91,20 +91,23 @@ fn a_checkpoint_that_enough_witnesses_cosigned_is_told_with_their_names_and_the_
         assert_eq!(detail(&verdict, CheckName::Witnesses), "2 of 3 (w2, w4), newest 2026-11-18T11:05:04Z");
         let shown = verdict.checkpoint.unwrap();
         assert_eq!((shown.origin.as_str(), shown.tree_size), (ORIGIN, 9));
-        assert_eq!(shown.cosigned[0], Cosigned { witness: "w2".into(), at: NOW - 98 });
+        assert_eq!(shown.cosigned[0], WitnessCosignature { witness: "w2".into(), at: NOW - 98 });
     }
 }
 
 #[test]
 fn too_few_witnesses_fail_and_a_cosignature_of_something_else_is_none() {
     let (world, policy) = (world(), policy("two"));
-    assert_failed(&world.show(Tree::Checkpoint(&world.checkpoint(&[3])), Some(&policy)), Code::QuorumNotMet);
-    assert_failed(&world.show(Tree::Proof(&world.proof(&[])), Some(&policy)), Code::QuorumNotMet);
+    assert_failed(
+        &world.show(TreeProof::Checkpoint(&world.checkpoint(&[3])), Some(&policy)),
+        Code::QuorumNotMet,
+    );
+    assert_failed(&world.show(TreeProof::Proof(&world.proof(&[])), Some(&policy)), Code::QuorumNotMet);
     // The line of a witness under another checkpoint, put under this one.
     let borrowed = cosign(&witness(2), "log.example\n1\nAAAA\n", NOW).unwrap();
     let mut note = Note::parse(&world.checkpoint(&[3])).unwrap();
     note.add(borrowed).unwrap();
-    let verdict = world.show(Tree::Checkpoint(note.to_string().as_bytes()), Some(&policy));
+    let verdict = world.show(TreeProof::Checkpoint(note.to_string().as_bytes()), Some(&policy));
     assert_failed(&verdict, Code::QuorumNotMet);
     assert!(detail(&verdict, CheckName::Witnesses).starts_with("1 of 3 (w3)"), "{verdict:#?}");
 }
@@ -112,7 +115,7 @@ fn too_few_witnesses_fail_and_a_cosignature_of_something_else_is_none() {
 #[test]
 fn a_quorum_that_is_required_and_not_shown_is_not_verified() {
     let (world, policy) = (world(), policy("two"));
-    assert_not_verified(&world.show(Tree::NotShown, Some(&policy)), Code::NoCheckpoint);
+    assert_not_verified(&world.show(TreeProof::NotShown, Some(&policy)), Code::NoCheckpoint);
 }
 
 #[test]
@@ -120,14 +123,14 @@ fn without_a_policy_and_with_one_that_asks_for_nobody_witnesses_are_not_checked(
     let world = world();
     let none = policy("none");
     for policy in [None, Some(&none)] {
-        for tree in [Tree::NotShown, Tree::Proof(&world.proof(&[2]))] {
+        for tree in [TreeProof::NotShown, TreeProof::Proof(&world.proof(&[2]))] {
             let verdict = world.show(tree, policy);
-            let required = policy.is_some() && matches!(tree, Tree::NotShown);
+            let required = policy.is_some() && matches!(tree, TreeProof::NotShown);
             match required {
                 true => assert_not_verified(&verdict, Code::NoCheckpoint),
                 false => assert_verified(&verdict),
             }
-            assert_eq!(state(&verdict, CheckName::Witnesses), Some(State::NotDone));
+            assert_eq!(state(&verdict, CheckName::Witnesses), Some(CheckState::NotDone));
         }
     }
 }
@@ -135,14 +138,14 @@ fn without_a_policy_and_with_one_that_asks_for_nobody_witnesses_are_not_checked(
 #[test]
 fn a_tlog_proof_under_a_trusted_key_is_as_good_as_a_receipt() {
     let world = world();
-    let verdict = world.show_bare(Tree::Proof(&world.proof(&[])), None);
+    let verdict = world.show_bare(TreeProof::Proof(&world.proof(&[])), None);
     assert_verified(&verdict);
     assert_eq!(detail(&verdict, CheckName::Inclusion), "leaf 4 of 9 (tlog-proof)");
-    assert_not_verified(&world.show_bare(Tree::NotShown, None), Code::NoReceipt);
+    assert_not_verified(&world.show_bare(TreeProof::NotShown, None), Code::NoReceipt);
     // A checkpoint alone shows nothing about a statement.
     let checkpoint = world.checkpoint(&[2, 3]);
-    let verdict = world.show_bare(Tree::Checkpoint(&checkpoint), None);
-    assert_eq!(verdict.outcome, Outcome::NotVerified, "{verdict:#?}");
+    let verdict = world.show_bare(TreeProof::Checkpoint(&checkpoint), None);
+    assert_eq!(verdict.outcome, VerificationOutcome::NotVerified, "{verdict:#?}");
 }
 
 #[test]
@@ -151,9 +154,12 @@ fn a_tlog_proof_is_checked_with_the_hash_of_its_statement_alone() {
     let verdict = |world: &World| {
         verify_tlog_proof_of(world.statement.digest(), &one.proof(&[2, 3]), Some(&policy("two")), &one.trust)
     };
-    assert_eq!((verdict(&one).outcome, verdict(&one).reason), (Outcome::Verified, None));
+    assert_eq!((verdict(&one).outcome, verdict(&one).reason), (VerificationOutcome::Verified, None));
     let refused = verdict(&other);
-    assert_eq!((refused.outcome, refused.reason), (Outcome::Failed, Some(Code::TlogProofMismatch)));
+    assert_eq!(
+        (refused.outcome, refused.reason),
+        (VerificationOutcome::Failed, Some(Code::TlogProofMismatch))
+    );
 }
 
 #[test]
@@ -161,19 +167,22 @@ fn a_log_may_be_believed_because_the_policy_names_it() {
     let mut world = world();
     world.trust.logs[0].checkpoint_keys.clear();
     let proof = world.proof(&[2, 3]);
-    assert_not_verified(&world.show(Tree::Proof(&proof), Some(&policy("two"))), Code::UnknownCheckpointKey);
+    assert_not_verified(
+        &world.show(TreeProof::Proof(&proof), Some(&policy("two"))),
+        Code::UnknownCheckpointKey,
+    );
     let text = format!("log {}\n{}", checkpoint_key().key(), policy("two"));
-    assert_verified(&world.show(Tree::Proof(&proof), Some(&text.parse().unwrap())));
+    assert_verified(&world.show(TreeProof::Proof(&proof), Some(&text.parse().unwrap())));
 }
 
 #[test]
 fn a_proof_of_another_statement_and_a_checkpoint_of_another_tree_do_not_count() {
     let (one, other, policy) = (world(), world(), policy("two"));
-    let verdict = one.show(Tree::Proof(&other.proof(&[2, 3])), Some(&policy));
+    let verdict = one.show(TreeProof::Proof(&other.proof(&[2, 3])), Some(&policy));
     assert_failed(&verdict, Code::TlogProofMismatch);
-    assert_eq!(state(&verdict, CheckName::Witnesses), Some(State::NotDone));
+    assert_eq!(state(&verdict, CheckName::Witnesses), Some(CheckState::NotDone));
     let newer = note_of(TreeSize::new(12), RootHash::from_bytes([7; 32]), &[2, 3]).to_string();
-    let verdict = one.show(Tree::Checkpoint(newer.as_bytes()), Some(&policy));
+    let verdict = one.show(TreeProof::Checkpoint(newer.as_bytes()), Some(&policy));
     assert_not_verified(&verdict, Code::CheckpointOtherTree);
 }
 
@@ -181,9 +190,9 @@ fn a_proof_of_another_statement_and_a_checkpoint_of_another_tree_do_not_count() 
 fn two_roots_of_one_size_are_a_failure_whoever_cosigned_them() {
     let (world, policy) = (world(), policy("two"));
     let forked = note_of(TreeSize::new(9), RootHash::from_bytes([7; 32]), &[2, 3, 4]).to_string();
-    let verdict = world.show(Tree::Checkpoint(forked.as_bytes()), Some(&policy));
+    let verdict = world.show(TreeProof::Checkpoint(forked.as_bytes()), Some(&policy));
     assert_failed(&verdict, Code::CheckpointRootMismatch);
-    assert_eq!(state(&verdict, CheckName::Witnesses), Some(State::NotDone));
+    assert_eq!(state(&verdict, CheckName::Witnesses), Some(CheckState::NotDone));
 }
 
 #[test]
@@ -192,14 +201,14 @@ fn a_checkpoint_that_the_log_did_not_sign_is_refused() {
     let mut note = Note::parse(&world.checkpoint(&[2, 3])).unwrap();
     let forged = SignatureLine::ed25519(checkpoint_key().key(), [9; 64]);
     note = Note::from_parts(note.text(), [vec![forged], note.signatures()[1..].to_vec()].concat()).unwrap();
-    let verdict = world.show(Tree::Checkpoint(note.to_string().as_bytes()), Some(&policy));
+    let verdict = world.show(TreeProof::Checkpoint(note.to_string().as_bytes()), Some(&policy));
     assert_failed(&verdict, Code::CheckpointSignatureInvalid);
     note = Note::from_parts(note.text(), note.signatures()[1..].to_vec()).unwrap();
-    let verdict = world.show(Tree::Checkpoint(note.to_string().as_bytes()), Some(&policy));
+    let verdict = world.show(TreeProof::Checkpoint(note.to_string().as_bytes()), Some(&policy));
     assert_not_verified(&verdict, Code::UnknownCheckpointKey);
     for nonsense in [&b""[..], b"nonsense", &[0xff; 9]] {
-        assert_failed(&world.show(Tree::Checkpoint(nonsense), Some(&policy)), Code::MalformedCheckpoint);
-        assert_failed(&world.show(Tree::Proof(nonsense), Some(&policy)), Code::MalformedTlogProof);
+        assert_failed(&world.show(TreeProof::Checkpoint(nonsense), Some(&policy)), Code::MalformedCheckpoint);
+        assert_failed(&world.show(TreeProof::Proof(nonsense), Some(&policy)), Code::MalformedTlogProof);
     }
 }
 
@@ -207,9 +216,9 @@ fn a_checkpoint_that_the_log_did_not_sign_is_refused() {
 fn a_tampered_statement_is_not_saved_by_witnesses() {
     let (world, policy) = (world(), policy("two"));
     let other = builder(&world.issuer).sub("other").sign(&world.issuer).unwrap();
-    let evidence = Evidence { statement: other.bytes(), ..Evidence::default() };
+    let evidence = StatementEvidence { statement: other.bytes(), ..StatementEvidence::default() };
     let proof = world.proof(&[2, 3, 4]);
-    let shown = Shown { tree: Tree::Proof(&proof), policy: Some(&policy) };
+    let shown = CheckpointEvidence { tree: TreeProof::Proof(&proof), policy: Some(&policy) };
     assert_failed(&verify_shown(&evidence, &shown, &world.trust, NOW), Code::TlogProofMismatch);
 }
 
@@ -220,12 +229,12 @@ fn a_cut_or_changed_proof_never_verifies_as_more_than_it_was() {
     for place in 0..proof.len() {
         let mut changed = proof.clone();
         changed[place] ^= 1;
-        let verdict = world.show_bare(Tree::Proof(&changed), Some(&policy));
+        let verdict = world.show_bare(TreeProof::Proof(&changed), Some(&policy));
         if verdict.is_verified() {
             let cosigned = verdict.checkpoint.unwrap().cosigned;
             assert_eq!(cosigned.len(), 2, "byte {place} made a quorum of {cosigned:?}");
         }
-        assert!(!world.show_bare(Tree::Proof(&proof[..place]), Some(&policy)).is_verified());
+        assert!(!world.show_bare(TreeProof::Proof(&proof[..place]), Some(&policy)).is_verified());
     }
 }
 
@@ -237,15 +246,15 @@ fn a_checkpoint_by_itself_is_verified_with_any_key_that_is_believed() {
         let verdict = verify_checkpoint(note, keys, policy, trust);
         (verdict.outcome, verdict.reason)
     };
-    let verified = (Outcome::Verified, None);
+    let verified = (VerificationOutcome::Verified, None);
     assert_eq!(outcome(&note, &[], None, &world.trust), verified);
     assert_eq!(outcome(&note, &[checkpoint_key().key().clone()], Some(&policy), &nobody), verified);
-    let unknown = (Outcome::NotVerified, Some(Code::UnknownCheckpointKey));
+    let unknown = (VerificationOutcome::NotVerified, Some(Code::UnknownCheckpointKey));
     assert_eq!(outcome(&note, &[], None, &nobody), unknown);
     assert_eq!(outcome(&note, &[witness(2).key().clone()], None, &nobody), unknown, "a witness is no log");
-    let few = (Outcome::Failed, Some(Code::QuorumNotMet));
+    let few = (VerificationOutcome::Failed, Some(Code::QuorumNotMet));
     assert_eq!(outcome(&world.checkpoint(&[2]), &[], Some(&policy), &world.trust), few);
-    let nonsense = (Outcome::Failed, Some(Code::MalformedCheckpoint));
+    let nonsense = (VerificationOutcome::Failed, Some(Code::MalformedCheckpoint));
     assert_eq!(outcome(b"nonsense", &[], None, &world.trust), nonsense);
 }
 
@@ -258,7 +267,7 @@ fn a_checkpoint_of_a_retired_key_counts_only_below_the_size_of_its_successor() {
         let end = KeyEnd { retired_size: Some(size), ..KeyEnd::default() };
         world.trust.logs[0].retired_checkpoint_keys = vec![RetiredCheckpointKey { key: key.clone(), end }];
         let verdict = verify_checkpoint(&checkpoint, &[], None, &world.trust);
-        let failed = verdict.checks.iter().find(|check| check.state == State::Failed);
+        let failed = verdict.checks.iter().find(|check| check.state == CheckState::Failed);
         assert_eq!(failed.and_then(|check| check.code), expected, "{verdict:?}");
     }
 }

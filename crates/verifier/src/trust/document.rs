@@ -11,8 +11,8 @@ use thiserror::Error;
 use tlog::key::{KeyKind, VerifierKey};
 
 use super::{
-    IssuerSignature, LeafRule, MAX_TRUST_BYTES, Profile, RetiredCheckpointKey, TrustStore, TrustedIssuer,
-    TrustedLog, TrustedRoot, read_key,
+    HeaderProfile, IssuerSignature, LeafRule, MAX_TRUST_BYTES, RetiredCheckpointKey, TrustStore,
+    TrustedIssuer, TrustedLog, TrustedRoot, read_key,
 };
 
 /// Error of [`TrustStore::from_toml`]. All mistakes are reported together.
@@ -23,26 +23,26 @@ pub enum TrustError {
     Syntax(String),
     /// The document is well-formed, but values in it are not valid.
     #[error("{}", list(.0))]
-    Mistakes(Vec<Mistake>),
+    Mistakes(Vec<TrustMistake>),
 }
 
 /// An invalid value in a `trust.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistake {
+pub struct TrustMistake {
     /// Location of the value, such as `log[0].keys[1]`.
     pub place: String,
     /// Description of the mistake.
     pub why: String,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for TrustMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.why)
     }
 }
 
-fn list(mistakes: &[Mistake]) -> String {
-    mistakes.iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n")
+fn list(mistakes: &[TrustMistake]) -> String {
+    mistakes.iter().map(TrustMistake::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[derive(Deserialize, Serialize)]
@@ -175,7 +175,7 @@ impl TrustStore {
         }
         let document: Document = toml::from_str(text)
             .map_err(|error| TrustError::Syntax(error.to_string().trim_end().to_owned()))?;
-        let mut mistakes = Mistakes(Vec::new());
+        let mut mistakes = TrustMistakes(Vec::new());
         let store = document.resolve(&mut mistakes);
         if mistakes.0.is_empty() { Ok(store) } else { Err(TrustError::Mistakes(mistakes.0)) }
     }
@@ -187,11 +187,11 @@ impl TrustStore {
     }
 }
 
-struct Mistakes(Vec<Mistake>);
+struct TrustMistakes(Vec<TrustMistake>);
 
-impl Mistakes {
+impl TrustMistakes {
     fn add(&mut self, place: impl Into<String>, why: impl fmt::Display) {
-        self.0.push(Mistake { place: place.into(), why: why.to_string() });
+        self.0.push(TrustMistake { place: place.into(), why: why.to_string() });
     }
 
     fn keep<T, E: fmt::Display>(&mut self, place: &str, value: Result<T, E>) -> Option<T> {
@@ -200,7 +200,7 @@ impl Mistakes {
 }
 
 impl Document {
-    fn resolve(self, mistakes: &mut Mistakes) -> TrustStore {
+    fn resolve(self, mistakes: &mut TrustMistakes) -> TrustStore {
         let numbered = |name: &str, number: usize| format!("{name}[{number}]");
         let logs = self.logs.into_iter().enumerate();
         let issuers = self.issuers.into_iter().enumerate();
@@ -236,9 +236,9 @@ impl Document {
 }
 
 impl LogText {
-    fn resolve(self, place: &str, mistakes: &mut Mistakes) -> TrustedLog {
+    fn resolve(self, place: &str, mistakes: &mut TrustMistakes) -> TrustedLog {
         let profile = self.profile.into();
-        if self.iss.is_none() && profile == Profile::Rfc9943 {
+        if self.iss.is_none() && profile == HeaderProfile::Rfc9943 {
             mistakes.add(place, "iss is missing: only a log with profile = \"rfc9942\" may lack it");
         }
         if self.keys.is_empty() {
@@ -298,7 +298,7 @@ impl From<RetiredKeyText> for RetiredCheckpointKey {
     }
 }
 
-fn check_checkpoint_key(key: &str, place: &str, mistakes: &mut Mistakes) {
+fn check_checkpoint_key(key: &str, place: &str, mistakes: &mut TrustMistakes) {
     match key.parse::<VerifierKey>() {
         Ok(key) if key.kind() == KeyKind::Ed25519 => {}
         Ok(_) => mistakes.add(place, "a witness's key, not a log's"),
@@ -307,7 +307,7 @@ fn check_checkpoint_key(key: &str, place: &str, mistakes: &mut Mistakes) {
 }
 
 impl IssuerText {
-    fn resolve(self, place: &str, mistakes: &mut Mistakes) -> TrustedIssuer {
+    fn resolve(self, place: &str, mistakes: &mut TrustMistakes) -> TrustedIssuer {
         let is_own_key = PublicKey::from_did(&self.iss).is_ok();
         if self.keys.is_empty() && self.roots.is_empty() && !is_own_key {
             mistakes.add(place, "neither keys nor roots: no statement of this issuer could be checked");
@@ -338,7 +338,7 @@ impl IssuerText {
 }
 
 impl RootText {
-    fn resolve(self, place: &str, mistakes: &mut Mistakes) -> Option<TrustedRoot> {
+    fn resolve(self, place: &str, mistakes: &mut TrustMistakes) -> Option<TrustedRoot> {
         let certificate = RootCertificate::from_pem(self.certificate.trim());
         let certificate = mistakes.keep(&format!("{place}.certificate"), certificate)?;
         check_eku(self.eku.as_deref(), place, mistakes);
@@ -350,13 +350,13 @@ impl RootText {
     }
 }
 
-fn check_eku(eku: Option<&str>, place: &str, mistakes: &mut Mistakes) {
+fn check_eku(eku: Option<&str>, place: &str, mistakes: &mut TrustMistakes) {
     if eku.is_some_and(|eku| !is_oid(eku)) {
         mistakes.add(format!("{place}.eku"), "not an object identifier in dotted form");
     }
 }
 
-fn resolve_keys(keys: Vec<KeyText>, place: &str, mistakes: &mut Mistakes) -> Vec<CoseKey> {
+fn resolve_keys(keys: Vec<KeyText>, place: &str, mistakes: &mut TrustMistakes) -> Vec<CoseKey> {
     let resolve = |(number, key): (usize, KeyText)| {
         let place = format!("{place}.keys[{number}]");
         key.resolve(&place, mistakes)
@@ -365,7 +365,7 @@ fn resolve_keys(keys: Vec<KeyText>, place: &str, mistakes: &mut Mistakes) -> Vec
 }
 
 impl KeyText {
-    fn resolve(self, place: &str, mistakes: &mut Mistakes) -> Option<CoseKey> {
+    fn resolve(self, place: &str, mistakes: &mut TrustMistakes) -> Option<CoseKey> {
         let named = match self {
             Self::Bare(key) => NamedKey {
                 key,
@@ -410,7 +410,7 @@ impl KeyText {
     }
 }
 
-impl From<ProfileText> for Profile {
+impl From<ProfileText> for HeaderProfile {
     fn from(text: ProfileText) -> Self {
         match text {
             ProfileText::Rfc9943 => Self::Rfc9943,
@@ -419,11 +419,11 @@ impl From<ProfileText> for Profile {
     }
 }
 
-impl From<Profile> for ProfileText {
-    fn from(profile: Profile) -> Self {
+impl From<HeaderProfile> for ProfileText {
+    fn from(profile: HeaderProfile) -> Self {
         match profile {
-            Profile::Rfc9943 => Self::Rfc9943,
-            Profile::Rfc9942 => Self::Rfc9942,
+            HeaderProfile::Rfc9943 => Self::Rfc9943,
+            HeaderProfile::Rfc9942 => Self::Rfc9942,
         }
     }
 }

@@ -9,7 +9,7 @@ use client::{Client, ClientError};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use merkle::{EntryDigest, LeafIndex, RootHash, TreeSize};
 use store::CommittedHead;
-use verifier::{Code, ReceiptFacts, TrustStore, Verdict};
+use verifier::{Code, ReceiptFacts, StatementVerdict, TrustStore};
 
 use crate::limits::HEADS_AT_ONCE;
 
@@ -106,7 +106,7 @@ pub fn signed_tree(receipt: &ReceiptFacts) -> Option<(TreeSize, RootHash)> {
 }
 
 /// The time signed by a receipt (`iat`), or the reason why it proves none.
-fn signed_time(verdict: &Verdict) -> Result<u64, String> {
+fn signed_time(verdict: &StatementVerdict) -> Result<u64, String> {
     if !verdict.is_verified() {
         return Err(verdict.why().to_owned());
     }

@@ -12,7 +12,9 @@ use clap::Args;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use tlog::policy::{NotAPolicy, WitnessPolicy};
-use verifier::{Check, Code, Outcome, Shown, State, Tree, Verdict};
+use verifier::{
+    Check, CheckState, CheckpointEvidence, Code, StatementVerdict, TreeProof, VerificationOutcome,
+};
 
 use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, files, safe};
@@ -85,7 +87,7 @@ pub fn run(context: &Context, evidence: &Evidence, trust: Option<&Path>) -> Resu
         if evidence.needs_issuer { whole(evidence, &trust)? } else { receipt_only(evidence, &trust)? };
     context.console.result(&Verified(&verdict))?;
     match verdict.outcome {
-        Outcome::Verified => Ok(()),
+        VerificationOutcome::Verified => Ok(()),
         outcome => Err(Failure::told(exit(outcome))),
     }
 }
@@ -100,23 +102,26 @@ impl Evidence {
     }
 }
 
-fn whole(evidence: &Evidence, trust: &TrustFile) -> Result<Verdict, Failure> {
+fn whole(evidence: &Evidence, trust: &TrustFile) -> Result<StatementVerdict, Failure> {
     let statement = input::statement_bytes(&evidence.statement)?;
     let receipts =
         evidence.receipts.iter().map(|file| input::receipt_bytes(file)).collect::<Result<Vec<_>, _>>()?;
     let receipts: Vec<&[u8]> = receipts.iter().map(Vec::as_slice).collect();
     let payload = evidence.payload.as_deref().map(files::read).transpose()?;
-    let question =
-        verifier::Evidence { statement: &statement, receipts: &receipts, payload: payload.as_deref() };
+    let question = verifier::StatementEvidence {
+        statement: &statement,
+        receipts: &receipts,
+        payload: payload.as_deref(),
+    };
     let proof = evidence.proof.as_deref().map(input::tlog_proof_bytes).transpose()?;
     let checkpoint = evidence.checkpoint.as_deref().map(input::checkpoint_bytes).transpose()?;
     let tree = match (&proof, &checkpoint) {
-        (Some(proof), _) => Tree::Proof(proof),
-        (None, Some(checkpoint)) => Tree::Checkpoint(checkpoint),
-        (None, None) => Tree::NotShown,
+        (Some(proof), _) => TreeProof::Proof(proof),
+        (None, Some(checkpoint)) => TreeProof::Checkpoint(checkpoint),
+        (None, None) => TreeProof::NotShown,
     };
     let policy = evidence.witness_policy.as_deref().map(witness_policy).transpose()?;
-    let shown = Shown { tree, policy: policy.as_ref() };
+    let shown = CheckpointEvidence { tree, policy: policy.as_ref() };
     let mut verdict = verifier::verify_shown(&question, &shown, &trust.store, now());
     trace_metadata::check(&mut verdict, &question);
     Ok(verdict)
@@ -135,7 +140,7 @@ pub fn witness_policy(file: &Path) -> Result<WitnessPolicy, Failure> {
     })
 }
 
-fn receipt_only(evidence: &Evidence, trust: &TrustFile) -> Result<Verdict, Failure> {
+fn receipt_only(evidence: &Evidence, trust: &TrustFile) -> Result<StatementVerdict, Failure> {
     let statement = input::statement(&evidence.statement)?;
     let receipt = input::receipt_bytes(evidence.receipts.first().map_or(Path::new("-"), PathBuf::as_path))?;
     Ok(verifier::verify_receipt(&statement, &receipt, &trust.store, now()))
@@ -147,31 +152,31 @@ pub fn now() -> u64 {
 }
 
 /// Converts a verdict to a failure, for commands whose result is not the verdict itself.
-pub fn failure(verdict: &Verdict) -> Failure {
+pub fn failure(verdict: &StatementVerdict) -> Failure {
     let code = verdict.reason.map_or("not-verified", Code::as_str);
     let failure = Failure::new(exit(verdict.outcome), code, "the receipt does not verify");
-    let undone = verdict.checks.iter().filter(|check| check.state != State::Ok);
+    let undone = verdict.checks.iter().filter(|check| check.state != CheckState::Ok);
     undone.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail))
 }
 
 /// Returns the exit code of an outcome; [`Exit::NotVerified`] if something was missing.
-pub fn exit(outcome: Outcome) -> Exit {
+pub fn exit(outcome: VerificationOutcome) -> Exit {
     match outcome {
-        Outcome::Verified => Exit::Success,
-        Outcome::Failed => Exit::VerificationFailed,
-        Outcome::NotVerified => Exit::NotVerified,
+        VerificationOutcome::Verified => Exit::Success,
+        VerificationOutcome::Failed => Exit::VerificationFailed,
+        VerificationOutcome::NotVerified => Exit::NotVerified,
     }
 }
 
 #[derive(Serialize)]
 #[serde(transparent)]
-struct Verified<'v>(&'v Verdict);
+struct Verified<'v>(&'v StatementVerdict);
 
 impl Report for Verified<'_> {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         self.0.checks.iter().try_for_each(|check| line(out, check))?;
         match (self.0.outcome, self.0.reason) {
-            (Outcome::Verified, _) => writeln!(out, "{} (offline)", "verified".green()),
+            (VerificationOutcome::Verified, _) => writeln!(out, "{} (offline)", "verified".green()),
             (_, Some(reason)) => writeln!(out, "{}: {}  [{reason}]", "not verified".red(), in_words(reason)),
             (_, None) => writeln!(out, "{}", "not verified".red()),
         }
@@ -183,9 +188,9 @@ pub fn line(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     let name = check.name.label();
     let detail = safe(&check.detail);
     match check.state {
-        State::Ok => writeln!(out, "{}    {name:20}  {detail}", "ok".green()),
-        State::Failed => writeln!(out, "{}  {name:20}  {detail}", "FAIL".red()),
-        State::NotDone => writeln!(out, "--    {name:20}  not checked: {detail}"),
+        CheckState::Ok => writeln!(out, "{}    {name:20}  {detail}", "ok".green()),
+        CheckState::Failed => writeln!(out, "{}  {name:20}  {detail}", "FAIL".red()),
+        CheckState::NotDone => writeln!(out, "--    {name:20}  not checked: {detail}"),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use verifier::{Code, Outcome};
+use verifier::{Code, VerificationOutcome};
 
 use super::Verified;
 use super::verify::Believed;
@@ -44,7 +44,7 @@ impl Get {
             return files::write(&self.output, &note, Access::Ordinary, Existing::Replace);
         }
         let verdict = self.believed.verify(context, &note)?;
-        if verdict.outcome != Outcome::Verified {
+        if verdict.outcome != VerificationOutcome::Verified {
             return Err(refused(&verdict));
         }
         if let (Some(size), Some(facts)) = (self.size, &verdict.checkpoint)
@@ -69,7 +69,7 @@ impl Get {
 fn refused(verdict: &verifier::CheckpointVerdict) -> Failure {
     let code = verdict.reason.unwrap_or(Code::NotReached);
     let failure = Failure::new(exit(verdict.outcome), code.as_str(), in_words(code));
-    let undone = verdict.checks.iter().filter(|check| check.state != verifier::State::Ok);
+    let undone = verdict.checks.iter().filter(|check| check.state != verifier::CheckState::Ok);
     let failure = undone.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail));
     match code {
         Code::UnknownCheckpointKey => failure.hint("tabellion checkpoint get --no-verify"),

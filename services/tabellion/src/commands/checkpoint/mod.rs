@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use clap::Subcommand;
 use owo_colors::OwoColorize;
 use serde::Serialize;
-use verifier::{CheckpointVerdict, Outcome};
+use verifier::{CheckpointVerdict, VerificationOutcome};
 
 use super::verify::{in_words, line};
 use crate::cli::Context;
@@ -54,7 +54,7 @@ impl Report for Verified<'_> {
         }
         self.verdict.checks.iter().try_for_each(|check| line(out, check))?;
         match (self.verdict.outcome, self.verdict.reason) {
-            (Outcome::Verified, _) => writeln!(out, "{}", "verified".green()),
+            (VerificationOutcome::Verified, _) => writeln!(out, "{}", "verified".green()),
             (_, Some(reason)) => writeln!(out, "{}: {}  [{reason}]", "not verified".red(), in_words(reason)),
             (_, None) => writeln!(out, "{}", "not verified".red()),
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tlog::key::VerifierKey;
-use verifier::{CheckpointVerdict, Outcome};
+use verifier::{CheckpointVerdict, VerificationOutcome};
 
 use super::Verified;
 use crate::cli::Context;
@@ -41,7 +41,7 @@ impl Verify {
         let verdict = self.believed.verify(context, &input::checkpoint_bytes(&self.file)?)?;
         context.console.result(&Verified { verdict: &verdict, note: None })?;
         match verdict.outcome {
-            Outcome::Verified => Ok(()),
+            VerificationOutcome::Verified => Ok(()),
             outcome => Err(Failure::told(exit(outcome))),
         }
     }

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use tlog::checkpoint::Checkpoint;
 use tlog::key::VerifierKey;
 use tlog::note::Note;
-use verifier::{Code, KnownTree, Outcome, TrustStore};
+use verifier::{Code, KnownTree, TrustStore, VerificationOutcome};
 
 use super::{Hex, RECEIPT, hand_over, tell, write_json};
 use crate::cli::Context;
@@ -120,7 +120,7 @@ impl Consistency {
         let bytes = input::checkpoint_bytes(file)?;
         if self.verify {
             let verdict = verifier::verify_checkpoint(&bytes, &self.key, None, trust);
-            if verdict.outcome != Outcome::Verified {
+            if verdict.outcome != VerificationOutcome::Verified {
                 let code = verdict.reason.unwrap_or(Code::NotReached);
                 let exit = crate::commands::verify::exit(verdict.outcome);
                 let what = format!("{} is not known to be the log's", file.display());

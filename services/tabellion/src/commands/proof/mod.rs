@@ -11,7 +11,7 @@ use data_encoding::BASE64;
 use merkle::{EntryDigest, Hash};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use verifier::{Check, Code, Outcome, State};
+use verifier::{Check, CheckState, Code, VerificationOutcome};
 
 use super::verify::{exit, in_words};
 use crate::cli::Context;
@@ -62,10 +62,14 @@ impl TryFrom<String> for Hex {
 }
 
 /// Prints the successful checks, or fails with those that did not succeed.
-fn tell(context: &Context, answer: (Outcome, Option<Code>), checks: &[Check]) -> Result<(), Failure> {
+fn tell(
+    context: &Context,
+    answer: (VerificationOutcome, Option<Code>),
+    checks: &[Check],
+) -> Result<(), Failure> {
     let (outcome, reason) = answer;
-    if outcome == Outcome::Verified {
-        let held = checks.iter().filter(|check| check.state == State::Ok);
+    if outcome == VerificationOutcome::Verified {
+        let held = checks.iter().filter(|check| check.state == CheckState::Ok);
         held.for_each(|check| {
             context.console.note(format!("ok    {:20}  {}", check.name.label(), check.detail))
         });
@@ -73,7 +77,7 @@ fn tell(context: &Context, answer: (Outcome, Option<Code>), checks: &[Check]) ->
     }
     let code = reason.unwrap_or(Code::NotReached);
     let failure = Failure::new(exit(outcome), code.as_str(), in_words(code));
-    let open = checks.iter().filter(|check| check.state != State::Ok);
+    let open = checks.iter().filter(|check| check.state != CheckState::Ok);
     Err(open.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail)))
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use client::{Client, Registered};
 use futures::stream::{self, StreamExt};
 use scitt::{SignedStatement, transparent};
-use verifier::{Check, CheckName, Evidence, State, Verdict};
+use verifier::{Check, CheckName, CheckState, StatementEvidence, StatementVerdict};
 
 use super::{AT_ONCE, Done, Issuer, Message, Register, now};
 use crate::commands::statement::beside;
@@ -20,7 +20,7 @@ pub(super) struct Prepared {
     file: PathBuf,
     pub message: Message,
     /// The receipt of an earlier run, if it still verifies.
-    pub kept: Option<(Verdict, Bytes)>,
+    pub kept: Option<(StatementVerdict, Bytes)>,
     started: Instant,
 }
 
@@ -61,9 +61,14 @@ impl Work<'_> {
     /// again, so the service would not check it.
     fn refuse_another_payload(&self, message: &Message, file: &Path) -> Result<(), Failure> {
         let Some(payload) = message.payload.as_deref() else { return Ok(()) };
-        let evidence = Evidence { statement: &message.bytes, payload: Some(payload), ..Evidence::default() };
+        let evidence = StatementEvidence {
+            statement: &message.bytes,
+            payload: Some(payload),
+            ..StatementEvidence::default()
+        };
         let verdict = verifier::verify(&evidence, &self.trust.store, now());
-        let failed = |check: &Check| check.name == CheckName::IssuerSignature && check.state == State::Failed;
+        let failed =
+            |check: &Check| check.name == CheckName::IssuerSignature && check.state == CheckState::Failed;
         match verdict.checks.iter().any(failed) {
             true => Err(Failure::new(
                 Exit::Exists,
@@ -126,7 +131,7 @@ fn receipt_file(file: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the receipt of an earlier run with its verdict, if it still verifies.
-fn kept(file: &Path, statement: &SignedStatement, trust: &TrustFile) -> Option<(Verdict, Bytes)> {
+fn kept(file: &Path, statement: &SignedStatement, trust: &TrustFile) -> Option<(StatementVerdict, Bytes)> {
     let receipt = file.exists().then(|| files::read(file).ok()).flatten()?;
     let verdict = verifier::verify_receipt(statement, &receipt, &trust.store, now());
     verdict.is_verified().then(|| (verdict, receipt.into()))

@@ -3,27 +3,29 @@
 
 use registration::conversation::{TraceMetadata, check_trace_metadata};
 use scitt::SignedStatement;
-use verifier::{Check, CheckName, Code, Evidence, Outcome, State, Verdict};
+use verifier::{
+    Check, CheckName, CheckState, Code, StatementEvidence, StatementVerdict, VerificationOutcome,
+};
 
 /// Adds the check to the verdict on a statement with trace-metadata. A contradiction fails the verdict. A check that
 /// was impossible is listed and does not change the verdict, because nothing signed depends on it.
-pub fn check(verdict: &mut Verdict, evidence: &Evidence<'_>) {
+pub fn check(verdict: &mut StatementVerdict, evidence: &StatementEvidence<'_>) {
     let Ok(statement) = SignedStatement::parse(evidence.statement.to_vec()) else { return };
     let (state, code, detail) = match check_trace_metadata(&statement, evidence.payload) {
         Ok(TraceMetadata::Absent) => return,
         Ok(TraceMetadata::Agrees) => {
-            (State::Ok, None, "label 100 is unsigned, and says what the record says".to_owned())
+            (CheckState::Ok, None, "label 100 is unsigned, and says what the record says".to_owned())
         }
         Ok(TraceMetadata::NotCompared) => {
             let detail = "label 100 is unsigned, and no conversation record is at hand to compare it with";
-            (State::NotDone, Some(Code::TraceMetadataNotCompared), detail.to_owned())
+            (CheckState::NotDone, Some(Code::TraceMetadataNotCompared), detail.to_owned())
         }
-        Err(violation) => (State::Failed, Some(Code::TraceMetadataMismatch), violation.to_string()),
+        Err(violation) => (CheckState::Failed, Some(Code::TraceMetadataMismatch), violation.to_string()),
     };
     let after = verdict.checks.iter().rposition(|check| check.name <= CheckName::TraceMetadata);
     let check = Check { name: CheckName::TraceMetadata, receipt: None, state, code, detail };
     verdict.checks.insert(after.map_or(0, |at| at + 1), check);
-    if state == State::Failed && verdict.outcome != Outcome::Failed {
-        (verdict.outcome, verdict.reason) = (Outcome::Failed, code);
+    if state == CheckState::Failed && verdict.outcome != VerificationOutcome::Failed {
+        (verdict.outcome, verdict.reason) = (VerificationOutcome::Failed, code);
     }
 }

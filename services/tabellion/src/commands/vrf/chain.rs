@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use verifier::{Outcome, TrustStore};
+use verifier::{TrustStore, VerificationOutcome};
 
 use super::checked::Checked;
 use crate::cli::Context;
@@ -91,9 +91,9 @@ impl Chains {
     /// verified.
     fn exit(&self) -> Exit {
         let found = |outcome| self.chains.iter().any(|chain| chain.count(outcome) > 0);
-        if found(Outcome::Failed) || self.chains.iter().any(|chain| !chain.whole) {
+        if found(VerificationOutcome::Failed) || self.chains.iter().any(|chain| !chain.whole) {
             Exit::VerificationFailed
-        } else if found(Outcome::NotVerified) {
+        } else if found(VerificationOutcome::NotVerified) {
             Exit::NotVerified
         } else {
             Exit::Success
@@ -175,7 +175,7 @@ impl Walked {
     }
 
     /// Returns the number of receipts with this outcome of verification.
-    fn count(&self, outcome: Outcome) -> usize {
+    fn count(&self, outcome: VerificationOutcome) -> usize {
         let checked = self.receipts.iter().filter_map(|receipt| receipt.checked.as_ref());
         checked.filter(|checked| checked.outcome == outcome).count()
     }
@@ -245,8 +245,8 @@ impl Walked {
             "{whole}: {} receipts ({} verified, {} wrong), {} missing, {} misplaced, {} forks, {} ends; {} outside the chain; as of \
              tree size {}",
             self.receipts.len(),
-            self.count(Outcome::Verified),
-            self.count(Outcome::Failed),
+            self.count(VerificationOutcome::Verified),
+            self.count(VerificationOutcome::Failed),
             self.gaps.len(),
             self.misplaced.len(),
             self.forks.len(),

@@ -7,7 +7,7 @@ use merkle::EntryDigest;
 use registration::vrf::{Chain as Labels, VrfHeaders};
 use scitt::SignedStatement;
 use serde::Serialize;
-use verifier::{Code, Evidence, Outcome, TrustStore};
+use verifier::{Code, StatementEvidence, TrustStore, VerificationOutcome};
 
 use super::chain::Receipt;
 use crate::commands::verify::now;
@@ -18,7 +18,7 @@ use crate::service::Service;
 #[derive(Serialize)]
 pub(super) struct Checked {
     #[serde(skip)]
-    pub(super) outcome: Outcome,
+    pub(super) outcome: VerificationOutcome,
     verified: bool,
     /// The reason, if the statement is not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,8 +26,8 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    fn new(outcome: Outcome, reason: Option<String>) -> Self {
-        Self { outcome, verified: outcome == Outcome::Verified, reason }
+    fn new(outcome: VerificationOutcome, reason: Option<String>) -> Self {
+        Self { outcome, verified: outcome == VerificationOutcome::Verified, reason }
     }
 
     /// Fetches and verifies the statement of a receipt in the chain `(issuer, subject)`.
@@ -37,14 +37,18 @@ impl Checked {
         receipt: &Receipt,
         trust: &TrustStore,
     ) -> Result<Self, Failure> {
-        let failed = |reason: String| Ok(Self::new(Outcome::Failed, Some(reason)));
+        let failed = |reason: String| Ok(Self::new(VerificationOutcome::Failed, Some(reason)));
         let Ok(entry) = EntryDigest::from_str(&receipt.entry_id) else {
             return failed("the service gives something that is no entry ID".to_owned());
         };
         let path = format!("v1/entries/{entry}/transparent");
         let bytes = service.block_on(service.client.bytes_as(&path, "application/cose"))?;
-        let verdict = verifier::verify(&Evidence { statement: &bytes, ..Evidence::default() }, trust, now());
-        if verdict.outcome == Outcome::Failed {
+        let verdict = verifier::verify(
+            &StatementEvidence { statement: &bytes, ..StatementEvidence::default() },
+            trust,
+            now(),
+        );
+        if verdict.outcome == VerificationOutcome::Failed {
             return failed(verdict.reason.map_or("not-verified", Code::as_str).to_owned());
         }
         let statement = match SignedStatement::parse(bytes) {
