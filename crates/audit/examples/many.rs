@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use audit::{Audit, State, Stored, Workers};
+use audit::{Audit, AuditState, StoreSource, Workers};
 use store_sqlite::{Settings, Sqlite};
 
 /// Entries of one batch.
@@ -51,8 +51,8 @@ async fn main() {
     let store = Sqlite::open_read_only(Settings::new(&path)).await.unwrap();
     for threads in [1, thread::available_parallelism().map_or(1, usize::from)] {
         let started = Instant::now();
-        let (source, workers) = (Stored::new(&store), Threads(threads));
-        let mut audit = Audit::begin(&source, State::default()).await.unwrap().with_workers(&workers);
+        let (source, workers) = (StoreSource::new(&store), Threads(threads));
+        let mut audit = Audit::begin(&source, AuditState::default()).await.unwrap().with_workers(&workers);
         while audit.step().await.unwrap() {}
         let report = audit.report();
         let seconds = started.elapsed().as_secs_f64();

@@ -4,25 +4,25 @@ use std::collections::HashSet;
 
 use merkle::{LeafIndex, RootHash, TreeSize};
 
-use crate::claims::Ahead;
-use crate::desk::Desk;
+use crate::claims::PendingClaims;
+use crate::desk::Redecider;
 use crate::entry;
 use crate::error::AuditError;
-use crate::finding::Finding;
-use crate::history::{Heads, check_end, check_told, take_correction};
+use crate::finding::AuditFinding;
+use crate::history::{HeadHistory, check_end, check_told, take_correction};
 use crate::in_force::InForce;
-use crate::ledger::{Counts, Explanation, Ledger};
+use crate::ledger::{AuditCounts, AuditLedger, LossExplanation};
 use crate::limits::{MAX_ROUNDS, PAGE};
 use crate::operators::{HeldFor, OperatorAction, Operators};
-use crate::page::{Page, Status};
-use crate::source::{Head, Row, Source, SourceError};
-use crate::state::{BadState, State};
-use crate::tree::Tree;
+use crate::page::{AuditPage, LeafStatus};
+use crate::source::{AuditHead, AuditSource, LeafRow, SourceError};
+use crate::state::{AuditState, AuditStateError};
+use crate::tree::TileCheck;
 use crate::workers::{Alone, Workers, map};
 
 /// Progress of an audit, as [`Audit::progress`] reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct AuditProgress {
     /// Number of entries audited so far.
     pub entries: u64,
     /// Size of the head, thus the number of entries to audit.
@@ -31,24 +31,24 @@ pub struct Progress {
 
 /// Result of an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct AuditReport {
     /// Tree size of the head up to which the log was audited.
     pub size: TreeSize,
-    /// Root hash of the [`Head`] at `size`, as the source gives it.
+    /// Root hash of the [`AuditHead`] at `size`, as the source gives it.
     pub root: RootHash,
     /// Counters by outcome.
-    pub counts: Counts,
+    pub counts: AuditCounts,
     /// Explanations for missing bytes, each with the leaf of the entry that explains them.
     ///
     /// At most [`MAX_EXPLANATIONS`](crate::limits::MAX_EXPLANATIONS) are listed.
-    pub explained: Vec<(LeafIndex, Explanation)>,
+    pub explained: Vec<(LeafIndex, LossExplanation)>,
     /// Number of entries whose explanation is not listed in `explained`.
     pub explained_otherwise: u64,
     /// Number of entries with missing bytes that were not matched with an explanation, since
     /// [`MAX_WAITING`](crate::limits::MAX_WAITING) others were waiting already.
     pub unmatched: u64,
     /// Findings in the order in which they were made, at most [`MAX_FINDINGS`](crate::limits::MAX_FINDINGS).
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
     /// Number of findings that are not listed.
     pub omitted: u64,
     /// Freezes, holds and releases by operators, in log order, at most [`MAX_ACTIONS`](crate::limits::MAX_ACTIONS).
@@ -59,7 +59,7 @@ pub struct Report {
     pub held: Vec<HeldFor>,
 }
 
-impl Report {
+impl AuditReport {
     /// Returns `true` if there are no findings and all missing bytes were matched with an explanation.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.unmatched == 0
@@ -71,14 +71,14 @@ impl Report {
     }
 }
 
-/// An audit in progress: the source, the head to reach, and the [`State`] so far.
+/// An audit in progress: the source, the head to reach, and the [`AuditState`] so far.
 pub struct Audit<'s> {
-    desk: Desk<'s>,
-    head: Head,
-    state: State,
+    desk: Redecider<'s>,
+    head: AuditHead,
+    state: AuditState,
     in_force: InForce,
-    tree: Tree,
-    heads: Heads,
+    tree: TileCheck,
+    heads: HeadHistory,
     /// Leaves of the last page that were decided again without a difference; see [`Audit::agrees`].
     agreed: HashSet<LeafIndex>,
 }
@@ -89,13 +89,13 @@ impl<'s> Audit<'s> {
     ///
     /// # Errors
     /// Returns an [`AuditError`] if the source does not answer, or if the state does not belong to this log.
-    pub async fn begin(source: &'s dyn Source, mut state: State) -> Result<Self, AuditError> {
+    pub async fn begin(source: &'s dyn AuditSource, mut state: AuditState) -> Result<Self, AuditError> {
         let head = source.head().await?;
         check_state(source, &head, &mut state).await?;
         check_history(source, &state).await?;
         let in_force = InForce::restore(source, &state.policy).await?;
-        let (tree, heads) = (Tree::from(state.range()?), Heads::from(&state.history));
-        let (desk, agreed) = (Desk { source, workers: &Alone }, HashSet::new());
+        let (tree, heads) = (TileCheck::from(state.range()?), HeadHistory::from(&state.history));
+        let (desk, agreed) = (Redecider { source, workers: &Alone }, HashSet::new());
         Ok(Self { desk, head, state, in_force, tree, heads, agreed })
     }
 
@@ -107,12 +107,12 @@ impl<'s> Audit<'s> {
     }
 
     /// Returns the number of entries audited and to audit.
-    pub fn progress(&self) -> Progress {
-        Progress { entries: self.state.next, of: self.head.size.get() }
+    pub fn progress(&self) -> AuditProgress {
+        AuditProgress { entries: self.state.next, of: self.head.size.get() }
     }
 
     /// Returns the state from which a later audit can continue.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &AuditState {
         &self.state
     }
 
@@ -130,9 +130,9 @@ impl<'s> Audit<'s> {
         self.heads.cover(source, TreeSize::new(next + count as u64)).await?;
         self.tree.reach(source, LeafIndex::new(next + count as u64 - 1)).await?;
         let opened = map(self.desk.workers, &rows, entry::open);
-        let mut page = Page::new(next, &opened, &self.heads);
+        let mut page = AuditPage::new(next, &opened, &self.heads);
         page.look_up(&self.desk).await?;
-        let mut claims = Ahead::of(&self.state.claims);
+        let mut claims = PendingClaims::of(&self.state.claims);
         let in_force = page.decide(&self.desk, self.in_force.clone(), &mut claims).await?;
         let claims = claims.into_page();
         let leaves = page.into_leaves();
@@ -174,7 +174,7 @@ impl<'s> Audit<'s> {
     }
 
     /// Returns the result so far. The checks at the end of the log are included once no page is left.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> AuditReport {
         let mut ledger = self.state.ledger.clone();
         if self.state.next == self.head.size.get() {
             check_end(&self.head, &self.tree.range, &self.state.history, &mut ledger);
@@ -183,10 +183,10 @@ impl<'s> Audit<'s> {
         }
         let held = ledger.operators.held();
         let Operators { actions, omitted: actions_omitted, .. } = ledger.operators;
-        let Ledger { counts, findings, omitted, explained, explained_otherwise, unmatched, .. } = ledger;
+        let AuditLedger { counts, findings, omitted, explained, explained_otherwise, unmatched, .. } = ledger;
         let explained = explained.into_iter().map(|(leaf, it)| (LeafIndex::new(leaf), it)).collect();
         let (size, root) = (self.head.size, self.head.root);
-        Report {
+        AuditReport {
             size,
             root,
             counts,
@@ -202,28 +202,28 @@ impl<'s> Audit<'s> {
     }
 
     /// Appends a leaf to the tree and records its outcome in the ledger.
-    fn keep(&mut self, row: &Row, leaf: crate::page::Leaf) {
+    fn keep(&mut self, row: &LeafRow, leaf: crate::page::LeafOutcome) {
         let ledger = &mut self.state.ledger;
         let wrong = self.tree.append(row);
         let differs = wrong.is_some() || !leaf.findings.is_empty();
-        wrong.into_iter().chain(leaf.findings).for_each(|finding: Finding| ledger.add(finding));
+        wrong.into_iter().chain(leaf.findings).for_each(|finding: AuditFinding| ledger.add(finding));
         ledger.counts.entries += 1;
         ledger.counts.differ += u64::from(differs);
-        if let Row::Kept(evidence) = row {
+        if let LeafRow::Kept(evidence) = row {
             let (index, entry) = (evidence.index, evidence.digest);
             match leaf.status {
-                Status::Decided => {
+                LeafStatus::Decided => {
                     ledger.counts.same += u64::from(!differs);
                     if !differs {
                         self.agreed.insert(index);
                     }
                 }
-                Status::Unread => {}
-                Status::Undecided => ledger.counts.undecided += 1,
-                Status::WithoutPolicy => ledger.counts.without_policy += 1,
-                Status::Gone(gone) => ledger.gone(entry, index, gone),
-                Status::Dropped { policy, entry } => ledger.dropped(policy, &entry.to_string()),
-                Status::Unknown(by) => ledger.unknown(&by),
+                LeafStatus::Unread => {}
+                LeafStatus::Undecided => ledger.counts.undecided += 1,
+                LeafStatus::WithoutPolicy => ledger.counts.without_policy += 1,
+                LeafStatus::Gone(gone) => ledger.gone(entry, index, gone),
+                LeafStatus::Dropped { policy, entry } => ledger.dropped(policy, &entry.to_string()),
+                LeafStatus::Unknown(by) => ledger.unknown(&by),
             }
             ledger.after_freeze(index, entry);
             if let Some(acted) = &leaf.acts {
@@ -252,7 +252,7 @@ fn page_at(next: u64, size: TreeSize) -> usize {
     size.get().saturating_sub(next).min(to_boundary as u64) as usize
 }
 
-async fn rows(source: &dyn Source, next: u64, count: usize) -> Result<Vec<Row>, SourceError> {
+async fn rows(source: &dyn AuditSource, next: u64, count: usize) -> Result<Vec<LeafRow>, SourceError> {
     let rows = source.rows(LeafIndex::new(next), count).await?;
     if rows.len() != count || !(next..).zip(&rows).all(|(leaf, row)| row.index().get() == leaf) {
         return Err(SourceError::Damaged(format!("the rows from leaf {next} on are not those asked for")));
@@ -261,23 +261,27 @@ async fn rows(source: &dyn Source, next: u64, count: usize) -> Result<Vec<Row>, 
 }
 
 /// Checks that a state belongs to this log and kind of source. A new state takes on the log's identity.
-async fn check_state(source: &dyn Source, head: &Head, state: &mut State) -> Result<(), AuditError> {
+async fn check_state(
+    source: &dyn AuditSource,
+    head: &AuditHead,
+    state: &mut AuditState,
+) -> Result<(), AuditError> {
     let (size, next) = (head.size.get(), state.next);
     if next > size {
-        return Err(BadState::Ahead { state: next, log: size }.into());
+        return Err(AuditStateError::Ahead { state: next, log: size }.into());
     }
     if next > 0 && state.indexed != source.keeps_indexes() {
-        return Err(BadState::AnotherSource.into());
+        return Err(AuditStateError::AnotherSource.into());
     }
     state.indexed = source.keeps_indexes();
     if size == 0 {
         return Ok(());
     }
-    let Some(Row::Kept(first)) = rows(source, 0, 1).await?.pop() else { return Ok(()) };
+    let Some(LeafRow::Kept(first)) = rows(source, 0, 1).await?.pop() else { return Ok(()) };
     let log = first.digest.to_string();
     match &state.log {
         Some(known) if next > 0 && *known != log => {
-            Err(BadState::AnotherLog { state: known.clone(), log }.into())
+            Err(AuditStateError::AnotherLog { state: known.clone(), log }.into())
         }
         _ => {
             state.log = Some(log);
@@ -288,12 +292,12 @@ async fn check_state(source: &dyn Source, head: &Head, state: &mut State) -> Res
 
 /// Checks that the log still has the root that was audited last. A source without indexes is not asked: a changed root
 /// shows at the end of the audit.
-async fn check_history(source: &dyn Source, state: &State) -> Result<(), AuditError> {
+async fn check_history(source: &dyn AuditSource, state: &AuditState) -> Result<(), AuditError> {
     let passed = state.history.last.filter(|passed| passed.size == state.next && state.history.agrees);
     let Some(passed) = passed.filter(|_| source.keeps_indexes()) else { return Ok(()) };
     let now = source.heads(passed.batch, 1).await?.first().map(|head| (head.head.batch, head.head.root));
     match now == Some((passed.batch, state.range()?.root())) {
         true => Ok(()),
-        false => Err(BadState::AnotherHistory { size: passed.size }.into()),
+        false => Err(AuditStateError::AnotherHistory { size: passed.size }.into()),
     }
 }

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::entry::below;
 
-/// Claims and entry positions below a leaf, as part of a [`State`](crate::State).
+/// Claims and entry positions below a leaf, as part of an [`AuditState`](crate::AuditState).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Written", try_from = "Written")]
-pub(crate) struct Claims {
+#[serde(into = "ClaimIndexJson", try_from = "ClaimIndexJson")]
+pub(crate) struct ClaimIndex {
     held: HashMap<Vec<u8>, u64>,
     entries: HashMap<[u8; 32], u64>,
     /// Entries with unknown claims that are no policy and no erasure statement, by leaf.
@@ -35,7 +35,7 @@ pub(crate) struct Unread {
 
 /// Kinds of statement that an entry with unknown claims may have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missed {
+pub(crate) enum UnknownClaims {
     /// A statement of a kind that may be erased, thus no policy and no erasure statement.
     Erasable,
     /// Any statement.
@@ -44,33 +44,33 @@ pub(crate) enum Missed {
 
 /// Guards that an unread entry may have claimed.
 #[derive(Debug)]
-pub(crate) struct Doubt {
+pub(crate) struct ClaimDoubt {
     /// The first entry that may have claimed the `guards`.
     pub(crate) by: Unread,
     pub(crate) guards: Vec<Guard>,
 }
 
-/// Serialized form of [`Claims`] in a [`State`](crate::State): keys are lowercase hexadecimal.
+/// Serialized form of [`ClaimIndex`] in an [`AuditState`](crate::AuditState): keys are lowercase hexadecimal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Written {
+struct ClaimIndexJson {
     held: BTreeMap<String, u64>,
     entries: BTreeMap<String, u64>,
     erased: BTreeMap<u64, String>,
     lost: BTreeMap<u64, String>,
 }
 
-impl From<Claims> for Written {
-    fn from(claims: Claims) -> Self {
+impl From<ClaimIndex> for ClaimIndexJson {
+    fn from(claims: ClaimIndex) -> Self {
         let held = claims.held.iter().map(|(key, leaf)| (HEXLOWER.encode(key), *leaf)).collect();
         let entries = claims.entries.iter().map(|(digest, leaf)| (HEXLOWER.encode(digest), *leaf)).collect();
-        Written { held, entries, erased: claims.erased, lost: claims.lost }
+        ClaimIndexJson { held, entries, erased: claims.erased, lost: claims.lost }
     }
 }
 
-impl TryFrom<Written> for Claims {
+impl TryFrom<ClaimIndexJson> for ClaimIndex {
     type Error = data_encoding::DecodeError;
 
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
+    fn try_from(written: ClaimIndexJson) -> Result<Self, Self::Error> {
         let read = |(key, leaf): (String, u64)| Ok((HEXLOWER.decode(key.as_bytes())?, leaf));
         let held = written.held.into_iter().map(read).collect::<Result<_, _>>()?;
         let digest = |(key, leaf): (String, u64)| {
@@ -79,42 +79,42 @@ impl TryFrom<Written> for Claims {
             Ok((bytes.try_into().map_err(|_| odd)?, leaf))
         };
         let entries = written.entries.into_iter().map(digest).collect::<Result<_, _>>()?;
-        Ok(Claims { held, entries, erased: written.erased, lost: written.lost })
+        Ok(ClaimIndex { held, entries, erased: written.erased, lost: written.lost })
     }
 }
 
 /// Claims before the page, and those of the page so far.
 #[derive(Debug)]
-pub(crate) struct Ahead<'c> {
-    before: &'c Claims,
-    page: Claims,
+pub(crate) struct PendingClaims<'c> {
+    before: &'c ClaimIndex,
+    page: ClaimIndex,
 }
 
-impl<'c> Ahead<'c> {
-    pub(crate) fn of(before: &'c Claims) -> Self {
-        Self { before, page: Claims::default() }
+impl<'c> PendingClaims<'c> {
+    pub(crate) fn of(before: &'c ClaimIndex) -> Self {
+        Self { before, page: ClaimIndex::default() }
     }
 
-    /// Adds to `answers` all entries and claims below `leaf` that `questions` asks for. Returns a [`Doubt`] if an
+    /// Adds to `answers` all entries and claims below `leaf` that `questions` asks for. Returns a [`ClaimDoubt`] if an
     /// unread entry may have made a claim that was not found.
     pub(crate) fn answer(
         &self,
         questions: &Questions,
         leaf: LeafIndex,
         answers: &mut Answers,
-    ) -> Option<Doubt> {
+    ) -> Option<ClaimDoubt> {
         for digest in &questions.digests {
             if let Some(found) = self.place(digest).filter(|found| below(*found, leaf)) {
                 answers.put_entry(*digest, found);
             }
         }
-        let mut doubt: Option<Doubt> = None;
+        let mut doubt: Option<ClaimDoubt> = None;
         for guard in &questions.guards {
             match self.holder(guard) {
                 Some(holder) => answers.put_guard(guard.clone(), holder),
                 None => {
                     let Some(by) = self.who_may_hold(guard, questions, leaf) else { continue };
-                    let doubt = doubt.get_or_insert_with(|| Doubt { by, guards: Vec::new() });
+                    let doubt = doubt.get_or_insert_with(|| ClaimDoubt { by, guards: Vec::new() });
                     doubt.guards.push(guard.clone());
                 }
             }
@@ -127,7 +127,7 @@ impl<'c> Ahead<'c> {
     /// A guard of the kinds `VrfPlace`, `AuditDecision` and `Permanent` can only be claimed by an entry whose digest
     /// the questions name.
     fn who_may_hold(&self, guard: &Guard, questions: &Questions, leaf: LeafIndex) -> Option<Unread> {
-        use Missed::{Anything, Erasable};
+        use UnknownClaims::{Anything, Erasable};
         match guard.kind() {
             GuardKind::VrfPlace | GuardKind::AuditDecision => self
                 .unread_of(questions, Erasable, leaf)
@@ -150,13 +150,13 @@ impl<'c> Ahead<'c> {
     }
 
     /// Returns the first entry below `leaf` with unknown claims of the kind `missed`.
-    fn first_unread(&self, missed: Missed, leaf: LeafIndex) -> Option<Unread> {
+    fn first_unread(&self, missed: UnknownClaims, leaf: LeafIndex) -> Option<Unread> {
         let mut unread = self.before.unread(missed).iter().chain(self.page.unread(missed));
         unread.next().filter(|(first, _)| **first < leaf.get()).map(Unread::of)
     }
 
     /// Returns an entry below `leaf` that the questions name and whose claims are unknown.
-    fn unread_of(&self, questions: &Questions, missed: Missed, leaf: LeafIndex) -> Option<Unread> {
+    fn unread_of(&self, questions: &Questions, missed: UnknownClaims, leaf: LeafIndex) -> Option<Unread> {
         let places = questions.digests.iter().filter_map(|digest| self.place(digest));
         places.filter(|place| below(*place, leaf)).map(LeafIndex::get).find_map(|place| {
             let known = self.before.unread(missed).get_key_value(&place);
@@ -182,16 +182,16 @@ impl<'c> Ahead<'c> {
     }
 
     /// Records an entry with unknown claims. `entry` is `None` if the row is lost.
-    pub(crate) fn miss(&mut self, leaf: LeafIndex, entry: Option<EntryDigest>, missed: Missed) {
+    pub(crate) fn miss(&mut self, leaf: LeafIndex, entry: Option<EntryDigest>, missed: UnknownClaims) {
         let unread = match missed {
-            Missed::Erasable => &mut self.page.erased,
-            Missed::Anything => &mut self.page.lost,
+            UnknownClaims::Erasable => &mut self.page.erased,
+            UnknownClaims::Anything => &mut self.page.lost,
         };
         unread.insert(leaf.get(), entry.map_or_else(|| "lost".to_owned(), |entry| entry.to_string()));
     }
 
-    /// Returns the claims of the page, to be added with [`Claims::add`].
-    pub(crate) fn into_page(self) -> Claims {
+    /// Returns the claims of the page, to be added with [`ClaimIndex::add`].
+    pub(crate) fn into_page(self) -> ClaimIndex {
         self.page
     }
 
@@ -201,21 +201,21 @@ impl<'c> Ahead<'c> {
     }
 
     fn place(&self, digest: &EntryDigest) -> Option<LeafIndex> {
-        let of = |claims: &Claims| claims.entries.get(digest.as_bytes()).copied();
+        let of = |claims: &ClaimIndex| claims.entries.get(digest.as_bytes()).copied();
         of(self.before).or_else(|| of(&self.page)).map(LeafIndex::new)
     }
 }
 
-impl Claims {
-    fn unread(&self, missed: Missed) -> &BTreeMap<u64, String> {
+impl ClaimIndex {
+    fn unread(&self, missed: UnknownClaims) -> &BTreeMap<u64, String> {
         match missed {
-            Missed::Erasable => &self.erased,
-            Missed::Anything => &self.lost,
+            UnknownClaims::Erasable => &self.erased,
+            UnknownClaims::Anything => &self.lost,
         }
     }
 
     /// Adds the claims of a page.
-    pub(crate) fn add(&mut self, page: Claims) {
+    pub(crate) fn add(&mut self, page: ClaimIndex) {
         self.held.extend(page.held);
         self.entries.extend(page.entries);
         self.erased.extend(page.erased);
@@ -239,31 +239,31 @@ mod tests {
     #[test]
     fn claims_are_held_once_and_survive_being_kept() {
         let guard = |n: u8| permanent_guard(&EntryDigest::of(&[n]));
-        let mut claims = Claims::default();
-        let mut ahead = Ahead::of(&claims);
+        let mut claims = ClaimIndex::default();
+        let mut ahead = PendingClaims::of(&claims);
         assert_eq!(ahead.take(&guard(1), LeafIndex::new(5)), None);
         assert_eq!(ahead.take(&guard(1), LeafIndex::new(6)), Some(LeafIndex::new(5)));
         let page = ahead.into_page();
         claims.add(page);
-        let mut ahead = Ahead::of(&claims);
+        let mut ahead = PendingClaims::of(&claims);
         ahead.enter(EntryDigest::of(b"a"), LeafIndex::new(7));
         ahead.enter(EntryDigest::of(b"a"), LeafIndex::new(8));
-        ahead.miss(LeafIndex::new(8), None, Missed::Anything);
+        ahead.miss(LeafIndex::new(8), None, UnknownClaims::Anything);
         let page = ahead.into_page();
         claims.add(page);
         let asked = Questions { digests: vec![EntryDigest::of(b"a")], guards: Vec::new() };
         for (leaf, place) in [(7, None), (8, Some(LeafIndex::new(7)))] {
             let mut answers = Answers::none();
-            assert!(Ahead::of(&claims).answer(&asked, LeafIndex::new(leaf), &mut answers).is_none());
+            assert!(PendingClaims::of(&claims).answer(&asked, LeafIndex::new(leaf), &mut answers).is_none());
             assert_eq!(answers.entry(&EntryDigest::of(b"a")), place, "what stands below leaf {leaf}");
         }
         let kept = serde_json::to_string(&claims).unwrap();
-        assert_eq!(serde_json::from_str::<Claims>(&kept).unwrap(), claims);
+        assert_eq!(serde_json::from_str::<ClaimIndex>(&kept).unwrap(), claims);
         for bad in [
             kept.replace("\"entries\":{\"", "\"entries\":{\"00"),
             kept.replace("\"held\":{\"", "\"held\":{\"x"),
         ] {
-            assert!(serde_json::from_str::<Claims>(&bad).is_err(), "{bad}");
+            assert!(serde_json::from_str::<ClaimIndex>(&bad).is_err(), "{bad}");
         }
     }
 
@@ -271,19 +271,19 @@ mod tests {
     fn after_an_entry_that_nobody_can_read_the_absence_of_what_it_may_have_claimed_proves_nothing() {
         let (of, other) = (EntryDigest::of(b"x"), EntryDigest::of(b"y"));
         let asked = Questions { digests: vec![of], guards: vec![permanent_guard(&of)] };
-        let claims = Claims::default();
-        let mut ahead = Ahead::of(&claims);
+        let claims = ClaimIndex::default();
+        let mut ahead = PendingClaims::of(&claims);
         ahead.enter(of, LeafIndex::new(4));
         ahead.enter(other, LeafIndex::new(5));
-        let doubt = |ahead: &Ahead<'_>, leaf| {
+        let doubt = |ahead: &PendingClaims<'_>, leaf| {
             let doubt = ahead.answer(&asked, LeafIndex::new(leaf), &mut Answers::none());
             doubt.map(|doubt| doubt.by.leaf)
         };
-        ahead.miss(LeafIndex::new(4), Some(of), Missed::Erasable);
+        ahead.miss(LeafIndex::new(4), Some(of), UnknownClaims::Erasable);
         assert_eq!(doubt(&ahead, 9), None, "policies and erasures stay");
-        ahead.miss(LeafIndex::new(5), Some(other), Missed::Anything);
+        ahead.miss(LeafIndex::new(5), Some(other), UnknownClaims::Anything);
         assert_eq!(doubt(&ahead, 9), None, "another entry cannot have made it");
-        ahead.miss(LeafIndex::new(4), Some(of), Missed::Anything);
+        ahead.miss(LeafIndex::new(4), Some(of), UnknownClaims::Anything);
         assert_eq!((doubt(&ahead, 4), doubt(&ahead, 5)), (None, Some(4)));
         ahead.take(&asked.guards[0], LeafIndex::new(4));
         assert_eq!(doubt(&ahead, 5), None);

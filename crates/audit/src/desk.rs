@@ -7,49 +7,51 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::{Answers, Guard, PolicyInForce};
 use store::{Found, GuardKey};
 
-use crate::claims::{Ahead, Doubt, Missed, Unread};
-use crate::entry::{Admitted, Gone, Kept, Opened, Prepared, Redecided, Whole, below};
-use crate::finding::{Finding, Rule};
-use crate::source::{Answer, Source, SourceError};
+use crate::claims::{ClaimDoubt, PendingClaims, UnknownClaims, Unread};
+use crate::entry::{
+    AdmittedEntry, LostPart, OpenedEntry, PreparedEntry, ReadableEntry, Redecided, StoredCollateral, below,
+};
+use crate::finding::{AuditFinding, LogRule};
+use crate::source::{AuditSource, LookUpAnswer, SourceError};
 use crate::workers::{Workers, map};
 
 /// Outcome of deciding one statement again.
-pub(crate) enum Outcome {
+pub(crate) enum CaseOutcome {
     /// The statement was decided again.
     Decided(Redecided),
-    /// The payload or the certificates are gone; with the findings of [`Whole::outlined`].
-    Gone(Gone, Vec<Finding>),
-    /// The payload was not kept, as the policy in force prescribes; with the findings of [`Whole::outlined`].
-    Dropped(Vec<Finding>),
+    /// The payload or the certificates are gone; with the findings of [`ReadableEntry::outlined`].
+    Gone(LostPart, Vec<AuditFinding>),
+    /// The payload was not kept, as the policy in force prescribes; with the findings of [`ReadableEntry::outlined`].
+    Dropped(Vec<AuditFinding>),
     /// The decision depends on claims of an unread entry. The permit is present if those claims would make it agree
     /// with the row.
-    Unknown(Unread, Option<Box<Admitted>>),
+    Unknown(Unread, Option<Box<AdmittedEntry>>),
 }
 
-/// One statement for [`Desk::decide`], with the commit time of its batch in Unix seconds, if known.
-pub(crate) struct Case<'r> {
-    pub(crate) whole: &'r Whole<'r>,
+/// One statement for [`Redecider::decide`], with the commit time of its batch in Unix seconds, if known.
+pub(crate) struct EntryCase<'r> {
+    pub(crate) whole: &'r ReadableEntry<'r>,
     pub(crate) at: Option<u64>,
 }
 
 /// The source to query and the workers for signature checks.
-pub(crate) struct Desk<'s> {
-    pub(crate) source: &'s dyn Source,
+pub(crate) struct Redecider<'s> {
+    pub(crate) source: &'s dyn AuditSource,
     pub(crate) workers: &'s dyn Workers,
 }
 
 /// State of a statement between [`prepare`] and [`finish`].
-enum Step<'a> {
-    Prepared(Box<Prepared<'a>>),
-    Gone(Gone, Vec<Finding>),
-    Dropped(Vec<Finding>),
-    Refused(Finding),
+enum CaseStep<'a> {
+    Prepared(Box<PreparedEntry<'a>>),
+    Gone(LostPart, Vec<AuditFinding>),
+    Dropped(Vec<AuditFinding>),
+    Refused(AuditFinding),
 }
 
-impl<'a> Step<'a> {
-    fn prepared(&self) -> Option<&Prepared<'a>> {
+impl<'a> CaseStep<'a> {
+    fn prepared(&self) -> Option<&PreparedEntry<'a>> {
         match self {
-            Step::Prepared(prepared) => Some(prepared),
+            CaseStep::Prepared(prepared) => Some(prepared),
             _ => None,
         }
     }
@@ -57,25 +59,28 @@ impl<'a> Step<'a> {
 
 /// Answers of the log to the questions of all entries of a page.
 #[derive(Default)]
-struct Known {
+struct LogAnswers {
     entries: HashMap<EntryDigest, LeafIndex>,
     holders: HashMap<Guard, LeafIndex>,
 }
 
-impl Desk<'_> {
+impl Redecider<'_> {
     /// Checks that the entry IDs of these rows, and the twins of their readable statements, lead back to them. Without
     /// indexes nothing is checked.
-    pub(crate) async fn check_look_ups(&self, page: &[Opened<'_>]) -> Result<Vec<Finding>, SourceError> {
+    pub(crate) async fn check_look_ups(
+        &self,
+        page: &[OpenedEntry<'_>],
+    ) -> Result<Vec<AuditFinding>, SourceError> {
         if !self.source.keeps_indexes() {
             return Ok(Vec::new());
         }
-        let mut asked: Vec<(EntryDigest, Rule, &Opened<'_>)> = Vec::new();
+        let mut asked: Vec<(EntryDigest, LogRule, &OpenedEntry<'_>)> = Vec::new();
         for opened in page {
             if let Some(evidence) = opened.evidence() {
-                asked.push((evidence.digest, Rule::LookUp, opened));
+                asked.push((evidence.digest, LogRule::LookUp, opened));
             }
             if let Some(twin) = opened.whole().and_then(|whole| whole.twin) {
-                asked.push((twin, Rule::Twin, opened));
+                asked.push((twin, LogRule::Twin, opened));
             }
         }
         let digests: Vec<EntryDigest> = asked.iter().map(|(digest, ..)| *digest).collect();
@@ -83,7 +88,7 @@ impl Desk<'_> {
         let checked = asked.iter().zip(found).filter_map(|((_, rule, opened), found)| {
             let evidence = opened.evidence()?;
             let detail = astray(evidence.index, evidence.digest, found)?;
-            Some(Finding::of_entry(*rule, evidence.index, evidence.digest, detail))
+            Some(AuditFinding::of_entry(*rule, evidence.index, evidence.digest, detail))
         });
         Ok(checked.collect())
     }
@@ -92,15 +97,16 @@ impl Desk<'_> {
     /// index, or with the claims of earlier entries if the source keeps no index.
     pub(crate) async fn decide(
         &self,
-        cases: &[Case<'_>],
+        cases: &[EntryCase<'_>],
         in_force: &PolicyInForce,
-        claims: &mut Ahead<'_>,
-    ) -> Result<Vec<Outcome>, SourceError> {
+        claims: &mut PendingClaims<'_>,
+    ) -> Result<Vec<CaseOutcome>, SourceError> {
         let kept = self.collateral(cases).await?;
-        let work: Vec<(&Case<'_>, &Result<Kept, String>)> = cases.iter().zip(&kept).collect();
+        let work: Vec<(&EntryCase<'_>, &Result<StoredCollateral, String>)> =
+            cases.iter().zip(&kept).collect();
         let steps = map(self.workers, &work, |(case, kept)| prepare(case, kept, in_force));
         let known = self.ask(&steps).await?;
-        let work: Vec<(&Case<'_>, &Step<'_>)> = cases.iter().zip(&steps).collect();
+        let work: Vec<(&EntryCase<'_>, &CaseStep<'_>)> = cases.iter().zip(&steps).collect();
         if !self.source.keeps_indexes() {
             return Ok(work.iter().map(|case| in_turn(case, in_force, claims)).collect());
         }
@@ -111,14 +117,14 @@ impl Desk<'_> {
         Ok(outcomes)
     }
 
-    /// Checks that the index records admitted entries as holders of their claims, and adds a [`Rule::GuardMissing`]
+    /// Checks that the index records admitted entries as holders of their claims, and adds a [`LogRule::GuardMissing`]
     /// finding otherwise.
     pub(crate) async fn check_guards(
         &self,
-        cases: &[Case<'_>],
-        outcomes: &mut [Outcome],
+        cases: &[EntryCase<'_>],
+        outcomes: &mut [CaseOutcome],
     ) -> Result<(), SourceError> {
-        let mut admitted: Vec<(&Whole<'_>, &mut Admitted)> =
+        let mut admitted: Vec<(&ReadableEntry<'_>, &mut AdmittedEntry)> =
             cases.iter().zip(outcomes).filter_map(|(case, it)| Some((case.whole, it.admitted()?))).collect();
         let guards: Vec<Guard> = admitted.iter().flat_map(|(_, admitted)| admitted.guards.clone()).collect();
         let mut holders = self.holders(&guards).await?.into_iter();
@@ -127,41 +133,44 @@ impl Desk<'_> {
                 let holder = holders.next().unwrap_or(Ok(None));
                 if holder != Ok(Some(whole.evidence.index)) {
                     let detail = format!("its {:?} is recorded as that of {}", guard.kind(), told(holder));
-                    admitted.findings.push(whole.finding(Rule::GuardMissing, detail));
+                    admitted.findings.push(whole.finding(LogRule::GuardMissing, detail));
                 }
             }
         }
         Ok(())
     }
 
-    async fn collateral(&self, cases: &[Case<'_>]) -> Result<Vec<Result<Kept, String>>, SourceError> {
+    async fn collateral(
+        &self,
+        cases: &[EntryCase<'_>],
+    ) -> Result<Vec<Result<StoredCollateral, String>>, SourceError> {
         let mut kept = Vec::with_capacity(cases.len());
         for case in cases {
             kept.push(match case.whole.needs_collateral() {
-                true => Kept::read(self.source.collateral(case.whole.evidence.index).await?),
-                false => Ok(Kept::default()),
+                true => StoredCollateral::read(self.source.collateral(case.whole.evidence.index).await?),
+                false => Ok(StoredCollateral::default()),
             });
         }
         Ok(kept)
     }
 
-    async fn ask(&self, steps: &[Step<'_>]) -> Result<Known, SourceError> {
+    async fn ask(&self, steps: &[CaseStep<'_>]) -> Result<LogAnswers, SourceError> {
         if !self.source.keeps_indexes() {
-            return Ok(Known::default());
+            return Ok(LogAnswers::default());
         }
-        let asking = || steps.iter().filter_map(Step::prepared).map(|prepared| &prepared.questions);
+        let asking = || steps.iter().filter_map(CaseStep::prepared).map(|prepared| &prepared.questions);
         let digests: Vec<EntryDigest> = asking().flat_map(|questions| questions.digests.clone()).collect();
         let guards: Vec<Guard> = asking().flat_map(|questions| questions.guards.clone()).collect();
         let found = if digests.is_empty() { Vec::new() } else { self.source.find(&digests).await? };
         let holders = self.holders(&guards).await?;
-        let held = |(guard, holder): (Guard, Answer<LeafIndex>)| Some((guard, holder.ok()??));
-        Ok(Known {
+        let held = |(guard, holder): (Guard, LookUpAnswer<LeafIndex>)| Some((guard, holder.ok()??));
+        Ok(LogAnswers {
             entries: digests.iter().zip(found).filter_map(stands).collect(),
             holders: guards.into_iter().zip(holders).filter_map(held).collect(),
         })
     }
 
-    async fn holders(&self, guards: &[Guard]) -> Result<Vec<Answer<LeafIndex>>, SourceError> {
+    async fn holders(&self, guards: &[Guard]) -> Result<Vec<LookUpAnswer<LeafIndex>>, SourceError> {
         if guards.is_empty() {
             return Ok(Vec::new());
         }
@@ -170,10 +179,10 @@ impl Desk<'_> {
     }
 }
 
-impl Outcome {
-    fn admitted(&mut self) -> Option<&mut Admitted> {
+impl CaseOutcome {
+    fn admitted(&mut self) -> Option<&mut AdmittedEntry> {
         match self {
-            Outcome::Decided(Redecided::Admitted(admitted)) | Outcome::Unknown(_, Some(admitted)) => {
+            CaseOutcome::Decided(Redecided::Admitted(admitted)) | CaseOutcome::Unknown(_, Some(admitted)) => {
                 Some(admitted)
             }
             _ => None,
@@ -183,16 +192,16 @@ impl Outcome {
     /// Returns `true` if the entry is refused, or admitted with findings.
     fn differs(&self) -> bool {
         match self {
-            Outcome::Decided(Redecided::Admitted(admitted)) => !admitted.findings.is_empty(),
-            Outcome::Decided(Redecided::Refused(_)) => true,
+            CaseOutcome::Decided(Redecided::Admitted(admitted)) => !admitted.findings.is_empty(),
+            CaseOutcome::Decided(Redecided::Refused(_)) => true,
             _ => false,
         }
     }
 }
 
-impl Known {
+impl LogAnswers {
     /// Returns the answers to the questions of this step, limited to entries below `leaf`.
-    fn answers(&self, step: &Step<'_>, leaf: LeafIndex) -> Answers {
+    fn answers(&self, step: &CaseStep<'_>, leaf: LeafIndex) -> Answers {
         let mut answers = Answers::none();
         let Some(prepared) = step.prepared() else { return answers };
         for digest in &prepared.questions.digests {
@@ -209,47 +218,58 @@ impl Known {
     }
 }
 
-fn prepare<'a>(case: &Case<'a>, kept: &'a Result<Kept, String>, in_force: &PolicyInForce) -> Step<'a> {
+fn prepare<'a>(
+    case: &EntryCase<'a>,
+    kept: &'a Result<StoredCollateral, String>,
+    in_force: &PolicyInForce,
+) -> CaseStep<'a> {
     let whole = case.whole;
     let kept = match kept {
         Ok(kept) => kept,
-        Err(why) => return Step::Refused(whole.finding(Rule::Collateral, why)),
+        Err(why) => return CaseStep::Refused(whole.finding(LogRule::Collateral, why)),
     };
     match whole.lacks(kept) {
-        Some(Gone::Payload) => {
+        Some(LostPart::Payload) => {
             let findings = whole.outlined(kept, in_force, case.at);
             return match in_force.keeps_payload(whole.statement.header()) {
-                true => Step::Gone(Gone::Payload, findings),
-                false => Step::Dropped(findings),
+                true => CaseStep::Gone(LostPart::Payload, findings),
+                false => CaseStep::Dropped(findings),
             };
         }
-        Some(gone) => return Step::Gone(gone, Vec::new()),
+        Some(gone) => return CaseStep::Gone(gone, Vec::new()),
         None => {}
     }
     match whole.prepare(kept, in_force) {
-        Ok(prepared) => Step::Prepared(Box::new(prepared)),
-        Err(violation) => Step::Refused(whole.refused(&violation)),
+        Ok(prepared) => CaseStep::Prepared(Box::new(prepared)),
+        Err(violation) => CaseStep::Refused(whole.refused(&violation)),
     }
 }
 
-fn finish(case: &Case<'_>, step: &Step<'_>, in_force: &PolicyInForce, answers: &Answers) -> Outcome {
+fn finish(
+    case: &EntryCase<'_>,
+    step: &CaseStep<'_>,
+    in_force: &PolicyInForce,
+    answers: &Answers,
+) -> CaseOutcome {
     match step {
-        Step::Prepared(prepared) => Outcome::Decided(prepared.decide(case.whole, in_force, answers, case.at)),
-        Step::Gone(gone, findings) => Outcome::Gone(*gone, findings.clone()),
-        Step::Dropped(findings) => Outcome::Dropped(findings.clone()),
-        Step::Refused(finding) => Outcome::Decided(Redecided::Refused(finding.clone())),
+        CaseStep::Prepared(prepared) => {
+            CaseOutcome::Decided(prepared.decide(case.whole, in_force, answers, case.at))
+        }
+        CaseStep::Gone(gone, findings) => CaseOutcome::Gone(*gone, findings.clone()),
+        CaseStep::Dropped(findings) => CaseOutcome::Dropped(findings.clone()),
+        CaseStep::Refused(finding) => CaseOutcome::Decided(Redecided::Refused(finding.clone())),
     }
 }
 
 /// Decides one entry with the claims of the entries before it, and records its own claims for those after it.
 fn in_turn(
-    (case, step): &(&Case<'_>, &Step<'_>),
+    (case, step): &(&EntryCase<'_>, &CaseStep<'_>),
     in_force: &PolicyInForce,
-    claims: &mut Ahead<'_>,
-) -> Outcome {
+    claims: &mut PendingClaims<'_>,
+) -> CaseOutcome {
     let leaf = case.whole.evidence.index;
     let mut answers = Answers::none();
-    let ask = |prepared: &Prepared<'_>| claims.answer(&prepared.questions, leaf, &mut answers);
+    let ask = |prepared: &PreparedEntry<'_>| claims.answer(&prepared.questions, leaf, &mut answers);
     let doubt = step.prepared().and_then(ask);
     let mut outcome = finish(case, step, in_force, &answers);
     if let Some(doubt) = doubt.filter(|_| outcome.differs()) {
@@ -262,64 +282,64 @@ fn in_turn(
 
 /// Combines the outcome without the claims in doubt with the outcome under the assumption that they were made. Only a
 /// finding that both outcomes share is certain.
-fn either(without: Outcome, with: Outcome, doubt: Doubt) -> Outcome {
+fn either(without: CaseOutcome, with: CaseOutcome, doubt: ClaimDoubt) -> CaseOutcome {
     use Redecided::{Admitted, Refused, Undecided};
     let one = doubt.guards.len() == 1;
     match (without, with) {
-        (_, Outcome::Decided(Admitted(with))) if with.findings.is_empty() => {
-            Outcome::Unknown(doubt.by, Some(with))
+        (_, CaseOutcome::Decided(Admitted(with))) if with.findings.is_empty() => {
+            CaseOutcome::Unknown(doubt.by, Some(with))
         }
         // With several guards in doubt, an unread entry may have claimed some of them only. Those combinations are not
         // tried.
-        (_, Outcome::Decided(Admitted(_) | Refused(_))) if !one => Outcome::Unknown(doubt.by, None),
-        (Outcome::Decided(Admitted(mut without)), Outcome::Decided(Admitted(with))) => {
+        (_, CaseOutcome::Decided(Admitted(_) | Refused(_))) if !one => CaseOutcome::Unknown(doubt.by, None),
+        (CaseOutcome::Decided(Admitted(mut without)), CaseOutcome::Decided(Admitted(with))) => {
             without.findings.retain(|finding| with.findings.contains(finding));
             match without.findings.is_empty() {
-                true => Outcome::Unknown(doubt.by, None),
-                false => Outcome::Decided(Admitted(without)),
+                true => CaseOutcome::Unknown(doubt.by, None),
+                false => CaseOutcome::Decided(Admitted(without)),
             }
         }
-        (Outcome::Decided(Refused(_)), with @ Outcome::Decided(Admitted(_) | Undecided)) => with,
-        (without, Outcome::Decided(Undecided)) if !one => {
+        (CaseOutcome::Decided(Refused(_)), with @ CaseOutcome::Decided(Admitted(_) | Undecided)) => with,
+        (without, CaseOutcome::Decided(Undecided)) if !one => {
             drop(without);
-            Outcome::Unknown(doubt.by, None)
+            CaseOutcome::Unknown(doubt.by, None)
         }
         (without, _) => without,
     }
 }
 
 /// Records the claims of an admitted entry. The claims of any other entry are recorded as unknown.
-pub(crate) fn claim(whole: &Whole<'_>, outcome: &mut Outcome, claims: &mut Ahead<'_>) {
+pub(crate) fn claim(whole: &ReadableEntry<'_>, outcome: &mut CaseOutcome, claims: &mut PendingClaims<'_>) {
     match outcome.admitted() {
         Some(admitted) => take_claims(whole, admitted, claims),
         None => {
             let missed = match outcome {
-                Outcome::Decided(Redecided::Refused(_)) => Missed::Anything,
-                _ => Missed::Erasable,
+                CaseOutcome::Decided(Redecided::Refused(_)) => UnknownClaims::Anything,
+                _ => UnknownClaims::Erasable,
             };
             claims.miss(whole.evidence.index, Some(whole.evidence.digest), missed);
         }
     }
 }
 
-/// Records the claims of an admitted entry. A claim that an earlier entry has made is a [`Rule::GuardMissing`] finding.
-fn take_claims(whole: &Whole<'_>, admitted: &mut Admitted, claims: &mut Ahead<'_>) {
+/// Records the claims of an admitted entry. A claim that an earlier entry has made is a [`LogRule::GuardMissing`] finding.
+fn take_claims(whole: &ReadableEntry<'_>, admitted: &mut AdmittedEntry, claims: &mut PendingClaims<'_>) {
     for guard in &admitted.guards {
         if let Some(holder) = claims.take(guard, whole.evidence.index) {
             let detail = format!("leaf {holder} has made its {:?} before", guard.kind());
-            admitted.findings.push(whole.finding(Rule::GuardMissing, detail));
+            admitted.findings.push(whole.finding(LogRule::GuardMissing, detail));
         }
     }
 }
 
 /// Returns the leaf of a digest that was found as an entry ID, or `None` if it was found as a twin only.
-fn stands((digest, found): (&EntryDigest, Answer<Found>)) -> Option<(EntryDigest, LeafIndex)> {
+fn stands((digest, found): (&EntryDigest, LookUpAnswer<Found>)) -> Option<(EntryDigest, LeafIndex)> {
     let found = found.ok().flatten().filter(|found| found.digest == *digest)?;
     Some((*digest, found.index))
 }
 
 /// Describes a look-up that does not lead to the entry; `None` if it does.
-fn astray(leaf: LeafIndex, digest: EntryDigest, found: Answer<Found>) -> Option<String> {
+fn astray(leaf: LeafIndex, digest: EntryDigest, found: LookUpAnswer<Found>) -> Option<String> {
     match found {
         Ok(Some(found)) if found.index == leaf && found.digest == digest => None,
         Ok(Some(found)) => Some(format!("it leads to leaf {} ({})", found.index, found.digest)),
@@ -328,7 +348,7 @@ fn astray(leaf: LeafIndex, digest: EntryDigest, found: Answer<Found>) -> Option<
     }
 }
 
-fn told(holder: Answer<LeafIndex>) -> String {
+fn told(holder: LookUpAnswer<LeafIndex>) -> String {
     match holder {
         Ok(Some(leaf)) => format!("leaf {leaf}"),
         Ok(None) => "nobody".to_owned(),

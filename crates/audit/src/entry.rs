@@ -1,7 +1,7 @@
 //! Decides one entry again: reads its statement, authenticates it, decides it and compares the result with its row.
 //!
-//! All functions here are pure. They read nothing from the source: [`Whole::prepare`] returns the questions that the
-//! log must answer, `desk` asks them, and [`Prepared::decide`] takes the answers.
+//! All functions here are pure. They read nothing from the source: [`ReadableEntry::prepare`] returns the questions that the
+//! log must answer, `desk` asks them, and [`PreparedEntry::decide`] takes the answers.
 
 use merkle::{EntryDigest, LeafIndex};
 use registration::clock_correction::ClockCorrection;
@@ -17,24 +17,24 @@ use serde::{Deserialize, Serialize};
 use store::Collateral;
 
 use crate::erasure;
-use crate::finding::{Finding, Rule, quote};
-use crate::source::{Evidence, Row};
+use crate::finding::{AuditFinding, LogRule, quote};
+use crate::source::{EntryEvidence, LeafRow};
 
 /// A row after an attempt to read its statement.
-pub(crate) enum Opened<'r> {
+pub(crate) enum OpenedEntry<'r> {
     /// The row is missing.
     Lost,
     /// The row has no statement.
-    Gone(&'r Evidence),
+    Gone(&'r EntryEvidence),
     /// The bytes are not the statement that was admitted.
-    Broken(&'r Evidence, Finding),
+    Broken(&'r EntryEvidence, AuditFinding),
     /// The bytes are the statement that the row names.
-    Whole(Box<Whole<'r>>),
+    Whole(Box<ReadableEntry<'r>>),
 }
 
 /// A statement whose digest is the one in its row.
-pub(crate) struct Whole<'r> {
-    pub(crate) evidence: &'r Evidence,
+pub(crate) struct ReadableEntry<'r> {
+    pub(crate) evidence: &'r EntryEvidence,
     pub(crate) statement: SignedStatement,
     /// Digest of the statement with the other encoding of its signature.
     pub(crate) twin: Option<EntryDigest>,
@@ -43,39 +43,40 @@ pub(crate) struct Whole<'r> {
 }
 
 /// Parses a row's statement and compares its digest with the row.
-pub(crate) fn open(row: &Row) -> Opened<'_> {
-    let Row::Kept(evidence) = row else { return Opened::Lost };
-    let Some(bytes) = &evidence.statement else { return Opened::Gone(evidence) };
+pub(crate) fn open(row: &LeafRow) -> OpenedEntry<'_> {
+    let LeafRow::Kept(evidence) = row else { return OpenedEntry::Lost };
+    let Some(bytes) = &evidence.statement else { return OpenedEntry::Gone(evidence) };
     let found = EntryDigest::of(bytes);
     if found != evidence.digest {
         let detail = format!("the statement hashes to {found}");
-        return Opened::Broken(evidence, of(evidence, Rule::StatementDigest, detail));
+        return OpenedEntry::Broken(evidence, of(evidence, LogRule::StatementDigest, detail));
     }
     match SignedStatement::parse(bytes.clone()) {
         Ok(statement) if statement.bytes() == bytes => {
             let twin = statement.twin();
             let is_policy = media_type(&statement).is_some_and(|name| essence(name) == POLICY_CONTENT_TYPE);
-            Opened::Whole(Box::new(Whole { evidence, statement, twin, is_policy }))
+            OpenedEntry::Whole(Box::new(ReadableEntry { evidence, statement, twin, is_policy }))
         }
-        Ok(_) => {
-            Opened::Broken(evidence, of(evidence, Rule::Malformed, "its unprotected header is not empty"))
-        }
-        Err(why) => Opened::Broken(evidence, of(evidence, Rule::Malformed, why.to_string())),
+        Ok(_) => OpenedEntry::Broken(
+            evidence,
+            of(evidence, LogRule::Malformed, "its unprotected header is not empty"),
+        ),
+        Err(why) => OpenedEntry::Broken(evidence, of(evidence, LogRule::Malformed, why.to_string())),
     }
 }
 
-impl<'r> Opened<'r> {
-    pub(crate) fn evidence(&self) -> Option<&'r Evidence> {
+impl<'r> OpenedEntry<'r> {
+    pub(crate) fn evidence(&self) -> Option<&'r EntryEvidence> {
         match self {
-            Opened::Lost => None,
-            Opened::Gone(evidence) | Opened::Broken(evidence, _) => Some(evidence),
-            Opened::Whole(whole) => Some(whole.evidence),
+            OpenedEntry::Lost => None,
+            OpenedEntry::Gone(evidence) | OpenedEntry::Broken(evidence, _) => Some(evidence),
+            OpenedEntry::Whole(whole) => Some(whole.evidence),
         }
     }
 
-    pub(crate) fn whole(&self) -> Option<&Whole<'r>> {
+    pub(crate) fn whole(&self) -> Option<&ReadableEntry<'r>> {
         match self {
-            Opened::Whole(whole) => Some(whole),
+            OpenedEntry::Whole(whole) => Some(whole),
             _ => None,
         }
     }
@@ -89,7 +90,7 @@ impl<'r> Opened<'r> {
 /// Part of an entry that is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Gone {
+pub(crate) enum LostPart {
     /// The statement.
     Statement,
     /// The separately stored payload.
@@ -98,19 +99,19 @@ pub(crate) enum Gone {
     Certificates,
 }
 
-impl Gone {
+impl LostPart {
     /// Returns the rule that is violated if no entry explains the missing bytes, and its text.
-    pub(crate) fn unexplained(self) -> (Rule, &'static str) {
+    pub(crate) fn unexplained(self) -> (LogRule, &'static str) {
         match self {
-            Gone::Statement => {
-                (Rule::ErasedUnexplained, "the statement is gone, and no entry says that it was erased")
+            LostPart::Statement => {
+                (LogRule::ErasedUnexplained, "the statement is gone, and no entry says that it was erased")
             }
-            Gone::Payload => (
-                Rule::PayloadUnexplained,
+            LostPart::Payload => (
+                LogRule::PayloadUnexplained,
                 "the payload is gone, its policy keeps it, and no entry says that it was erased",
             ),
-            Gone::Certificates => (
-                Rule::Collateral,
+            LostPart::Certificates => (
+                LogRule::Collateral,
                 "the certificates that came beside it are gone, and no entry says that it was erased",
             ),
         }
@@ -119,12 +120,12 @@ impl Gone {
 
 /// The certificate chain and payload that were stored with a statement, parsed.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct StoredCollateral {
     chain: Option<X5Chain>,
     payload: Option<bytes::Bytes>,
 }
 
-impl Kept {
+impl StoredCollateral {
     pub(crate) fn read(collateral: Vec<Collateral>) -> Result<Self, String> {
         let mut kept = Self::default();
         for Collateral { kind, bytes } in collateral {
@@ -142,18 +143,18 @@ impl Kept {
     }
 }
 
-impl Whole<'_> {
+impl ReadableEntry<'_> {
     /// Returns `true` if a decision needs a certificate chain or payload that is stored outside the statement.
     pub(crate) fn needs_collateral(&self) -> bool {
         self.statement.is_detached() || self.needs_chain()
     }
 
     /// Returns which of the needed chain and payload is missing, if any.
-    pub(crate) fn lacks(&self, kept: &Kept) -> Option<Gone> {
+    pub(crate) fn lacks(&self, kept: &StoredCollateral) -> Option<LostPart> {
         if self.needs_chain() && kept.chain.is_none() {
-            return Some(Gone::Certificates);
+            return Some(LostPart::Certificates);
         }
-        (self.statement.is_detached() && kept.payload.is_none()).then_some(Gone::Payload)
+        (self.statement.is_detached() && kept.payload.is_none()).then_some(LostPart::Payload)
     }
 
     /// Returns `true` if the chain is stored outside the header. Operator statements need none, as their key is named
@@ -167,28 +168,33 @@ impl Whole<'_> {
     /// Authenticates the statement and reads its record. The result holds the questions that the log must answer.
     pub(crate) fn prepare<'a>(
         &'a self,
-        kept: &'a Kept,
+        kept: &'a StoredCollateral,
         in_force: &PolicyInForce,
-    ) -> Result<Prepared<'a>, Violation> {
+    ) -> Result<PreparedEntry<'a>, Violation> {
         let beside = Beside { payload: kept.payload.as_deref(), x5chain: kept.chain.as_ref() };
         let authenticated =
             in_force.authenticate(&self.statement, beside).map_err(|untrusted| untrusted.violation())?;
         let record = Record::read(&authenticated)?;
         let questions = in_force.questions(&authenticated, &record);
-        Ok(Prepared { authenticated, record, questions })
+        Ok(PreparedEntry { authenticated, record, questions })
     }
 
-    pub(crate) fn finding(&self, rule: Rule, detail: impl Into<String>) -> Finding {
+    pub(crate) fn finding(&self, rule: LogRule, detail: impl Into<String>) -> AuditFinding {
         of(self.evidence, rule, detail)
     }
 
-    /// Returns the [`Rule::Refused`] finding: this entry should not have been admitted.
-    pub(crate) fn refused(&self, violation: &Violation) -> Finding {
-        self.finding(Rule::Refused, violation.to_string())
+    /// Returns the [`LogRule::Refused`] finding: this entry should not have been admitted.
+    pub(crate) fn refused(&self, violation: &Violation) -> AuditFinding {
+        self.finding(LogRule::Refused, violation.to_string())
     }
 
     /// Compares row and commit time with the protected header, for a statement whose payload is gone.
-    pub(crate) fn outlined(&self, kept: &Kept, in_force: &PolicyInForce, at: Option<u64>) -> Vec<Finding> {
+    pub(crate) fn outlined(
+        &self,
+        kept: &StoredCollateral,
+        in_force: &PolicyInForce,
+        at: Option<u64>,
+    ) -> Vec<AuditFinding> {
         let outline = match in_force.outline(&self.statement, kept.chain.as_ref()) {
             Ok(outline) => outline,
             Err(violation) => return vec![self.refused(&violation)],
@@ -197,16 +203,16 @@ impl Whole<'_> {
         let mut findings = Vec::new();
         if !outline.may_be_admitted_by(&row.rule) {
             let detail = format!("the row says {}, which is no rule of its type", quote(&row.rule));
-            findings.push(self.finding(Rule::RuleDiffers, detail));
+            findings.push(self.finding(LogRule::RuleDiffers, detail));
         }
         let facts: serde_json::Map<_, _> = serde_json::from_str(&row.facts).unwrap_or_default();
         if let Some(name) = Outline::FACTS.iter().find(|name| facts.get(**name) != outline.fact(name)) {
             let detail = fact_differs(name, facts.get(*name), outline.fact(name));
-            findings.push(self.finding(Rule::FactsDiffer, detail));
+            findings.push(self.finding(LogRule::FactsDiffer, detail));
         }
         if let Some(at) = at.filter(|at| !outline.may_be_admitted_at(*at)) {
             let detail = format!("the log's time was {at}, at which it was not to be admitted");
-            findings.push(self.finding(Rule::Time, detail));
+            findings.push(self.finding(LogRule::Time, detail));
         }
         if !outline.may_be_admitted_at_leaf(row.index) {
             let detail = "the log had as many entries as its policy allows";
@@ -216,24 +222,24 @@ impl Whole<'_> {
     }
 
     /// Compares row and commit time with the permit of the new decision.
-    fn compare(&self, permit: &Permit, at: Option<u64>) -> Vec<Finding> {
+    fn compare(&self, permit: &Permit, at: Option<u64>) -> Vec<AuditFinding> {
         let row = self.evidence;
         let mut findings = Vec::new();
         if row.policy != permit.policy() {
             let detail =
                 format!("the row names the policy at leaf {}, in force was {}", row.policy, permit.policy());
-            findings.push(self.finding(Rule::PolicyNotInForce, detail));
+            findings.push(self.finding(LogRule::PolicyNotInForce, detail));
         }
         if row.rule != permit.rule().as_str() {
             let detail =
                 format!("the row says {}, {} admits it", quote(&row.rule), quote(permit.rule().as_str()));
-            findings.push(self.finding(Rule::RuleDiffers, detail));
+            findings.push(self.finding(LogRule::RuleDiffers, detail));
         }
         if row.facts != permit.facts() {
-            findings.push(self.finding(Rule::FactsDiffer, facts_differ(&row.facts, permit.facts())));
+            findings.push(self.finding(LogRule::FactsDiffer, facts_differ(&row.facts, permit.facts())));
         }
         if let Some(refusal) = at.and_then(|at| permit.refusal_at(at)) {
-            findings.push(self.finding(Rule::Time, refusal.violation.to_string()));
+            findings.push(self.finding(LogRule::Time, refusal.violation.to_string()));
         }
         if let Some(refusal) = permit.refusal_at_leaf(row.index) {
             findings.push(self.refused(&refusal.violation));
@@ -243,7 +249,7 @@ impl Whole<'_> {
 }
 
 /// An authenticated entry with the questions that the log must answer before the decision.
-pub(crate) struct Prepared<'a> {
+pub(crate) struct PreparedEntry<'a> {
     authenticated: Authenticated<'a>,
     record: Record,
     pub(crate) questions: Questions,
@@ -252,17 +258,17 @@ pub(crate) struct Prepared<'a> {
 /// Outcome of a second decision.
 pub(crate) enum Redecided {
     /// The entry is admitted again.
-    Admitted(Box<Admitted>),
+    Admitted(Box<AdmittedEntry>),
     /// The entry is refused, or its stored data cannot be read.
-    Refused(Finding),
+    Refused(AuditFinding),
     /// A rule reached no result within its bounds, in two attempts.
     Undecided,
 }
 
 /// An entry that is admitted again.
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedEntry {
     /// Differences between the row and the new permit.
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<AuditFinding>,
     /// Guards that the entry claims.
     pub(crate) guards: Vec<Guard>,
     /// Entries that this entry, an erasure statement, lists as erased.
@@ -270,22 +276,22 @@ pub(crate) struct Admitted {
     /// The correction of the log's clock that this entry states.
     pub(crate) corrects: Option<ClockCorrection>,
     /// The operator action that this entry states.
-    pub(crate) acts: Option<Acted>,
+    pub(crate) acts: Option<SignedAction>,
 }
 
 /// An operator action and its signer.
 #[derive(Debug)]
-pub(crate) struct Acted {
+pub(crate) struct SignedAction {
     pub(crate) action: Action,
     /// Operator's public key as a `did:key`.
     pub(crate) operator: String,
 }
 
-impl Prepared<'_> {
+impl PreparedEntry<'_> {
     /// Decides the entry again. An undecided attempt is repeated once.
     pub(crate) fn decide(
         &self,
-        whole: &Whole<'_>,
+        whole: &ReadableEntry<'_>,
         in_force: &PolicyInForce,
         answers: &Answers,
         at: Option<u64>,
@@ -298,7 +304,7 @@ impl Prepared<'_> {
         match decision {
             Decision::Undecided(_) => Redecided::Undecided,
             Decision::Refuse(refusal) => Redecided::Refused(whole.refused(&refusal.violation)),
-            Decision::Admit(permit) => Redecided::Admitted(Box::new(Admitted {
+            Decision::Admit(permit) => Redecided::Admitted(Box::new(AdmittedEntry {
                 findings: whole.compare(&permit, at),
                 guards: permit.guards().to_vec(),
                 erases: erasure::listed(&self.record),
@@ -309,18 +315,18 @@ impl Prepared<'_> {
     }
 }
 
-impl Prepared<'_> {
-    fn acted(&self) -> Option<Acted> {
+impl PreparedEntry<'_> {
+    fn acted(&self) -> Option<SignedAction> {
         let Record::OperatorAction(action) = &self.record else { return None };
-        Some(Acted { action: Action::clone(action), operator: self.authenticated.key().did_key() })
+        Some(SignedAction { action: Action::clone(action), operator: self.authenticated.key().did_key() })
     }
 }
 
 /// Decides leaf 0 by the policy that it carries itself.
-pub(crate) fn first(whole: &Whole<'_>, at: Option<u64>) -> Redecided {
+pub(crate) fn first(whole: &ReadableEntry<'_>, at: Option<u64>) -> Redecided {
     match genesis(&whole.statement) {
         Err(violation) => Redecided::Refused(whole.refused(&violation)),
-        Ok((_, permit)) => Redecided::Admitted(Box::new(Admitted {
+        Ok((_, permit)) => Redecided::Admitted(Box::new(AdmittedEntry {
             findings: whole.compare(&permit, at),
             guards: permit.guards().to_vec(),
             erases: Vec::new(),
@@ -339,8 +345,8 @@ fn media_type(statement: &SignedStatement) -> Option<&str> {
     statement.header().content_type()?.as_text()
 }
 
-pub(crate) fn of(evidence: &Evidence, rule: Rule, detail: impl Into<String>) -> Finding {
-    Finding::of_entry(rule, evidence.index, evidence.digest, detail)
+pub(crate) fn of(evidence: &EntryEvidence, rule: LogRule, detail: impl Into<String>) -> AuditFinding {
+    AuditFinding::of_entry(rule, evidence.index, evidence.digest, detail)
 }
 
 /// Describes the first member in which two sets of facts differ.

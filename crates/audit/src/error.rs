@@ -1,7 +1,7 @@
 //! The error of an [`Audit`](crate::Audit).
 
 use crate::source::SourceError;
-use crate::state::BadState;
+use crate::state::AuditStateError;
 
 /// Error that keeps an audit from starting or continuing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,7 +9,7 @@ pub enum AuditError {
     /// The source did not answer, or contradicts itself.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The stored [`State`](crate::State) does not belong to this log or source.
+    /// The stored [`AuditState`](crate::AuditState) does not belong to this log or source.
     #[error(transparent)]
-    State(#[from] BadState),
+    State(#[from] AuditStateError),
 }

@@ -11,17 +11,17 @@ macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
         /// Rules that a log can violate. The names are part of the output and never change.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        pub enum Rule {
+        pub enum LogRule {
             $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
         }
 
-        impl Rule {
+        impl LogRule {
             /// All rules, in the order of declaration.
-            pub const ALL: &'static [Rule] = &[$(Rule::$variant,)+];
+            pub const ALL: &'static [LogRule] = &[$(LogRule::$variant,)+];
 
             /// Returns the rule's name, such as `audit-leaf`.
             pub const fn name(self) -> &'static str {
-                match self { $(Rule::$variant => $name,)+ }
+                match self { $(LogRule::$variant => $name,)+ }
             }
         }
     };
@@ -74,7 +74,7 @@ rules! {
     PayloadUnexplained = "audit-payload-unexplained",
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for LogRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -82,9 +82,9 @@ impl fmt::Display for Rule {
 
 /// A violation of one rule, with its location.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct AuditFinding {
     /// The violated rule.
-    pub rule: Rule,
+    pub rule: LogRule,
     /// Leaf index, for a finding about an entry.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub leaf: Option<u64>,
@@ -98,29 +98,29 @@ pub struct Finding {
     pub detail: String,
 }
 
-impl Finding {
+impl AuditFinding {
     /// Creates a finding about an entry.
-    pub fn of_entry(rule: Rule, leaf: LeafIndex, entry: EntryDigest, detail: impl Into<String>) -> Self {
+    pub fn of_entry(rule: LogRule, leaf: LeafIndex, entry: EntryDigest, detail: impl Into<String>) -> Self {
         Self { entry: Some(entry.to_string()), ..Self::of_leaf(rule, leaf, detail) }
     }
 
     /// Creates a finding about a leaf whose row cannot be read.
-    pub fn of_leaf(rule: Rule, leaf: LeafIndex, detail: impl Into<String>) -> Self {
+    pub fn of_leaf(rule: LogRule, leaf: LeafIndex, detail: impl Into<String>) -> Self {
         Self { leaf: Some(leaf.get()), ..Self::of_log(rule, detail) }
     }
 
     /// Creates a finding about a batch.
-    pub fn of_batch(rule: Rule, batch: u64, detail: impl Into<String>) -> Self {
+    pub fn of_batch(rule: LogRule, batch: u64, detail: impl Into<String>) -> Self {
         Self { batch: Some(batch), ..Self::of_log(rule, detail) }
     }
 
     /// Creates a finding about the log as a whole.
-    pub fn of_log(rule: Rule, detail: impl Into<String>) -> Self {
+    pub fn of_log(rule: LogRule, detail: impl Into<String>) -> Self {
         Self { rule, leaf: None, entry: None, batch: None, detail: detail.into() }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for AuditFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.leaf, self.batch) {
             (Some(leaf), _) => write!(f, "leaf {leaf}")?,
@@ -149,17 +149,17 @@ mod tests {
 
     #[test]
     fn every_rule_has_a_name_of_its_own_that_says_where_it_comes_from() {
-        let names: HashSet<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();
-        assert_eq!(names.len(), Rule::ALL.len());
+        let names: HashSet<&str> = LogRule::ALL.iter().map(|rule| rule.name()).collect();
+        assert_eq!(names.len(), LogRule::ALL.len());
         assert!(names.iter().all(|name| name.starts_with("audit-")));
     }
 
     #[test]
     fn a_finding_names_its_row_and_survives_being_kept() {
-        let finding = Finding::of_leaf(Rule::EntryLost, LeafIndex::new(7), "missing");
+        let finding = AuditFinding::of_leaf(LogRule::EntryLost, LeafIndex::new(7), "missing");
         assert_eq!(finding.to_string(), "leaf 7: audit-entry-lost: missing");
         let kept = serde_json::to_string(&finding).unwrap();
         assert_eq!(kept, r#"{"rule":"audit-entry-lost","leaf":7,"detail":"missing"}"#);
-        assert_eq!(serde_json::from_str::<Finding>(&kept).unwrap(), finding);
+        assert_eq!(serde_json::from_str::<AuditFinding>(&kept).unwrap(), finding);
     }
 }

@@ -9,14 +9,14 @@ use merkle::{EntryDigest, LeafIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::claims::Unread;
-use crate::entry::Gone;
-use crate::finding::{Finding, Rule};
+use crate::entry::LostPart;
+use crate::finding::{AuditFinding, LogRule};
 use crate::limits::{MAX_EXPLANATIONS, MAX_FINDINGS, MAX_WAITING};
 use crate::operators::Operators;
 
-/// Counters of an audit by outcome; part of a [`Report`](crate::Report).
+/// Counters of an audit by outcome; part of an [`AuditReport`](crate::AuditReport).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct AuditCounts {
     /// Leaves audited.
     pub entries: u64,
     /// Entries decided again without any difference.
@@ -43,9 +43,10 @@ pub struct Counts {
     pub signatures: u64,
 }
 
-/// Reason why some entries cannot be decided again; listed in [`Report::explained`](crate::Report::explained).
+/// Reason why some entries cannot be decided again; listed in
+/// [`AuditReport::explained`](crate::AuditReport::explained).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Explanation {
+pub struct LossExplanation {
     /// ID of the entry that explains the missing bytes.
     pub entry: String,
     /// Kind of explanation.
@@ -67,23 +68,23 @@ pub enum Explains {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Waiting {
+pub(crate) struct UnexplainedLoss {
     leaf: u64,
-    gone: Gone,
+    gone: LostPart,
 }
 
 /// Counters, findings and unexplained missing bytes so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ledger {
-    pub(crate) counts: Counts,
-    pub(crate) findings: Vec<Finding>,
+pub(crate) struct AuditLedger {
+    pub(crate) counts: AuditCounts,
+    pub(crate) findings: Vec<AuditFinding>,
     pub(crate) omitted: u64,
     /// By the leaf of the entry that explains.
-    pub(crate) explained: BTreeMap<u64, Explanation>,
+    pub(crate) explained: BTreeMap<u64, LossExplanation>,
     /// Number of entries whose explanation is not listed.
     pub(crate) explained_otherwise: u64,
     /// Unexplained missing bytes, by entry ID.
-    pub(crate) waiting: BTreeMap<String, Waiting>,
+    pub(crate) waiting: BTreeMap<String, UnexplainedLoss>,
     /// Number of entries with missing bytes beyond [`MAX_WAITING`].
     pub(crate) unmatched: u64,
     /// Actions of operators so far.
@@ -91,8 +92,8 @@ pub(crate) struct Ledger {
     pub(crate) operators: Operators,
 }
 
-impl Ledger {
-    pub(crate) fn add(&mut self, finding: Finding) {
+impl AuditLedger {
+    pub(crate) fn add(&mut self, finding: AuditFinding) {
         match self.findings.len() {
             MAX_FINDINGS => self.omitted += 1,
             _ => self.findings.push(finding),
@@ -100,12 +101,12 @@ impl Ledger {
     }
 
     /// Records that bytes of an entry are gone, although its policy keeps them.
-    pub(crate) fn gone(&mut self, entry: EntryDigest, leaf: LeafIndex, gone: Gone) {
+    pub(crate) fn gone(&mut self, entry: EntryDigest, leaf: LeafIndex, gone: LostPart) {
         match gone {
-            Gone::Statement => self.counts.erased += 1,
-            Gone::Payload | Gone::Certificates => self.counts.dropped += 1,
+            LostPart::Statement => self.counts.erased += 1,
+            LostPart::Payload | LostPart::Certificates => self.counts.dropped += 1,
         }
-        self.wait(entry, Waiting { leaf: leaf.get(), gone });
+        self.wait(entry, UnexplainedLoss { leaf: leaf.get(), gone });
     }
 
     /// Records that an entry's payload was not kept, as its policy prescribes.
@@ -129,26 +130,27 @@ impl Ledger {
         }
     }
 
-    /// Adds a [`Rule::AfterFreeze`] finding if the entry stands after a freeze.
+    /// Adds a [`LogRule::AfterFreeze`] finding if the entry stands after a freeze.
     pub(crate) fn after_freeze(&mut self, leaf: LeafIndex, entry: EntryDigest) {
         if let Some(frozen) = self.operators.frozen {
             let detail = format!("the operator ended the log with leaf {frozen}");
-            self.add(Finding::of_entry(Rule::AfterFreeze, leaf, entry, detail));
+            self.add(AuditFinding::of_entry(LogRule::AfterFreeze, leaf, entry, detail));
         }
     }
 
     /// Turns missing bytes without an explanation into findings.
     pub(crate) fn close(&mut self) {
-        let mut waiting: Vec<(String, Waiting)> = std::mem::take(&mut self.waiting).into_iter().collect();
+        let mut waiting: Vec<(String, UnexplainedLoss)> =
+            std::mem::take(&mut self.waiting).into_iter().collect();
         waiting.sort_by_key(|(_, gone)| gone.leaf);
         for (entry, gone) in waiting {
             let (rule, detail) = gone.gone.unexplained();
-            let finding = Finding::of_leaf(rule, LeafIndex::new(gone.leaf), detail);
-            self.add(Finding { entry: Some(entry), ..finding });
+            let finding = AuditFinding::of_leaf(rule, LeafIndex::new(gone.leaf), detail);
+            self.add(AuditFinding { entry: Some(entry), ..finding });
         }
     }
 
-    fn wait(&mut self, entry: EntryDigest, gone: Waiting) {
+    fn wait(&mut self, entry: EntryDigest, gone: UnexplainedLoss) {
         match self.waiting.len() < MAX_WAITING {
             true => drop(self.waiting.insert(entry.to_string(), gone)),
             false => self.unmatched += 1,
@@ -162,7 +164,7 @@ impl Ledger {
             None if full => self.explained_otherwise += 1,
             None => {
                 let entry = entry.to_owned();
-                self.explained.insert(leaf.get(), Explanation { entry, kind, entries: 1 });
+                self.explained.insert(leaf.get(), LossExplanation { entry, kind, entries: 1 });
             }
         }
     }
@@ -178,19 +180,20 @@ mod tests {
 
     #[test]
     fn what_an_erasure_lists_is_explained_by_it_and_the_rest_is_found() {
-        let mut ledger = Ledger::default();
-        (1..=3).for_each(|n| ledger.gone(digest(n), LeafIndex::new(n), Gone::Statement));
+        let mut ledger = AuditLedger::default();
+        (1..=3).for_each(|n| ledger.gone(digest(n), LeafIndex::new(n), LostPart::Statement));
         ledger.erasure(LeafIndex::new(9), digest(9), &[digest(1), digest(3), digest(77)]);
         ledger.close();
         assert_eq!(ledger.explained[&9].entries, 2);
         assert_eq!(ledger.findings.len(), 1);
-        assert_eq!((ledger.findings[0].rule, ledger.findings[0].leaf), (Rule::ErasedUnexplained, Some(2)));
+        assert_eq!((ledger.findings[0].rule, ledger.findings[0].leaf), (LogRule::ErasedUnexplained, Some(2)));
     }
 
     #[test]
     fn more_findings_than_are_listed_are_counted() {
-        let mut ledger = Ledger::default();
-        (0..MAX_FINDINGS as u64 + 5).for_each(|n| ledger.gone(digest(n), LeafIndex::new(n), Gone::Statement));
+        let mut ledger = AuditLedger::default();
+        (0..MAX_FINDINGS as u64 + 5)
+            .for_each(|n| ledger.gone(digest(n), LeafIndex::new(n), LostPart::Statement));
         ledger.close();
         assert_eq!((ledger.findings.len(), ledger.omitted), (MAX_FINDINGS, 5));
         assert!(ledger.findings.is_sorted_by_key(|finding| finding.leaf));

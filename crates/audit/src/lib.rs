@@ -3,7 +3,7 @@
 //! RFC 9943, section 5.1.1, requires that registration decisions be reproducible. Policies are therefore entries of the
 //! log, each entry names the policy and the rule that admitted it, and all inputs of a decision are stored with it. An
 //! [`Audit`] reads a log from leaf 0 and decides each entry again, using only what stood below its leaf. A difference
-//! is a [`Finding`] with the name of a [`Rule`] and the row.
+//! is an [`AuditFinding`] with the name of a [`LogRule`] and the row.
 //!
 //! ```text
 //! Source ── rows ──▶ open ── policy in force ──▶ authenticate, read ── questions below i ──▶ decide ──▶ compare
@@ -12,7 +12,7 @@
 //!
 //! Entries whose bytes were erased, or whose payload the policy does not keep, cannot be decided again. They are
 //! counted by the entry that explains them. A rule that reaches no result is also counted, and is no finding. The audit
-//! keeps one page of entries and the right edge of the tree in memory; its [`State`] can be stored to continue later.
+//! keeps one page of entries and the right edge of the tree in memory; its [`AuditState`] can be stored to continue later.
 //! Start reading at `audit.rs`, then `page.rs` (the policy for each leaf) and `entry.rs` (one entry).
 //!
 //! Not here: threads (the caller's [`Workers`]), files and HTTP; quotas and tokens, which control access and decide no
@@ -38,12 +38,12 @@ mod stored;
 mod tree;
 mod workers;
 
-pub use audit::{Audit, Progress, Report};
+pub use audit::{Audit, AuditProgress, AuditReport};
 pub use error::AuditError;
-pub use finding::{Finding, Rule};
-pub use ledger::{Counts, Explains, Explanation};
+pub use finding::{AuditFinding, LogRule};
+pub use ledger::{AuditCounts, Explains, LossExplanation};
 pub use operators::{HeldFor, OperatorAction};
-pub use source::{Answer, Evidence, Head, Row, SignedHead, Source, SourceError};
-pub use state::{BadState, State};
-pub use stored::Stored;
+pub use source::{AuditHead, AuditSource, EntryEvidence, HistoryHead, LeafRow, LookUpAnswer, SourceError};
+pub use state::{AuditState, AuditStateError};
+pub use stored::StoreSource;
 pub use workers::{Alone, Workers};

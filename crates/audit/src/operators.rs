@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use registration::operator::{Action, Held};
 use serde::{Deserialize, Serialize};
 
-use crate::entry::Acted;
+use crate::entry::SignedAction;
 use crate::limits::MAX_ACTIONS;
 
-/// An admitted operator statement, as listed in [`Report::actions`](crate::Report::actions).
+/// An admitted operator statement, as listed in [`AuditReport::actions`](crate::AuditReport::actions).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperatorAction {
     /// Leaf index of the statement.
@@ -31,7 +31,7 @@ pub struct OperatorAction {
     pub reason: Option<String>,
 }
 
-/// A hold in force, as listed in [`Report::held`](crate::Report::held).
+/// A hold in force, as listed in [`AuditReport::held`](crate::AuditReport::held).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HeldFor {
     /// ID of the held entry.
@@ -55,8 +55,8 @@ pub(crate) struct Operators {
 
 impl Operators {
     /// Records an admitted action.
-    pub(crate) fn take(&mut self, leaf: u64, at: Option<u64>, acted: &Acted) {
-        let Acted { action, operator } = acted;
+    pub(crate) fn take(&mut self, leaf: u64, at: Option<u64>, acted: &SignedAction) {
+        let SignedAction { action, operator } = acted;
         let (mut entry, mut case, mut reason) = (None, None, None);
         match action {
             Action::Freeze { reason: told } => {

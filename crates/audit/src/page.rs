@@ -5,45 +5,45 @@ use registration::PolicyInForce;
 use registration::clock_correction::ClockCorrection;
 use registration::operator::is_operator_rule;
 
-use crate::claims::{Ahead, Missed, Unread};
-use crate::desk::{Case, Desk, Outcome, claim};
-use crate::entry::{self, Acted, Admitted, Gone, Opened, Redecided, Whole};
-use crate::finding::{Finding, Rule, quote};
-use crate::history::Heads;
+use crate::claims::{PendingClaims, UnknownClaims, Unread};
+use crate::desk::{CaseOutcome, EntryCase, Redecider, claim};
+use crate::entry::{self, AdmittedEntry, LostPart, OpenedEntry, ReadableEntry, Redecided, SignedAction};
+use crate::finding::{AuditFinding, LogRule, quote};
+use crate::history::HeadHistory;
 use crate::in_force::{InForce, is_readable};
-use crate::source::{Evidence, SourceError};
+use crate::source::{EntryEvidence, SourceError};
 
 /// Facts of an erased entry: an empty JSON object.
 const NO_FACTS: &str = "{}";
 
 /// Outcome of one leaf.
 #[derive(Debug)]
-pub(crate) struct Leaf {
-    pub(crate) status: Status,
-    pub(crate) findings: Vec<Finding>,
+pub(crate) struct LeafOutcome {
+    pub(crate) status: LeafStatus,
+    pub(crate) findings: Vec<AuditFinding>,
     /// Entries that this entry, an erasure statement, lists as erased.
     pub(crate) erases: Vec<EntryDigest>,
     /// The correction of the log's clock that this entry states.
     pub(crate) corrects: Option<ClockCorrection>,
     /// The operator action that this entry states.
-    pub(crate) acts: Option<Acted>,
+    pub(crate) acts: Option<SignedAction>,
     /// Commit time in Unix seconds, if known.
     pub(crate) at: Option<u64>,
 }
 
 /// Extent to which a leaf could be decided again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum LeafStatus {
     /// The entry was decided again.
     Decided,
-    /// The row is [`Opened::Lost`] or [`Opened::Broken`]; a finding describes it.
+    /// The row is [`OpenedEntry::Lost`] or [`OpenedEntry::Broken`]; a finding describes it.
     Unread,
     /// A rule reached no result within its bounds.
     Undecided,
     /// The policy that was in force cannot be read.
     WithoutPolicy,
     /// Bytes of the entry are gone, although the policy in force keeps them.
-    Gone(Gone),
+    Gone(LostPart),
     /// The payload was not kept, as the policy at this leaf prescribes.
     Dropped { policy: LeafIndex, entry: EntryDigest },
     /// The decision depends on unknown claims of this entry.
@@ -51,15 +51,15 @@ pub(crate) enum Status {
 }
 
 /// Up to [`PAGE`](crate::limits::PAGE) leaves, with their outcomes so far.
-pub(crate) struct Page<'r> {
+pub(crate) struct AuditPage<'r> {
     first: u64,
-    opened: &'r [Opened<'r>],
+    opened: &'r [OpenedEntry<'r>],
     at: Vec<Option<u64>>,
-    leaves: Vec<Leaf>,
+    leaves: Vec<LeafOutcome>,
 }
 
-impl<'r> Page<'r> {
-    pub(crate) fn new(first: u64, opened: &'r [Opened<'r>], heads: &Heads) -> Self {
+impl<'r> AuditPage<'r> {
+    pub(crate) fn new(first: u64, opened: &'r [OpenedEntry<'r>], heads: &HeadHistory) -> Self {
         let at = (first..).zip(opened).map(|(leaf, opened)| {
             let told = opened.evidence().and_then(|evidence| evidence.at);
             told.or_else(|| heads.at(LeafIndex::new(leaf)))
@@ -67,13 +67,13 @@ impl<'r> Page<'r> {
         Self { first, at: at.collect(), leaves: opened.iter().map(unread).collect(), opened }
     }
 
-    pub(crate) fn into_leaves(self) -> Vec<Leaf> {
-        let timed = |(leaf, at): (Leaf, Option<u64>)| Leaf { at, ..leaf };
+    pub(crate) fn into_leaves(self) -> Vec<LeafOutcome> {
+        let timed = |(leaf, at): (LeafOutcome, Option<u64>)| LeafOutcome { at, ..leaf };
         self.leaves.into_iter().zip(self.at).map(timed).collect()
     }
 
     /// Adds a finding for each entry whose ID does not lead to it.
-    pub(crate) async fn look_up(&mut self, desk: &Desk<'_>) -> Result<(), SourceError> {
+    pub(crate) async fn look_up(&mut self, desk: &Redecider<'_>) -> Result<(), SourceError> {
         for finding in desk.check_look_ups(self.opened).await? {
             let place = finding.leaf.unwrap_or(self.first) - self.first;
             self.leaves[place as usize].findings.push(finding);
@@ -84,9 +84,9 @@ impl<'r> Page<'r> {
     /// Decides every leaf under the policy in force for it. Returns the policy in force after the page.
     pub(crate) async fn decide(
         &mut self,
-        desk: &Desk<'_>,
+        desk: &Redecider<'_>,
         from: InForce,
-        claims: &mut Ahead<'_>,
+        claims: &mut PendingClaims<'_>,
     ) -> Result<InForce, SourceError> {
         let (mut in_force, mut place) = (from, 0);
         if !desk.source.keeps_indexes() {
@@ -122,31 +122,37 @@ impl<'r> Page<'r> {
     }
 
     /// Records the leaf of every entry, and the entries whose claims are unknown.
-    fn enter(&self, claims: &mut Ahead<'_>) {
+    fn enter(&self, claims: &mut PendingClaims<'_>) {
         for (leaf, opened) in (self.first..).map(LeafIndex::new).zip(self.opened) {
             let digest = opened.evidence().map(|evidence| evidence.digest);
             digest.into_iter().for_each(|digest| claims.enter(digest, leaf));
             match opened {
-                Opened::Whole(_) => {}
-                Opened::Gone(_) => claims.miss(leaf, digest, Missed::Erasable),
-                Opened::Lost | Opened::Broken(..) => claims.miss(leaf, digest, Missed::Anything),
+                OpenedEntry::Whole(_) => {}
+                OpenedEntry::Gone(_) => claims.miss(leaf, digest, UnknownClaims::Erasable),
+                OpenedEntry::Lost | OpenedEntry::Broken(..) => {
+                    claims.miss(leaf, digest, UnknownClaims::Anything)
+                }
             }
         }
     }
 
     /// Returns the end of the segment under one policy: one past the next statement that may be a policy.
     fn end_of_segment(&self, from: usize) -> usize {
-        let policy = self.opened[from..].iter().position(Opened::may_be_policy);
+        let policy = self.opened[from..].iter().position(OpenedEntry::may_be_policy);
         policy.map_or(self.opened.len(), |place| from + place + 1)
     }
 
     /// Decides leaf 0 by the policy that it carries.
-    async fn first_leaf(&mut self, desk: &Desk<'_>, claims: &mut Ahead<'_>) -> Result<InForce, SourceError> {
+    async fn first_leaf(
+        &mut self,
+        desk: &Redecider<'_>,
+        claims: &mut PendingClaims<'_>,
+    ) -> Result<InForce, SourceError> {
         let opened = self.opened;
         let whole = opened[0].whole().and_then(|whole| Some((whole, entry::carried(&whole.statement)?)));
         let Some((whole, policy)) = whole else { return Ok(self.lose(LeafIndex::new(0), 0)) };
-        let cases = [Case { whole, at: self.at[0] }];
-        let mut outcomes = [Outcome::Decided(entry::first(whole, self.at[0]))];
+        let cases = [EntryCase { whole, at: self.at[0] }];
+        let mut outcomes = [CaseOutcome::Decided(entry::first(whole, self.at[0]))];
         match desk.source.keeps_indexes() {
             true => desk.check_guards(&cases, &mut outcomes).await?,
             false => claim(whole, &mut outcomes[0], claims),
@@ -158,12 +164,16 @@ impl<'r> Page<'r> {
     }
 
     /// Marks entries whose policy cannot be read. A policy among them still takes effect.
-    fn without_policy(&mut self, places: std::ops::Range<usize>, claims: &mut Ahead<'_>) -> Option<InForce> {
+    fn without_policy(
+        &mut self,
+        places: std::ops::Range<usize>,
+        claims: &mut PendingClaims<'_>,
+    ) -> Option<InForce> {
         let opened = self.opened;
         for place in places.clone() {
             if let Some(whole) = opened[place].whole() {
-                self.leaves[place].status = Status::WithoutPolicy;
-                claims.miss(whole.evidence.index, Some(whole.evidence.digest), Missed::Anything);
+                self.leaves[place].status = LeafStatus::WithoutPolicy;
+                claims.miss(whole.evidence.index, Some(whole.evidence.digest), UnknownClaims::Anything);
             }
         }
         successor(&opened[places.end - 1])
@@ -172,22 +182,22 @@ impl<'r> Page<'r> {
     /// Decides entries under a policy that can be read. Returns the next policy if the last entry carries one.
     async fn under(
         &mut self,
-        desk: &Desk<'_>,
+        desk: &Redecider<'_>,
         places: std::ops::Range<usize>,
         (policy, entry): (&PolicyInForce, EntryDigest),
-        claims: &mut Ahead<'_>,
+        claims: &mut PendingClaims<'_>,
     ) -> Result<Option<InForce>, SourceError> {
         let opened = self.opened;
-        let whole: Vec<(usize, &Whole<'_>)> =
+        let whole: Vec<(usize, &ReadableEntry<'_>)> =
             places.clone().filter_map(|place| Some((place, opened[place].whole()?))).collect();
-        let cases: Vec<Case<'_>> =
-            whole.iter().map(|(place, whole)| Case { whole, at: self.at[*place] }).collect();
+        let cases: Vec<EntryCase<'_>> =
+            whole.iter().map(|(place, whole)| EntryCase { whole, at: self.at[*place] }).collect();
         let outcomes = desk.decide(&cases, policy, claims).await?;
         for ((place, _), outcome) in whole.into_iter().zip(outcomes) {
             self.settle(place, outcome, policy, entry);
         }
         for place in places.clone() {
-            if let Opened::Gone(evidence) = &opened[place] {
+            if let OpenedEntry::Gone(evidence) = &opened[place] {
                 self.leaves[place].findings.extend(row_of_gone(evidence, policy));
             }
         }
@@ -195,41 +205,41 @@ impl<'r> Page<'r> {
     }
 
     /// Records the outcome of one entry.
-    fn settle(&mut self, place: usize, outcome: Outcome, policy: &PolicyInForce, entry: EntryDigest) {
+    fn settle(&mut self, place: usize, outcome: CaseOutcome, policy: &PolicyInForce, entry: EntryDigest) {
         let leaf = &mut self.leaves[place];
         leaf.status = match outcome {
-            Outcome::Decided(Redecided::Admitted(admitted)) => {
-                let Admitted { findings, erases, corrects, acts, .. } = *admitted;
+            CaseOutcome::Decided(Redecided::Admitted(admitted)) => {
+                let AdmittedEntry { findings, erases, corrects, acts, .. } = *admitted;
                 leaf.findings.extend(findings);
                 (leaf.erases, leaf.corrects, leaf.acts) = (erases, corrects, acts);
-                Status::Decided
+                LeafStatus::Decided
             }
-            Outcome::Decided(Redecided::Refused(finding)) => {
+            CaseOutcome::Decided(Redecided::Refused(finding)) => {
                 leaf.findings.push(finding);
-                Status::Decided
+                LeafStatus::Decided
             }
-            Outcome::Decided(Redecided::Undecided) => Status::Undecided,
-            Outcome::Unknown(by, admitted) => {
+            CaseOutcome::Decided(Redecided::Undecided) => LeafStatus::Undecided,
+            CaseOutcome::Unknown(by, admitted) => {
                 if let Some(admitted) = admitted {
                     leaf.findings.extend(admitted.findings);
                     leaf.erases = admitted.erases;
                 }
-                Status::Unknown(by)
+                LeafStatus::Unknown(by)
             }
-            Outcome::Gone(gone, findings) => {
+            CaseOutcome::Gone(gone, findings) => {
                 leaf.findings.extend(findings);
-                Status::Gone(gone)
+                LeafStatus::Gone(gone)
             }
-            Outcome::Dropped(findings) => {
+            CaseOutcome::Dropped(findings) => {
                 leaf.findings.extend(findings);
-                Status::Dropped { policy: policy.leaf(), entry }
+                LeafStatus::Dropped { policy: policy.leaf(), entry }
             }
         };
-        let gone = matches!(leaf.status, Status::Gone(_) | Status::Dropped { .. });
+        let gone = matches!(leaf.status, LeafStatus::Gone(_) | LeafStatus::Dropped { .. });
         if let Some(evidence) = self.opened[place].evidence().filter(|_| gone) {
-            let named = |rule: Rule| leaf.findings.iter().any(|finding| finding.rule == rule);
+            let named = |rule: LogRule| leaf.findings.iter().any(|finding| finding.rule == rule);
             let more = row_of_gone(evidence, policy).into_iter().filter(|finding| !named(finding.rule));
-            let more: Vec<Finding> = more.collect();
+            let more: Vec<AuditFinding> = more.collect();
             leaf.findings.extend(more);
         }
     }
@@ -237,7 +247,7 @@ impl<'r> Page<'r> {
     /// Returns the end of the segment, which is earlier if a row names a newer policy entry that cannot be read.
     async fn until_lost(
         &self,
-        desk: &Desk<'_>,
+        desk: &Redecider<'_>,
         places: std::ops::Range<usize>,
         policy: &PolicyInForce,
     ) -> Result<(usize, Option<LeafIndex>), SourceError> {
@@ -254,44 +264,44 @@ impl<'r> Page<'r> {
     fn lose(&mut self, leaf: LeafIndex, place: usize) -> InForce {
         let detail = "the policy that stood here cannot be read: what it admitted cannot be decided again";
         let place = place.min(self.leaves.len() - 1);
-        self.leaves[place].findings.push(Finding::of_leaf(Rule::PolicyLost, leaf, detail));
+        self.leaves[place].findings.push(AuditFinding::of_leaf(LogRule::PolicyLost, leaf, detail));
         InForce::Lost(leaf)
     }
 }
 
-fn unread(opened: &Opened<'_>) -> Leaf {
+fn unread(opened: &OpenedEntry<'_>) -> LeafOutcome {
     let status = match opened {
-        Opened::Gone(_) => Status::Gone(Gone::Statement),
-        _ => Status::Unread,
+        OpenedEntry::Gone(_) => LeafStatus::Gone(LostPart::Statement),
+        _ => LeafStatus::Unread,
     };
     let findings = match opened {
-        Opened::Broken(_, finding) => vec![finding.clone()],
+        OpenedEntry::Broken(_, finding) => vec![finding.clone()],
         _ => Vec::new(),
     };
-    Leaf { status, findings, erases: Vec::new(), corrects: None, acts: None, at: None }
+    LeafOutcome { status, findings, erases: Vec::new(), corrects: None, acts: None, at: None }
 }
 
 /// Returns the policy that a statement puts in force. It takes effect even if the statement should not have been
 /// admitted, as the log decided the later entries by it.
-fn successor(opened: &Opened<'_>) -> Option<InForce> {
+fn successor(opened: &OpenedEntry<'_>) -> Option<InForce> {
     let whole = opened.whole().filter(|whole| whole.is_policy)?;
     Some(InForce::of(whole, entry::carried(&whole.statement)?))
 }
 
 /// Checks the row of an entry whose bytes are gone against the policy in force and against what must remain.
-fn row_of_gone(evidence: &Evidence, policy: &PolicyInForce) -> Vec<Finding> {
+fn row_of_gone(evidence: &EntryEvidence, policy: &PolicyInForce) -> Vec<AuditFinding> {
     let mut findings = Vec::new();
     if evidence.policy != policy.leaf() {
         let detail =
             format!("the row names the policy at leaf {}, in force was {}", evidence.policy, policy.leaf());
-        findings.push(entry::of(evidence, Rule::PolicyNotInForce, detail));
+        findings.push(entry::of(evidence, LogRule::PolicyNotInForce, detail));
     } else if !is_rule_of(policy, &evidence.rule) {
         let detail = format!("the policy has no rule {}", quote(&evidence.rule));
-        findings.push(entry::of(evidence, Rule::RuleDiffers, detail));
+        findings.push(entry::of(evidence, LogRule::RuleDiffers, detail));
     }
     if evidence.statement.is_none() && evidence.facts != NO_FACTS {
         let detail = format!("the statement is gone, and the row says {}", quote(&evidence.facts));
-        findings.push(entry::of(evidence, Rule::FactsDiffer, detail));
+        findings.push(entry::of(evidence, LogRule::FactsDiffer, detail));
     }
     findings
 }

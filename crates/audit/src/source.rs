@@ -7,9 +7,9 @@ use bytes::Bytes;
 use merkle::{EntryDigest, LeafHash, LeafIndex, RootHash, TreeSize};
 use store::{Collateral, CommittedHead, Found, GuardKey, StoreError};
 
-/// The head up to which a log is audited; see [`Source::head`].
+/// The head up to which a log is audited; see [`AuditSource::head`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct AuditHead {
     /// Tree size: the number of leaves.
     pub size: TreeSize,
     /// Root hash at that size.
@@ -22,7 +22,7 @@ pub struct Head {
 
 /// Row of an entry, with all that is needed to decide it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evidence {
+pub struct EntryEvidence {
     /// Leaf index of the entry.
     pub index: LeafIndex,
     /// SHA-256 digest of the statement, from which the leaf hash is computed.
@@ -41,9 +41,9 @@ pub struct Evidence {
 
 /// A leaf as the source returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Row {
-    /// The entry's row, with its [`Evidence`].
-    Kept(Box<Evidence>),
+pub enum LeafRow {
+    /// The entry's row, with its [`EntryEvidence`].
+    Kept(Box<EntryEvidence>),
     /// A row that is missing or cannot be read.
     Lost {
         /// Leaf index of the missing row.
@@ -53,19 +53,19 @@ pub enum Row {
     },
 }
 
-impl Row {
+impl LeafRow {
     /// Returns the leaf index.
     pub fn index(&self) -> LeafIndex {
         match self {
-            Row::Kept(evidence) => evidence.index,
-            Row::Lost { index, .. } => *index,
+            LeafRow::Kept(evidence) => evidence.index,
+            LeafRow::Lost { index, .. } => *index,
         }
     }
 }
 
 /// A head of the history, with the commit times that its signatures cover.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedHead {
+pub struct HistoryHead {
     /// The head according to its row.
     pub head: CommittedHead,
     /// For each receipt key's signature over the head: the signed commit time, or the reason why it does not verify.
@@ -73,23 +73,23 @@ pub struct SignedHead {
 }
 
 /// Answer to one question; the error describes damage that affects this question only.
-pub type Answer<T> = Result<Option<T>, String>;
+pub type LookUpAnswer<T> = Result<Option<T>, String>;
 
 /// Read access to a log for an [`Audit`](crate::Audit).
 #[async_trait]
-pub trait Source: Send + Sync {
+pub trait AuditSource: Send + Sync {
     /// Returns the newest head.
-    async fn head(&self) -> Result<Head, SourceError>;
+    async fn head(&self) -> Result<AuditHead, SourceError>;
 
     /// Returns exactly `count` leaves from `from` on, in order. The head must cover them.
-    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError>;
+    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<LeafRow>, SourceError>;
 
     /// Returns the certificate chain and payload that are stored with an entry.
     async fn collateral(&self, leaf: LeafIndex) -> Result<Vec<Collateral>, SourceError>;
 
     /// Returns up to `limit` heads of the history with a batch number of at least `from`, in order. Empty if there are
     /// no more, or if the source does not give them.
-    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<SignedHead>, SourceError>;
+    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<HistoryHead>, SourceError>;
 
     /// Returns the leaf hashes of the level 0 tile with this number; fewer, or none, if the tile is damaged.
     async fn leaves(&self, tile: u64) -> Result<Vec<LeafHash>, SourceError>;
@@ -102,14 +102,14 @@ pub trait Source: Send + Sync {
 
     /// Looks up entries by digest or twin digest, with one answer per digest. Called only if
     /// [`keeps_indexes`](Self::keeps_indexes).
-    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError>;
+    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<LookUpAnswer<Found>>, SourceError>;
 
     /// Looks up the entries that made these claims, with one answer per key. Called only if
     /// [`keeps_indexes`](Self::keeps_indexes).
-    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Answer<LeafIndex>>, SourceError>;
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<LookUpAnswer<LeafIndex>>, SourceError>;
 }
 
-/// Error of a [`Source`] that gives no answer.
+/// Error of an [`AuditSource`] that gives no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
     /// The log cannot be reached at present.

@@ -6,8 +6,8 @@
 use merkle::{CompactRange, Hash, TreeSize};
 use serde::{Deserialize, Serialize};
 
-use crate::claims::Claims;
-use crate::ledger::Ledger;
+use crate::claims::ClaimIndex;
+use crate::ledger::AuditLedger;
 
 /// Version of the JSON form that this release writes and reads.
 const VERSION: u32 = 2;
@@ -15,7 +15,7 @@ const VERSION: u32 = 2;
 /// Resumable state of an audit, stored as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub struct AuditState {
     version: u32,
     /// Entry ID of leaf 0, which identifies the log.
     pub(crate) log: Option<String>,
@@ -23,18 +23,18 @@ pub struct State {
     pub(crate) next: u64,
     /// Hashes of the perfect subtrees to the left of `next`, in hexadecimal.
     edge: Vec<String>,
-    pub(crate) policy: Policy,
-    pub(crate) history: History,
-    pub(crate) ledger: Ledger,
+    pub(crate) policy: PolicyState,
+    pub(crate) history: HistoryState,
+    pub(crate) ledger: AuditLedger,
     /// `true` if the source keeps the log's indexes; otherwise `claims` holds claims and positions.
     pub(crate) indexed: bool,
-    pub(crate) claims: Claims,
+    pub(crate) claims: ClaimIndex,
 }
 
 /// The policy in force at the next leaf.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Policy {
+pub(crate) enum PolicyState {
     /// No policy, before leaf 0.
     #[default]
     None,
@@ -46,10 +46,10 @@ pub(crate) enum Policy {
 
 /// Position in the history of heads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct History {
+pub(crate) struct HistoryState {
     /// First batch number that was not compared.
     pub(crate) next: u64,
-    /// Last head that was compared, by [`Heads::pass`](crate::history::Heads::pass).
+    /// Last head that was compared, by [`HeadHistory::pass`](crate::history::HeadHistory::pass).
     pub(crate) last: Option<Passed>,
     /// `true` if the root of the last head was right.
     pub(crate) agrees: bool,
@@ -78,7 +78,7 @@ pub(crate) struct Passed {
 
 /// Error for a state from which an audit cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadState {
+pub enum AuditStateError {
     /// The text is no state, or has another version than this release writes.
     #[error("this is not a state of an audit that this release can go on from: {0}")]
     Unreadable(String),
@@ -115,33 +115,33 @@ pub enum BadState {
     },
 }
 
-impl Default for State {
+impl Default for AuditState {
     fn default() -> Self {
-        let history = History { next: 1, last: None, agrees: true, told: None, correction: None };
+        let history = HistoryState { next: 1, last: None, agrees: true, told: None, correction: None };
         Self {
             version: VERSION,
             log: None,
             next: 0,
             edge: Vec::new(),
-            policy: Policy::None,
+            policy: PolicyState::None,
             history,
-            ledger: Ledger::default(),
+            ledger: AuditLedger::default(),
             indexed: true,
-            claims: Claims::default(),
+            claims: ClaimIndex::default(),
         }
     }
 }
 
-impl State {
+impl AuditState {
     /// Parses a state from JSON, as [`to_json`](Self::to_json) writes it.
     ///
     /// # Errors
-    /// Returns [`BadState::Unreadable`] if the text is no state of this version.
-    pub fn from_json(text: &str) -> Result<Self, BadState> {
+    /// Returns [`AuditStateError::Unreadable`] if the text is no state of this version.
+    pub fn from_json(text: &str) -> Result<Self, AuditStateError> {
         let state: Self =
-            serde_json::from_str(text).map_err(|error| BadState::Unreadable(error.to_string()))?;
+            serde_json::from_str(text).map_err(|error| AuditStateError::Unreadable(error.to_string()))?;
         if state.version != VERSION {
-            return Err(BadState::Unreadable(format!("version {}", state.version)));
+            return Err(AuditStateError::Unreadable(format!("version {}", state.version)));
         }
         state.range().map(|_| state)
     }
@@ -156,8 +156,8 @@ impl State {
         self.next
     }
 
-    pub(crate) fn range(&self) -> Result<CompactRange, BadState> {
-        let unreadable = |why: String| BadState::Unreadable(why);
+    pub(crate) fn range(&self) -> Result<CompactRange, AuditStateError> {
+        let unreadable = |why: String| AuditStateError::Unreadable(why);
         let hashes = self.edge.iter().map(|hash| hash.parse::<Hash>()).collect::<Result<Vec<_>, _>>();
         let hashes = hashes.map_err(|error| unreadable(error.to_string()))?;
         CompactRange::from_parts(TreeSize::new(self.next), hashes)
@@ -176,11 +176,11 @@ mod tests {
 
     #[test]
     fn a_state_is_read_as_it_was_written_and_nothing_else_is() {
-        let mut state = State::default();
+        let mut state = AuditState::default();
         let mut range = CompactRange::empty();
         (0..5u64).for_each(|n| range.append(merkle::EntryDigest::of(&n.to_be_bytes()).leaf_hash()));
         state.set_range(&range);
-        assert_eq!(State::from_json(&state.to_json()).unwrap(), state);
+        assert_eq!(AuditState::from_json(&state.to_json()).unwrap(), state);
         assert_eq!(state.range().unwrap(), range);
         for bad in [
             state.to_json().replace("\"version\":2", "\"version\":1"),
@@ -188,7 +188,7 @@ mod tests {
             "{}".to_owned(),
             String::new(),
         ] {
-            assert!(matches!(State::from_json(&bad), Err(BadState::Unreadable(_))), "{bad}");
+            assert!(matches!(AuditState::from_json(&bad), Err(AuditStateError::Unreadable(_))), "{bad}");
         }
     }
 }

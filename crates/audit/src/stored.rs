@@ -1,4 +1,4 @@
-//! A log's database as a [`Source`].
+//! A log's database as an [`AuditSource`].
 
 use async_trait::async_trait;
 use merkle::{EntryDigest, LeafHash, LeafIndex};
@@ -9,27 +9,27 @@ use store::{
     StoreError, TileAddress,
 };
 
-use crate::source::{Answer, Evidence, Head, Row, SignedHead, Source, SourceError};
+use crate::source::{AuditHead, AuditSource, EntryEvidence, HistoryHead, LeafRow, LookUpAnswer, SourceError};
 
 /// Read access to a log's database, also while the log's writer is running.
-pub struct Stored<'a> {
+pub struct StoreSource<'a> {
     store: &'a dyn LogStore,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoreSource<'a> {
     /// Creates a source that reads the log in this store.
     pub fn new(store: &'a dyn LogStore) -> Self {
         Self { store }
     }
 
     /// Reads rows one by one, so that a damaged row does not hide the others of its page.
-    async fn one_by_one(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError> {
+    async fn one_by_one(&self, from: LeafIndex, count: usize) -> Result<Vec<LeafRow>, SourceError> {
         let mut rows = Vec::with_capacity(count);
         for index in (from.get()..).take(count).map(LeafIndex::new) {
             let entry = damage(self.store.entry(index).await)?;
             rows.push(match entry.and_then(|entry| entry.ok_or_else(|| "it is missing".to_owned())) {
                 Ok(entry) => kept(entry),
-                Err(why) => Row::Lost { index, why },
+                Err(why) => LeafRow::Lost { index, why },
             });
         }
         Ok(rows)
@@ -53,10 +53,10 @@ impl<'a> Stored<'a> {
 }
 
 #[async_trait]
-impl Source for Stored<'_> {
-    async fn head(&self) -> Result<Head, SourceError> {
+impl AuditSource for StoreSource<'_> {
+    async fn head(&self) -> Result<AuditHead, SourceError> {
         let head = self.store.head().await?;
-        Ok(Head {
+        Ok(AuditHead {
             size: head.size(),
             root: head.root(),
             batch: Some((head.batch, head.at)),
@@ -64,7 +64,7 @@ impl Source for Stored<'_> {
         })
     }
 
-    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError> {
+    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<LeafRow>, SourceError> {
         match damage(self.store.entries(from, count).await)? {
             Ok(entries) if entries.len() == count => Ok(entries.into_iter().map(kept).collect()),
             _ => self.one_by_one(from, count).await,
@@ -75,7 +75,7 @@ impl Source for Stored<'_> {
         Ok(self.store.collateral(leaf).await?)
     }
 
-    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<SignedHead>, SourceError> {
+    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<HistoryHead>, SourceError> {
         let heads = self.store.heads(from, limit).await?;
         let keys = self.store.keys().await?;
         let signatures = self.signatures(&heads).await?;
@@ -83,7 +83,7 @@ impl Source for Stored<'_> {
             let own = signatures.iter().filter(|signature| signature.size == head.size);
             own.map(|signature| signed_at(head, signature, &keys)).collect()
         };
-        Ok(heads.iter().map(|head| SignedHead { head: *head, signed: signed(head) }).collect())
+        Ok(heads.iter().map(|head| HistoryHead { head: *head, signed: signed(head) }).collect())
     }
 
     async fn leaves(&self, tile: u64) -> Result<Vec<LeafHash>, SourceError> {
@@ -92,7 +92,7 @@ impl Source for Stored<'_> {
         Ok(data.as_chunks().0.iter().map(|hash| LeafHash::from_bytes(*hash)).collect())
     }
 
-    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError> {
+    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<LookUpAnswer<Found>>, SourceError> {
         if let Ok(found) = damage(self.store.find(digests).await)? {
             return Ok(found.into_iter().map(Ok).collect());
         }
@@ -104,7 +104,7 @@ impl Source for Stored<'_> {
         Ok(answers)
     }
 
-    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Answer<LeafIndex>>, SourceError> {
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<LookUpAnswer<LeafIndex>>, SourceError> {
         Ok(match damage(self.store.guards(keys).await)? {
             Ok(holders) => holders.into_iter().map(Ok).collect(),
             Err(why) => vec![Err(why); keys.len()],
@@ -112,9 +112,9 @@ impl Source for Stored<'_> {
     }
 }
 
-fn kept(entry: Entry) -> Row {
+fn kept(entry: Entry) -> LeafRow {
     let Entry { index, digest, statement, policy, rule, facts } = entry;
-    Row::Kept(Box::new(Evidence { index, digest, statement, policy, rule, facts, at: None }))
+    LeafRow::Kept(Box::new(EntryEvidence { index, digest, statement, policy, rule, facts, at: None }))
 }
 
 /// Verifies a signature over a head and returns the commit time that it covers.

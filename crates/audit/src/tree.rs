@@ -3,23 +3,27 @@
 use merkle::tile::FULL_WIDTH;
 use merkle::{CompactRange, LeafHash, LeafIndex};
 
-use crate::finding::{Finding, Rule};
-use crate::source::{Row, Source, SourceError};
+use crate::finding::{AuditFinding, LogRule};
+use crate::source::{AuditSource, LeafRow, SourceError};
 
 /// Compact range of the leaves so far, and the tile that holds the next one.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct TileCheck {
     pub(crate) range: CompactRange,
     tile: Option<(u64, Vec<LeafHash>)>,
 }
 
-impl Tree {
+impl TileCheck {
     pub(crate) fn from(range: CompactRange) -> Self {
         Self { range, tile: None }
     }
 
     /// Reads the tile of this leaf, unless the tile read last covers it.
-    pub(crate) async fn reach(&mut self, source: &dyn Source, leaf: LeafIndex) -> Result<(), SourceError> {
+    pub(crate) async fn reach(
+        &mut self,
+        source: &dyn AuditSource,
+        leaf: LeafIndex,
+    ) -> Result<(), SourceError> {
         let number = tile_of(leaf);
         let reaches =
             |(known, leaves): &(u64, Vec<LeafHash>)| *known == number && leaves.len() > place_of(leaf);
@@ -33,24 +37,28 @@ impl Tree {
     ///
     /// If they disagree, the tile's hash is appended, since the roots were computed from tiles. One changed row
     /// therefore does not make every later root wrong.
-    pub(crate) fn append(&mut self, row: &Row) -> Option<Finding> {
+    pub(crate) fn append(&mut self, row: &LeafRow) -> Option<AuditFinding> {
         let index = row.index();
         let held = self.tile.as_ref().and_then(|(_, leaves)| leaves.get(place_of(index)).copied());
         let (leaf, finding) = match (row, held) {
-            (Row::Kept(evidence), Some(held)) => {
+            (LeafRow::Kept(evidence), Some(held)) => {
                 let wrong = evidence.digest.leaf_hash() != held;
                 let detail = "the digest of the row is not the one that the tree was made of";
-                (held, wrong.then(|| Finding::of_entry(Rule::Leaf, index, evidence.digest, detail)))
+                (held, wrong.then(|| AuditFinding::of_entry(LogRule::Leaf, index, evidence.digest, detail)))
             }
-            (Row::Kept(evidence), None) => (evidence.digest.leaf_hash(), Some(tile_lost(index))),
-            (Row::Lost { why, .. }, Some(held)) => {
-                (held, Some(Finding::of_leaf(Rule::EntryLost, index, why)))
+            (LeafRow::Kept(evidence), None) => (evidence.digest.leaf_hash(), Some(tile_lost(index))),
+            (LeafRow::Lost { why, .. }, Some(held)) => {
+                (held, Some(AuditFinding::of_leaf(LogRule::EntryLost, index, why)))
             }
-            (Row::Lost { why, .. }, None) => {
+            (LeafRow::Lost { why, .. }, None) => {
                 let nothing = LeafHash::from_bytes([0; 32]);
                 (
                     nothing,
-                    Some(Finding::of_leaf(Rule::EntryLost, index, format!("{why}, and so is its tile"))),
+                    Some(AuditFinding::of_leaf(
+                        LogRule::EntryLost,
+                        index,
+                        format!("{why}, and so is its tile"),
+                    )),
                 )
             }
         };
@@ -59,9 +67,9 @@ impl Tree {
     }
 }
 
-fn tile_lost(index: LeafIndex) -> Finding {
+fn tile_lost(index: LeafIndex) -> AuditFinding {
     let detail = format!("tile {} is missing, or ends before this leaf", tile_of(index));
-    Finding::of_leaf(Rule::TileLost, index, detail)
+    AuditFinding::of_leaf(LogRule::TileLost, index, detail)
 }
 
 fn tile_of(leaf: LeafIndex) -> u64 {

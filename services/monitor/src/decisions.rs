@@ -7,7 +7,9 @@
 
 use std::time::{Duration, Instant};
 
-use audit::{Audit, AuditError, BadState, Finding, Report, Rule, SourceError, State};
+use audit::{
+    Audit, AuditError, AuditFinding, AuditReport, AuditState, AuditStateError, LogRule, SourceError,
+};
 use bytes::Bytes;
 use client::{Client, ClientError, Options};
 use verifier::TrustStore;
@@ -122,14 +124,14 @@ impl Decisions<'_> {
     }
 
     /// Runs the audit up to the verified head and passes the entries to the watch lists.
-    async fn walk(&self, seen: &Seen, client: &Client) -> Result<(Report, Watching), Stopped> {
+    async fn walk(&self, seen: &Seen, client: &Client) -> Result<(AuditReport, Watching), Stopped> {
         let outside = Outside::at(client, seen.size, seen.root, self.trust);
         let mut watching = Watching::load(self.folder, self.book.now).map_err(Stopped::Kept)?;
         let tap = Tap::of(&outside, watching.next());
         let mut state = self.load()?;
         if watching.is_behind(self.target, state.audited()) {
             // The watch lists' memory is lost or older than the audit's state: both start over.
-            state = State::default();
+            state = AuditState::default();
         }
         let before = state.audited();
         let mut audit = Audit::begin(&tap, state).await.map_err(Stopped::Audit)?;
@@ -158,14 +160,14 @@ impl Decisions<'_> {
         }
     }
 
-    fn load(&self) -> Result<State, Stopped> {
+    fn load(&self) -> Result<AuditState, Stopped> {
         let Some(bytes) = self.folder.read(AUDIT).map_err(Stopped::Kept)? else {
-            return Ok(State::default());
+            return Ok(AuditState::default());
         };
-        State::from_json(&String::from_utf8_lossy(&bytes)).map_err(|why| Stopped::Audit(why.into()))
+        AuditState::from_json(&String::from_utf8_lossy(&bytes)).map_err(|why| Stopped::Audit(why.into()))
     }
 
-    fn report(&mut self, report: &Report) {
+    fn report(&mut self, report: &AuditReport) {
         let before = self.book.alarms.len();
         let unexplained = report.findings.iter().any(is_unexplained) || report.unmatched > 0;
         let lasts = match unexplained {
@@ -200,13 +202,13 @@ impl Decisions<'_> {
         let name = CheckName::Decisions;
         match stopped {
             Stopped::Audit(AuditError::Source(error)) => self.unanswered(&error),
-            Stopped::Audit(AuditError::State(why @ BadState::Ahead { .. })) => {
+            Stopped::Audit(AuditError::State(why @ AuditStateError::Ahead { .. })) => {
                 self.book.not_checked(name, format!("{why}: decided again before"));
             }
             Stopped::Audit(AuditError::State(
-                why @ (BadState::AnotherLog { .. }
-                | BadState::AnotherHistory { .. }
-                | BadState::Policy { .. }),
+                why @ (AuditStateError::AnotherLog { .. }
+                | AuditStateError::AnotherHistory { .. }
+                | AuditStateError::Policy { .. }),
             )) => self.book.accuse(name, AlarmKind::Decision, About::Log, why.to_string(), None),
             Stopped::Audit(AuditError::State(why)) => self.book.failed(name, why.to_string()),
             Stopped::Later(entries) => {
@@ -240,18 +242,18 @@ impl Decisions<'_> {
 }
 
 /// Describes how many commit times are proven by a signed receipt.
-fn times(report: &Report) -> String {
+fn times(report: &AuditReport) -> String {
     match report.counts.told_times + report.counts.untold_times {
         0 => "at times that the log signed".to_owned(),
         told => format!("{told} of them at times that nobody signed"),
     }
 }
 
-fn is_unexplained(finding: &Finding) -> bool {
-    matches!(finding.rule, Rule::ErasedUnexplained | Rule::PayloadUnexplained)
+fn is_unexplained(finding: &AuditFinding) -> bool {
+    matches!(finding.rule, LogRule::ErasedUnexplained | LogRule::PayloadUnexplained)
 }
 
-fn alarm(finding: &Finding, book: &Book) -> Alarm {
+fn alarm(finding: &AuditFinding, book: &Book) -> Alarm {
     let which = match (finding.leaf, finding.batch) {
         (Some(leaf), _) => format!("{} at leaf {leaf}", finding.rule),
         (None, Some(batch)) => format!("{} in batch {batch}", finding.rule),

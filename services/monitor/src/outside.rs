@@ -1,4 +1,4 @@
-//! A remote service as the audit's [`Source`]: its public data suffices to recompute its admission decisions.
+//! A remote service as the audit's [`AuditSource`]: its public data suffices to recompute its admission decisions.
 //!
 //! The head is either verified already, or trusted if a receipt of the newest entry verifies with the trust file. The
 //! leaves are verified by the head's root, and all other data by deciding again. The service's indexes are not used:
@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use audit::{Answer, Evidence, Head, Row, SignedHead, Source, SourceError};
+use audit::{AuditHead, AuditSource, EntryEvidence, HistoryHead, LeafRow, LookUpAnswer, SourceError};
 use client::{Client, ClientError};
 use data_encoding::BASE64URL_NOPAD;
 use merkle::tile::{TileId, TilePath};
@@ -54,7 +54,7 @@ struct Seen {
 
 /// A fetched entry.
 struct Fetched {
-    evidence: Evidence,
+    evidence: EntryEvidence,
     /// Tree size after the entry's batch, as reported by the service.
     size: Option<TreeSize>,
 }
@@ -164,7 +164,7 @@ impl<'a> Outside<'a> {
 
     /// Fetches receipts of the page's batch heads, which prove commit times. For a signed head the time is kept with
     /// the head and removed from the entry.
-    async fn sign_times(&self, page: &mut [Result<Fetched, Row>]) -> Result<(), SourceError> {
+    async fn sign_times(&self, page: &mut [Result<Fetched, LeafRow>]) -> Result<(), SourceError> {
         let Some(trust) = self.trust else { return Ok(()) };
         let committed = page.iter().filter_map(|row| row.as_ref().ok()?.committed());
         let batches = self.seen().heads.turn(committed);
@@ -233,24 +233,29 @@ impl From<NoPage> for SourceError {
 }
 
 #[async_trait::async_trait]
-impl Source for Outside<'_> {
-    async fn head(&self) -> Result<Head, SourceError> {
+impl AuditSource for Outside<'_> {
+    async fn head(&self) -> Result<AuditHead, SourceError> {
         if let Some((size, root)) = self.verified {
             self.seen().size = size;
-            return Ok(Head { size, root, batch: None, policy: None });
+            return Ok(AuditHead { size, root, batch: None, policy: None });
         }
         let Some(newest) = self.published().await?.last_leaf() else {
-            return Ok(Head { size: TreeSize::EMPTY, root: merkle::empty_root(), batch: None, policy: None });
+            return Ok(AuditHead {
+                size: TreeSize::EMPTY,
+                root: merkle::empty_root(),
+                batch: None,
+                policy: None,
+            });
         };
         let nobody = TrustStore::default();
         let (size, root) = self.signed(self.trust.unwrap_or(&nobody), newest).await?;
         self.until_published(size).await?;
         self.seen().size = size;
-        Ok(Head { size, root, batch: None, policy: None })
+        Ok(AuditHead { size, root, batch: None, policy: None })
     }
 
-    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError> {
-        let mut page: Vec<Result<Fetched, Row>> = Vec::with_capacity(count);
+    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<LeafRow>, SourceError> {
+        let mut page: Vec<Result<Fetched, LeafRow>> = Vec::with_capacity(count);
         self.seen().start_at(from);
         while page.len() < count {
             let next = LeafIndex::new(from.get() + page.len() as u64);
@@ -260,16 +265,14 @@ impl Source for Outside<'_> {
                 // A caller that asks for one row needs only that: the first, which names the log, or the newest.
                 None => {
                     let lost = self.fetch(next, if count == 1 { 1 } else { PAGE }).await?;
-                    page.extend(
-                        lost.map(|why| {
-                            Err(Row::Lost { index: next, why: format!("it is not served: {why}") })
-                        }),
-                    );
+                    page.extend(lost.map(|why| {
+                        Err(LeafRow::Lost { index: next, why: format!("it is not served: {why}") })
+                    }));
                 }
             }
         }
         self.sign_times(&mut page).await?;
-        let row = |fetched: Fetched| Row::Kept(Box::new(fetched.evidence));
+        let row = |fetched: Fetched| LeafRow::Kept(Box::new(fetched.evidence));
         Ok(page.into_iter().map(|fetched| fetched.map_or_else(|lost| lost, row)).collect())
     }
 
@@ -277,7 +280,7 @@ impl Source for Outside<'_> {
         Ok(self.seen().beside.get(&leaf).cloned().unwrap_or_default())
     }
 
-    async fn heads(&self, from: u64, _: usize) -> Result<Vec<SignedHead>, SourceError> {
+    async fn heads(&self, from: u64, _: usize) -> Result<Vec<HistoryHead>, SourceError> {
         Ok(self.seen().heads.give(from))
     }
 
@@ -292,11 +295,11 @@ impl Source for Outside<'_> {
         false
     }
 
-    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError> {
+    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<LookUpAnswer<Found>>, SourceError> {
         Ok(digests.iter().map(|_| Ok(None)).collect())
     }
 
-    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Answer<LeafIndex>>, SourceError> {
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<LookUpAnswer<LeafIndex>>, SourceError> {
         Ok(keys.iter().map(|_| Ok(None)).collect())
     }
 }
@@ -315,7 +318,7 @@ impl Seen {
 impl Fetched {
     /// The batch's tree and commit time, if the reported tree contains the leaf.
     fn committed(&self) -> Option<Committed> {
-        let Evidence { index: leaf, digest: entry, at, .. } = self.evidence;
+        let EntryEvidence { index: leaf, digest: entry, at, .. } = self.evidence;
         let size = self.size.filter(|size| size.holds(leaf))?;
         Some(Committed { leaf, entry, size, at: at? })
     }
@@ -333,7 +336,7 @@ impl Told {
         for item in self.collateral.iter().filter(|item| item.kind == "x5chain") {
             beside.push(Collateral { kind: COLLATERAL_X5CHAIN, bytes: decode(&item.bytes)? });
         }
-        let evidence = Evidence {
+        let evidence = EntryEvidence {
             index: LeafIndex::new(self.index),
             digest: self.entry_id.parse().map_err(|_| nonsense("an entry ID is none"))?,
             statement: self.statement.as_deref().map(decode).transpose()?,

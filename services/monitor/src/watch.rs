@@ -110,7 +110,7 @@ impl Watching {
     pub fn observe(
         &mut self,
         target: &Target,
-        entries: Vec<audit::Evidence>,
+        entries: Vec<audit::EntryEvidence>,
         is_as_told: impl Fn(LeafIndex) -> bool,
     ) {
         for watch in &target.watches {

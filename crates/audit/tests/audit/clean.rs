@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use audit::{Audit, AuditError, BadState, Explains, Report, Rule, State, Stored};
+use audit::{Audit, AuditError, AuditReport, AuditState, AuditStateError, Explains, LogRule, StoreSource};
 use merkle::LeafIndex;
 use registration::Policy;
 use registration::erasure::{NewErasure, sign};
@@ -15,9 +15,9 @@ use crate::log::Log;
 use crate::mixed::{KINDS, Mixer};
 
 /// Audits a log from its first leaf to its head.
-pub async fn audited(store: &dyn LogStore) -> Report {
-    let source = Stored::new(store);
-    let mut audit = Audit::begin(&source, State::default()).await.unwrap();
+pub async fn audited(store: &dyn LogStore) -> AuditReport {
+    let source = StoreSource::new(store);
+    let mut audit = Audit::begin(&source, AuditState::default()).await.unwrap();
     while audit.step().await.unwrap() {}
     audit.settle().await.unwrap();
     audit.report()
@@ -85,8 +85,8 @@ async fn what_was_erased_is_counted_by_the_statement_that_says_so() {
 async fn what_is_erased_while_the_audit_walks_is_explained_by_what_was_committed_meanwhile() {
     let (mut log, _) = mixed_log(Arc::new(Memory::new()), 6).await;
     let store = Arc::clone(&log.store);
-    let source = Stored::new(&*store);
-    let mut audit = Audit::begin(&source, State::default()).await.unwrap();
+    let source = StoreSource::new(&*store);
+    let mut audit = Audit::begin(&source, AuditState::default()).await.unwrap();
     assert!(audit.step().await.unwrap());
     erase(&mut log, 0, &[70, 100]).await;
     while audit.step().await.unwrap() {}
@@ -139,7 +139,7 @@ async fn an_erasure_that_lists_others_explains_nothing() {
     log.store.erase(&[LeafIndex::new(4)]).await.unwrap();
     let report = audited(&*log.store).await;
     let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
-    assert_eq!((finding.rule, finding.leaf), (Rule::ErasedUnexplained, Some(4)));
+    assert_eq!((finding.rule, finding.leaf), (LogRule::ErasedUnexplained, Some(4)));
 }
 
 #[tokio::test]
@@ -150,11 +150,11 @@ async fn an_audit_that_is_put_down_at_every_page_finds_the_same() {
     log.register(mixer.batch(40)).await;
     erase(&mut log, 0, &[5, 77, 130]).await;
     let store = Arc::clone(&log.store);
-    let source = Stored::new(&*store);
-    let mut state = State::default();
+    let source = StoreSource::new(&*store);
+    let mut state = AuditState::default();
     loop {
         let kept = state.to_json();
-        let mut audit = Audit::begin(&source, State::from_json(&kept).unwrap()).await.unwrap();
+        let mut audit = Audit::begin(&source, AuditState::from_json(&kept).unwrap()).await.unwrap();
         if !audit.step().await.unwrap() {
             assert_eq!(audit.report(), audited(&*log.store).await);
             break;
@@ -173,28 +173,28 @@ async fn a_state_of_another_log_a_longer_one_or_another_history_is_refused() {
     let walked = |log: &Log| {
         let store = Arc::clone(&log.store);
         async move {
-            let source = Stored::new(&*store);
-            let mut audit = Audit::begin(&source, State::default()).await.unwrap();
+            let source = StoreSource::new(&*store);
+            let mut audit = Audit::begin(&source, AuditState::default()).await.unwrap();
             while audit.step().await.unwrap() {}
             audit.state().clone()
         }
     };
     let state = walked(&log).await;
-    let begin = |log: &Log, state: &State| {
+    let begin = |log: &Log, state: &AuditState| {
         let (store, state) = (Arc::clone(&log.store), state.clone());
-        async move { Audit::begin(&Stored::new(&*store), state).await.map(|_| ()).unwrap_err() }
+        async move { Audit::begin(&StoreSource::new(&*store), state).await.map(|_| ()).unwrap_err() }
     };
     let (other, _) = mixed_log(Arc::new(Memory::new()), 2).await;
     let refused = begin(&other, &state).await;
-    assert!(matches!(refused, AuditError::State(BadState::AnotherLog { .. })), "{refused}");
+    assert!(matches!(refused, AuditError::State(AuditStateError::AnotherLog { .. })), "{refused}");
     let shorter = Log::under(Arc::new(Memory::new()), log.in_force.policy()).await;
     let refused = begin(&shorter, &state).await;
-    assert!(matches!(refused, AuditError::State(BadState::Ahead { .. })), "{refused}");
+    assert!(matches!(refused, AuditError::State(AuditStateError::Ahead { .. })), "{refused}");
     let mut forked = Log::under(Arc::new(Memory::new()), log.in_force.policy()).await;
     let notes = (0..log.size() - 1).map(|n| testkit::opaque("fork", &serde_json::json!(n)).into());
     forked.register(notes.collect()).await;
     let refused = begin(&forked, &state).await;
-    assert!(matches!(refused, AuditError::State(BadState::AnotherHistory { .. })), "{refused}");
+    assert!(matches!(refused, AuditError::State(AuditStateError::AnotherHistory { .. })), "{refused}");
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn what_was_never_admitted_is_named() {
     log.smuggle(vec![entry]).await;
     let report = audited(&*log.store).await;
     let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
-    assert_eq!((finding.rule, finding.leaf), (Rule::Refused, Some(leaf)));
+    assert_eq!((finding.rule, finding.leaf), (LogRule::Refused, Some(leaf)));
     assert!(finding.detail.starts_with("issuer-unknown"), "{finding}");
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use audit::{Report, Rule};
+use audit::{AuditReport, LogRule};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use store_sqlite::{Settings, Sqlite};
@@ -21,31 +21,31 @@ pub const SECOND_POLICY: u64 = 2;
 
 /// What is asked of a database that was edited.
 struct Edited {
-    report: Report,
+    report: AuditReport,
     _folder: TempDir,
 }
 
 impl Edited {
     /// The rules of the findings of a leaf, in order.
-    fn of_leaf(&self, leaf: u64) -> Vec<Rule> {
+    fn of_leaf(&self, leaf: u64) -> Vec<LogRule> {
         let own = self.report.findings.iter().filter(|finding| finding.leaf == Some(leaf));
         own.map(|finding| finding.rule).collect()
     }
 
     /// Expects these findings of one leaf, and none of anything else.
-    fn expect_only(&self, leaf: u64, rules: &[Rule]) {
+    fn expect_only(&self, leaf: u64, rules: &[LogRule]) {
         assert_eq!(self.of_leaf(leaf), rules, "{:#?}", self.report.findings);
         assert_eq!(self.report.findings.len(), rules.len(), "{:#?}", self.report.findings);
     }
 
     /// Expects that the leaf, and no other, is named, by this rule among others.
-    fn expect_named(&self, leaf: u64, rule: Rule) {
+    fn expect_named(&self, leaf: u64, rule: LogRule) {
         assert!(self.of_leaf(leaf).contains(&rule), "{:#?}", self.report.findings);
         let others = self.report.findings.iter().filter(|it| it.leaf.is_some_and(|other| other != leaf));
         assert_eq!(others.count(), 0, "{:#?}", self.report.findings);
     }
 
-    fn expect_of_batch(&self, batch: u64, rule: Rule) {
+    fn expect_of_batch(&self, batch: u64, rule: LogRule) {
         let [finding] = &self.report.findings[..] else { panic!("{:#?}", self.report.findings) };
         assert_eq!((finding.batch, finding.rule), (Some(batch), rule));
     }
@@ -108,7 +108,7 @@ pub async fn copy() -> (PathBuf, TempDir) {
     (path, folder)
 }
 
-pub async fn audited_file(path: &Path) -> Report {
+pub async fn audited_file(path: &Path) -> AuditReport {
     let store = Sqlite::open_read_only(Settings::new(path)).await.unwrap();
     let report = audited(&store).await;
     store.close().await;
@@ -157,7 +157,7 @@ async fn a_statement_that_was_changed_is_named() {
     );
     let flip = flip.replace("substr(statement, 1, 60) ||", "CAST(substr(statement, 1, 60) ||");
     let flip = flip.replace("substr(statement, 62)", "substr(statement, 62) AS BLOB)");
-    after(&[flip]).await.expect_only(leaf, &[Rule::StatementDigest]);
+    after(&[flip]).await.expect_only(leaf, &[LogRule::StatementDigest]);
 }
 
 #[tokio::test]
@@ -165,8 +165,8 @@ async fn a_digest_that_was_changed_is_named() {
     let leaf = leaf(1);
     let edited = after(&[format!("UPDATE entry SET digest = randomblob(32) WHERE idx = {leaf}")]).await;
     // Its ID leads nowhere, its twin to another entry than it says it is, and the tree was made of another.
-    edited.expect_named(leaf, Rule::StatementDigest);
-    assert!(edited.of_leaf(leaf).contains(&Rule::Leaf) && edited.of_leaf(leaf).contains(&Rule::LookUp));
+    edited.expect_named(leaf, LogRule::StatementDigest);
+    assert!(edited.of_leaf(leaf).contains(&LogRule::Leaf) && edited.of_leaf(leaf).contains(&LogRule::LookUp));
 }
 
 #[tokio::test]
@@ -176,21 +176,21 @@ async fn a_statement_that_was_changed_with_its_digest_is_named() {
     let digest = other.digest();
     let update = format!("UPDATE entry SET digest = x'{digest}', statement = x'{bytes}' WHERE idx = {leaf}");
     let edited = after(&[update]).await;
-    edited.expect_named(leaf, Rule::Leaf);
-    assert!(edited.of_leaf(leaf).contains(&Rule::FactsDiffer), "the facts are still those of the first");
+    edited.expect_named(leaf, LogRule::Leaf);
+    assert!(edited.of_leaf(leaf).contains(&LogRule::FactsDiffer), "the facts are still those of the first");
 }
 
 #[tokio::test]
 async fn a_rule_a_policy_and_facts_that_were_changed_are_named() {
     let leaf = leaf(2);
     let edit = |what: &str| [format!("UPDATE entry SET {what} WHERE idx = {leaf}")];
-    after(&edit("rule = 'application/json'")).await.expect_only(leaf, &[Rule::RuleDiffers]);
-    after(&edit("policy = 0")).await.expect_only(leaf, &[Rule::PolicyNotInForce]);
-    after(&edit(&format!("policy = {}", leaf - 1))).await.expect_only(leaf, &[Rule::PolicyNotInForce]);
+    after(&edit("rule = 'application/json'")).await.expect_only(leaf, &[LogRule::RuleDiffers]);
+    after(&edit("policy = 0")).await.expect_only(leaf, &[LogRule::PolicyNotInForce]);
+    after(&edit(&format!("policy = {}", leaf - 1))).await.expect_only(leaf, &[LogRule::PolicyNotInForce]);
     let edited = after(&edit("facts = replace(facts, '\"permit\"', '\"deny\"')")).await;
-    edited.expect_only(leaf, &[Rule::FactsDiffer]);
+    edited.expect_only(leaf, &[LogRule::FactsDiffer]);
     assert!(edited.report.findings[0].detail.contains("deny"), "{}", edited.report.findings[0]);
-    after(&edit("facts = facts || ' '")).await.expect_only(leaf, &[Rule::FactsDiffer]);
+    after(&edit("facts = facts || ' '")).await.expect_only(leaf, &[LogRule::FactsDiffer]);
 }
 
 /// Its payload was never kept, so nothing of it can be read again but the header.
@@ -198,16 +198,16 @@ async fn a_rule_a_policy_and_facts_that_were_changed_are_named() {
 async fn a_row_without_payload_that_says_what_its_header_does_not_is_named() {
     let leaf = leaf(7);
     let edit = |what: &str| [format!("UPDATE entry SET {what} WHERE idx = {leaf}")];
-    after(&edit("rule = 'application/json'")).await.expect_only(leaf, &[Rule::RuleDiffers]);
-    after(&edit("rule = 'policy'")).await.expect_only(leaf, &[Rule::RuleDiffers]);
-    after(&edit("rule = 'nobody wrote this'")).await.expect_only(leaf, &[Rule::RuleDiffers]);
+    after(&edit("rule = 'application/json'")).await.expect_only(leaf, &[LogRule::RuleDiffers]);
+    after(&edit("rule = 'policy'")).await.expect_only(leaf, &[LogRule::RuleDiffers]);
+    after(&edit("rule = 'nobody wrote this'")).await.expect_only(leaf, &[LogRule::RuleDiffers]);
     for name in ["iss", "sub", "alg", "authenticated_by", "content_type"] {
         let edited = after(&edit(&format!("facts = json_set(facts, '$.{name}', 'forged')"))).await;
-        edited.expect_only(leaf, &[Rule::FactsDiffer]);
+        edited.expect_only(leaf, &[LogRule::FactsDiffer]);
         assert!(edited.report.findings[0].detail.contains("forged"), "{}", edited.report.findings[0]);
     }
-    after(&edit("facts = json_set(facts, '$.iat', 1)")).await.expect_only(leaf, &[Rule::FactsDiffer]);
-    after(&edit("facts = '{}'")).await.expect_only(leaf, &[Rule::FactsDiffer]);
+    after(&edit("facts = json_set(facts, '$.iat', 1)")).await.expect_only(leaf, &[LogRule::FactsDiffer]);
+    after(&edit("facts = '{}'")).await.expect_only(leaf, &[LogRule::FactsDiffer]);
 }
 
 #[tokio::test]
@@ -215,21 +215,23 @@ async fn collateral_that_was_changed_or_taken_away_is_named() {
     let (chain, payload) = (leaf(8), leaf(6));
     let edit = |what: &str, leaf| [format!("{what} WHERE idx = {leaf}")];
     let other = "UPDATE collateral SET bytes = zeroblob(10)";
-    after(&edit(other, chain)).await.expect_only(chain, &[Rule::Collateral]);
-    after(&edit("DELETE FROM collateral", chain)).await.expect_only(chain, &[Rule::Collateral]);
+    after(&edit(other, chain)).await.expect_only(chain, &[LogRule::Collateral]);
+    after(&edit("DELETE FROM collateral", chain)).await.expect_only(chain, &[LogRule::Collateral]);
     let edited = after(&edit(other, payload)).await;
-    edited.expect_only(payload, &[Rule::Refused]);
+    edited.expect_only(payload, &[LogRule::Refused]);
     assert!(edited.report.findings[0].detail.starts_with("signature"), "{}", edited.report.findings[0]);
-    after(&edit("DELETE FROM collateral", payload)).await.expect_only(payload, &[Rule::PayloadUnexplained]);
+    after(&edit("DELETE FROM collateral", payload))
+        .await
+        .expect_only(payload, &[LogRule::PayloadUnexplained]);
 }
 
 #[tokio::test]
 async fn a_claim_that_was_taken_away_or_given_to_another_is_named() {
     let leaf = leaf(2);
     let deleted = after(&[format!("DELETE FROM guard WHERE idx = {leaf}")]).await;
-    deleted.expect_only(leaf, &[Rule::GuardMissing]);
+    deleted.expect_only(leaf, &[LogRule::GuardMissing]);
     let given = after(&[format!("UPDATE guard SET idx = {} WHERE idx = {leaf}", leaf + 1)]).await;
-    given.expect_only(leaf, &[Rule::GuardMissing]);
+    given.expect_only(leaf, &[LogRule::GuardMissing]);
     assert!(given.report.findings[0].detail.contains(&format!("leaf {}", leaf + 1)));
 }
 
@@ -237,11 +239,11 @@ async fn a_claim_that_was_taken_away_or_given_to_another_is_named() {
 async fn an_id_that_leads_elsewhere_is_named() {
     let leaf = leaf(1);
     let own = format!("key = (SELECT substr(digest, 1, 16) FROM entry WHERE idx = {leaf})");
-    after(&[format!("DELETE FROM seen WHERE {own}")]).await.expect_only(leaf, &[Rule::LookUp]);
-    after(&[format!("UPDATE seen SET idx = 1 WHERE {own}")]).await.expect_only(leaf, &[Rule::LookUp]);
-    after(&[format!("UPDATE seen SET idx = 4000 WHERE {own}")]).await.expect_only(leaf, &[Rule::LookUp]);
+    after(&[format!("DELETE FROM seen WHERE {own}")]).await.expect_only(leaf, &[LogRule::LookUp]);
+    after(&[format!("UPDATE seen SET idx = 1 WHERE {own}")]).await.expect_only(leaf, &[LogRule::LookUp]);
+    after(&[format!("UPDATE seen SET idx = 4000 WHERE {own}")]).await.expect_only(leaf, &[LogRule::LookUp]);
     let twin = after(&[format!("DELETE FROM seen WHERE idx = {leaf} AND NOT {own}")]).await;
-    twin.expect_only(leaf, &[Rule::Twin]);
+    twin.expect_only(leaf, &[LogRule::Twin]);
 }
 
 #[tokio::test]
@@ -254,7 +256,7 @@ async fn two_rows_that_were_swapped_are_both_named() {
     ])
     .await;
     for leaf in [one, other] {
-        assert!(edited.of_leaf(leaf).contains(&Rule::Leaf), "{:#?}", edited.report.findings);
+        assert!(edited.of_leaf(leaf).contains(&LogRule::Leaf), "{:#?}", edited.report.findings);
     }
     assert!(edited.report.findings.iter().all(|it| [Some(one), Some(other)].contains(&it.leaf)));
 }
@@ -263,12 +265,12 @@ async fn two_rows_that_were_swapped_are_both_named() {
 async fn a_row_that_is_gone_is_named() {
     let leaf = leaf(3);
     let deleted = after(&[format!("DELETE FROM entry WHERE idx = {leaf}")]).await;
-    deleted.expect_only(leaf, &[Rule::EntryLost]);
+    deleted.expect_only(leaf, &[LogRule::EntryLost]);
     let emptied = after(&[format!("UPDATE entry SET statement = NULL WHERE idx = {leaf}")]).await;
-    emptied.expect_only(leaf, &[Rule::FactsDiffer, Rule::ErasedUnexplained]);
+    emptied.expect_only(leaf, &[LogRule::FactsDiffer, LogRule::ErasedUnexplained]);
     let emptied =
         after(&[format!("UPDATE entry SET statement = NULL, facts = '{{}}' WHERE idx = {leaf}")]).await;
-    emptied.expect_only(leaf, &[Rule::ErasedUnexplained]);
+    emptied.expect_only(leaf, &[LogRule::ErasedUnexplained]);
     assert_eq!(emptied.report.counts.erased, 1);
 }
 
@@ -277,30 +279,32 @@ async fn a_policy_that_is_gone_is_named_and_what_it_admitted_is_not_accused() {
     let leaf = second_policy();
     let edited =
         after(&[format!("UPDATE entry SET statement = NULL, facts = '{{}}' WHERE idx = {leaf}")]).await;
-    edited.expect_only(leaf, &[Rule::PolicyLost, Rule::ErasedUnexplained]);
+    edited.expect_only(leaf, &[LogRule::PolicyLost, LogRule::ErasedUnexplained]);
     assert_eq!(edited.report.counts.without_policy, (BATCHES - SECOND_POLICY) * KINDS * 2);
     let first = after(&["UPDATE entry SET statement = NULL WHERE idx = 0"]).await;
-    first.expect_only(0, &[Rule::PolicyLost, Rule::ErasedUnexplained]);
+    first.expect_only(0, &[LogRule::PolicyLost, LogRule::ErasedUnexplained]);
 }
 
 #[tokio::test]
 async fn a_policy_that_was_made_milder_is_named() {
     let leaf = second_policy();
     let milder = "UPDATE entry SET statement = CAST(replace(statement, '\"did\":{\"jwk\":\"open\"', '\"did\":{\"jwk\":\"OPEN\"') AS BLOB) WHERE idx = ";
-    after(&[format!("{milder}{leaf}")]).await.expect_named(leaf, Rule::StatementDigest);
+    after(&[format!("{milder}{leaf}")]).await.expect_named(leaf, LogRule::StatementDigest);
 }
 
 #[tokio::test]
 async fn the_time_of_a_batch_that_was_changed_is_named() {
     let edited = after(&["UPDATE batch SET at = at - 1 WHERE batch = 3".to_owned()]).await;
-    edited.expect_of_batch(3, Rule::HeadSigned);
+    edited.expect_of_batch(3, LogRule::HeadSigned);
     // Early enough, and what it admitted was not valid yet.
     let edited = after(&["UPDATE batch SET at = 1000 WHERE batch = 1".to_owned()]).await;
-    edited.expect_of_batch(1, Rule::HeadSigned);
+    edited.expect_of_batch(1, LogRule::HeadSigned);
     let edited = after(&["UPDATE batch SET at = 1000 WHERE batch = 2".to_owned()]).await;
-    let rules: Vec<Rule> = edited.report.findings.iter().map(|finding| finding.rule).collect();
+    let rules: Vec<LogRule> = edited.report.findings.iter().map(|finding| finding.rule).collect();
     assert!(
-        rules.contains(&Rule::HeadSigned) && rules.contains(&Rule::History) && rules.contains(&Rule::Time)
+        rules.contains(&LogRule::HeadSigned)
+            && rules.contains(&LogRule::History)
+            && rules.contains(&LogRule::Time)
     );
 }
 
@@ -309,24 +313,24 @@ async fn a_root_a_signature_and_a_gap_in_the_history_are_named() {
     after(&["UPDATE batch SET root = zeroblob(32) WHERE batch = 3"]).await.report.findings.iter().for_each(
         |finding| {
             assert_eq!(finding.batch, Some(3));
-            assert!([Rule::Root, Rule::HeadSigned].contains(&finding.rule), "{finding}");
+            assert!([LogRule::Root, LogRule::HeadSigned].contains(&finding.rule), "{finding}");
         },
     );
     let forged = "UPDATE head_signature SET bytes = CAST(substr(bytes, 1, length(bytes) - 1)
                   || CASE substr(bytes, -1) WHEN x'00' THEN x'01' ELSE x'00' END AS BLOB)
                   WHERE size = (SELECT size FROM batch WHERE batch = 4)";
-    after(&[forged]).await.expect_of_batch(4, Rule::HeadSigned);
+    after(&[forged]).await.expect_of_batch(4, LogRule::HeadSigned);
     after(&["DELETE FROM batch WHERE batch = 2"]).await.expect_named_batch(2);
     after(&["UPDATE batch SET size = 0 WHERE batch = 1"]).await.expect_named_batch(1);
     let last = BATCHES + 1;
     after(&[format!("DELETE FROM batch WHERE batch = {last}")]).await.expect_named_batch(last);
     let edited = after(&["UPDATE log SET policy = 0"]).await;
-    assert_eq!(edited.report.findings[0].rule, Rule::HeadPolicy);
+    assert_eq!(edited.report.findings[0].rule, LogRule::HeadPolicy);
 }
 
 impl Edited {
     fn expect_named_batch(&self, batch: u64) {
-        let named = |it: &audit::Finding| it.batch == Some(batch) && it.rule == Rule::History;
+        let named = |it: &audit::AuditFinding| it.batch == Some(batch) && it.rule == LogRule::History;
         assert!(self.report.findings.iter().any(named), "{:#?}", self.report.findings);
     }
 }
@@ -340,7 +344,7 @@ async fn a_leaf_that_was_changed_in_its_tile_is_named() {
         leaf * 32 + 33
     );
     let edited = after(&[flip]).await;
-    assert_eq!(edited.of_leaf(leaf), [Rule::Leaf]);
+    assert_eq!(edited.of_leaf(leaf), [LogRule::Leaf]);
     let lost = after(&["DELETE FROM tile WHERE level = 0"]).await;
-    assert_eq!(lost.of_leaf(leaf), [Rule::TileLost]);
+    assert_eq!(lost.of_leaf(leaf), [LogRule::TileLost]);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use audit::{HeldFor, Rule};
+use audit::{HeldFor, LogRule};
 use merkle::EntryDigest;
 use registration::Policy;
 use registration::operator::{
@@ -74,7 +74,7 @@ async fn who_held_released_and_froze_what_is_told_and_an_entry_after_the_end_is_
     log.register(vec![testkit::opaque("late", &json!({})).into()]).await;
     let report = audited(&*log.store).await;
     let found: Vec<_> = report.findings.iter().map(|finding| (finding.rule, finding.leaf)).collect();
-    assert_eq!(found, [(Rule::AfterFreeze, Some(7))]);
+    assert_eq!(found, [(LogRule::AfterFreeze, Some(7))]);
 }
 
 #[tokio::test]
@@ -106,6 +106,6 @@ async fn a_freeze_that_one_operator_agreed_to_is_found() {
     log.smuggle(vec![entry]).await;
     let report = audited(&*log.store).await;
     let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
-    assert_eq!((finding.rule, finding.leaf), (Rule::Refused, Some(2)));
+    assert_eq!((finding.rule, finding.leaf), (LogRule::Refused, Some(2)));
     assert!(finding.detail.contains("operator-approvals"), "{finding}");
 }

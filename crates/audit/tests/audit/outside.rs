@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use audit::{
-    Answer, Audit, Explains, Head, Report, Row, Rule, SignedHead, Source, SourceError, State, Stored,
+    Audit, AuditHead, AuditReport, AuditSource, AuditState, Explains, HistoryHead, LeafRow, LogRule,
+    LookUpAnswer, SourceError, StoreSource,
 };
 use merkle::{EntryDigest, LeafHash, LeafIndex};
 use registration::clock_correction::ClockCorrection;
@@ -13,24 +14,24 @@ use crate::clean::{audited, erase, mixed_log};
 use crate::log::Log;
 
 /// What a service shows: no history of heads, the time with each entry.
-struct Outside<'a>(Stored<'a>, Vec<store::CommittedHead>);
+struct Outside<'a>(StoreSource<'a>, Vec<store::CommittedHead>);
 
 impl<'a> Outside<'a> {
     async fn of(store: &'a dyn LogStore) -> Self {
-        Self(Stored::new(store), store.heads(0, 10_000).await.unwrap())
+        Self(StoreSource::new(store), store.heads(0, 10_000).await.unwrap())
     }
 }
 
 #[async_trait::async_trait]
-impl Source for Outside<'_> {
-    async fn head(&self) -> Result<Head, SourceError> {
-        Ok(Head { batch: None, policy: None, ..self.0.head().await? })
+impl AuditSource for Outside<'_> {
+    async fn head(&self) -> Result<AuditHead, SourceError> {
+        Ok(AuditHead { batch: None, policy: None, ..self.0.head().await? })
     }
 
-    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError> {
+    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<LeafRow>, SourceError> {
         let mut rows = self.0.rows(from, count).await?;
         for row in &mut rows {
-            if let Row::Kept(evidence) = row {
+            if let LeafRow::Kept(evidence) = row {
                 let head = self.1.iter().find(|head| head.size.holds(evidence.index));
                 evidence.at = head.map(|head| head.at);
             }
@@ -42,7 +43,7 @@ impl Source for Outside<'_> {
         self.0.collateral(leaf).await
     }
 
-    async fn heads(&self, _: u64, _: usize) -> Result<Vec<SignedHead>, SourceError> {
+    async fn heads(&self, _: u64, _: usize) -> Result<Vec<HistoryHead>, SourceError> {
         Ok(Vec::new())
     }
 
@@ -54,21 +55,21 @@ impl Source for Outside<'_> {
         false
     }
 
-    async fn find(&self, _: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError> {
+    async fn find(&self, _: &[EntryDigest]) -> Result<Vec<LookUpAnswer<Found>>, SourceError> {
         panic!("nobody outside believes an answer to this")
     }
 
-    async fn guards(&self, _: &[GuardKey]) -> Result<Vec<Answer<LeafIndex>>, SourceError> {
+    async fn guards(&self, _: &[GuardKey]) -> Result<Vec<LookUpAnswer<LeafIndex>>, SourceError> {
         panic!("nobody outside can ask this")
     }
 }
 
-async fn from_outside(store: &dyn LogStore) -> Report {
+async fn from_outside(store: &dyn LogStore) -> AuditReport {
     let source = Outside::of(store).await;
-    let mut state = State::default();
+    let mut state = AuditState::default();
     loop {
         // Put down and taken up again at every page: the claims go along.
-        let kept = State::from_json(&state.to_json()).unwrap();
+        let kept = AuditState::from_json(&state.to_json()).unwrap();
         let mut audit = Audit::begin(&source, kept).await.unwrap();
         if !audit.step().await.unwrap() {
             audit.settle().await.unwrap();
@@ -104,7 +105,7 @@ async fn a_claim_that_two_entries_make_is_named_without_any_table() {
     log.smuggle(vec![entry]).await;
     let report = from_outside(&*log.store).await;
     let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
-    assert_eq!((finding.rule, finding.leaf), (Rule::GuardMissing, Some(leaf)));
+    assert_eq!((finding.rule, finding.leaf), (LogRule::GuardMissing, Some(leaf)));
     assert!(finding.detail.contains(&format!("leaf {first} has made")), "{finding}");
 }
 
@@ -152,7 +153,7 @@ async fn what_an_erased_entry_cannot_bear_out_is_named() {
     let named: Vec<_> = report.findings.iter().map(|it| (it.rule, it.leaf)).collect();
     assert_eq!(
         named,
-        [(Rule::Refused, Some(at)), (Rule::RuleDiffers, Some(at + 1))],
+        [(LogRule::Refused, Some(at)), (LogRule::RuleDiffers, Some(at + 1))],
         "{:#?}",
         report.findings
     );
@@ -167,15 +168,15 @@ async fn times_are_the_services_word_and_must_not_run_back() {
     assert_eq!((report.counts.told_times, report.counts.untold_times), (log.size(), 0));
     source.1[3].at -= 2;
     let first = source.1[2].size.get();
-    let mut audit = Audit::begin(&source, State::default()).await.unwrap();
+    let mut audit = Audit::begin(&source, AuditState::default()).await.unwrap();
     while audit.step().await.unwrap() {}
     let report = audit.report();
     assert!(
-        report.findings.iter().any(|it| (it.rule, it.leaf) == (Rule::History, Some(first))),
+        report.findings.iter().any(|it| (it.rule, it.leaf) == (LogRule::History, Some(first))),
         "{report:#?}"
     );
     source.1.clear();
-    let mut audit = Audit::begin(&source, State::default()).await.unwrap();
+    let mut audit = Audit::begin(&source, AuditState::default()).await.unwrap();
     while audit.step().await.unwrap() {}
     assert_eq!(audit.report().counts.untold_times, log.size());
     assert_eq!(audited(&*log.store).await.counts.told_times, 0, "the database has what was signed");
@@ -212,7 +213,7 @@ async fn r36_a_clock_correction_of_another_head_or_time_explains_nothing() {
     ];
     for (n, wrong) in wrong.into_iter().enumerate() {
         let log = corrected(wrong).await;
-        let ran_back = |report: &Report| report.findings.iter().any(|it| it.rule == Rule::History);
+        let ran_back = |report: &AuditReport| report.findings.iter().any(|it| it.rule == LogRule::History);
         assert!(ran_back(&audited(&*log.store).await), "from inside: {n}");
         assert!(ran_back(&from_outside(&*log.store).await), "from outside: {n}");
     }

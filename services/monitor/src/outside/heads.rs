@@ -4,7 +4,7 @@
 //! because all entries of a batch were committed at once. Without a head signed by a trusted key, the time is the
 //! service's unproven statement.
 
-use audit::{SignedHead, SourceError};
+use audit::{HistoryHead, SourceError};
 use client::{Client, ClientError};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use merkle::{EntryDigest, LeafIndex, RootHash, TreeSize};
@@ -28,7 +28,7 @@ pub struct Committed {
 /// Signed heads of the current page.
 #[derive(Debug, Default)]
 pub struct Heads {
-    page: Vec<SignedHead>,
+    page: Vec<HistoryHead>,
     /// Size of the newest head that was returned by [`give`](Self::give).
     given: Option<TreeSize>,
 }
@@ -44,7 +44,7 @@ impl Heads {
     }
 
     /// Stores the heads of the page.
-    pub fn put(&mut self, heads: Vec<SignedHead>) {
+    pub fn put(&mut self, heads: Vec<HistoryHead>) {
         self.page = heads;
     }
 
@@ -54,7 +54,7 @@ impl Heads {
     }
 
     /// Returns the heads of the page, numbered from `from`: the service does not reveal its own batch numbers.
-    pub fn give(&mut self, from: u64) -> Vec<SignedHead> {
+    pub fn give(&mut self, from: u64) -> Vec<HistoryHead> {
         let mut heads = std::mem::take(&mut self.page);
         (from..).zip(&mut heads).for_each(|(batch, head)| head.head.batch = batch);
         self.given = heads.last().map(|head| head.head.size).or(self.given);
@@ -67,9 +67,9 @@ pub async fn fetch(
     client: &Client,
     trust: &TrustStore,
     batches: Vec<Committed>,
-) -> Result<Vec<SignedHead>, SourceError> {
+) -> Result<Vec<HistoryHead>, SourceError> {
     let answers = stream::iter(batches).map(|batch| signed_head(client, trust, batch));
-    let heads: Vec<Option<SignedHead>> = answers.buffered(HEADS_AT_ONCE).try_collect().await?;
+    let heads: Vec<Option<HistoryHead>> = answers.buffered(HEADS_AT_ONCE).try_collect().await?;
     Ok(heads.into_iter().flatten().collect())
 }
 
@@ -77,7 +77,7 @@ async fn signed_head(
     client: &Client,
     trust: &TrustStore,
     batch: Committed,
-) -> Result<Option<SignedHead>, SourceError> {
+) -> Result<Option<HistoryHead>, SourceError> {
     let Committed { leaf, entry, size, at } = batch;
     let path = format!("v1/proof/inclusion?index={leaf}&size={size}");
     let receipt = match client.bytes_as(&path, RECEIPT).await {
@@ -96,7 +96,7 @@ async fn signed_head(
         true => signed_time(&verdict),
         false => Err(format!("it signs size {signed_size}")),
     };
-    Ok(Some(SignedHead { head: CommittedHead { batch: 0, epoch: 0, size, root, at }, signed: vec![time] }))
+    Ok(Some(HistoryHead { head: CommittedHead { batch: 0, epoch: 0, size, root, at }, signed: vec![time] }))
 }
 
 /// The tree size and root signed by a receipt; `None` if the size is not signed.

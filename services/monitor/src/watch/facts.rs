@@ -1,6 +1,6 @@
 //! The facts of an entry that watch lists use.
 
-use audit::Evidence as Row;
+use audit::EntryEvidence as Row;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use registration::policy::essence;
 use registration::vrf::{VRF_CBOR, VRF_JSON};

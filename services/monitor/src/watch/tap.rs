@@ -1,49 +1,49 @@
-//! A [`Source`] wrapper that records the rows read by the audit for the watch lists, each once and in order.
+//! A [`AuditSource`] wrapper that records the rows read by the audit for the watch lists, each once and in order.
 
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use audit::{Answer, Evidence, Head, Row, SignedHead, Source, SourceError};
+use audit::{AuditHead, AuditSource, EntryEvidence, HistoryHead, LeafRow, LookUpAnswer, SourceError};
 use merkle::{EntryDigest, LeafHash, LeafIndex};
 use store::{Collateral, Found, GuardKey};
 
 /// A source, and the rows read from it.
 pub struct Tap<'a> {
-    source: &'a dyn Source,
+    source: &'a dyn AuditSource,
     seen: Mutex<Seen>,
 }
 
 struct Seen {
     next: u64,
-    rows: Vec<Evidence>,
+    rows: Vec<EntryEvidence>,
 }
 
 impl<'a> Tap<'a> {
     /// Wraps a source; rows are recorded from leaf `next` on.
-    pub fn of(source: &'a dyn Source, next: u64) -> Self {
+    pub fn of(source: &'a dyn AuditSource, next: u64) -> Self {
         Self { source, seen: Mutex::new(Seen { next, rows: Vec::new() }) }
     }
 
     /// Returns the rows recorded since the last call.
-    pub fn drain(&self) -> Vec<Evidence> {
+    pub fn drain(&self) -> Vec<EntryEvidence> {
         std::mem::take(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner).rows)
     }
 }
 
 #[async_trait]
-impl Source for Tap<'_> {
-    async fn head(&self) -> Result<Head, SourceError> {
+impl AuditSource for Tap<'_> {
+    async fn head(&self) -> Result<AuditHead, SourceError> {
         self.source.head().await
     }
 
-    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError> {
+    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<LeafRow>, SourceError> {
         let rows = self.source.rows(from, count).await?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for row in &rows {
             let leaf = row.index().get();
             if leaf == seen.next {
                 seen.next = leaf + 1;
-                if let Row::Kept(evidence) = row {
+                if let LeafRow::Kept(evidence) = row {
                     seen.rows.push((**evidence).clone());
                 }
             }
@@ -55,7 +55,7 @@ impl Source for Tap<'_> {
         self.source.collateral(leaf).await
     }
 
-    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<SignedHead>, SourceError> {
+    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<HistoryHead>, SourceError> {
         self.source.heads(from, limit).await
     }
 
@@ -67,11 +67,11 @@ impl Source for Tap<'_> {
         self.source.keeps_indexes()
     }
 
-    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError> {
+    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<LookUpAnswer<Found>>, SourceError> {
         self.source.find(digests).await
     }
 
-    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Answer<LeafIndex>>, SourceError> {
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<LookUpAnswer<LeafIndex>>, SourceError> {
         self.source.guards(keys).await
     }
 }

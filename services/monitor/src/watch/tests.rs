@@ -1,6 +1,6 @@
 //! Alarms of the watch lists, for given entries and memory.
 
-use audit::Evidence as Row;
+use audit::EntryEvidence as Row;
 use merkle::{EntryDigest, LeafIndex};
 
 use super::*;

@@ -334,7 +334,7 @@ mod tests {
         assert!(codes.len() > 80, "the sources are not read as they should be: {codes:?}");
         codes.extend(verifier::Code::ALL.iter().map(ToString::to_string));
         codes.extend(monitor::AlarmKind::ALL.iter().map(ToString::to_string));
-        codes.extend(audit::Rule::ALL.iter().map(ToString::to_string));
+        codes.extend(audit::LogRule::ALL.iter().map(ToString::to_string));
         codes.extend(PROFILES.iter().flat_map(|profile| (profile.rules)()).map(|(name, _)| name.to_owned()));
         let unexplained: Vec<_> = codes.iter().filter(|code| error_code(code).is_none()).collect();
         assert!(unexplained.is_empty(), "topics/errors.txt lacks {unexplained:?}");

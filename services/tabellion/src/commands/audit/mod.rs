@@ -6,7 +6,7 @@ mod threads;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use audit::{Audit as Walk, AuditError, BadState, Source, SourceError, State, Stored};
+use audit::{Audit as Walk, AuditError, AuditSource, AuditState, AuditStateError, SourceError, StoreSource};
 use clap::Args;
 use monitor::outside::Outside;
 use transparency::storage;
@@ -43,7 +43,7 @@ pub struct Audit {
 
 impl Audit {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let state = self.resume.as_deref().map_or_else(|| Ok(State::default()), kept)?;
+        let state = self.resume.as_deref().map_or_else(|| Ok(AuditState::default()), kept)?;
         let session = Session { context, kept: self.resume.as_deref() };
         if self.service.url.is_some() {
             let trust = self.trust(context)?;
@@ -54,7 +54,7 @@ impl Audit {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
             let store = storage::open_read_only(&database).await.map_err(failures::database)?;
-            let source = Stored::new(&*store);
+            let source = StoreSource::new(&*store);
             session.audit(&source, state).await
         })
     }
@@ -76,7 +76,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    async fn audit(&self, source: &dyn Source, state: State) -> Result<(), Failure> {
+    async fn audit(&self, source: &dyn AuditSource, state: AuditState) -> Result<(), Failure> {
         let threads = Threads::all();
         let mut walk = Walk::begin(source, state).await.map_err(failed)?.with_workers(&threads);
         let bar = self.context.console.entries_bar();
@@ -101,17 +101,17 @@ impl Session<'_> {
         }
     }
 
-    fn keep(&self, state: &State) -> Result<(), Failure> {
+    fn keep(&self, state: &AuditState) -> Result<(), Failure> {
         let Some(path) = self.kept else { return Ok(()) };
         files::write(path, state.to_json().as_bytes(), Access::Ordinary, Existing::Replace)
     }
 }
 
 /// Reads the progress from a file; starts anew if there is none.
-fn kept(path: &Path) -> Result<State, Failure> {
+fn kept(path: &Path) -> Result<AuditState, Failure> {
     match path.exists() {
-        false => Ok(State::default()),
-        true => State::from_json(&files::read_text(path)?).map_err(unusable),
+        false => Ok(AuditState::default()),
+        true => AuditState::from_json(&files::read_text(path)?).map_err(unusable),
     }
 }
 
@@ -145,11 +145,11 @@ fn unanswered(error: SourceError) -> Failure {
 
 /// The failure for unusable progress, `audit-state`. A log without the entries that were already audited was rolled
 /// back, which is [`Exit::LogMisbehaviour`].
-fn unusable(error: BadState) -> Failure {
+fn unusable(error: AuditStateError) -> Failure {
     let exit = match error {
-        BadState::Ahead { .. } | BadState::AnotherHistory { .. } | BadState::Policy { .. } => {
-            Exit::LogMisbehaviour
-        }
+        AuditStateError::Ahead { .. }
+        | AuditStateError::AnotherHistory { .. }
+        | AuditStateError::Policy { .. } => Exit::LogMisbehaviour,
         _ => Exit::Failure,
     };
     Failure::new(exit, "audit-state", "the audit cannot go on from where it stood")

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use audit::{Explains, Finding, HeldFor, OperatorAction, Report as Outcome};
+use audit::{AuditFinding, AuditReport as Outcome, Explains, HeldFor, OperatorAction};
 use serde::Serialize;
 
 use crate::console::{Exit, Report, safe};
@@ -31,7 +31,7 @@ pub struct Audited {
     explained_otherwise: u64,
     heads: u64,
     signatures: u64,
-    findings: Vec<Finding>,
+    findings: Vec<AuditFinding>,
     omitted: u64,
     actions: Vec<OperatorAction>,
     actions_omitted: u64,
@@ -176,7 +176,7 @@ impl Report for Audited {
 
 #[cfg(test)]
 mod tests {
-    use audit::Counts;
+    use audit::AuditCounts;
     use merkle::TreeSize;
 
     use super::*;
@@ -186,7 +186,7 @@ mod tests {
         let mut outcome = Outcome {
             size: TreeSize::new(2),
             root: merkle::empty_root(),
-            counts: Counts { entries: 2, same: 1, erased: 1, ..Counts::default() },
+            counts: AuditCounts { entries: 2, same: 1, erased: 1, ..AuditCounts::default() },
             explained: Vec::new(),
             explained_otherwise: 0,
             unmatched: 0,
