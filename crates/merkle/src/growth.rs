@@ -11,7 +11,7 @@ use crate::{
 
 /// Result of [`CompactRange::grow`].
 #[derive(Clone, Debug)]
-pub struct Growth {
+pub struct TreeGrowth {
     from: TreeSize,
     range: CompactRange,
     root: RootHash,
@@ -31,7 +31,7 @@ struct Level {
     offset: usize,
 }
 
-impl Growth {
+impl TreeGrowth {
     pub(crate) fn new(old: &CompactRange, leaves: &[LeafHash]) -> Self {
         let from = old.size();
         if leaves.is_empty() {

@@ -1,13 +1,13 @@
 //! The Merkle tree of RFC 9162, section 2.1: hashes, proofs, verification and tiles.
 //!
-//! The crate is pure computation. A proof is made in two steps: a [`proof::Plan`] names the required nodes, and folds
-//! their hashes. So the same code serves a database, a directory of tiles and a test, and all trees of a few hundred
-//! leaves are tested exhaustively.
+//! The crate is pure computation. A proof is made in two steps: a [`proof::ProofPlan`] names the required nodes, and
+//! folds their hashes. So the same code serves a database, a directory of tiles and a test, and all trees of a few
+//! hundred leaves are tested exhaustively.
 //!
 //! Entry points:
 //! * a log grows a [`CompactRange`] with [`CompactRange::grow`], which returns the new root and the path of each new
 //!   leaf, and with [`tile::OpenTiles`] the tiles to store, without reading any;
-//! * a server of proofs makes a [`proof::Plan`], locates its nodes with [`tile`], and folds;
+//! * a server of proofs makes a [`proof::ProofPlan`], locates its nodes with [`tile`], and folds;
 //! * a client verifies with [`verify`].
 //!
 //! Not here: I/O, encodings of proofs (COSE is in `scitt`, C2SP text in `tlog`), and the meaning of entries. The only
@@ -21,7 +21,7 @@ mod range;
 pub mod tile;
 pub mod verify;
 
-pub use growth::Growth;
+pub use growth::TreeGrowth;
 pub use hash::{EntryDigest, Hash, LeafHash, NotAHash, RootHash, empty_root, hash_children, hash_leaf};
 pub use number::{LeafIndex, NodeId, TreeSize};
 pub use range::{BadRange, CompactRange, MAX_TREE_SIZE};

@@ -2,7 +2,7 @@
 //!
 //! RFC 9162, 2.1.3.1 (inclusion) and 2.1.4.1 (consistency). A tree stores perfect subtrees only; if a proof needs the
 //! hash of an incomplete subtree at the right edge, the plan names the perfect subtrees that it consists of, and
-//! [`Plan::fold`] combines them.
+//! [`ProofPlan::fold`] combines them.
 
 use crate::{Hash, LeafIndex, NodeId, TreeSize, number::perfect_subtrees, range::root_of_subtrees};
 
@@ -32,7 +32,7 @@ pub enum NoProof {
 
 /// The nodes that a proof consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct ProofPlan {
     size: TreeSize,
     nodes: Vec<NodeId>,
     /// End of each proof element's nodes in `nodes`.
@@ -40,25 +40,25 @@ pub struct Plan {
 }
 
 /// Plans the inclusion proof of a leaf. The proof is empty for a tree of one leaf.
-pub fn inclusion(leaf: LeafIndex, size: TreeSize) -> Result<Plan, NoProof> {
+pub fn inclusion(leaf: LeafIndex, size: TreeSize) -> Result<ProofPlan, NoProof> {
     if !size.holds(leaf) {
         return Err(NoProof::NoLeaf { leaf, size });
     }
-    let mut plan = Plan::new(size);
+    let mut plan = ProofPlan::new(size);
     plan.climb(NodeId::leaf(leaf));
     Ok(plan)
 }
 
 /// Plans the consistency proof between two sizes. The proof is empty for equal sizes (a case that the RFC excludes),
 /// where only equality of the roots is to be checked.
-pub fn consistency(older: TreeSize, newer: TreeSize) -> Result<Plan, NoProof> {
+pub fn consistency(older: TreeSize, newer: TreeSize) -> Result<ProofPlan, NoProof> {
     if older > newer {
         return Err(NoProof::Shrunk { older, newer });
     }
     let Some(last) = older.last_leaf() else {
         return Err(NoProof::EmptyOlder);
     };
-    let mut plan = Plan::new(newer);
+    let mut plan = ProofPlan::new(newer);
     if older == newer {
         return Ok(plan);
     }
@@ -72,7 +72,7 @@ pub fn consistency(older: TreeSize, newer: TreeSize) -> Result<Plan, NoProof> {
     Ok(plan)
 }
 
-impl Plan {
+impl ProofPlan {
     fn new(size: TreeSize) -> Self {
         Self { size, nodes: Vec::new(), ends: Vec::new() }
     }

@@ -14,7 +14,7 @@ mod open;
 pub use name::{BundleId, NotATilePath, TilePath};
 pub use open::{BadTile, OpenTiles, OtherTree, Tile};
 
-use crate::{Hash, NodeId, TreeSize, hash_children, proof::Plan};
+use crate::{Hash, NodeId, TreeSize, hash_children, proof::ProofPlan};
 
 /// Number of hashes in a full tile.
 pub const FULL_WIDTH: u16 = 256;
@@ -124,7 +124,7 @@ impl TilePart {
 }
 
 /// The tiles to read for a plan, each once.
-pub fn needed_for(plan: &Plan) -> Vec<TileId> {
+pub fn needed_for(plan: &ProofPlan) -> Vec<TileId> {
     let parts = plan.nodes().iter().map(|node| covering(*node, plan.size()));
     let mut tiles: Vec<TileId> = parts.flatten().map(|part| part.tile).collect();
     tiles.sort_unstable();

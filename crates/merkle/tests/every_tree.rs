@@ -21,7 +21,7 @@ fn index(n: usize) -> LeafIndex {
     LeafIndex::new(n as u64)
 }
 
-fn fold(plan: &proof::Plan, tree: &mut Definition) -> Vec<Hash> {
+fn fold(plan: &proof::ProofPlan, tree: &mut Definition) -> Vec<Hash> {
     let Ok(proof) = plan.fold(|node| Ok::<_, Infallible>(tree.node(node)));
     proof
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use common::{Definition, leaves};
 use merkle::{
-    CompactRange, Growth, Hash, LeafHash, LeafIndex, NodeId, TreeSize, proof,
+    CompactRange, Hash, LeafHash, LeafIndex, NodeId, TreeGrowth, TreeSize, proof,
     tile::{self, BadTile, BundleId, OpenTiles, Tile, TileId},
 };
 
@@ -57,7 +57,7 @@ impl Log {
         Self { edge: CompactRange::empty(), open: OpenTiles::empty(), stored: Stored::default() }
     }
 
-    fn append(&mut self, leaves: &[LeafHash]) -> Growth {
+    fn append(&mut self, leaves: &[LeafHash]) -> TreeGrowth {
         let growth = self.edge.grow(leaves);
         let (open, touched) = self.open.grow(&growth).expect("the same tree");
         self.stored.write(touched);

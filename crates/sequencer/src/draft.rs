@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use merkle::tile::OpenTiles;
-use merkle::{CompactRange, EntryDigest, Growth, Hash, LeafHash, LeafIndex, TreeSize, verify};
+use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, TreeGrowth, TreeSize, verify};
 use store::{Batch, Found, GuardKey, Head, TileAddress, TileWrite};
 
 use crate::pool::Item;
@@ -149,7 +149,7 @@ fn seen_key(digest: &EntryDigest) -> [u8; 16] {
 #[derive(Debug)]
 pub(crate) struct Built {
     pub(crate) batch: Batch,
-    pub(crate) growth: Growth,
+    pub(crate) growth: TreeGrowth,
     pub(crate) tiles: OpenTiles,
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn build<R>(head: &Head, tiles: &OpenTiles, at: u64, items: &[Item<R>
     Ok(Built { batch, growth, tiles })
 }
 
-fn next_head<R>(head: &Head, growth: &Growth, at: u64, items: &[Item<R>]) -> Head {
+fn next_head<R>(head: &Head, growth: &TreeGrowth, at: u64, items: &[Item<R>]) -> Head {
     let policy = numbered(head, items).filter(|(_, item)| item.submission.is_policy).last();
     Head {
         epoch: head.epoch,
@@ -215,7 +215,7 @@ pub(crate) enum NotAnExtension {
 /// read for this, and the cost does not depend on the batch.
 pub(crate) fn check_extends(
     old: &CompactRange,
-    growth: &Growth,
+    growth: &TreeGrowth,
     first: LeafHash,
 ) -> Result<(), NotAnExtension> {
     let (size, root) = (growth.size(), growth.root());

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use merkle::tile::OpenTiles;
-use merkle::{EntryDigest, Growth, LeafIndex};
+use merkle::{EntryDigest, LeafIndex, TreeGrowth};
 use store::{Batch, CommitError, CommittedHead, Head, HeadSignature, Pin, PinError, StoreError};
 
 use crate::clock::{ClockJudge, Now};
@@ -132,7 +132,7 @@ struct Draft<R> {
 struct Flight<R> {
     draft: Draft<R>,
     batch: Arc<Batch>,
-    growth: Growth,
+    growth: TreeGrowth,
     tiles: OpenTiles,
     attempt: u32,
 }
@@ -142,7 +142,7 @@ struct Flight<R> {
 struct Outgoing<R> {
     head: CommittedHead,
     items: Vec<Item<R>>,
-    growth: Option<Growth>,
+    growth: Option<TreeGrowth>,
     signatures: Option<Vec<HeadSignature>>,
     attempt: u32,
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use merkle::proof::{self, NoProof, Plan};
+use merkle::proof::{self, NoProof, ProofPlan};
 use merkle::tile::{self, TileId};
 use merkle::{Hash, LeafHash, LeafIndex, TreeSize, verify};
 
@@ -90,7 +90,7 @@ impl<'a> Prover<'a> {
         Ok(self.fold(&proof::consistency(older, newer)?).await?)
     }
 
-    async fn fold(&self, plan: &Plan) -> Result<Vec<Hash>, StoreError> {
+    async fn fold(&self, plan: &ProofPlan) -> Result<Vec<Hash>, StoreError> {
         let tiles = self.read(&tile::needed_for(plan)).await?;
         plan.fold(|node| {
             let part =

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use merkle::proof::{self, NoProof, Plan};
+use merkle::proof::{self, NoProof, ProofPlan};
 use merkle::tile::{self, FULL_WIDTH, OpenTiles, ShortTile, TileId, TilePart};
 use merkle::{Hash, LeafIndex, TreeSize};
 use moka::sync::Cache;
@@ -85,7 +85,7 @@ impl Tiles {
         Ok(data.slice_ref(cut))
     }
 
-    async fn prove(&self, plan: &Plan) -> Result<Vec<Hash>, ProofError> {
+    async fn prove(&self, plan: &ProofPlan) -> Result<Vec<Hash>, ProofError> {
         let tiles = self.read(&tile::needed_for(plan)).await?;
         plan.fold(|node| {
             let part = tile::covering(node, plan.size());

@@ -1,7 +1,7 @@
 //! The partial tiles of a growing tree, in memory.
 
 use super::{FULL_WIDTH, HASH_LEN, MAX_LEVEL, TILE_HEIGHT, TileId, perfect_root};
-use crate::{CompactRange, Growth, Hash, MAX_TREE_SIZE, TreeSize};
+use crate::{CompactRange, Hash, MAX_TREE_SIZE, TreeGrowth, TreeSize};
 
 /// Length of a full tile, in bytes.
 const FULL_LEN: usize = FULL_WIDTH as usize * HASH_LEN;
@@ -105,7 +105,7 @@ impl OpenTiles {
 
     /// Returns the open tiles after a batch, and all tiles that the batch changes. The receiver is unchanged, so that a
     /// failed commit needs no rollback.
-    pub fn grow(&self, growth: &Growth) -> Result<(Self, Vec<Tile>), OtherTree> {
+    pub fn grow(&self, growth: &TreeGrowth) -> Result<(Self, Vec<Tile>), OtherTree> {
         if self.size != growth.from() {
             return Err(OtherTree { tiles: self.size, growth: growth.from() });
         }
@@ -118,7 +118,7 @@ impl OpenTiles {
     }
 
     /// Adds the nodes that the batch completed on one level; returns the level's partial tile.
-    fn grow_level(&self, level: u8, growth: &Growth, touched: &mut Vec<Tile>) -> Vec<u8> {
+    fn grow_level(&self, level: u8, growth: &TreeGrowth, touched: &mut Vec<Tile>) -> Vec<u8> {
         let height = level * TILE_HEIGHT;
         let mut data = self.levels.get(usize::from(level)).cloned().unwrap_or_default();
         let added = growth.completed(u32::from(height));

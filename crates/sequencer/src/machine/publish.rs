@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use merkle::{Growth, LeafIndex, RootHash, TreeSize};
+use merkle::{LeafIndex, RootHash, TreeGrowth, TreeSize};
 use store::{CommittedHead, Head, HeadSignature, Pin, PinError};
 
 use super::{Effect, Leave, Machine, Outgoing, Phase};
@@ -106,7 +106,7 @@ impl<R> Machine<R> {
         self.rest();
     }
 
-    fn answer_placed(&mut self, item: Item<R>, index: LeafIndex, growth: &Growth) {
+    fn answer_placed(&mut self, item: Item<R>, index: LeafIndex, growth: &TreeGrowth) {
         let path = growth.path(index);
         let placement = Placement { index, already_there: false, head: self.published.clone(), path };
         for waiter in item.more {
