@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::time::Instant;
 
-use archive::{Aside, Meaning, Purpose, Says};
+use archive::{ArchivePurpose, EntryEffects, PartialFile, StatementInspector};
 use bytes::Bytes;
 use merkle::tile::OpenTiles;
 use merkle::{EntryDigest, LeafIndex};
@@ -24,9 +24,9 @@ const BATCH: u64 = 8;
 
 struct Nothing;
 
-impl Meaning for Nothing {
-    fn says(&self, _: &Entry) -> Result<Says, String> {
-        Ok(Says::default())
+impl StatementInspector for Nothing {
+    fn says(&self, _: &Entry) -> Result<EntryEffects, String> {
+        Ok(EntryEffects::default())
     }
 
     fn check_signature(&self, _: &CommittedHead, _: &HeadSignature, _: &[LogKey]) -> Result<(), String> {
@@ -43,9 +43,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let file = folder.path().join("log.backup");
 
     let begun = Instant::now();
-    let aside = Aside::create(&file)?;
+    let aside = PartialFile::create(&file)?;
     let out = BufWriter::with_capacity(1 << 20, aside.file());
-    let summary = archive::write(&store, &Nothing, (ORIGIN, Purpose::Backup, 1), out, &|_| ()).await?;
+    let summary = archive::write(&store, &Nothing, (ORIGIN, ArchivePurpose::Backup, 1), out, &|_| ()).await?;
     aside.keep()?;
     told("write", count, begun);
     println!("file      {} MB", std::fs::metadata(&file)?.len() >> 20);

@@ -10,13 +10,13 @@ use store::{
 };
 
 use crate::limits::{BATCH_BYTES, BATCH_ENTRIES, ITEMS, KEYS};
-use crate::summary::End;
-use crate::{Counts, Purpose, Record, Summary};
+use crate::summary::EndRecord;
+use crate::{ArchivePurpose, ArchiveRecord, ArchiveSummary, RecordCounts};
 
 /// Interpretation of statements and signatures, provided by the caller: an archive treats both as bytes.
-pub trait Meaning: Send + Sync {
+pub trait StatementInspector: Send + Sync {
     /// Returns the effects of an entry on others, or the reason why a log cannot contain it.
-    fn says(&self, entry: &Entry) -> Result<Says, String>;
+    fn says(&self, entry: &Entry) -> Result<EntryEffects, String>;
 
     /// Checks a signature over a head with one of `keys`; returns the reason if it is invalid.
     fn check_signature(
@@ -29,7 +29,7 @@ pub trait Meaning: Send + Sync {
 
 /// Effects of an entry on others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Says {
+pub struct EntryEffects {
     /// `true` if the entry is a policy, in force from here on.
     pub is_policy: bool,
     /// Entries that this entry declares as erased.
@@ -38,10 +38,10 @@ pub struct Says {
 
 /// Accepts records in order and finds the first one that contradicts its predecessors.
 pub struct Checker<'a> {
-    meaning: &'a dyn Meaning,
+    meaning: &'a dyn StatementInspector,
     /// Kind of the last record; the kinds of the history (entries, heads, signatures, cosignatures) count as one.
     section: u8,
-    opening: Option<(String, Purpose, u64)>,
+    opening: Option<(String, ArchivePurpose, u64)>,
     keys: Vec<LogKey>,
     tree: CompactRange,
     head: Option<CommittedHead>,
@@ -60,15 +60,15 @@ pub struct Checker<'a> {
     last_hold: u64,
     last_seen: Option<[u8; 16]>,
     last_guard: Option<Vec<u8>>,
-    counts: Counts,
-    end: Option<End>,
+    counts: RecordCounts,
+    end: Option<EndRecord>,
     /// A requested tree size and the root of its head, once found ([`wanting`](Self::wanting)).
     wanted: Option<(TreeSize, Option<RootHash>)>,
 }
 
 impl<'a> Checker<'a> {
-    /// Creates a checker that expects [`Record::Opening`] first.
-    pub fn new(meaning: &'a dyn Meaning) -> Self {
+    /// Creates a checker that expects [`ArchiveRecord::Opening`] first.
+    pub fn new(meaning: &'a dyn StatementInspector) -> Self {
         Self {
             meaning,
             section: 0,
@@ -87,20 +87,20 @@ impl<'a> Checker<'a> {
             last_hold: 0,
             last_seen: None,
             last_guard: None,
-            counts: Counts::default(),
+            counts: RecordCounts::default(),
             end: None,
             wanted: None,
         }
     }
 
-    /// Requests the root of the head of this size, for [`Summary::wanted_root`].
+    /// Requests the root of the head of this size, for [`ArchiveSummary::wanted_root`].
     #[must_use]
     pub fn wanting(self, size: Option<TreeSize>) -> Self {
         Self { wanted: size.map(|size| (size, None)), ..self }
     }
 
     /// The numbers of records so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RecordCounts {
         self.counts
     }
 
@@ -119,38 +119,38 @@ impl<'a> Checker<'a> {
         self.checkpoint.as_deref()
     }
 
-    /// Checks the next [`Record`]; returns a description of the contradiction if there is one.
-    pub fn accept(&mut self, record: &Record) -> Result<(), String> {
+    /// Checks the next [`ArchiveRecord`]; returns a description of the contradiction if there is one.
+    pub fn accept(&mut self, record: &ArchiveRecord) -> Result<(), String> {
         self.in_order(record)?;
         match record {
-            Record::Opening { origin, purpose, made_at } => {
+            ArchiveRecord::Opening { origin, purpose, made_at } => {
                 self.opening = Some((origin.clone(), *purpose, *made_at));
                 Ok(())
             }
-            Record::Key(key) => self.key(key),
-            Record::Entry(entry, collateral) => self.entry(entry, collateral),
-            Record::Head(head) => self.committed(head),
-            Record::Signature(signature) => self.signature(signature),
-            Record::Cosignature(cosignature) => self.cosignature(cosignature),
-            Record::Hold(hold) => self.hold(hold),
-            Record::Report(report) => self.report(report),
-            Record::Seen(rows) => self.seen(rows),
-            Record::Guards(rows) => self.guards(rows),
-            Record::Waiting(_) => {
+            ArchiveRecord::Key(key) => self.key(key),
+            ArchiveRecord::Entry(entry, collateral) => self.entry(entry, collateral),
+            ArchiveRecord::Head(head) => self.committed(head),
+            ArchiveRecord::Signature(signature) => self.signature(signature),
+            ArchiveRecord::Cosignature(cosignature) => self.cosignature(cosignature),
+            ArchiveRecord::Hold(hold) => self.hold(hold),
+            ArchiveRecord::Report(report) => self.report(report),
+            ArchiveRecord::Seen(rows) => self.seen(rows),
+            ArchiveRecord::Guards(rows) => self.guards(rows),
+            ArchiveRecord::Waiting(_) => {
                 self.counts.waiting += 1;
                 Ok(())
             }
-            Record::End(end) => self.ended(end),
+            ArchiveRecord::End(end) => self.ended(end),
         }
     }
 
     /// Returns the summary after the last record. `checksum` identifies the archive.
-    pub fn finish(self, checksum: [u8; 32]) -> Result<Summary, String> {
+    pub fn finish(self, checksum: [u8; 32]) -> Result<ArchiveSummary, String> {
         let (Some((origin, purpose, made_at)), Some(head), Some(end)) = (self.opening, self.head, self.end)
         else {
             return Err("it has no beginning, no head or no end".into());
         };
-        Ok(Summary {
+        Ok(ArchiveSummary {
             origin,
             purpose,
             made_at,
@@ -168,7 +168,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn in_order(&mut self, record: &Record) -> Result<(), String> {
+    fn in_order(&mut self, record: &ArchiveRecord) -> Result<(), String> {
         const HISTORY: std::ops::RangeInclusive<u8> = 3..=6;
         let kind = record.kind();
         let section = if HISTORY.contains(&kind) { *HISTORY.start() } else { kind };
@@ -360,7 +360,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn ended(&mut self, end: &End) -> Result<(), String> {
+    fn ended(&mut self, end: &EndRecord) -> Result<(), String> {
         let Some(head) = self.head else { return Err("it holds no committed head".into()) };
         let origin = self.opening.as_ref().map(|(origin, ..)| origin);
         if Some(&end.origin) != origin

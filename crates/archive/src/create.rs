@@ -13,27 +13,27 @@ use data_encoding::HEXLOWER;
 use merkle::{LeafIndex, TreeSize};
 use store::{Collateral, CommittedHead, HeadSignature, LogStore, SignatureKind, State, StoreError};
 
-use crate::frame::Writer;
+use crate::frame::ArchiveWriter;
 use crate::limits::{PAGE_ENTRIES, PAGE_ROWS, ROUNDS, ROWS};
-use crate::summary::End;
-use crate::{Checker, Meaning, Purpose, Record, Summary};
+use crate::summary::EndRecord;
+use crate::{ArchivePurpose, ArchiveRecord, ArchiveSummary, Checker, StatementInspector};
 
 /// Pause before looking again for a newer signed head that explains an erasure.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Errors of `write`, which writes an archive.
 #[derive(Debug, thiserror::Error)]
-pub enum WriteError {
+pub enum ArchiveWriteError {
     /// A database error.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// An I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A [`Purpose::Export`] of a log that is not frozen: entries added later would be missing at the destination.
+    /// A [`ArchivePurpose::Export`] of a log that is not frozen: entries added later would be missing at the destination.
     #[error("the log is not frozen: what it takes from now on would be missing where it goes")]
     NotFrozen,
-    /// The last head of a frozen log is not signed yet, for [`Purpose::Export`].
+    /// The last head of a frozen log is not signed yet, for [`ArchivePurpose::Export`].
     #[error("the last head, of size {size}, is not signed yet: {signed} is the newest that is")]
     NotSigned {
         /// The log's tree size.
@@ -52,23 +52,23 @@ pub enum WriteError {
 /// Writes the log with this origin to `out`. After an error the output is incomplete and must be discarded.
 pub async fn write(
     store: &dyn LogStore,
-    meaning: &dyn Meaning,
-    (origin, purpose, made_at): (&str, Purpose, u64),
+    meaning: &dyn StatementInspector,
+    (origin, purpose, made_at): (&str, ArchivePurpose, u64),
     out: impl Write + Send,
     progress: &(dyn Fn(u64) + Send + Sync),
-) -> Result<Summary, WriteError> {
+) -> Result<ArchiveSummary, ArchiveWriteError> {
     let target = first_target(store, purpose).await?;
-    let mut writing = Writing {
+    let mut writing = ArchiveBuilder {
         store,
         checker: Checker::new(meaning),
-        writer: Writer::new(out)?,
+        writer: ArchiveWriter::new(out)?,
         signatures: VecDeque::new(),
         batch: 0,
         progress,
     };
-    writing.put(Record::Opening { origin: origin.to_owned(), purpose, made_at })?;
+    writing.put(ArchiveRecord::Opening { origin: origin.to_owned(), purpose, made_at })?;
     for key in store.keys().await? {
-        writing.put(Record::Key(key))?;
+        writing.put(ArchiveRecord::Key(key))?;
     }
     writing.history(target).await?;
     writing.explain().await?;
@@ -89,24 +89,24 @@ async fn newest_signed(store: &dyn LogStore) -> Result<Option<CommittedHead>, St
     Ok(newest)
 }
 
-async fn first_target(store: &dyn LogStore, purpose: Purpose) -> Result<TreeSize, WriteError> {
+async fn first_target(store: &dyn LogStore, purpose: ArchivePurpose) -> Result<TreeSize, ArchiveWriteError> {
     let head = store.head().await?;
-    let signed = newest_signed(store).await?.ok_or(WriteError::Empty)?.size;
-    if purpose == Purpose::Export {
+    let signed = newest_signed(store).await?.ok_or(ArchiveWriteError::Empty)?.size;
+    if purpose == ArchivePurpose::Export {
         if !matches!(store.state().await?, State::Frozen { .. }) {
-            return Err(WriteError::NotFrozen);
+            return Err(ArchiveWriteError::NotFrozen);
         }
         if signed != head.size() {
-            return Err(WriteError::NotSigned { size: head.size(), signed });
+            return Err(ArchiveWriteError::NotSigned { size: head.size(), signed });
         }
     }
     Ok(signed)
 }
 
-struct Writing<'a, W> {
+struct ArchiveBuilder<'a, W> {
     store: &'a dyn LogStore,
     checker: Checker<'a>,
-    writer: Writer<W>,
+    writer: ArchiveWriter<W>,
     /// Signatures read ahead of their heads.
     signatures: VecDeque<HeadSignature>,
     /// Number of the last batch written.
@@ -114,9 +114,9 @@ struct Writing<'a, W> {
     progress: &'a (dyn Fn(u64) + Send + Sync),
 }
 
-impl<W: Write> Writing<'_, W> {
-    fn put(&mut self, record: Record) -> Result<(), WriteError> {
-        self.checker.accept(&record).map_err(WriteError::Damaged)?;
+impl<W: Write> ArchiveBuilder<'_, W> {
+    fn put(&mut self, record: ArchiveRecord) -> Result<(), ArchiveWriteError> {
+        self.checker.accept(&record).map_err(ArchiveWriteError::Damaged)?;
         Ok(self.writer.write(&record)?)
     }
 
@@ -125,13 +125,13 @@ impl<W: Write> Writing<'_, W> {
     }
 
     /// Writes all batches up to the head of this size.
-    async fn history(&mut self, target: TreeSize) -> Result<(), WriteError> {
+    async fn history(&mut self, target: TreeSize) -> Result<(), ArchiveWriteError> {
         // Discard signatures read ahead: they were read before all heads up to the target had been signed.
         self.signatures.clear();
         while self.size() < target.get() {
             let heads = self.store.heads(self.batch + 1, PAGE_ROWS).await?;
             if heads.is_empty() {
-                return Err(WriteError::Damaged(format!("there is no batch {}", self.batch + 1)));
+                return Err(ArchiveWriteError::Damaged(format!("there is no batch {}", self.batch + 1)));
             }
             for head in heads.into_iter().take_while(|head| head.size <= target) {
                 self.one_batch(&head).await?;
@@ -140,28 +140,31 @@ impl<W: Write> Writing<'_, W> {
         Ok(())
     }
 
-    async fn one_batch(&mut self, head: &CommittedHead) -> Result<(), WriteError> {
+    async fn one_batch(&mut self, head: &CommittedHead) -> Result<(), ArchiveWriteError> {
         while self.size() < head.size.get() {
             self.entries(head.size.get()).await?;
         }
-        self.put(Record::Head(*head))?;
+        self.put(ArchiveRecord::Head(*head))?;
         self.batch = head.batch;
         for signature in self.signatures_of(head.size).await? {
-            self.put(Record::Signature(signature))?;
+            self.put(ArchiveRecord::Signature(signature))?;
         }
         for cosignature in self.store.cosignatures(head.size).await? {
-            self.put(Record::Cosignature(cosignature))?;
+            self.put(ArchiveRecord::Cosignature(cosignature))?;
         }
         (self.progress)(self.size());
         Ok(())
     }
 
-    async fn entries(&mut self, end: u64) -> Result<(), WriteError> {
+    async fn entries(&mut self, end: u64) -> Result<(), ArchiveWriteError> {
         let from = self.size();
         let limit = (end - from).min(PAGE_ENTRIES as u64);
         let entries = self.store.entries(LeafIndex::new(from), limit as usize).await?;
         if entries.len() as u64 != limit {
-            return Err(WriteError::Damaged(format!("there is no entry {}", from + entries.len() as u64)));
+            return Err(ArchiveWriteError::Damaged(format!(
+                "there is no entry {}",
+                from + entries.len() as u64
+            )));
         }
         let beside = self.store.collateral_rows(from..from + limit).await?;
         let mut beside = VecDeque::from(beside);
@@ -170,12 +173,12 @@ impl<W: Write> Writing<'_, W> {
             while let Some((_, item)) = beside.pop_front_if(|(index, _)| *index <= entry.index) {
                 collateral.push(item);
             }
-            self.put(Record::Entry(entry, collateral))?;
+            self.put(ArchiveRecord::Entry(entry, collateral))?;
         }
         Ok(())
     }
 
-    async fn signatures_of(&mut self, size: TreeSize) -> Result<Vec<HeadSignature>, WriteError> {
+    async fn signatures_of(&mut self, size: TreeSize) -> Result<Vec<HeadSignature>, ArchiveWriteError> {
         if self.signatures.is_empty() {
             let before = size.get().checked_sub(1).map(TreeSize::new);
             self.signatures = self.store.signatures(before, PAGE_ROWS).await?.into();
@@ -190,15 +193,15 @@ impl<W: Write> Writing<'_, W> {
     }
 
     /// Extends the archive until it contains the statements that declare all erasures.
-    async fn explain(&mut self) -> Result<(), WriteError> {
+    async fn explain(&mut self) -> Result<(), ArchiveWriteError> {
         for _ in 0..ROUNDS {
             let Some(index) = self.checker.unexplained() else { return Ok(()) };
-            let newest = newest_signed(self.store).await?.ok_or(WriteError::Empty)?.size;
+            let newest = newest_signed(self.store).await?.ok_or(ArchiveWriteError::Empty)?.size;
             if newest.get() > self.size() {
                 self.history(newest).await?;
             } else if self.store.head().await?.size() == newest {
                 let why = format!("entry {index} has no bytes, and no entry says that they were erased");
-                return Err(WriteError::Damaged(why));
+                return Err(ArchiveWriteError::Damaged(why));
             } else {
                 tokio::time::sleep(PAUSE).await; // the head that explains it is about to be signed
             }
@@ -207,7 +210,7 @@ impl<W: Write> Writing<'_, W> {
     }
 
     /// Writes the data that does not belong to a batch: holds, reports, index rows and the inbox.
-    async fn beside(&mut self) -> Result<(), WriteError> {
+    async fn beside(&mut self) -> Result<(), ArchiveWriteError> {
         self.holds().await?;
         self.reports().await?;
         self.seen().await?;
@@ -215,7 +218,7 @@ impl<W: Write> Writing<'_, W> {
         self.waiting().await
     }
 
-    async fn holds(&mut self) -> Result<(), WriteError> {
+    async fn holds(&mut self) -> Result<(), ArchiveWriteError> {
         let mut after = None;
         loop {
             let page = self.store.holds(after, PAGE_ROWS).await?;
@@ -223,13 +226,13 @@ impl<W: Write> Writing<'_, W> {
             after = Some(last.entry);
             for hold in page {
                 if hold.entry.get() < self.size() {
-                    self.put(Record::Hold(hold))?;
+                    self.put(ArchiveRecord::Hold(hold))?;
                 }
             }
         }
     }
 
-    async fn reports(&mut self) -> Result<(), WriteError> {
+    async fn reports(&mut self) -> Result<(), ArchiveWriteError> {
         let mut after = None;
         loop {
             let page = self.store.reports(after, PAGE_ENTRIES).await?;
@@ -237,51 +240,51 @@ impl<W: Write> Writing<'_, W> {
             after = Some(last.number);
             for kept in page {
                 if kept.report.registered.0.get() < self.size() {
-                    self.put(Record::Report(kept.report))?;
+                    self.put(ArchiveRecord::Report(kept.report))?;
                 }
             }
         }
     }
 
-    async fn seen(&mut self) -> Result<(), WriteError> {
+    async fn seen(&mut self) -> Result<(), ArchiveWriteError> {
         let mut after = None;
         loop {
             let mut page = self.store.seen_rows(after, ROWS).await?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = Some(*last);
             page.retain(|(_, entry)| entry.get() < self.size());
-            self.put(Record::Seen(page))?;
+            self.put(ArchiveRecord::Seen(page))?;
         }
     }
 
-    async fn guards(&mut self) -> Result<(), WriteError> {
+    async fn guards(&mut self) -> Result<(), ArchiveWriteError> {
         let mut after = None;
         loop {
             let mut page = self.store.guard_rows(after.as_ref(), ROWS).await?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = Some(last.clone());
             page.retain(|(_, entry)| entry.get() < self.size());
-            self.put(Record::Guards(page))?;
+            self.put(ArchiveRecord::Guards(page))?;
         }
     }
 
-    async fn waiting(&mut self) -> Result<(), WriteError> {
+    async fn waiting(&mut self) -> Result<(), ArchiveWriteError> {
         let mut after = None;
         loop {
             let page = self.store.waiting(after, PAGE_ENTRIES).await?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = Some(*last);
             for (_, item) in page {
-                self.put(Record::Waiting(item))?;
+                self.put(ArchiveRecord::Waiting(item))?;
             }
         }
     }
 
-    async fn end(mut self, origin: &str) -> Result<Summary, WriteError> {
+    async fn end(mut self, origin: &str) -> Result<ArchiveSummary, ArchiveWriteError> {
         let head = self.store.head().await?;
         let policy = self.policy_in_force(head.policy).await?;
-        let written = self.checker.head().copied().ok_or(WriteError::Empty)?;
-        let mut end = End {
+        let written = self.checker.head().copied().ok_or(ArchiveWriteError::Empty)?;
+        let mut end = EndRecord {
             origin: origin.to_owned(),
             size: written.size.get(),
             root: written.root.to_string(),
@@ -294,17 +297,18 @@ impl<W: Write> Writing<'_, W> {
         };
         let checksum = end.checksum_after(self.writer.checksum());
         end.sha256 = HEXLOWER.encode(&checksum);
-        self.put(Record::End(Box::new(end)))?;
+        self.put(ArchiveRecord::End(Box::new(end)))?;
         self.writer.finish()?;
-        self.checker.finish(checksum).map_err(WriteError::Damaged)
+        self.checker.finish(checksum).map_err(ArchiveWriteError::Damaged)
     }
 
     /// The newest policy in the archive, found by following each policy to the one that admitted it.
-    async fn policy_in_force(&self, newest: LeafIndex) -> Result<LeafIndex, WriteError> {
+    async fn policy_in_force(&self, newest: LeafIndex) -> Result<LeafIndex, ArchiveWriteError> {
         let mut policy = newest;
         while policy.get() >= self.size() {
             let entry = self.store.entry(policy).await?.filter(|entry| entry.policy < policy);
-            let before = entry.ok_or_else(|| WriteError::Damaged(format!("there is no policy {policy}")))?;
+            let before =
+                entry.ok_or_else(|| ArchiveWriteError::Damaged(format!("there is no policy {policy}")))?;
             policy = before.policy;
         }
         Ok(policy)

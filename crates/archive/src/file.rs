@@ -10,14 +10,14 @@ const SUFFIX: &str = ".partial";
 
 /// A file written under a temporary name with mode 0600, which gets its final name once it is durable.
 #[derive(Debug)]
-pub struct Aside {
+pub struct PartialFile {
     file: File,
     aside: PathBuf,
     path: PathBuf,
     kept: bool,
 }
 
-impl Aside {
+impl PartialFile {
     /// Creates the temporary file. Fails with `AlreadyExists` if `path` exists.
     pub fn create(path: &Path) -> io::Result<Self> {
         if path.try_exists()? {
@@ -56,7 +56,7 @@ impl Aside {
     }
 }
 
-impl Drop for Aside {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.kept {
             let _ = fs::remove_file(&self.aside);
@@ -78,7 +78,7 @@ mod tests {
         names
     }
 
-    fn write(aside: &Aside, text: &str) {
+    fn write(aside: &PartialFile, text: &str) {
         io::Write::write_all(&mut aside.file(), text.as_bytes()).unwrap();
     }
 
@@ -86,7 +86,7 @@ mod tests {
     fn a_file_has_its_name_once_it_is_whole_and_is_for_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.backup");
-        let aside = Aside::create(&path).unwrap();
+        let aside = PartialFile::create(&path).unwrap();
         write(&aside, "whole");
         assert_eq!(names(folder.path()), ["log.backup.partial"]);
         aside.keep().unwrap();
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn nothing_is_left_of_a_file_that_was_given_up() {
         let folder = tempfile::tempdir().unwrap();
-        drop(Aside::create(&folder.path().join("log.backup")).unwrap());
+        drop(PartialFile::create(&folder.path().join("log.backup")).unwrap());
         assert_eq!(names(folder.path()), [] as [&str; 0]);
     }
 
@@ -107,7 +107,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.backup");
         fs::write(folder.path().join("log.backup.partial"), "much more than is written now").unwrap();
-        let aside = Aside::create(&path).unwrap();
+        let aside = PartialFile::create(&path).unwrap();
         write(&aside, "whole");
         aside.keep().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
@@ -117,10 +117,10 @@ mod tests {
     fn a_file_that_is_there_or_comes_meanwhile_is_never_written_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.backup");
-        let aside = Aside::create(&path).unwrap();
+        let aside = PartialFile::create(&path).unwrap();
         fs::write(&path, "somebody's").unwrap();
         assert_eq!(aside.keep().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(Aside::create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(PartialFile::create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&path).unwrap(), "somebody's");
         assert_eq!(names(folder.path()), ["log.backup"]);
     }
@@ -129,9 +129,9 @@ mod tests {
     fn of_two_at_once_one_writes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.backup");
-        let first = Aside::create(&path).unwrap();
+        let first = PartialFile::create(&path).unwrap();
         write(&first, "the first");
-        assert!(Aside::create(&path).is_err());
+        assert!(PartialFile::create(&path).is_err());
         first.keep().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "the first");
     }

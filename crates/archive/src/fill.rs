@@ -18,7 +18,7 @@ use store::{
 };
 
 use crate::limits::{FILL_BYTES, FILL_ENTRIES, FILL_HEADS};
-use crate::{Checker, Meaning, Reader, Record, Summary, Unreadable};
+use crate::{ArchiveError, ArchiveReader, ArchiveRecord, ArchiveSummary, Checker, StatementInspector};
 
 /// Errors of [`fill`].
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum FillError {
     Store(#[from] StoreError),
     /// The archive cannot be read or is inconsistent.
     #[error(transparent)]
-    Archive(#[from] Unreadable),
+    Archive(#[from] ArchiveError),
     /// An entry that must be erased is on hold.
     #[error("entry {0} is without bytes and on hold")]
     ErasedAndHeld(LeafIndex),
@@ -50,10 +50,10 @@ pub struct Filled {
 pub async fn fill(
     store: &dyn LogStore,
     archive: impl Read,
-    (summary, meaning): (&Summary, &dyn Meaning),
+    (summary, meaning): (&ArchiveSummary, &dyn StatementInspector),
     progress: &(dyn Fn(u64) + Send + Sync),
 ) -> Result<Filled, FillError> {
-    let mut reader = Reader::new(archive)?;
+    let mut reader = ArchiveReader::new(archive)?;
     let mut checker = Checker::new(meaning);
     let head = store.begin_filling(&summary.origin, &summary.source).await?;
     let there_before = head.size().get();
@@ -65,11 +65,11 @@ pub async fn fill(
         head,
         chunk: Chunk::default(),
         erased: Vec::new(),
-        holds: Holds::default(),
+        holds: PendingHolds::default(),
     };
     while let Some(record) = reader.read()? {
         checker.accept(&record).map_err(|what| reader.contradicts(what))?;
-        if let Record::Head(head) = &record {
+        if let ArchiveRecord::Head(head) = &record {
             progress(head.size.get());
         }
         filling.take(record).await?;
@@ -81,7 +81,7 @@ pub async fn fill(
 }
 
 /// Opens the filled database for use.
-pub async fn finish(store: &dyn LogStore, summary: &Summary) -> Result<Head, StoreError> {
+pub async fn finish(store: &dyn LogStore, summary: &ArchiveSummary) -> Result<Head, StoreError> {
     durable::crash::visit("before-end-of-filling");
     store.end_filling(&summary.source, summary.epoch, summary.policy).await
 }
@@ -105,7 +105,7 @@ impl Chunk {
 
 /// The holds of the current entry.
 #[derive(Default)]
-struct Holds {
+struct PendingHolds {
     entry: Option<LeafIndex>,
     there: Vec<Hold>,
     next: usize,
@@ -113,42 +113,45 @@ struct Holds {
 
 struct Filling<'a> {
     store: &'a dyn LogStore,
-    summary: &'a Summary,
+    summary: &'a ArchiveSummary,
     head: Head,
     tiles: OpenTiles,
     chunk: Chunk,
     erased: Vec<LeafIndex>,
-    holds: Holds,
+    holds: PendingHolds,
 }
 
 impl Filling<'_> {
-    async fn take(&mut self, record: Record) -> Result<(), FillError> {
+    async fn take(&mut self, record: ArchiveRecord) -> Result<(), FillError> {
         let is_history = matches!(
             record,
-            Record::Entry(..) | Record::Head(_) | Record::Signature(_) | Record::Cosignature(_)
+            ArchiveRecord::Entry(..)
+                | ArchiveRecord::Head(_)
+                | ArchiveRecord::Signature(_)
+                | ArchiveRecord::Cosignature(_)
         );
         if !is_history && !self.chunk.heads.is_empty() {
             self.write().await?;
         }
         match record {
-            Record::Opening { .. } => {}
-            Record::Key(key) => self.store.keep_key(&key).await?,
-            Record::Entry(entry, collateral) => self.entry(entry, collateral).await?,
-            Record::Head(head) if head.batch <= self.head.batch => {}
-            Record::Head(head) => self.chunk.heads.push(head),
-            Record::Signature(signature) if signature.size <= self.head.size() => {}
-            Record::Signature(signature) => self.chunk.signatures.push(signature),
-            Record::Cosignature(cosignature) if cosignature.size <= self.head.size() => {}
-            Record::Cosignature(cosignature) => self.chunk.cosignatures.push(cosignature),
-            Record::Hold(hold) => self.hold(hold).await?,
-            Record::Report(report) => {
+            ArchiveRecord::Opening { .. } => {}
+            ArchiveRecord::Key(key) => self.store.keep_key(&key).await?,
+            ArchiveRecord::Entry(entry, collateral) => self.entry(entry, collateral).await?,
+            ArchiveRecord::Head(head) if head.batch <= self.head.batch => {}
+            ArchiveRecord::Head(head) => self.chunk.heads.push(head),
+            ArchiveRecord::Signature(signature) if signature.size <= self.head.size() => {}
+            ArchiveRecord::Signature(signature) => self.chunk.signatures.push(signature),
+            ArchiveRecord::Cosignature(cosignature) if cosignature.size <= self.head.size() => {}
+            ArchiveRecord::Cosignature(cosignature) => self.chunk.cosignatures.push(cosignature),
+            ArchiveRecord::Hold(hold) => self.hold(hold).await?,
+            ArchiveRecord::Report(report) => {
                 self.erase().await?;
                 self.store.keep_report(&report).await?;
             }
-            Record::Seen(rows) => self.store.fill_claims(&self.summary.source, &rows, &[]).await?,
-            Record::Guards(rows) => self.store.fill_claims(&self.summary.source, &[], &rows).await?,
-            Record::Waiting(item) => self.store.enqueue(&item).await?,
-            Record::End(_) => self.erase().await?,
+            ArchiveRecord::Seen(rows) => self.store.fill_claims(&self.summary.source, &rows, &[]).await?,
+            ArchiveRecord::Guards(rows) => self.store.fill_claims(&self.summary.source, &[], &rows).await?,
+            ArchiveRecord::Waiting(item) => self.store.enqueue(&item).await?,
+            ArchiveRecord::End(_) => self.erase().await?,
         }
         Ok(())
     }
@@ -217,7 +220,7 @@ impl Filling<'_> {
             let before = hold.entry.get().checked_sub(1).map(LeafIndex::new);
             let mut there = self.store.holds(before, 1).await?;
             there.retain(|there| there.entry == hold.entry);
-            self.holds = Holds { entry: Some(hold.entry), there, next: 0 };
+            self.holds = PendingHolds { entry: Some(hold.entry), there, next: 0 };
         }
         let there = self.holds.there.get(self.holds.next);
         self.holds.next += 1;

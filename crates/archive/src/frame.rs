@@ -5,12 +5,12 @@ use std::io::{self, BufReader, Read, Write};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use crate::Record;
+use crate::ArchiveRecord;
 use crate::limits::RECORD_BYTES;
 
 /// First line of the file; it names the format version.
 const FIRST_LINE: &[u8] = b"tabellion archive v1\n";
-/// Kind of the last record ([`Record::End`]).
+/// Kind of the last record ([`ArchiveRecord::End`]).
 pub(crate) const LAST_KIND: u8 = 255;
 /// Length of a frame's header: kind and payload length.
 const HEAD_BYTES: usize = 5;
@@ -19,14 +19,14 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 /// Errors of reading an archive. Offsets are in bytes from the beginning of the file.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum ArchiveError {
     /// An I/O error.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
     /// The file does not begin with the format's first line.
     #[error("it is not an archive of a log: it does not begin with \"tabellion archive v1\"")]
     NotAnArchive,
-    /// The file ends within a record or before [`Record::End`].
+    /// The file ends within a record or before [`ArchiveRecord::End`].
     #[error("it ends at byte {offset}, within a record or before the last one: it is not whole")]
     Truncated {
         /// Length of the file.
@@ -51,7 +51,7 @@ pub enum Unreadable {
 }
 
 /// Reads records in order. Bytes after the last record are an error.
-pub struct Reader<R> {
+pub struct ArchiveReader<R> {
     source: BufReader<R>,
     checksum: Sha256,
     /// Offset of the next byte.
@@ -63,9 +63,9 @@ pub struct Reader<R> {
     sum: [u8; 32],
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> ArchiveReader<R> {
     /// Creates a reader and checks the first line.
-    pub fn new(source: R) -> Result<Self, Unreadable> {
+    pub fn new(source: R) -> Result<Self, ArchiveError> {
         let mut reader = Self {
             source: BufReader::with_capacity(BUFFER_BYTES, source),
             checksum: Sha256::new(),
@@ -80,13 +80,13 @@ impl<R: Read> Reader<R> {
                 reader.checksum.update(&line);
                 Ok(reader)
             }
-            Ok(_) | Err(Unreadable::Truncated { .. }) => Err(Unreadable::NotAnArchive),
+            Ok(_) | Err(ArchiveError::Truncated { .. }) => Err(ArchiveError::NotAnArchive),
             Err(error) => Err(error),
         }
     }
 
-    /// Reads the next record; `None` after [`Record::End`].
-    pub fn read(&mut self) -> Result<Option<Record>, Unreadable> {
+    /// Reads the next record; `None` after [`ArchiveRecord::End`].
+    pub fn read(&mut self) -> Result<Option<ArchiveRecord>, ArchiveError> {
         if self.ended {
             return self.nothing_more();
         }
@@ -100,11 +100,11 @@ impl<R: Read> Reader<R> {
         let before = self.checksum.clone();
         self.checksum.update(&head);
         self.checksum.update(&payload);
-        let record = Record::decode(head[0], Bytes::from(payload), self.entries);
+        let record = ArchiveRecord::decode(head[0], Bytes::from(payload), self.entries);
         let record = record.map_err(|what| self.damaged(what))?;
         match &record {
-            Record::Entry(..) => self.entries += 1,
-            Record::End(end) => {
+            ArchiveRecord::Entry(..) => self.entries += 1,
+            ArchiveRecord::End(end) => {
                 self.ended = true;
                 self.sum = end.checksum_after(before);
                 if end.checksum() != Some(self.sum) {
@@ -122,15 +122,15 @@ impl<R: Read> Reader<R> {
     }
 
     /// The error for a last record that contradicts its predecessors.
-    pub fn contradicts(&self, what: String) -> Unreadable {
-        Unreadable::Contradicts { offset: self.began, what }
+    pub fn contradicts(&self, what: String) -> ArchiveError {
+        ArchiveError::Contradicts { offset: self.began, what }
     }
 
-    fn damaged(&self, what: String) -> Unreadable {
-        Unreadable::Damaged { offset: self.began, what }
+    fn damaged(&self, what: String) -> ArchiveError {
+        ArchiveError::Damaged { offset: self.began, what }
     }
 
-    fn nothing_more(&mut self) -> Result<Option<Record>, Unreadable> {
+    fn nothing_more(&mut self) -> Result<Option<ArchiveRecord>, ArchiveError> {
         self.began = self.offset;
         match self.source.read(&mut [0])? {
             0 => Ok(None),
@@ -139,24 +139,24 @@ impl<R: Read> Reader<R> {
     }
 
     /// Reads `length` bytes. Memory is allocated as bytes arrive, so a wrong length cannot exhaust it.
-    fn take(&mut self, length: usize) -> Result<Vec<u8>, Unreadable> {
+    fn take(&mut self, length: usize) -> Result<Vec<u8>, ArchiveError> {
         let mut bytes = Vec::new();
         (&mut self.source).take(length as u64).read_to_end(&mut bytes)?;
         self.offset += bytes.len() as u64;
         match bytes.len() == length {
             true => Ok(bytes),
-            false => Err(Unreadable::Truncated { offset: self.offset }),
+            false => Err(ArchiveError::Truncated { offset: self.offset }),
         }
     }
 }
 
 /// Writes records and computes the checksum.
-pub(crate) struct Writer<W> {
+pub(crate) struct ArchiveWriter<W> {
     out: W,
     checksum: Sha256,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> ArchiveWriter<W> {
     pub(crate) fn new(mut out: W) -> io::Result<Self> {
         out.write_all(FIRST_LINE)?;
         let mut checksum = Sha256::new();
@@ -164,7 +164,7 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, checksum })
     }
 
-    pub(crate) fn write(&mut self, record: &Record) -> io::Result<()> {
+    pub(crate) fn write(&mut self, record: &ArchiveRecord) -> io::Result<()> {
         let payload = record.encode();
         let length = u32::try_from(payload.len()).ok().filter(|length| *length as usize <= RECORD_BYTES);
         let length = length.ok_or_else(|| {

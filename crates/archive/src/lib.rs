@@ -7,12 +7,12 @@
 //! look-up index (rebuilt by the service), and the used quotas of issuers.
 //!
 //! A reader trusts nothing in the file ([`Checker`]): digests are computed from the statements, and the root at every
-//! committed head from the digests; signatures are checked by the caller's [`Meaning`]. Writing applies the same
+//! committed head from the digests; signatures are checked by the caller's [`StatementInspector`]. Writing applies the same
 //! checks, so that an existing archive verifies. Memory use does not grow with the log, except for 40 bytes for each
 //! erased entry.
 //!
 //! The checksum is not a signature. The log's identity is proven by the signatures over its heads: compare the keys in
-//! the [`Summary`] with the known keys.
+//! the [`ArchiveSummary`] with the known keys.
 //!
 //! Not here: the interpretation of statements and signatures, the choice of trusted keys, and the pin (the caller);
 //! whether each guard is the one that its statement claims (`store::fsck`, after filling).
@@ -30,41 +30,41 @@ use std::io::Read;
 
 use merkle::TreeSize;
 
-pub use check::{Checker, Meaning, Says};
-pub use create::{WriteError, write};
-pub use file::Aside;
+pub use check::{Checker, EntryEffects, StatementInspector};
+pub use create::{ArchiveWriteError, write};
+pub use file::PartialFile;
 pub use fill::{FillError, Filled, fill, finish};
-pub use frame::{Reader, Unreadable};
-pub use record::{Purpose, Record};
-pub use summary::{Counts, Summary};
+pub use frame::{ArchiveError, ArchiveReader};
+pub use record::{ArchivePurpose, ArchiveRecord};
+pub use summary::{ArchiveSummary, RecordCounts};
 
 /// Verifies a complete archive and returns a summary of its contents.
 ///
 /// # Errors
-/// [`Unreadable`] if the file cannot be read, is damaged, or holds an inconsistent log.
+/// [`ArchiveError`] if the file cannot be read, is damaged, or holds an inconsistent log.
 pub fn verify(
     source: impl Read,
-    meaning: &dyn Meaning,
+    meaning: &dyn StatementInspector,
     progress: &dyn Fn(u64),
-) -> Result<Summary, Unreadable> {
+) -> Result<ArchiveSummary, ArchiveError> {
     verify_wanting(source, meaning, None, progress)
 }
 
-/// Like [`verify`], and also returns the root of the committed head of one size in [`Summary::wanted_root`].
+/// Like [`verify`], and also returns the root of the committed head of one size in [`ArchiveSummary::wanted_root`].
 ///
 /// # Errors
 /// As [`verify`].
 pub fn verify_wanting(
     source: impl Read,
-    meaning: &dyn Meaning,
+    meaning: &dyn StatementInspector,
     size: Option<TreeSize>,
     progress: &dyn Fn(u64),
-) -> Result<Summary, Unreadable> {
-    let mut reader = Reader::new(source)?;
+) -> Result<ArchiveSummary, ArchiveError> {
+    let mut reader = ArchiveReader::new(source)?;
     let mut checker = Checker::new(meaning).wanting(size);
     while let Some(record) = reader.read()? {
         checker.accept(&record).map_err(|what| reader.contradicts(what))?;
-        if let Record::Head(_) = record {
+        if let ArchiveRecord::Head(_) = record {
             progress(checker.counts().entries);
         }
     }
@@ -74,11 +74,11 @@ pub fn verify_wanting(
 /// The origin of the log in an archive, from its first record; nothing else is verified.
 ///
 /// # Errors
-/// [`Unreadable`] if the file is not an archive, or its first record is damaged.
-pub fn origin_of(source: impl Read) -> Result<String, Unreadable> {
-    let mut reader = Reader::new(source)?;
+/// [`ArchiveError`] if the file is not an archive, or its first record is damaged.
+pub fn origin_of(source: impl Read) -> Result<String, ArchiveError> {
+    let mut reader = ArchiveReader::new(source)?;
     match reader.read()? {
-        Some(Record::Opening { origin, .. }) => Ok(origin),
+        Some(ArchiveRecord::Opening { origin, .. }) => Ok(origin),
         _ => Err(reader.contradicts("it does not begin with its log's name".into())),
     }
 }

@@ -8,12 +8,12 @@ pub const BATCH_BYTES: usize = 256 << 20;
 pub const BATCH_ENTRIES: usize = 1 << 20;
 /// Maximum size of a text in a record: a rule, an origin, a case.
 pub const TEXT_BYTES: usize = 1 << 20;
-/// Maximum number of collateral items of one entry; see [`Record::Entry`](crate::Record::Entry).
+/// Maximum number of collateral items of one entry; see [`ArchiveRecord::Entry`](crate::ArchiveRecord::Entry).
 pub const ITEMS: usize = 1 << 16;
 /// Maximum number of keys of a log.
 pub const KEYS: usize = 4096;
-/// Maximum number of index rows in one [`Record::Seen`](crate::Record::Seen) or
-/// [`Record::Guards`](crate::Record::Guards).
+/// Maximum number of index rows in one [`ArchiveRecord::Seen`](crate::ArchiveRecord::Seen) or
+/// [`ArchiveRecord::Guards`](crate::ArchiveRecord::Guards).
 pub const ROWS: usize = 4096;
 /// Number of entries read from a database in one query.
 pub const PAGE_ENTRIES: usize = 16;

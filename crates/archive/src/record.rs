@@ -14,12 +14,12 @@ use store::{
 
 use crate::frame::LAST_KIND;
 use crate::limits::{ITEMS, ROWS, TEXT_BYTES};
-use crate::summary::End;
+use crate::summary::EndRecord;
 
 /// Purpose of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Purpose {
+pub enum ArchivePurpose {
     /// A copy of a log that continues in its database.
     Backup,
     /// A frozen log that continues in another database.
@@ -29,13 +29,13 @@ pub enum Purpose {
 /// A record. Records are in the order of the variants, except that each batch is its entries, followed by their head
 /// and its signatures and cosignatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum ArchiveRecord {
     /// The first record.
     Opening {
         /// The log's origin.
         origin: String,
         /// The purpose of the archive.
-        purpose: Purpose,
+        purpose: ArchivePurpose,
         /// Start of writing, in Unix seconds.
         made_at: u64,
     },
@@ -60,10 +60,10 @@ pub enum Record {
     /// An admitted statement in the inbox, not sequenced yet.
     Waiting(InboxItem),
     /// The last record.
-    End(Box<End>),
+    End(Box<EndRecord>),
 }
 
-impl Record {
+impl ArchiveRecord {
     /// The kind byte of the frame; kinds are in the order of the records.
     pub(crate) fn kind(&self) -> u8 {
         match self {
@@ -83,13 +83,13 @@ impl Record {
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Fields(Vec::new());
+        let mut out = FieldWriter(Vec::new());
         match self {
             Self::Opening { origin, purpose, made_at } => {
                 out.bytes(origin.as_bytes());
                 out.byte(match purpose {
-                    Purpose::Backup => 0,
-                    Purpose::Export => 1,
+                    ArchivePurpose::Backup => 0,
+                    ArchivePurpose::Export => 1,
                 });
                 out.number(*made_at);
             }
@@ -97,9 +97,9 @@ impl Record {
                 out.bytes(&key.kid);
                 out.bytes(&key.public);
                 out.number(key.from_size.get());
-                out.maybe(key.retired_at, Fields::number);
-                out.maybe(key.retired_size.map(TreeSize::get), Fields::number);
-                out.maybe(key.compromised_size.map(TreeSize::get), Fields::number);
+                out.maybe(key.retired_at, FieldWriter::number);
+                out.maybe(key.retired_size.map(TreeSize::get), FieldWriter::number);
+                out.maybe(key.compromised_size.map(TreeSize::get), FieldWriter::number);
             }
             Self::Entry(entry, collateral) => out.entry(entry, collateral),
             Self::Head(head) => {
@@ -125,7 +125,7 @@ impl Record {
                 out.number(hold.entry.get());
                 out.bytes(hold.case.as_bytes());
                 out.number(hold.at);
-                out.maybe(hold.released, Fields::number);
+                out.maybe(hold.released, FieldWriter::number);
             }
             Self::Report(report) => out.report(report),
             Self::Seen(rows) => {
@@ -153,13 +153,13 @@ impl Record {
 
     /// Decodes the payload of a frame; `index` is the leaf index of the next entry.
     pub(crate) fn decode(kind: u8, payload: Bytes, index: u64) -> Result<Self, String> {
-        let mut from = Cursor(payload);
+        let mut from = FieldReader(payload);
         let record = match kind {
             1 => Self::Opening {
                 origin: from.text()?,
                 purpose: match from.byte()? {
-                    0 => Purpose::Backup,
-                    1 => Purpose::Export,
+                    0 => ArchivePurpose::Backup,
+                    1 => ArchivePurpose::Export,
                     other => return Err(format!("{other} is no purpose")),
                 },
                 made_at: from.number()?,
@@ -168,9 +168,9 @@ impl Record {
                 kid: from.bytes()?.into(),
                 public: from.bytes()?,
                 from_size: TreeSize::new(from.number()?),
-                retired_at: from.maybe(Cursor::number)?,
-                retired_size: from.maybe(Cursor::number)?.map(TreeSize::new),
-                compromised_size: from.maybe(Cursor::number)?.map(TreeSize::new),
+                retired_at: from.maybe(FieldReader::number)?,
+                retired_size: from.maybe(FieldReader::number)?.map(TreeSize::new),
+                compromised_size: from.maybe(FieldReader::number)?.map(TreeSize::new),
             }),
             3 => from.entry(index)?,
             4 => Self::Head(CommittedHead {
@@ -201,7 +201,7 @@ impl Record {
                 entry: LeafIndex::new(from.number()?),
                 case: from.text()?,
                 at: from.number()?,
-                released: from.maybe(Cursor::number)?,
+                released: from.maybe(FieldReader::number)?,
             }),
             8 => Self::Report(from.report()?),
             9 => Self::Seen(from.rows(|from| Ok((from.array()?, LeafIndex::new(from.number()?))))?),
@@ -212,7 +212,7 @@ impl Record {
                 digest: EntryDigest::from_bytes(from.array()?),
                 submission: from.bytes()?,
             }),
-            LAST_KIND => return End::parse(&from.0).map(|end| Self::End(Box::new(end))),
+            LAST_KIND => return EndRecord::parse(&from.0).map(|end| Self::End(Box::new(end))),
             other => return Err(format!("there is no record of kind {other}")),
         };
         match from.0.is_empty() {
@@ -222,9 +222,9 @@ impl Record {
     }
 }
 
-struct Fields(Vec<u8>);
+struct FieldWriter(Vec<u8>);
 
-impl Fields {
+impl FieldWriter {
     fn byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
@@ -268,9 +268,9 @@ impl Fields {
     }
 }
 
-struct Cursor(Bytes);
+struct FieldReader(Bytes);
 
-impl Cursor {
+impl FieldReader {
     fn take(&mut self, length: usize) -> Result<Bytes, String> {
         match length <= self.0.len() {
             true => Ok(self.0.split_to(length)),
@@ -329,7 +329,7 @@ impl Cursor {
         (0..self.count(ROWS)?).map(|_| row(self)).collect()
     }
 
-    fn entry(&mut self, index: u64) -> Result<Record, String> {
+    fn entry(&mut self, index: u64) -> Result<ArchiveRecord, String> {
         let entry = Entry {
             index: LeafIndex::new(index),
             digest: EntryDigest::from_bytes(self.array()?),
@@ -340,7 +340,7 @@ impl Cursor {
         };
         let item = |from: &mut Self| Ok(Collateral { kind: from.byte()?, bytes: from.bytes()? });
         let collateral = (0..self.count(ITEMS)?).map(|_| item(self)).collect::<Result<_, String>>()?;
-        Ok(Record::Entry(entry, collateral))
+        Ok(ArchiveRecord::Entry(entry, collateral))
     }
 
     fn report(&mut self) -> Result<Report, String> {
@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     /// One record of each kind.
-    fn records() -> Vec<Record> {
+    fn records() -> Vec<ArchiveRecord> {
         let digest = EntryDigest::of(b"statement");
         let (entry, size) = (LeafIndex::new(0), TreeSize::new(1));
         let collateral = vec![Collateral { kind: 4, bytes: Bytes::from_static(b"beside") }];
@@ -382,8 +382,12 @@ mod tests {
             at: 7,
         };
         vec![
-            Record::Opening { origin: "log.example".into(), purpose: Purpose::Export, made_at: 7 },
-            Record::Key(LogKey {
+            ArchiveRecord::Opening {
+                origin: "log.example".into(),
+                purpose: ArchivePurpose::Export,
+                made_at: 7,
+            },
+            ArchiveRecord::Key(LogKey {
                 kid: vec![1],
                 public: Bytes::from_static(b"public"),
                 from_size: size,
@@ -391,40 +395,40 @@ mod tests {
                 retired_size: Some(TreeSize::new(10)),
                 compromised_size: None,
             }),
-            Record::Entry(stored(Some(Bytes::from_static(b"statement"))), collateral),
-            Record::Entry(stored(None), Vec::new()),
-            Record::Head(CommittedHead {
+            ArchiveRecord::Entry(stored(Some(Bytes::from_static(b"statement"))), collateral),
+            ArchiveRecord::Entry(stored(None), Vec::new()),
+            ArchiveRecord::Head(CommittedHead {
                 batch: 1,
                 epoch: 2,
                 size,
                 root: RootHash::from_bytes([3; 32]),
                 at: 4,
             }),
-            Record::Signature(HeadSignature {
+            ArchiveRecord::Signature(HeadSignature {
                 size,
                 kind: SignatureKind::Checkpoint,
                 kid: vec![1],
                 bytes: Bytes::from_static(b"signature"),
             }),
-            Record::Cosignature(Cosignature {
+            ArchiveRecord::Cosignature(Cosignature {
                 size,
                 witness: vec![2],
                 at: 5,
                 line: Bytes::from_static(b"line"),
             }),
-            Record::Hold(Hold { entry, case: "case".into(), at: 5, released: None }),
-            Record::Report(report.clone()),
-            Record::Report(Report { statement: None, ..report }),
-            Record::Seen(vec![([1; 16], entry), ([2; 16], entry)]),
-            Record::Guards(vec![(GuardKey(vec![5; 33]), entry)]),
-            Record::Waiting(InboxItem { digest, submission: Bytes::from_static(b"waits") }),
+            ArchiveRecord::Hold(Hold { entry, case: "case".into(), at: 5, released: None }),
+            ArchiveRecord::Report(report.clone()),
+            ArchiveRecord::Report(Report { statement: None, ..report }),
+            ArchiveRecord::Seen(vec![([1; 16], entry), ([2; 16], entry)]),
+            ArchiveRecord::Guards(vec![(GuardKey(vec![5; 33]), entry)]),
+            ArchiveRecord::Waiting(InboxItem { digest, submission: Bytes::from_static(b"waits") }),
         ]
     }
 
     #[test]
     fn a_record_comes_back_as_it_was_written() {
         for record in records() {
-            let read = Record::decode(record.kind(), record.encode().into(), 0);
+            let read = ArchiveRecord::decode(record.kind(), record.encode().into(), 0);
             assert_eq!(read.as_ref(), Ok(&record));
         }
     }
@@ -440,14 +444,14 @@ mod tests {
                 1 => bytes.truncate(at),
                 _ => bytes.insert(at, to),
             }
-            if let Ok(read) = Record::decode(record.kind(), bytes.clone().into(), 0) {
+            if let Ok(read) = ArchiveRecord::decode(record.kind(), bytes.clone().into(), 0) {
                 prop_assert_eq!(read.encode(), bytes);
             }
         }
 
         #[test]
         fn any_bytes_have_an_answer(kind in any::<u8>(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Ok(read) = Record::decode(kind, bytes.clone().into(), 0) {
+            if let Ok(read) = ArchiveRecord::decode(kind, bytes.clone().into(), 0) {
                 prop_assert_eq!(read.encode(), bytes);
             }
         }

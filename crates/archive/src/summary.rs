@@ -6,40 +6,40 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use store::{HeadSignature, LogKey, Source};
 
-use crate::Purpose;
+use crate::ArchivePurpose;
 
 /// Numbers of records in an archive, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Counts {
-    /// Number of entries ([`Record::Entry`](crate::Record::Entry)).
+pub struct RecordCounts {
+    /// Number of entries ([`ArchiveRecord::Entry`](crate::ArchiveRecord::Entry)).
     pub entries: u64,
     /// Number of entries without a statement.
     pub erased: u64,
-    /// Number of committed heads ([`Record::Head`](crate::Record::Head)).
+    /// Number of committed heads ([`ArchiveRecord::Head`](crate::ArchiveRecord::Head)).
     pub heads: u64,
-    /// Number of the log's keys ([`Record::Key`](crate::Record::Key)).
+    /// Number of the log's keys ([`ArchiveRecord::Key`](crate::ArchiveRecord::Key)).
     pub keys: u64,
-    /// Number of signatures over heads ([`Record::Signature`](crate::Record::Signature)).
+    /// Number of signatures over heads ([`ArchiveRecord::Signature`](crate::ArchiveRecord::Signature)).
     pub signatures: u64,
-    /// Number of cosignatures by witnesses ([`Record::Cosignature`](crate::Record::Cosignature)).
+    /// Number of cosignatures by witnesses ([`ArchiveRecord::Cosignature`](crate::ArchiveRecord::Cosignature)).
     pub cosignatures: u64,
-    /// Number of holds, including ended ones ([`Record::Hold`](crate::Record::Hold)).
+    /// Number of holds, including ended ones ([`ArchiveRecord::Hold`](crate::ArchiveRecord::Hold)).
     pub holds: u64,
-    /// Number of reports of contradicting statements ([`Record::Report`](crate::Record::Report)).
+    /// Number of reports of contradicting statements ([`ArchiveRecord::Report`](crate::ArchiveRecord::Report)).
     pub reports: u64,
-    /// Number of index rows by digest ([`Record::Seen`](crate::Record::Seen)).
+    /// Number of index rows by digest ([`ArchiveRecord::Seen`](crate::ArchiveRecord::Seen)).
     pub seen: u64,
-    /// Number of index rows by guard ([`Record::Guards`](crate::Record::Guards)).
+    /// Number of index rows by guard ([`ArchiveRecord::Guards`](crate::ArchiveRecord::Guards)).
     pub guards: u64,
-    /// Number of statements in the inbox ([`Record::Waiting`](crate::Record::Waiting)).
+    /// Number of statements in the inbox ([`ArchiveRecord::Waiting`](crate::ArchiveRecord::Waiting)).
     pub waiting: u64,
 }
 
 /// The last record: totals of the others, and the checksum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct End {
+pub struct EndRecord {
     /// The log's origin.
     pub origin: String,
     /// Tree size of the newest head.
@@ -53,14 +53,14 @@ pub struct End {
     /// Leaf index of the policy in force.
     pub policy: u64,
     /// The numbers of records.
-    pub counts: Counts,
+    pub counts: RecordCounts,
     /// The newest checkpoint with its signature.
     pub checkpoint: Option<String>,
     /// SHA-256 in hex, over all bytes before this record and this record's text with an empty `sha256`.
     pub sha256: String,
 }
 
-impl End {
+impl EndRecord {
     pub(crate) fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
@@ -87,11 +87,11 @@ impl End {
 
 /// Summary of a verified archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct ArchiveSummary {
     /// The log's origin.
     pub origin: String,
     /// The purpose of the archive.
-    pub purpose: Purpose,
+    pub purpose: ArchivePurpose,
     /// Start of writing, in Unix seconds.
     pub made_at: u64,
     /// Tree size of the newest head.
@@ -107,7 +107,7 @@ pub struct Summary {
     /// Leaf index of the policy in force.
     pub policy: LeafIndex,
     /// The numbers of records.
-    pub counts: Counts,
+    pub counts: RecordCounts,
     /// The log's keys.
     pub keys: Vec<LogKey>,
     /// The signatures over the newest head.

@@ -3,7 +3,7 @@
 
 mod support;
 
-use archive::{Purpose, Unreadable};
+use archive::{ArchiveError, ArchivePurpose};
 use proptest::prelude::*;
 use store::{Memory, Moving};
 use support::{Plain, full_of, written};
@@ -11,10 +11,10 @@ use support::{Plain, full_of, written};
 fn archive_bytes() -> Vec<u8> {
     tokio::runtime::Runtime::new()
         .unwrap()
-        .block_on(async { written(&full_of(7).await, Purpose::Backup).await.0 })
+        .block_on(async { written(&full_of(7).await, ArchivePurpose::Backup).await.0 })
 }
 
-fn verify(bytes: &[u8]) -> Result<archive::Summary, Unreadable> {
+fn verify(bytes: &[u8]) -> Result<archive::ArchiveSummary, ArchiveError> {
     archive::verify(bytes, &Plain, &|_| ())
 }
 
@@ -34,8 +34,8 @@ fn every_truncation_is_found_and_told_with_its_offset() {
     let whole = archive_bytes();
     for length in (0..whole.len()).step_by(7).chain(whole.len() - 200..whole.len()) {
         match verify(&whole[..length]) {
-            Err(Unreadable::NotAnArchive) => assert!(length < 21),
-            Err(Unreadable::Truncated { offset }) => assert_eq!(offset, length as u64),
+            Err(ArchiveError::NotAnArchive) => assert!(length < 21),
+            Err(ArchiveError::Truncated { offset }) => assert_eq!(offset, length as u64),
             other => panic!("{length}: {other:?}"),
         }
     }
@@ -46,7 +46,7 @@ fn bytes_after_the_last_record_are_refused() {
     let mut bytes = archive_bytes();
     let length = bytes.len() as u64;
     bytes.push(b'\n');
-    assert!(matches!(verify(&bytes), Err(Unreadable::Damaged { offset, .. }) if offset == length));
+    assert!(matches!(verify(&bytes), Err(ArchiveError::Damaged { offset, .. }) if offset == length));
     let twice = [archive_bytes(), archive_bytes()].concat();
     assert!(verify(&twice).is_err());
 }
@@ -54,7 +54,7 @@ fn bytes_after_the_last_record_are_refused() {
 #[test]
 fn other_files_are_refused_by_name() {
     for other in [&b""[..], b"SQLite format 3\0", b"tabellion archive v2\n", b"tabellion archive v1"] {
-        assert!(matches!(verify(other), Err(Unreadable::NotAnArchive)), "{other:?}");
+        assert!(matches!(verify(other), Err(ArchiveError::NotAnArchive)), "{other:?}");
     }
 }
 
@@ -62,10 +62,10 @@ fn other_files_are_refused_by_name() {
 fn a_length_that_nobody_would_write_takes_no_memory() {
     let mut bytes = b"tabellion archive v1\n".to_vec();
     bytes.extend([1, 0xff, 0xff, 0xff, 0xff]);
-    assert!(matches!(verify(&bytes), Err(Unreadable::Damaged { .. })));
+    assert!(matches!(verify(&bytes), Err(ArchiveError::Damaged { .. })));
     let mut bytes = b"tabellion archive v1\n".to_vec();
     bytes.extend([1, 0x03, 0xff, 0xff, 0xff, 0]);
-    assert!(matches!(verify(&bytes), Err(Unreadable::Truncated { .. })));
+    assert!(matches!(verify(&bytes), Err(ArchiveError::Truncated { .. })));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod support;
 
-use archive::{FillError, Purpose, WriteError};
+use archive::{ArchivePurpose, ArchiveWriteError, FillError};
 use merkle::{EntryDigest, LeafIndex};
 use store::contract::{Appender, ORIGIN, entry, statement};
 use store::{Custody, Failing, Fault, GuardKey, LogStore, Memory, Moving, State, StoreError, fsck};
@@ -39,7 +39,7 @@ async fn assert_same(left: &dyn LogStore, right: &dyn LogStore) {
 #[tokio::test]
 async fn a_log_comes_out_of_its_archive_as_it_went_in() {
     let store = full().await;
-    let (bytes, summary) = written(&store, Purpose::Backup).await;
+    let (bytes, summary) = written(&store, ArchivePurpose::Backup).await;
     assert_eq!(archive::verify(&bytes[..], &Plain, &|_| ()).unwrap(), summary);
     assert_eq!((summary.counts.entries, summary.counts.erased), (306, 2));
     assert_eq!((summary.counts.holds, summary.counts.reports, summary.counts.waiting), (5, 2, 1));
@@ -56,7 +56,7 @@ async fn a_log_comes_out_of_its_archive_as_it_went_in() {
 
 #[tokio::test]
 async fn a_filled_log_passes_a_deep_check_and_keeps_its_claims() {
-    let (bytes, summary) = written(&full().await, Purpose::Backup).await;
+    let (bytes, summary) = written(&full().await, ArchivePurpose::Backup).await;
     let copy = Memory::new();
     fill(&copy, &bytes).await.unwrap();
     archive::finish(&copy, &summary).await.unwrap();
@@ -72,12 +72,15 @@ async fn a_filled_log_passes_a_deep_check_and_keeps_its_claims() {
 #[tokio::test]
 async fn an_archive_is_the_same_bytes_when_the_log_is_the_same() {
     let store = full().await;
-    assert_eq!(written(&store, Purpose::Backup).await.0, written(&store, Purpose::Backup).await.0);
+    assert_eq!(
+        written(&store, ArchivePurpose::Backup).await.0,
+        written(&store, ArchivePurpose::Backup).await.0
+    );
 }
 
 #[tokio::test]
 async fn nothing_but_its_own_filling_uses_a_half_filled_database() {
-    let (bytes, summary) = written(&full().await, Purpose::Backup).await;
+    let (bytes, summary) = written(&full().await, ArchivePurpose::Backup).await;
     let copy = Memory::new();
     fill(&copy, &bytes).await.unwrap();
     for refused in [copy.open(ORIGIN).await, copy.take_over("a service").await] {
@@ -97,7 +100,7 @@ async fn nothing_but_its_own_filling_uses_a_half_filled_database() {
 
 #[tokio::test]
 async fn a_database_that_holds_a_log_is_not_filled() {
-    let (bytes, _) = written(&full().await, Purpose::Backup).await;
+    let (bytes, _) = written(&full().await, ArchivePurpose::Backup).await;
     let used = Appender::with(std::sync::Arc::new(Memory::new()), 3).await;
     drop(used);
     let store = Memory::new();
@@ -114,7 +117,7 @@ async fn a_database_that_holds_a_log_is_not_filled() {
 #[tokio::test]
 async fn an_interrupted_filling_goes_on_wherever_it_stopped() {
     let store = full().await;
-    let (bytes, summary) = written(&store, Purpose::Backup).await;
+    let (bytes, summary) = written(&store, ArchivePurpose::Backup).await;
     let mut interrupted = 0;
     for nth in 1.. {
         let copy = Memory::new();
@@ -137,19 +140,19 @@ async fn an_export_wants_a_frozen_log_with_a_signed_head() {
     let mut log = Appender::with(std::sync::Arc::new(store.clone()), 2).await;
     let export = async || {
         let mut out = Vec::new();
-        archive::write(&store, &Plain, (ORIGIN, Purpose::Export, 1), &mut out, &|_| ()).await
+        archive::write(&store, &Plain, (ORIGIN, ArchivePurpose::Export, 1), &mut out, &|_| ()).await
     };
-    assert!(matches!(export().await, Err(WriteError::Empty)));
+    assert!(matches!(export().await, Err(ArchiveWriteError::Empty)));
     let key = store::LogKey::new(support::KID.to_vec(), Default::default(), merkle::TreeSize::new(0));
     store.keep_key(&key).await.unwrap();
     sign(&store).await;
-    assert!(matches!(export().await, Err(WriteError::NotFrozen)));
+    assert!(matches!(export().await, Err(ArchiveWriteError::NotFrozen)));
     log.append(1).await;
     store.freeze("operator", 5).await.unwrap();
-    assert!(matches!(export().await, Err(WriteError::NotSigned { .. })));
+    assert!(matches!(export().await, Err(ArchiveWriteError::NotSigned { .. })));
     sign(&store).await;
     let summary = export().await.unwrap();
-    assert_eq!((summary.size.get(), summary.purpose), (3, Purpose::Export));
+    assert_eq!((summary.size.get(), summary.purpose), (3, ArchivePurpose::Export));
 }
 
 #[tokio::test]
@@ -158,7 +161,7 @@ async fn a_backup_ends_with_the_newest_signed_head() {
     let signed = store.head().await.unwrap().size();
     let mut log = Appender2::of(&store).await;
     log.append(400).await;
-    let (bytes, summary) = written(&store, Purpose::Backup).await;
+    let (bytes, summary) = written(&store, ArchivePurpose::Backup).await;
     assert_eq!(summary.size, signed);
     let copy = Memory::new();
     fill(&copy, &bytes).await.unwrap();
@@ -187,7 +190,9 @@ async fn a_backup_goes_on_until_an_erasure_that_came_meanwhile_is_in_it() {
         sign(&late).await;
     });
     let (bytes, summary) = tokio::task::spawn_blocking(move || {
-        tokio::runtime::Runtime::new().unwrap().block_on(async { written(&store, Purpose::Backup).await })
+        tokio::runtime::Runtime::new()
+            .unwrap()
+            .block_on(async { written(&store, ArchivePurpose::Backup).await })
     })
     .await
     .unwrap();
@@ -201,8 +206,12 @@ async fn an_entry_that_lost_its_bytes_silently_is_not_backed_up() {
     let store = full().await;
     store.erase(&[LeafIndex::new(9)]).await.unwrap();
     let mut out = Vec::new();
-    let refused = archive::write(&store, &Plain, (ORIGIN, Purpose::Backup, 1), &mut out, &|_| ()).await;
-    assert!(matches!(&refused, Err(WriteError::Damaged(why)) if why.contains("entry 9")), "{refused:?}");
+    let refused =
+        archive::write(&store, &Plain, (ORIGIN, ArchivePurpose::Backup, 1), &mut out, &|_| ()).await;
+    assert!(
+        matches!(&refused, Err(ArchiveWriteError::Damaged(why)) if why.contains("entry 9")),
+        "{refused:?}"
+    );
 }
 
 /// Appends to a log that has entries already.

@@ -1,6 +1,6 @@
 //! Interpretation of a log's bytes in an archive, and the check that an archive is of this service's own log.
 
-use archive::{Meaning, Says, Summary};
+use archive::{ArchiveSummary, EntryEffects, StatementInspector};
 use data_encoding::BASE64URL_NOPAD;
 use registration::erasure::Erasure;
 use registration::{ERASURE_CONTENT_TYPE, POLICY_CONTENT_TYPE};
@@ -27,17 +27,17 @@ impl ArchiveMeaning {
     }
 }
 
-impl Meaning for ArchiveMeaning {
-    fn says(&self, entry: &Entry) -> Result<Says, String> {
-        let Some(bytes) = entry.statement.clone() else { return Ok(Says::default()) };
+impl StatementInspector for ArchiveMeaning {
+    fn says(&self, entry: &Entry) -> Result<EntryEffects, String> {
+        let Some(bytes) = entry.statement.clone() else { return Ok(EntryEffects::default()) };
         let statement = SignedStatement::parse(bytes).map_err(|why| why.to_string())?;
         let named = statement.header().content_type().and_then(|name| name.as_text()).unwrap_or_default();
         if is_type(named, ERASURE_CONTENT_TYPE) {
             let erasure = Erasure::from_payload(statement.payload().unwrap_or_default());
             let erasure = erasure.map_err(|violation| violation.to_string())?;
-            return Ok(Says { is_policy: false, erases: erasure.entries });
+            return Ok(EntryEffects { is_policy: false, erases: erasure.entries });
         }
-        Ok(Says { is_policy: named == POLICY_CONTENT_TYPE, erases: Vec::new() })
+        Ok(EntryEffects { is_policy: named == POLICY_CONTENT_TYPE, erases: Vec::new() })
     }
 
     fn check_signature(
@@ -68,7 +68,7 @@ pub enum NotOurs {
 ///
 /// # Errors
 /// [`NotOurs`] if the origin or a key differs, or the keys cannot be read.
-pub fn is_ours(config: &Config, summary: &Summary) -> Result<(), NotOurs> {
+pub fn is_ours(config: &Config, summary: &ArchiveSummary) -> Result<(), NotOurs> {
     if summary.origin != config.origin {
         return Err(NotOurs::OtherLog(summary.origin.clone()));
     }

@@ -1,7 +1,7 @@
 //! A log with one of everything, and a meaning that a test can follow: an entry that says `erase N` erases entry N.
 #![allow(dead_code)]
 
-use archive::{Meaning, Purpose, Says, Summary};
+use archive::{ArchivePurpose, ArchiveSummary, EntryEffects, StatementInspector};
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::contract::{Appender, ORIGIN, entry, statement};
@@ -15,15 +15,15 @@ pub const KID: &[u8] = b"the only key";
 /// Signatures are the root, by the one key.
 pub struct Plain;
 
-impl Meaning for Plain {
-    fn says(&self, entry: &Entry) -> Result<Says, String> {
+impl StatementInspector for Plain {
+    fn says(&self, entry: &Entry) -> Result<EntryEffects, String> {
         let text = entry
             .statement
             .as_ref()
             .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
             .unwrap_or_default();
         let erases = text.strip_prefix("erase ").map(|n| EntryDigest::of(&statement(n.parse().unwrap())));
-        Ok(Says { is_policy: entry.index.get() == 0, erases: erases.into_iter().collect() })
+        Ok(EntryEffects { is_policy: entry.index.get() == 0, erases: erases.into_iter().collect() })
     }
 
     fn check_signature(
@@ -134,7 +134,7 @@ pub async fn full_of(plain: u64) -> Memory {
 }
 
 /// Its archive.
-pub async fn written(store: &dyn LogStore, purpose: Purpose) -> (Vec<u8>, Summary) {
+pub async fn written(store: &dyn LogStore, purpose: ArchivePurpose) -> (Vec<u8>, ArchiveSummary) {
     let mut out = Vec::new();
     let summary =
         archive::write(store, &Plain, (ORIGIN, purpose, 1_700_000_000), &mut out, &|_| ()).await.unwrap();

@@ -6,7 +6,7 @@ pub mod writing;
 
 use std::path::PathBuf;
 
-use archive::Purpose;
+use archive::ArchivePurpose;
 use clap::Subcommand;
 
 use super::serve::config;
@@ -50,12 +50,12 @@ impl Backup {
         match self {
             Self::Create { file, flags } => {
                 let config = config::resolve(&context.log_settings(flags.typed())?)?;
-                writing::write(context, &config, &file, Purpose::Backup)
+                writing::write(context, &config, &file, ArchivePurpose::Backup)
             }
             Self::Verify(verify) => verify.run(context),
             Self::Restore { file, flags } => {
                 let config = config::resolve(&context.log_settings(flags.typed())?)?;
-                filling::fill(context, &config, &file, Purpose::Backup)
+                filling::fill(context, &config, &file, ArchivePurpose::Backup)
             }
         }
     }

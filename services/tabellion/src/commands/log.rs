@@ -8,7 +8,7 @@ pub mod fsck;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use archive::Purpose;
+use archive::ArchivePurpose;
 use clap::Subcommand;
 use client::Verb;
 use merkle::{RootHash, TreeSize};
@@ -111,11 +111,11 @@ impl Log {
             Self::Freeze(freeze) => freeze.run(context),
             Self::Export { file, flags } => {
                 let config = config::resolve(&context.log_settings(flags.typed())?)?;
-                writing::write(context, &config, &file, Purpose::Export)
+                writing::write(context, &config, &file, ArchivePurpose::Export)
             }
             Self::Import { file, flags } => {
                 let config = config::resolve(&context.log_settings(flags.typed())?)?;
-                filling::fill(context, &config, &file, Purpose::Export)
+                filling::fill(context, &config, &file, ArchivePurpose::Export)
             }
             Self::Reindex { admin } => {
                 let service = admin.connect(context)?;

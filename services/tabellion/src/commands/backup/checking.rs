@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use archive::{Summary, Unreadable};
+use archive::{ArchiveError, ArchiveSummary};
 use clap::Args;
 use data_encoding::HEXLOWER;
 use merkle::TreeSize;
@@ -50,8 +50,8 @@ impl Verify {
 }
 
 /// Reads and checks a whole archive file. The summary includes the root at the size `wanted`.
-pub fn checked(context: &Context, file: &Path, wanted: Option<TreeSize>) -> Result<Summary, Failure> {
-    let open = || File::open(file).map_err(|error| unreadable(file, Unreadable::Io(error)));
+pub fn checked(context: &Context, file: &Path, wanted: Option<TreeSize>) -> Result<ArchiveSummary, Failure> {
+    let open = || File::open(file).map_err(|error| unreadable(file, ArchiveError::Io(error)));
     let origin = archive::origin_of(open()?).map_err(|error| unreadable(file, error))?;
     let meaning = ArchiveMeaning::of(&origin).map_err(database)?;
     let bar = context.console.entries_bar();
@@ -62,20 +62,20 @@ pub fn checked(context: &Context, file: &Path, wanted: Option<TreeSize>) -> Resu
 }
 
 /// Converts an [`Unreadable`] error of an archive.
-pub fn unreadable(file: &Path, error: Unreadable) -> Failure {
+pub fn unreadable(file: &Path, error: ArchiveError) -> Failure {
     let name = file.display().to_string();
     let (exit, code, what) = match &error {
-        Unreadable::Io(why) if why.kind() == io::ErrorKind::NotFound => {
+        ArchiveError::Io(why) if why.kind() == io::ErrorKind::NotFound => {
             (Exit::NotFound, "file-not-found", format!("{name} is not there"))
         }
-        Unreadable::Io(_) => (Exit::Failure, "file-unreadable", format!("{name} cannot be read")),
-        Unreadable::NotAnArchive => {
+        ArchiveError::Io(_) => (Exit::Failure, "file-unreadable", format!("{name} cannot be read")),
+        ArchiveError::NotAnArchive => {
             (Exit::NotVerified, "not-an-archive", format!("{name} is no archive of a log"))
         }
-        Unreadable::Truncated { .. } | Unreadable::Damaged { .. } => {
+        ArchiveError::Truncated { .. } | ArchiveError::Damaged { .. } => {
             (Exit::VerificationFailed, "archive-damaged", format!("{name} is not what was written"))
         }
-        Unreadable::Contradicts { .. } => {
+        ArchiveError::Contradicts { .. } => {
             (Exit::VerificationFailed, "archive-contradicts", format!("{name} does not hold a log"))
         }
     };
@@ -96,7 +96,7 @@ enum Signer {
     Other,
 }
 
-fn by_key(summary: &Summary, file: &Path) -> Result<Signer, Failure> {
+fn by_key(summary: &ArchiveSummary, file: &Path) -> Result<Signer, Failure> {
     let key = scitt::key::read_key(&files::read_text(file)?).map_err(|error| {
         Failure::new(Exit::Failure, "key-unusable", format!("{} is no public key", file.display()))
             .fact("because", error.to_string())
@@ -106,7 +106,7 @@ fn by_key(summary: &Summary, file: &Path) -> Result<Signer, Failure> {
     Ok(if signed.map(|it| it.key).any(|it| it == key.key) { Signer::Trusted } else { Signer::Other })
 }
 
-fn by_trust(summary: &Summary, trust: &TrustFile) -> Signer {
+fn by_trust(summary: &ArchiveSummary, trust: &TrustFile) -> Signer {
     let mut logs =
         trust.store.logs.iter().filter(|log| log.origin.as_ref() == Some(&summary.origin)).peekable();
     if logs.peek().is_none() {
@@ -116,7 +116,7 @@ fn by_trust(summary: &Summary, trust: &TrustFile) -> Signer {
 }
 
 /// Returns whether a trusted receipt key signed, and a trusted checkpoint key, if the trust file has any.
-fn signed_by(summary: &Summary, log: &TrustedLog) -> bool {
+fn signed_by(summary: &ArchiveSummary, log: &TrustedLog) -> bool {
     let receipt = signing_keys(summary, SignatureKind::Receipt)
         .filter_map(|key| CoseKey::parse(&key.public).ok())
         .any(|key| log.keys.iter().any(|trusted| trusted.key == key.key));
@@ -127,7 +127,7 @@ fn signed_by(summary: &Summary, log: &TrustedLog) -> bool {
 }
 
 /// Returns the keys whose signatures of this kind over the newest head were checked.
-fn signing_keys(summary: &Summary, kind: SignatureKind) -> impl Iterator<Item = &LogKey> {
+fn signing_keys(summary: &ArchiveSummary, kind: SignatureKind) -> impl Iterator<Item = &LogKey> {
     let by = move |key: &&LogKey| {
         let signed = |it: &HeadSignature| it.kind == kind && it.kid == key.kid;
         summary.signatures.iter().any(signed)
@@ -142,15 +142,15 @@ struct Verified {
     root: String,
     batch: u64,
     made_at: u64,
-    purpose: archive::Purpose,
+    purpose: archive::ArchivePurpose,
     sha256: String,
     signer: Signer,
     #[serde(flatten)]
-    counts: archive::Counts,
+    counts: archive::RecordCounts,
 }
 
 impl Verified {
-    fn of(summary: &Summary, signer: Signer) -> Self {
+    fn of(summary: &ArchiveSummary, signer: Signer) -> Self {
         Self {
             origin: summary.origin.clone(),
             size: summary.size.get(),

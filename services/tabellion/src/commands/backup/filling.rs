@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use archive::{FillError, Purpose, Summary};
+use archive::{ArchivePurpose, ArchiveSummary, FillError};
 use merkle::TreeSize;
 use sequencer::Halt;
 use sequencer::pin::Pin;
@@ -25,7 +25,7 @@ use crate::commands::serve::failures::database;
 use crate::console::{Exit, Failure, Report, safe};
 
 /// Fills the configured database from a file.
-pub fn fill(context: &Context, config: &Config, file: &Path, purpose: Purpose) -> Result<(), Failure> {
+pub fn fill(context: &Context, config: &Config, file: &Path, purpose: ArchivePurpose) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let pins = runtime.block_on(async { storage::pin(config) }).map_err(database)?;
     let pin = runtime.block_on(pins.read()).map_err(unreadable_pin)?;
@@ -38,16 +38,16 @@ pub fn fill(context: &Context, config: &Config, file: &Path, purpose: Purpose) -
 }
 
 /// Checks the archive's purpose: a backup cannot be imported as a moved log, nor an export restored as a backup.
-fn for_this(summary: &Summary, purpose: Purpose) -> Result<(), Failure> {
+fn for_this(summary: &ArchiveSummary, purpose: ArchivePurpose) -> Result<(), Failure> {
     let failure = |what: &str, hint: &str| {
         Err(Failure::new(Exit::Failure, "archive-of-another-kind", what).hint(hint.to_owned()))
     };
     match (summary.purpose, purpose) {
-        (Purpose::Backup, Purpose::Export) => failure(
+        (ArchivePurpose::Backup, ArchivePurpose::Export) => failure(
             "this is a backup of a log, not the export of a frozen one",
             "tabellion backup restore --help",
         ),
-        (Purpose::Export, Purpose::Backup) => {
+        (ArchivePurpose::Export, ArchivePurpose::Backup) => {
             failure("this is the export of a frozen log, not a backup", "tabellion log import --help")
         }
         _ => Ok(()),
@@ -69,7 +69,7 @@ fn not_ours(error: NotOurs) -> Failure {
 }
 
 /// Checks that the file contains the pinned head; otherwise the log would fork when it continues.
-fn holds_what_was_signed(summary: &Summary, pin: &Pin) -> Result<(), Failure> {
+fn holds_what_was_signed(summary: &ArchiveSummary, pin: &Pin) -> Result<(), Failure> {
     let (size, signed) = (pin.size, pin.root);
     let halt = if pin.origin != summary.origin {
         Halt::OtherLog {
@@ -97,7 +97,12 @@ fn holds_what_was_signed(summary: &Summary, pin: &Pin) -> Result<(), Failure> {
     ))
 }
 
-async fn filled(context: &Context, config: &Config, file: &Path, summary: &Summary) -> Result<Head, Failure> {
+async fn filled(
+    context: &Context,
+    config: &Config,
+    file: &Path,
+    summary: &ArchiveSummary,
+) -> Result<Head, Failure> {
     let store = storage::open(&config.database, config.migrate).await.map_err(database)?;
     let lease = store.lease("tabellion restore").await.map_err(database)?;
     if lease.is_none() {
@@ -137,7 +142,7 @@ fn not_filled(file: &Path, error: FillError) -> Failure {
 }
 
 /// Checks everything in the database again, as `log fsck --deep` does, before the log is opened for use.
-async fn checked_again(store: &dyn LogStore, summary: &Summary) -> Result<(), Failure> {
+async fn checked_again(store: &dyn LogStore, summary: &ArchiveSummary) -> Result<(), Failure> {
     let meaning = LogMeaning::of(&summary.origin).map_err(database)?;
     let report = Fsck::new(store, &meaning).deep().await.map_err(database)?;
     if report.is_clean() && (report.size, report.root) == (summary.size, summary.root) {
@@ -164,11 +169,11 @@ struct Restored {
     /// The location of the pin.
     pin: String,
     #[serde(flatten)]
-    counts: archive::Counts,
+    counts: archive::RecordCounts,
 }
 
 impl Restored {
-    fn of(summary: &Summary, head: &Head, pinned: bool, pin: String) -> Self {
+    fn of(summary: &ArchiveSummary, head: &Head, pinned: bool, pin: String) -> Self {
         Self {
             origin: summary.origin.clone(),
             size: head.size().get(),

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use archive::{Aside, Purpose, Summary, WriteError};
+use archive::{ArchivePurpose, ArchiveSummary, ArchiveWriteError, PartialFile};
 use data_encoding::HEXLOWER;
 use serde::Serialize;
 use store::LogStore;
@@ -18,9 +18,14 @@ use crate::console::{Exit, Failure, Report, safe};
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// Writes the configured log to a file.
-pub fn write(context: &Context, config: &Config, file: &Path, purpose: Purpose) -> Result<(), Failure> {
+pub fn write(
+    context: &Context,
+    config: &Config,
+    file: &Path,
+    purpose: ArchivePurpose,
+) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let aside = Aside::create(file).map_err(|error| unwritable(file, &error))?;
+    let aside = PartialFile::create(file).map_err(|error| unwritable(file, &error))?;
     let summary = runtime.block_on(written(context, config, &aside, purpose))?;
     aside.keep().map_err(|error| unwritable(file, &error))?;
     context.console.result(&Written::of(file, &summary))
@@ -29,9 +34,9 @@ pub fn write(context: &Context, config: &Config, file: &Path, purpose: Purpose) 
 async fn written(
     context: &Context,
     config: &Config,
-    aside: &Aside,
-    purpose: Purpose,
-) -> Result<Summary, Failure> {
+    aside: &PartialFile,
+    purpose: ArchivePurpose,
+) -> Result<ArchiveSummary, Failure> {
     let store = storage::open_read_only(&config.database).await.map_err(database)?;
     let head = opened(&*store, &config.origin).await?;
     let meaning = ArchiveMeaning::of(&config.origin).map_err(database)?;
@@ -63,21 +68,21 @@ fn unwritable(file: &Path, error: &io::Error) -> Failure {
     }
 }
 
-fn not_written(error: WriteError) -> Failure {
+fn not_written(error: ArchiveWriteError) -> Failure {
     let told = error.to_string();
     match error {
-        WriteError::Store(error) => database(error),
-        WriteError::Io(_) => Failure::new(Exit::Failure, "file-unwritable", "the archive cannot be written")
+        ArchiveWriteError::Store(error) => database(error),
+        ArchiveWriteError::Io(_) => Failure::new(Exit::Failure, "file-unwritable", "the archive cannot be written")
             .fact("because", told),
-        WriteError::NotFrozen => Failure::new(Exit::Failure, "not-frozen", "only a frozen log is exported")
+        ArchiveWriteError::NotFrozen => Failure::new(Exit::Failure, "not-frozen", "only a frozen log is exported")
             .fact("because", told)
             .why("a log that goes on in two databases is forked; a copy of one that goes on is `tabellion backup create`")
             .hint("tabellion log freeze --help"),
-        WriteError::NotSigned { .. } => Failure::new(Exit::TryAgain, "not-signed", "the last head has no signature yet")
+        ArchiveWriteError::NotSigned { .. } => Failure::new(Exit::TryAgain, "not-signed", "the last head has no signature yet")
             .fact("because", told)
             .why("the service signs it when it starts, and takes nothing more"),
-        WriteError::Empty => Failure::new(Exit::NotFound, "nothing-signed", told),
-        WriteError::Damaged(_) => Failure::new(Exit::LogMisbehaviour, "database-damaged", "the log contradicts itself")
+        ArchiveWriteError::Empty => Failure::new(Exit::NotFound, "nothing-signed", told),
+        ArchiveWriteError::Damaged(_) => Failure::new(Exit::LogMisbehaviour, "database-damaged", "the log contradicts itself")
             .fact("because", told)
             .hint("tabellion log fsck --deep"),
     }
@@ -91,11 +96,11 @@ struct Written {
     root: String,
     sha256: String,
     #[serde(flatten)]
-    counts: archive::Counts,
+    counts: archive::RecordCounts,
 }
 
 impl Written {
-    fn of(file: &Path, summary: &Summary) -> Self {
+    fn of(file: &Path, summary: &ArchiveSummary) -> Self {
         Self {
             file: file.display().to_string(),
             origin: summary.origin.clone(),
@@ -116,7 +121,7 @@ impl Report for Written {
 }
 
 /// Prints the numbers of objects in an archive in one line.
-pub fn counts(out: &mut dyn Write, counts: &archive::Counts) -> io::Result<()> {
+pub fn counts(out: &mut dyn Write, counts: &archive::RecordCounts) -> io::Result<()> {
     writeln!(
         out,
         "holds  {} entries ({} erased), {} heads, {} signatures, {} cosignatures, {} holds, {} reports, {} waiting",
