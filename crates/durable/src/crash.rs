@@ -10,16 +10,16 @@ mod armed {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// Point and visit that an environment variable names, with the number of visits so far.
-    struct Order {
+    struct CrashOrder {
         variable: &'static str,
         read: OnceLock<Option<(String, u64)>>,
         visits: AtomicU64,
     }
 
-    static CRASH: Order = Order::of("TABELLION_CRASH_AT");
-    static STOP: Order = Order::of("TABELLION_STOP_AT");
+    static CRASH: CrashOrder = CrashOrder::of("TABELLION_CRASH_AT");
+    static STOP: CrashOrder = CrashOrder::of("TABELLION_STOP_AT");
 
-    impl Order {
+    impl CrashOrder {
         const fn of(variable: &'static str) -> Self {
             Self { variable, read: OnceLock::new(), visits: AtomicU64::new(0) }
         }

@@ -5,11 +5,11 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use crate::{Access, is_aside};
+use crate::{FileAccess, is_aside};
 
 /// Creates a folder, and the missing ones above it; all their names survive power loss. An existing folder is left
 /// unchanged.
-pub fn make_folder(folder: &Path, access: Access) -> io::Result<()> {
+pub fn make_folder(folder: &Path, access: FileAccess) -> io::Result<()> {
     if folder.is_dir() || folder.as_os_str().is_empty() {
         return Ok(());
     }
@@ -58,8 +58,8 @@ mod tests {
     fn a_folder_is_made_with_those_above_it_for_whom_it_may_concern() {
         let home = tempfile::tempdir().unwrap();
         let deep = home.path().join("a/b");
-        make_folder(&deep, Access::Secret).unwrap();
-        make_folder(&deep, Access::Public).unwrap();
+        make_folder(&deep, FileAccess::Secret).unwrap();
+        make_folder(&deep, FileAccess::Public).unwrap();
         for folder in ["a", "a/b"] {
             let mode = fs::metadata(home.path().join(folder)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o700, "{folder}");
@@ -71,8 +71,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("file");
         fs::write(&file, b"").unwrap();
-        assert_eq!(make_folder(&file, Access::Public).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert!(make_folder(&file.join("below"), Access::Public).is_err());
+        assert_eq!(make_folder(&file, FileAccess::Public).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert!(make_folder(&file.join("below"), FileAccess::Public).is_err());
     }
 
     #[test]

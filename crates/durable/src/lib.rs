@@ -6,7 +6,7 @@
 //! content after a crash is not known ([`WriteError::InDoubt`]). Two writers of one file, in any processes, never
 //! mix their bytes: the last one wins. [`Lock`] excludes other writers altogether.
 //!
-//! [`Place`] is for databases, which write their files themselves: one process at a time, on a file system with
+//! [`DatabaseLocation`] is for databases, which write their files themselves: one process at a time, on a file system with
 //! reliable locks, in the files that it opened.
 //!
 //! All functions block. Not here: files that are written in place (the slots of a pin, in `sequencer`), or that
@@ -23,20 +23,20 @@ mod write;
 
 pub use folder::{make_folder, names, sync_folder_of};
 pub use lock::{Lock, LockError};
-pub use place::{FileSystem, LOCK_SUFFIX, Place, PlaceError};
+pub use place::{DatabaseLocation, FileSystem, LOCK_SUFFIX, LocationError};
 pub use read::read;
 pub use write::{WriteError, create, is_aside, mark, remove, rename, replace, write_anew};
 
 /// Permission to read the created files. The umask may remove more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum FileAccess {
     /// All users.
     Public,
     /// The owner only.
     Secret,
 }
 
-impl Access {
+impl FileAccess {
     fn of_file(self) -> u32 {
         match self {
             Self::Public => 0o644,

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::Access;
+use crate::FileAccess;
 
 /// Pause between attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -31,12 +31,12 @@ pub enum LockError {
 
 impl Lock {
     /// Takes a lock, and creates its file if needed; [`LockError::Taken`] at once if it is held.
-    pub fn take(path: &Path, access: Access) -> Result<Self, LockError> {
+    pub fn take(path: &Path, access: FileAccess) -> Result<Self, LockError> {
         Self::wait(path, access, Duration::ZERO)
     }
 
     /// Takes a lock, and waits for it up to `patience`. Blocks the thread.
-    pub fn wait(path: &Path, access: Access, patience: Duration) -> Result<Self, LockError> {
+    pub fn wait(path: &Path, access: FileAccess, patience: Duration) -> Result<Self, LockError> {
         let mut how = OpenOptions::new();
         let file = how.create(true).append(true).mode(access.of_file()).open(path)?;
         let deadline = Instant::now() + patience;
@@ -61,22 +61,22 @@ mod tests {
     fn a_second_lock_is_refused_until_the_first_is_let_go() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("lock");
-        let first = Lock::take(&file, Access::Secret).unwrap();
+        let first = Lock::take(&file, FileAccess::Secret).unwrap();
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(matches!(Lock::take(&file, Access::Secret), Err(LockError::Taken)));
+        assert!(matches!(Lock::take(&file, FileAccess::Secret), Err(LockError::Taken)));
         let soon = Duration::from_millis(10);
-        assert!(matches!(Lock::wait(&file, Access::Secret, soon), Err(LockError::Taken)));
+        assert!(matches!(Lock::wait(&file, FileAccess::Secret, soon), Err(LockError::Taken)));
         drop(first);
-        Lock::take(&file, Access::Secret).unwrap();
+        Lock::take(&file, FileAccess::Secret).unwrap();
     }
 
     #[test]
     fn a_lock_that_is_let_go_meanwhile_is_had() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("lock");
-        let first = Lock::take(&file, Access::Public).unwrap();
+        let first = Lock::take(&file, FileAccess::Public).unwrap();
         std::thread::scope(|threads| {
-            let second = threads.spawn(|| Lock::wait(&file, Access::Public, Duration::from_secs(60)));
+            let second = threads.spawn(|| Lock::wait(&file, FileAccess::Public, Duration::from_secs(60)));
             std::thread::sleep(Duration::from_millis(20));
             drop(first);
             second.join().unwrap().unwrap();
@@ -86,6 +86,6 @@ mod tests {
     #[test]
     fn what_is_no_file_is_not_locked() {
         let home = tempfile::tempdir().unwrap();
-        assert!(matches!(Lock::take(home.path(), Access::Public), Err(LockError::Io(_))));
+        assert!(matches!(Lock::take(home.path(), FileAccess::Public), Err(LockError::Io(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! [`Place`]: the folder of a SQLite database; checks that its file system is reliable and that no other process
+//! [`DatabaseLocation`]: the folder of a SQLite database; checks that its file system is reliable and that no other process
 //! uses the database.
 //!
 //! This module only uses the lock file and the names of files. The database file itself is never opened: closing
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, flock, statfs};
 
-use crate::Access;
+use crate::FileAccess;
 
 /// Suffix of the lock file, after the database's name.
 pub const LOCK_SUFFIX: &str = ".lock";
@@ -71,7 +71,7 @@ impl FileSystem {
 
 /// Reason why a database cannot be used where it is; the text says what to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceError {
+pub enum LocationError {
     /// Another process holds the lock file.
     #[error("{0}")]
     InUse(String),
@@ -96,7 +96,7 @@ const REWRITE_BYTES: usize = 1 << 20;
 
 /// Location of a database, held under its lock file until dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct DatabaseLocation {
     database: PathBuf,
     lock: File,
     files: Mutex<Vec<Remembered>>,
@@ -105,26 +105,26 @@ pub struct Place {
 #[derive(Debug)]
 struct Remembered {
     path: PathBuf,
-    identity: Identity,
+    identity: InodeIdentity,
     /// `true` for the database file itself, which only grows and has one name.
     is_database: bool,
     size: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
+struct InodeIdentity {
     device: u64,
     inode: u64,
 }
 
-impl Place {
+impl DatabaseLocation {
     /// Takes the lock; refuses a file system that is not reliable.
     ///
     /// # Errors
     ///
-    /// [`PlaceError::InUse`] if another process has the lock; [`PlaceError::FileSystem`] if the file system is not
+    /// [`LocationError::InUse`] if another process has the lock; [`LocationError::FileSystem`] if the file system is not
     /// reliable and `allow_filesystem` is not set.
-    pub fn take(database: &Path, allow_filesystem: bool, access: Access) -> Result<Self, PlaceError> {
+    pub fn take(database: &Path, allow_filesystem: bool, access: FileAccess) -> Result<Self, LocationError> {
         let database = real_path(database)?;
         check_file_system(&database, allow_filesystem)?;
         let lock = lock(&with_suffix(&database, LOCK_SUFFIX), access)?;
@@ -136,7 +136,7 @@ impl Place {
     /// # Errors
     ///
     /// If one of them is missing, or is not as it should be.
-    pub fn remember(&self, wal: bool) -> Result<(), PlaceError> {
+    pub fn remember(&self, wal: bool) -> Result<(), LocationError> {
         let lock = self.lock.metadata().map_err(|error| cannot("read", &self.database, &error))?;
         let mut files = vec![Remembered::new(with_suffix(&self.database, LOCK_SUFFIX), &lock, false)];
         let suffixes: &[&str] = if wal { &["", "-wal", "-shm"] } else { &[""] };
@@ -154,7 +154,7 @@ impl Place {
     /// # Errors
     ///
     /// If a file was moved, replaced or truncated.
-    pub fn check(&self) -> Result<(), PlaceError> {
+    pub fn check(&self) -> Result<(), LocationError> {
         self.files().iter_mut().try_for_each(Remembered::check)
     }
 
@@ -169,7 +169,7 @@ impl Place {
         let path = with_suffix(&self.database, "-wal");
         // Unlike the database file, the log carries no locks of SQLite that closing it would drop.
         let file = OpenOptions::new().read(true).write(true).open(&path)?;
-        let identity = Identity::of(&file.metadata()?);
+        let identity = InodeIdentity::of(&file.metadata()?);
         if self.files().iter().any(|known| known.path == path && known.identity != identity) {
             return Err(io::Error::other(format!("{} was replaced while it was in use", path.display())));
         }
@@ -200,7 +200,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for DatabaseLocation {
     fn drop(&mut self) {
         // Closing would suffice, except for a child process that was forked and has not called exec yet.
         let _ = flock(&self.lock, FlockOperation::Unlock);
@@ -209,33 +209,33 @@ impl Drop for Place {
 
 impl Remembered {
     fn new(path: PathBuf, metadata: &Metadata, is_database: bool) -> Self {
-        Self { path, identity: Identity::of(metadata), is_database, size: 0 }
+        Self { path, identity: InodeIdentity::of(metadata), is_database, size: 0 }
     }
 
-    fn check(&mut self) -> Result<(), PlaceError> {
+    fn check(&mut self) -> Result<(), LocationError> {
         let metadata = self.path.metadata().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => cannot("find", &self.path, &error),
-            _ => PlaceError::Unknown(format!("cannot examine {}: {error}", self.path.display())),
+            _ => LocationError::Unknown(format!("cannot examine {}: {error}", self.path.display())),
         })?;
         let path = self.path.display();
-        if Identity::of(&metadata) != self.identity {
-            return Err(PlaceError::Refused(format!("{path} was replaced while it was in use")));
+        if InodeIdentity::of(&metadata) != self.identity {
+            return Err(LocationError::Refused(format!("{path} was replaced while it was in use")));
         }
         if !self.is_database {
             return Ok(());
         }
         if metadata.nlink() != 1 {
-            return Err(PlaceError::Refused(format!("{path} has a second name (a hard link)")));
+            return Err(LocationError::Refused(format!("{path} has a second name (a hard link)")));
         }
         if metadata.len() < self.size {
-            return Err(PlaceError::Refused(format!("{path} was truncated while it was in use")));
+            return Err(LocationError::Refused(format!("{path} was truncated while it was in use")));
         }
         self.size = metadata.len();
         Ok(())
     }
 }
 
-impl Identity {
+impl InodeIdentity {
     fn of(metadata: &Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino() }
     }
@@ -255,13 +255,13 @@ fn rewrite(file: &File) -> io::Result<()> {
 }
 
 /// Resolves every symbolic link, so that two names of a database lead to one lock file.
-fn real_path(database: &Path) -> Result<PathBuf, PlaceError> {
+fn real_path(database: &Path) -> Result<PathBuf, LocationError> {
     if let Ok(path) = database.canonicalize() {
         return Ok(path);
     }
     let name = database
         .file_name()
-        .ok_or_else(|| PlaceError::Refused("the database's path names no file".into()))?;
+        .ok_or_else(|| LocationError::Refused("the database's path names no file".into()))?;
     let folder = match database.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -270,7 +270,7 @@ fn real_path(database: &Path) -> Result<PathBuf, PlaceError> {
     Ok(folder.join(name))
 }
 
-fn check_file_system(database: &Path, allowed: bool) -> Result<(), PlaceError> {
+fn check_file_system(database: &Path, allowed: bool) -> Result<(), LocationError> {
     let folder = database.parent().unwrap_or(database);
     match FileSystem::of_folder(folder).map_err(|error| cannot("examine", folder, &error))? {
         FileSystem::Local => Ok(()),
@@ -282,11 +282,11 @@ fn check_file_system(database: &Path, allowed: bool) -> Result<(), PlaceError> {
             tracing::warn!(folder = %folder.display(), "{name} is used because the settings allow it");
             Ok(())
         }
-        FileSystem::Shared(name) => Err(PlaceError::FileSystem { folder: folder.to_owned(), name }),
+        FileSystem::Shared(name) => Err(LocationError::FileSystem { folder: folder.to_owned(), name }),
     }
 }
 
-fn lock(path: &Path, access: Access) -> Result<File, PlaceError> {
+fn lock(path: &Path, access: FileAccess) -> Result<File, LocationError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(access.of_file());
     let mut file = options.open(path).map_err(|error| cannot("open", path, &error))?;
@@ -299,7 +299,7 @@ fn lock(path: &Path, access: Access) -> Result<File, PlaceError> {
         let _ = file.read_to_string(&mut holder);
         let text =
             format!("another process ({}) has the database: {} is locked", holder.trim(), path.display());
-        return Err(PlaceError::InUse(text));
+        return Err(LocationError::InUse(text));
     }
     let written = file.set_len(0).and_then(|()| writeln!(file, "pid {}", std::process::id()));
     written.map_err(|error| cannot("write", path, &error))?;
@@ -312,8 +312,8 @@ fn with_suffix(database: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-fn cannot(verb: &str, path: &Path, error: &io::Error) -> PlaceError {
-    PlaceError::Refused(format!("cannot {verb} {}: {error}", path.display()))
+fn cannot(verb: &str, path: &Path, error: &io::Error) -> LocationError {
+    LocationError::Refused(format!("cannot {verb} {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Access, sync_folder_of};
+use crate::{FileAccess, sync_folder_of};
 
 /// Suffix of a temporary file.
 const ASIDE: &str = ".tmp";
@@ -42,7 +42,7 @@ impl From<WriteError> for io::Error {
 }
 
 /// Replaces a file, or creates it. Once `Ok`, the new content survives power loss.
-pub fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteError> {
+pub fn replace(path: &Path, bytes: &[u8], access: FileAccess) -> Result<(), WriteError> {
     replace_and(sync_folder_of, path, bytes, access)
 }
 
@@ -50,7 +50,7 @@ fn replace_and(
     sync: impl FnOnce(&Path) -> io::Result<()>,
     path: &Path,
     bytes: &[u8],
-    access: Access,
+    access: FileAccess,
 ) -> Result<(), WriteError> {
     let unchanged = |error| WriteError::Unchanged { path: path.to_owned(), error };
     let (aside, file) = begin_aside(path, access).map_err(unchanged)?;
@@ -64,7 +64,7 @@ fn replace_and(
 
 /// Creates a file; `false` if one of this name exists. Of several concurrent callers one creates it. Once `true`,
 /// it survives power loss. The file system must support hard links.
-pub fn create(path: &Path, bytes: &[u8], access: Access) -> Result<bool, WriteError> {
+pub fn create(path: &Path, bytes: &[u8], access: FileAccess) -> Result<bool, WriteError> {
     let unchanged = |error| WriteError::Unchanged { path: path.to_owned(), error };
     let (aside, file) = begin_aside(path, access).map_err(unchanged)?;
     let made = fill(file, bytes).and_then(|()| fs::hard_link(&aside, path));
@@ -86,7 +86,7 @@ pub fn mark(path: &Path) -> Result<(), WriteError> {
 
 /// Writes a file under a name that no other process uses, and fsyncs it; an existing file of that name is removed
 /// first. For a file that [`rename`] puts in place later: until then a crash may leave a part of it, or none.
-pub fn write_anew(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
+pub fn write_anew(path: &Path, bytes: &[u8], access: FileAccess) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -119,7 +119,7 @@ pub fn is_aside(name: &str) -> bool {
 /// Creates a temporary file that no other process writes. The process ID alone does not make the name unique: on
 /// shared storage two processes may have the same one, and an earlier process that was killed may have had it,
 /// too.
-fn begin_aside(path: &Path, access: Access) -> io::Result<(PathBuf, File)> {
+fn begin_aside(path: &Path, access: FileAccess) -> io::Result<(PathBuf, File)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     loop {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
@@ -132,7 +132,7 @@ fn begin_aside(path: &Path, access: Access) -> io::Result<(PathBuf, File)> {
     }
 }
 
-fn create_new(path: &Path, access: Access) -> io::Result<File> {
+fn create_new(path: &Path, access: FileAccess) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(access.of_file()).open(path)
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use durable::Place;
+use durable::DatabaseLocation;
 use sqlite::Doubt;
 use sqlx::{Connection, SqliteConnection};
 use tokio::sync::Mutex;
@@ -15,7 +15,7 @@ use crate::{connect, limits};
 pub(crate) struct Checkpointer {
     connection: Arc<Mutex<Copying>>,
     path: PathBuf,
-    place: Arc<Place>,
+    place: Arc<DatabaseLocation>,
     doubt: Arc<Doubt>,
 }
 
@@ -31,7 +31,7 @@ impl Checkpointer {
     pub(crate) fn new(
         connection: SqliteConnection,
         path: PathBuf,
-        place: Arc<Place>,
+        place: Arc<DatabaseLocation>,
         doubt: Arc<Doubt>,
     ) -> Self {
         Self { connection: Arc::new(Mutex::new(Copying::By(connection))), path, place, doubt }

@@ -5,7 +5,8 @@
 //! * One connection writes, under `BEGIN IMMEDIATE`; others read. Every statement is prepared once for each power
 //!   of two of rows, so a commit of 200 changes is a few dozen statements.
 //! * The write-ahead log is copied into the file by a connection of its own, in parallel with the commits.
-//! * A lock file next to the database admits one writing process ([`durable::Place`]), and only the owner may read
+//! * A lock file next to the database admits one writing process ([`durable::DatabaseLocation`]), and only the owner
+//!   may read
 //!   the database: it holds plaintext (V-40).
 //! * After a failed write, the writing connection is closed, and the next write opens another one; reads continue
 //!   meanwhile. Only if the file was moved, replaced or truncated, no more is written until the process starts
@@ -38,7 +39,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use durable::{Access, Place};
+use durable::{DatabaseLocation, FileAccess};
 use evidence::{
     Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Kept, Listed, Open,
     Pending, Pruned, StoreError, Stored, Stuck,
@@ -82,7 +83,7 @@ pub struct Sqlite {
 
 #[derive(Debug)]
 struct Shared {
-    place: Arc<Place>,
+    place: Arc<DatabaseLocation>,
     writer: Mutex<Writer>,
     read: SqlitePool,
     checkpointer: Checkpointer,
@@ -108,7 +109,7 @@ impl Sqlite {
     pub async fn open(settings: Settings) -> Result<Self, StoreError> {
         let Settings { path, instance, readers } = settings;
         leases::check_name(&instance)?;
-        let place = Arc::new(Place::take(&path, false, Access::Secret).map_err(sql::place)?);
+        let place = Arc::new(DatabaseLocation::take(&path, false, FileAccess::Secret).map_err(sql::place)?);
         sqlite::make_file(&path).map_err(|error| StoreError::Refused(error.to_string()))?;
         let migrator = connect::migrator(&path).await?;
         MIGRATIONS.run(&migrator).await.map_err(sql::migration)?;

@@ -1,6 +1,6 @@
 //! Conversions between the tables and the model: numbers, errors, statements over many rows.
 
-use durable::PlaceError;
+use durable::LocationError;
 use evidence::{CommitError, StoreError};
 use merkle::EntryDigest;
 use sqlite::Failure;
@@ -80,10 +80,10 @@ pub(crate) fn migration(error: MigrateError) -> StoreError {
     }
 }
 
-pub(crate) fn place(error: PlaceError) -> StoreError {
+pub(crate) fn place(error: LocationError) -> StoreError {
     match error {
-        PlaceError::InUse(text) => StoreError::InUse(text),
-        PlaceError::Unknown(text) => StoreError::Unavailable(text),
+        LocationError::InUse(text) => StoreError::InUse(text),
+        LocationError::Unknown(text) => StoreError::Unavailable(text),
         other => StoreError::Refused(other.to_string()),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use durable::Place;
+use durable::DatabaseLocation;
 use evidence::{CommitError, Group, StoreError};
 use sqlite::{Doubt, Failure, Repair, probe, settle};
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
@@ -37,7 +37,7 @@ pub(crate) struct Writer {
 #[derive(Debug)]
 pub(crate) struct Database {
     pub(crate) path: PathBuf,
-    pub(crate) place: Arc<Place>,
+    pub(crate) place: Arc<DatabaseLocation>,
     pub(crate) doubt: Arc<Doubt>,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use durable::Place;
+use durable::DatabaseLocation;
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 
 use crate::Failure;
@@ -92,7 +92,7 @@ fn of_number(number: u8) -> Repair {
 /// # Errors
 ///
 /// The file system's error.
-pub async fn probe(place: &Arc<Place>) -> Result<(), sqlx::Error> {
+pub async fn probe(place: &Arc<DatabaseLocation>) -> Result<(), sqlx::Error> {
     let place = Arc::clone(place);
     blocking(move || place.probe()).await
 }
@@ -113,7 +113,7 @@ async fn blocking(work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -
 /// If the disk still fails. The connection must then be closed.
 pub async fn settle(
     connection: &mut SqliteConnection,
-    place: &Arc<Place>,
+    place: &Arc<DatabaseLocation>,
     wal: bool,
 ) -> Result<(), sqlx::Error> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
@@ -130,7 +130,7 @@ pub async fn settle(
 
 #[cfg(test)]
 mod tests {
-    use durable::Access;
+    use durable::FileAccess;
     use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
     use sqlx::{ConnectOptions, Row};
 
@@ -156,7 +156,7 @@ mod tests {
     async fn settling_keeps_every_row_and_the_write_ahead_log_as_long_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("some.db");
-        let place = Arc::new(Place::take(&path, false, Access::Public).unwrap());
+        let place = Arc::new(DatabaseLocation::take(&path, false, FileAccess::Public).unwrap());
         let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
         let mut connection = options.journal_mode(SqliteJournalMode::Wal).connect().await.unwrap();
         sqlx::query("CREATE TABLE t (n INTEGER, filling BLOB)").execute(&mut connection).await.unwrap();

@@ -3,7 +3,8 @@
 //! * WAL with `synchronous=FULL`: an acknowledged commit survives power loss. Checkpoints are run by this crate
 //!   and not by SQLite, which would not report one that failed.
 //! * One connection writes, under `BEGIN IMMEDIATE`; others read.
-//! * A lock file next to the database admits one writing process ([`Place`]). SQLite's own locks do not suffice:
+//! * A lock file next to the database admits one writing process ([`DatabaseLocation`]). SQLite's own locks do not
+//!   suffice:
 //!   they drop when any descriptor of the database file closes, so only SQLite opens that file here.
 //! * After a failed write, the writing connection is closed, and the next write opens another one (`connection`);
 //!   reads continue meanwhile. Only if the file was moved, replaced or truncated, no more is written until the
@@ -35,7 +36,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use durable::{Access, Place};
+use durable::{DatabaseLocation, FileAccess};
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use sqlite::Repair;
 use sqlx::ConnectOptions;
@@ -91,7 +92,7 @@ pub struct Sqlite {
 struct Shared {
     settings: Settings,
     /// Lock file; `None` if opened read-only.
-    place: Option<Arc<Place>>,
+    place: Option<Arc<DatabaseLocation>>,
     wal: bool,
     lease: Arc<LeaseFlag>,
     /// Counters in memory, as only one process uses the database.
@@ -108,7 +109,7 @@ impl Sqlite {
     /// Refused if another process has it ([`StoreError::InUse`]), if the file system is unreliable for it, and if
     /// a newer version of this program has changed its tables.
     pub async fn open(settings: Settings) -> Result<Self, StoreError> {
-        let place = Place::take(&settings.path, settings.allow_filesystem, Access::Public)
+        let place = DatabaseLocation::take(&settings.path, settings.allow_filesystem, FileAccess::Public)
             .map_err(place::store_error)?;
         sqlite::make_file(&settings.path).map_err(|error| sql::store_error(error.into()))?;
         let wal = !settings.allow_filesystem;

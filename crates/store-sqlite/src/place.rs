@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use durable::PlaceError;
+use durable::LocationError;
 use store::{Lease, StorageFault, StoreError};
 
 /// Maps an error of the lock file to [`StoreError`].
-pub(crate) fn store_error(error: PlaceError) -> StoreError {
+pub(crate) fn store_error(error: LocationError) -> StoreError {
     match error {
-        PlaceError::InUse(text) => StoreError::InUse(text),
-        PlaceError::FileSystem { .. } => StoreError::Refused(format!("{error}, or set allow_filesystem")),
-        PlaceError::Refused(text) => StoreError::Refused(text),
-        PlaceError::Unknown(text) => StoreError::Storage(StorageFault::Io, text),
+        LocationError::InUse(text) => StoreError::InUse(text),
+        LocationError::FileSystem { .. } => StoreError::Refused(format!("{error}, or set allow_filesystem")),
+        LocationError::Refused(text) => StoreError::Refused(text),
+        LocationError::Unknown(text) => StoreError::Storage(StorageFault::Io, text),
     }
 }
 

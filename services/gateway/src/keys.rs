@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use data_encoding::BASE64URL_NOPAD;
-use durable::{Access, WriteError};
+use durable::{FileAccess, WriteError};
 use jose::jwk::PublicJwk;
 use scitt::{Algorithm, PublicKey, Signer, SigningKey};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ impl Keys {
     /// # Errors
     /// A [`KeyError`] if a key is unusable or readable by others, or a file cannot be read or written.
     pub fn open(config: &Config) -> Result<Self, KeyError> {
-        durable::make_folder(&config.state, Access::Secret)
+        durable::make_folder(&config.state, FileAccess::Secret)
             .map_err(|error| KeyError::Io { path: config.state.clone(), error })?;
         let [evidence, verdict, state] = Place::all(config);
         let (evidence, verdict, state) = (evidence.signing()?, verdict.signing()?, state.symmetric()?);
@@ -184,7 +184,7 @@ impl Place {
         }
         let key = SigningKey::generate(Algorithm::EdDsa).map_err(|_| KeyError::Random)?;
         let pem = key.to_pkcs8_pem().map_err(|error| self.unusable(error.to_string()))?;
-        durable::replace(&self.path, pem.as_bytes(), Access::Secret)?;
+        durable::replace(&self.path, pem.as_bytes(), FileAccess::Secret)?;
         Ok(key)
     }
 
@@ -205,7 +205,7 @@ impl Place {
         }
         let key = random()?;
         let line = Zeroizing::new(format!("{}\n", BASE64URL_NOPAD.encode(&*key)));
-        durable::replace(&self.path, line.as_bytes(), Access::Secret)?;
+        durable::replace(&self.path, line.as_bytes(), FileAccess::Secret)?;
         Ok(key)
     }
 
@@ -254,7 +254,7 @@ fn publish(path: &Path, active: &PublicKey) -> Result<Vec<u8>, KeyError> {
     }
     let set = set_of(&keys);
     if set_of(&before) != set {
-        durable::replace(path, &set, Access::Public)?;
+        durable::replace(path, &set, FileAccess::Public)?;
     }
     Ok(set)
 }
@@ -345,7 +345,7 @@ mod tests {
         std::fs::set_permissions(folder.path().join("a"), PermissionsExt::from_mode(0o640)).unwrap();
         assert!(matches!(place("a").signing(), Err(KeyError::Open(_))));
         let other = SigningKey::generate(Algorithm::Es256).unwrap().to_pkcs8_pem().unwrap();
-        durable::replace(&folder.path().join("b"), other.as_bytes(), Access::Secret).unwrap();
+        durable::replace(&folder.path().join("b"), other.as_bytes(), FileAccess::Secret).unwrap();
         assert!(matches!(place("b").signing(), Err(KeyError::Unusable { .. })));
         let named = Place { path: folder.path().join("none"), ours: false };
         assert!(matches!(named.signing(), Err(KeyError::Missing(_))));

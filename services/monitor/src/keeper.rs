@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use durable::Access;
+use durable::FileAccess;
 use serde::Serialize;
 
 pub use alarms::{Alarms, AlarmsError, Reset, Standing, State};
@@ -201,11 +201,11 @@ impl Keeper {
     /// Saves the round for `tabellion monitor status`.
     fn keep_round(&self, round: &Round) -> std::io::Result<()> {
         let folder = self.state_dir.join(&round.log);
-        durable::make_folder(&folder, Access::Secret)?;
+        durable::make_folder(&folder, FileAccess::Secret)?;
         durable::replace(
             &folder.join(ROUND),
             &serde_json::to_vec(&without_evidence(round))?,
-            Access::Secret,
+            FileAccess::Secret,
         )?;
         Ok(())
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use durable::{Access, Lock, LockError};
+use durable::{FileAccess, Lock, LockError};
 use merkle::{CompactRange, Hash, RootHash, TreeSize};
 use serde::{Deserialize, Serialize};
 use tlog::checkpoint::Checkpoint;
@@ -79,9 +79,9 @@ impl StateDir {
             let path = path.to_owned();
             move |why: io::Error| StateError::File { path, why }
         };
-        durable::make_folder(folder, Access::Secret).map_err(failed(folder))?;
+        durable::make_folder(folder, FileAccess::Secret).map_err(failed(folder))?;
         let path = folder.join("lock");
-        let lock = Lock::take(&path, Access::Secret).map_err(|error| match error {
+        let lock = Lock::take(&path, FileAccess::Secret).map_err(|error| match error {
             LockError::Taken => StateError::Taken(folder.to_owned()),
             LockError::Io(why) => failed(&path)(why),
         })?;
@@ -94,7 +94,7 @@ impl StateDir {
     /// [`StateError::File`] if it cannot be created.
     pub fn log(&self, name: &str) -> Result<LogFolder, StateError> {
         let folder = self.folder.join(name);
-        durable::make_folder(&folder, Access::Secret)
+        durable::make_folder(&folder, FileAccess::Secret)
             .map_err(|why| StateError::File { path: folder.clone(), why })?;
         Ok(LogFolder { folder })
     }
@@ -148,7 +148,7 @@ impl LogFolder {
     /// Replaces a file atomically.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StateError> {
         let path = self.file(name);
-        durable::replace(&path, bytes, Access::Secret)
+        durable::replace(&path, bytes, FileAccess::Secret)
             .map_err(|why| StateError::File { path, why: why.into() })
     }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use durable::{Access, WriteError};
+use durable::{FileAccess, WriteError};
 use ed25519_dalek::SigningKey;
 use ed25519_dalek::pkcs8::EncodePrivateKey;
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
@@ -150,14 +150,15 @@ impl KeyPlace {
         }
         let (key, pem) = generate(name).map_err(|why| KeyError::Random(why.to_string()))?;
         let aside = aside(&self.key);
-        durable::write_anew(&aside, pem.as_bytes(), Access::Secret).map_err(|error| failed(&aside, error))?;
+        durable::write_anew(&aside, pem.as_bytes(), FileAccess::Secret)
+            .map_err(|error| failed(&aside, error))?;
         self.write_name(key.key())?;
         self.put_in_place(&aside)?;
         Ok(key)
     }
 
     fn write_name(&self, key: &VerifierKey) -> Result<(), KeyError> {
-        Ok(durable::replace(&self.vkey, format!("{key}\n").as_bytes(), Access::Public)?)
+        Ok(durable::replace(&self.vkey, format!("{key}\n").as_bytes(), FileAccess::Public)?)
     }
 
     fn put_in_place(&self, aside: &Path) -> Result<(), KeyError> {

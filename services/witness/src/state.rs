@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use durable::{Access, Lock, LockError, WriteError};
+use durable::{FileAccess, Lock, LockError, WriteError};
 use tlog::MAX_NOTE_BYTES;
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::cosignature;
@@ -100,7 +100,7 @@ impl StateDir {
     /// Locks a directory; creates it if it does not exist.
     pub fn open(path: &Path) -> Result<Self, StateError> {
         for folder in [path.join("logs"), path.join("known")] {
-            durable::make_folder(&folder, Access::Public).map_err(|error| failed(&folder, error))?;
+            durable::make_folder(&folder, FileAccess::Public).map_err(|error| failed(&folder, error))?;
             durable::sync_folder_of(&folder).map_err(|error| failed(path, error))?;
         }
         durable::sync_folder_of(path).map_err(|error| failed(path, error))?;
@@ -144,13 +144,13 @@ impl StateDir {
     /// Saves a log's newest checkpoint. Once `Ok`, it survives power loss, and the cosignature may be sent.
     pub fn keep(&self, latest: &Latest) -> Result<(), WriteError> {
         let digest = latest.checkpoint.origin().digest();
-        durable::replace(&self.log(&digest), latest.note.to_string().as_bytes(), Access::Public)?;
+        durable::replace(&self.log(&digest), latest.note.to_string().as_bytes(), FileAccess::Public)?;
         self.mark(digest)
     }
 
     /// Saves the proof that the key has cosigned something unknown to this state; prevents any further start.
     pub fn keep_forgotten(&self, note: &Note) -> Result<(), WriteError> {
-        durable::replace(&self.path.join(FORGOTTEN), note.to_string().as_bytes(), Access::Public)
+        durable::replace(&self.path.join(FORGOTTEN), note.to_string().as_bytes(), FileAccess::Public)
     }
 
     /// Saves two checkpoints that prove a fork. Returns the folder; `None` if saved already, or [`FORKS`] are saved.
@@ -161,7 +161,7 @@ impl StateDir {
         note: &Note,
     ) -> Result<Option<PathBuf>, StateError> {
         let folder = self.path.join("forks").join(given.origin().digest());
-        durable::make_folder(&folder, Access::Public).map_err(|error| failed(&folder, error))?;
+        durable::make_folder(&folder, FileAccess::Public).map_err(|error| failed(&folder, error))?;
         let kept = fs::read_dir(&folder).map_err(|error| failed(&folder, error))?.count();
         let size = given.size();
         let (ours, theirs) = (format!("{size}.seen"), format!("{size}.given.{}", given.root()));
@@ -169,7 +169,7 @@ impl StateDir {
             return Ok(None);
         }
         for (name, note) in [(ours, &seen.note), (theirs, note)] {
-            durable::replace(&folder.join(name), note.to_string().as_bytes(), Access::Public)?;
+            durable::replace(&folder.join(name), note.to_string().as_bytes(), FileAccess::Public)?;
         }
         Ok(Some(folder))
     }
@@ -211,7 +211,7 @@ fn names(folder: &Path) -> Result<Vec<String>, StateError> {
 
 fn lock(directory: &Path) -> Result<Lock, StateError> {
     let path = directory.join("lock");
-    Lock::take(&path, Access::Public).map_err(|error| match error {
+    Lock::take(&path, FileAccess::Public).map_err(|error| match error {
         LockError::Taken => StateError::Locked(directory.to_owned()),
         LockError::Io(error) => failed(&path, error),
     })

@@ -18,7 +18,7 @@ fn a_file_is_replaced_and_leaves_nothing_aside() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
     for text in ["one", "", "another"] {
-        replace(&file, text.as_bytes(), Access::Public).unwrap();
+        replace(&file, text.as_bytes(), FileAccess::Public).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
     }
     assert_eq!(names(home.path()), ["file"]);
@@ -28,9 +28,9 @@ fn a_file_is_replaced_and_leaves_nothing_aside() {
 fn a_secret_is_for_its_owner_even_where_others_could_read_what_was_there() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("key");
-    replace(&file, b"public", Access::Public).unwrap();
+    replace(&file, b"public", FileAccess::Public).unwrap();
     assert_ne!(mode(&file), 0o600);
-    replace(&file, b"secret", Access::Secret).unwrap();
+    replace(&file, b"secret", FileAccess::Secret).unwrap();
     assert_eq!(mode(&file), 0o600);
 }
 
@@ -40,7 +40,7 @@ fn a_write_that_cannot_begin_leaves_the_old_file() {
     // The file system allows this name, and no longer one.
     let file = home.path().join("n".repeat(255));
     fs::write(&file, b"old").unwrap();
-    let failed = replace(&file, b"new", Access::Public).unwrap_err();
+    let failed = replace(&file, b"new", FileAccess::Public).unwrap_err();
     assert!(matches!(&failed, WriteError::Unchanged { path, .. } if *path == file), "{failed}");
     assert_eq!(fs::read(&file).unwrap(), b"old");
     assert_eq!(names(home.path()).len(), 1);
@@ -52,12 +52,12 @@ fn a_file_that_cannot_take_its_place_is_not_left_aside() {
     let folder = home.path().join("folder");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("inside"), b"old").unwrap();
-    let failed = replace(&folder, b"new", Access::Public).unwrap_err();
+    let failed = replace(&folder, b"new", FileAccess::Public).unwrap_err();
     assert!(matches!(failed, WriteError::Unchanged { .. }), "{failed}");
     assert_eq!(names(home.path()), ["folder"]);
     assert_eq!(names(&folder), ["inside"]);
     let nowhere = home.path().join("missing/file");
-    assert!(matches!(replace(&nowhere, b"new", Access::Public), Err(WriteError::Unchanged { .. })));
+    assert!(matches!(replace(&nowhere, b"new", FileAccess::Public), Err(WriteError::Unchanged { .. })));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_folder_that_is_not_synced_leaves_the_new_file_in_doubt() {
     let file = home.path().join("file");
     fs::write(&file, b"old").unwrap();
     let sync = |_: &Path| Err(io::Error::other("no power"));
-    let failed = replace_and(sync, &file, b"new", Access::Public).unwrap_err();
+    let failed = replace_and(sync, &file, b"new", FileAccess::Public).unwrap_err();
     assert!(matches!(failed, WriteError::InDoubt { .. }));
     assert_eq!(failed.to_string(), format!("{}: no power, after it was replaced", file.display()));
     assert_eq!(io::Error::from(failed).to_string(), "no power");
@@ -81,7 +81,7 @@ fn of_many_at_once_one_stands_whole() {
     std::thread::scope(|threads| {
         for writer in 0..8 {
             let file = &file;
-            threads.spawn(move || replace(file, &[writer; 20_000], Access::Public).unwrap());
+            threads.spawn(move || replace(file, &[writer; 20_000], FileAccess::Public).unwrap());
         }
     });
     let stands = fs::read(&file).unwrap();
@@ -93,13 +93,13 @@ fn of_many_at_once_one_stands_whole() {
 fn what_somebody_else_writes_aside_is_left_alone() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
-    let (theirs, _) = begin_aside(&file, Access::Public).unwrap();
-    let (ours, _) = begin_aside(&file, Access::Public).unwrap();
+    let (theirs, _) = begin_aside(&file, FileAccess::Public).unwrap();
+    let (ours, _) = begin_aside(&file, FileAccess::Public).unwrap();
     assert_ne!(theirs, ours);
     for aside in [&theirs, &ours] {
         assert!(is_aside(aside.file_name().unwrap().to_str().unwrap()), "{}", aside.display());
     }
-    replace(&file, b"new", Access::Public).unwrap();
+    replace(&file, b"new", FileAccess::Public).unwrap();
     assert!(theirs.exists());
 }
 
@@ -130,7 +130,7 @@ fn a_file_that_waits_for_its_place_is_new_and_takes_it() {
     let home = tempfile::tempdir().unwrap();
     let (waiting, place) = (home.path().join("key.new"), home.path().join("key"));
     fs::write(&waiting, b"what a crash left, for all to read").unwrap();
-    write_anew(&waiting, b"secret", Access::Secret).unwrap();
+    write_anew(&waiting, b"secret", FileAccess::Secret).unwrap();
     rename(&waiting, &place).unwrap();
     assert_eq!((fs::read(&place).unwrap(), mode(&place)), (b"secret".to_vec(), 0o600));
     assert_eq!(names(home.path()), ["key"]);

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use durable::Access;
+use durable::FileAccess;
 
 use super::protocol::{self, Operation, Registers};
 use super::slots::{self, FILE_BYTES, SLOT_BYTES, Slot};
@@ -48,7 +48,7 @@ impl PinFile {
     ///
     /// If the pin does not allow it, or cannot be written.
     pub fn claim(&self, pin: &Pin) -> Result<(), PinError> {
-        durable::make_folder(&self.directory, Access::Public)
+        durable::make_folder(&self.directory, FileAccess::Public)
             .map_err(|error| unavailable(&self.directory, &error))?;
         self.perform(Operation::claim(pin))
     }
@@ -123,7 +123,7 @@ impl Registers for PinFile {
     fn create(&self, pin: &Pin) -> Result<bool, PinError> {
         let path = self.path_of(pin.epoch);
         let bytes = slots::new_file(pin).map_err(|why| unreadable(&path, why))?;
-        durable::create(&path, &bytes, Access::Public).map_err(|error| unavailable(&path, &error.into()))
+        durable::create(&path, &bytes, FileAccess::Public).map_err(|error| unavailable(&path, &error.into()))
     }
 
     /// Writes the slot that does not hold the newest pin. If the pin is there already, this epoch wrote it, and it

@@ -54,7 +54,7 @@ mod tests {
         std::fs::write(&path, "one").unwrap();
         let before = Seen::of(&files);
         assert_eq!(before, Seen::of(&files));
-        durable::replace(&path, b"two", durable::Access::Public).unwrap();
+        durable::replace(&path, b"two", durable::FileAccess::Public).unwrap();
         assert_ne!(before, Seen::of(&files));
         std::fs::write(&files[1], "").unwrap();
         assert_ne!(before, Seen::of(&files));

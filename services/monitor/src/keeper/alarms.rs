@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use durable::{Access, Lock, LockError};
+use durable::{FileAccess, Lock, LockError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -151,7 +151,7 @@ impl Alarms {
 
     /// Locks and reads the list, for a change.
     pub(super) fn lock(state_dir: &Path) -> Result<Self, AlarmsError> {
-        durable::make_folder(state_dir, Access::Secret)
+        durable::make_folder(state_dir, FileAccess::Secret)
             .map_err(|why| AlarmsError::File { path: state_dir.to_owned(), why })?;
         let lock = lock(&state_dir.join("alarms.lock"))?;
         Ok(Self { _lock: Some(lock), ..Self::read(state_dir)? })
@@ -273,7 +273,7 @@ impl Alarms {
         if bytes.len() as u64 > MAX_ALARMS_BYTES {
             return Err(AlarmsError::TooLong(self.path.clone()));
         }
-        durable::replace(&self.path, &bytes, Access::Secret).map_err(|why| file(why.into()))
+        durable::replace(&self.path, &bytes, FileAccess::Secret).map_err(|why| file(why.into()))
     }
 
     /// The log and kind of each standing alarm, for counting.
@@ -319,7 +319,7 @@ fn read(path: &Path) -> Result<Content, AlarmsError> {
 }
 
 fn lock(path: &Path) -> Result<Lock, AlarmsError> {
-    Lock::wait(path, Access::Secret, LOCK_PATIENCE).map_err(|error| match error {
+    Lock::wait(path, FileAccess::Secret, LOCK_PATIENCE).map_err(|error| match error {
         LockError::Taken => AlarmsError::Busy(path.to_owned()),
         LockError::Io(why) => AlarmsError::File { path: path.to_owned(), why },
     })

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use durable::Access;
+use durable::FileAccess;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tlog::checkpoint::Checkpoint;
@@ -64,12 +64,12 @@ impl EvidenceFile {
     /// Writes the file below the state directory and returns its relative path. Once `Ok`, it survives power loss.
     pub(super) fn keep(&self, state_dir: &Path) -> io::Result<String> {
         let folder = state_dir.join(FOLDER);
-        durable::make_folder(&folder, Access::Secret)?;
+        durable::make_folder(&folder, FileAccess::Secret)?;
         let bytes = self.bytes()?;
         let name = self.name(&bytes);
         let path = folder.join(&name);
         if !path.exists() {
-            durable::replace(&path, &bytes, Access::Secret)?;
+            durable::replace(&path, &bytes, FileAccess::Secret)?;
         }
         Ok(format!("{FOLDER}/{name}"))
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use durable::Access;
+use durable::FileAccess;
 
 use super::{NotAKey, SetupError, SharedSecret, Target, WebhookKey, Webhooks};
 use crate::config::{Config, Hook};
@@ -76,8 +76,10 @@ fn read_or_make(path: &Path) -> Result<WebhookKey, OpenError> {
     let key = made(path)?;
     let text = key.to_secret_text();
     let folder = path.parent().unwrap_or(Path::new("."));
-    durable::make_folder(folder, Access::Secret)
-        .and_then(|()| Ok(durable::replace(path, format!("{}\n", text.as_str()).as_bytes(), Access::Secret)?))
+    durable::make_folder(folder, FileAccess::Secret)
+        .and_then(|()| {
+            Ok(durable::replace(path, format!("{}\n", text.as_str()).as_bytes(), FileAccess::Secret)?)
+        })
         .map_err(|why| OpenError::File { path: path.to_owned(), why })?;
     Ok(key)
 }

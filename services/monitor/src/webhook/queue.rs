@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use durable::Access;
+use durable::FileAccess;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -78,14 +78,14 @@ impl Queue {
         if message.body.len() > WEBHOOK_BYTES {
             return Err(NotQueued::TooLong);
         }
-        durable::make_folder(&self.folder, Access::Secret)?;
+        durable::make_folder(&self.folder, FileAccess::Secret)?;
         let path = self.folder.join(message.file_name());
         let own = format!("-{}.json", Pending::short(&message.target));
         if !path.exists() && durable::names(&self.folder, &own)?.len() >= WEBHOOK_QUEUE {
             return Err(NotQueued::Full);
         }
         let bytes = serde_json::to_vec(message).map_err(io::Error::from)?;
-        Ok(durable::replace(&path, &bytes, Access::Secret).map_err(io::Error::from)?)
+        Ok(durable::replace(&path, &bytes, FileAccess::Secret).map_err(io::Error::from)?)
     }
 
     /// All queued messages, oldest first. Files that are not messages are skipped.

@@ -24,10 +24,10 @@ pub enum Access {
 }
 
 impl Access {
-    fn of_file(self) -> durable::Access {
+    fn of_file(self) -> durable::FileAccess {
         match self {
-            Self::Ordinary => durable::Access::Public,
-            Self::Secret => durable::Access::Secret,
+            Self::Ordinary => durable::FileAccess::Public,
+            Self::Secret => durable::FileAccess::Secret,
         }
     }
 }

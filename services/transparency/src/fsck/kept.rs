@@ -5,7 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use durable::Access;
+use durable::FileAccess;
 use serde::{Deserialize, Serialize};
 use store::fsck::State;
 
@@ -76,8 +76,8 @@ fn read(path: &Path) -> Result<Kept, String> {
 }
 
 fn replace(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    durable::make_folder(directory, Access::Public)?;
-    Ok(durable::replace(path, bytes, Access::Public)?)
+    durable::make_folder(directory, FileAccess::Public)?;
+    Ok(durable::replace(path, bytes, FileAccess::Public)?)
 }
 
 #[cfg(test)]
