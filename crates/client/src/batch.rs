@@ -12,24 +12,24 @@ use scitt::{Problem, SignedStatement};
 use serde::Deserialize;
 use verifier::TrustStore;
 
-use crate::multipart::Body;
+use crate::multipart::RequestBody;
 use crate::retry::Backoff;
 use crate::wire::{MAX_ANSWER_BYTES, error_of, problem_in_json};
-use crate::{Client, ClientError, Registered};
+use crate::{Client, ClientError, RegisteredStatement};
 
 /// Maximum number of statements in one batch.
 pub const BATCH_STATEMENTS: usize = 256;
 
 /// A statement and its encoding as sent, including certificates in the unprotected header.
-pub type Message<'m> = (&'m SignedStatement, &'m Bytes);
+pub type BatchMessage<'m> = (&'m SignedStatement, &'m Bytes);
 
 #[derive(Deserialize)]
-struct Results {
-    results: Vec<Part>,
+struct BatchAnswer {
+    results: Vec<BatchItem>,
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct BatchItem {
     status: u16,
     location: Option<String>,
     receipt: Option<String>,
@@ -44,10 +44,10 @@ impl Client {
     /// If the service rejects the batch as a whole; the results of its statements are then unknown.
     pub async fn register_batch(
         &self,
-        messages: &[Message<'_>],
+        messages: &[BatchMessage<'_>],
         trust: &TrustStore,
         now: u64,
-    ) -> Result<Vec<Result<Registered, ClientError>>, ClientError> {
+    ) -> Result<Vec<Result<RegisteredStatement, ClientError>>, ClientError> {
         let (results, url) = self.post_batch(messages.iter().map(|(_, message)| &message[..])).await?;
         let mut outcomes = Vec::with_capacity(results.len());
         for (message, part) in messages.iter().zip(results) {
@@ -74,14 +74,14 @@ impl Client {
     async fn post_batch<'m>(
         &self,
         messages: impl ExactSizeIterator<Item = &'m [u8]>,
-    ) -> Result<(Vec<Part>, Url), ClientError> {
+    ) -> Result<(Vec<BatchItem>, Url), ClientError> {
         let sent = messages.len();
-        let body = Body::batch(messages)?;
+        let body = RequestBody::batch(messages)?;
         let mut backoff = Backoff::within(self.patience());
         let (url, json) = (self.url("v1/entries/batch")?, ("application/json", MAX_ANSWER_BYTES));
         let answer = self.post_until_taken(&url, &body, json, &mut backoff).await?;
         let nonsense = |why: String| ClientError::Nonsense(format!("v1/entries/batch: {why}"));
-        let Results { results } =
+        let BatchAnswer { results } =
             serde_json::from_slice(&answer.body).map_err(|error| nonsense(error.to_string()))?;
         match results.len() == sent {
             true => Ok((results, answer.url)),
@@ -91,12 +91,12 @@ impl Client {
 
     async fn conclude(
         &self,
-        (statement, message): &Message<'_>,
-        part: Part,
+        (statement, message): &BatchMessage<'_>,
+        part: BatchItem,
         url: &Url,
         trust: &TrustStore,
         now: u64,
-    ) -> Result<Registered, ClientError> {
+    ) -> Result<RegisteredStatement, ClientError> {
         let status = StatusCode::from_u16(part.status)
             .map_err(|_| ClientError::Nonsense(format!("status {} in a batch", part.status)))?;
         let receipt = part.receipt.and_then(|text| BASE64URL_NOPAD.decode(text.as_bytes()).ok());
@@ -116,7 +116,7 @@ impl Client {
     }
 }
 
-impl Part {
+impl BatchItem {
     /// The receipt of a 201 result; otherwise the error.
     fn receipt(self, url: &Url) -> Result<Bytes, ClientError> {
         let status = StatusCode::from_u16(self.status)

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::retry::Backoff;
-use crate::{Body, Client, ClientError};
+use crate::{Client, ClientError, RequestBody};
 
 /// Maximum size of a response.
 const EVALUATION_BYTES: usize = 1 << 20;
@@ -19,12 +19,12 @@ pub struct Evaluation {
     /// The policy rule that admits the statement.
     pub rule: Option<String>,
     /// The policy rule that refuses the statement.
-    pub violation: Option<Violation>,
+    pub violation: Option<EvaluatedViolation>,
 }
 
 /// A violated policy rule, as reported by the service.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Violation {
+pub struct EvaluatedViolation {
     /// Name of the rule.
     pub rule: String,
     /// Location in the statement.
@@ -42,7 +42,8 @@ impl Client {
         let mut backoff = Backoff::within(self.options.patience);
         let url = self.url("v1/policy/evaluate")?;
         let accept = ("application/json", EVALUATION_BYTES);
-        let answer = self.post_until_taken(&url, &Body::statement(message), accept, &mut backoff).await?;
+        let answer =
+            self.post_until_taken(&url, &RequestBody::statement(message), accept, &mut backoff).await?;
         serde_json::from_slice(&answer.body).map_err(|error| ClientError::Nonsense(error.to_string()))
     }
 }

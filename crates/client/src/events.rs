@@ -1,7 +1,7 @@
 //! Stream of new entries from `GET /v1/entries/stream`: server-sent events (HTML, section 9.2) with automatic
 //! reconnection.
 //!
-//! When the stream ends, breaks off or falls silent, the client reconnects with `Last-Event-ID`, so that no event is
+//! When the stream ends, breaks off or falls silent, the client reconnects with `Last-EntryEvent-ID`, so that no event is
 //! lost or repeated. The client checks that leaf indexes are in order.
 
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use reqwest::{Response, Url};
 use tokio::time::timeout;
 
 use crate::retry::Backoff;
-use crate::wire::{Answer, unreachable};
+use crate::wire::{HttpResponse, unreachable};
 use crate::{Client, ClientError};
 
 /// Silence after which the connection counts as dead: three times the service's keep-alive interval of 15 seconds.
@@ -28,7 +28,7 @@ const MAX_LINE_BYTES: usize = 8 << 20;
 
 /// An entry as reported by the log; not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct EntryEvent {
     /// The leaf index.
     pub index: u64,
     /// JSON, in the format of a row of `GET /v1/entries`.
@@ -57,13 +57,13 @@ pub struct Events {
     /// Lowest leaf index that the next event may have.
     next: Option<u64>,
     backoff: Backoff,
-    open: Option<Open>,
+    open: Option<OpenStream>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenStream {
     response: Response,
-    lines: Lines,
+    lines: EventLines,
 }
 
 impl Client {
@@ -92,7 +92,7 @@ impl Events {
     /// # Errors
     /// If the service refuses, is unreachable for too long, or reports entries out of order
     /// ([`ClientError::Nonsense`]).
-    pub async fn next(&mut self) -> Result<Event, ClientError> {
+    pub async fn next(&mut self) -> Result<EntryEvent, ClientError> {
         loop {
             let open = match self.open.take() {
                 Some(open) => open,
@@ -107,7 +107,7 @@ impl Events {
     }
 
     /// Connects, with retries; fails if a retry is useless or the patience is used up.
-    async fn connect(&mut self) -> Result<Open, ClientError> {
+    async fn connect(&mut self) -> Result<OpenStream, ClientError> {
         loop {
             let mut request = self.client.authorized(self.client.http.get(self.url.clone()));
             request = request.header(ACCEPT, "text/event-stream").timeout(FOR_EVER);
@@ -117,9 +117,9 @@ impl Events {
             let answered = match timeout(SILENCE, request.send()).await {
                 Ok(Ok(response)) if response.status() == StatusCode::OK => {
                     self.client.reached.store(true, Ordering::Relaxed);
-                    return Ok(Open { response, lines: Lines::default() });
+                    return Ok(OpenStream { response, lines: EventLines::default() });
                 }
-                Ok(Ok(response)) => self.client.heard(Answer::of(response).await),
+                Ok(Ok(response)) => self.client.heard(HttpResponse::of(response).await),
                 Ok(Err(error)) => Err(unreachable(error)),
                 Err(_) => Err(ClientError::Unreachable("no answer in time".into())),
             };
@@ -128,7 +128,7 @@ impl Events {
     }
 
     /// Reads the next entry of this connection; `None` if it has ended.
-    async fn read(&mut self, mut open: Open) -> Result<Option<Event>, ClientError> {
+    async fn read(&mut self, mut open: OpenStream) -> Result<Option<EntryEvent>, ClientError> {
         loop {
             while let Some(told) = open.lines.next() {
                 if let Some(event) = self.take(told)? {
@@ -143,7 +143,7 @@ impl Events {
     }
 
     /// Processes one event.
-    fn take(&mut self, told: Told) -> Result<Option<Event>, ClientError> {
+    fn take(&mut self, told: EventFields) -> Result<Option<EntryEvent>, ClientError> {
         self.backoff = Backoff::within(self.client.patience());
         if let Some(id) = told.id {
             if self.next.is_none() && self.all {
@@ -165,13 +165,13 @@ impl Events {
             return Err(ClientError::Nonsense(format!("leaf {expected} should follow, and {index} came")));
         }
         self.next = index.checked_add(1);
-        Ok(Some(Event { index, data }))
+        Ok(Some(EntryEvent { index, data }))
     }
 }
 
 /// The fields of one event.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
+struct EventFields {
     kind: String,
     data: Option<String>,
     id: Option<String>,
@@ -179,16 +179,16 @@ struct Told {
 
 /// Incremental parser of the stream's lines.
 #[derive(Debug, Default)]
-struct Lines {
+struct EventLines {
     bytes: BytesMut,
     /// Number of leading bytes known to contain no line end.
     searched: usize,
     /// The last line ended with a carriage return, so that a following newline belongs to it.
     after_return: bool,
-    told: Told,
+    told: EventFields,
 }
 
-impl Lines {
+impl EventLines {
     fn add(&mut self, chunk: &[u8]) -> Result<(), ClientError> {
         self.bytes.extend_from_slice(chunk);
         match self.bytes.len() > MAX_LINE_BYTES + chunk.len() {
@@ -198,12 +198,12 @@ impl Lines {
     }
 
     /// Parses the next complete event.
-    fn next(&mut self) -> Option<Told> {
+    fn next(&mut self) -> Option<EventFields> {
         loop {
             let line = self.line()?;
             if line.is_empty() {
                 let told = std::mem::take(&mut self.told);
-                if told != Told::default() {
+                if told != EventFields::default() {
                     return Some(told);
                 }
                 continue;
@@ -251,8 +251,8 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn read(parts: &[&str]) -> Vec<Told> {
-        let mut lines = Lines::default();
+    fn read(parts: &[&str]) -> Vec<EventFields> {
+        let mut lines = EventLines::default();
         let mut read = Vec::new();
         for part in parts {
             lines.add(part.as_bytes()).unwrap();
@@ -261,8 +261,8 @@ mod tests {
         read
     }
 
-    fn told(kind: &str, data: Option<&str>, id: Option<&str>) -> Told {
-        Told { kind: kind.into(), data: data.map(str::to_owned), id: id.map(str::to_owned) }
+    fn told(kind: &str, data: Option<&str>, id: Option<&str>) -> EventFields {
+        EventFields { kind: kind.into(), data: data.map(str::to_owned), id: id.map(str::to_owned) }
     }
 
     #[test]

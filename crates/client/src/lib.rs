@@ -33,14 +33,14 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use verifier::{StatementVerdict, TrustStore};
 
-pub use batch::{BATCH_STATEMENTS, Message};
-pub use evaluate::{Evaluation, Violation};
-pub use events::{Begin, Event, Events};
+pub use batch::{BATCH_STATEMENTS, BatchMessage};
+pub use evaluate::{EvaluatedViolation, Evaluation};
+pub use events::{Begin, EntryEvent, Events};
 pub use tell::Verb;
 
-use multipart::Body;
+use multipart::RequestBody;
 use retry::Backoff;
-use wire::{Answer, MAX_ANSWER_BYTES};
+use wire::{HttpResponse, MAX_ANSWER_BYTES};
 
 /// Timeout of one HTTP exchange.
 const EXCHANGE: Duration = Duration::from_secs(30);
@@ -128,7 +128,7 @@ impl Default for Options {
 
 /// A registered statement with its verified receipt.
 #[derive(Clone, Debug)]
-pub struct Registered {
+pub struct RegisteredStatement {
     /// URL for fetching fresh receipts of the entry.
     pub location: Url,
     /// The receipt as received.
@@ -172,7 +172,7 @@ impl Client {
         statement: &SignedStatement,
         trust: &TrustStore,
         now: u64,
-    ) -> Result<Registered, ClientError> {
+    ) -> Result<RegisteredStatement, ClientError> {
         self.register_message(statement, statement.bytes(), trust, now).await
     }
 
@@ -187,7 +187,7 @@ impl Client {
         message: &Bytes,
         trust: &TrustStore,
         now: u64,
-    ) -> Result<Registered, ClientError> {
+    ) -> Result<RegisteredStatement, ClientError> {
         let (location, receipt) = self.submit(message).await?;
         self.verified(statement, location, receipt, trust, now)
     }
@@ -204,8 +204,8 @@ impl Client {
         payload: &[u8],
         trust: &TrustStore,
         now: u64,
-    ) -> Result<Registered, ClientError> {
-        let (location, receipt) = self.send(&Body::form(message, payload)?).await?;
+    ) -> Result<RegisteredStatement, ClientError> {
+        let (location, receipt) = self.send(&RequestBody::form(message, payload)?).await?;
         self.verified(statement, location, receipt, trust, now)
     }
 
@@ -216,12 +216,12 @@ impl Client {
         receipt: Bytes,
         trust: &TrustStore,
         now: u64,
-    ) -> Result<Registered, ClientError> {
+    ) -> Result<RegisteredStatement, ClientError> {
         let verdict = verifier::verify_receipt(statement, &receipt, trust, now);
         if !verdict.is_verified() {
             return Err(ClientError::Unverified(Box::new(verdict)));
         }
-        Ok(Registered { location, receipt, verdict })
+        Ok(RegisteredStatement { location, receipt, verdict })
     }
 
     /// Registers a statement and waits for its receipt; returns the location and the unverified receipt.
@@ -229,10 +229,10 @@ impl Client {
     /// # Errors
     /// [`ClientError`] if the service refuses or the patience is used up.
     pub async fn submit(&self, message: &Bytes) -> Result<(Url, Bytes), ClientError> {
-        self.send(&Body::statement(message)).await
+        self.send(&RequestBody::statement(message)).await
     }
 
-    async fn send(&self, body: &Body) -> Result<(Url, Bytes), ClientError> {
+    async fn send(&self, body: &RequestBody) -> Result<(Url, Bytes), ClientError> {
         let mut backoff = Backoff::within(self.options.patience);
         let url = self.url("entries")?;
         let answer =
@@ -351,14 +351,14 @@ impl Client {
     async fn post_until_taken(
         &self,
         url: &Url,
-        body: &Body,
+        body: &RequestBody,
         (accept, most): (&'static str, usize),
         backoff: &mut Backoff,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<HttpResponse, ClientError> {
         loop {
             let request = self.authorized(self.http.post(url.clone()));
             let request = request.header(CONTENT_TYPE, &body.content_type).body(body.bytes.clone());
-            match self.heard(Answer::to(request, accept, most).await) {
+            match self.heard(HttpResponse::to(request, accept, most).await) {
                 Ok(answer) if answer.status.is_success() || answer.status.is_redirection() => {
                     return Ok(answer);
                 }
@@ -396,7 +396,7 @@ impl Client {
         }
     }
 
-    async fn get(&self, path: &str, accept: &'static str) -> Result<Answer, ClientError> {
+    async fn get(&self, path: &str, accept: &'static str) -> Result<HttpResponse, ClientError> {
         let url = self.url(path)?;
         let mut backoff = Backoff::within(self.options.patience);
         loop {
@@ -410,7 +410,7 @@ impl Client {
     /// Waits before a retry; fails if a retry is useless or the patience is used up.
     async fn wait_or_fail(
         &self,
-        answer: Result<Answer, ClientError>,
+        answer: Result<HttpResponse, ClientError>,
         backoff: &mut Backoff,
     ) -> Result<(), ClientError> {
         let (asked, error) = match answer {
@@ -427,8 +427,13 @@ impl Client {
         Ok(())
     }
 
-    async fn exchange(&self, url: Url, accept: &'static str, most: usize) -> Result<Answer, ClientError> {
-        self.heard(Answer::to(self.authorized(self.http.get(url)), accept, most).await)
+    async fn exchange(
+        &self,
+        url: Url,
+        accept: &'static str,
+        most: usize,
+    ) -> Result<HttpResponse, ClientError> {
+        self.heard(HttpResponse::to(self.authorized(self.http.get(url)), accept, most).await)
     }
 
     /// The URL to poll. Requests and the token go to the configured service only: a `Location` with another origin, as
@@ -447,7 +452,7 @@ impl Client {
         self.options.patience
     }
 
-    fn heard(&self, answer: Result<Answer, ClientError>) -> Result<Answer, ClientError> {
+    fn heard(&self, answer: Result<HttpResponse, ClientError>) -> Result<HttpResponse, ClientError> {
         if answer.is_ok() {
             self.reached.store(true, Ordering::Relaxed);
         }

@@ -7,14 +7,14 @@ use crate::ClientError;
 
 /// A request body with its content type.
 #[derive(Clone, Debug)]
-pub struct Body {
+pub struct RequestBody {
     /// Value of the `Content-Type` header.
     pub content_type: String,
     /// The encoded body.
     pub bytes: Bytes,
 }
 
-impl Body {
+impl RequestBody {
     /// A single statement, as `application/cose`.
     pub fn statement(message: &Bytes) -> Self {
         Self { content_type: "application/cose".into(), bytes: message.clone() }

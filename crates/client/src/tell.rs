@@ -4,7 +4,7 @@ use http::header::CONTENT_TYPE;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::wire::{Answer, MAX_ANSWER_BYTES};
+use crate::wire::{HttpResponse, MAX_ANSWER_BYTES};
 use crate::{Client, ClientError};
 
 /// HTTP method of a [`Client::tell`] request.
@@ -29,7 +29,7 @@ impl Client {
             Verb::Delete => self.http.delete(url),
         };
         let request = self.authorized(request).header(CONTENT_TYPE, "application/json").body(body);
-        let answer = Answer::to(request, "application/json", MAX_ANSWER_BYTES).await?;
+        let answer = HttpResponse::to(request, "application/json", MAX_ANSWER_BYTES).await?;
         if !answer.status.is_success() {
             return Err(answer.into_error());
         }

@@ -86,7 +86,7 @@ pub enum TlogError {
 
 /// A checkpoint as received.
 #[derive(Clone, Debug)]
-pub struct Fetched {
+pub struct FetchedCheckpoint {
     /// The note's bytes; not verified.
     pub note: Bytes,
     /// The `Date` header of the response.
@@ -106,7 +106,7 @@ pub struct Grown {
 
 /// Requests and bytes spent so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct TransferTotals {
     /// Number of requests sent.
     pub requests: u64,
     /// Number of body bytes received.
@@ -119,11 +119,11 @@ pub struct TlogClient {
     base: Url,
     http: reqwest::Client,
     time: Duration,
-    spent: Arc<Counters>,
+    spent: Arc<TransferCounters>,
 }
 
 #[derive(Debug, Default)]
-struct Counters {
+struct TransferCounters {
     requests: AtomicU64,
     bytes: AtomicU64,
 }
@@ -157,19 +157,19 @@ impl TlogClient {
     }
 
     /// Requests and bytes spent so far by this client and its clones.
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> TransferTotals {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Spent { requests: read(&self.spent.requests), bytes: read(&self.spent.bytes) }
+        TransferTotals { requests: read(&self.spent.requests), bytes: read(&self.spent.bytes) }
     }
 
     /// Fetches the newest checkpoint, with `Cache-Control: no-cache`.
     ///
     /// # Errors
     /// [`TlogError`] if no checkpoint is received.
-    pub async fn checkpoint(&self) -> Result<Fetched, TlogError> {
+    pub async fn checkpoint(&self) -> Result<FetchedCheckpoint, TlogError> {
         let (note, headers) = self.get(CHECKPOINT, MAX_NOTE_BYTES).await?;
         let date = headers.get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
-        Ok(Fetched { note, date })
+        Ok(FetchedCheckpoint { note, date })
     }
 
     /// Fetches a tile: exactly as many hashes as `tile` names.

@@ -19,7 +19,7 @@ const JSON_PROBLEM: &str = "application/problem+json";
 
 /// A response with its complete body.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     /// The HTTP status.
     pub status: StatusCode,
     /// The response headers.
@@ -30,7 +30,7 @@ pub struct Answer {
     pub url: Url,
 }
 
-impl Answer {
+impl HttpResponse {
     /// Sends a request and reads the response; fails if its body is longer than `most` bytes.
     pub async fn to(request: RequestBuilder, accept: &'static str, most: usize) -> Result<Self, ClientError> {
         Self::within(request.header(ACCEPT, accept).send().await.map_err(unreachable)?, most).await

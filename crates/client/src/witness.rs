@@ -163,21 +163,21 @@ impl WitnessClient {
         }
     }
 
-    async fn exchange(&self, request: RequestBuilder) -> Result<Answer, AddError> {
+    async fn exchange(&self, request: RequestBuilder) -> Result<WitnessResponse, AddError> {
         let response = request.timeout(self.time).send().await.map_err(wire::unreachable)?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = wire::read_bounded(response, MAX_NOTE_BYTES).await?;
-        Ok(Answer { status, headers, body })
+        Ok(WitnessResponse { status, headers, body })
     }
 }
 
-struct Answer {
+struct WitnessResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Answer {
+impl WitnessResponse {
     fn into_error(self) -> AddError {
         let (status, words) = (self.status, self.words());
         match status {

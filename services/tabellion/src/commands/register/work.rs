@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use bytes::Bytes;
-use client::{Client, Registered};
+use client::{Client, RegisteredStatement};
 use futures::stream::{self, StreamExt};
 use scitt::{SignedStatement, transparent};
 use verifier::{Check, CheckName, CheckState, StatementEvidence, StatementVerdict};
@@ -94,11 +94,11 @@ impl Work<'_> {
     }
 
     /// Stores the receipt, of this run or an earlier one, and writes `FILE.transparent.cose`.
-    pub fn keep(&self, prepared: Prepared, registered: Option<Registered>) -> Result<Done, Failure> {
+    pub fn keep(&self, prepared: Prepared, registered: Option<RegisteredStatement>) -> Result<Done, Failure> {
         let Prepared { file, message, kept, started } = prepared;
         let fresh = registered.is_some();
         let (verdict, receipt) = match (registered, kept) {
-            (Some(Registered { receipt, verdict, .. }), _) => {
+            (Some(RegisteredStatement { receipt, verdict, .. }), _) => {
                 if let Some(file) = receipt_file(&file) {
                     files::write(&file, &receipt, Access::Ordinary, Existing::Replace)?;
                 }
