@@ -277,8 +277,8 @@ mod tests {
     #[test]
     fn a_header_that_chooses_its_own_key_or_rules_is_refused() {
         for name in FORBIDDEN {
-            let told = open(&format!(r#"{{"alg":"EdDSA","kid":"k","{name}":"x"}}"#));
-            assert_eq!(told, Err(JwsError::Forbidden(name.to_owned())));
+            let opened = open(&format!(r#"{{"alg":"EdDSA","kid":"k","{name}":"x"}}"#));
+            assert_eq!(opened, Err(JwsError::Forbidden(name.to_owned())));
         }
         assert_eq!(open(r#"{"alg":"EdDSA","kid":"k","cty":"x"}"#), Err(JwsError::Unknown("cty".to_owned())));
     }
@@ -286,8 +286,8 @@ mod tests {
     #[test]
     fn no_other_algorithm_is_spoken() {
         for name in ["none", "None", "HS256", "RS256", "ES384", "eddsa", "Ed448"] {
-            let told = open(&format!(r#"{{"alg":"{name}","kid":"k"}}"#));
-            assert_eq!(told, Err(JwsError::Algorithm(name.to_owned())));
+            let opened = open(&format!(r#"{{"alg":"{name}","kid":"k"}}"#));
+            assert_eq!(opened, Err(JwsError::Algorithm(name.to_owned())));
         }
         assert!(open(r#"{"alg":"Ed25519","kid":"k"}"#).is_ok());
         assert!(open(r#"{"alg":"ES256","kid":"k","iat":1,"jti":"j","aud":"a","typ":"t","req":"r"}"#).is_ok());
