@@ -50,8 +50,8 @@ impl FromStr for KeyName {
 
     fn from_str(text: &str) -> Result<Self, NotAName> {
         let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
-        let odd = |c: char| c.is_whitespace() || c.is_ascii_control() || c == '+';
-        match fits && !text.contains(odd) {
+        let is_forbidden = |c: char| c.is_whitespace() || c.is_ascii_control() || c == '+';
+        match fits && !text.contains(is_forbidden) {
             true => Ok(Self(text.to_owned())),
             false => Err(NotAName),
         }

@@ -178,9 +178,9 @@ impl WitnessPolicy {
 
     fn agrees(&self, member: QuorumMember, times: &[Option<u64>]) -> bool {
         match member {
-            QuorumMember::Witness(place) => times[place].is_some(),
-            QuorumMember::Group(place) => {
-                let group = &self.groups[place];
+            QuorumMember::Witness(index) => times[index].is_some(),
+            QuorumMember::Group(index) => {
+                let group = &self.groups[index];
                 let agreeing = group.members.iter().filter(|member| self.agrees(**member, times)).count();
                 agreeing >= group.threshold
             }
@@ -189,8 +189,8 @@ impl WitnessPolicy {
 
     fn name(&self, member: QuorumMember) -> &str {
         match member {
-            QuorumMember::Witness(place) => &self.witnesses[place].name,
-            QuorumMember::Group(place) => &self.groups[place].name,
+            QuorumMember::Witness(index) => &self.witnesses[index].name,
+            QuorumMember::Group(index) => &self.groups[index].name,
         }
     }
 
@@ -216,12 +216,12 @@ impl FromStr for WitnessPolicy {
             return Err(NotAPolicy::TooLong);
         }
         let policy = Self { logs: Vec::new(), witnesses: Vec::new(), groups: Vec::new(), quorum: None };
-        let mut reading = PolicyParser { policy, has_quorum: false, grouped: HashSet::new() };
+        let mut parser = PolicyParser { policy, has_quorum: false, grouped: HashSet::new() };
         for (line, text) in (1..).zip(text.lines()) {
-            reading.line(text).map_err(|flaw| NotAPolicy::Line { line, flaw })?;
+            parser.line(text).map_err(|flaw| NotAPolicy::Line { line, flaw })?;
         }
-        match reading.has_quorum {
-            true => Ok(reading.policy),
+        match parser.has_quorum {
+            true => Ok(parser.policy),
             false => Err(NotAPolicy::NoQuorum),
         }
     }
@@ -257,7 +257,7 @@ impl PolicyParser {
         if key.kind() != KeyKind::Ed25519 {
             return Err(PolicyLineError::NotALogKey);
         }
-        room(logs.len())?;
+        check_count(logs.len())?;
         if logs.iter().any(|log| log.key == key) {
             return Err(PolicyLineError::KeyTaken);
         }
@@ -271,7 +271,7 @@ impl PolicyParser {
         if key.kind() != KeyKind::Cosignature {
             return Err(PolicyLineError::NotACosigner);
         }
-        room(witnesses.len())?;
+        check_count(witnesses.len())?;
         // Cosignatures do not cover the witness's name: the same key under two names is one witness.
         if witnesses.iter().any(|witness| witness.key.verifying_key() == key.verifying_key()) {
             return Err(PolicyLineError::KeyTaken);
@@ -282,7 +282,7 @@ impl PolicyParser {
 
     fn group(&mut self, name: &str, rule: &str, names: &[&str]) -> Result<(), PolicyLineError> {
         let name = self.policy.free_name(name)?;
-        room(self.policy.groups.len())?;
+        check_count(self.policy.groups.len())?;
         let members = names.iter().map(|name| self.member(name)).collect::<Result<Vec<_>, _>>()?;
         let threshold = match rule {
             "all" => members.len(),
@@ -316,7 +316,7 @@ impl PolicyParser {
     }
 }
 
-fn room(taken: usize) -> Result<(), PolicyLineError> {
+fn check_count(taken: usize) -> Result<(), PolicyLineError> {
     if taken < MAX_OF_EACH { Ok(()) } else { Err(PolicyLineError::TooMany) }
 }
 
