@@ -95,7 +95,7 @@ fn attempt(
     };
     let mut checks = vec![form];
     let proven = prove(receipt, known, log).and_then(|(root, key)| {
-        let size = newer.unwrap_or_else(|| TreeSize::new(said(receipt)));
+        let size = newer.unwrap_or_else(|| TreeSize::new(newer_size_in_proof(receipt)));
         let kid = kid_text(receipt.header()).unwrap_or_default();
         refuse_ended(CheckName::ReceiptSignature, &kid, &log.end_of(key), size)?;
         Ok((root, key))
@@ -106,7 +106,7 @@ fn attempt(
                 || {
                     format!(
                         "a signed one; how many leaves that has is not signed, the proof says {}",
-                        said(receipt)
+                        newer_size_in_proof(receipt)
                     )
                 },
                 |size| format!("that of {size}"),
@@ -125,7 +125,7 @@ fn attempt(
 }
 
 /// Returns the newer size in the first proof, which need not be signed.
-fn said(receipt: &Receipt) -> u64 {
+fn newer_size_in_proof(receipt: &Receipt) -> u64 {
     receipt.consistency_proofs().first().map_or(0, |proof| proof.newer.get())
 }
 

@@ -55,7 +55,8 @@ struct IssuerCheckInput<'q> {
 }
 
 impl<'q> IssuerCheckInput<'q> {
-    /// Checks the headers of RFC 9943, section 6, unless the trust store sets [`HeaderProfile::Rfc9942`] for this issuer.
+    /// Checks the headers of RFC 9943, section 6, unless the trust store sets [`HeaderProfile::Rfc9942`] for this
+    /// issuer.
     fn check_headers(&self) -> Check {
         let lenient = self.known.iter().any(|issuer| issuer.profile == HeaderProfile::Rfc9942);
         match self.statement.header().require_scitt() {

@@ -1,9 +1,9 @@
 //! Offline verification: a statement, its receipts and a trust store give a verdict.
 //!
 //! [`verify`] answers a relying party's questions about a Signed or Transparent Statement of RFC 9943: did the issuer
-//! sign it, is this the payload, and did a trusted log register it. The [`StatementVerdict`] lists every check, including those
-//! not done, each with a stable [`Code`]. Verification fails closed: a check that was not done never counts as passed,
-//! and one failed check outweighs all checks that passed.
+//! sign it, is this the payload, and did a trusted log register it. The [`StatementVerdict`] lists every check,
+//! including those not done, each with a stable [`Code`]. Verification fails closed: a check that was not done never
+//! counts as passed, and one failed check outweighs all checks that passed.
 //!
 //! Keys come only from the [`TrustStore`], never from the message or the network. Two kinds of receipt are supported:
 //! those of logs with the structure RFC9162_SHA256, for which the trust store gives the rule that makes a leaf from a
@@ -13,8 +13,8 @@
 //! If a trusted log signed the time of registration (`iat` of a verified receipt), certificates and claim dates of the
 //! statement are judged at that time: a signature made under a valid certificate remains valid after it expires.
 //!
-//! [`verify_shown`] checks in addition that the witnesses of a policy have cosigned the tree that contains the
-//! statement. [`verify_consistency`] checks that a newer tree extends a known one.
+//! [`verify_with_checkpoint`] checks in addition that the witnesses of a policy have cosigned the tree that contains
+//! the statement. [`verify_consistency`] checks that a newer tree extends a known one.
 //!
 //! Pure: no I/O, no clock. Not here: watching a log over time (`monitor`), other data structures (MMR and the like),
 //! consistency proofs of CCF ledgers, which are experimental, revocation, printing.
@@ -26,7 +26,7 @@ mod receipt;
 mod time;
 pub mod trust;
 pub mod verdict;
-mod witnessed;
+mod witnesses;
 
 #[cfg(test)]
 mod tests;
@@ -45,8 +45,8 @@ pub use verdict::{
     Check, CheckName, CheckState, CheckpointFacts, Code, LeafPosition, ReceiptFacts, StatementFacts,
     StatementVerdict, VerificationOutcome, WitnessCosignature,
 };
-use witnessed::WitnessReport;
-pub use witnessed::{
+use witnesses::WitnessReport;
+pub use witnesses::{
     CheckpointEvidence, CheckpointVerdict, TreeProof, verify_checkpoint, verify_tlog_proof_of,
 };
 
@@ -69,15 +69,15 @@ pub struct StatementEvidence<'e> {
 
 /// Verifies `evidence` against `trust` at `now` (Unix seconds).
 pub fn verify(evidence: &StatementEvidence<'_>, trust: &TrustStore, now: u64) -> StatementVerdict {
-    verify_shown(evidence, &CheckpointEvidence::default(), trust, now)
+    verify_with_checkpoint(evidence, &CheckpointEvidence::default(), trust, now)
 }
 
 /// Verifies `evidence` like [`verify`], and also a checkpoint or tlog-proof of the tree that contains the statement. If
 /// the policy names a quorum, the quorum is required. A tlog-proof under a trusted checkpoint key can replace a
 /// receipt.
-pub fn verify_shown(
+pub fn verify_with_checkpoint(
     evidence: &StatementEvidence<'_>,
-    shown: &CheckpointEvidence<'_>,
+    checkpoint_evidence: &CheckpointEvidence<'_>,
     trust: &TrustStore,
     now: u64,
 ) -> StatementVerdict {
@@ -93,8 +93,8 @@ pub fn verify_shown(
     let at = registered_at.min().unwrap_or_else(|| to_signed(now));
     let issuer = issuer::check(&statement, evidence.payload, trust, at);
     let payload = payload::check(&statement, evidence.payload, issuer.signature_held());
-    let witnessed = witnessed::check(shown, (&statement).into(), &receipts, trust);
-    conclude(&statement, trust, issuer, payload, receipts, witnessed)
+    let witness_report = witnesses::check(checkpoint_evidence, (&statement).into(), &receipts, trust);
+    conclude(&statement, trust, issuer, payload, receipts, witness_report)
 }
 
 /// Verifies that one receipt proves the registration of `statement`, at `now` (Unix seconds). The issuer's signature is
@@ -168,20 +168,20 @@ fn conclude(
     issuer: IssuerCheck,
     payload: Option<Check>,
     receipts: Vec<ReceiptReport>,
-    witnessed: WitnessReport,
+    witness_report: WitnessReport,
 ) -> StatementVerdict {
     let mut checks = vec![Check::ok(CheckName::Statement, format!("entry {}", statement.digest()))];
     checks.extend(issuer.checks);
     checks.extend(payload);
     let own_failure =
         checks.iter().find(|check| check.state == CheckState::Failed).and_then(|check| check.code);
-    let own_failure = own_failure.or(witnessed.failure());
-    let own_gap = own_gap(&checks, trust.issuer_signature).or(witnessed.gap());
-    let (facts, outcome, reason) = match receipts.is_empty() && witnessed.included {
+    let own_failure = own_failure.or(witness_report.failure());
+    let own_gap = own_gap(&checks, trust.issuer_signature).or(witness_report.gap());
+    let (facts, outcome, reason) = match receipts.is_empty() && witness_report.included {
         true => (Vec::new(), VerificationOutcome::Verified, None),
         false => merge_receipts(receipts, &mut checks),
     };
-    checks.extend(witnessed.checks);
+    checks.extend(witness_report.checks);
     let (outcome, reason) = match (own_failure, outcome, own_gap) {
         (Some(code), ..) => (VerificationOutcome::Failed, Some(code)),
         (None, VerificationOutcome::Failed, _) => (VerificationOutcome::Failed, reason),
@@ -192,19 +192,19 @@ fn conclude(
         (None, VerificationOutcome::Verified, Some(code)) => (VerificationOutcome::NotVerified, Some(code)),
         (None, VerificationOutcome::Verified, None) => (VerificationOutcome::Verified, None),
     };
-    let (statement, checkpoint) = (Some(facts_of(statement)), witnessed.facts);
+    let (statement, checkpoint) = (Some(facts_of(statement)), witness_report.facts);
     StatementVerdict { outcome, reason, statement, receipts: facts, checkpoint, checks }
 }
 
 /// Returns why the statement itself is not fully checked, if the trust store or the given payload requires that check.
-fn own_gap(checks: &[Check], asked: IssuerSignature) -> Option<Code> {
+fn own_gap(checks: &[Check], issuer_rule: IssuerSignature) -> Option<Code> {
     let gap = |name: CheckName| {
         let of_name = |check: &&Check| check.name == name && check.state == CheckState::NotDone;
         checks.iter().find(of_name).and_then(|check| check.code)
     };
     let issuer = gap(CheckName::IssuerSignature);
     let payload = gap(CheckName::Payload);
-    let left_to_log = asked == IssuerSignature::LeftToLog && issuer == Some(Code::UnknownIssuer);
+    let left_to_log = issuer_rule == IssuerSignature::LeftToLog && issuer == Some(Code::UnknownIssuer);
     match payload {
         None | Some(Code::PayloadNotGiven | Code::PayloadMissing) if left_to_log => None,
         None | Some(Code::PayloadNotGiven) => issuer,

@@ -270,7 +270,7 @@ impl ReceiptAttempt<'_> {
     fn proven(&self, proven: &Proven) -> [Check; 2] {
         let by = format!("{}, kid {} ({})", self.log.name(), proven.kid, proven.algorithm);
         [
-            Check::ok(CheckName::Inclusion, proven.place(self.receipt)),
+            Check::ok(CheckName::Inclusion, proven.describe_position(self.receipt)),
             Check::ok(CheckName::ReceiptSignature, by),
         ]
     }
@@ -332,7 +332,7 @@ impl Proven {
     }
 
     /// Describes the position of the statement, as far as the structure gives it.
-    fn place(&self, receipt: &Receipt) -> String {
+    fn describe_position(&self, receipt: &Receipt) -> String {
         match (&self.position, receipt.ledger_transaction()) {
             (Some(position), _) => position.to_string(),
             (None, Some(transaction)) => {

@@ -8,7 +8,7 @@ mod fuzz;
 mod store;
 mod vectors;
 mod verdicts;
-mod witnessed;
+mod witnesses;
 
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, RootHash, TreeSize, hash_leaf};
 use scitt::transparent::attach;

@@ -72,25 +72,25 @@ fn a_tree_that_was_rewritten_is_not_the_beginning_of_what_is_signed() {
 #[test]
 fn a_proof_from_another_size_says_nothing_about_the_tree_that_is_known() {
     let log = Log::new();
-    let asked = ask(&receipt(&log, 5, 9), &known(6), &believing(&log));
-    assert_eq!(asked, (VerificationOutcome::NotVerified, Some(Code::ConsistencyOtherSize)));
+    let result = ask(&receipt(&log, 5, 9), &known(6), &believing(&log));
+    assert_eq!(result, (VerificationOutcome::NotVerified, Some(Code::ConsistencyOtherSize)));
 }
 
 #[test]
 fn a_receipt_of_inclusion_is_none_of_consistency() {
     let world = World::new();
-    let asked = ask(&world.receipt, &known(5), &world.trust);
-    assert_eq!(asked, (VerificationOutcome::NotVerified, Some(Code::NoConsistencyProof)));
+    let result = ask(&world.receipt, &known(5), &world.trust);
+    assert_eq!(result, (VerificationOutcome::NotVerified, Some(Code::NoConsistencyProof)));
 }
 
 #[test]
 fn the_log_must_be_one_that_is_trusted_and_its_key_the_one_that_signed() {
     let (log, stranger) = (Log::new(), Log::new());
     let bytes = receipt(&log, 5, 9);
-    let asked = ask(&bytes, &known(5), &believing(&stranger));
-    assert_eq!(asked, (VerificationOutcome::NotVerified, Some(Code::UnknownLogKey)));
-    let asked = ask(&bytes, &known(5), &TrustStore::default());
-    assert_eq!(asked, (VerificationOutcome::NotVerified, Some(Code::UnknownLog)));
+    let result = ask(&bytes, &known(5), &believing(&stranger));
+    assert_eq!(result, (VerificationOutcome::NotVerified, Some(Code::UnknownLogKey)));
+    let result = ask(&bytes, &known(5), &TrustStore::default());
+    assert_eq!(result, (VerificationOutcome::NotVerified, Some(Code::UnknownLog)));
     assert_eq!(ask(b"nonsense", &known(5), &believing(&log)).1, Some(Code::MalformedReceipt));
 }
 
@@ -101,8 +101,8 @@ fn a_retired_key_shows_no_growth_to_the_size_of_its_successor() {
     trust.logs[0].keys[0].end.retired_size = Some(10);
     assert_eq!(ask(&receipt(&log, 5, 9), &known(5), &trust), (VerificationOutcome::Verified, None));
     trust.logs[0].keys[0].end.retired_size = Some(9);
-    let asked = ask(&receipt(&log, 5, 9), &known(5), &trust);
-    assert_eq!(asked, (VerificationOutcome::Failed, Some(Code::LogKeyRetired)));
+    let result = ask(&receipt(&log, 5, 9), &known(5), &trust);
+    assert_eq!(result, (VerificationOutcome::Failed, Some(Code::LogKeyRetired)));
 }
 
 #[test]

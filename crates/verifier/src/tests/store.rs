@@ -95,7 +95,7 @@ fn all_mistakes_are_reported_together() {
         certificate = "x"
     "#;
     let Err(TrustError::Mistakes(mistakes)) = TrustStore::from_toml(text) else { panic!("accepted") };
-    let places: Vec<&str> = mistakes.iter().map(|mistake| mistake.place.as_str()).collect();
+    let places: Vec<&str> = mistakes.iter().map(|mistake| mistake.location.as_str()).collect();
     assert_eq!(
         places,
         [
@@ -149,6 +149,6 @@ fn a_checkpoint_key_that_is_none_is_a_mistake() {
         let TrustError::Mistakes(mistakes) = TrustStore::from_toml(&store.to_toml()).unwrap_err() else {
             panic!("{wrong}: not a mistake");
         };
-        assert_eq!(mistakes[0].place, "log[0].checkpoint_keys[0]", "{wrong}");
+        assert_eq!(mistakes[0].location, "log[0].checkpoint_keys[0]", "{wrong}");
     }
 }

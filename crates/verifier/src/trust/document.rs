@@ -30,14 +30,14 @@ pub enum TrustError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustMistake {
     /// Location of the value, such as `log[0].keys[1]`.
-    pub place: String,
+    pub location: String,
     /// Description of the mistake.
     pub why: String,
 }
 
 impl fmt::Display for TrustMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.why)
+        write!(f, "{}: {}", self.location, self.why)
     }
 }
 
@@ -190,12 +190,12 @@ impl TrustStore {
 struct TrustMistakes(Vec<TrustMistake>);
 
 impl TrustMistakes {
-    fn add(&mut self, place: impl Into<String>, why: impl fmt::Display) {
-        self.0.push(TrustMistake { place: place.into(), why: why.to_string() });
+    fn add(&mut self, location: impl Into<String>, why: impl fmt::Display) {
+        self.0.push(TrustMistake { location: location.into(), why: why.to_string() });
     }
 
-    fn keep<T, E: fmt::Display>(&mut self, place: &str, value: Result<T, E>) -> Option<T> {
-        value.map_err(|why| self.add(place, why)).ok()
+    fn keep<T, E: fmt::Display>(&mut self, location: &str, value: Result<T, E>) -> Option<T> {
+        value.map_err(|why| self.add(location, why)).ok()
     }
 }
 
@@ -236,28 +236,28 @@ impl Document {
 }
 
 impl LogText {
-    fn resolve(self, place: &str, mistakes: &mut TrustMistakes) -> TrustedLog {
+    fn resolve(self, location: &str, mistakes: &mut TrustMistakes) -> TrustedLog {
         let profile = self.profile.into();
         if self.iss.is_none() && profile == HeaderProfile::Rfc9943 {
-            mistakes.add(place, "iss is missing: only a log with profile = \"rfc9942\" may lack it");
+            mistakes.add(location, "iss is missing: only a log with profile = \"rfc9942\" may lack it");
         }
         if self.keys.is_empty() {
-            mistakes.add(place, "keys is empty: no receipt of this log could be checked");
+            mistakes.add(location, "keys is empty: no receipt of this log could be checked");
         }
         for (number, key) in self.checkpoint_keys.iter().enumerate() {
-            check_checkpoint_key(key, &format!("{place}.checkpoint_keys[{number}]"), mistakes);
+            check_checkpoint_key(key, &format!("{location}.checkpoint_keys[{number}]"), mistakes);
         }
         for (number, retired) in self.retired_checkpoint_keys.iter().enumerate() {
-            let place = format!("{place}.retired_checkpoint_keys[{number}]");
-            check_checkpoint_key(&retired.key, &place, mistakes);
+            let location = format!("{location}.retired_checkpoint_keys[{number}]");
+            check_checkpoint_key(&retired.key, &location, mistakes);
             if retired.retired_size.or(retired.compromised_size).is_none() {
-                mistakes.add(place, "neither retired_size nor compromised_size: it would never end");
+                mistakes.add(location, "neither retired_size nor compromised_size: it would never end");
             }
         }
         TrustedLog {
             iss: self.iss,
             origin: self.origin,
-            keys: resolve_keys(self.keys, place, mistakes),
+            keys: resolve_keys(self.keys, location, mistakes),
             leaf_rule: match self.leaf_rule {
                 LeafRuleText::Sha256OfStatement => LeafRule::Sha256OfStatement,
                 LeafRuleText::Statement => LeafRule::Statement,
@@ -298,27 +298,27 @@ impl From<RetiredKeyText> for RetiredCheckpointKey {
     }
 }
 
-fn check_checkpoint_key(key: &str, place: &str, mistakes: &mut TrustMistakes) {
+fn check_checkpoint_key(key: &str, location: &str, mistakes: &mut TrustMistakes) {
     match key.parse::<VerifierKey>() {
         Ok(key) if key.kind() == KeyKind::Ed25519 => {}
-        Ok(_) => mistakes.add(place, "a witness's key, not a log's"),
-        Err(why) => mistakes.add(place, why),
+        Ok(_) => mistakes.add(location, "a witness's key, not a log's"),
+        Err(why) => mistakes.add(location, why),
     }
 }
 
 impl IssuerText {
-    fn resolve(self, place: &str, mistakes: &mut TrustMistakes) -> TrustedIssuer {
+    fn resolve(self, location: &str, mistakes: &mut TrustMistakes) -> TrustedIssuer {
         let is_own_key = PublicKey::from_did(&self.iss).is_ok();
         if self.keys.is_empty() && self.roots.is_empty() && !is_own_key {
-            mistakes.add(place, "neither keys nor roots: no statement of this issuer could be checked");
+            mistakes.add(location, "neither keys nor roots: no statement of this issuer could be checked");
         }
         let roots = self.roots.iter().enumerate().filter_map(|(number, pem)| {
-            mistakes.keep(&format!("{place}.roots[{number}]"), RootCertificate::from_pem(pem.trim()))
+            mistakes.keep(&format!("{location}.roots[{number}]"), RootCertificate::from_pem(pem.trim()))
         });
         let roots = roots.collect();
-        check_eku(self.eku.as_deref(), place, mistakes);
+        check_eku(self.eku.as_deref(), location, mistakes);
         TrustedIssuer {
-            keys: resolve_keys(self.keys, place, mistakes),
+            keys: resolve_keys(self.keys, location, mistakes),
             roots,
             eku: self.eku,
             profile: self.profile.into(),
@@ -338,10 +338,10 @@ impl IssuerText {
 }
 
 impl RootText {
-    fn resolve(self, place: &str, mistakes: &mut TrustMistakes) -> Option<TrustedRoot> {
+    fn resolve(self, location: &str, mistakes: &mut TrustMistakes) -> Option<TrustedRoot> {
         let certificate = RootCertificate::from_pem(self.certificate.trim());
-        let certificate = mistakes.keep(&format!("{place}.certificate"), certificate)?;
-        check_eku(self.eku.as_deref(), place, mistakes);
+        let certificate = mistakes.keep(&format!("{location}.certificate"), certificate)?;
+        check_eku(self.eku.as_deref(), location, mistakes);
         Some(TrustedRoot { certificate, eku: self.eku })
     }
 
@@ -350,22 +350,22 @@ impl RootText {
     }
 }
 
-fn check_eku(eku: Option<&str>, place: &str, mistakes: &mut TrustMistakes) {
+fn check_eku(eku: Option<&str>, location: &str, mistakes: &mut TrustMistakes) {
     if eku.is_some_and(|eku| !is_oid(eku)) {
-        mistakes.add(format!("{place}.eku"), "not an object identifier in dotted form");
+        mistakes.add(format!("{location}.eku"), "not an object identifier in dotted form");
     }
 }
 
-fn resolve_keys(keys: Vec<KeyText>, place: &str, mistakes: &mut TrustMistakes) -> Vec<CoseKey> {
+fn resolve_keys(keys: Vec<KeyText>, location: &str, mistakes: &mut TrustMistakes) -> Vec<CoseKey> {
     let resolve = |(number, key): (usize, KeyText)| {
-        let place = format!("{place}.keys[{number}]");
-        key.resolve(&place, mistakes)
+        let location = format!("{location}.keys[{number}]");
+        key.resolve(&location, mistakes)
     };
     keys.into_iter().enumerate().filter_map(resolve).collect()
 }
 
 impl KeyText {
-    fn resolve(self, place: &str, mistakes: &mut TrustMistakes) -> Option<CoseKey> {
+    fn resolve(self, location: &str, mistakes: &mut TrustMistakes) -> Option<CoseKey> {
         let named = match self {
             Self::Bare(key) => NamedKey {
                 key,
@@ -377,17 +377,17 @@ impl KeyText {
             },
             Self::Named(named) => named,
         };
-        let mut key = mistakes.keep(place, read_key(&named.key))?;
+        let mut key = mistakes.keep(location, read_key(&named.key))?;
         let NamedKey { retired_at, retired_size, compromised_size, .. } = named;
         key.end = KeyEnd { retired_at, retired_size, compromised_size };
         if let Some(kid) = named.kid {
             let kid = BASE64URL_NOPAD.decode(kid.as_bytes());
-            key.kid = Some(mistakes.keep(&format!("{place}.kid (unpadded base64url)"), kid)?);
+            key.kid = Some(mistakes.keep(&format!("{location}.kid (unpadded base64url)"), kid)?);
         }
         if let Some(name) = named.alg {
             match Algorithm::from_name(&name).filter(|algorithm| key.key.accepts(*algorithm)) {
                 Some(algorithm) => key.algorithm = Some(algorithm),
-                None => mistakes.add(format!("{place}.alg"), format!("not for a {} key", key.key.curve())),
+                None => mistakes.add(format!("{location}.alg"), format!("not for a {} key", key.key.curve())),
             }
         }
         Some(key)

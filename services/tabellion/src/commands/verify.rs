@@ -122,7 +122,7 @@ fn whole(evidence: &Evidence, trust: &TrustFile) -> Result<StatementVerdict, Fai
     };
     let policy = evidence.witness_policy.as_deref().map(witness_policy).transpose()?;
     let shown = CheckpointEvidence { tree, policy: policy.as_ref() };
-    let mut verdict = verifier::verify_shown(&question, &shown, &trust.store, now());
+    let mut verdict = verifier::verify_with_checkpoint(&question, &shown, &trust.store, now());
     trace_metadata::check(&mut verdict, &question);
     Ok(verdict)
 }

@@ -65,13 +65,13 @@ impl World {
     fn show(&self, tree: TreeProof<'_>, policy: Option<&WitnessPolicy>) -> StatementVerdict {
         let statement = self.transparent();
         let evidence = StatementEvidence { statement: &statement, ..StatementEvidence::default() };
-        verify_shown(&evidence, &CheckpointEvidence { tree, policy }, &self.trust, NOW)
+        verify_with_checkpoint(&evidence, &CheckpointEvidence { tree, policy }, &self.trust, NOW)
     }
 
     fn show_bare(&self, tree: TreeProof<'_>, policy: Option<&WitnessPolicy>) -> StatementVerdict {
         let statement = self.statement.bytes();
         let evidence = StatementEvidence { statement, ..StatementEvidence::default() };
-        verify_shown(&evidence, &CheckpointEvidence { tree, policy }, &self.trust, NOW)
+        verify_with_checkpoint(&evidence, &CheckpointEvidence { tree, policy }, &self.trust, NOW)
     }
 }
 
@@ -89,9 +89,9 @@ fn a_checkpoint_that_enough_witnesses_cosigned_is_told_with_their_names_and_the_
         assert_verified(&verdict);
         assert_eq!(verdict.receipts.len(), receipts);
         assert_eq!(detail(&verdict, CheckName::Witnesses), "2 of 3 (w2, w4), newest 2026-11-18T11:05:04Z");
-        let shown = verdict.checkpoint.unwrap();
-        assert_eq!((shown.origin.as_str(), shown.tree_size), (ORIGIN, 9));
-        assert_eq!(shown.cosigned[0], WitnessCosignature { witness: "w2".into(), at: NOW - 98 });
+        let checkpoint = verdict.checkpoint.unwrap();
+        assert_eq!((checkpoint.origin.as_str(), checkpoint.tree_size), (ORIGIN, 9));
+        assert_eq!(checkpoint.cosigned[0], WitnessCosignature { witness: "w2".into(), at: NOW - 98 });
     }
 }
 
@@ -218,8 +218,11 @@ fn a_tampered_statement_is_not_saved_by_witnesses() {
     let other = builder(&world.issuer).sub("other").sign(&world.issuer).unwrap();
     let evidence = StatementEvidence { statement: other.bytes(), ..StatementEvidence::default() };
     let proof = world.proof(&[2, 3, 4]);
-    let shown = CheckpointEvidence { tree: TreeProof::Proof(&proof), policy: Some(&policy) };
-    assert_failed(&verify_shown(&evidence, &shown, &world.trust, NOW), Code::TlogProofMismatch);
+    let checkpoint_evidence = CheckpointEvidence { tree: TreeProof::Proof(&proof), policy: Some(&policy) };
+    assert_failed(
+        &verify_with_checkpoint(&evidence, &checkpoint_evidence, &world.trust, NOW),
+        Code::TlogProofMismatch,
+    );
 }
 
 #[test]

@@ -82,20 +82,20 @@ impl WitnessReport {
 
 /// Checks the proof of the tree and the cosignatures, for a subject with these receipts.
 pub(crate) fn check(
-    shown: &CheckpointEvidence<'_>,
+    checkpoint_evidence: &CheckpointEvidence<'_>,
     subject: ReceiptSubject<'_>,
     receipts: &[ReceiptReport],
     trust: &TrustStore,
 ) -> WitnessReport {
     let mut report = WitnessReport { checks: Vec::new(), facts: None, included: false };
-    let believed = TrustedCheckpointKeys { trust, keys: &[], policy: shown.policy };
-    let asked = WitnessCheck { shown, subject, receipts, believed };
-    let note = match asked.bind(&mut report) {
+    let trusted_keys = TrustedCheckpointKeys { trust, keys: &[], policy: checkpoint_evidence.policy };
+    let witness_check = WitnessCheck { checkpoint_evidence, subject, receipts, trusted_keys };
+    let note = match witness_check.bind(&mut report) {
         Ok(note) => note,
         Err(check) => {
             let about_tree = check.name != CheckName::Witnesses;
             report.checks.push(check);
-            if about_tree && shown.policy.is_some() {
+            if about_tree && checkpoint_evidence.policy.is_some() {
                 let why = "an earlier check stands in the way";
                 report.checks.push(Check::not_done(CheckName::Witnesses, Code::NotReached, why));
             } else if about_tree {
@@ -104,7 +104,7 @@ pub(crate) fn check(
             return report;
         }
     };
-    report.checks.push(believed.count(&note, report.facts.as_mut()));
+    report.checks.push(trusted_keys.count(&note, report.facts.as_mut()));
     report
 }
 
@@ -129,13 +129,13 @@ pub fn verify_checkpoint(
     policy: Option<&WitnessPolicy>,
     trust: &TrustStore,
 ) -> CheckpointVerdict {
-    let believed = TrustedCheckpointKeys { trust, keys, policy };
+    let trusted_keys = TrustedCheckpointKeys { trust, keys, policy };
     let mut report = WitnessReport { checks: Vec::new(), facts: None, included: false };
     let parsed = Note::parse(note)
         .map_err(|why| Check::failed(CheckName::Checkpoint, Code::MalformedCheckpoint, why.to_string()));
-    match parsed.and_then(|note| Ok((believed.open(&note, &mut report)?, note))) {
+    match parsed.and_then(|note| Ok((trusted_keys.open(&note, &mut report)?, note))) {
         Ok(((_, opened), note)) => {
-            let counted = believed.count(&note, report.facts.as_mut());
+            let counted = trusted_keys.count(&note, report.facts.as_mut());
             report.checks.extend([opened, counted]);
         }
         Err(check) => {
@@ -153,15 +153,15 @@ pub fn verify_tlog_proof_of(
     policy: Option<&WitnessPolicy>,
     trust: &TrustStore,
 ) -> CheckpointVerdict {
-    let shown = CheckpointEvidence { tree: TreeProof::Proof(proof), policy };
-    check(&shown, ReceiptSubject { entry, statement: None }, &[], trust).conclude()
+    let checkpoint_evidence = CheckpointEvidence { tree: TreeProof::Proof(proof), policy };
+    check(&checkpoint_evidence, ReceiptSubject { entry, statement: None }, &[], trust).conclude()
 }
 
 struct WitnessCheck<'a> {
-    shown: &'a CheckpointEvidence<'a>,
+    checkpoint_evidence: &'a CheckpointEvidence<'a>,
     subject: ReceiptSubject<'a>,
     receipts: &'a [ReceiptReport],
-    believed: TrustedCheckpointKeys<'a>,
+    trusted_keys: TrustedCheckpointKeys<'a>,
 }
 
 /// Keys whose signatures and cosignatures count.
@@ -176,8 +176,8 @@ struct TrustedCheckpointKeys<'a> {
 impl WitnessCheck<'_> {
     /// Returns the checkpoint whose tree contains the statement.
     fn bind(&self, report: &mut WitnessReport) -> Result<Note, Check> {
-        match self.shown.tree {
-            TreeProof::NotShown if self.shown.policy.is_none() => Err(no_policy()),
+        match self.checkpoint_evidence.tree {
+            TreeProof::NotShown if self.checkpoint_evidence.policy.is_none() => Err(no_policy()),
             TreeProof::NotShown => {
                 let why = "no checkpoint is shown that witnesses could have cosigned";
                 Err(Check::not_done(CheckName::Witnesses, Code::NoCheckpoint, why))
@@ -191,14 +191,15 @@ impl WitnessCheck<'_> {
         let malformed = |why: String| Check::failed(CheckName::Checkpoint, Code::MalformedTlogProof, why);
         let text = std::str::from_utf8(bytes).map_err(|why| malformed(why.to_string()))?;
         let proof = TlogProof::from_str(text).map_err(|why| malformed(why.to_string()))?;
-        let (checkpoint, opened) = self.believed.open(proof.note(), report)?;
+        let (checkpoint, opened) = self.trusted_keys.open(proof.note(), report)?;
         report.checks.push(opened);
-        let leaf =
-            self.subject.leaf(self.believed.leaf_rule(checkpoint.origin().as_str())).ok_or_else(|| {
+        let leaf = self.subject.leaf(self.trusted_keys.leaf_rule(checkpoint.origin().as_str())).ok_or_else(
+            || {
                 let detail =
                     "this log's leaves are of whole statements, and only the hash of this one is at hand";
                 Check::not_done(CheckName::Inclusion, Code::NotReached, detail)
-            })?;
+            },
+        )?;
         let name = CheckName::Inclusion;
         let root = implied_root(leaf, proof.index(), checkpoint.size(), proof.path())
             .map_err(|why| Check::failed(name, Code::ReceiptProofInvalid, why.to_string()))?;
@@ -216,7 +217,7 @@ impl WitnessCheck<'_> {
     fn bind_by_receipt(&self, bytes: &[u8], report: &mut WitnessReport) -> Result<Note, Check> {
         let malformed = |why: String| Check::failed(CheckName::Checkpoint, Code::MalformedCheckpoint, why);
         let note = Note::parse(bytes).map_err(|why| malformed(why.to_string()))?;
-        let (checkpoint, opened) = self.believed.open(&note, report)?;
+        let (checkpoint, opened) = self.trusted_keys.open(&note, report)?;
         self.same_tree(&checkpoint)?;
         report.checks.push(opened);
         Ok(note)
@@ -334,9 +335,10 @@ impl TrustedCheckpointKeys<'_> {
             detail.push_str(&format!(", newest {}", rfc3339(to_signed(newest))));
         }
         if let Some(facts) = facts {
-            let told = judged.cosigned.iter();
-            facts.cosigned =
-                told.map(|(witness, at)| WitnessCosignature { witness: witness.clone(), at: *at }).collect();
+            let cosigned = judged.cosigned.iter();
+            facts.cosigned = cosigned
+                .map(|(witness, at)| WitnessCosignature { witness: witness.clone(), at: *at })
+                .collect();
         }
         match (policy.quorum_name(), judged.met) {
             (None, _) => {
