@@ -25,7 +25,7 @@ const BATCH: u64 = 8;
 struct Nothing;
 
 impl StatementInspector for Nothing {
-    fn says(&self, _: &Entry) -> Result<EntryEffects, String> {
+    fn effects_of(&self, _: &Entry) -> Result<EntryEffects, String> {
         Ok(EntryEffects::default())
     }
 

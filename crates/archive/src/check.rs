@@ -16,7 +16,7 @@ use crate::{ArchivePurpose, ArchiveRecord, ArchiveSummary, RecordCounts};
 /// Interpretation of statements and signatures, provided by the caller: an archive treats both as bytes.
 pub trait StatementInspector: Send + Sync {
     /// Returns the effects of an entry on others, or the reason why a log cannot contain it.
-    fn says(&self, entry: &Entry) -> Result<EntryEffects, String>;
+    fn effects_of(&self, entry: &Entry) -> Result<EntryEffects, String>;
 
     /// Checks a signature over a head with one of `keys`; returns the reason if it is invalid.
     fn check_signature(
@@ -38,7 +38,7 @@ pub struct EntryEffects {
 
 /// Accepts records in order and finds the first one that contradicts its predecessors.
 pub struct Checker<'a> {
-    meaning: &'a dyn StatementInspector,
+    inspector: &'a dyn StatementInspector,
     /// Kind of the last record; the kinds of the history (entries, heads, signatures, cosignatures) count as one.
     section: u8,
     opening: Option<(String, ArchivePurpose, u64)>,
@@ -68,9 +68,9 @@ pub struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     /// Creates a checker that expects [`ArchiveRecord::Opening`] first.
-    pub fn new(meaning: &'a dyn StatementInspector) -> Self {
+    pub fn new(inspector: &'a dyn StatementInspector) -> Self {
         Self {
-            meaning,
+            inspector,
             section: 0,
             opening: None,
             keys: Vec::new(),
@@ -215,7 +215,7 @@ impl<'a> Checker<'a> {
             Some(bytes) if EntryDigest::of(bytes) != entry.digest => {
                 return Err(format!("the statement of entry {index} does not hash to its digest"));
             }
-            Some(_) => self.said(entry)?,
+            Some(_) => self.apply_effects(entry)?,
             None if entry.facts != "{}" || !collateral.is_empty() => {
                 return Err(format!("entry {index} has lost its statement, and not what was read from it"));
             }
@@ -232,12 +232,13 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn said(&mut self, entry: &Entry) -> Result<(), String> {
-        let says = self.meaning.says(entry).map_err(|why| format!("entry {}: {why}", entry.index))?;
-        if says.is_policy {
+    fn apply_effects(&mut self, entry: &Entry) -> Result<(), String> {
+        let effects =
+            self.inspector.effects_of(entry).map_err(|why| format!("entry {}: {why}", entry.index))?;
+        if effects.is_policy {
             self.policy = Some(entry.index.get());
         }
-        for digest in says.erases {
+        for digest in effects.erases {
             self.unexplained.remove(&digest);
         }
         Ok(())
@@ -286,7 +287,7 @@ impl<'a> Checker<'a> {
         if !in_turn || !self.witnesses.is_empty() {
             return Err(format!("a signature over size {} is not in its place", head.size));
         }
-        self.meaning
+        self.inspector
             .check_signature(&head, signature, &self.keys)
             .map_err(|why| format!("a signature over size {} is wrong: {why}", head.size))?;
         if self.keys.iter().any(|key| key.kid == signature.kid && !key.signs(head.size)) {

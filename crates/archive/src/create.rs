@@ -30,7 +30,8 @@ pub enum ArchiveWriteError {
     /// An I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A [`ArchivePurpose::Export`] of a log that is not frozen: entries added later would be missing at the destination.
+    /// An [`ArchivePurpose::Export`] of a log that is not frozen: entries added later would be missing at the
+    /// destination.
     #[error("the log is not frozen: what it takes from now on would be missing where it goes")]
     NotFrozen,
     /// The last head of a frozen log is not signed yet, for [`ArchivePurpose::Export`].
@@ -52,28 +53,28 @@ pub enum ArchiveWriteError {
 /// Writes the log with this origin to `out`. After an error the output is incomplete and must be discarded.
 pub async fn write(
     store: &dyn LogStore,
-    meaning: &dyn StatementInspector,
+    inspector: &dyn StatementInspector,
     (origin, purpose, made_at): (&str, ArchivePurpose, u64),
     out: impl Write + Send,
     progress: &(dyn Fn(u64) + Send + Sync),
 ) -> Result<ArchiveSummary, ArchiveWriteError> {
     let target = first_target(store, purpose).await?;
-    let mut writing = ArchiveBuilder {
+    let mut builder = ArchiveBuilder {
         store,
-        checker: Checker::new(meaning),
+        checker: Checker::new(inspector),
         writer: ArchiveWriter::new(out)?,
         signatures: VecDeque::new(),
         batch: 0,
         progress,
     };
-    writing.put(ArchiveRecord::Opening { origin: origin.to_owned(), purpose, made_at })?;
+    builder.put(ArchiveRecord::Opening { origin: origin.to_owned(), purpose, made_at })?;
     for key in store.keys().await? {
-        writing.put(ArchiveRecord::Key(key))?;
+        builder.put(ArchiveRecord::Key(key))?;
     }
-    writing.history(target).await?;
-    writing.explain().await?;
-    writing.beside().await?;
-    writing.end(origin).await
+    builder.history(target).await?;
+    builder.explain().await?;
+    builder.side_tables().await?;
+    builder.end(origin).await
 }
 
 /// The newest head that has both a receipt signature and a checkpoint signature.
@@ -166,11 +167,11 @@ impl<W: Write> ArchiveBuilder<'_, W> {
                 from + entries.len() as u64
             )));
         }
-        let beside = self.store.collateral_rows(from..from + limit).await?;
-        let mut beside = VecDeque::from(beside);
+        let rows = self.store.collateral_rows(from..from + limit).await?;
+        let mut rows = VecDeque::from(rows);
         for entry in entries {
             let mut collateral: Vec<Collateral> = Vec::new();
-            while let Some((_, item)) = beside.pop_front_if(|(index, _)| *index <= entry.index) {
+            while let Some((_, item)) = rows.pop_front_if(|(index, _)| *index <= entry.index) {
                 collateral.push(item);
             }
             self.put(ArchiveRecord::Entry(entry, collateral))?;
@@ -210,7 +211,7 @@ impl<W: Write> ArchiveBuilder<'_, W> {
     }
 
     /// Writes the data that does not belong to a batch: holds, reports, index rows and the inbox.
-    async fn beside(&mut self) -> Result<(), ArchiveWriteError> {
+    async fn side_tables(&mut self) -> Result<(), ArchiveWriteError> {
         self.holds().await?;
         self.reports().await?;
         self.seen().await?;

@@ -50,11 +50,11 @@ pub struct Filled {
 pub async fn fill(
     store: &dyn LogStore,
     archive: impl Read,
-    (summary, meaning): (&ArchiveSummary, &dyn StatementInspector),
+    (summary, inspector): (&ArchiveSummary, &dyn StatementInspector),
     progress: &(dyn Fn(u64) + Send + Sync),
 ) -> Result<Filled, FillError> {
     let mut reader = ArchiveReader::new(archive)?;
-    let mut checker = Checker::new(meaning);
+    let mut checker = Checker::new(inspector);
     let head = store.begin_filling(&summary.origin, &summary.source).await?;
     let there_before = head.size().get();
     let tiles = open_tiles(store, &head).await?;

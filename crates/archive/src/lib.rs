@@ -7,9 +7,9 @@
 //! look-up index (rebuilt by the service), and the used quotas of issuers.
 //!
 //! A reader trusts nothing in the file ([`Checker`]): digests are computed from the statements, and the root at every
-//! committed head from the digests; signatures are checked by the caller's [`StatementInspector`]. Writing applies the same
-//! checks, so that an existing archive verifies. Memory use does not grow with the log, except for 40 bytes for each
-//! erased entry.
+//! committed head from the digests; signatures are checked by the caller's [`StatementInspector`]. Writing applies the
+//! same checks, so that an existing archive verifies. Memory use does not grow with the log, except for 40 bytes for
+//! each erased entry.
 //!
 //! The checksum is not a signature. The log's identity is proven by the signatures over its heads: compare the keys in
 //! the [`ArchiveSummary`] with the known keys.
@@ -19,10 +19,10 @@
 
 mod check;
 mod create;
-mod file;
 mod fill;
 mod frame;
 pub mod limits;
+mod partial_file;
 mod record;
 mod summary;
 
@@ -32,9 +32,9 @@ use merkle::TreeSize;
 
 pub use check::{Checker, EntryEffects, StatementInspector};
 pub use create::{ArchiveWriteError, write};
-pub use file::PartialFile;
 pub use fill::{FillError, Filled, fill, finish};
 pub use frame::{ArchiveError, ArchiveReader};
+pub use partial_file::PartialFile;
 pub use record::{ArchivePurpose, ArchiveRecord};
 pub use summary::{ArchiveSummary, RecordCounts};
 
@@ -44,10 +44,10 @@ pub use summary::{ArchiveSummary, RecordCounts};
 /// [`ArchiveError`] if the file cannot be read, is damaged, or holds an inconsistent log.
 pub fn verify(
     source: impl Read,
-    meaning: &dyn StatementInspector,
+    inspector: &dyn StatementInspector,
     progress: &dyn Fn(u64),
 ) -> Result<ArchiveSummary, ArchiveError> {
-    verify_wanting(source, meaning, None, progress)
+    verify_wanting(source, inspector, None, progress)
 }
 
 /// Like [`verify`], and also returns the root of the committed head of one size in [`ArchiveSummary::wanted_root`].
@@ -56,12 +56,12 @@ pub fn verify(
 /// As [`verify`].
 pub fn verify_wanting(
     source: impl Read,
-    meaning: &dyn StatementInspector,
+    inspector: &dyn StatementInspector,
     size: Option<TreeSize>,
     progress: &dyn Fn(u64),
 ) -> Result<ArchiveSummary, ArchiveError> {
     let mut reader = ArchiveReader::new(source)?;
-    let mut checker = Checker::new(meaning).wanting(size);
+    let mut checker = Checker::new(inspector).wanting(size);
     while let Some(record) = reader.read()? {
         checker.accept(&record).map_err(|what| reader.contradicts(what))?;
         if let ArchiveRecord::Head(_) = record {

@@ -28,7 +28,7 @@ impl ArchiveMeaning {
 }
 
 impl StatementInspector for ArchiveMeaning {
-    fn says(&self, entry: &Entry) -> Result<EntryEffects, String> {
+    fn effects_of(&self, entry: &Entry) -> Result<EntryEffects, String> {
         let Some(bytes) = entry.statement.clone() else { return Ok(EntryEffects::default()) };
         let statement = SignedStatement::parse(bytes).map_err(|why| why.to_string())?;
         let named = statement.header().content_type().and_then(|name| name.as_text()).unwrap_or_default();

@@ -16,7 +16,7 @@ pub const KID: &[u8] = b"the only key";
 pub struct Plain;
 
 impl StatementInspector for Plain {
-    fn says(&self, entry: &Entry) -> Result<EntryEffects, String> {
+    fn effects_of(&self, entry: &Entry) -> Result<EntryEffects, String> {
         let text = entry
             .statement
             .as_ref()

@@ -12,7 +12,7 @@ const SUFFIX: &str = ".partial";
 #[derive(Debug)]
 pub struct PartialFile {
     file: File,
-    aside: PathBuf,
+    partial: PathBuf,
     path: PathBuf,
     kept: bool,
 }
@@ -23,21 +23,21 @@ impl PartialFile {
         if path.try_exists()? {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there already"));
         }
-        let mut aside = path.as_os_str().to_owned();
-        aside.push(SUFFIX);
-        let aside = PathBuf::from(aside);
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(SUFFIX);
+        let partial = PathBuf::from(partial);
         // A leftover of a crash is overwritten.
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&aside)?;
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&partial)?;
         let busy = || io::Error::other("another process is writing it");
         file.try_lock().map_err(|_| busy())?;
         // Another process may have given the file its final name before the lock was taken: then it must not be
         // truncated.
-        let (ours, there) = (file.metadata()?, fs::metadata(&aside).map_err(|_| busy())?);
+        let (ours, there) = (file.metadata()?, fs::metadata(&partial).map_err(|_| busy())?);
         if (ours.ino(), ours.nlink()) != (there.ino(), 1) {
             return Err(busy());
         }
         file.set_len(0)?;
-        Ok(Self { file, aside, path: path.to_owned(), kept: false })
+        Ok(Self { file, partial, path: path.to_owned(), kept: false })
     }
 
     /// The file to write to.
@@ -49,9 +49,9 @@ impl PartialFile {
     pub fn keep(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         // Unlike a rename, a hard link never replaces a file created in the meantime.
-        fs::hard_link(&self.aside, &self.path)?;
+        fs::hard_link(&self.partial, &self.path)?;
         self.kept = true;
-        fs::remove_file(&self.aside)?;
+        fs::remove_file(&self.partial)?;
         durable::sync_folder_of(&self.path)
     }
 }
@@ -59,7 +59,7 @@ impl PartialFile {
 impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.kept {
-            let _ = fs::remove_file(&self.aside);
+            let _ = fs::remove_file(&self.partial);
         }
     }
 }
@@ -78,18 +78,18 @@ mod tests {
         names
     }
 
-    fn write(aside: &PartialFile, text: &str) {
-        io::Write::write_all(&mut aside.file(), text.as_bytes()).unwrap();
+    fn write(partial: &PartialFile, text: &str) {
+        io::Write::write_all(&mut partial.file(), text.as_bytes()).unwrap();
     }
 
     #[test]
     fn a_file_has_its_name_once_it_is_whole_and_is_for_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.backup");
-        let aside = PartialFile::create(&path).unwrap();
-        write(&aside, "whole");
+        let partial = PartialFile::create(&path).unwrap();
+        write(&partial, "whole");
         assert_eq!(names(folder.path()), ["log.backup.partial"]);
-        aside.keep().unwrap();
+        partial.keep().unwrap();
         assert_eq!(names(folder.path()), ["log.backup"]);
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -107,9 +107,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.backup");
         fs::write(folder.path().join("log.backup.partial"), "much more than is written now").unwrap();
-        let aside = PartialFile::create(&path).unwrap();
-        write(&aside, "whole");
-        aside.keep().unwrap();
+        let partial = PartialFile::create(&path).unwrap();
+        write(&partial, "whole");
+        partial.keep().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
     }
 
@@ -117,9 +117,9 @@ mod tests {
     fn a_file_that_is_there_or_comes_meanwhile_is_never_written_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.backup");
-        let aside = PartialFile::create(&path).unwrap();
+        let partial = PartialFile::create(&path).unwrap();
         fs::write(&path, "somebody's").unwrap();
-        assert_eq!(aside.keep().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(partial.keep().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(PartialFile::create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&path).unwrap(), "somebody's");
         assert_eq!(names(folder.path()), ["log.backup"]);
