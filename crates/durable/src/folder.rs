@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use crate::{FileAccess, is_aside};
+use crate::{FileAccess, is_temporary};
 
 /// Creates a folder, and the missing ones above it; all their names survive power loss. An existing folder is left
 /// unchanged.
@@ -40,7 +40,7 @@ pub fn names(folder: &Path, ending: &str) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in found {
         let name = entry?.file_name().into_string().unwrap_or_default();
-        if name.ends_with(ending) && !is_aside(&name) {
+        if name.ends_with(ending) && !is_temporary(&name) {
             names.push(name);
         }
     }

@@ -6,26 +6,26 @@
 //! content after a crash is not known ([`WriteError::InDoubt`]). Two writers of one file, in any processes, never
 //! mix their bytes: the last one wins. [`Lock`] excludes other writers altogether.
 //!
-//! [`DatabaseLocation`] is for databases, which write their files themselves: one process at a time, on a file system with
-//! reliable locks, in the files that it opened.
+//! [`DatabaseLocation`] is for databases, which write their files themselves: one process at a time, on a file system
+//! with reliable locks, in the files that it opened.
 //!
 //! All functions block. Not here: files that are written in place (the slots of a pin, in `sequencer`), or that
-//! are too long for memory or must never be replaced (`archive::Aside`). A process that is killed during a write
-//! leaves its temporary file; readers ignore it ([`is_aside`]), and a process that works alone in a folder may
+//! are too long for memory or must never be replaced (`archive::PartialFile`). A process that is killed during a write
+//! leaves its temporary file; readers ignore it ([`is_temporary`]), and a process that works alone in a folder may
 //! remove it.
 
 pub mod crash;
+mod database_location;
 mod folder;
 mod lock;
-mod place;
 mod read;
 mod write;
 
+pub use database_location::{DatabaseLocation, FileSystem, LOCK_SUFFIX, LocationError};
 pub use folder::{make_folder, names, sync_folder_of};
 pub use lock::{Lock, LockError};
-pub use place::{DatabaseLocation, FileSystem, LOCK_SUFFIX, LocationError};
 pub use read::read;
-pub use write::{WriteError, create, is_aside, mark, remove, rename, replace, write_anew};
+pub use write::{WriteError, create, is_temporary, mark, remove, rename, replace, write_anew};
 
 /// Permission to read the created files. The umask may remove more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -53,10 +53,10 @@ fn replace_and(
     access: FileAccess,
 ) -> Result<(), WriteError> {
     let unchanged = |error| WriteError::Unchanged { path: path.to_owned(), error };
-    let (aside, file) = begin_aside(path, access).map_err(unchanged)?;
-    let written = fill(file, bytes).and_then(|()| fs::rename(&aside, path));
+    let (temporary, file) = begin_temporary(path, access).map_err(unchanged)?;
+    let written = fill(file, bytes).and_then(|()| fs::rename(&temporary, path));
     if let Err(error) = written {
-        let _ = fs::remove_file(&aside);
+        let _ = fs::remove_file(&temporary);
         return Err(unchanged(error));
     }
     sync(path).map_err(|error| WriteError::InDoubt { path: path.to_owned(), error })
@@ -66,9 +66,9 @@ fn replace_and(
 /// it survives power loss. The file system must support hard links.
 pub fn create(path: &Path, bytes: &[u8], access: FileAccess) -> Result<bool, WriteError> {
     let unchanged = |error| WriteError::Unchanged { path: path.to_owned(), error };
-    let (aside, file) = begin_aside(path, access).map_err(unchanged)?;
-    let made = fill(file, bytes).and_then(|()| fs::hard_link(&aside, path));
-    let _ = fs::remove_file(&aside);
+    let (temporary, file) = begin_temporary(path, access).map_err(unchanged)?;
+    let made = fill(file, bytes).and_then(|()| fs::hard_link(&temporary, path));
+    let _ = fs::remove_file(&temporary);
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
         made => made.map_err(unchanged)?,
@@ -110,7 +110,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 
 /// Returns whether this is the name of a temporary file of [`replace`]: one that no process is writing was left by
 /// a crash.
-pub fn is_aside(name: &str) -> bool {
+pub fn is_temporary(name: &str) -> bool {
     let mut parts = name.strip_suffix(ASIDE).unwrap_or_default().rsplitn(3, '.');
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     parts.next().is_some_and(is_number) && parts.next().is_some_and(is_number) && parts.next().is_some()
@@ -119,15 +119,15 @@ pub fn is_aside(name: &str) -> bool {
 /// Creates a temporary file that no other process writes. The process ID alone does not make the name unique: on
 /// shared storage two processes may have the same one, and an earlier process that was killed may have had it,
 /// too.
-fn begin_aside(path: &Path, access: FileAccess) -> io::Result<(PathBuf, File)> {
+fn begin_temporary(path: &Path, access: FileAccess) -> io::Result<(PathBuf, File)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     loop {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".{}.{}{ASIDE}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-        let aside = path.with_file_name(name);
-        match create_new(&aside, access) {
+        let temporary = path.with_file_name(name);
+        match create_new(&temporary, access) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return Ok((aside, made?)),
+            made => return Ok((temporary, made?)),
         }
     }
 }

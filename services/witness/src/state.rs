@@ -129,7 +129,7 @@ impl StateDir {
         let mut found = HashMap::new();
         for name in names(&folder)? {
             let path = folder.join(&name);
-            if durable::is_aside(&name) || name.ends_with(".new") {
+            if durable::is_temporary(&name) || name.ends_with(".new") {
                 // Interrupted before the rename: its cosignature was never sent.
                 fs::remove_file(&path).map_err(|error| failed(&path, error))?;
                 continue;

@@ -93,11 +93,11 @@ fn of_many_at_once_one_stands_whole() {
 fn what_somebody_else_writes_aside_is_left_alone() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
-    let (theirs, _) = begin_aside(&file, FileAccess::Public).unwrap();
-    let (ours, _) = begin_aside(&file, FileAccess::Public).unwrap();
+    let (theirs, _) = begin_temporary(&file, FileAccess::Public).unwrap();
+    let (ours, _) = begin_temporary(&file, FileAccess::Public).unwrap();
     assert_ne!(theirs, ours);
-    for aside in [&theirs, &ours] {
-        assert!(is_aside(aside.file_name().unwrap().to_str().unwrap()), "{}", aside.display());
+    for temporary in [&theirs, &ours] {
+        assert!(is_temporary(temporary.file_name().unwrap().to_str().unwrap()), "{}", temporary.display());
     }
     replace(&file, b"new", FileAccess::Public).unwrap();
     assert!(theirs.exists());
@@ -106,12 +106,12 @@ fn what_somebody_else_writes_aside_is_left_alone() {
 #[test]
 fn only_what_is_written_aside_is_named_so() {
     for name in ["file.1.0.tmp", ".12.34.tmp", "a.b.1.2.tmp"] {
-        assert!(is_aside(name), "{name}");
+        assert!(is_temporary(name), "{name}");
     }
     for name in
         ["", "file", ".tmp", "1.0.tmp", "file.tmp", "file.1.tmp", "file.x.1.tmp", "file.1.0", "file.1.0.new"]
     {
-        assert!(!is_aside(name), "{name}");
+        assert!(!is_temporary(name), "{name}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! [`DatabaseLocation`]: the folder of a SQLite database; checks that its file system is reliable and that no other process
-//! uses the database.
+//! [`DatabaseLocation`]: the folder of a SQLite database; checks that its file system is reliable and that no other
+//! process uses the database.
 //!
 //! This module only uses the lock file and the names of files. The database file itself is never opened: closing
 //! any descriptor of it would drop the locks that SQLite holds.
@@ -122,8 +122,8 @@ impl DatabaseLocation {
     ///
     /// # Errors
     ///
-    /// [`LocationError::InUse`] if another process has the lock; [`LocationError::FileSystem`] if the file system is not
-    /// reliable and `allow_filesystem` is not set.
+    /// [`LocationError::InUse`] if another process has the lock; [`LocationError::FileSystem`] if the file system is
+    /// not reliable and `allow_filesystem` is not set.
     pub fn take(database: &Path, allow_filesystem: bool, access: FileAccess) -> Result<Self, LocationError> {
         let database = real_path(database)?;
         check_file_system(&database, allow_filesystem)?;
