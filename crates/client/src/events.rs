@@ -1,7 +1,7 @@
 //! Stream of new entries from `GET /v1/entries/stream`: server-sent events (HTML, section 9.2) with automatic
 //! reconnection.
 //!
-//! When the stream ends, breaks off or falls silent, the client reconnects with `Last-EntryEvent-ID`, so that no event is
+//! When the stream ends, breaks off or falls silent, the client reconnects with `Last-Event-ID`, so that no event is
 //! lost or repeated. The client checks that leaf indexes are in order.
 
 use std::sync::atomic::Ordering;
@@ -119,7 +119,7 @@ impl Events {
                     self.client.reached.store(true, Ordering::Relaxed);
                     return Ok(OpenStream { response, lines: EventLines::default() });
                 }
-                Ok(Ok(response)) => self.client.heard(HttpResponse::of(response).await),
+                Ok(Ok(response)) => self.client.mark_reached(HttpResponse::of(response).await),
                 Ok(Err(error)) => Err(unreachable(error)),
                 Err(_) => Err(ClientError::Unreachable("no answer in time".into())),
             };
@@ -130,8 +130,8 @@ impl Events {
     /// Reads the next entry of this connection; `None` if it has ended.
     async fn read(&mut self, mut open: OpenStream) -> Result<Option<EntryEvent>, ClientError> {
         loop {
-            while let Some(told) = open.lines.next() {
-                if let Some(event) = self.take(told)? {
+            while let Some(fields) = open.lines.next() {
+                if let Some(event) = self.take(fields)? {
                     self.open = Some(open);
                     return Ok(Some(event));
                 }
@@ -143,16 +143,16 @@ impl Events {
     }
 
     /// Processes one event.
-    fn take(&mut self, told: EventFields) -> Result<Option<EntryEvent>, ClientError> {
+    fn take(&mut self, fields: EventFields) -> Result<Option<EntryEvent>, ClientError> {
         self.backoff = Backoff::within(self.client.patience());
-        if let Some(id) = told.id {
+        if let Some(id) = fields.id {
             if self.next.is_none() && self.all {
                 // For a stream that starts now, the service first sends an event with the position.
                 self.next = id.parse().ok().and_then(|id: u64| id.checked_add(1)).or(Some(0));
             }
             self.last_id = Some(id);
         }
-        let (Some(data), "entry") = (told.data, told.kind.as_str()) else { return Ok(None) };
+        let (Some(data), "entry") = (fields.data, fields.kind.as_str()) else { return Ok(None) };
         let index = self.last_id.as_deref().and_then(|id| id.parse().ok());
         let index: u64 = index.ok_or_else(|| ClientError::Nonsense("an event without a leaf".into()))?;
         let in_order = match self.next {
@@ -185,7 +185,7 @@ struct EventLines {
     searched: usize,
     /// The last line ended with a carriage return, so that a following newline belongs to it.
     after_return: bool,
-    told: EventFields,
+    fields: EventFields,
 }
 
 impl EventLines {
@@ -202,18 +202,18 @@ impl EventLines {
         loop {
             let line = self.line()?;
             if line.is_empty() {
-                let told = std::mem::take(&mut self.told);
-                if told != EventFields::default() {
-                    return Some(told);
+                let fields = std::mem::take(&mut self.fields);
+                if fields != EventFields::default() {
+                    return Some(fields);
                 }
                 continue;
             }
             let (field, value) = line.split_once(':').unwrap_or((&line, ""));
             let value = value.strip_prefix(' ').unwrap_or(value);
             match field {
-                "event" => self.told.kind = value.to_owned(),
-                "id" if !value.contains('\0') => self.told.id = Some(value.to_owned()),
-                "data" => match &mut self.told.data {
+                "event" => self.fields.kind = value.to_owned(),
+                "id" if !value.contains('\0') => self.fields.id = Some(value.to_owned()),
+                "data" => match &mut self.fields.data {
                     Some(data) => {
                         data.push('\n');
                         data.push_str(value);
@@ -261,7 +261,7 @@ mod tests {
         read
     }
 
-    fn told(kind: &str, data: Option<&str>, id: Option<&str>) -> EventFields {
+    fn fields(kind: &str, data: Option<&str>, id: Option<&str>) -> EventFields {
         EventFields { kind: kind.into(), data: data.map(str::to_owned), id: id.map(str::to_owned) }
     }
 
@@ -269,9 +269,9 @@ mod tests {
     fn blocks_are_read_however_the_network_cuts_them() {
         let text = "retry: 2000\nid: 4\n\n: heartbeat\nid: 5\n\nid: 6\nevent: entry\ndata: {\"a\":1}\n\n";
         let expected = [
-            told("", None, Some("4")),
-            told("", None, Some("5")),
-            told("entry", Some("{\"a\":1}"), Some("6")),
+            fields("", None, Some("4")),
+            fields("", None, Some("5")),
+            fields("entry", Some("{\"a\":1}"), Some("6")),
         ];
         assert_eq!(read(&[text]), expected);
         for size in 1..text.len() {
@@ -286,6 +286,6 @@ mod tests {
     #[test]
     fn several_data_lines_are_one_text_and_unknown_fields_are_nothing() {
         let read = read(&["data:a\ndata: b\ncolour: red\nid\n\n", "data: half"]);
-        assert_eq!(read, [told("", Some("a\nb"), Some(""))]);
+        assert_eq!(read, [fields("", Some("a\nb"), Some(""))]);
     }
 }

@@ -7,12 +7,12 @@
 //!
 //! Not here: trust decisions (`verifier::TrustStore`), and persistence.
 
+mod admin;
 mod batch;
 mod evaluate;
 mod events;
 mod multipart;
 mod retry;
-mod tell;
 pub mod tlog;
 mod wire;
 pub mod witness;
@@ -33,10 +33,10 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use verifier::{StatementVerdict, TrustStore};
 
+pub use admin::Verb;
 pub use batch::{BATCH_STATEMENTS, BatchMessage};
 pub use evaluate::{EvaluatedViolation, Evaluation};
 pub use events::{Begin, EntryEvent, Events};
-pub use tell::Verb;
 
 use multipart::RequestBody;
 use retry::Backoff;
@@ -358,7 +358,7 @@ impl Client {
         loop {
             let request = self.authorized(self.http.post(url.clone()));
             let request = request.header(CONTENT_TYPE, &body.content_type).body(body.bytes.clone());
-            match self.heard(HttpResponse::to(request, accept, most).await) {
+            match self.mark_reached(HttpResponse::to(request, accept, most).await) {
                 Ok(answer) if answer.status.is_success() || answer.status.is_redirection() => {
                     return Ok(answer);
                 }
@@ -370,13 +370,15 @@ impl Client {
     async fn poll(
         &self,
         mut location: Url,
-        mut asked: Option<Duration>,
+        mut retry_after: Option<Duration>,
         backoff: &mut Backoff,
     ) -> Result<(Url, Bytes), ClientError> {
-        let mut first = asked.is_none();
+        let mut first = retry_after.is_none();
         loop {
             if !std::mem::take(&mut first) {
-                let Some(wait) = backoff.next(asked) else { return Err(ClientError::StillRunning(location)) };
+                let Some(wait) = backoff.next(retry_after) else {
+                    return Err(ClientError::StillRunning(location));
+                };
                 tokio::time::sleep(wait).await;
             }
             let answer = self.exchange(location.clone(), "application/cose", RECEIPT_BYTES).await;
@@ -385,12 +387,12 @@ impl Client {
                     return Ok((answer.location().unwrap_or(location), answer.body));
                 }
                 Ok(answer) if is_not_yet(answer.status) => {
-                    asked = answer.retry_after();
+                    retry_after = answer.retry_after();
                     location = answer.location().map_or(Ok(location), |location| self.own(location))?;
                 }
-                Ok(answer) if answer.is_transient() => asked = answer.retry_after(),
+                Ok(answer) if answer.is_transient() => retry_after = answer.retry_after(),
                 Ok(answer) => return Err(answer.into_error()),
-                Err(ClientError::Unreachable(_)) if self.may_return() => asked = None,
+                Err(ClientError::Unreachable(_)) if self.may_return() => retry_after = None,
                 Err(error) => return Err(error),
             }
         }
@@ -413,7 +415,7 @@ impl Client {
         answer: Result<HttpResponse, ClientError>,
         backoff: &mut Backoff,
     ) -> Result<(), ClientError> {
-        let (asked, error) = match answer {
+        let (retry_after, error) = match answer {
             Ok(answer) if answer.is_transient() => (answer.retry_after(), answer.into_error()),
             Ok(answer) => return Err(answer.into_error()),
             Err(error @ ClientError::Unreachable(_)) if self.may_return() => (None, error),
@@ -422,7 +424,7 @@ impl Client {
         if error.is_lasting() {
             return Err(error);
         }
-        let Some(wait) = backoff.next(asked) else { return Err(error) };
+        let Some(wait) = backoff.next(retry_after) else { return Err(error) };
         tokio::time::sleep(wait).await;
         Ok(())
     }
@@ -433,7 +435,7 @@ impl Client {
         accept: &'static str,
         most: usize,
     ) -> Result<HttpResponse, ClientError> {
-        self.heard(HttpResponse::to(self.authorized(self.http.get(url)), accept, most).await)
+        self.mark_reached(HttpResponse::to(self.authorized(self.http.get(url)), accept, most).await)
     }
 
     /// The URL to poll. Requests and the token go to the configured service only: a `Location` with another origin, as
@@ -452,7 +454,7 @@ impl Client {
         self.options.patience
     }
 
-    fn heard(&self, answer: Result<HttpResponse, ClientError>) -> Result<HttpResponse, ClientError> {
+    fn mark_reached(&self, answer: Result<HttpResponse, ClientError>) -> Result<HttpResponse, ClientError> {
         if answer.is_ok() {
             self.reached.store(true, Ordering::Relaxed);
         }

@@ -28,10 +28,10 @@ impl Backoff {
         Self { attempt: 0, left: patience }
     }
 
-    /// The next wait, at least `asked`; `None` if the patience is used up.
-    pub fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
+    /// The next wait, at least `retry_after`; `None` if the patience is used up.
+    pub fn next(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
         let own = jittered(FIRST.saturating_mul(1 << self.attempt.min(10)).min(LONGEST));
-        let wait = asked.map_or(own, |asked| asked.max(FIRST));
+        let wait = retry_after.map_or(own, |retry_after| retry_after.max(FIRST));
         self.attempt += 1;
         if wait > self.left || wait > LONGEST_ASKED {
             return None;
@@ -43,7 +43,7 @@ impl Backoff {
 
 /// The `Retry-After` of a response in seconds. `None` for an HTTP date: the local clock may be wrong, and the
 /// back-off's own wait serves as well.
-pub fn asked(headers: &HeaderMap) -> Option<Duration> {
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }

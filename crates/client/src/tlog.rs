@@ -182,8 +182,8 @@ impl TlogClient {
             true => None,
             false => TileId::at(tile.level(), tile.number(), everything()).map(TilePath::Hashes),
         };
-        let (data, came) = self.partial_or_full(&path, full, TileId::byte_len(full_of(tile))).await?;
-        let exact = if came { tile.byte_len() } else { full_of(tile).byte_len() };
+        let (data, is_partial) = self.partial_or_full(&path, full, TileId::byte_len(full_of(tile))).await?;
+        let exact = if is_partial { tile.byte_len() } else { full_of(tile).byte_len() };
         let cut = tile.cut(&data).filter(|_| data.len() == exact);
         cut.map(|cut| data.slice_ref(cut))
             .ok_or_else(|| nonsense(&path, format!("{} bytes, and {exact} are due", data.len())))
@@ -199,8 +199,8 @@ impl TlogClient {
             true => None,
             false => BundleId::at(bundle.number(), everything()).map(TilePath::Entries),
         };
-        let (data, came) = self.partial_or_full(&path, full, MAX_BUNDLE_BYTES).await?;
-        let due = if came { usize::from(bundle.width()) } else { usize::from(FULL_WIDTH) };
+        let (data, is_partial) = self.partial_or_full(&path, full, MAX_BUNDLE_BYTES).await?;
+        let due = if is_partial { usize::from(bundle.width()) } else { usize::from(FULL_WIDTH) };
         let mut entries = split(&data).filter(|entries| entries.len() == due).ok_or_else(|| {
             nonsense(&path, format!("{} bytes are not the {due} entries that are due", data.len()))
         })?;
@@ -254,8 +254,8 @@ impl TlogClient {
         let view: ProofView = self.json(&path, MAX_PROOF_BYTES).await?;
         let hashes = view.path.iter().map(|hash| hash.parse::<Hash>()).collect::<Result<Vec<_>, _>>();
         let hashes = hashes.map_err(|why| nonsense(&path, why.to_string()))?;
-        let asked = second.is_none_or(|second| second.get() == view.second);
-        if view.first != first.get() || !asked {
+        let matches_size = second.is_none_or(|second| second.get() == view.second);
+        if view.first != first.get() || !matches_size {
             return Err(nonsense(&path, format!("it is a proof from {} to {}", view.first, view.second)));
         }
         Ok(Grown {
@@ -300,7 +300,7 @@ impl TlogClient {
         if path == CHECKPOINT {
             request = request.header(CACHE_CONTROL, "no-cache");
         }
-        let response = request.send().await.map_err(|why| said(path, wire::unreachable(why)))?;
+        let response = request.send().await.map_err(|why| into_tlog_error(path, wire::unreachable(why)))?;
         let (status, headers) = (response.status(), response.headers().clone());
         match status {
             StatusCode::OK => {}
@@ -309,7 +309,7 @@ impl TlogClient {
             }
             _ => return Err(TlogError::Refused { path: path.to_owned(), status }),
         }
-        let body = wire::read_bounded(response, most).await.map_err(|why| said(path, why))?;
+        let body = wire::read_bounded(response, most).await.map_err(|why| into_tlog_error(path, why))?;
         self.spent.bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
         match headers.get(CONTENT_ENCODING).map(|encoding| encoding.as_bytes()) {
             None | Some(b"identity") => Ok((body, headers)),
@@ -333,7 +333,7 @@ fn full_of(tile: TileId) -> TileId {
 /// # Errors
 /// [`TlogError`] if no note is received.
 pub async fn note_at(url: &Url, options: Options) -> Result<Bytes, TlogError> {
-    let client = TlogClient::new(url.as_str(), options).map_err(|why| said(url.as_str(), why))?;
+    let client = TlogClient::new(url.as_str(), options).map_err(|why| into_tlog_error(url.as_str(), why))?;
     let (note, _) = client.get(url.as_str(), MAX_NOTE_BYTES).await?;
     Ok(note)
 }
@@ -349,7 +349,7 @@ fn split(data: &Bytes) -> Option<Vec<Bytes>> {
     rest.is_empty().then_some(entries)
 }
 
-fn said(path: &str, error: ClientError) -> TlogError {
+fn into_tlog_error(path: &str, error: ClientError) -> TlogError {
     match error {
         ClientError::Unreachable(why) => TlogError::Unreachable(why),
         other => nonsense(path, other.to_string()),

@@ -63,7 +63,7 @@ impl HttpResponse {
 
     /// The `Retry-After` header in seconds.
     pub fn retry_after(&self) -> Option<Duration> {
-        retry::asked(&self.headers)
+        retry::retry_after(&self.headers)
     }
 
     /// Returns `true` if a retry may succeed (SCRAPI 5.1: 429, 503 and other server errors).

@@ -191,7 +191,7 @@ impl WitnessResponse {
     }
 
     fn busy(&self, words: String) -> AddError {
-        AddError::Busy { status: self.status, words, retry_after: retry::asked(&self.headers) }
+        AddError::Busy { status: self.status, words, retry_after: retry::retry_after(&self.headers) }
     }
 
     /// Parses a 409: a decimal size and a newline, with the content type [`SIZE_TYPE`].

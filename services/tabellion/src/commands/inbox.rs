@@ -67,7 +67,7 @@ fn list(admin: Admin, context: &Context) -> Result<(), Failure> {
 fn refuse(entry: &str, reason: &str, admin: Admin, context: &Context) -> Result<(), Failure> {
     let asked = json!({ "entry_id": entry_named(entry)?.to_string(), "reason": reason });
     let service = admin.connect(context)?;
-    let refused = service.block_on(service.client.tell(Verb::Post, "inbox/refuse", &asked))?;
+    let refused = service.block_on(service.client.send_json(Verb::Post, "inbox/refuse", &asked))?;
     context.console.result(&Refused(refused))
 }
 

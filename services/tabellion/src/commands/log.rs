@@ -119,7 +119,7 @@ impl Log {
             }
             Self::Reindex { admin } => {
                 let service = admin.connect(context)?;
-                service.block_on(service.client.tell(Verb::Post, "reindex", &json!({})))?;
+                service.block_on(service.client.send_json(Verb::Post, "reindex", &json!({})))?;
                 context.console.note("the entries are read again: answers say up to which one");
                 Ok(())
             }

@@ -191,7 +191,7 @@ impl Case {
         let policy = operator::policy_in(&log.policy)?;
         let statement = operator::sign(&policy, OPERATOR_ACTION_CONTENT_TYPE, action.payload(), None, key)?;
         let asked = json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) });
-        service.block_on(service.client.tell(verb, "holds", &asked))
+        service.block_on(service.client.send_json(verb, "holds", &asked))
     }
 
     /// Returns the case's current hold on this entry.

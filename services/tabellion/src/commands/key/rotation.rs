@@ -144,7 +144,7 @@ impl<'c> Keys<'c> {
             Table::Database(store) => self.runtime.block_on(store.announce_key(key)).map_err(database),
             Table::Service(service) => {
                 let asked = Announce { origin: self.config.origin.clone(), key: AnnouncementRow::from(key) };
-                service.block_on(service.client.tell(Verb::Post, "keys/announce", &asked))?;
+                service.block_on(service.client.send_json(Verb::Post, "keys/announce", &asked))?;
                 Ok(())
             }
         }
@@ -158,7 +158,7 @@ impl<'c> Keys<'c> {
             Table::Service(service) => {
                 let kid = BASE64URL_NOPAD.encode(kid);
                 let asked = Compromised { origin: self.config.origin.clone(), kid, since };
-                service.block_on(service.client.tell(Verb::Post, "keys/compromised", &asked))?;
+                service.block_on(service.client.send_json(Verb::Post, "keys/compromised", &asked))?;
                 Ok(())
             }
         }

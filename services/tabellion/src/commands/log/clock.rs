@@ -68,7 +68,7 @@ impl Clock {
         let signed = clock_correction::sign(&correction, of_log, &contents.operators, &key);
         let statement = signed.map_err(operator::not_signed)?;
         let asked = json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) });
-        let answer = service.block_on(service.client.tell(Verb::Post, "clock", &asked))?;
+        let answer = service.block_on(service.client.send_json(Verb::Post, "clock", &asked))?;
         let Placed { entry_id, index } = serde_json::from_value(answer).map_err(|error| nonsense(&error))?;
         context.console.result(&Corrected {
             origin: log.origin,

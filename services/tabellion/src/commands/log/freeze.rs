@@ -88,7 +88,7 @@ impl Freeze {
         let policy = operator::policy_in(&log.policy)?;
         let statement = operator::sign(&policy, OPERATOR_ACTION_CONTENT_TYPE, payload, None, &key)?;
         let asked = json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) });
-        let told = service.block_on(service.client.tell(Verb::Post, "freeze", &asked))?;
+        let told = service.block_on(service.client.send_json(Verb::Post, "freeze", &asked))?;
         context.console.result(&Told(serde_json::from_value(told).map_err(|error| nonsense(&error))?))
     }
 }
@@ -97,7 +97,7 @@ impl Freeze {
 fn by_the_service(admin: Admin, context: &Context, config: &Config) -> Result<Frozen, Failure> {
     let service = admin.connect(context)?;
     let asked = json!({ "origin": config.origin });
-    let told = service.block_on(service.client.tell(Verb::Post, "freeze", &asked))?;
+    let told = service.block_on(service.client.send_json(Verb::Post, "freeze", &asked))?;
     let frozen: Frozen = serde_json::from_value(told).map_err(|error| nonsense(&error))?;
     match frozen.origin == config.origin {
         true => Ok(frozen),

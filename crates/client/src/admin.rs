@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::wire::{HttpResponse, MAX_ANSWER_BYTES};
 use crate::{Client, ClientError};
 
-/// HTTP method of a [`Client::tell`] request.
+/// HTTP method of a [`Client::send_json`] request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// `POST`.
@@ -21,9 +21,14 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`] if the service refuses or cannot be reached.
-    pub async fn tell<T: Serialize>(&self, verb: Verb, path: &str, told: &T) -> Result<Value, ClientError> {
+    pub async fn send_json<T: Serialize>(
+        &self,
+        verb: Verb,
+        path: &str,
+        content: &T,
+    ) -> Result<Value, ClientError> {
         let url = self.url(path)?;
-        let body = serde_json::to_vec(told).map_err(|error| ClientError::Setup(error.to_string()))?;
+        let body = serde_json::to_vec(content).map_err(|error| ClientError::Setup(error.to_string()))?;
         let request = match verb {
             Verb::Post => self.http.post(url),
             Verb::Delete => self.http.delete(url),
