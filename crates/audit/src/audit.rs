@@ -5,16 +5,16 @@ use std::collections::HashSet;
 use merkle::{LeafIndex, RootHash, TreeSize};
 
 use crate::claims::PendingClaims;
-use crate::desk::Redecider;
 use crate::entry;
 use crate::error::AuditError;
 use crate::finding::AuditFinding;
-use crate::history::{HeadHistory, check_end, check_told, take_correction};
+use crate::history::{HeadHistory, check_end, check_unsigned_time, take_correction};
 use crate::in_force::InForce;
 use crate::ledger::{AuditCounts, AuditLedger, LossExplanation};
 use crate::limits::{MAX_ROUNDS, PAGE};
 use crate::operators::{HeldFor, OperatorAction, Operators};
 use crate::page::{AuditPage, LeafStatus};
+use crate::redecide::Redecider;
 use crate::source::{AuditHead, AuditSource, LeafRow, SourceError};
 use crate::state::{AuditState, AuditStateError};
 use crate::tree::TileCheck;
@@ -73,7 +73,7 @@ impl AuditReport {
 
 /// An audit in progress: the source, the head to reach, and the [`AuditState`] so far.
 pub struct Audit<'s> {
-    desk: Redecider<'s>,
+    redecider: Redecider<'s>,
     head: AuditHead,
     state: AuditState,
     in_force: InForce,
@@ -95,14 +95,14 @@ impl<'s> Audit<'s> {
         check_history(source, &state).await?;
         let in_force = InForce::restore(source, &state.policy).await?;
         let (tree, heads) = (TileCheck::from(state.range()?), HeadHistory::from(&state.history));
-        let (desk, agreed) = (Redecider { source, workers: &Alone }, HashSet::new());
-        Ok(Self { desk, head, state, in_force, tree, heads, agreed })
+        let (redecider, agreed) = (Redecider { source, workers: &Alone }, HashSet::new());
+        Ok(Self { redecider, head, state, in_force, tree, heads, agreed })
     }
 
     /// Sets the [`Workers`] that check signatures in parallel; the default is [`Alone`].
     #[must_use]
     pub fn with_workers(mut self, workers: &'s dyn Workers) -> Self {
-        self.desk.workers = workers;
+        self.redecider.workers = workers;
         self
     }
 
@@ -121,7 +121,7 @@ impl<'s> Audit<'s> {
     /// # Errors
     /// Returns the source's [`SourceError`]. The state is then unchanged, and the step can be repeated.
     pub async fn step(&mut self) -> Result<bool, SourceError> {
-        let (source, next) = (self.desk.source, self.state.next);
+        let (source, next) = (self.redecider.source, self.state.next);
         let count = page_at(next, self.head.size);
         if count == 0 {
             return Ok(false);
@@ -129,11 +129,11 @@ impl<'s> Audit<'s> {
         let rows = rows(source, next, count).await?;
         self.heads.cover(source, TreeSize::new(next + count as u64)).await?;
         self.tree.reach(source, LeafIndex::new(next + count as u64 - 1)).await?;
-        let opened = map(self.desk.workers, &rows, entry::open);
+        let opened = map(self.redecider.workers, &rows, entry::open);
         let mut page = AuditPage::new(next, &opened, &self.heads);
-        page.look_up(&self.desk).await?;
+        page.look_up(&self.redecider).await?;
         let mut claims = PendingClaims::of(&self.state.claims);
-        let in_force = page.decide(&self.desk, self.in_force.clone(), &mut claims).await?;
+        let in_force = page.decide(&self.redecider, self.in_force.clone(), &mut claims).await?;
         let claims = claims.into_page();
         let leaves = page.into_leaves();
         // Nothing below can fail.
@@ -163,7 +163,7 @@ impl<'s> Audit<'s> {
     /// Returns the same errors as [`step`](Self::step).
     pub async fn settle(&mut self) -> Result<(), SourceError> {
         for _ in 0..MAX_ROUNDS {
-            let head = self.desk.source.head().await?;
+            let head = self.redecider.source.head().await?;
             if self.state.ledger.waiting.is_empty() || head.size <= self.head.size {
                 return Ok(());
             }
@@ -234,7 +234,7 @@ impl<'s> Audit<'s> {
                 take_correction(evidence, correction, &mut self.state.history, ledger);
             }
             match evidence.at {
-                Some(at) => check_told(evidence, at, &mut self.state.history, ledger),
+                Some(at) => check_unsigned_time(evidence, at, &mut self.state.history, ledger),
                 None => {
                     let untold = !self.state.indexed && self.heads.at(evidence.index).is_none();
                     ledger.counts.untold_times += u64::from(untold);

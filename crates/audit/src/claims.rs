@@ -104,7 +104,7 @@ impl<'c> PendingClaims<'c> {
         answers: &mut Answers,
     ) -> Option<ClaimDoubt> {
         for digest in &questions.digests {
-            if let Some(found) = self.place(digest).filter(|found| below(*found, leaf)) {
+            if let Some(found) = self.leaf_of(digest).filter(|found| below(*found, leaf)) {
                 answers.put_entry(*digest, found);
             }
         }
@@ -113,7 +113,7 @@ impl<'c> PendingClaims<'c> {
             match self.holder(guard) {
                 Some(holder) => answers.put_guard(guard.clone(), holder),
                 None => {
-                    let Some(by) = self.who_may_hold(guard, questions, leaf) else { continue };
+                    let Some(by) = self.possible_holder(guard, questions, leaf) else { continue };
                     let doubt = doubt.get_or_insert_with(|| ClaimDoubt { by, guards: Vec::new() });
                     doubt.guards.push(guard.clone());
                 }
@@ -126,7 +126,7 @@ impl<'c> PendingClaims<'c> {
     ///
     /// A guard of the kinds `VrfPlace`, `AuditDecision` and `Permanent` can only be claimed by an entry whose digest
     /// the questions name.
-    fn who_may_hold(&self, guard: &Guard, questions: &Questions, leaf: LeafIndex) -> Option<Unread> {
+    fn possible_holder(&self, guard: &Guard, questions: &Questions, leaf: LeafIndex) -> Option<Unread> {
         use UnknownClaims::{Anything, Erasable};
         match guard.kind() {
             GuardKind::VrfPlace | GuardKind::AuditDecision => self
@@ -146,7 +146,7 @@ impl<'c> PendingClaims<'c> {
 
     /// Returns `true` if every entry that the questions name stands below `leaf`.
     fn holds_all_of(&self, questions: &Questions, leaf: LeafIndex) -> bool {
-        questions.digests.iter().all(|digest| self.place(digest).is_some_and(|place| below(place, leaf)))
+        questions.digests.iter().all(|digest| self.leaf_of(digest).is_some_and(|found| below(found, leaf)))
     }
 
     /// Returns the first entry below `leaf` with unknown claims of the kind `missed`.
@@ -157,16 +157,16 @@ impl<'c> PendingClaims<'c> {
 
     /// Returns an entry below `leaf` that the questions name and whose claims are unknown.
     fn unread_of(&self, questions: &Questions, missed: UnknownClaims, leaf: LeafIndex) -> Option<Unread> {
-        let places = questions.digests.iter().filter_map(|digest| self.place(digest));
-        places.filter(|place| below(*place, leaf)).map(LeafIndex::get).find_map(|place| {
-            let known = self.before.unread(missed).get_key_value(&place);
-            known.or_else(|| self.page.unread(missed).get_key_value(&place)).map(Unread::of)
+        let leaves = questions.digests.iter().filter_map(|digest| self.leaf_of(digest));
+        leaves.filter(|found| below(*found, leaf)).map(LeafIndex::get).find_map(|found| {
+            let known = self.before.unread(missed).get_key_value(&found);
+            known.or_else(|| self.page.unread(missed).get_key_value(&found)).map(Unread::of)
         })
     }
 
     /// Records the leaf of an entry. If a digest occurs twice, the first leaf counts.
     pub(crate) fn enter(&mut self, digest: EntryDigest, leaf: LeafIndex) {
-        if self.place(&digest).is_none() {
+        if self.leaf_of(&digest).is_none() {
             self.page.entries.insert(*digest.as_bytes(), leaf.get());
         }
     }
@@ -200,7 +200,7 @@ impl<'c> PendingClaims<'c> {
         held.map(|leaf| LeafIndex::new(*leaf))
     }
 
-    fn place(&self, digest: &EntryDigest) -> Option<LeafIndex> {
+    fn leaf_of(&self, digest: &EntryDigest) -> Option<LeafIndex> {
         let of = |claims: &ClaimIndex| claims.entries.get(digest.as_bytes()).copied();
         of(self.before).or_else(|| of(&self.page)).map(LeafIndex::new)
     }
@@ -251,11 +251,13 @@ mod tests {
         ahead.miss(LeafIndex::new(8), None, UnknownClaims::Anything);
         let page = ahead.into_page();
         claims.add(page);
-        let asked = Questions { digests: vec![EntryDigest::of(b"a")], guards: Vec::new() };
-        for (leaf, place) in [(7, None), (8, Some(LeafIndex::new(7)))] {
+        let questions = Questions { digests: vec![EntryDigest::of(b"a")], guards: Vec::new() };
+        for (leaf, expected) in [(7, None), (8, Some(LeafIndex::new(7)))] {
             let mut answers = Answers::none();
-            assert!(PendingClaims::of(&claims).answer(&asked, LeafIndex::new(leaf), &mut answers).is_none());
-            assert_eq!(answers.entry(&EntryDigest::of(b"a")), place, "what stands below leaf {leaf}");
+            assert!(
+                PendingClaims::of(&claims).answer(&questions, LeafIndex::new(leaf), &mut answers).is_none()
+            );
+            assert_eq!(answers.entry(&EntryDigest::of(b"a")), expected, "what stands below leaf {leaf}");
         }
         let kept = serde_json::to_string(&claims).unwrap();
         assert_eq!(serde_json::from_str::<ClaimIndex>(&kept).unwrap(), claims);
@@ -270,13 +272,13 @@ mod tests {
     #[test]
     fn after_an_entry_that_nobody_can_read_the_absence_of_what_it_may_have_claimed_proves_nothing() {
         let (of, other) = (EntryDigest::of(b"x"), EntryDigest::of(b"y"));
-        let asked = Questions { digests: vec![of], guards: vec![permanent_guard(&of)] };
+        let questions = Questions { digests: vec![of], guards: vec![permanent_guard(&of)] };
         let claims = ClaimIndex::default();
         let mut ahead = PendingClaims::of(&claims);
         ahead.enter(of, LeafIndex::new(4));
         ahead.enter(other, LeafIndex::new(5));
         let doubt = |ahead: &PendingClaims<'_>, leaf| {
-            let doubt = ahead.answer(&asked, LeafIndex::new(leaf), &mut Answers::none());
+            let doubt = ahead.answer(&questions, LeafIndex::new(leaf), &mut Answers::none());
             doubt.map(|doubt| doubt.by.leaf)
         };
         ahead.miss(LeafIndex::new(4), Some(of), UnknownClaims::Erasable);
@@ -285,7 +287,7 @@ mod tests {
         assert_eq!(doubt(&ahead, 9), None, "another entry cannot have made it");
         ahead.miss(LeafIndex::new(4), Some(of), UnknownClaims::Anything);
         assert_eq!((doubt(&ahead, 4), doubt(&ahead, 5)), (None, Some(4)));
-        ahead.take(&asked.guards[0], LeafIndex::new(4));
+        ahead.take(&questions.guards[0], LeafIndex::new(4));
         assert_eq!(doubt(&ahead, 5), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Decides one entry again: reads its statement, authenticates it, decides it and compares the result with its row.
 //!
-//! All functions here are pure. They read nothing from the source: [`ReadableEntry::prepare`] returns the questions that the
-//! log must answer, `desk` asks them, and [`PreparedEntry::decide`] takes the answers.
+//! All functions here are pure. They read nothing from the source: [`ReadableEntry::prepare`] returns the questions
+//! that the log must answer, `redecide` asks them, and [`PreparedEntry::decide`] takes the answers.
 
 use merkle::{EntryDigest, LeafIndex};
 use registration::clock_correction::ClockCorrection;
@@ -49,7 +49,7 @@ pub(crate) fn open(row: &LeafRow) -> OpenedEntry<'_> {
     let found = EntryDigest::of(bytes);
     if found != evidence.digest {
         let detail = format!("the statement hashes to {found}");
-        return OpenedEntry::Broken(evidence, of(evidence, LogRule::StatementDigest, detail));
+        return OpenedEntry::Broken(evidence, finding_of(evidence, LogRule::StatementDigest, detail));
     }
     match SignedStatement::parse(bytes.clone()) {
         Ok(statement) if statement.bytes() == bytes => {
@@ -59,9 +59,9 @@ pub(crate) fn open(row: &LeafRow) -> OpenedEntry<'_> {
         }
         Ok(_) => OpenedEntry::Broken(
             evidence,
-            of(evidence, LogRule::Malformed, "its unprotected header is not empty"),
+            finding_of(evidence, LogRule::Malformed, "its unprotected header is not empty"),
         ),
-        Err(why) => OpenedEntry::Broken(evidence, of(evidence, LogRule::Malformed, why.to_string())),
+        Err(why) => OpenedEntry::Broken(evidence, finding_of(evidence, LogRule::Malformed, why.to_string())),
     }
 }
 
@@ -180,7 +180,7 @@ impl ReadableEntry<'_> {
     }
 
     pub(crate) fn finding(&self, rule: LogRule, detail: impl Into<String>) -> AuditFinding {
-        of(self.evidence, rule, detail)
+        finding_of(self.evidence, rule, detail)
     }
 
     /// Returns the [`LogRule::Refused`] finding: this entry should not have been admitted.
@@ -189,7 +189,7 @@ impl ReadableEntry<'_> {
     }
 
     /// Compares row and commit time with the protected header, for a statement whose payload is gone.
-    pub(crate) fn outlined(
+    pub(crate) fn compare_outline(
         &self,
         kept: &StoredCollateral,
         in_force: &PolicyInForce,
@@ -309,14 +309,14 @@ impl PreparedEntry<'_> {
                 guards: permit.guards().to_vec(),
                 erases: erasure::listed(&self.record),
                 corrects: permit.clock_correction().cloned(),
-                acts: self.acted(),
+                acts: self.signed_action(),
             })),
         }
     }
 }
 
 impl PreparedEntry<'_> {
-    fn acted(&self) -> Option<SignedAction> {
+    fn signed_action(&self) -> Option<SignedAction> {
         let Record::OperatorAction(action) = &self.record else { return None };
         Some(SignedAction { action: Action::clone(action), operator: self.authenticated.key().did_key() })
     }
@@ -337,7 +337,7 @@ pub(crate) fn first(whole: &ReadableEntry<'_>, at: Option<u64>) -> Redecided {
 }
 
 /// Returns the policy in a statement's payload. The rest of the statement is not checked.
-pub(crate) fn carried(statement: &SignedStatement) -> Option<Policy> {
+pub(crate) fn policy_in(statement: &SignedStatement) -> Option<Policy> {
     Policy::from_payload(statement.payload()?).ok()
 }
 
@@ -345,7 +345,7 @@ fn media_type(statement: &SignedStatement) -> Option<&str> {
     statement.header().content_type()?.as_text()
 }
 
-pub(crate) fn of(evidence: &EntryEvidence, rule: LogRule, detail: impl Into<String>) -> AuditFinding {
+pub(crate) fn finding_of(evidence: &EntryEvidence, rule: LogRule, detail: impl Into<String>) -> AuditFinding {
     AuditFinding::of_entry(rule, evidence.index, evidence.digest, detail)
 }
 
@@ -364,11 +364,11 @@ fn facts_differ(row: &str, read: &str) -> String {
 }
 
 fn fact_differs(name: &str, row: Option<&serde_json::Value>, read: Option<&serde_json::Value>) -> String {
-    let told = |value: Option<&serde_json::Value>| match value {
+    let show = |value: Option<&serde_json::Value>| match value {
         Some(value) => quote(&value.to_string()),
         None => "nothing".to_owned(),
     };
-    format!("of {}: the row says {}, the statement {}", quote(name), told(row), told(read))
+    format!("of {}: the row says {}, the statement {}", quote(name), show(row), show(read))
 }
 
 /// Returns `true` if `found` is an answer for this leaf: a decision depends only on entries below it.

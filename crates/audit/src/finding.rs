@@ -5,7 +5,7 @@ use std::fmt;
 use merkle::{EntryDigest, LeafIndex};
 use serde::{Deserialize, Serialize};
 
-use crate::limits::MAX_TOLD;
+use crate::limits::MAX_QUOTE_BYTES;
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
@@ -134,9 +134,9 @@ impl fmt::Display for AuditFinding {
     }
 }
 
-/// Returns a stored text escaped and cut to [`MAX_TOLD`] bytes.
+/// Returns a stored text escaped and cut to [`MAX_QUOTE_BYTES`] bytes.
 pub(crate) fn quote(text: &str) -> String {
-    let end = text.floor_char_boundary(MAX_TOLD);
+    let end = text.floor_char_boundary(MAX_QUOTE_BYTES);
     let more = if end < text.len() { "…" } else { "" };
     format!("\"{}{more}\"", text[..end].escape_debug())
 }

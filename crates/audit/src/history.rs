@@ -136,7 +136,7 @@ pub(crate) fn take_correction(
 
 /// Checks a commit time that the source gives with an entry. No signature covers it, so the only check is that times do
 /// not decrease, except at a clock correction.
-pub(crate) fn check_told(
+pub(crate) fn check_unsigned_time(
     evidence: &EntryEvidence,
     at: u64,
     history: &mut HistoryState,
@@ -145,15 +145,15 @@ pub(crate) fn check_told(
     ledger.counts.told_times += 1;
     let index = evidence.index.get();
     let is_explained = |before| history.correction.is_some_and(|it| it.explains(index, before, at));
-    if let Some(before) = history.told.filter(|before| at < *before) {
+    if let Some(before) = history.unsigned_time.filter(|before| at < *before) {
         if is_explained(before) {
-            history.told = Some(at);
+            history.unsigned_time = Some(at);
             return;
         }
         let detail = format!("its time is told as {at}, and {before} of an entry before it");
         ledger.add(AuditFinding::of_entry(LogRule::History, evidence.index, evidence.digest, detail));
     }
-    history.told = history.told.max(Some(at));
+    history.unsigned_time = history.unsigned_time.max(Some(at));
 }
 
 /// Compares the audited head with the end of the history and the root of the tree.

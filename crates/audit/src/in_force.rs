@@ -41,7 +41,8 @@ impl InForce {
         let opened = rows.first().map(entry::open);
         let whole = opened.as_ref().and_then(OpenedEntry::whole);
         let restored = whole.filter(|whole| whole.evidence.digest.to_string() == *entry);
-        let restored = restored.and_then(|whole| Some(InForce::of(whole, entry::carried(&whole.statement)?)));
+        let restored =
+            restored.and_then(|whole| Some(InForce::of(whole, entry::policy_in(&whole.statement)?)));
         Ok(restored.ok_or(AuditStateError::Policy { leaf })?)
     }
 

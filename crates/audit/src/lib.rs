@@ -12,8 +12,8 @@
 //!
 //! Entries whose bytes were erased, or whose payload the policy does not keep, cannot be decided again. They are
 //! counted by the entry that explains them. A rule that reaches no result is also counted, and is no finding. The audit
-//! keeps one page of entries and the right edge of the tree in memory; its [`AuditState`] can be stored to continue later.
-//! Start reading at `audit.rs`, then `page.rs` (the policy for each leaf) and `entry.rs` (one entry).
+//! keeps one page of entries and the right edge of the tree in memory; its [`AuditState`] can be stored to continue
+//! later. Start reading at `audit.rs`, then `page.rs` (the policy for each leaf) and `entry.rs` (one entry).
 //!
 //! Not here: threads (the caller's [`Workers`]), files and HTTP; quotas and tokens, which control access and decide no
 //! admission; refusals, which leave no trace on the log; and the consistency of the log's storage beyond decisions
@@ -21,7 +21,6 @@
 
 mod audit;
 mod claims;
-mod desk;
 mod entry;
 mod erasure;
 mod error;
@@ -32,6 +31,7 @@ mod ledger;
 pub mod limits;
 mod operators;
 mod page;
+mod redecide;
 mod source;
 mod state;
 mod stored;

@@ -59,9 +59,9 @@ impl Operators {
         let SignedAction { action, operator } = acted;
         let (mut entry, mut case, mut reason) = (None, None, None);
         match action {
-            Action::Freeze { reason: told } => {
+            Action::Freeze { reason: given } => {
                 self.frozen.get_or_insert(leaf);
-                reason = Some(told.clone());
+                reason = Some(given.clone());
             }
             Action::Hold(held) => {
                 let cases = self.held.entry(held.entry.to_string()).or_default();

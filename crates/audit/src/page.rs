@@ -6,11 +6,11 @@ use registration::clock_correction::ClockCorrection;
 use registration::operator::is_operator_rule;
 
 use crate::claims::{PendingClaims, UnknownClaims, Unread};
-use crate::desk::{CaseOutcome, EntryCase, Redecider, claim};
 use crate::entry::{self, AdmittedEntry, LostPart, OpenedEntry, ReadableEntry, Redecided, SignedAction};
 use crate::finding::{AuditFinding, LogRule, quote};
 use crate::history::HeadHistory;
 use crate::in_force::{InForce, is_readable};
+use crate::redecide::{CaseOutcome, EntryCase, Redecider, claim};
 use crate::source::{EntryEvidence, SourceError};
 
 /// Facts of an erased entry: an empty JSON object.
@@ -61,8 +61,8 @@ pub(crate) struct AuditPage<'r> {
 impl<'r> AuditPage<'r> {
     pub(crate) fn new(first: u64, opened: &'r [OpenedEntry<'r>], heads: &HeadHistory) -> Self {
         let at = (first..).zip(opened).map(|(leaf, opened)| {
-            let told = opened.evidence().and_then(|evidence| evidence.at);
-            told.or_else(|| heads.at(LeafIndex::new(leaf)))
+            let at_row = opened.evidence().and_then(|evidence| evidence.at);
+            at_row.or_else(|| heads.at(LeafIndex::new(leaf)))
         });
         Self { first, at: at.collect(), leaves: opened.iter().map(unread).collect(), opened }
     }
@@ -73,10 +73,10 @@ impl<'r> AuditPage<'r> {
     }
 
     /// Adds a finding for each entry whose ID does not lead to it.
-    pub(crate) async fn look_up(&mut self, desk: &Redecider<'_>) -> Result<(), SourceError> {
-        for finding in desk.check_look_ups(self.opened).await? {
-            let place = finding.leaf.unwrap_or(self.first) - self.first;
-            self.leaves[place as usize].findings.push(finding);
+    pub(crate) async fn look_up(&mut self, redecider: &Redecider<'_>) -> Result<(), SourceError> {
+        for finding in redecider.check_look_ups(self.opened).await? {
+            let position = finding.leaf.unwrap_or(self.first) - self.first;
+            self.leaves[position as usize].findings.push(finding);
         }
         Ok(())
     }
@@ -84,34 +84,34 @@ impl<'r> AuditPage<'r> {
     /// Decides every leaf under the policy in force for it. Returns the policy in force after the page.
     pub(crate) async fn decide(
         &mut self,
-        desk: &Redecider<'_>,
+        redecider: &Redecider<'_>,
         from: InForce,
         claims: &mut PendingClaims<'_>,
     ) -> Result<InForce, SourceError> {
-        let (mut in_force, mut place) = (from, 0);
-        if !desk.source.keeps_indexes() {
+        let (mut in_force, mut position) = (from, 0);
+        if !redecider.source.keeps_indexes() {
             self.enter(claims);
         }
-        while place < self.opened.len() {
-            let end = self.end_of_segment(place);
+        while position < self.opened.len() {
+            let end = self.end_of_segment(position);
             in_force = match in_force {
                 InForce::None => {
-                    let end = place + 1;
-                    let next = self.first_leaf(desk, claims).await?;
-                    place = end;
+                    let end = position + 1;
+                    let next = self.first_leaf(redecider, claims).await?;
+                    position = end;
                     next
                 }
                 InForce::Lost(leaf) => {
-                    let next = self.without_policy(place..end, claims).unwrap_or(InForce::Lost(leaf));
-                    place = end;
+                    let next = self.without_policy(position..end, claims).unwrap_or(InForce::Lost(leaf));
+                    position = end;
                     next
                 }
                 InForce::Policy(policy, entry) => {
-                    let (end, lost) = self.until_lost(desk, place..end, &policy).await?;
-                    let next = self.under(desk, place..end, (&policy, entry), claims).await?;
-                    place = end;
+                    let (end, lost) = self.until_lost(redecider, position..end, &policy).await?;
+                    let next = self.under(redecider, position..end, (&policy, entry), claims).await?;
+                    position = end;
                     match (lost, next) {
-                        (Some(lost), _) => self.lose(lost, place),
+                        (Some(lost), _) => self.lose(lost, position),
                         (None, Some(next)) => next,
                         (None, None) => InForce::Policy(policy, entry),
                     }
@@ -139,22 +139,22 @@ impl<'r> AuditPage<'r> {
     /// Returns the end of the segment under one policy: one past the next statement that may be a policy.
     fn end_of_segment(&self, from: usize) -> usize {
         let policy = self.opened[from..].iter().position(OpenedEntry::may_be_policy);
-        policy.map_or(self.opened.len(), |place| from + place + 1)
+        policy.map_or(self.opened.len(), |position| from + position + 1)
     }
 
     /// Decides leaf 0 by the policy that it carries.
     async fn first_leaf(
         &mut self,
-        desk: &Redecider<'_>,
+        redecider: &Redecider<'_>,
         claims: &mut PendingClaims<'_>,
     ) -> Result<InForce, SourceError> {
         let opened = self.opened;
-        let whole = opened[0].whole().and_then(|whole| Some((whole, entry::carried(&whole.statement)?)));
+        let whole = opened[0].whole().and_then(|whole| Some((whole, entry::policy_in(&whole.statement)?)));
         let Some((whole, policy)) = whole else { return Ok(self.lose(LeafIndex::new(0), 0)) };
         let cases = [EntryCase { whole, at: self.at[0] }];
         let mut outcomes = [CaseOutcome::Decided(entry::first(whole, self.at[0]))];
-        match desk.source.keeps_indexes() {
-            true => desk.check_guards(&cases, &mut outcomes).await?,
+        match redecider.source.keeps_indexes() {
+            true => redecider.check_guards(&cases, &mut outcomes).await?,
             false => claim(whole, &mut outcomes[0], claims),
         }
         let in_force = PolicyInForce::new(policy.clone(), LeafIndex::new(0));
@@ -170,9 +170,9 @@ impl<'r> AuditPage<'r> {
         claims: &mut PendingClaims<'_>,
     ) -> Option<InForce> {
         let opened = self.opened;
-        for place in places.clone() {
-            if let Some(whole) = opened[place].whole() {
-                self.leaves[place].status = LeafStatus::WithoutPolicy;
+        for position in places.clone() {
+            if let Some(whole) = opened[position].whole() {
+                self.leaves[position].status = LeafStatus::WithoutPolicy;
                 claims.miss(whole.evidence.index, Some(whole.evidence.digest), UnknownClaims::Anything);
             }
         }
@@ -182,31 +182,31 @@ impl<'r> AuditPage<'r> {
     /// Decides entries under a policy that can be read. Returns the next policy if the last entry carries one.
     async fn under(
         &mut self,
-        desk: &Redecider<'_>,
+        redecider: &Redecider<'_>,
         places: std::ops::Range<usize>,
         (policy, entry): (&PolicyInForce, EntryDigest),
         claims: &mut PendingClaims<'_>,
     ) -> Result<Option<InForce>, SourceError> {
         let opened = self.opened;
         let whole: Vec<(usize, &ReadableEntry<'_>)> =
-            places.clone().filter_map(|place| Some((place, opened[place].whole()?))).collect();
+            places.clone().filter_map(|position| Some((position, opened[position].whole()?))).collect();
         let cases: Vec<EntryCase<'_>> =
-            whole.iter().map(|(place, whole)| EntryCase { whole, at: self.at[*place] }).collect();
-        let outcomes = desk.decide(&cases, policy, claims).await?;
-        for ((place, _), outcome) in whole.into_iter().zip(outcomes) {
-            self.settle(place, outcome, policy, entry);
+            whole.iter().map(|(position, whole)| EntryCase { whole, at: self.at[*position] }).collect();
+        let outcomes = redecider.decide(&cases, policy, claims).await?;
+        for ((position, _), outcome) in whole.into_iter().zip(outcomes) {
+            self.settle(position, outcome, policy, entry);
         }
-        for place in places.clone() {
-            if let OpenedEntry::Gone(evidence) = &opened[place] {
-                self.leaves[place].findings.extend(row_of_gone(evidence, policy));
+        for position in places.clone() {
+            if let OpenedEntry::Gone(evidence) = &opened[position] {
+                self.leaves[position].findings.extend(row_of_gone(evidence, policy));
             }
         }
         Ok(opened.get(places.end.wrapping_sub(1)).filter(|_| !places.is_empty()).and_then(successor))
     }
 
     /// Records the outcome of one entry.
-    fn settle(&mut self, place: usize, outcome: CaseOutcome, policy: &PolicyInForce, entry: EntryDigest) {
-        let leaf = &mut self.leaves[place];
+    fn settle(&mut self, position: usize, outcome: CaseOutcome, policy: &PolicyInForce, entry: EntryDigest) {
+        let leaf = &mut self.leaves[position];
         leaf.status = match outcome {
             CaseOutcome::Decided(Redecided::Admitted(admitted)) => {
                 let AdmittedEntry { findings, erases, corrects, acts, .. } = *admitted;
@@ -236,7 +236,7 @@ impl<'r> AuditPage<'r> {
             }
         };
         let gone = matches!(leaf.status, LeafStatus::Gone(_) | LeafStatus::Dropped { .. });
-        if let Some(evidence) = self.opened[place].evidence().filter(|_| gone) {
+        if let Some(evidence) = self.opened[position].evidence().filter(|_| gone) {
             let named = |rule: LogRule| leaf.findings.iter().any(|finding| finding.rule == rule);
             let more = row_of_gone(evidence, policy).into_iter().filter(|finding| !named(finding.rule));
             let more: Vec<AuditFinding> = more.collect();
@@ -247,24 +247,24 @@ impl<'r> AuditPage<'r> {
     /// Returns the end of the segment, which is earlier if a row names a newer policy entry that cannot be read.
     async fn until_lost(
         &self,
-        desk: &Redecider<'_>,
+        redecider: &Redecider<'_>,
         places: std::ops::Range<usize>,
         policy: &PolicyInForce,
     ) -> Result<(usize, Option<LeafIndex>), SourceError> {
-        for place in places.clone() {
-            let Some(evidence) = self.opened[place].evidence() else { continue };
+        for position in places.clone() {
+            let Some(evidence) = self.opened[position].evidence() else { continue };
             let newer = evidence.policy > policy.leaf() && evidence.policy < evidence.index;
-            if newer && !is_readable(desk.source, evidence.policy).await? {
-                return Ok((place, Some(evidence.policy)));
+            if newer && !is_readable(redecider.source, evidence.policy).await? {
+                return Ok((position, Some(evidence.policy)));
             }
         }
         Ok((places.end, None))
     }
 
-    fn lose(&mut self, leaf: LeafIndex, place: usize) -> InForce {
+    fn lose(&mut self, leaf: LeafIndex, position: usize) -> InForce {
         let detail = "the policy that stood here cannot be read: what it admitted cannot be decided again";
-        let place = place.min(self.leaves.len() - 1);
-        self.leaves[place].findings.push(AuditFinding::of_leaf(LogRule::PolicyLost, leaf, detail));
+        let position = position.min(self.leaves.len() - 1);
+        self.leaves[position].findings.push(AuditFinding::of_leaf(LogRule::PolicyLost, leaf, detail));
         InForce::Lost(leaf)
     }
 }
@@ -285,7 +285,7 @@ fn unread(opened: &OpenedEntry<'_>) -> LeafOutcome {
 /// admitted, as the log decided the later entries by it.
 fn successor(opened: &OpenedEntry<'_>) -> Option<InForce> {
     let whole = opened.whole().filter(|whole| whole.is_policy)?;
-    Some(InForce::of(whole, entry::carried(&whole.statement)?))
+    Some(InForce::of(whole, entry::policy_in(&whole.statement)?))
 }
 
 /// Checks the row of an entry whose bytes are gone against the policy in force and against what must remain.
@@ -294,14 +294,14 @@ fn row_of_gone(evidence: &EntryEvidence, policy: &PolicyInForce) -> Vec<AuditFin
     if evidence.policy != policy.leaf() {
         let detail =
             format!("the row names the policy at leaf {}, in force was {}", evidence.policy, policy.leaf());
-        findings.push(entry::of(evidence, LogRule::PolicyNotInForce, detail));
+        findings.push(entry::finding_of(evidence, LogRule::PolicyNotInForce, detail));
     } else if !is_rule_of(policy, &evidence.rule) {
         let detail = format!("the policy has no rule {}", quote(&evidence.rule));
-        findings.push(entry::of(evidence, LogRule::RuleDiffers, detail));
+        findings.push(entry::finding_of(evidence, LogRule::RuleDiffers, detail));
     }
     if evidence.statement.is_none() && evidence.facts != NO_FACTS {
         let detail = format!("the statement is gone, and the row says {}", quote(&evidence.facts));
-        findings.push(entry::of(evidence, LogRule::FactsDiffer, detail));
+        findings.push(entry::finding_of(evidence, LogRule::FactsDiffer, detail));
     }
     findings
 }

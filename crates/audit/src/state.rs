@@ -54,7 +54,8 @@ pub(crate) struct HistoryState {
     /// `true` if the root of the last head was right.
     pub(crate) agrees: bool,
     /// Newest commit time that the source gave with an entry, since the last clock correction.
-    pub(crate) told: Option<u64>,
+    #[serde(rename = "told")]
+    pub(crate) unsigned_time: Option<u64>,
     /// Newest clock correction.
     pub(crate) correction: Option<Correction>,
 }
@@ -117,7 +118,8 @@ pub enum AuditStateError {
 
 impl Default for AuditState {
     fn default() -> Self {
-        let history = HistoryState { next: 1, last: None, agrees: true, told: None, correction: None };
+        let history =
+            HistoryState { next: 1, last: None, agrees: true, unsigned_time: None, correction: None };
         Self {
             version: VERSION,
             log: None,

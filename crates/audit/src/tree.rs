@@ -26,7 +26,7 @@ impl TileCheck {
     ) -> Result<(), SourceError> {
         let number = tile_of(leaf);
         let reaches =
-            |(known, leaves): &(u64, Vec<LeafHash>)| *known == number && leaves.len() > place_of(leaf);
+            |(known, leaves): &(u64, Vec<LeafHash>)| *known == number && leaves.len() > offset_in_tile(leaf);
         if !self.tile.as_ref().is_some_and(reaches) {
             self.tile = Some((number, source.leaves(number).await?));
         }
@@ -39,7 +39,7 @@ impl TileCheck {
     /// therefore does not make every later root wrong.
     pub(crate) fn append(&mut self, row: &LeafRow) -> Option<AuditFinding> {
         let index = row.index();
-        let held = self.tile.as_ref().and_then(|(_, leaves)| leaves.get(place_of(index)).copied());
+        let held = self.tile.as_ref().and_then(|(_, leaves)| leaves.get(offset_in_tile(index)).copied());
         let (leaf, finding) = match (row, held) {
             (LeafRow::Kept(evidence), Some(held)) => {
                 let wrong = evidence.digest.leaf_hash() != held;
@@ -76,6 +76,6 @@ fn tile_of(leaf: LeafIndex) -> u64 {
     leaf.get() / u64::from(FULL_WIDTH)
 }
 
-fn place_of(leaf: LeafIndex) -> usize {
+fn offset_in_tile(leaf: LeafIndex) -> usize {
     (leaf.get() % u64::from(FULL_WIDTH)) as usize
 }

@@ -19,9 +19,10 @@ use crate::workers::{Workers, map};
 pub(crate) enum CaseOutcome {
     /// The statement was decided again.
     Decided(Redecided),
-    /// The payload or the certificates are gone; with the findings of [`ReadableEntry::outlined`].
+    /// The payload or the certificates are gone; with the findings of [`ReadableEntry::compare_outline`].
     Gone(LostPart, Vec<AuditFinding>),
-    /// The payload was not kept, as the policy in force prescribes; with the findings of [`ReadableEntry::outlined`].
+    /// The payload was not kept, as the policy in force prescribes; with the findings of
+    /// [`ReadableEntry::compare_outline`].
     Dropped(Vec<AuditFinding>),
     /// The decision depends on claims of an unread entry. The permit is present if those claims would make it agree
     /// with the row.
@@ -74,20 +75,20 @@ impl Redecider<'_> {
         if !self.source.keeps_indexes() {
             return Ok(Vec::new());
         }
-        let mut asked: Vec<(EntryDigest, LogRule, &OpenedEntry<'_>)> = Vec::new();
+        let mut look_ups: Vec<(EntryDigest, LogRule, &OpenedEntry<'_>)> = Vec::new();
         for opened in page {
             if let Some(evidence) = opened.evidence() {
-                asked.push((evidence.digest, LogRule::LookUp, opened));
+                look_ups.push((evidence.digest, LogRule::LookUp, opened));
             }
             if let Some(twin) = opened.whole().and_then(|whole| whole.twin) {
-                asked.push((twin, LogRule::Twin, opened));
+                look_ups.push((twin, LogRule::Twin, opened));
             }
         }
-        let digests: Vec<EntryDigest> = asked.iter().map(|(digest, ..)| *digest).collect();
+        let digests: Vec<EntryDigest> = look_ups.iter().map(|(digest, ..)| *digest).collect();
         let found = self.source.find(&digests).await?;
-        let checked = asked.iter().zip(found).filter_map(|((_, rule, opened), found)| {
+        let checked = look_ups.iter().zip(found).filter_map(|((_, rule, opened), found)| {
             let evidence = opened.evidence()?;
-            let detail = astray(evidence.index, evidence.digest, found)?;
+            let detail = describe_mismatch(evidence.index, evidence.digest, found)?;
             Some(AuditFinding::of_entry(*rule, evidence.index, evidence.digest, detail))
         });
         Ok(checked.collect())
@@ -108,7 +109,7 @@ impl Redecider<'_> {
         let known = self.ask(&steps).await?;
         let work: Vec<(&EntryCase<'_>, &CaseStep<'_>)> = cases.iter().zip(&steps).collect();
         if !self.source.keeps_indexes() {
-            return Ok(work.iter().map(|case| in_turn(case, in_force, claims)).collect());
+            return Ok(work.iter().map(|case| decide_in_order(case, in_force, claims)).collect());
         }
         let mut outcomes = map(self.workers, &work, |(case, step)| {
             finish(case, step, in_force, &known.answers(step, case.whole.evidence.index))
@@ -132,7 +133,8 @@ impl Redecider<'_> {
             for guard in &admitted.guards {
                 let holder = holders.next().unwrap_or(Ok(None));
                 if holder != Ok(Some(whole.evidence.index)) {
-                    let detail = format!("its {:?} is recorded as that of {}", guard.kind(), told(holder));
+                    let detail =
+                        format!("its {:?} is recorded as that of {}", guard.kind(), describe_holder(holder));
                     admitted.findings.push(whole.finding(LogRule::GuardMissing, detail));
                 }
             }
@@ -165,7 +167,7 @@ impl Redecider<'_> {
         let holders = self.holders(&guards).await?;
         let held = |(guard, holder): (Guard, LookUpAnswer<LeafIndex>)| Some((guard, holder.ok()??));
         Ok(LogAnswers {
-            entries: digests.iter().zip(found).filter_map(stands).collect(),
+            entries: digests.iter().zip(found).filter_map(entry_leaf).collect(),
             holders: guards.into_iter().zip(holders).filter_map(held).collect(),
         })
     }
@@ -230,7 +232,7 @@ fn prepare<'a>(
     };
     match whole.lacks(kept) {
         Some(LostPart::Payload) => {
-            let findings = whole.outlined(kept, in_force, case.at);
+            let findings = whole.compare_outline(kept, in_force, case.at);
             return match in_force.keeps_payload(whole.statement.header()) {
                 true => CaseStep::Gone(LostPart::Payload, findings),
                 false => CaseStep::Dropped(findings),
@@ -262,7 +264,7 @@ fn finish(
 }
 
 /// Decides one entry with the claims of the entries before it, and records its own claims for those after it.
-fn in_turn(
+fn decide_in_order(
     (case, step): &(&EntryCase<'_>, &CaseStep<'_>),
     in_force: &PolicyInForce,
     claims: &mut PendingClaims<'_>,
@@ -274,7 +276,7 @@ fn in_turn(
     let mut outcome = finish(case, step, in_force, &answers);
     if let Some(doubt) = doubt.filter(|_| outcome.differs()) {
         doubt.guards.iter().for_each(|guard| answers.put_guard(guard.clone(), LeafIndex::new(doubt.by.leaf)));
-        outcome = either(outcome, finish(case, step, in_force, &answers), doubt);
+        outcome = combine(outcome, finish(case, step, in_force, &answers), doubt);
     }
     claim(case.whole, &mut outcome, claims);
     outcome
@@ -282,7 +284,7 @@ fn in_turn(
 
 /// Combines the outcome without the claims in doubt with the outcome under the assumption that they were made. Only a
 /// finding that both outcomes share is certain.
-fn either(without: CaseOutcome, with: CaseOutcome, doubt: ClaimDoubt) -> CaseOutcome {
+fn combine(without: CaseOutcome, with: CaseOutcome, doubt: ClaimDoubt) -> CaseOutcome {
     use Redecided::{Admitted, Refused, Undecided};
     let one = doubt.guards.len() == 1;
     match (without, with) {
@@ -322,7 +324,8 @@ pub(crate) fn claim(whole: &ReadableEntry<'_>, outcome: &mut CaseOutcome, claims
     }
 }
 
-/// Records the claims of an admitted entry. A claim that an earlier entry has made is a [`LogRule::GuardMissing`] finding.
+/// Records the claims of an admitted entry. A claim that an earlier entry has made is a [`LogRule::GuardMissing`]
+/// finding.
 fn take_claims(whole: &ReadableEntry<'_>, admitted: &mut AdmittedEntry, claims: &mut PendingClaims<'_>) {
     for guard in &admitted.guards {
         if let Some(holder) = claims.take(guard, whole.evidence.index) {
@@ -333,13 +336,13 @@ fn take_claims(whole: &ReadableEntry<'_>, admitted: &mut AdmittedEntry, claims: 
 }
 
 /// Returns the leaf of a digest that was found as an entry ID, or `None` if it was found as a twin only.
-fn stands((digest, found): (&EntryDigest, LookUpAnswer<Found>)) -> Option<(EntryDigest, LeafIndex)> {
+fn entry_leaf((digest, found): (&EntryDigest, LookUpAnswer<Found>)) -> Option<(EntryDigest, LeafIndex)> {
     let found = found.ok().flatten().filter(|found| found.digest == *digest)?;
     Some((*digest, found.index))
 }
 
 /// Describes a look-up that does not lead to the entry; `None` if it does.
-fn astray(leaf: LeafIndex, digest: EntryDigest, found: LookUpAnswer<Found>) -> Option<String> {
+fn describe_mismatch(leaf: LeafIndex, digest: EntryDigest, found: LookUpAnswer<Found>) -> Option<String> {
     match found {
         Ok(Some(found)) if found.index == leaf && found.digest == digest => None,
         Ok(Some(found)) => Some(format!("it leads to leaf {} ({})", found.index, found.digest)),
@@ -348,7 +351,7 @@ fn astray(leaf: LeafIndex, digest: EntryDigest, found: LookUpAnswer<Found>) -> O
     }
 }
 
-fn told(holder: LookUpAnswer<LeafIndex>) -> String {
+fn describe_holder(holder: LookUpAnswer<LeafIndex>) -> String {
     match holder {
         Ok(Some(leaf)) => format!("leaf {leaf}"),
         Ok(None) => "nobody".to_owned(),
