@@ -17,7 +17,7 @@ pub struct BundleId {
 impl BundleId {
     /// The bundle as of a tree of this size; `None` if it has no entries there.
     pub fn at(number: u64, size: TreeSize) -> Option<Self> {
-        TileId::at(0, number, size).map(Self::beside)
+        TileId::at(0, number, size).map(Self::of_tile)
     }
 
     /// The bundle's number, from 0.
@@ -40,7 +40,7 @@ impl BundleId {
         Self::at(self.number, size).is_some_and(|bundle| self.width <= bundle.width)
     }
 
-    const fn beside(tile: TileId) -> Self {
+    const fn of_tile(tile: TileId) -> Self {
         Self { number: tile.number, width: tile.width }
     }
 }
