@@ -1,0 +1,469 @@
+-- The schema of a log in PostgreSQL. Several logs can share a database: every table is keyed by `log_id`.
+--
+-- Triggers refuse changes that the store promises never to make (the trait `LogStore`), whoever asks for them. Damage by
+-- other means is found by `tabellion log fsck`. Times are whole Unix seconds.
+--
+--   log and tree          log, batch, entry, seen, guard, collateral, tile
+--   inbox                 inbox, inbox_outcome
+--   keys and signatures   log_key, key_announcement, head_signature, cosignature
+--   lookup index          lookup, lookup_progress
+--   custody               hold, report
+--   quotas                quota
+
+-- For the triggers of rows that are never updated or deleted, and of tables that are never truncated.
+CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION '% on % is refused: its rows never change', TG_OP, TG_TABLE_NAME
+    USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+
+-- === Log and tree =======================================================================================================
+
+-- The head of each log; its update is the commit point of a batch.
+-- Invariant: a log has one head, which only moves forward. Its time goes back only in a batch with a clock correction, whose
+-- entry is inserted before the head moves. The head of a frozen log never moves again. A log that is being filled from an
+-- archive has no leader until the copy is complete.
+-- The low fill factor leaves room for updates within the same page.
+CREATE TABLE log (
+  log_id    smallint PRIMARY KEY,
+  origin    text     NOT NULL,
+  epoch     bigint   NOT NULL CHECK (epoch >= 0),             -- fencing: raised when a process takes the lead, never reused
+  size      bigint   NOT NULL CHECK (size >= 0),
+  root      bytea    NOT NULL CHECK (octet_length(root) = 32),
+  edge      bytea    NOT NULL,                                -- compact range: one hash for each bit set in the size
+  batch     bigint   NOT NULL CHECK (batch >= 0),
+  at        bigint   NOT NULL CHECK (at >= 0),                -- time of the last batch
+  policy    bigint   NOT NULL CHECK (policy >= 0),            -- index of the policy in force
+  holder    text     NOT NULL,                                -- the process that took the lead last; only for display
+  frozen_at bigint   CHECK (frozen_at >= 0),                  -- null: not frozen
+  filling   bytea    CHECK (octet_length(filling) = 32),      -- SHA-256 of the archive that is being copied; null: complete
+  CHECK (octet_length(edge) = 32 * bit_count(size::bit(64)))
+) WITH (fillfactor = 20);
+
+CREATE FUNCTION head_moves_forward() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF OLD.frozen_at IS NOT NULL THEN
+    RAISE EXCEPTION 'the log is frozen' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  IF NEW.filling IS NOT NULL AND NEW.filling IS DISTINCT FROM OLD.filling
+     AND (OLD.filling IS NOT NULL OR OLD.batch <> 0) THEN
+    RAISE EXCEPTION 'only an empty log can be filled' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  IF NEW.log_id <> OLD.log_id OR NEW.origin <> OLD.origin
+     OR NEW.epoch < OLD.epoch OR NEW.batch < OLD.batch
+     OR NEW.size < OLD.size OR NEW.policy < OLD.policy
+     OR (NEW.size = OLD.size AND (NEW.root <> OLD.root OR NEW.batch <> OLD.batch)) THEN
+    RAISE EXCEPTION 'the head of a log only moves forward'
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  IF NEW.at < OLD.at AND NOT EXISTS (
+    SELECT 1 FROM entry
+     WHERE log_id = OLD.log_id AND idx >= OLD.size AND idx < NEW.size AND rule = 'clock-correction') THEN
+    RAISE EXCEPTION 'the time of the head only goes back with a clock correction'
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER head_moves_forward BEFORE UPDATE ON log FOR EACH ROW EXECUTE FUNCTION head_moves_forward();
+CREATE TRIGGER log_stays BEFORE DELETE OR TRUNCATE ON log EXECUTE FUNCTION refuse_change();
+
+-- The history of heads: one row for each commit.
+-- Invariant: a committed head never changes, and no size has two roots.
+CREATE TABLE batch (
+  log_id smallint NOT NULL,
+  batch  bigint   NOT NULL,
+  size   bigint   NOT NULL,
+  root   bytea    NOT NULL CHECK (octet_length(root) = 32),
+  epoch  bigint   NOT NULL,
+  at     bigint   NOT NULL, -- the `iat` of receipts
+  PRIMARY KEY (log_id, batch),
+  UNIQUE (log_id, size)
+);
+
+CREATE TRIGGER batch_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON batch EXECUTE FUNCTION refuse_change();
+
+-- The entries, partitioned by index, so that no table grows without bound.
+-- Invariant: an index has one entry for ever. The only change of an entry is its erasure: its statement and its facts go
+-- together, and never while a hold lasts.
+-- There is no DEFAULT partition: if the partition for the next index is missing, the log is read-only, which is better than
+-- rows in a partition that cannot be split.
+CREATE TABLE entry (
+  log_id    smallint NOT NULL,
+  idx       bigint   NOT NULL CHECK (idx >= 0),
+  digest    bytea    NOT NULL CHECK (octet_length(digest) = 32), -- SHA-256 of the statement
+  statement bytea,                                               -- null: erased
+  policy    bigint   NOT NULL,                                   -- index of the policy that admitted it
+  rule      text     NOT NULL,
+  facts     text     NOT NULL,                                   -- canonical JSON; text, as jsonb would rewrite it
+  PRIMARY KEY (log_id, idx)
+) PARTITION BY RANGE (idx);
+
+-- Signatures and random payloads do not compress: PostgreSQL shall not try.
+ALTER TABLE entry ALTER COLUMN statement SET STORAGE EXTERNAL;
+
+CREATE FUNCTION entry_is_only_erased() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.statement IS NOT NULL OR NEW.facts <> '{}'
+     OR (NEW.log_id, NEW.idx, NEW.digest, NEW.policy, NEW.rule)
+        IS DISTINCT FROM (OLD.log_id, OLD.idx, OLD.digest, OLD.policy, OLD.rule) THEN
+    RAISE EXCEPTION 'an entry can be erased, not changed' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  IF EXISTS (SELECT FROM hold WHERE log_id = OLD.log_id AND idx = OLD.idx AND released_at IS NULL) THEN
+    RAISE EXCEPTION 'entry % is on hold', OLD.idx USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER entry_is_only_erased BEFORE UPDATE ON entry FOR EACH ROW EXECUTE FUNCTION entry_is_only_erased();
+CREATE TRIGGER entry_stays BEFORE DELETE ON entry FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER entry_is_not_emptied BEFORE TRUNCATE ON entry EXECUTE FUNCTION refuse_change();
+
+CREATE FUNCTION entry_partition_width() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 4194304::bigint';
+
+-- Creates the partition with that number if it is missing. It is created as a table of its own and then attached, because
+-- attaching does not wait for readers and writers of the other partitions.
+CREATE FUNCTION create_entry_partition(number bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  name text := 'entry_' || lpad(number::text, 8, '0');
+  low  bigint := number * entry_partition_width();
+BEGIN
+  PERFORM pg_advisory_xact_lock('entry'::regclass::oid::int, 0);
+  IF EXISTS (SELECT FROM pg_inherits WHERE inhparent = 'entry'::regclass AND inhrelid = to_regclass(name)) THEN
+    RETURN;
+  END IF;
+  EXECUTE format('CREATE TABLE %I (LIKE entry INCLUDING ALL)', name);
+  EXECUTE format('CREATE TRIGGER entry_is_not_emptied BEFORE TRUNCATE ON %I EXECUTE FUNCTION refuse_change()', name);
+  EXECUTE format('ALTER TABLE entry ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)', name, low, low + entry_partition_width());
+END $$;
+
+-- A process may serve as a role that owns no table (deploy/postgres-roles.sql). A partition needs the owner's rights, so this
+-- function runs with them; it can create a partition of this table and nothing else. `SET search_path` takes no expression,
+-- hence the dynamic statement.
+DO $$
+BEGIN
+  EXECUTE format(
+    'ALTER FUNCTION create_entry_partition(bigint) SECURITY DEFINER SET search_path = %I, pg_temp', current_schema());
+END $$;
+REVOKE EXECUTE ON FUNCTION create_entry_partition(bigint) FROM PUBLIC;
+
+SELECT create_entry_partition(0);
+
+-- Index of the entry with a digest, by 128 bits of it. An ECDSA statement has two rows, as its signature has a second valid
+-- form (the twin).
+-- Invariant: a statement has one index for ever.
+-- A table of its own, because this index in random order is half of the cost of an insert.
+CREATE TABLE seen (
+  log_id smallint NOT NULL,
+  key    uuid     NOT NULL,
+  idx    bigint   NOT NULL,
+  PRIMARY KEY (log_id, key)
+);
+
+CREATE TRIGGER seen_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON seen EXECUTE FUNCTION refuse_change();
+
+-- Claims that no later entry may repeat. The key is a 0 byte and the claim, or a 1 byte and the SHA-256 of a long claim.
+-- Invariant: a claim belongs to one entry for ever.
+CREATE TABLE guard (
+  log_id smallint NOT NULL,
+  key    bytea    NOT NULL CHECK (octet_length(key) <= 256),
+  idx    bigint   NOT NULL,
+  PRIMARY KEY (log_id, key)
+);
+
+CREATE TRIGGER guard_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON guard EXECUTE FUNCTION refuse_change();
+
+-- Bytes submitted with a statement, outside its leaf hash, that are needed to authenticate it again.
+-- Invariant: collateral never changes, and is erased only after its entry.
+CREATE TABLE collateral (
+  log_id smallint NOT NULL,
+  idx    bigint   NOT NULL,
+  kind   smallint NOT NULL,
+  no     smallint NOT NULL, -- counts those of the same kind
+  bytes  bytea,             -- null: erased
+  PRIMARY KEY (log_id, idx, kind, no)
+);
+
+ALTER TABLE collateral ALTER COLUMN bytes SET STORAGE EXTERNAL;
+
+CREATE FUNCTION collateral_is_only_erased() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.bytes IS NOT NULL
+     OR (NEW.log_id, NEW.idx, NEW.kind, NEW.no) IS DISTINCT FROM (OLD.log_id, OLD.idx, OLD.kind, OLD.no) THEN
+    RAISE EXCEPTION 'collateral can be erased, not changed' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  IF EXISTS (SELECT FROM entry WHERE log_id = OLD.log_id AND idx = OLD.idx AND statement IS NOT NULL) THEN
+    RAISE EXCEPTION 'collateral goes with its entry' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER collateral_is_only_erased BEFORE UPDATE ON collateral FOR EACH ROW EXECUTE FUNCTION collateral_is_only_erased();
+CREATE TRIGGER collateral_stays BEFORE DELETE OR TRUNCATE ON collateral EXECUTE FUNCTION refuse_change();
+
+-- The tiles of the tree (C2SP tlog-tiles): 1 to 256 hashes each.
+-- Invariant: a tile only grows. Its hashes stay the beginning of the larger one, and a full tile never changes.
+CREATE TABLE tile (
+  log_id smallint NOT NULL,
+  level  smallint NOT NULL CHECK (level >= 0),
+  no     bigint   NOT NULL CHECK (no >= 0),
+  data   bytea    NOT NULL CHECK (octet_length(data) BETWEEN 32 AND 8192 AND octet_length(data) % 32 = 0),
+  PRIMARY KEY (log_id, level, no)
+);
+
+ALTER TABLE tile ALTER COLUMN data SET STORAGE EXTERNAL;
+
+CREATE FUNCTION tile_only_grows() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF (NEW.log_id, NEW.level, NEW.no) IS DISTINCT FROM (OLD.log_id, OLD.level, OLD.no)
+     OR octet_length(NEW.data) <= octet_length(OLD.data)
+     OR substring(NEW.data FOR octet_length(OLD.data)) <> OLD.data THEN
+    RAISE EXCEPTION 'tile %/% would change instead of growing', OLD.level, OLD.no
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER tile_only_grows BEFORE UPDATE ON tile FOR EACH ROW EXECUTE FUNCTION tile_only_grows();
+CREATE TRIGGER tile_stays BEFORE DELETE OR TRUNCATE ON tile EXECUTE FUNCTION refuse_change();
+
+-- === Inbox ==============================================================================================================
+
+-- Accepted statements that wait for the sequencer. Bounded in rows and bytes, in total and for each issuer; the index
+-- `inbox_by_issuer` answers for the bounds without reading the submissions.
+-- Invariant: a row never changes, and is deleted only after its attempt has an outcome.
+CREATE TABLE inbox (
+  log_id     smallint NOT NULL,
+  digest     bytea    NOT NULL CHECK (octet_length(digest) = 32),
+  attempt    integer  NOT NULL CHECK (attempt > 0),      -- a statement that failed may be submitted again
+  arrival    bigint   GENERATED ALWAYS AS IDENTITY,      -- the order in which they are sequenced
+  issuer     text     NOT NULL DEFAULT '',               -- for display, cut to 256 bytes; empty: not known
+  issuer_key bytea    NOT NULL DEFAULT ''::bytea,        -- the first 16 bytes of the SHA-256 of the whole issuer
+  arrived_at bigint   NOT NULL DEFAULT 0,                -- zero: not known
+  submission bytea    NOT NULL,                          -- in the sequencer's own encoding
+  bytes      integer  GENERATED ALWAYS AS (octet_length(submission)) STORED,
+  PRIMARY KEY (log_id, digest, attempt)
+);
+
+ALTER TABLE inbox ALTER COLUMN submission SET STORAGE EXTERNAL;
+CREATE INDEX inbox_arrival ON inbox (log_id, arrival);
+CREATE INDEX inbox_by_issuer ON inbox (log_id, issuer_key, bytes);
+
+-- The outcome of an attempt: an index, or the reason of a failure.
+-- Invariant: an attempt has one outcome, which never changes.
+CREATE TABLE inbox_outcome (
+  log_id  smallint NOT NULL,
+  digest  bytea    NOT NULL CHECK (octet_length(digest) = 32),
+  attempt integer  NOT NULL,
+  idx     bigint,
+  failure text,
+  PRIMARY KEY (log_id, digest, attempt),
+  CHECK ((idx IS NULL) <> (failure IS NULL))
+);
+
+CREATE FUNCTION inbox_keeps_pending() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM inbox_outcome o
+                  WHERE o.log_id = OLD.log_id AND o.digest = OLD.digest AND o.attempt = OLD.attempt) THEN
+    RAISE EXCEPTION 'a pending inbox row is not deleted' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN OLD;
+END $$;
+
+CREATE TRIGGER inbox_keeps_pending BEFORE DELETE ON inbox FOR EACH ROW EXECUTE FUNCTION inbox_keeps_pending();
+CREATE TRIGGER inbox_stays BEFORE UPDATE OR TRUNCATE ON inbox EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER inbox_outcome_stays BEFORE UPDATE OR TRUNCATE ON inbox_outcome EXECUTE FUNCTION refuse_change();
+
+-- === Keys and signatures ================================================================================================
+
+-- The public keys that sign heads. Of each kind, one key signs the head of any size.
+-- Invariant: a key that ever signed stays listed. It is retired once, at the first size of its successor, and a mark as
+-- compromised only moves to smaller sizes.
+CREATE TABLE log_key (
+  log_id           smallint NOT NULL,
+  kid              bytea    NOT NULL,
+  no               bigint   GENERATED ALWAYS AS IDENTITY,    -- the order of publication
+  public           bytea    NOT NULL,
+  from_size        bigint   NOT NULL CHECK (from_size >= 0),
+  retired_at       bigint,                                   -- null: in force
+  retired_size     bigint   CHECK (retired_size >= 0),       -- the successor's from_size
+  compromised_size bigint   CHECK (compromised_size >= 0),   -- at this size and beyond, its signatures prove nothing
+  PRIMARY KEY (log_id, kid)
+);
+
+CREATE FUNCTION log_key_is_only_retired() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF (NEW.log_id, NEW.kid, NEW.no, NEW.public, NEW.from_size)
+        IS DISTINCT FROM (OLD.log_id, OLD.kid, OLD.no, OLD.public, OLD.from_size)
+     OR (OLD.retired_at IS NOT NULL
+         AND (NEW.retired_at, NEW.retired_size) IS DISTINCT FROM (OLD.retired_at, OLD.retired_size))
+     OR (OLD.compromised_size IS NOT NULL
+         AND (NEW.compromised_size IS NULL OR NEW.compromised_size > OLD.compromised_size)) THEN
+    RAISE EXCEPTION 'a key can be retired once, or marked as compromised, not changed'
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER log_key_is_only_retired BEFORE UPDATE ON log_key FOR EACH ROW EXECUTE FUNCTION log_key_is_only_retired();
+CREATE TRIGGER log_key_stays BEFORE DELETE OR TRUNCATE ON log_key EXECUTE FUNCTION refuse_change();
+
+-- Announced keys, each with the key that it will replace. The process that leads takes them into use.
+-- Invariant: a key has at most one announced successor.
+CREATE TABLE key_announcement (
+  log_id   smallint NOT NULL,
+  replaces bytea    NOT NULL,
+  kid      bytea    NOT NULL,
+  public   bytea    NOT NULL,
+  at       bigint   NOT NULL CHECK (at >= 0),
+  PRIMARY KEY (log_id, replaces),
+  UNIQUE (log_id, kid),
+  FOREIGN KEY (log_id, replaces) REFERENCES log_key (log_id, kid)
+);
+
+-- The log's signatures over heads, made and inserted after the commit.
+-- Invariant: only a committed head is signed, and a signature never changes.
+CREATE TABLE head_signature (
+  log_id smallint NOT NULL,
+  size   bigint   NOT NULL,
+  kind   smallint NOT NULL CHECK (kind BETWEEN 1 AND 3), -- 1 receipt, 2 checkpoint, 3 cosignature
+  kid    bytea    NOT NULL,
+  bytes  bytea    NOT NULL,
+  PRIMARY KEY (log_id, size, kind, kid),
+  FOREIGN KEY (log_id, size) REFERENCES batch (log_id, size)
+);
+
+CREATE INDEX head_signature_newest ON head_signature (log_id, kind, size, kid);
+CREATE TRIGGER head_signature_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON head_signature EXECUTE FUNCTION refuse_change();
+
+-- Cosignatures of witnesses.
+-- Invariant: of each witness there is one cosignature of a committed head; only a newer one replaces it.
+CREATE TABLE cosignature (
+  log_id  smallint NOT NULL,
+  size    bigint   NOT NULL,
+  witness bytea    NOT NULL CHECK (octet_length(witness) <= 512),
+  at      bigint   NOT NULL, -- by the witness's clock
+  line    bytea    NOT NULL, -- the signature line of the note
+  PRIMARY KEY (log_id, size, witness),
+  FOREIGN KEY (log_id, size) REFERENCES batch (log_id, size)
+);
+
+CREATE INDEX cosignature_by_witness ON cosignature (log_id, witness, size);
+
+CREATE FUNCTION cosignature_only_gets_newer() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF (NEW.log_id, NEW.size, NEW.witness) IS DISTINCT FROM (OLD.log_id, OLD.size, OLD.witness) OR NEW.at <= OLD.at THEN
+    RAISE EXCEPTION 'only a newer cosignature takes the place of one' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER cosignature_only_gets_newer BEFORE UPDATE ON cosignature FOR EACH ROW EXECUTE FUNCTION cosignature_only_gets_newer();
+CREATE TRIGGER cosignature_stays BEFORE DELETE OR TRUNCATE ON cosignature EXECUTE FUNCTION refuse_change();
+
+-- === Lookup index =======================================================================================================
+
+-- Values by which entries are found. No invariant: the rows are derived from the entries and can be derived again.
+-- The collation "C" compares bytes, so that values are found by prefix whatever the locale of the server.
+CREATE TABLE lookup (
+  log_id smallint NOT NULL,
+  kind   smallint NOT NULL,
+  value  text     NOT NULL COLLATE "C",
+  idx    bigint   NOT NULL,
+  PRIMARY KEY (log_id, kind, value, idx)
+);
+
+-- The values of an entry: to replace, erase or show them.
+CREATE INDEX lookup_of_entry ON lookup (log_id, idx);
+
+-- The number of entries that are in the index. Rows at or beyond that size remain from an index that was dropped.
+CREATE TABLE lookup_progress (
+  log_id smallint PRIMARY KEY,
+  form   bigint   NOT NULL CHECK (form >= 0),
+  size   bigint   NOT NULL CHECK (size >= 0)
+);
+
+-- === Custody ============================================================================================================
+
+-- Legal holds: the bytes of an entry are not erased while one lasts.
+-- Invariant: a hold begins on an entry that has its bytes, ends once, and stays on record.
+CREATE TABLE hold (
+  log_id      smallint NOT NULL,
+  idx         bigint   NOT NULL,
+  no          bigint   GENERATED ALWAYS AS IDENTITY, -- the order in which they began
+  matter      text     NOT NULL,                     -- the name of the case
+  at          bigint   NOT NULL,
+  released_at bigint,                                -- null: in force
+  PRIMARY KEY (log_id, idx, no)
+);
+
+CREATE UNIQUE INDEX hold_in_force ON hold (log_id, idx, matter) WHERE released_at IS NULL;
+
+CREATE FUNCTION hold_begins_on_what_is_there() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM entry
+                  WHERE log_id = NEW.log_id AND idx = NEW.idx AND statement IS NOT NULL) THEN
+    RAISE EXCEPTION 'nothing of entry % can be held', NEW.idx USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION hold_only_ends() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF OLD.released_at IS NOT NULL OR NEW.released_at IS NULL
+     OR (NEW.log_id, NEW.idx, NEW.no, NEW.matter, NEW.at)
+        IS DISTINCT FROM (OLD.log_id, OLD.idx, OLD.no, OLD.matter, OLD.at) THEN
+    RAISE EXCEPTION 'a hold ends once, and never changes' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER hold_begins_on_what_is_there BEFORE INSERT ON hold FOR EACH ROW EXECUTE FUNCTION hold_begins_on_what_is_there();
+CREATE TRIGGER hold_only_ends BEFORE UPDATE ON hold FOR EACH ROW EXECUTE FUNCTION hold_only_ends();
+CREATE TRIGGER hold_stays BEFORE DELETE OR TRUNCATE ON hold EXECUTE FUNCTION refuse_change();
+
+-- Reports of equivocation: a statement was refused because an entry had its claim already.
+-- Invariant: a report never changes; only the refused statement can be erased.
+CREATE TABLE report (
+  log_id     smallint NOT NULL,
+  no         bigint   GENERATED ALWAYS AS IDENTITY,
+  guard      bytea    NOT NULL CHECK (octet_length(guard) <= 256), -- the key as in `guard`
+  guard_key  bytea    NOT NULL,                                    -- the claim in full
+  refused    bytea    NOT NULL CHECK (octet_length(refused) = 32), -- the digest of the refused statement
+  idx        bigint   NOT NULL,                                    -- the entry that has the claim
+  registered bytea    NOT NULL CHECK (octet_length(registered) = 32), -- the digest of that entry
+  at         bigint   NOT NULL,
+  statement  bytea,                                                -- the refused statement; null: erased
+  PRIMARY KEY (log_id, no),
+  UNIQUE (log_id, guard, refused)
+);
+
+ALTER TABLE report ALTER COLUMN statement SET STORAGE EXTERNAL;
+CREATE INDEX report_about ON report (log_id, idx, no);
+
+CREATE FUNCTION report_only_loses_its_statement() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.statement IS NOT NULL
+     OR (NEW.log_id, NEW.no, NEW.guard, NEW.guard_key, NEW.refused, NEW.idx, NEW.registered, NEW.at)
+        IS DISTINCT FROM (OLD.log_id, OLD.no, OLD.guard, OLD.guard_key, OLD.refused, OLD.idx, OLD.registered, OLD.at) THEN
+    RAISE EXCEPTION 'the statement of a report can be erased, nothing else' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER report_only_loses_its_statement BEFORE UPDATE ON report FOR EACH ROW EXECUTE FUNCTION report_only_loses_its_statement();
+CREATE TRIGGER report_stays BEFORE DELETE OR TRUNCATE ON report EXECUTE FUNCTION refuse_change();
+
+-- === Quotas =============================================================================================================
+
+-- Use of each quota in its current window. No invariant: the counters are unlogged, so a crash of the server resets them.
+CREATE UNLOGGED TABLE quota (
+  log_id   smallint NOT NULL,
+  bucket   text     NOT NULL,
+  start_at bigint   NOT NULL, -- of the window
+  used     bigint   NOT NULL,
+  granted  bigint   NOT NULL, -- to the last caller
+  PRIMARY KEY (log_id, bucket)
+) WITH (fillfactor = 50);
+
+CREATE INDEX quota_by_start ON quota (log_id, start_at);
