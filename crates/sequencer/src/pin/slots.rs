@@ -10,7 +10,7 @@ use merkle::{EntryDigest, TreeSize};
 use super::Pin;
 
 /// First line of a slot, with the version of the format; [`newest`] ignores slots with another one.
-const HEADER: &str = "tabellion pin v3";
+const HEADER: &str = "tabellion pin v1";
 /// Size of a slot in bytes: large enough that a torn write of one slot does not damage the other.
 pub(super) const SLOT_BYTES: usize = 4096;
 /// Size of a file in bytes: its two slots.
