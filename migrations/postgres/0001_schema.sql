@@ -237,9 +237,9 @@ CREATE TABLE inbox (
   digest     bytea    NOT NULL CHECK (octet_length(digest) = 32),
   attempt    integer  NOT NULL CHECK (attempt > 0),      -- a statement that failed may be submitted again
   arrival    bigint   GENERATED ALWAYS AS IDENTITY,      -- the order in which they are sequenced
-  issuer     text     NOT NULL DEFAULT '',               -- for display, cut to 256 bytes; empty: not known
-  issuer_key bytea    NOT NULL DEFAULT ''::bytea,        -- the first 16 bytes of the SHA-256 of the whole issuer
-  arrived_at bigint   NOT NULL DEFAULT 0,                -- zero: not known
+  issuer     text     NOT NULL,                          -- for display, cut to 256 bytes; empty: not known
+  issuer_key bytea    NOT NULL,                          -- the first 16 bytes of the SHA-256 of the whole issuer
+  arrived_at bigint   NOT NULL,                          -- zero: not known
   submission bytea    NOT NULL,                          -- in the sequencer's own encoding
   bytes      integer  GENERATED ALWAYS AS (octet_length(submission)) STORED,
   PRIMARY KEY (log_id, digest, attempt)

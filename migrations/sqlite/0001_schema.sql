@@ -161,9 +161,9 @@ BEGIN SELECT RAISE(ABORT, 'tile: a tile is never deleted'); END;
 CREATE TABLE inbox (
   attempt    INTEGER PRIMARY KEY AUTOINCREMENT,             -- the order of arrival, never used twice
   digest     BLOB    NOT NULL CHECK (length(digest) = 32),
-  issuer     TEXT    NOT NULL DEFAULT '',                   -- for display, cut to 256 bytes; empty: not known
-  issuer_key BLOB    NOT NULL DEFAULT x'',                  -- the first 16 bytes of the SHA-256 of the whole issuer
-  arrived_at INTEGER NOT NULL DEFAULT 0,                    -- zero: not known
+  issuer     TEXT    NOT NULL,                              -- for display, cut to 256 bytes; empty: not known
+  issuer_key BLOB    NOT NULL,                              -- the first 16 bytes of the SHA-256 of the whole issuer
+  arrived_at INTEGER NOT NULL,                              -- zero: not known
   submission BLOB    NOT NULL,                              -- in the sequencer's own encoding
   bytes      INTEGER GENERATED ALWAYS AS (length(submission)) VIRTUAL
 ) STRICT;
