@@ -1,8 +1,8 @@
 //! The inputs of a decision besides the state of its session, kept in the annex of its record so that the decision can
 //! be replayed.
 //!
-//! The decision writer writes this type, and a replay reads it. An absent member was not kept by the build that wrote
-//! it. Texts are cut like the rest of the annex (`desk::annex`).
+//! The decision writer writes this type, and a replay reads it. Most members are left out if they have their default
+//! value. Texts are cut like the rest of the annex (`desk::annex`).
 //!
 //! Not here: the session, which a replay computes from the earlier records, and the principal's account, unless the
 //! decision depends on more than the session.
@@ -26,8 +26,7 @@ pub struct DecisionInputs {
     /// The caller.
     pub caller: CallerInputs,
     /// Time of the decision, in milliseconds since the Unix epoch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<i64>,
+    pub at: i64,
     /// Time of the first pass, if a judge or a person was asked after it, in milliseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_at: Option<i64>,
@@ -47,10 +46,8 @@ pub struct DecisionInputs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Text>,
     /// The random number that determines whether the judge sees the call (V-28).
-    #[serde(default)]
     pub sample: u32,
     /// `true` if the client could be asked a question.
-    #[serde(default = "yes")]
     pub can_ask: bool,
     /// `true` if the call could wait for an approver.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
@@ -108,7 +105,6 @@ pub struct CallerInputs {
     token: Option<TokenSubject>,
     certificate: Option<String>,
     mcp_session: Option<String>,
-    #[serde(default)]
     is_given: bool,
 }
 
@@ -159,14 +155,14 @@ impl PutInputs {
 }
 
 impl DecisionInputs {
-    /// The inputs for a message of this caller, with defaults for everything else.
+    /// The inputs for a message of this caller at this time, with defaults for everything else.
     #[must_use]
-    pub fn of(route: &str, caller: &Caller) -> Self {
+    pub fn of(route: &str, caller: &Caller, at: i64) -> Self {
         let Caller { era, token, certificate, mcp_session, is_given, route: _ } = caller.clone();
         Self {
             route: route.to_owned(),
             caller: CallerInputs { era, token, certificate, mcp_session, is_given },
-            at: None,
+            at,
             first_at: None,
             message: None,
             unreadable: false,

@@ -26,11 +26,9 @@ struct Terms {
     digest: Digest,
     principal: Principal,
     /// The commitment's evidence for the agent's name.
-    #[serde(default)]
     proven_by: ProvenBy,
     account: String,
-    /// The account key for spending over all sessions. `None` if only an MCP session identifies the principal, or if an
-    /// earlier build committed the session.
+    /// The account key for spending over all sessions. `None` if only an MCP session identifies the principal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ledger: Option<String>,
     route: String,
@@ -165,8 +163,7 @@ impl Agreed {
     /// principals.
     #[must_use]
     pub fn ledger(&self) -> Option<&str> {
-        let by_account = || self.0.principal.ledger(None).map(|_| self.account());
-        self.0.ledger.as_deref().or_else(by_account)
+        self.0.ledger.as_deref()
     }
 
     /// Returns the key of the principal's [`Account`](super::Account).

@@ -146,10 +146,9 @@ fn decided_again(
     if message.is_some() && stored.record.stream.starts_with(UNBOUND) {
         return Err(NotAgain::OfAnotherSession);
     }
-    let exactly = |at: Option<i64>| Timestamp::from_millisecond(at?).ok();
-    let now = exactly(inputs.at).unwrap_or(recorded_at);
+    let now = Timestamp::from_millisecond(inputs.at).unwrap_or(recorded_at);
     let said = Said {
-        first: exactly(inputs.first_at).unwrap_or(now),
+        first: inputs.first_at.and_then(|at| Timestamp::from_millisecond(at).ok()).unwrap_or(now),
         sample: inputs.sample,
         replayed: inputs.replayed,
         judged: inputs.judge.as_ref().map_or_else(|| presumed_opinion(came_to), JudgeOpinion::semantic),
@@ -165,7 +164,7 @@ fn decided_again(
         RecordKind::Amendment => again.declare(MessageType::ScopeAmendment, &said),
         _ => {
             let called = Called {
-                tool: whole(inputs.tool.as_ref().or(annex.tool.as_ref()))?.unwrap_or_default(),
+                tool: whole(inputs.tool.as_ref())?.unwrap_or_default(),
                 arguments: whole(annex.arguments.as_ref())?.unwrap_or("{}"),
                 header: whole(inputs.header.as_ref())?,
                 can_ask: inputs.can_ask,

@@ -238,7 +238,6 @@ impl CallWork {
             answer: shown.answer,
         });
         DecisionInputs {
-            at: Some(milliseconds(books.now)),
             first_at: self.done.first_at,
             message: self.received().map(|received| Text::whole(&received.text)),
             unreadable: matches!(job.envelope, Some(Err(_))),
@@ -256,7 +255,7 @@ impl CallWork {
             state,
             held_for_others: copies.held_for_others(self.done.held),
             account,
-            ..DecisionInputs::of(&job.route, &copies.caller)
+            ..DecisionInputs::of(&job.route, &copies.caller, milliseconds(books.now))
         }
     }
 }

@@ -128,7 +128,6 @@ impl MessageWork {
     fn inputs(&self, books: &Books<'_>, copies: &Copies, account: Option<Account>) -> DecisionInputs {
         let job = &*self.job;
         DecisionInputs {
-            at: Some(milliseconds(books.now)),
             first_at: self.done.first_at,
             message: job.message.as_ref().ok().map(|received| Text::whole(&received.text)),
             unreadable: job.message.is_err(),
@@ -138,7 +137,7 @@ impl MessageWork {
             put: self.put.clone(),
             held_for_others: copies.held_for_others(self.done.held),
             account,
-            ..DecisionInputs::of(&job.route, &copies.caller)
+            ..DecisionInputs::of(&job.route, &copies.caller, milliseconds(books.now))
         }
     }
 }

@@ -48,9 +48,8 @@ impl Work for RefusalWork {
     fn decide(&mut self, books: &mut Books<'_>) -> Step {
         let job = self.job.clone();
         let inputs = DecisionInputs {
-            at: Some(milliseconds(books.now)),
             method: Some(Text::whole(&job.method)),
-            ..DecisionInputs::of(&job.route, &job.caller)
+            ..DecisionInputs::of(&job.route, &job.caller, milliseconds(books.now))
         };
         let mut ruling = job.ruling.clone();
         if books.sheet(self.desk.unbound()).is_none() {
