@@ -14,6 +14,7 @@ use crate::answers::Answers;
 use crate::authenticate::{Beside, unsigned};
 use crate::decide::{PolicyInForce, check_common, claimed_times, revision_guard};
 use crate::decision::Bound;
+use crate::erasure::permanent_guard;
 use crate::facts::header_facts;
 use crate::guard::Guard;
 use crate::policy::{Outcome, TypeRule};
@@ -63,8 +64,9 @@ impl PolicyInForce {
                 let thumbprint = stated.key().thumbprint();
                 return Some(approval.guards(&statement.digest(), &thumbprint).to_vec());
             }
-            // Older versions of policies had no permanence guard.
-            Record::Policy(policy) => return Some(vec![revision_guard(policy)]),
+            Record::Policy(policy) => {
+                return Some(vec![revision_guard(policy), permanent_guard(&statement.digest())]);
+            }
             _ => {}
         }
         let permit = self.decide(&stated, &record, &Answers::none()).into_permit().ok()?;

@@ -22,7 +22,7 @@ use store::{Collateral, Effect, GuardKey, LogStore, NewEntry, StoreError};
 use crate::aside::aside;
 use crate::doors::OverRate;
 use crate::equivocation::{self, Refused};
-use crate::erasure::{OnHold, on_hold, put_permanent};
+use crate::erasure::{OnHold, on_hold};
 use crate::issuer_door::Bill;
 use crate::metrics::Metrics;
 use crate::policy_history::History;
@@ -210,10 +210,7 @@ pub async fn admit(
         Ok((record, questions))
     })
     .map_err(refused)?;
-    let mut answers = ask(log, questions).await?;
-    if let Record::Erasure(erasure) = &record {
-        put_permanent(log, erasure, &mut answers).await?;
-    }
+    let answers = ask(log, questions).await?;
     let permit = aside(bytes, || in_force.decide(&authenticated, &record, &answers)).into_permit()?;
     if let Record::Erasure(erasure) = &record
         && let Some(hold) = on_hold(log, erasure, &answers).await?

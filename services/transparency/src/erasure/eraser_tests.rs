@@ -9,16 +9,14 @@ use store::contract::Appender;
 use store::{Call, Custody, Failing, Fault, GuardKey, Memory, NewEntry};
 
 use super::*;
-use crate::admission::{CameBeside, NotAdmitted, admit};
-use crate::metrics::Metrics;
 
-/// A log from before the guard of permanence, with a policy that does not claim it.
-struct OldLog {
+/// A log whose statements claim no permanence, as if the database had lost these guards.
+struct Unguarded {
     store: Failing,
     appender: Appender,
 }
 
-impl OldLog {
+impl Unguarded {
     /// The policy at leaf 0, and `count` statements after it.
     async fn with(count: u64) -> Self {
         let store = Failing::new(Memory::new());
@@ -86,7 +84,7 @@ impl Eraser {
 
 #[tokio::test]
 async fn what_a_hold_kept_is_erased_though_the_database_fails_in_between() {
-    let mut log = OldLog::with(2).await;
+    let mut log = Unguarded::with(2).await;
     for n in [0, 1] {
         log.erase(n, &[statement(n + 1).digest()]).await;
         log.store.hold(LeafIndex::new(n + 1), "case", 7).await.unwrap();
@@ -113,8 +111,8 @@ async fn what_a_hold_kept_is_erased_though_the_database_fails_in_between() {
 }
 
 #[tokio::test]
-async fn a_policy_from_before_permanence_was_claimed_is_not_erased() {
-    let mut log = OldLog::with(1).await;
+async fn a_policy_whose_guard_is_lost_is_not_erased() {
+    let mut log = Unguarded::with(1).await;
     let policy = testkit::policy_statement().digest();
     // An operator's own rule may have any name.
     log.append(entry(&statement(2), "policy", vec![])).await;
@@ -129,23 +127,8 @@ async fn a_policy_from_before_permanence_was_claimed_is_not_erased() {
 }
 
 #[tokio::test]
-async fn an_erasure_of_a_policy_from_before_permanence_was_claimed_is_refused() {
-    let mut log = OldLog::with(1).await;
-    log.append(entry(&statement(2), "policy", vec![])).await;
-    let (policy, metrics) = (testkit::policy_in_force(), Metrics::new().unwrap());
-    let asked = async |entries: &[EntryDigest]| {
-        let erasure = erasure(0, entries);
-        admit(&erasure, CameBeside::default(), &policy, &log.store, &metrics, None).await.map(drop)
-    };
-    let refused = asked(&[testkit::policy_statement().digest(), statement(1).digest()]).await;
-    let Err(NotAdmitted::Refused(refusal)) = refused else { panic!("{refused:?}") };
-    assert_eq!(refusal.violation.rule.as_str(), "erasure-entry-permanent");
-    asked(&[statement(1).digest(), statement(2).digest()]).await.unwrap();
-}
-
-#[tokio::test]
 async fn an_erasure_that_cannot_be_read_keeps_no_other_from_being_done() {
-    let mut log = OldLog::with(2).await;
+    let mut log = Unguarded::with(2).await;
     log.erase(0, &[statement(1).digest()]).await;
     log.append(entry(&statement(3), "erasure", vec![numbered(1)])).await;
     log.erase(2, &[statement(2).digest()]).await;
@@ -156,7 +139,7 @@ async fn an_erasure_that_cannot_be_read_keeps_no_other_from_being_done() {
 #[tokio::test]
 async fn a_start_does_new_erasures_before_it_walks_the_old_ones() {
     let old = 2 * AT_ONCE + 3;
-    let mut log = OldLog::with(old + 1).await;
+    let mut log = Unguarded::with(old + 1).await;
     for n in 0..old {
         log.erase(n, &[statement(n + 1).digest()]).await;
     }
@@ -174,7 +157,7 @@ async fn a_start_does_new_erasures_before_it_walks_the_old_ones() {
 
 #[tokio::test]
 async fn a_start_asks_once_for_all_that_an_erasure_names_and_erases_nothing_again() {
-    let mut log = OldLog::with(20).await;
+    let mut log = Unguarded::with(20).await;
     let named: Vec<EntryDigest> = (1..=20).map(|n| statement(n).digest()).collect();
     log.erase(0, &named).await;
     Eraser::default().start(&log.store).await.unwrap();

@@ -19,7 +19,6 @@ use store::{Entry, GuardKey, LogStore, StoreError};
 use tokio::sync::Notify;
 
 pub use eraser::keep_erasing;
-pub(crate) use permanent::put_permanent;
 
 /// A registered erasure statement with its position in the log.
 #[derive(Clone, Debug)]

@@ -1,14 +1,12 @@
-//! Entries that are never erased: the operator's statements, recognized by their content type.
+//! Entries that are never erased: statements of the operator.
 //!
-//! Statements of the operator claim a guard of permanence, by which the rules of an erasure refuse them. A log older
-//! than that guard has policies without it, and could not start without them. So this module does not rely on the
-//! guard.
+//! They claim a guard of their permanence, by which the rules of an erasure refuse them. The process that erases checks the
+//! statements themselves once more: if the database has lost a guard, an erasure must not take a policy, without which the
+//! log cannot start.
 
 use std::collections::BTreeSet;
 
 use merkle::LeafIndex;
-use registration::Answers;
-use registration::erasure::{Erasure, permanent_guard};
 use registration::operator::{is_operator_rule, is_operator_statement};
 use scitt::SignedStatement;
 use store::{Entry, LogStore, Standing, StoreError};
@@ -35,21 +33,4 @@ fn stays(entry: &Entry) -> bool {
         let named = statement.header().content_type().and_then(|name| name.as_text());
         named.is_some_and(is_operator_statement)
     })
-}
-
-/// Adds the guard of permanence to the answers for each permanent entry that an erasure names, also where an old log
-/// lacks it.
-pub(crate) async fn put_permanent(
-    store: &dyn LogStore,
-    erasure: &Erasure,
-    answers: &mut Answers,
-) -> Result<(), StoreError> {
-    let named: Vec<_> =
-        erasure.entries.iter().filter_map(|entry| Some((*entry, answers.entry(entry)?))).collect();
-    let leaves: Vec<LeafIndex> = named.iter().map(|(_, leaf)| *leaf).collect();
-    let stay = permanent(store, &store.standing(&leaves).await?).await?;
-    for (entry, leaf) in named.into_iter().filter(|(_, leaf)| stay.contains(leaf)) {
-        answers.put_guard(permanent_guard(&entry), leaf);
-    }
-    Ok(())
 }
