@@ -1,8 +1,7 @@
 //! Legal holds, on the admin listener: an entry that a case needs is not erased until the case is over.
 //!
-//! A hold and its release are statements of the operator on the log (`registration::operator`). The database keeps a
-//! row for each hold with its begin and end, written in the same transaction as the entry. A row without a statement is
-//! older than these statements.
+//! A hold is a statement of the operator on the log, and so is its release (`registration::operator`). The database keeps a row
+//! of each hold, written with the entry, which says since when and outlives its end.
 
 use std::sync::Arc;
 
@@ -60,10 +59,8 @@ struct View {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NextHold {
-    /// The number that the statement must have: even for a hold, odd for a release.
+    /// Its number: even of a hold, odd of a release. So the case holds the entry if it is odd.
     pub number: u64,
-    /// `true` if the case holds the entry now, with or without a statement on the log.
-    pub held: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -108,12 +105,9 @@ async fn next(
     asked: Result<Query<Asked>, QueryRejection>,
 ) -> Result<Json<NextHold>, Told> {
     let Query(asked) = asked.map_err(|error| Told(StatusCode::BAD_REQUEST, error.to_string()))?;
-    let (digest, leaf) = named(&log, &asked).await?;
+    let digest = named(&log, &asked).await?;
     let number = operators::next_number(&*log.store, &digest, &asked.case).await.map_err(told)?;
-    let holds = log.store.holds(leaf.get().checked_sub(1).map(LeafIndex::new), 1).await.map_err(told)?;
-    let held =
-        holds.iter().any(|hold| hold.entry == leaf && hold.case == asked.case && hold.released.is_none());
-    Ok(Json(NextHold { number, held }))
+    Ok(Json(NextHold { number }))
 }
 
 async fn begin(
@@ -159,7 +153,7 @@ fn stated(
     Ok((statement, held))
 }
 
-async fn named(log: &Log, asked: &Asked) -> Result<(EntryDigest, LeafIndex), Told> {
+async fn named(log: &Log, asked: &Asked) -> Result<EntryDigest, Told> {
     if asked.case.is_empty() || asked.case.len() > CASE_BYTES || asked.case.chars().any(char::is_control) {
         let why = format!("a case has a name of 1 to {CASE_BYTES} bytes without control characters");
         return Err(Told(StatusCode::BAD_REQUEST, why));
@@ -169,8 +163,10 @@ async fn named(log: &Log, asked: &Asked) -> Result<(EntryDigest, LeafIndex), Tol
         .parse()
         .map_err(|_| Told(StatusCode::BAD_REQUEST, "an entry ID is 64 lowercase hex digits".to_owned()))?;
     let leaf = log.index_of(digest).await.map_err(told)?;
-    let leaf = leaf.ok_or_else(|| Told(StatusCode::NOT_FOUND, format!("{digest} is not in this log")))?;
-    Ok((digest, leaf))
+    match leaf {
+        Some(_) => Ok(digest),
+        None => Err(Told(StatusCode::NOT_FOUND, format!("{digest} is not in this log"))),
+    }
 }
 
 async fn view(log: &Log, hold: Hold) -> Result<View, Told> {

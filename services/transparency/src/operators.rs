@@ -199,11 +199,9 @@ async fn restore_hold(store: &dyn LogStore, hold: &Hold, all: &[Hold], at: u64) 
     let number = next_number(store, &entry.digest, &hold.case).await?;
     let is_held =
         all.iter().any(|it| it.entry == hold.entry && it.case == hold.case && it.released.is_none());
-    match (number, number % 2 == 1) {
-        // A hold from before holds were statements: keep it.
-        (0, _) => Ok(()),
-        (_, true) if !is_held && entry.statement.is_some() => store.hold(hold.entry, &hold.case, at).await,
-        (_, false) if is_held => store.release(hold.entry, &hold.case, at).await.map(drop),
+    match number % 2 == 1 {
+        true if !is_held && entry.statement.is_some() => store.hold(hold.entry, &hold.case, at).await,
+        false if is_held => store.release(hold.entry, &hold.case, at).await.map(drop),
         _ => Ok(()),
     }
 }

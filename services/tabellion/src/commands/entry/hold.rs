@@ -135,37 +135,22 @@ impl Release {
         let signer = self.signing.signer()?;
         let entry = entry_named(&self.of.entry)?;
         let service = self.admin.connect(context)?;
-        let NextHold { number, held } = self.of.next(&service, &entry)?;
-        let is_stated = !number.is_multiple_of(2);
-        if !held && !is_stated {
+        let NextHold { number } = self.of.next(&service, &entry)?;
+        if number.is_multiple_of(2) {
             return Err(Failure::new(
                 Exit::NotFound,
                 "not-held",
                 format!("no case of that name holds {entry}"),
             ));
         }
-        // A hold from before holds were statements is registered as a statement first, so that the release can refer to
-        // it.
-        let number = if is_stated { number } else { number + 1 };
-        let action = |number| Action::numbered(entry, &self.of.case, number);
+        let action = Action::numbered(entry, &self.of.case, number);
         let key = match signer {
-            Signer::Write(_) if !is_stated => {
-                return Err(Failure::new(
-                    Exit::Usage,
-                    "usage",
-                    "the hold is from before holds were statements",
-                )
-                .hint("state it first: tabellion entry hold"));
-            }
             Signer::Write(proposals) => {
-                return proposals.write(context, OPERATOR_ACTION_CONTENT_TYPE, action(number).payload());
+                return proposals.write(context, OPERATOR_ACTION_CONTENT_TYPE, action.payload());
             }
             Signer::Key(key) => key,
         };
-        if !is_stated {
-            self.of.hand_in(&service, Verb::Post, action(number - 1), &key)?;
-        }
-        self.of.hand_in(&service, Verb::Delete, action(number), &key)?;
+        self.of.hand_in(&service, Verb::Delete, action, &key)?;
         context.console.note(format!("released   {}", self.of.entry));
         Ok(())
     }
