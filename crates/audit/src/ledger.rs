@@ -88,7 +88,6 @@ pub(crate) struct AuditLedger {
     /// Number of entries with missing bytes beyond [`MAX_WAITING`].
     pub(crate) unmatched: u64,
     /// Actions of operators so far.
-    #[serde(default)]
     pub(crate) operators: Operators,
 }
 

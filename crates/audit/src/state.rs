@@ -10,7 +10,7 @@ use crate::claims::ClaimIndex;
 use crate::ledger::AuditLedger;
 
 /// Version of the JSON form that this release writes and reads.
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 
 /// Resumable state of an audit, stored as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(AuditState::from_json(&state.to_json()).unwrap(), state);
         assert_eq!(state.range().unwrap(), range);
         for bad in [
-            state.to_json().replace("\"version\":2", "\"version\":1"),
+            state.to_json().replace("\"version\":1", "\"version\":2"),
             state.to_json().replace("\"next\":5", "\"next\":7"),
             "{}".to_owned(),
             String::new(),

@@ -45,7 +45,7 @@ impl Service {
         initialise(program, folder, db, address)?;
         admit_the_issuer(folder)?;
         let config = folder.join("tabellion.toml");
-        // `init` writes `listen` according to the public URL; older releases do not.
+        // `init` writes `listen` according to the public URL; it is replaced below.
         let written = fs::read_to_string(&config)?;
         let kept = written.lines().filter(|line| !line.starts_with("listen"));
         let kept: String = kept.map(|line| format!("{line}\n")).collect();

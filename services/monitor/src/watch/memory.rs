@@ -13,23 +13,20 @@ use crate::evidence::Evidence;
 use crate::limits::MAX_REMEMBERED;
 
 /// Version of the file format. A memory of another version is discarded, and all entries are processed again.
-const FORM: u32 = 3;
+const FORM: u32 = 1;
 
 /// The saved memory.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
-    #[serde(default)]
     form: u32,
     /// The next leaf to observe.
     pub next: u64,
     /// Number of the last report of a refused statement that was processed.
-    #[serde(default)]
     pub report: Option<u64>,
     /// Start of watching, in Unix seconds.
     began: u64,
     /// The first leaf watched by each list.
-    #[serde(default)]
     since: BTreeMap<String, u64>,
     /// `true` if something was dropped for lack of room.
     full: bool,
@@ -42,15 +39,12 @@ pub struct Memory {
     /// Sequences by list and name.
     sequences: BTreeMap<String, BTreeMap<String, Sequence>>,
     /// Streams of audit records by list.
-    #[serde(default)]
     streams: BTreeMap<String, Streams>,
     /// Number of observed entries without a statement.
-    #[serde(default)]
     pub erased: u64,
     /// Total of missing numbers in all sequences.
     missing: usize,
     /// Alarms that the sink has not saved yet.
-    #[serde(default)]
     pub untold: Vec<Alarm>,
 }
 

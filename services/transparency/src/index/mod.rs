@@ -34,7 +34,7 @@ use crate::log::Log;
 pub use tally::{Group, Tally};
 
 /// The form of the rows. Raised when an entry is read for other values than before: the index is then made anew.
-pub const FORM: u32 = 5;
+pub const FORM: u32 = 1;
 
 /// The lookup index of a log, and the counts made with it.
 pub struct Index {
