@@ -211,7 +211,7 @@ fn rates_of_issuers_are_a_table_whose_mistakes_are_told_together() {
     let text = String::from_utf8(folder.read("log/tabellion.toml")).expect("text");
     let with = |rates: &str| {
         folder.write("log/tabellion.toml", format!("{text}\n[issuer_rates]\n{rates}\n"));
-        folder.run(&["config", "check", "--config", "log/tabellion.toml"])
+        folder.run(&["config", "check", "--json", "--config", "log/tabellion.toml"])
     };
     with("\"https://a.example\" = 500").must_end_with(0);
     let show = ["config", "show", "--json", "--config", "log/tabellion.toml"];

@@ -216,7 +216,7 @@ impl ReadableEntry<'_> {
         }
         if !outline.may_be_admitted_at_leaf(row.index) {
             let detail = "the log had as many entries as its policy allows";
-            findings.push(self.finding(Rule::Refused, detail));
+            findings.push(self.finding(LogRule::Refused, detail));
         }
         findings
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use audit::{Report, Rule};
+use audit::{AuditReport, LogRule};
 use registration::Policy;
 use registration::operator::Action;
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn note(log: &mut Log, sub: &str) {
     log.register(vec![testkit::opaque(sub, &json!({})).into()]).await;
 }
 
-fn found(report: &Report) -> Vec<(Rule, Option<u64>)> {
+fn found(report: &AuditReport) -> Vec<(LogRule, Option<u64>)> {
     report.findings.iter().map(|finding| (finding.rule, finding.leaf)).collect()
 }
 
@@ -40,7 +40,7 @@ async fn an_entry_beyond_the_number_that_the_policy_allows_is_found_and_one_of_t
     note(&mut log, "third").await;
     log.register(vec![operator_action(&Action::Freeze { reason: "full".into() }).into()]).await;
     let report = audited(&*log.store).await;
-    assert_eq!(found(&report), [(Rule::Refused, Some(2))]);
+    assert_eq!(found(&report), [(LogRule::Refused, Some(2))]);
     assert!(report.findings[0].detail.contains("log-full"), "{:?}", report.findings);
 }
 
@@ -53,6 +53,6 @@ async fn an_entry_from_the_end_of_the_log_on_is_found_and_one_of_the_operator_is
     note(&mut log, "late").await;
     log.register(vec![operator_action(&Action::Freeze { reason: "ended".into() }).into()]).await;
     let report = audited(&*log.store).await;
-    assert_eq!(found(&report), [(Rule::Time, Some(2))]);
+    assert_eq!(found(&report), [(LogRule::Time, Some(2))]);
     assert!(report.findings[0].detail.contains("log-ended"), "{:?}", report.findings);
 }

@@ -4,13 +4,12 @@
 //! log's origin as `sub`: policies, erasures, clock corrections, and the two of this module. Their payload is attached,
 //! and they are never erased.
 //!
-//! * `application/vnd.tabellion.operator-action+json`, an [`Action`]: `freeze` is the last entry of a log; `hold`
-//! prevents
-//!   the erasure of an entry for a case; `release` ends the hold. Holds and releases of one entry and case are numbered
-//!   from 0 in turn, so each number is admitted once, and a copy of the log shows which holds are in force.
-//! * `application/vnd.tabellion.operator-approval+json`, an [`Approval`]: another operator agrees to a statement that
-//! will
-//!   be registered later, named by content type, SHA-256 of the payload and expiry. A policy may require such approvals
+//! * `application/vnd.tabellion.operator-action+json`, an [`Action`]: `freeze` is the last entry of a log;
+//!   `hold` prevents the erasure of an entry for a case; `release` ends the hold. Holds and releases of one entry and
+//!   case are numbered from 0 in turn, so each number is admitted once, and a copy of the log shows which holds are in
+//!   force.
+//! * `application/vnd.tabellion.operator-approval+json`, an [`Approval`]: another operator agrees to a statement
+//!   that will be registered later, named by content type, SHA-256 of the payload and expiry. A policy may require such approvals
 //!   (`[operator_actions]`).
 //!
 //! Not here: the check that no entry follows a freeze (stores, sequencer, auditors), and retention of held bytes (the
