@@ -1,4 +1,4 @@
-//! Errors of [`authenticate`](crate::authenticate): the reasons why a statement's issuer could not be authenticated.
+//! Errors of [`authenticate`](crate::authenticate()): the reasons why a statement's issuer could not be authenticated.
 
 use scitt::header::Incomplete;
 use scitt::x509::ChainError;
@@ -6,7 +6,7 @@ use scitt::{Malformed, SignatureError};
 
 use crate::violation::{Place, RuleName, Violation, quote};
 
-/// An error of [`authenticate`](crate::authenticate): the statement is not proven to come from its `iss`.
+/// An error of [`authenticate`](crate::authenticate()): the statement is not proven to come from its `iss`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Untrusted {

@@ -50,7 +50,7 @@ impl Doubt {
         of_number(self.0.load(Ordering::Acquire))
     }
 
-    /// Begins the repair. Until [`Attempt::succeeded`] it stays required, also if the attempt is dropped.
+    /// Begins the repair. Until `Attempt::succeeded` it stays required, also if the attempt is dropped.
     pub fn attempt(&self) -> Attempt<'_> {
         let repair = of_number(self.0.swap(Repair::None as u8, Ordering::AcqRel));
         Attempt { doubt: self, repair }

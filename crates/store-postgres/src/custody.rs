@@ -275,7 +275,7 @@ async fn lock(transaction: &mut PgTransaction<'_>, log: i16, table: &str) -> Res
     Ok(())
 }
 
-/// Stores one report at a time, so that [`REPORTS_PER_GUARD`](store::REPORTS_PER_GUARD) holds and numbers become
+/// Stores one report at a time, so that [`REPORTS_PER_GUARD`] holds and numbers become
 /// visible in order. Waits for an erasure in progress: the statement is stored only if the entry still has its
 /// own.
 pub(crate) async fn keep_report(pool: &PgPool, log: i16, report: &Report) -> Result<bool, StoreError> {

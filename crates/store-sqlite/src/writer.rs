@@ -202,7 +202,7 @@ async fn settle(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), 
     Ok(())
 }
 
-/// Writes the batch's [`Effect`](store::Effect)s, after its entries and its head.
+/// Writes the batch's [`Effect`]s, after its entries and its head.
 async fn take_effects(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), StoreError> {
     let at = batch.to.at;
     for effect in &batch.effects {

@@ -327,7 +327,7 @@ pub struct Limits {
     pub reads: Rate,
     /// Registrations per issuer (`iss`), charged once its signature has been verified. `None`: no limit.
     pub issuer: Option<Rate>,
-    /// Issuers with a rate of their own, by name; at most [`MAX_ISSUER_RATES`].
+    /// Issuers with a rate of their own, by name; at most `MAX_ISSUER_RATES`.
     pub named_issuers: BTreeMap<String, Rate>,
     /// Entries that one page lists at most.
     pub page: usize,

@@ -1,4 +1,4 @@
-//! The supertraits of `LogStore`, implemented for [`Failing`](super::Failing).
+//! The supertraits of `LogStore`, implemented for [`Failing`].
 
 use std::ops::Range;
 

@@ -16,7 +16,7 @@ pub fn write(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     value.serialize(&mut Serializer::with_formatter(out, Escaping)).map_err(io::Error::from)
 }
 
-/// Formats a value like [`write`], as a string.
+/// Formats a value like `write!`, as a string.
 pub fn text(value: &impl Serialize) -> String {
     let mut out = Vec::new();
     match write(&mut out, value) {

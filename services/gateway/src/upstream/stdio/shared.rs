@@ -2,7 +2,7 @@
 //!
 //! The modern era has no sessions: each request carries all that it needs, so one process ([`running`](super::running))
 //! serves all clients. If it ends, the next request starts another, at most
-//! [`limits::RESTARTS`](crate::limits::RESTARTS) times within the restart window.
+//! `limits::RESTARTS` times within the restart window.
 //!
 //! The gateway asks once, with its own `server/discover`, whether the program speaks this era. If not, the client
 //! receives the program's error, and learns from it that it has to send `initialize`.

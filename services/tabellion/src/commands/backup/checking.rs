@@ -61,7 +61,7 @@ pub fn checked(context: &Context, file: &Path, wanted: Option<TreeSize>) -> Resu
     summary.map_err(|error| unreadable(file, error))
 }
 
-/// Converts an [`Unreadable`] error of an archive.
+/// Converts an `Unreadable` error of an archive.
 pub fn unreadable(file: &Path, error: ArchiveError) -> Failure {
     let name = file.display().to_string();
     let (exit, code, what) = match &error {
