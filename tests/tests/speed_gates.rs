@@ -13,7 +13,7 @@ const CLIENTS: usize = 256;
 const EACH: usize = 40;
 
 /// Bytes of write-ahead log for a registration, without its statement: 3,130 were measured. The goal is 450 (G17).
-const MOST_WAL: f64 = 3_300.0;
+const MOST_WAL: f64 = 3_500.0;
 /// Batches for each registration (G18); 1/110 were measured.
 const MOST_BATCHES: f64 = 1.0 / 40.0;
 /// Signatures over heads for a batch: by the receipt key and by the checkpoint key (G18).
