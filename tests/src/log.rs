@@ -153,6 +153,22 @@ impl Log {
         testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
     }
 
+    /// Registers so many new statements.
+    #[track_caller]
+    pub fn register(&self, service: &Service, statements: usize) {
+        let mut connection = service.connection();
+        for _ in 0..statements {
+            let answer = connection.post(self.statement().bytes());
+            assert_eq!(answer.status, 201, "{answer:?}");
+        }
+    }
+
+    /// Returns the vkey of the log's checkpoint key, by which witnesses and monitors know the log.
+    pub fn vkey(&self) -> String {
+        let shown = self.tabellion(&["key", "show", "--json"]).must_succeed().json();
+        shown["checkpoint"]["vkey"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned()
+    }
+
     /// Returns a command that runs the program in the log's folder.
     pub fn command(&self) -> Command {
         command(self.folder.path())

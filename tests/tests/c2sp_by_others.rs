@@ -19,7 +19,7 @@ const HEIGHT: u8 = 8;
 
 on_both_databases! {
     fn checkpoints_tiles_and_proofs_verify_with_somebody_elses_software(log: Log) {
-        let vkey = vkey(&log);
+        let vkey = log.vkey();
         let service = log.serve();
         let mut connection = service.connection();
         let mut checkpoints = Vec::new();
@@ -61,7 +61,7 @@ on_both_databases! {
 fn a_cosigned_checkpoint_is_a_note_to_others() {
     let log = Log::sqlite();
     let service = log.serve();
-    let key = vkey(&log);
+    let key = log.vkey();
     let home = WitnessHome::of(&[&key]);
     let witness = home.serve();
     let ran = home.tabellion(&[
@@ -82,11 +82,6 @@ fn a_cosigned_checkpoint_is_a_note_to_others() {
     assert_eq!(unverified[0].signature().len(), 72);
     service.stop();
     witness.stop();
-}
-
-fn vkey(log: &Log) -> String {
-    let shown = log.tabellion(&["key", "show", "--json"]).must_succeed().json();
-    shown["checkpoint"]["vkey"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned()
 }
 
 fn verifiers(vkey: &str) -> VerifierList {

@@ -103,7 +103,7 @@ on_both_databases! {
         let by_receipts = receipts.look();
         by_receipts.must_accuse(MISBEHAVIOUR, "fork");
         service.stop();
-        let shown = watch.convinces(&looked.evidence(), &["--key", &vkey(&log)]);
+        let shown = watch.convinces(&looked.evidence(), &["--key", &log.vkey()]);
         assert_eq!(shown.code, Some(MISBEHAVIOUR), "with every server dead: {shown} {said}");
         let shown = receipts.convinces(&by_receipts.evidence(), &[]);
         assert_eq!(shown.code, Some(4), "whose keys they are, nobody has checked: {shown}");
@@ -116,7 +116,7 @@ on_both_databases! {
 /// A monitor that has seen what the log shows now; or the same one, for the service's next address.
 #[track_caller]
 fn watching(log: &Log, service: &Service, before: Option<Watch>) -> Watch {
-    let (url, vkey) = (service.url(), vkey(log));
+    let (url, vkey) = (service.url(), log.vkey());
     begun(&format!("[[log]]\nname = \"log\"\nurl = \"{url}/\"\nvkey = \"{vkey}\"\n"), before)
 }
 
@@ -160,11 +160,6 @@ fn begun(config: &str, before: Option<Watch>) -> Watch {
     let watch = Watch::new(config);
     watch.look().must_be_well();
     watch
-}
-
-fn vkey(log: &Log) -> String {
-    let shown = log.tabellion(&["key", "show", "--json"]).must_succeed().json();
-    shown["checkpoint"]["vkey"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned()
 }
 
 #[track_caller]

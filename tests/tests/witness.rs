@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use black_box::{
-    Connection, Log, Loss, Lost, Power, Ran, Service, WITNESS, WitnessHome, WitnessProcess, seed,
-};
+use black_box::{Connection, Log, Loss, Lost, Power, Ran, WITNESS, WitnessHome, WitnessProcess, seed};
 use ed25519_dalek::SigningKey;
 use merkle::{CompactRange, Hash, LeafHash, NodeId, RootHash, TreeSize, hash_children, hash_leaf, proof};
 use rustix::process::Signal;
@@ -269,8 +267,8 @@ fn the_list_is_read_again_when_the_process_is_told_to() {
 fn a_log_of_ours_is_handed_in_by_hand_and_its_cosigned_checkpoint_verifies() {
     let log = Log::sqlite();
     let service = log.serve();
-    register(&log, &service, 3);
-    let vkey = vkey(&log);
+    log.register(&service, 3);
+    let vkey = log.vkey();
     let home = WitnessHome::of(&[&vkey]);
     let witness = home.serve();
     let key: VerifierKey = witness.vkey().parse().unwrap();
@@ -282,7 +280,7 @@ fn a_log_of_ours_is_handed_in_by_hand_and_its_cosigned_checkpoint_verifies() {
     .concat();
     let mut sizes = Vec::new();
     for entries in [0, 5, 0] {
-        register(&log, &service, entries);
+        log.register(&service, entries);
         let ran = home.tabellion(&submit);
         let told = ran.must_succeed().json();
         assert!(told["cosigned_at"].is_string(), "{told}");
@@ -309,7 +307,7 @@ fn a_log_of_ours_is_handed_in_by_hand_and_its_cosigned_checkpoint_verifies() {
 fn what_keeps_a_checkpoint_from_being_cosigned_is_told_by_its_exit() {
     let log = Log::sqlite();
     let service = log.serve();
-    register(&log, &service, 3);
+    log.register(&service, 3);
     let home = WitnessHome::of(&[]);
     let witness = home.serve();
     let submit = |log: &str, witness: &str, more: &[&str]| {
@@ -323,7 +321,7 @@ fn what_keeps_a_checkpoint_from_being_cosigned_is_told_by_its_exit() {
     };
     failed(submit(service.url(), &witness.url(), &[]), 6, "witness-unknown-log");
     witness.stop();
-    home.witness(&[&vkey(&log)]);
+    home.witness(&[&log.vkey()]);
     let witness = home.serve();
     // Another key, for the log or for the witness.
     let other = Histories::new(LOG, 0).key;
@@ -339,7 +337,7 @@ fn what_keeps_a_checkpoint_from_being_cosigned_is_told_by_its_exit() {
     let forked = fork.serve();
     let url = forked.url().to_owned();
     failed(submit(&url, &witness.url(), &[]), 8, "witness-ahead");
-    register(&fork, &forked, 9);
+    fork.register(&forked, 9);
     failed(submit(&url, &witness.url(), &[]), 8, "witness-unproven");
     let gone = witness.url();
     witness.stop();
@@ -365,8 +363,8 @@ fn a_client_of_a_second_implementation_has_its_log_witnessed() {
 fn our_log_is_handed_to_a_witness_of_a_second_implementation() {
     let log = Log::sqlite();
     let service = log.serve();
-    register(&log, &service, 3);
-    let vkey = vkey(&log);
+    log.register(&service, 3);
+    let vkey = log.vkey();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/witness.py");
     let mut other = Command::new(black_box::python())
         .arg(script)
@@ -379,7 +377,7 @@ fn our_log_is_handed_to_a_witness_of_a_second_implementation() {
     let told: Value = serde_json::from_str(&line).unwrap();
     let (url, key) = (told["url"].as_str().unwrap(), told["vkey"].as_str().unwrap());
     for entries in [0, 300, 0, 1] {
-        register(&log, &service, entries);
+        log.register(&service, entries);
         let submit = ["witness", "submit", "--json", "--log", service.url(), "--witness", url, "--key", key];
         assert!(log.tabellion(&submit).must_succeed().json()["cosigned_at"].is_string());
     }
@@ -388,22 +386,8 @@ fn our_log_is_handed_to_a_witness_of_a_second_implementation() {
     service.stop();
 }
 
-/// The key under which witnesses know a log.
-fn vkey(log: &Log) -> String {
-    let shown = log.tabellion(&["key", "show", "--json"]).must_succeed().json();
-    shown["checkpoint"]["vkey"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned()
-}
-
 fn origin(vkey: &str) -> Origin {
     vkey.split('+').next().unwrap().parse().unwrap()
-}
-
-fn register(log: &Log, service: &Service, entries: usize) {
-    let mut connection = service.connection();
-    for _ in 0..entries {
-        let answer = connection.post(log.statement().bytes());
-        assert_eq!(answer.status, 201, "{answer:?}");
-    }
 }
 
 fn python(arguments: &[&str]) -> Value {

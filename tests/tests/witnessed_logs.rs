@@ -135,7 +135,7 @@ fn witnesses_are_written_down_one_by_one_and_listed() {
     let log = Log::sqlite();
     let none = log.tabellion(&["witness", "list"]);
     assert!(none.code == Some(2) && none.stderr.contains("no-witness-policy"), "{none}");
-    let homes: Vec<_> = (0..2).map(|_| WitnessHome::of(&[&vkey(&log)])).collect();
+    let homes: Vec<_> = (0..2).map(|_| WitnessHome::of(&[&log.vkey()])).collect();
     let keys: Vec<_> = homes.iter().map(|home| home.serve().vkey().to_owned()).collect();
     let add = |name: &str, key: &str, more: &[&str]| {
         let fixed = ["witness", "add", name, key, "http://127.0.0.1:1", "--policy", "witnesses.txt"];
@@ -168,7 +168,7 @@ fn witnesses_are_written_down_one_by_one_and_listed() {
 
 /// Three witnesses that know the log, of which so many must cosign.
 fn witnessed(log: &Log, k: usize) -> (WitnessPolicy, Vec<WitnessHome>, Vec<WitnessProcess>) {
-    let homes: Vec<_> = (0..3).map(|_| WitnessHome::of(&[&vkey(log)])).collect();
+    let homes: Vec<_> = (0..3).map(|_| WitnessHome::of(&[&log.vkey()])).collect();
     let witnesses: Vec<_> = homes.iter().map(WitnessHome::serve).collect();
     for (n, witness) in (1..).zip(&witnesses) {
         let (name, k) = (format!("w{n}"), k.min(n).to_string());
@@ -183,11 +183,6 @@ fn witnessed(log: &Log, k: usize) -> (WitnessPolicy, Vec<WitnessHome>, Vec<Witne
     log.configure(settings);
     let text = fs::read_to_string(log.path("witnesses.txt")).unwrap();
     (text.parse().unwrap(), homes, witnesses)
-}
-
-fn vkey(log: &Log) -> String {
-    let shown = log.tabellion(&["key", "show", "--json"]).must_succeed().json();
-    shown["checkpoint"]["vkey"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned()
 }
 
 /// Registers one more statement; gives the size of the tree that its receipt is of.

@@ -35,16 +35,16 @@ fn our_witness_cosigns_a_log_of_theirs_and_refuses_another_history() {
 fn their_witness_cosigns_our_log_and_refuses_another_history() {
     let log = Log::sqlite();
     let service = log.serve();
-    let witness = TheirWitness::of(&vkey(&log));
+    let witness = TheirWitness::of(&log.vkey());
     for entries in [3, 0, STATEMENTS, 1] {
-        register(&log, &service, entries);
+        log.register(&service, entries);
         witness.submit(&log, &service).must_succeed();
     }
     // Another log under the same key, as large and larger.
     let fork = Log::sqlite();
     fs::copy(log.path("keys/checkpoint.pem"), fork.path("keys/checkpoint.pem")).unwrap();
     let forked = fork.serve();
-    register(&fork, &forked, STATEMENTS + 50);
+    fork.register(&forked, STATEMENTS + 50);
     let refused = witness.submit(&fork, &forked);
     assert_eq!(refused.code, Some(8), "{refused}");
     assert_eq!(witness.evidence().as_array().unwrap().len(), 1);
@@ -55,13 +55,13 @@ fn their_witness_cosigns_our_log_and_refuses_another_history() {
 on_both_databases! {
     fn their_verifier_reads_our_tiles(log: Log) {
         let service = log.serve();
-        register(&log, &service, STATEMENTS);
+        log.register(&service, STATEMENTS);
         let older = log.path("older");
         let verify = |command: &str, arguments: &[&str]| {
-            aics_tlog(&[&[command, "--tiles", service.url(), "--log-key", &vkey(&log)], arguments].concat())
+            aics_tlog(&[&[command, "--tiles", service.url(), "--log-key", &log.vkey()], arguments].concat())
         };
         verify("verify-checkpoint", &["--save-checkpoint", path(&older)]);
-        register(&log, &service, STATEMENTS);
+        log.register(&service, STATEMENTS);
         let consistent = verify("verify-consistency", &["--old-checkpoint", path(&older)]);
         assert_eq!(consistent["ok"], true, "{consistent}");
         let leaf = HEXLOWER.encode(&leaf(&service, 299));
@@ -153,20 +153,6 @@ fn leaf(service: &Service, index: usize) -> Vec<u8> {
     let answer = service.connection().get(&format!("/tile/0/{:03}", index / 256));
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.body.chunks(32).nth(index % 256).unwrap().to_vec()
-}
-
-fn register(log: &Log, service: &Service, entries: usize) {
-    let mut connection = service.connection();
-    for _ in 0..entries {
-        let answer = connection.post(log.statement().bytes());
-        assert_eq!(answer.status, 201, "{answer:?}");
-    }
-}
-
-/// The key under which witnesses know a log.
-fn vkey(log: &Log) -> String {
-    let shown = log.tabellion(&["key", "show", "--json"]).must_succeed().json();
-    shown["checkpoint"]["vkey"].as_str().unwrap().to_owned()
 }
 
 fn path(path: &Path) -> &str {

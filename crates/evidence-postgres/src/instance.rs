@@ -7,14 +7,6 @@ use sqlx::{PgConnection, PgPool};
 
 use crate::error::store_error;
 
-pub(crate) fn check_name(instance: &str) -> Result<(), StoreError> {
-    if instance.is_empty() || instance.len() > limits::INSTANCE_NAME || instance.contains('\0') {
-        let most = limits::INSTANCE_NAME;
-        return Err(StoreError::Refused(format!("an instance's name has 1 to {most} bytes and no NUL")));
-    }
-    Ok(())
-}
-
 /// Inserts the instance and returns its number. A used name is refused: the new run would take the older run's
 /// open decisions for its own.
 pub(crate) async fn register(connection: &mut PgConnection, instance: &str) -> Result<i64, StoreError> {

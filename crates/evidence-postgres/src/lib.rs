@@ -103,7 +103,7 @@ impl Postgres {
     ///
     /// If the database cannot be reached or has another schema, and if the instance's name was used before.
     pub async fn connect(options: &Options, instance: &str) -> Result<Self, StoreError> {
-        instance::check_name(instance)?;
+        evidence::check_instance_name(instance)?;
         let mut connection = options.server.connect(Role::Reader).await?;
         schema::check(&mut connection).await?;
         let number = instance::register(&mut connection, instance).await?;

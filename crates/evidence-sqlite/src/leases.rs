@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use evidence::{StoreError, limits};
+use evidence::StoreError;
 use sqlx::SqliteConnection;
 
 use crate::sql;
@@ -34,14 +34,6 @@ impl Leases {
     fn all(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-pub(crate) fn check_name(instance: &str) -> Result<(), StoreError> {
-    if instance.is_empty() || instance.len() > limits::INSTANCE_NAME || instance.contains('\0') {
-        let most = limits::INSTANCE_NAME;
-        return Err(StoreError::Refused(format!("an instance's name has 1 to {most} bytes and no NUL")));
-    }
-    Ok(())
 }
 
 /// Refuses the name of an earlier run: the new run would take that one's open decisions for its own.

@@ -108,7 +108,7 @@ impl Sqlite {
     /// program has changed its tables, and if the instance's name was used before.
     pub async fn open(settings: Settings) -> Result<Self, StoreError> {
         let Settings { path, instance, readers } = settings;
-        leases::check_name(&instance)?;
+        evidence::check_instance_name(&instance)?;
         let place = Arc::new(DatabaseLocation::take(&path, false, FileAccess::Secret).map_err(sql::place)?);
         sqlite::make_file(&path).map_err(|error| StoreError::Refused(error.to_string()))?;
         let migrator = connect::migrator(&path).await?;

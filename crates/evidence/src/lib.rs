@@ -31,6 +31,7 @@ pub use beside::Beside;
 pub use error::{CommitError, StoreError};
 pub use failing::{Call, Failing, Fault};
 pub use group::{Group, Move};
+pub use limits::check_instance_name;
 pub use memory::Memory;
 pub use model::*;
 

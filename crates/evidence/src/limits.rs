@@ -1,5 +1,7 @@
 //! Every bound of this crate. The bounds apply to every store.
 
+use crate::error::StoreError;
+
 /// Maximum length of a stream's name in bytes: a `session_id` of 256 characters and the principal it belongs to.
 pub const STREAM_NAME: usize = 2048;
 
@@ -8,6 +10,18 @@ pub const CLAIM_KEY: usize = 256;
 
 /// Maximum length of an instance's name in bytes.
 pub const INSTANCE_NAME: usize = 256;
+
+/// Checks the name of an instance.
+///
+/// # Errors
+/// [`StoreError::Refused`] if it is empty, longer than [`INSTANCE_NAME`], or contains NUL, which PostgreSQL does not store.
+pub fn check_instance_name(instance: &str) -> Result<(), StoreError> {
+    if instance.is_empty() || instance.len() > INSTANCE_NAME || instance.contains('\0') {
+        let reason = format!("an instance's name has 1 to {INSTANCE_NAME} bytes and no NUL");
+        return Err(StoreError::Refused(reason));
+    }
+    Ok(())
+}
 
 /// Maximum length of [`Stuck::why`](crate::Stuck::why) in bytes; the rest is cut off.
 pub const STUCK_REASON: usize = 1024;

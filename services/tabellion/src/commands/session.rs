@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::entry::{MORE, line};
+use super::stream::items;
 use crate::cli::Context;
 use crate::console::{Failure, Report, safe};
 use crate::service::{ServiceArgs, percent_encoded};
@@ -67,25 +68,19 @@ struct Shown {
 
 impl Report for Shown {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.list("entries").iter().try_for_each(|entry| line(out, entry))?;
-        if !self.list("receipts").is_empty() {
+        items(&self.page, "entries").iter().try_for_each(|entry| line(out, entry))?;
+        if !items(&self.page, "receipts").is_empty() {
             writeln!(out, "verification receipts that share a digest with these:")?;
-            self.list("receipts").iter().try_for_each(|receipt| line(out, receipt))?;
+            items(&self.page, "receipts").iter().try_for_each(|receipt| line(out, receipt))?;
         }
         let counts = self.page.get("content_types").and_then(Json::as_object);
         for (content_type, count) in counts.into_iter().flatten() {
             let count = count.as_u64().unwrap_or_default();
             writeln!(out, "{count:>8}  {}", safe(content_type))?;
         }
-        for stream in self.list("streams") {
+        for stream in items(&self.page, "streams") {
             writeln!(out, "  stream  {}", safe(stream.get("url").and_then(Json::as_str).unwrap_or("-")))?;
         }
         Ok(())
-    }
-}
-
-impl Shown {
-    fn list(&self, name: &str) -> &[Json] {
-        self.page.get(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
     }
 }

@@ -146,7 +146,7 @@ fn record_line(out: &mut dyn Write, record: &Json) -> io::Result<()> {
     writeln!(out, "{:>8}  {entry}  {at}  {kind}{what}", number(record, "seq"))
 }
 
-fn items<'a>(of: &'a Json, name: &str) -> &'a [Json] {
+pub(super) fn items<'a>(of: &'a Json, name: &str) -> &'a [Json] {
     of.get(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
