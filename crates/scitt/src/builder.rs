@@ -1,7 +1,9 @@
-//! Creates Signed Statements, in deterministic CBOR.
+//! Creates Signed Statements, in deterministic CBOR, by coset.
 //!
 //! The builder adds no header but `alg`, so that a test can create a statement that lacks labels which RFC 9943
 //! requires. The payload of a hash envelope is the digest; the caller computes it.
+
+use coset::CborSerializable;
 
 use crate::cbor::Value;
 use crate::frame;
@@ -131,24 +133,24 @@ impl StatementBuilder {
     /// Signs the statement and returns the encoded message with its unprotected header. The result is not checked.
     ///
     /// # Errors
-    /// Returns the signer's error.
+    /// Returns the signer's error, or [`SignError::Unwritable`] for a header value that coset cannot write.
     pub fn encode(self, signer: &dyn Signer) -> Result<Vec<u8>, SignError> {
-        let protected = self.protected(signer.algorithm().to_cose());
+        let protected = self.protected(signer.algorithm().to_cose())?;
         let signature = signer.sign(&frame::sig_structure(&protected, false, &self.payload))?;
         let payload = (!self.detached).then_some(self.payload.as_slice());
-        let unprotected = to_map(self.unprotected).encode();
-        Ok(frame::write(&protected, &unprotected, payload, &signature))
+        Ok(frame::write(&protected, to_header(self.unprotected)?, payload, &signature))
     }
 
-    fn protected(&self, alg: i64) -> Vec<u8> {
+    fn protected(&self, alg: i64) -> Result<Vec<u8>, SignError> {
         let mut header = self.header.clone();
         if !header.iter().any(|(label, _)| *label == Label::Int(labels::ALG)) {
             put(&mut header, labels::ALG.into(), alg.into());
         }
         if !self.claims.is_empty() {
-            put(&mut header, labels::CWT_CLAIMS.into(), to_map(self.claims.clone()));
+            let claims = self.claims.iter().map(|(label, value)| (label.to_value(), value.clone()));
+            put(&mut header, labels::CWT_CLAIMS.into(), Value::map(claims));
         }
-        to_map(header).encode()
+        Ok(to_header(header)?.to_vec().expect("coset refuses only labels that occur twice"))
     }
 }
 
@@ -157,8 +159,15 @@ fn put(entries: &mut Vec<(Label, Value<'static>)>, label: Label, value: Value<'s
     entries.push((label, value));
 }
 
-fn to_map(entries: Vec<(Label, Value<'static>)>) -> Value<'static> {
-    Value::map(entries.into_iter().map(|(label, value)| (label.to_value(), value)))
+/// Returns the header that coset writes in the core deterministic encoding.
+fn to_header(mut entries: Vec<(Label, Value<'static>)>) -> Result<coset::Header, SignError> {
+    entries.sort_by_cached_key(|(label, _)| label.to_value().encode());
+    let entry = |(label, value): (Label, Value<'static>)| {
+        let written = value.to_ciborium().ok_or_else(|| SignError::Unwritable(label.clone()))?;
+        Ok((label.into(), written))
+    };
+    let rest = entries.into_iter().map(entry).collect::<Result<_, SignError>>()?;
+    Ok(coset::Header { rest, ..coset::Header::default() })
 }
 
 fn chain_value(chain: &X5Chain) -> Value<'static> {

@@ -6,7 +6,9 @@
 
 use std::ops::Range;
 
-use crate::cbor::{Item, ItemHead, ItemReader, ItemWriter, Major};
+use coset::{CoseSign1, ProtectedHeader, SignatureContext, TaggedCborSerializable};
+
+use crate::cbor::{Item, ItemHead, ItemReader, Major};
 use crate::header::HEADER_LIMITS;
 use crate::malformed::{Malformed, MalformedKind};
 
@@ -43,33 +45,33 @@ impl<'a> Sign1Frame<'a> {
     }
 }
 
-/// Encodes a complete message; `unprotected` is an encoded map.
+/// Encodes a complete message; the labels of `unprotected` are distinct.
 pub(crate) fn write(
     protected: &[u8],
-    unprotected: &[u8],
+    unprotected: coset::Header,
     payload: Option<&[u8]>,
     signature: &[u8],
 ) -> Vec<u8> {
-    const HEADS: usize = 32;
-    let strings = protected.len() + payload.map_or(0, <[u8]>::len) + signature.len();
-    let mut writer = ItemWriter::with_capacity(HEADS + unprotected.len() + strings);
-    writer.tag(COSE_SIGN1).array(4).bytes(protected).raw(unprotected);
-    match payload {
-        Some(payload) => writer.bytes(payload),
-        None => writer.null(),
+    let message = CoseSign1 {
+        protected: exactly(protected),
+        unprotected,
+        payload: payload.map(<[u8]>::to_vec),
+        signature: signature.to_vec(),
     };
-    writer.bytes(signature);
-    writer.into_bytes()
+    message.to_tagged_vec().expect("coset refuses only labels that occur twice")
 }
 
 /// Encodes the `Sig_structure`, which is signed (RFC 9052, section 4.4), with no external data.
 ///
 /// `protected` is used as received, except that an empty map counts as empty bytes, as the RFC requires.
 pub(crate) fn sig_structure(protected: &[u8], header_is_empty: bool, payload: &[u8]) -> Vec<u8> {
-    let mut writer = ItemWriter::with_capacity(protected.len() + payload.len() + 32);
     let protected = if header_is_empty { &[] } else { protected };
-    writer.array(4).text("Signature1").bytes(protected).bytes(&[]).bytes(payload);
-    writer.into_bytes()
+    coset::sig_structure_data(SignatureContext::CoseSign1, exactly(protected), None, &[], payload)
+}
+
+/// Returns a protected header that coset writes in these bytes.
+fn exactly(protected: &[u8]) -> ProtectedHeader {
+    ProtectedHeader { original_data: Some(protected.to_vec()), header: coset::Header::default() }
 }
 
 fn expect_tag(reader: &mut ItemReader<'_>) -> Result<(), Malformed> {

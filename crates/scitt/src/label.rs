@@ -97,3 +97,12 @@ impl fmt::Display for Label {
         }
     }
 }
+
+impl From<Label> for coset::Label {
+    fn from(label: Label) -> Self {
+        match label {
+            Label::Int(number) => Self::Int(number),
+            Label::Text(text) => Self::Text(text),
+        }
+    }
+}

@@ -4,6 +4,21 @@
 //! is in a log (RFC 9942); a [`Problem`] explains a refused request (RFC 9290). Start reading at `statement.rs`.
 //!
 //! Not here: which keys to trust (`registration`, `verifier`), how a log orders its entries (`sequencer`), and HTTP.
+//!
+//! ```rust
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use scitt::{Algorithm, SignedStatement, Signer, SigningKey, StatementBuilder};
+//!
+//! let key = SigningKey::generate(Algorithm::EdDsa)?;
+//! let builder = StatementBuilder::new("the payload").content_type("text/plain").kid("key-1");
+//! let signed = builder.iss("https://issuer.example").sub("a subject").sign(&key)?;
+//!
+//! let received = SignedStatement::parse(signed.bytes().clone())?;
+//! received.verify_with(key.public_key(), None)?;
+//! assert_eq!(received.payload(), Some(&b"the payload"[..]));
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod alg;
 mod builder;

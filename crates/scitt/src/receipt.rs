@@ -15,6 +15,7 @@
 
 mod build;
 mod ledger;
+mod path;
 mod proof;
 
 use bytes::Bytes;

@@ -23,6 +23,7 @@ use thiserror::Error;
 use x509_cert::der::{Decode, pem};
 
 use crate::alg::{Algorithm, Curve};
+use crate::header::Label;
 use crate::key::{KeyError, PublicKey, curve_of};
 
 /// Error of a signature that was not made.
@@ -40,6 +41,11 @@ pub enum SignError {
         /// Algorithm of the signer.
         signer: Algorithm,
     },
+    /// The header has a value that coset cannot write, such as `undefined`.
+    #[error(
+        "the value of header {0} cannot be written: undefined, another simple value, or too long a number"
+    )]
+    Unwritable(Label),
     /// A remote or hardware signer did not answer; a retry may help.
     #[error("the signer is unavailable: {0}")]
     Unavailable(String),

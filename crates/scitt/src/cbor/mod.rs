@@ -12,7 +12,6 @@
 //!
 //! Not here: the meaning of labels, and diagnostic notation.
 
-mod float;
 mod reader;
 mod value;
 mod writer;

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{Error, ErrorKind, Item, Value, float};
+use half::f16;
+
+use super::{Error, ErrorKind, Item, Value};
 
 /// Limits on the cost of parsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +71,7 @@ impl ItemHead {
     /// Returns the value if this is the head of a float of any width.
     pub fn as_float(&self) -> Option<f64> {
         match (self.major, self.info) {
-            (Major::Simple, 25) => Some(float::from_half(self.argument as u16)),
+            (Major::Simple, 25) => Some(f16::from_bits(self.argument as u16).to_f64()),
             (Major::Simple, 26) => Some(f64::from(f32::from_bits(self.argument as u32))),
             (Major::Simple, 27) => Some(f64::from_bits(self.argument)),
             _ => None,

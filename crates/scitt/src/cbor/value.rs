@@ -147,6 +147,15 @@ impl<'a> Value<'a> {
         writer.into_bytes()
     }
 
+    /// Returns the value that ciborium writes in the bytes of [`encode`](Self::encode); `None` if it has no such value.
+    pub(crate) fn to_ciborium(&self) -> Option<ciborium::Value> {
+        let encoded = self.encode();
+        let value: ciborium::Value = ciborium::from_reader(encoded.as_slice()).ok()?;
+        let mut written = Vec::with_capacity(encoded.len());
+        ciborium::into_writer(&value, &mut written).ok()?;
+        (written == encoded).then_some(value)
+    }
+
     /// Copies borrowed strings, so that the value no longer depends on the input.
     pub fn into_owned(self) -> Value<'static> {
         match self {

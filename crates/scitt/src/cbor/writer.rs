@@ -1,6 +1,11 @@
 //! The deterministic CBOR writer.
 
-/// Encodes items in the core deterministic encoding (RFC 8949, section 4.2.1).
+use ciborium_ll::{Encoder, Header};
+
+/// Encoding of every NaN: the half-precision quiet NaN.
+const NAN: [u8; 3] = [0xf9, 0x7e, 0x00];
+
+/// Encodes items in the core deterministic encoding (RFC 8949, section 4.2.1), by ciborium.
 ///
 /// Heads are always shortest and lengths definite. The caller orders the keys of a map;
 /// [`Value::encode`](super::Value::encode) sorts them.
@@ -27,12 +32,12 @@ impl ItemWriter {
 
     /// Writes an unsigned integer.
     pub fn unsigned(&mut self, value: u64) -> &mut Self {
-        self.head(0, value)
+        self.push(Header::Positive(value))
     }
 
     /// Writes the negative integer -1 - `value`.
     pub fn negative(&mut self, value: u64) -> &mut Self {
-        self.head(1, value)
+        self.push(Header::Negative(value))
     }
 
     /// Writes an integer of either sign.
@@ -45,32 +50,32 @@ impl ItemWriter {
 
     /// Writes a byte string.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
-        self.head(2, bytes.len() as u64).raw(bytes)
+        self.push(Header::Bytes(Some(bytes.len()))).raw(bytes)
     }
 
     /// Writes a text string.
     pub fn text(&mut self, text: &str) -> &mut Self {
-        self.head(3, text.len() as u64).raw(text.as_bytes())
+        self.push(Header::Text(Some(text.len()))).raw(text.as_bytes())
     }
 
     /// Writes the head of an array; the caller writes its `length` elements.
     pub fn array(&mut self, length: usize) -> &mut Self {
-        self.head(4, length as u64)
+        self.push(Header::Array(Some(length)))
     }
 
     /// Writes the head of a map; the caller writes its `length` entries, each key before its value.
     pub fn map(&mut self, length: usize) -> &mut Self {
-        self.head(5, length as u64)
+        self.push(Header::Map(Some(length)))
     }
 
     /// Writes a tag; the caller writes its content.
     pub fn tag(&mut self, number: u64) -> &mut Self {
-        self.head(6, number)
+        self.push(Header::Tag(number))
     }
 
     /// Writes a simple value: 20 `false`, 21 `true`, 22 `null`, 23 `undefined`.
     pub fn simple(&mut self, number: u8) -> &mut Self {
-        self.head(7, u64::from(number))
+        self.push(Header::Simple(number))
     }
 
     /// Writes a boolean.
@@ -85,8 +90,10 @@ impl ItemWriter {
 
     /// Writes a float in the shortest form that keeps its value.
     pub fn float(&mut self, value: f64) -> &mut Self {
-        super::float::write(&mut self.out, value);
-        self
+        match value.is_nan() {
+            true => self.raw(&NAN),
+            false => self.push(Header::Float(value)),
+        }
     }
 
     /// Appends bytes that are already encoded CBOR.
@@ -95,20 +102,44 @@ impl ItemWriter {
         self
     }
 
-    fn head(&mut self, major: u8, argument: u64) -> &mut Self {
-        let major = major << 5;
-        match argument {
-            0..24 => self.out.push(major | argument as u8),
-            24..0x100 => self.out.extend_from_slice(&[major | 24, argument as u8]),
-            0x100..0x1_0000 => self.long(major | 25, &(argument as u16).to_be_bytes()),
-            0x1_0000..0x1_0000_0000 => self.long(major | 26, &(argument as u32).to_be_bytes()),
-            _ => self.long(major | 27, &argument.to_be_bytes()),
-        }
+    fn push(&mut self, header: Header) -> &mut Self {
+        Encoder::from(&mut self.out).push(header).expect("a vector takes all bytes");
         self
     }
+}
 
-    fn long(&mut self, initial: u8, argument: &[u8]) {
-        self.out.push(initial);
-        self.out.extend_from_slice(argument);
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::*;
+
+    fn float(value: f64) -> Vec<u8> {
+        let mut writer = ItemWriter::new();
+        writer.float(value);
+        writer.into_bytes()
+    }
+
+    #[test]
+    fn every_half_is_written_back_as_itself() {
+        for bits in 0..=u16::MAX {
+            let value = f16::from_bits(bits).to_f64();
+            let expected = if value.is_nan() { 0x7e00 } else { bits };
+            assert_eq!(float(value), [&[0xf9][..], &expected.to_be_bytes()].concat(), "{value}");
+        }
+    }
+
+    #[test]
+    fn values_that_no_half_holds_keep_a_longer_form() {
+        for (value, hex) in [
+            (100_000.0, "fa47c35000"),
+            (1.1, "fb3ff199999999999a"),
+            (3.4028234663852886e38, "fa7f7fffff"),
+            (1.0e300, "fb7e37e43c8800759c"),
+            (5.960464477539063e-8, "f90001"),
+            (2.9802322387695312e-8, "fa33000000"),
+        ] {
+            assert_eq!(data_encoding::HEXLOWER.encode(&float(value)), hex);
+        }
     }
 }

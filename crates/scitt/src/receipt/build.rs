@@ -4,13 +4,14 @@
 //! serving a receipt needs no key.
 
 use bytes::Bytes;
+use ciborium::Value;
 use merkle::{Hash, LeafIndex, RootHash, TreeSize};
 
 use super::proof::{self, CONSISTENCY, INCLUSION};
 use super::{RFC9162_SHA256, Structure, read_structure, signed_tree_size};
 use crate::alg::Algorithm;
 use crate::cbor::ItemWriter;
-use crate::frame::{self, EMPTY_MAP, Sign1Frame};
+use crate::frame::{self, Sign1Frame};
 use crate::header::{Header, Label, labels};
 use crate::key::{PublicKey, SignatureError};
 use crate::limits;
@@ -85,7 +86,7 @@ impl SignedRoot {
 
     /// Encodes the signed root for storage: a COSE_Sign1 with an empty unprotected header and a detached payload.
     pub fn to_bytes(&self) -> Vec<u8> {
-        frame::write(&self.protected, &EMPTY_MAP, None, &self.signature)
+        frame::write(&self.protected, coset::Header::default(), None, &self.signature)
     }
 
     /// Parses the encoding of [`to_bytes`](Self::to_bytes).
@@ -136,8 +137,10 @@ impl SignedRoot {
     }
 
     fn receipt(&self, proof_type: i64, proof: &[u8]) -> Vec<u8> {
-        let mut unprotected = ItemWriter::with_capacity(proof.len() + 16);
-        unprotected.map(1).int(labels::VDP).map(1).int(proof_type).array(1).bytes(proof);
-        frame::write(&self.protected, &unprotected.into_bytes(), None, &self.signature)
+        let proofs = Value::Array(vec![Value::Bytes(proof.to_vec())]);
+        let proofs = Value::Map(vec![(proof_type.into(), proofs)]);
+        let rest = vec![(coset::Label::Int(labels::VDP), proofs)];
+        let unprotected = coset::Header { rest, ..coset::Header::default() };
+        frame::write(&self.protected, unprotected, None, &self.signature)
     }
 }

@@ -9,7 +9,7 @@
 use merkle::{EntryDigest, Hash, RootHash};
 use sha2::{Digest, Sha256};
 
-use super::proof::{hash, parts, steps};
+use super::path::{hash, parts, steps};
 use crate::cbor::{Item, Value};
 use crate::header::wrong_type;
 use crate::limits;

@@ -7,6 +7,7 @@ use merkle::{Hash, LeafIndex, TreeSize};
 
 use super::Structure;
 use super::ledger::LedgerProof;
+use super::path::{hash, parts, steps};
 use crate::cbor::{self, Item, ItemWriter, Value};
 use crate::header::wrong_type;
 use crate::limits;
@@ -148,11 +149,6 @@ fn embedded<P>(
     proof.and_then(|proof| read(&proof)).map_err(|error| Malformed::at(start + error.offset, error.kind))
 }
 
-pub(super) fn parts<'i, 'a>(item: &'i Item<'a>, what: &'static str) -> Result<&'i [Item<'a>; 3], Malformed> {
-    let parts = item.value.as_array().and_then(|parts| parts.try_into().ok());
-    parts.ok_or_else(|| wrong_type(item, what, "an array of 3"))
-}
-
 fn number(item: &Item<'_>) -> Result<u64, Malformed> {
     item.value.as_u64().ok_or_else(|| wrong_type(item, "a size or index", "an unsigned integer"))
 }
@@ -169,23 +165,4 @@ fn expect_signed(item: &Item<'_>, size: TreeSize, signed: Option<TreeSize>) -> R
 
 fn hashes(item: &Item<'_>, least: usize) -> Result<Vec<Hash>, Malformed> {
     steps(item, least, hash)
-}
-
-/// Reads a path of `least` to [`PATH`](limits::PATH) steps.
-pub(super) fn steps<S>(
-    item: &Item<'_>,
-    least: usize,
-    read: impl Fn(&Item<'_>) -> Result<S, Malformed>,
-) -> Result<Vec<S>, Malformed> {
-    let steps = item.value.as_array().ok_or_else(|| wrong_type(item, "a path", "an array"))?;
-    if !(least..=limits::PATH).contains(&steps.len()) {
-        let kind = MalformedKind::Count { what: "a path", least, most: limits::PATH };
-        return Err(Malformed::at(item.offset, kind));
-    }
-    steps.iter().map(read).collect()
-}
-
-pub(super) fn hash(item: &Item<'_>) -> Result<Hash, Malformed> {
-    let bytes = item.value.as_bytes().and_then(|bytes| bytes.try_into().ok());
-    bytes.map(Hash::from_bytes).ok_or_else(|| wrong_type(item, "a hash in a path", "32 bytes"))
 }

@@ -5,8 +5,12 @@ use std::sync::LazyLock;
 use merkle::{EntryDigest, LeafIndex, RootHash, TreeSize};
 use proptest::prelude::*;
 use proptest::sample::Index;
+use scitt::header::labels;
 use scitt::transparent::{attach, strip};
-use scitt::{HashEnvelope, Problem, Receipt, ReceiptHeader, SignedRoot, SignedStatement, Signer, X5Chain};
+use scitt::{
+    HashEnvelope, Label, MalformedKind, Problem, Receipt, ReceiptHeader, SignedRoot, SignedStatement, Signer,
+    X5Chain,
+};
 
 use crate::support::{builder, ed25519, hex};
 
@@ -25,6 +29,7 @@ static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     vec![
         builder().encode(&ed25519()).unwrap(),
         builder().detached().unprotected_x5chain(&chain).encode(&ed25519()).unwrap(),
+        builder().label(labels::RECEIPTS, b"signed".as_slice().into()).encode(&ed25519()).unwrap(),
         digest.hash_envelope(&envelope).encode(&ed25519()).unwrap(),
         attach(&builder().encode(&ed25519()).unwrap(), &[&receipt, &b"other".to_vec()]).unwrap(),
         receipt,
@@ -145,13 +150,22 @@ fn check_statement(statement: &SignedStatement, input: &[u8]) {
     let (plain, receipts) = strip(input).unwrap();
     assert_eq!(receipts, statement.receipts());
     assert_eq!(SignedStatement::parse(plain).unwrap().bytes(), statement.bytes());
-    let transparent = SignedStatement::parse(attach(input, &[b"receipt"]).unwrap()).unwrap();
-    assert_eq!(transparent.bytes(), statement.bytes());
+    check_attached(statement, input);
     for label in statement.header().labels() {
         assert!(statement.header().get(label).is_some());
     }
     let _ = (statement.twin(), statement.header().require_scitt(), statement.sig_structure(None));
     let _ = statement.verify_with(ed25519().public_key(), None);
+}
+
+/// A receipt can be attached to every statement whose issuer did not sign the receipts label.
+fn check_attached(statement: &SignedStatement, input: &[u8]) {
+    let signed_label = Label::from(labels::RECEIPTS);
+    match attach(input, &[b"receipt"]) {
+        Ok(bytes) => assert_eq!(SignedStatement::parse(bytes).unwrap().bytes(), statement.bytes()),
+        Err(error) => assert_eq!(error.kind, MalformedKind::LabelInBothHeaders(signed_label.clone())),
+    }
+    assert_eq!(attach(input, &[b"receipt"]).is_err(), statement.header().contains(&signed_label));
 }
 
 #[test]
