@@ -215,6 +215,11 @@ impl<'a> CheckedJson<'a> {
     }
 }
 
+/// Escapes a member name as a step of a JSON pointer (RFC 6901, section 3).
+pub fn pointer_step(member: &str) -> String {
+    member.replace('~', "~0").replace('/', "~1")
+}
+
 fn at_root(offset: usize, kind: JsonErrorKind) -> JsonError {
     JsonError { pointer: String::new(), offset, kind }
 }
@@ -233,7 +238,7 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
 
 /// Formats a member name as a step of a JSON pointer.
 fn pointer_token(name: &str) -> String {
-    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
+    format!("/{}", pointer_step(name))
 }
 
 /// Computes a byte offset from `serde_json`'s line and column, which start at 1.

@@ -12,6 +12,20 @@
 //!
 //! Not here: I/O, encodings of proofs (COSE is in `scitt`, C2SP text in `tlog`), and the meaning of entries. The only
 //! rule specific to Tabellion logs is [`EntryDigest`]: an entry is the SHA-256 of a statement.
+//!
+//! ```rust
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use merkle::{CompactRange, LeafIndex, TreeSize, hash_leaf, verify};
+//!
+//! let leaves = [hash_leaf(b"first"), hash_leaf(b"second"), hash_leaf(b"third")];
+//! let grown = CompactRange::default().grow(&leaves);
+//! let second = LeafIndex::new(1);
+//! let path = grown.path(second).ok_or("the leaf is new")?;
+//! let root = grown.into_range().root();
+//! verify::inclusion(leaves[1], second, TreeSize::new(3), &path, root)?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod growth;
 mod hash;

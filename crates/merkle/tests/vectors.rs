@@ -1,6 +1,6 @@
 //! The files in `vectors/merkle`: read, and compared with what this crate says about them.
 //!
-//! `cargo run -p merkle --example write-vectors` writes them.
+//! `cargo run -p tabellion-merkle --example write-vectors` writes them.
 
 mod cases;
 mod common;

@@ -15,6 +15,23 @@
 //! Only Ed25519 signatures (type 0x01) and cosignatures (0x04) are created and verified; others, including post-quantum
 //! ones, are preserved, as the format requires. Not here: tiles (`merkle::tile`), HTTP, and the state that a log or a
 //! witness must save before it signs.
+//!
+//! ```rust
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use merkle::{TreeSize, empty_root};
+//! use tlog::checkpoint::{Checkpoint, Origin};
+//! use tlog::note::{LocalKey, NoteSigner};
+//!
+//! let key = LocalKey::new("log.example".parse()?, ed25519_dalek::SigningKey::from_bytes(&[7; 32]))?;
+//! let origin: Origin = "log.example".parse()?;
+//! let signed = Checkpoint::new(origin.clone(), TreeSize::new(0), empty_root())?.sign(&key)?;
+//!
+//! let keys = [key.key().clone()];
+//! let checkpoint = Checkpoint::open(signed.to_string().as_bytes(), &origin, &keys)?;
+//! assert_eq!(checkpoint.root(), empty_root());
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod checkpoint;
 pub mod cosignature;

@@ -18,6 +18,23 @@
 //!
 //! Pure: no I/O, no clock. Not here: watching a log over time (`monitor`), other data structures (MMR and the like),
 //! consistency proofs of CCF ledgers, which are experimental, revocation, printing.
+//!
+//! ```rust
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use scitt::{Algorithm, CoseKey, Signer, SigningKey, StatementBuilder};
+//! use verifier::{StatementEvidence, TrustStore, verify};
+//!
+//! let (key, iss) = (SigningKey::generate(Algorithm::EdDsa)?, "https://issuer.example");
+//! let builder = StatementBuilder::new("the payload").content_type("text/plain").kid("key-1");
+//! let statement = builder.iss(iss).sub("a subject").sign(&key)?;
+//! let evidence = StatementEvidence { statement: statement.bytes(), ..StatementEvidence::default() };
+//! let now = 1_800_000_000;
+//!
+//! // Nobody is trusted, so nothing is verified.
+//! assert!(!verify(&evidence, &TrustStore::default(), now).is_verified());
+//! # Ok(())
+//! # }
+//! ```
 
 mod consistency;
 mod issuer;
