@@ -1,0 +1,77 @@
+//! Chains: a root envelope and the attestations after it, as a caller presents them (section 5.2; ).
+
+use jose::json::{self, JsonError};
+use serde_json::value::RawValue;
+
+use crate::attestation::Attestation;
+use crate::denial::{Denial, DenialReason};
+use crate::envelope::Envelope;
+use crate::limits::{CHAIN, MAX_HOPS};
+use crate::signed::Signed;
+use crate::text::Sha256Digest;
+
+/// A chain whose parts have the right form. Nothing in it is verified yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chain {
+    root: Signed<Envelope>,
+    hops: Vec<Signed<Attestation>>,
+}
+
+impl Chain {
+    /// Parses a JSON array with the root envelope first, then the attestations in the order of the delegations.
+    ///
+    /// # Errors
+    /// [`Denial`] with the code `malformed`, and the hop if one of the objects is at fault.
+    pub fn parse(text: &[u8]) -> Result<Chain, Denial> {
+        let checked = json::check(text, CHAIN).map_err(|error| malformed(&error))?;
+        let objects: Vec<&RawValue> = checked.read().map_err(|error| malformed(&error))?;
+        let Some((root, hops)) = objects.split_first() else {
+            return Err(not_a_chain("the array is empty; its first element is the root envelope"));
+        };
+        if hops.len() > MAX_HOPS {
+            return Err(not_a_chain(&format!("{} attestations, at most {MAX_HOPS} are read", hops.len())));
+        }
+        let root = Signed::parse(root.get().as_bytes()).map_err(|error| malformed(&error).at_hop(0))?;
+        let hops = hops.iter().enumerate().map(|(before, hop)| {
+            Signed::parse(hop.get().as_bytes()).map_err(|error| malformed(&error).at_hop(before + 1))
+        });
+        Ok(Chain { root, hops: hops.collect::<Result<_, _>>()? })
+    }
+
+    /// Joins a root envelope and attestations to a chain.
+    pub fn new(root: Signed<Envelope>, hops: Vec<Signed<Attestation>>) -> Chain {
+        Chain { root, hops }
+    }
+
+    /// Returns the root envelope.
+    pub fn root(&self) -> &Signed<Envelope> {
+        &self.root
+    }
+
+    /// Returns the attestations in the order of the delegations.
+    pub fn hops(&self) -> &[Signed<Attestation>] {
+        &self.hops
+    }
+
+    /// Returns the canonical JSON of the chain.
+    pub fn canonical(&self) -> Vec<u8> {
+        let objects = std::iter::once(self.root.canonical()).chain(self.hops.iter().map(Signed::canonical));
+        let mut text = vec![b'['];
+        text.extend(objects.collect::<Vec<_>>().join(&b','));
+        text.push(b']');
+        text
+    }
+
+    /// Returns the digest of the chain: `chain_digest` of a receipt.
+    pub fn digest(&self) -> Sha256Digest {
+        Sha256Digest::of(&self.canonical())
+    }
+}
+
+fn malformed(error: &JsonError) -> Denial {
+    not_a_chain(&error.to_string())
+}
+
+fn not_a_chain(detail: &str) -> Denial {
+    Denial::new(DenialReason::ChainIntegrityViolation, "malformed", detail)
+}

@@ -1,0 +1,168 @@
+//! Enforce: capability, policy, approval, presenter and classes of the tool, in this order.
+
+use roa::capability::Capability;
+use roa::chain::Chain;
+use roa::enforce::{RequestedCall, ToolClasses, enforce};
+use roa::registry::{OAuthClient, Presenter};
+use roa::text::{AgentId, Text};
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+fn text(text: &str) -> Text {
+    Text::try_from(text.to_owned()).unwrap()
+}
+
+fn lead() -> Presenter {
+    Presenter::OAuthClient(OAuthClient { issuer: text("https://login.example"), client_id: text("lead") })
+}
+
+struct Call {
+    tool: (&'static str, &'static str),
+    is_pinned: bool,
+    presenter: Option<Presenter>,
+    classes: ToolClasses,
+}
+
+impl Default for Call {
+    fn default() -> Call {
+        Call {
+            tool: ("github", "read"),
+            is_pinned: true,
+            presenter: Some(lead()),
+            classes: ToolClasses::default(),
+        }
+    }
+}
+
+fn decide(chain: &Chain, call: Call) -> Result<(), (&'static str, &'static str, Option<usize>)> {
+    let verified = verify(chain).unwrap();
+    let capability = Capability::new(call.tool.0, call.tool.1).unwrap();
+    let request = RequestedCall {
+        capability: &capability,
+        is_pinned: call.is_pinned,
+        presenter: call.presenter.as_ref(),
+        tool: &call.classes,
+    };
+    enforce(&verified, request, &registry()).map_err(|denial| summary(&denial))
+}
+
+fn authorization(strength: &str, state: &str, artifact: bool, device: Option<&str>) -> Chain {
+    let mut members = root_members();
+    members["authorization"] = json!({ "auth_strength": strength, "approval_state": state });
+    if artifact {
+        members["authorization"]["approval_artifact_ref"] = "approval:1".into();
+    }
+    if let Some(device) = device {
+        members["session"]["device_attestation_ref"] = device.into();
+    }
+    Chain::new(signed(members, &["acme:authorizer:1"]), Vec::new())
+}
+
+#[test]
+fn a_call_in_scope_by_the_holder_is_permitted() {
+    assert_eq!(decide(&chain_of(0), Call::default()), Ok(()));
+    let agent = AgentId::try_from(AGENTS[2].to_owned()).unwrap();
+    let by_proof = Call { presenter: Some(Presenter::Proof(agent)), ..Call::default() };
+    assert_eq!(decide(&chain_of(2), by_proof), Ok(()));
+}
+
+#[test]
+fn a_tool_that_no_hop_names_or_the_pinned_manifest_lacks_is_not_in_scope() {
+    let denial = Err(("capability_not_in_scope", "capability", None));
+    assert_eq!(decide(&chain_of(0), Call { tool: ("mail", "send"), ..Call::default() }), denial);
+    assert_eq!(decide(&chain_of(1), Call { tool: ("files", "write"), ..Call::default() }), denial);
+    // the server has added a tool since the envelope was first used.
+    assert_eq!(decide(&chain_of(0), Call { is_pinned: false, ..Call::default() }), denial);
+}
+
+#[test]
+fn r_3_and_r_40_the_presenter_is_the_holder() {
+    let missing = Call { presenter: None, ..Call::default() };
+    assert_eq!(decide(&chain_of(0), missing), Err(("auth_strength_insufficient", "presenter_missing", None)));
+    // A stolen chain: the lead's client presents what was delegated to another agent.
+    assert_eq!(
+        decide(&chain_of(1), Call::default()),
+        Err(("auth_strength_insufficient", "presenter_mismatch", None))
+    );
+}
+
+#[test]
+fn r_20_the_policy_in_force_and_the_operators_list_of_earlier_ones_are_accepted() {
+    let under = |version: &str| {
+        let digest = policy_digest(version);
+        decide(&root_chain(|root| root["policy"]["policy_digest"] = digest.into()), Call::default())
+    };
+    assert_eq!(under("v1"), Ok(()));
+    assert_eq!(under("v0"), Err(("policy_digest_mismatch", "not_in_force", Some(0))));
+    let mixed = delegate(&chain_of(0), |hop| hop["policy"]["policy_digest"] = policy_digest("v1").into());
+    assert_eq!(decide(&mixed, Call::default()), Err(("policy_digest_mismatch", "chain", Some(1))));
+}
+
+#[test]
+fn r_16_and_r_44_approvals() {
+    let unapproved = Err(("approval_required", "approval", Some(0)));
+    let weak = |code| Err(("auth_strength_insufficient", code, Some(0)));
+    for (strength, state, artifact, device, expected) in [
+        ("session_only", "not_required", false, None, Ok(())),
+        ("session_only", "granted", true, None, Ok(())),
+        ("session_only", "granted", false, None, unapproved),
+        ("session_only", "pending", true, None, unapproved),
+        ("device_bound", "not_required", true, Some("att:1"), unapproved),
+        ("device_bound", "granted", true, Some("att:1"), Ok(())),
+        ("device_bound", "granted", true, Some("att:2"), weak("device_attestation")),
+        ("device_bound_with_attestation", "granted", true, None, weak("device_attestation")),
+        ("dual_control", "granted", true, None, weak("dual_control")),
+        ("dual_control", "granted", false, None, unapproved),
+    ] {
+        let chain = authorization(strength, state, artifact, device);
+        assert_eq!(decide(&chain, Call::default()), expected, "{strength} {state} {artifact} {device:?}");
+    }
+}
+
+#[test]
+fn r_16_dual_control_needs_two_authorizers() {
+    let mut members = root_members();
+    members["authorization"] = json!({ "auth_strength": "dual_control", "approval_state": "granted", "approval_artifact_ref": "approval:1" });
+    let by =
+        |signers: &[&str]| decide(&Chain::new(signed(members.clone(), signers), Vec::new()), Call::default());
+    assert_eq!(by(&["acme:authorizer:1", "acme:authorizer:2"]), Ok(()));
+    let one = Err(("auth_strength_insufficient", "dual_control", Some(0)));
+    assert_eq!(by(&["acme:authorizer:1", "acme:authorizer:1"]), one);
+    assert_eq!(by(&["acme:authorizer:1", AGENTS[0]]), one);
+}
+
+#[test]
+fn the_operators_classes_of_a_tool_are_within_the_scope() {
+    let chain = root_chain(|root| {
+        root["authorized_scope"]["price_class"] = 2.into();
+        root["authorized_scope"]["slo_class"] = 2.into();
+        root["authorized_scope"]["data_classification_ceiling"] = "internal".into();
+    });
+    let with = |classes| decide(&chain, Call { classes, ..Call::default() });
+    let none = ToolClasses::default;
+    assert_eq!(
+        with(ToolClasses { price_class: Some(2), slo_class: Some(2), classification: Some(text("public")) }),
+        Ok(())
+    );
+    let price = ToolClasses { price_class: Some(3), ..none() };
+    assert_eq!(with(price), Err(("budget_expansion_denied", "price", None)));
+    let slo = ToolClasses { slo_class: Some(1), ..none() };
+    assert_eq!(with(slo), Err(("slo_relaxation_denied", "slo", None)));
+    for label in ["secret", "cosmic"] {
+        let classes = ToolClasses { classification: Some(text(label)), ..none() };
+        assert_eq!(with(classes), Err(("scope_expansion_violation", "classification", None)), "{label}");
+    }
+}
+
+#[test]
+fn the_first_failure_in_order_is_the_denial() {
+    // Not in scope, of an outdated policy, pending, and presented by a stranger.
+    let chain = root_chain(|root| {
+        root["policy"]["policy_digest"] = policy_digest("v0").into();
+        root["authorization"]["approval_state"] = Value::from("pending");
+    });
+    let call = |tool| Call { tool, presenter: None, ..Call::default() };
+    assert_eq!(decide(&chain, call(("mail", "send"))).unwrap_err().0, "capability_not_in_scope");
+    assert_eq!(decide(&chain, call(("github", "read"))).unwrap_err().0, "policy_digest_mismatch");
+}

@@ -1,0 +1,12 @@
+//! Delegation chains: verification, enforcement, and the draft's own algorithm beside ours.
+
+#![allow(clippy::unwrap_used)]
+
+mod enforcement;
+mod narrowing;
+mod pseudocode;
+mod registries;
+mod schemas;
+mod vectors;
+mod verification;
+mod world;
