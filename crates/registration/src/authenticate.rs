@@ -16,20 +16,15 @@
 //! certificate contributes the interval of its validity. The unprotected x5chain of a statement signed with a `kid` is
 //! ignored, which RFC 9943 permits.
 
-use merkle::EntryDigest;
 use scitt::x509::{self, ChainError, VerifiedChain};
-use scitt::{Algorithm, Header, Label, PublicKey, SignedStatement, X5Chain};
+use scitt::{Header, Label, PublicKey, SignedStatement, X5Chain};
 
-use crate::decision::{Bound, TimeWindow};
-use crate::operator::is_operator_statement;
-use crate::policy::{Anchor, BoundKey, Contents, Policy};
+use crate::authenticated::{Authenticated, Established, Method};
+use crate::bound_key::BoundKey;
+use crate::content_types::is_operator_statement;
+use crate::policy::{Anchor, Contents, Policy};
+use crate::time_window::TimeWindow;
 use crate::untrusted::Untrusted;
-use crate::violation::{Place, RuleName};
-
-/// The number under which an unprotected x5chain (`COSE_X509`) is stored with its entry.
-pub const COLLATERAL_X5CHAIN: u8 = 1;
-/// The number under which a detached payload is stored with its entry.
-pub const COLLATERAL_PAYLOAD: u8 = 2;
 
 /// Parts submitted or stored with a statement that are not part of its bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,114 +34,6 @@ pub struct Beside<'s> {
     /// The certificate chain that was stored at registration, if only the statement's bytes are left. If it is `None`,
     /// the statement's own unprotected chain is used.
     pub x5chain: Option<&'s X5Chain>,
-}
-
-/// A statement whose issuer is authenticated. Outside of this crate, only [`authenticate`] creates one.
-#[derive(Clone, Debug)]
-pub struct Authenticated<'s> {
-    statement: &'s SignedStatement,
-    payload: &'s [u8],
-    iss: &'s str,
-    sub: &'s str,
-    algorithm: Algorithm,
-    established: Established<'s>,
-}
-
-#[derive(Clone, Debug)]
-struct Established<'s> {
-    key: PublicKey,
-    method: Method,
-    validity: TimeWindow,
-    collateral: Option<&'s X5Chain>,
-}
-
-/// The way in which the issuer's key was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// The policy lists the key for the issuer.
-    Bound,
-    /// The issuer is a `did:key` and contains the key.
-    DidKey,
-    /// The issuer is a `did:jwk` and contains the key.
-    DidJwk,
-    /// The key is in a certificate that names the issuer.
-    Certificate,
-    /// The key is an operator key, and the statement an operator statement.
-    Operator,
-}
-
-impl Method {
-    /// The method's name in facts and in conditions (`authenticated_by`).
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::Bound => "kid",
-            Method::DidKey => "did:key",
-            Method::DidJwk => "did:jwk",
-            Method::Certificate => "x5chain",
-            Method::Operator => "operator",
-        }
-    }
-}
-
-impl<'s> Authenticated<'s> {
-    /// The signed statement.
-    pub fn statement(&self) -> &'s SignedStatement {
-        self.statement
-    }
-
-    /// The protected header.
-    pub fn header(&self) -> &'s Header {
-        self.statement.header()
-    }
-
-    /// The digest of the statement.
-    pub fn digest(&self) -> EntryDigest {
-        self.statement.digest()
-    }
-
-    /// The signed payload, whether attached or detached.
-    pub fn payload(&self) -> &'s [u8] {
-        self.payload
-    }
-
-    /// The authenticated issuer (`iss`).
-    pub fn iss(&self) -> &'s str {
-        self.iss
-    }
-
-    /// The subject (`sub`).
-    pub fn sub(&self) -> &'s str {
-        self.sub
-    }
-
-    /// The signature algorithm.
-    pub fn algorithm(&self) -> Algorithm {
-        self.algorithm
-    }
-
-    /// The public key that verified the signature.
-    pub fn key(&self) -> &PublicKey {
-        &self.established.key
-    }
-
-    /// The way in which the key was found.
-    pub fn method(&self) -> Method {
-        self.established.method
-    }
-
-    /// The unprotected certificate chain, if the authentication used it: it must be stored with the entry as
-    /// [`COLLATERAL_X5CHAIN`].
-    pub fn collateral(&self) -> Option<&'s X5Chain> {
-        self.established.collateral
-    }
-
-    pub(crate) fn bound(&self) -> Bound {
-        Bound {
-            rule: RuleName::fixed("chain-validity"),
-            place: Place::protected("33"),
-            window: self.established.validity,
-        }
-    }
 }
 
 /// Authenticates a statement under a policy: the signature must verify, and its key must be one of the issuer's.
@@ -256,12 +143,6 @@ fn pick<'p>(keys: &'p [BoundKey], header: &Header, iss: &str) -> Result<&'p Publ
 fn short_hex(kid: &[u8]) -> String {
     let hex = data_encoding::HEXLOWER.encode(&kid[..kid.len().min(40)]);
     if kid.len() > 40 { format!("{hex}…") } else { hex }
-}
-
-impl Established<'_> {
-    fn of(key: &PublicKey, method: Method) -> Self {
-        Established { key: key.clone(), method, validity: TimeWindow::ALWAYS, collateral: None }
-    }
 }
 
 /// Finds the key by certificate: a path to a trust anchor, and a certificate that names the issuer.

@@ -10,22 +10,24 @@
 //! the named time (checked by the sequencer and by auditors).
 
 use jose::json;
+use jose::members::quote;
 use merkle::TreeSize;
 use scitt::{SignedStatement, Signer};
 use serde_json::{Map, Value};
 
-use crate::authenticate::Authenticated;
-use crate::decision::{Bound, Permit, TimeWindow};
-use crate::erasure::permanent_guard;
+use crate::authenticated::Authenticated;
+use crate::bound_key::BoundKey;
+use crate::demands::PermitDemands;
 use crate::facts::Facts;
+use crate::guard::permanent_guard;
 use crate::limits::{JSON_DEPTH, MAX_INTEGER, MAX_REASON};
-use crate::operator::{self, SignError};
-use crate::policy::{BoundKey, essence};
+use crate::operator_signature::{SignError, sign_as_operator};
 use crate::rule::rules;
-use crate::violation::{Place, RuleName, Violation, quote};
+use crate::time_window::{Bound, TimeWindow};
+use crate::violation::{Place, RuleName, Violation};
 
-/// The content type of a clock correction.
-pub const CLOCK_CORRECTION_CONTENT_TYPE: &str = "application/vnd.tabellion.clock-correction+json";
+pub use crate::content_types::CLOCK_CORRECTION_CONTENT_TYPE;
+
 /// The name of the rule that admits clock corrections, under any policy.
 pub const CLOCK_CORRECTION_RULE: &str = "clock-correction";
 
@@ -66,11 +68,6 @@ pub struct ClockCorrection {
     pub time: u64,
     /// The operator's explanation.
     pub reason: String,
-}
-
-/// Returns whether a media type is that of clock corrections.
-pub(crate) fn is_clock_correction(media_type: &str) -> bool {
-    essence(media_type) == CLOCK_CORRECTION_CONTENT_TYPE
 }
 
 impl ClockCorrection {
@@ -122,28 +119,26 @@ impl ClockCorrection {
         ])))
     }
 
-    /// Checks the rules that involve the statement's header, and adds the correction's conditions to the permit.
+    /// Checks the rules that involve the statement's header, and returns the correction's demands.
     pub(crate) fn check(
         &self,
         statement: &Authenticated<'_>,
         origin: &str,
-        permit: &mut Permit,
-    ) -> Result<(), Violation> {
+    ) -> Result<PermitDemands, Violation> {
         if statement.sub() != origin {
             let detail = "the subject of a clock correction is the log's origin";
             return Err(ClockCorrectionRule::Subject.in_header("15/2", detail));
         }
-        permit.bounds.push(Bound {
+        let time = Bound {
             rule: RuleName::fixed(ClockCorrectionRule::Time.name()),
             place: Place::payload("/time"),
             window: TimeWindow { not_before: Some(self.time), not_after: Some(self.committed_at - 1) },
-        });
-        permit.guards.push(permanent_guard(&statement.digest()));
-        permit.corrects = Some(self.clone());
-        Ok(())
+        };
+        let guards = vec![permanent_guard(&statement.digest())];
+        Ok(PermitDemands { bounds: vec![time], guards, ..PermitDemands::default() })
     }
 
-    pub(crate) fn state(&self, facts: &mut Facts) {
+    pub(crate) fn facts(&self, facts: &mut Facts) {
         facts.put("size", self.size.get().into());
         facts.put("committed_at", self.committed_at.into());
         facts.put("time", self.time.into());
@@ -161,7 +156,9 @@ pub fn sign(
     operators: &[BoundKey],
     key: &dyn Signer,
 ) -> Result<SignedStatement, SignError> {
-    operator::sign(CLOCK_CORRECTION_CONTENT_TYPE, correction.payload(), None, log, operators, key)
+    let payload = correction.payload();
+    ClockCorrection::from_payload(&payload).map_err(|why| SignError::violates(&why))?;
+    sign_as_operator(CLOCK_CORRECTION_CONTENT_TYPE, payload, None, log, operators, key)
 }
 
 fn number(members: &Map<String, Value>, name: &str) -> Result<u64, Violation> {

@@ -10,14 +10,17 @@
 //! circumvent it. An admitting condition does not admit in this case.
 
 use expression::{Answer, EvalError, Input};
+use jose::members::quote;
 use serde_json::{Map, Value, json};
 
-use crate::authenticate::Authenticated;
+use crate::authenticated::Authenticated;
+use crate::content_types::{content_type, spell};
 use crate::decision::Undecided;
+use crate::opaque::OpaqueRecord;
 use crate::payload::Encoding;
-use crate::policy::{Claim, Condition, Outcome, TypeRule, spell};
-use crate::record::content_type;
-use crate::violation::{Place, RuleName, Violation, cut, quote};
+use crate::policy::{Claim, Condition, Outcome, TypeRule};
+use crate::profile::TypedRecord;
+use crate::violation::{Place, RuleName, Violation, cut};
 
 /// The reasons for not admitting a statement.
 pub(crate) enum Stop {
@@ -38,10 +41,11 @@ impl From<Violation> for Stop {
 pub(crate) fn ask(
     rule: &TypeRule,
     statement: &Authenticated<'_>,
-    record: impl FnOnce() -> Value,
+    record: &TypedRecord,
 ) -> Result<RuleName, Stop> {
     let Some(first) = rule.conditions.first() else { return Ok(RuleName::of(rule.name.clone())) };
-    let input = Input::new(&document(statement, record())).map_err(|why| unanswered(first, why))?;
+    let record = record_document(rule, statement, record)?;
+    let input = Input::new(&document(statement, record)).map_err(|why| unanswered(first, why))?;
     for condition in &rule.conditions {
         let answer = condition.when.answer(&input).map_err(|why| unanswered(condition, why))?;
         let when = || quote(condition.when.text());
@@ -97,8 +101,21 @@ fn document(statement: &Authenticated<'_>, record: Value) -> Value {
     })
 }
 
+/// Returns the document of a record; for an opaque payload that the conditions ask about, that is its content.
+fn record_document(
+    rule: &TypeRule,
+    statement: &Authenticated<'_>,
+    record: &TypedRecord,
+) -> Result<Value, Violation> {
+    let is_asked = rule.conditions.iter().any(Condition::asks_for_record);
+    match record.get::<OpaqueRecord>() {
+        Some(_) if is_asked => payload(rule, statement),
+        _ => Ok(record.as_dyn().document()),
+    }
+}
+
 /// Parses the payload of a JSON or CBOR content type without a profile as a document.
-pub(crate) fn payload(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<Value, Violation> {
+fn payload(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<Value, Violation> {
     let name = content_type(statement.header()).map(spell).unwrap_or_default();
     // Policy validation rejects conditions on the record of any other content type, so this fallback is not used.
     let encoding = Encoding::of(&name).unwrap_or(Encoding::Json);

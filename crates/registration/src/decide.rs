@@ -3,26 +3,32 @@
 //! Decisions are pure: the same statement under the same policy always has the same result, so that anyone can replay a
 //! log. Conditions on the time or on the rest of the log become part of the [`Permit`].
 
-use merkle::LeafIndex;
+use jose::members::quote;
+use merkle::{LeafIndex, TreeSize};
 use scitt::{Algorithm, Header, Label};
-use serde_json::Map;
 
-use crate::aer;
 use crate::answers::{Answers, Questions};
-use crate::authenticate::{Authenticated, Beside, authenticate};
+use crate::approvals::{approval_questions, check_approvals};
+use crate::authenticate::{Beside, authenticate};
+use crate::authenticated::Authenticated;
 use crate::clock_correction::{CLOCK_CORRECTION_RULE, ClockCorrection};
-use crate::conditions::{self, Stop, ask};
-use crate::decision::{Bound, Decision, Permit, Refusal, TimeWindow};
-use crate::erasure::{Erasure, permanent_guard};
-use crate::facts::{Facts, facts};
+use crate::conditions::{self, Stop};
+use crate::content_types::{content_type, spell};
+use crate::decision::{Decision, Permit, Refusal};
+use crate::demands::PermitDemands;
+use crate::facts::Facts;
+use crate::guard::permanent_guard;
 use crate::guard::{Guard, GuardKind};
 use crate::limits::{CLOCK_SKEW, MAX_IDENTIFIER};
-use crate::operator::{approval_questions, check_approvals};
-use crate::policy::{Claim, Condition, Pattern, Policy, Profile, TypeRule, spell};
-use crate::record::{Record, content_type};
+use crate::opaque::OpaqueRecord;
+use crate::operator::{APPROVAL_RULE, Effect};
+use crate::policy::{Claim, Pattern, Policy, TypeRule};
+use crate::profile::{HashSetting, TypedRecord};
+use crate::record::Record;
+use crate::statement_facts::facts;
+use crate::time_window::{Bound, TimeWindow};
 use crate::untrusted::Untrusted;
-use crate::violation::{Place, RuleName, Violation, quote};
-use crate::{conversation, vap, vrf};
+use crate::violation::{Place, RuleName, Violation};
 
 /// A policy and the leaf that holds it, which every decision names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,17 +65,15 @@ impl PolicyInForce {
     /// Returns the questions to the log that [`decide`](Self::decide) needs answered.
     pub fn questions(&self, statement: &Authenticated<'_>, record: &Record) -> Questions {
         let mut asked = Questions::default();
-        match (self.type_rule(statement).map(|rule| &rule.profile), record) {
-            (Ok(Profile::Vrf(options)), Record::Vrf(record)) => {
-                vrf::questions(options, statement, record.chain, &mut asked)
+        match record {
+            Record::Erasure(erasure) => erasure.questions(&mut asked),
+            Record::OperatorAction(action) => action.questions(&mut asked),
+            Record::Typed(record) => {
+                if let Ok(rule) = self.type_rule(statement) {
+                    rule.profile.as_dyn().questions(statement, record, &mut asked);
+                }
             }
-            (Ok(Profile::Vrf(options)), Record::VrfRedacted(record)) => {
-                vrf::questions(options, statement, record.headers.chain, &mut asked)
-            }
-            (_, Record::VapAudit(record)) => vap::audit_questions(record, &mut asked),
-            (_, Record::Erasure(erasure)) => erasure.questions(&mut asked),
-            (_, Record::OperatorAction(action)) => action.questions(&mut asked),
-            _ => {}
+            Record::Policy(_) | Record::ClockCorrection(_) | Record::OperatorApproval(_) => {}
         }
         approval_questions(statement, record, self.policy.contents(), &mut asked);
         asked
@@ -104,25 +108,10 @@ impl PolicyInForce {
     }
 
     fn admit(&self, statement: &Authenticated<'_>, record: &Record, log: &Answers) -> Result<Permit, Stop> {
-        let mut permit = self.blank(statement);
-        permit.bounds.extend(claimed_times(statement)?);
-        let origin = &self.policy.contents().origin;
-        match record {
-            Record::Policy(successor) => self.follows(statement, successor, &mut permit)?,
-            Record::Erasure(erasure) => self.erases(statement, erasure, log, &mut permit)?,
-            Record::ClockCorrection(correction) => self.corrects_clock(statement, correction, &mut permit)?,
-            Record::OperatorAction(action) => {
-                check_holds_its_payload(statement)?;
-                action.check(statement, origin, log, &mut permit)?;
-            }
-            Record::OperatorApproval(approval) => {
-                check_holds_its_payload(statement)?;
-                approval.check(statement, origin, &mut permit)?;
-            }
-            _ => self.keeps_type_rule(statement, record, log, &mut permit)?,
-        }
+        let claimed = claimed_times(statement)?;
+        let terms = self.terms(statement, record, log)?;
         check_approvals(statement, record, self.policy.contents(), log)?;
-        permit.facts = facts(statement, record, std::mem::take(&mut permit.learned));
+        let permit = self.permit(statement, record, claimed, terms);
         match permit.valid().is_empty() {
             false => Ok(permit),
             true => {
@@ -132,83 +121,95 @@ impl PolicyInForce {
         }
     }
 
-    fn blank(&self, statement: &Authenticated<'_>) -> Permit {
+    /// Builds the permit of an admitted statement. Nothing else does.
+    fn permit(
+        &self,
+        statement: &Authenticated<'_>,
+        record: &Record,
+        claimed: Vec<Bound>,
+        terms: PermitTerms,
+    ) -> Permit {
+        let PermitDemands { bounds, guards, relied_absent, relied_free, learned } = terms.demands;
         Permit {
             statement: statement.digest(),
             policy: self.leaf,
             policy_digest: self.policy.digest(),
-            rule: RuleName::fixed("policy"),
-            bounds: vec![statement.bound()],
-            largest_tree: None,
-            guards: Vec::new(),
-            relied_absent: Vec::new(),
-            relied_free: Vec::new(),
-            facts: String::new(),
-            learned: Map::new(),
-            successor: None,
-            corrects: None,
-            effect: None,
+            rule: terms.rule,
+            bounds: [statement.bound()].into_iter().chain(claimed).chain(bounds).collect(),
+            largest_tree: terms.largest_tree,
+            guards,
+            relied_absent,
+            relied_free,
+            facts: facts(statement, record, learned),
+            successor: terms.successor,
+            corrects: terms.correction,
+            effect: terms.effect.map(Box::new),
         }
     }
 
-    /// Checks the rules of the content type, then those of its profile, then the operator's conditions.
-    fn keeps_type_rule(
+    /// Checks the rules of the statement's kind, and returns the terms of its permit.
+    fn terms(
         &self,
         statement: &Authenticated<'_>,
         record: &Record,
         log: &Answers,
-        permit: &mut Permit,
-    ) -> Result<(), Stop> {
+    ) -> Result<PermitTerms, Stop> {
+        let origin = &self.policy.contents().origin;
+        Ok(match record {
+            Record::Policy(successor) => self.check_successor(statement, successor)?,
+            Record::Erasure(erasure) => {
+                check_holds_its_payload(statement)?;
+                let demands = erasure.check(statement, origin, log)?;
+                PermitTerms::new(RuleName::fixed("erasure"), demands)
+            }
+            Record::ClockCorrection(correction) => {
+                check_holds_its_payload(statement)?;
+                let demands = correction.check(statement, origin)?;
+                let correction = Some((**correction).clone());
+                PermitTerms {
+                    correction,
+                    ..PermitTerms::new(RuleName::fixed(CLOCK_CORRECTION_RULE), demands)
+                }
+            }
+            Record::OperatorAction(action) => {
+                check_holds_its_payload(statement)?;
+                let (demands, effect) = action.check(statement, origin, log)?;
+                let rule = RuleName::fixed(action.rule());
+                PermitTerms { effect: Some(effect), ..PermitTerms::new(rule, demands) }
+            }
+            Record::OperatorApproval(approval) => {
+                check_holds_its_payload(statement)?;
+                let demands = approval.check(statement, origin)?;
+                PermitTerms::new(RuleName::fixed(APPROVAL_RULE), demands)
+            }
+            Record::Typed(record) => self.check_type_rule(statement, record, log)?,
+        })
+    }
+
+    /// Checks the rules of the content type, then those of its profile, then the operator's conditions.
+    fn check_type_rule(
+        &self,
+        statement: &Authenticated<'_>,
+        record: &TypedRecord,
+        log: &Answers,
+    ) -> Result<PermitTerms, Stop> {
         let rule = self.type_rule(statement)?;
         check_common(rule, statement)?;
         let log_end = &self.policy.contents().log_end;
-        permit.bounds.extend(log_end.bound());
-        permit.largest_tree = log_end.largest_tree();
-        let mut document = None;
-        match (&rule.profile, record) {
-            (Profile::Vrf(options), Record::Vrf(record)) => {
-                vrf::check(options, statement, record, log, permit)?
-            }
-            (Profile::Vrf(options), Record::VrfRedacted(record)) => {
-                vrf::check_redacted(options, statement, record, log, permit)?
-            }
-            (Profile::Aer(options), Record::Aer(record)) => aer::check(options, statement, record, permit)?,
-            (Profile::Conversation(options), Record::Conversation(record)) => {
-                conversation::check(options, statement, record)?
-            }
-            (Profile::Conversation(options), Record::Opaque) => {
-                let record = conversation::read_json(statement)?;
-                conversation::check(options, statement, &record)?;
-                document = (!rule.conditions.is_empty()).then(|| record.document());
-                let mut found = Facts::default();
-                record.state(&mut found);
-                permit.learned.extend(found.0);
-            }
-            (Profile::Conversation(options), Record::HashEnvelope) => {
-                conversation::check_hash_envelope(options, statement)?
-            }
-            (Profile::Aer(options), Record::AerRedacted(redacted)) => {
-                aer::check_redacted(options, statement, redacted, permit)?
-            }
-            (Profile::VapVerdict(options), Record::VapVerdict(record)) => {
-                vap::check_verdict(options, record, permit)?
-            }
-            (Profile::VapAudit(options), Record::VapAudit(record)) => {
-                vap::check_audit(options, statement, record, log, permit)?
-            }
-            (Profile::JwkSet, Record::JwkSet(_)) => {}
-            (Profile::Opaque, Record::Opaque) => {
-                let asks = rule.conditions.iter().any(Condition::asks_for_record);
-                document = asks.then(|| conditions::payload(rule, statement)).transpose()?;
-            }
-            (Profile::Opaque, Record::HashEnvelope) => {}
-            _ => {
-                let detail = "the statement is not what its type's profile reads";
-                return Err(broken("profile", Place::protected("3"), detail).into());
-            }
+        let from_opaque = match record.get::<OpaqueRecord>() {
+            Some(_) => rule.profile.as_dyn().read_opaque(statement)?,
+            None => None,
+        };
+        let typed = from_opaque.as_ref().unwrap_or(record);
+        let mut demands = rule.profile.as_dyn().check(statement, typed, log)?;
+        demands.bounds.splice(0..0, log_end.bound());
+        if let Some(record) = &from_opaque {
+            let mut found = Facts(demands.learned);
+            record.as_dyn().facts(&mut found);
+            demands.learned = found.0;
         }
-        permit.rule = ask(rule, statement, || document.unwrap_or_else(|| record.document()))?;
-        Ok(())
+        let name = conditions::ask(rule, statement, typed)?;
+        Ok(PermitTerms { largest_tree: log_end.largest_tree(), ..PermitTerms::new(name, demands) })
     }
 
     pub(crate) fn type_rule(&self, statement: &Authenticated<'_>) -> Result<&TypeRule, Violation> {
@@ -226,38 +227,12 @@ impl PolicyInForce {
         })
     }
 
-    /// Checks an erasure statement. Only operator keys can sign one.
-    fn erases(
-        &self,
-        statement: &Authenticated<'_>,
-        erasure: &Erasure,
-        log: &Answers,
-        permit: &mut Permit,
-    ) -> Result<(), Violation> {
-        check_holds_its_payload(statement)?;
-        permit.rule = RuleName::fixed("erasure");
-        erasure.check(statement, &self.policy.contents().origin, log, permit)
-    }
-
-    /// Checks a clock correction. Only operator keys can sign one.
-    fn corrects_clock(
-        &self,
-        statement: &Authenticated<'_>,
-        correction: &ClockCorrection,
-        permit: &mut Permit,
-    ) -> Result<(), Violation> {
-        check_holds_its_payload(statement)?;
-        permit.rule = RuleName::fixed(CLOCK_CORRECTION_RULE);
-        correction.check(statement, &self.policy.contents().origin, permit)
-    }
-
     /// Checks a successor policy: it must name this log's `iss` and origin, and have the next revision.
-    fn follows(
+    fn check_successor(
         &self,
         statement: &Authenticated<'_>,
         successor: &Policy,
-        permit: &mut Permit,
-    ) -> Result<(), Violation> {
+    ) -> Result<PermitTerms, Violation> {
         let (ours, theirs) = (self.policy.contents(), successor.contents());
         if (&ours.iss, &ours.origin) != (&theirs.iss, &theirs.origin) {
             return Err(broken("policy-identity", Place::payload(""), "the policy is that of another log"));
@@ -269,9 +244,7 @@ impl PolicyInForce {
                 format!("revision {} follows {}, not {}", ours.revision + 1, ours.revision, theirs.revision);
             return Err(broken("policy-revision", Place::payload("/revision"), detail));
         }
-        permit.guards.extend([revision_guard(successor), permanent_guard(&statement.digest())]);
-        permit.successor = Some(successor.clone());
-        Ok(())
+        Ok(PermitTerms::of_policy(statement, successor))
     }
 
     /// Admits entry 0 under the policy that it contains.
@@ -288,12 +261,33 @@ impl PolicyInForce {
                 "the first policy of a log is revision 0",
             ));
         }
-        let mut permit = self.blank(statement);
-        permit.bounds.extend(claimed_times(statement)?);
-        permit.guards.extend([revision_guard(&self.policy), permanent_guard(&statement.digest())]);
-        permit.successor = Some(self.policy.clone());
-        permit.facts = facts(statement, &Record::Policy(self.policy.clone()), Map::new());
-        Ok(permit)
+        let record = Record::Policy(self.policy.clone());
+        let terms = PermitTerms::of_policy(statement, &self.policy);
+        Ok(self.permit(statement, &record, claimed_times(statement)?, terms))
+    }
+}
+
+/// The terms of a permit that the rules of a statement's kind decide.
+struct PermitTerms {
+    /// The rule that admits.
+    rule: RuleName,
+    demands: PermitDemands,
+    largest_tree: Option<TreeSize>,
+    successor: Option<Policy>,
+    correction: Option<ClockCorrection>,
+    effect: Option<Effect>,
+}
+
+impl PermitTerms {
+    fn new(rule: RuleName, demands: PermitDemands) -> PermitTerms {
+        PermitTerms { rule, demands, largest_tree: None, successor: None, correction: None, effect: None }
+    }
+
+    /// Returns the terms of a policy, which replaces the one in force.
+    fn of_policy(statement: &Authenticated<'_>, successor: &Policy) -> PermitTerms {
+        let guards = [revision_guard(successor), permanent_guard(&statement.digest())];
+        let terms = PermitTerms::new(RuleName::fixed("policy"), PermitDemands::guards(guards));
+        PermitTerms { successor: Some(successor.clone()), ..terms }
     }
 }
 
@@ -399,8 +393,7 @@ fn check_shape(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<(), Vio
         let detail = "the policy wants the payload of this content type attached";
         return Err(broken("detached-payload-not-admitted", Place::payload(""), detail));
     }
-    // VRF receipts have their own option for registration by hash.
-    let of_its_own = matches!(rule.profile, Profile::Vrf(_));
+    let of_its_own = matches!(rule.profile.as_dyn().hash_setting(), HashSetting::Option(_));
     if statement.header().hash_envelope().is_some() && !rule.hash_envelope && !of_its_own {
         let detail = "the policy does not take this content type by its hash";
         return Err(broken("hash-envelope-not-admitted", Place::protected("258"), detail));
@@ -423,12 +416,12 @@ fn check_headers(labels: &[Label], header: &Header) -> Result<(), Violation> {
 }
 
 fn check_claims(claims: &[Claim], statement: &Authenticated<'_>) -> Result<(), Violation> {
-    let given = statement.header().claims();
+    let present = statement.header().claims();
     for claim in claims {
         let (value, place) = match claim {
-            Claim::Iat => (given.and_then(|claims| claims.iat()), "15/6"),
-            Claim::Exp => (given.and_then(|claims| claims.exp()), "15/4"),
-            Claim::Nbf => (given.and_then(|claims| claims.nbf()), "15/5"),
+            Claim::Iat => (present.and_then(|claims| claims.iat()), "15/6"),
+            Claim::Exp => (present.and_then(|claims| claims.exp()), "15/4"),
+            Claim::Nbf => (present.and_then(|claims| claims.nbf()), "15/5"),
         };
         if value.is_none() {
             return Err(broken(

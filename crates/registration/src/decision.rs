@@ -5,81 +5,14 @@
 //! admitted.
 
 use merkle::{EntryDigest, LeafIndex, TreeSize};
-use serde_json::{Map, Value};
 
 use crate::clock_correction::{ClockCorrection, ClockCorrectionRule};
 use crate::guard::Guard;
 use crate::operator::Effect;
 use crate::policy::log_end::{self, LOG_ENDED};
 use crate::policy::{Policy, PolicyDigest};
+use crate::time_window::{Bound, TimeWindow};
 use crate::violation::{Place, RuleName, Violation};
-
-/// An interval of Unix time in seconds, with both ends included; a `None` end is unbounded.
-///
-/// This crate has no clock. Rules about time return the interval in which they hold, and the caller compares it with
-/// the log's time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TimeWindow {
-    /// The first second of the interval.
-    pub not_before: Option<u64>,
-    /// The last second of the interval.
-    pub not_after: Option<u64>,
-}
-
-impl TimeWindow {
-    /// The interval without bounds.
-    pub const ALWAYS: TimeWindow = TimeWindow { not_before: None, not_after: None };
-
-    /// The interval from a second on, without an end.
-    pub fn from(not_before: u64) -> Self {
-        TimeWindow { not_before: Some(not_before), not_after: None }
-    }
-
-    /// The interval up to and including a second.
-    pub fn until(not_after: u64) -> Self {
-        TimeWindow { not_before: None, not_after: Some(not_after) }
-    }
-
-    /// Returns whether the time `at`, in Unix seconds, lies in the interval.
-    pub fn contains(&self, at: u64) -> bool {
-        self.not_before.is_none_or(|start| start <= at) && self.not_after.is_none_or(|end| at <= end)
-    }
-
-    /// Returns the interval of the times that lie in both.
-    pub fn intersect(self, other: TimeWindow) -> TimeWindow {
-        TimeWindow {
-            not_before: self.not_before.max(other.not_before),
-            not_after: match (self.not_after, other.not_after) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            },
-        }
-    }
-
-    /// Returns whether the interval contains no time.
-    pub fn is_empty(&self) -> bool {
-        matches!((self.not_before, self.not_after), (Some(start), Some(end)) if start > end)
-    }
-}
-
-/// A rule about time, and the interval in which it holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Bound {
-    pub rule: RuleName,
-    pub place: Place,
-    pub window: TimeWindow,
-}
-
-impl Bound {
-    /// What is wrong at a time outside the window.
-    fn violation_at(&self, at: u64) -> Violation {
-        let detail = match (self.rule.as_str(), self.window.not_after) {
-            (LOG_ENDED, Some(last)) => log_end::ended(at, last),
-            _ => format!("the log's time is {at}, {}", told(self.window)),
-        };
-        Violation { rule: self.rule.clone(), place: self.place.clone(), detail }
-    }
-}
 
 /// The result of a policy's decision about a statement.
 #[derive(Clone, Debug)]
@@ -137,8 +70,6 @@ pub struct Permit {
     pub(crate) relied_absent: Vec<EntryDigest>,
     pub(crate) relied_free: Vec<Guard>,
     pub(crate) facts: String,
-    /// Facts found during the decision; they become part of `facts`.
-    pub(crate) learned: Map<String, Value>,
     pub(crate) successor: Option<Policy>,
     pub(crate) corrects: Option<ClockCorrection>,
     pub(crate) effect: Option<Box<Effect>>,
@@ -218,7 +149,7 @@ impl Permit {
     /// [`valid`](Self::valid).
     pub fn refusal_at(&self, at: u64) -> Option<Refusal> {
         let broken = self.bounds.iter().find(|bound| !bound.window.contains(at))?;
-        Some(self.refuse(broken.violation_at(at)))
+        Some(self.refuse(violation_at(broken, at)))
     }
 
     /// The refusal that this permit turns into at a leaf beyond the largest tree.
@@ -250,7 +181,16 @@ impl Permit {
     }
 }
 
-fn told(window: TimeWindow) -> String {
+/// Returns the violation of a rule about time at a time outside its window.
+fn violation_at(bound: &Bound, at: u64) -> Violation {
+    let detail = match (bound.rule.as_str(), bound.window.not_after) {
+        (LOG_ENDED, Some(last)) => log_end::ended(at, last),
+        _ => format!("the log's time is {at}, {}", describe(bound.window)),
+    };
+    Violation { rule: bound.rule.clone(), place: bound.place.clone(), detail }
+}
+
+fn describe(window: TimeWindow) -> String {
     match (window.not_before, window.not_after) {
         (Some(start), Some(end)) => format!("the statement stands from {start} to {end}"),
         (Some(start), None) => format!("the statement stands from {start} on"),
@@ -269,21 +209,4 @@ pub struct Refusal {
     pub policy_digest: PolicyDigest,
     /// The broken rule, with the place in the statement and details.
     pub violation: Violation,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn windows_intersect_as_sets_of_seconds() {
-        let window = |a: Option<u64>, b: Option<u64>| TimeWindow { not_before: a, not_after: b };
-        assert_eq!(TimeWindow::from(5).intersect(TimeWindow::until(9)), window(Some(5), Some(9)));
-        assert_eq!(window(Some(1), Some(9)).intersect(window(Some(5), Some(20))), window(Some(5), Some(9)));
-        assert_eq!(TimeWindow::ALWAYS.intersect(TimeWindow::until(3)), TimeWindow::until(3));
-        assert!(TimeWindow::from(5).intersect(TimeWindow::until(4)).is_empty());
-        assert!(!TimeWindow::from(5).intersect(TimeWindow::until(5)).is_empty());
-        assert!(TimeWindow::from(5).contains(5) && !TimeWindow::from(5).contains(4));
-        assert!(TimeWindow::until(5).contains(5) && !TimeWindow::until(5).contains(6));
-    }
 }

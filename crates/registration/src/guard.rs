@@ -10,14 +10,10 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use data_encoding::HEXLOWER;
+use merkle::EntryDigest;
 use sha2::{Digest, Sha256};
 
-use crate::aer::AerRule;
-use crate::erasure::ErasureRule;
-use crate::operator::OperatorRule;
-use crate::vap::AuditRule;
 use crate::violation::{Place, RuleName};
-use crate::vrf::VrfRule;
 
 /// The kind of claim that a guard keeps unique. The numbers are part of every log and are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -108,22 +104,28 @@ impl GuardKind {
 
     /// The rule that a second entry with the same claim breaks.
     pub fn rule(self) -> RuleName {
+        RuleName::fixed(self.rule_and_place().0)
+    }
+
+    /// The table of kinds: the rule that a second entry breaks, and the usual place of the claim in a statement.
+    fn rule_and_place(self) -> (&'static str, Place) {
         match self {
-            GuardKind::VrfReceiptId => RuleName::fixed(VrfRule::ReceiptIdUnique.name()),
-            GuardKind::PolicyRevision => RuleName::fixed("policy-revision"),
-            GuardKind::VrfGenesis => RuleName::fixed(VrfRule::ChainSecondGenesis.name()),
-            GuardKind::VrfSuccessor => RuleName::fixed(VrfRule::ChainFork.name()),
-            GuardKind::VrfPosition => RuleName::fixed(VrfRule::ChainPositionTaken.name()),
-            GuardKind::VrfPlace => RuleName::fixed(VrfRule::ChainMismatch.name()),
-            GuardKind::AerId => RuleName::fixed(AerRule::IdUnique.name()),
-            GuardKind::AuditSequence => RuleName::fixed(AuditRule::SequenceUnique.name()),
-            GuardKind::Permanent => RuleName::fixed("permanent"),
-            GuardKind::ErasureSequence => RuleName::fixed(ErasureRule::SequenceUnique.name()),
-            GuardKind::Outcome => RuleName::fixed(AuditRule::OutcomeUnique.name()),
-            GuardKind::AuditDecision => RuleName::fixed("vap-audit-decision-place"),
-            GuardKind::Freeze => RuleName::fixed(OperatorRule::FrozenOnce.name()),
-            GuardKind::HoldNumber => RuleName::fixed(OperatorRule::NumberUnique.name()),
-            GuardKind::OperatorApproval => RuleName::fixed(OperatorRule::ApprovedOnce.name()),
+            // Redacted and complete receipts both have this header parameter.
+            GuardKind::VrfReceiptId => ("vrf-receipt-id-unique", Place::protected("-70003")),
+            GuardKind::PolicyRevision => ("policy-revision", Place::payload("/revision")),
+            GuardKind::VrfGenesis => ("vrf-chain-second-genesis", Place::protected("-70005")),
+            GuardKind::VrfSuccessor => ("vrf-chain-fork", Place::protected("-70004")),
+            GuardKind::VrfPosition => ("vrf-chain-position-taken", Place::protected("-70005")),
+            GuardKind::VrfPlace => ("vrf-chain-mismatch", Place::protected("-70005")),
+            GuardKind::AerId => ("aer-id-unique", Place::payload("/aer_id")),
+            GuardKind::AuditSequence => ("vap-audit-sequence-unique", Place::payload("/seq")),
+            GuardKind::Permanent => ("permanent", Place::Statement),
+            GuardKind::ErasureSequence => ("erasure-sequence", Place::payload("/sequence")),
+            GuardKind::Outcome => ("vap-audit-outcome-unique", Place::payload("/backLink")),
+            GuardKind::AuditDecision => ("vap-audit-decision-place", Place::Statement),
+            GuardKind::Freeze => ("operator-freeze-once", Place::Statement),
+            GuardKind::HoldNumber => ("operator-hold-number-unique", Place::payload("/number")),
+            GuardKind::OperatorApproval => ("operator-approval-unique", Place::payload("/payload_sha256")),
         }
     }
 
@@ -147,7 +149,7 @@ impl Guard {
     }
 
     /// Returns the same claim at another place of its statement.
-    pub(crate) fn standing_at(self, place: Place) -> Guard {
+    pub(crate) fn at_place(self, place: Place) -> Guard {
         Guard { place: Some(place), ..self }
     }
 
@@ -168,27 +170,13 @@ impl Guard {
 
     /// The place of the claim in the statement, for error messages.
     pub fn place(&self) -> Place {
-        self.place.clone().unwrap_or_else(|| self.usual_place())
+        self.place.clone().unwrap_or_else(|| self.kind.rule_and_place().1)
     }
+}
 
-    fn usual_place(&self) -> Place {
-        match self.kind {
-            // Redacted and complete receipts both have this header parameter.
-            GuardKind::VrfReceiptId => Place::protected("-70003"),
-            GuardKind::PolicyRevision => Place::payload("/revision"),
-            GuardKind::VrfGenesis | GuardKind::VrfPlace | GuardKind::VrfPosition => {
-                Place::protected("-70005")
-            }
-            GuardKind::VrfSuccessor => Place::protected("-70004"),
-            GuardKind::AerId => Place::payload("/aer_id"),
-            GuardKind::AuditSequence => Place::payload("/seq"),
-            GuardKind::Permanent | GuardKind::AuditDecision | GuardKind::Freeze => Place::Statement,
-            GuardKind::ErasureSequence => Place::payload("/sequence"),
-            GuardKind::Outcome => Place::payload("/backLink"),
-            GuardKind::HoldNumber => Place::payload("/number"),
-            GuardKind::OperatorApproval => Place::payload("/payload_sha256"),
-        }
-    }
+/// The guard of an entry that may never be erased.
+pub fn permanent_guard(entry: &EntryDigest) -> Guard {
+    Guard::new(GuardKind::Permanent, &[entry.as_bytes()])
 }
 
 impl fmt::Debug for Guard {
@@ -212,7 +200,7 @@ mod tests {
     #[test]
     fn a_claim_is_the_same_wherever_it_stands() {
         let usual = Guard::new(GuardKind::AerId, &[b"x"]);
-        let elsewhere = usual.clone().standing_at(Place::protected("15/2"));
+        let elsewhere = usual.clone().at_place(Place::protected("15/2"));
         assert_eq!(usual, elsewhere);
         let places = (Place::payload("/aer_id"), Place::protected("15/2"));
         assert_eq!((usual.place(), elsewhere.place()), places);
@@ -230,5 +218,31 @@ mod tests {
     fn a_guard_key_is_a_kind_and_a_digest() {
         let guard = Guard::new(GuardKind::VrfReceiptId, &[b"x"]);
         assert_eq!((guard.as_bytes().len(), guard.as_bytes()[0]), (33, 1));
+    }
+
+    #[test]
+    fn the_rules_of_guards_are_those_of_the_profiles() {
+        use crate::aer::AerRule;
+        use crate::erasure::ErasureRule;
+        use crate::operator::OperatorRule;
+        use crate::vrf::VrfRule;
+        use vap::audit::AuditRule;
+        let rules = [
+            (GuardKind::VrfReceiptId, VrfRule::ReceiptIdUnique.name()),
+            (GuardKind::VrfGenesis, VrfRule::ChainSecondGenesis.name()),
+            (GuardKind::VrfSuccessor, VrfRule::ChainFork.name()),
+            (GuardKind::VrfPosition, VrfRule::ChainPositionTaken.name()),
+            (GuardKind::VrfPlace, VrfRule::ChainMismatch.name()),
+            (GuardKind::AerId, AerRule::IdUnique.name()),
+            (GuardKind::AuditSequence, AuditRule::SequenceUnique.name()),
+            (GuardKind::ErasureSequence, ErasureRule::SequenceUnique.name()),
+            (GuardKind::Outcome, AuditRule::OutcomeUnique.name()),
+            (GuardKind::Freeze, OperatorRule::FrozenOnce.name()),
+            (GuardKind::HoldNumber, OperatorRule::NumberUnique.name()),
+            (GuardKind::OperatorApproval, OperatorRule::ApprovedOnce.name()),
+        ];
+        for (kind, rule) in rules {
+            assert_eq!(kind.rule().as_str(), rule);
+        }
     }
 }

@@ -13,44 +13,69 @@
 //! become part of the [`Permit`]: a [`TimeWindow`] and [`Guard`] keys. Start reading at `authenticate.rs`, then
 //! `decide.rs`.
 //!
+//! Modules import only what stands before them in this order: ground (`violation`, `guard`, `answers`, `demands`,
+//! `content_types`, `section`, `authenticated`, `profile`, …), profiles (`vrf`, `vap`, `aer`, `conversation`, `jwk_set`,
+//! `opaque`) and their table (`profiles`) with `erasure` and `clock_correction`, `policy`, `authenticate`, `operator`, `record`, `decide`, `policy_statement`.
+//!
 //! Not here: parsing and cryptography (`scitt`), quotas and tokens (the service), the order of entries (`sequencer`).
 
 pub mod aer;
 mod answers;
+mod approvals;
 mod authenticate;
+mod authenticated;
+mod bound_key;
 pub mod clock_correction;
 mod conditions;
+mod content_types;
 pub mod conversation;
 mod decide;
 mod decision;
+mod demands;
 pub mod erasure;
 mod facts;
 mod guard;
+mod identifiers;
 pub mod jwk_set;
 pub mod limits;
 mod lookups;
+mod opaque;
 pub mod operator;
+mod operator_signature;
 mod outline;
+mod pattern;
 mod payload;
 pub mod policy;
+pub mod policy_statement;
+mod profile;
+mod profiles;
 mod record;
 mod rule;
+mod section;
+mod statement_facts;
+mod time_window;
 mod untrusted;
+mod utc_time;
 pub mod vap;
 mod violation;
 pub mod vrf;
 
 pub use answers::{Answers, Questions};
-pub use authenticate::{Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Method, authenticate};
+pub use authenticate::{Beside, authenticate};
+pub use authenticated::{Authenticated, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Method};
 pub use clock_correction::CLOCK_CORRECTION_CONTENT_TYPE;
 pub use decide::PolicyInForce;
-pub use decision::{Decision, NotPermitted, Permit, Refusal, TimeWindow, Undecided};
+pub use decision::{Decision, NotPermitted, Permit, Refusal, Undecided};
 pub use erasure::ERASURE_CONTENT_TYPE;
 pub use guard::{Guard, GuardKind};
 pub use lookups::{Lookup, LookupKind, Lookups};
+pub use opaque::OpaqueRecord;
 pub use operator::{OPERATOR_ACTION_CONTENT_TYPE, OPERATOR_APPROVAL_CONTENT_TYPE};
 pub use outline::Outline;
 pub use policy::{POLICY_CONTENT_TYPE, Policy, PolicyDigest};
+pub use profile::{PayloadHash, TypeProfile, TypedRecord};
 pub use record::Record;
+pub use time_window::TimeWindow;
 pub use untrusted::Untrusted;
+pub use utc_time::UtcTime;
 pub use violation::{Place, RuleName, Violation};

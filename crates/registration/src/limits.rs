@@ -50,16 +50,12 @@ pub const MAX_REASON: usize = 1000;
 pub const MAX_CASE: usize = 256;
 /// Maximum validity of an operator's approval in seconds (31 days): it is admitted at most this long before its expiry.
 pub const MAX_APPROVAL_TIME: u64 = 31 * 24 * 60 * 60;
-/// Maximum number of meters in a VAP audit record.
-pub const MAX_METERS: usize = 64;
 /// Maximum number of values in a CBOR payload that conditions evaluate.
 pub const PAYLOAD_ITEMS: usize = 1 << 20;
 /// Maximum number of keys in a published JWK set.
 pub const MAX_JWK_SET_KEYS: usize = 100;
-/// Maximum length in bytes of a statement's value that an error message quotes.
-pub const MAX_QUOTE: usize = 64;
 /// Maximum length in characters of a JSON pointer, or of another parser's message, in an error message.
-pub const MAX_TOLD: usize = 256;
+pub const MAX_DETAIL: usize = 256;
 /// Maximum number of arrays and maps open at once while a conversation record is parsed, the limit of the JSON parser.
 /// A separate rule counts [`JSON_DEPTH`] without the levels of `children`.
 pub const CONVERSATION_READER_DEPTH: usize = 127;

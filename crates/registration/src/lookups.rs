@@ -108,11 +108,11 @@ const WHOLE: usize = MAX_LOOKUP_VALUE - HASH - 3;
 
 /// Shortens a value to its beginning, which stays readable, and its hash.
 fn hashed(value: &str) -> String {
-    let mut kept = value[..value.floor_char_boundary(MAX_LOOKUP_VALUE)].replace('\0', "\u{fffd}");
-    kept.truncate(kept.floor_char_boundary(MAX_LOOKUP_VALUE - HASH));
-    kept.push('#');
-    kept.push_str(&EntryDigest::of(value.as_bytes()).to_string());
-    kept
+    let mut stored = value[..value.floor_char_boundary(MAX_LOOKUP_VALUE)].replace('\0', "\u{fffd}");
+    stored.truncate(stored.floor_char_boundary(MAX_LOOKUP_VALUE - HASH));
+    stored.push('#');
+    stored.push_str(&EntryDigest::of(value.as_bytes()).to_string());
+    stored
 }
 
 /// A set of lookups with at most [`MAX_LOOKUPS`] members.
@@ -160,20 +160,20 @@ mod tests {
 
     #[test]
     fn a_value_is_kept_within_the_bound_and_unlike_any_other() {
-        let kept = |value: &str| Lookup::new(LookupKind::Tool, value).value;
-        assert_eq!(kept(&"a".repeat(WHOLE)), "a".repeat(WHOLE));
+        let stored = |value: &str| Lookup::new(LookupKind::Tool, value).value;
+        assert_eq!(stored(&"a".repeat(WHOLE)), "a".repeat(WHOLE));
         for long in ["a", "é", "\u{1f980}", "\0"].map(|c| c.repeat(MAX_LOOKUP_VALUE)) {
-            let (one, other) = (kept(&format!("{long}1")), kept(&format!("{long}2")));
+            let (one, other) = (stored(&format!("{long}1")), stored(&format!("{long}2")));
             assert!((WHOLE + 1..=MAX_LOOKUP_VALUE).contains(&one.len()), "{one}");
             assert!(!one.contains('\0'));
             assert_ne!(one, other);
-            assert_ne!(kept(&one), one, "who has such a name is not taken for the other");
+            assert_ne!(stored(&one), one, "who has such a name is not taken for the other");
         }
         for length in WHOLE + 1..=MAX_LOOKUP_VALUE + 1 {
-            assert!(kept(&"a".repeat(length)).len() > WHOLE, "{length}");
+            assert!(stored(&"a".repeat(length)).len() > WHOLE, "{length}");
         }
-        assert_ne!(kept("a\0"), kept("a\u{fffd}"));
-        assert_eq!(kept("a\0"), format!("a\u{fffd}#{}", EntryDigest::of(b"a\0")));
+        assert_ne!(stored("a\0"), stored("a\u{fffd}"));
+        assert_eq!(stored("a\0"), format!("a\u{fffd}#{}", EntryDigest::of(b"a\0")));
     }
 
     #[test]

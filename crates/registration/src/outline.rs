@@ -13,12 +13,12 @@ use serde_json::{Map, Value};
 use crate::answers::Answers;
 use crate::authenticate::{Beside, unsigned};
 use crate::decide::{PolicyInForce, check_common, claimed_times, revision_guard};
-use crate::decision::Bound;
-use crate::erasure::permanent_guard;
-use crate::facts::header_facts;
 use crate::guard::Guard;
+use crate::guard::permanent_guard;
 use crate::policy::{Outcome, TypeRule};
 use crate::record::Record;
+use crate::statement_facts::header_facts;
+use crate::time_window::Bound;
 use crate::violation::Violation;
 
 /// Necessary conditions for the admission of a statement, derived from its header.

@@ -5,13 +5,18 @@
 //! rejected: integers beyond 2^53, non-finite numbers, bignums, undefined and simple values, keys of other types, and
 //! two keys that convert to the same text.
 
+use data_encoding::BASE64URL_NOPAD;
 use jose::json::{self, CheckedJson, MAX_DEPTH};
 use scitt::cbor::{self, Item, Value as Cbor};
 use serde_json::{Map, Value};
 
-use crate::conversation::bytes_as_text;
+use crate::content_types::essence;
 use crate::limits::{JSON_DEPTH, MAX_INTEGER, PAYLOAD_ITEMS};
-use crate::policy::essence;
+
+/// Converts a byte string to `b64u:` and its base64url, which distinguishes it from other text.
+pub(crate) fn bytes_as_text(bytes: &[u8]) -> String {
+    format!("b64u:{}", BASE64URL_NOPAD.encode(bytes))
+}
 
 const BIGNUMS: [u64; 2] = [2, 3];
 

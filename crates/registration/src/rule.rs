@@ -1,42 +1,15 @@
 //! Named rules: the macro `rules!` declares one enum per profile, in which each rule cites its source.
 
+use vap::BrokenRule;
+
 use crate::violation::{Place, RuleName, Violation, cut};
 
-/// Declares the enum of a profile's rules: each with its name, the interpretation of the document that it depends on,
-/// and the document's section.
+/// Declares the enum of a profile's rules ([`jose::rules!`]), and the violations of its rules.
 macro_rules! rules {
-    (
-        $(#[doc = $about:literal])+
-        $name:ident {
-            $($(#[doc = $doc:literal])+ $variant:ident = $rule:literal, reading $reading:literal, section $section:literal;)+
-        }
-    ) => {
-        $(#[doc = $about])+
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name {
-            $($(#[doc = $doc])+ #[doc = concat!("\n\n`", $rule, "`; reading ", $reading, ", section ", $section, ".")] $variant,)+
-        }
+    ($(#[doc = $about:literal])+ $name:ident { $($rules:tt)+ }) => {
+        jose::rules! { $(#[doc = $about])+ $name { $($rules)+ } }
 
         impl $name {
-            /// All rules, in the order of the document.
-            pub const ALL: &'static [$name] = &[$($name::$variant,)+];
-
-            /// The rule's name, which never changes.
-            pub const fn name(self) -> &'static str {
-                match self { $($name::$variant => $rule,)+ }
-            }
-
-            /// The interpretation of the document that the rule depends on, as the module numbers it; "-" if the
-            /// document is unambiguous.
-            pub const fn reading(self) -> &'static str {
-                match self { $($name::$variant => $reading,)+ }
-            }
-
-            /// The section of the document that states the rule.
-            pub const fn section(self) -> &'static str {
-                match self { $($name::$variant => $section,)+ }
-            }
-
             /// Returns a [`Violation`](crate::Violation) of the rule in the payload.
             #[allow(dead_code)]
             pub(crate) fn in_payload(
@@ -77,4 +50,10 @@ pub(crate) fn in_unprotected(rule: &'static str, place: String, detail: String) 
 
 fn broken(rule: &'static str, place: Place, detail: String) -> Violation {
     Violation { rule: RuleName::fixed(rule), place, detail: cut(detail) }
+}
+
+impl From<BrokenRule> for Violation {
+    fn from(broken: BrokenRule) -> Violation {
+        in_payload(broken.rule, broken.pointer, broken.detail)
+    }
 }

@@ -1,10 +1,11 @@
 //! Errors of [`authenticate`](crate::authenticate()): the reasons why a statement's issuer could not be authenticated.
 
+use jose::members::quote;
 use scitt::header::Incomplete;
 use scitt::x509::ChainError;
 use scitt::{Malformed, SignatureError};
 
-use crate::violation::{Place, RuleName, Violation, quote};
+use crate::violation::{Place, RuleName, Violation};
 
 /// An error of [`authenticate`](crate::authenticate()): the statement is not proven to come from its `iss`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

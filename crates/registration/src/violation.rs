@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::limits::{MAX_QUOTE, MAX_TOLD};
+use crate::limits::MAX_DETAIL;
 
 /// The name of a rule. Names are part of the API: clients match on them, so they are never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,35 +83,11 @@ pub struct Violation {
     pub detail: String,
 }
 
-/// Quotes a value of a statement for an error message: escaped, and cut to [`MAX_QUOTE`] bytes.
-pub(crate) fn quote(value: &str) -> String {
-    let end = value.floor_char_boundary(MAX_QUOTE);
-    let more = if end < value.len() { "…" } else { "" };
-    format!("\"{}{more}\"", value[..end].escape_debug())
-}
-
-/// Cuts a text that may contain untrusted values to [`MAX_TOLD`] characters.
+/// Cuts a text that may contain untrusted values to [`MAX_DETAIL`] characters.
 pub(crate) fn cut(mut text: String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(MAX_TOLD) {
+    if let Some((end, _)) = text.char_indices().nth(MAX_DETAIL) {
         text.truncate(end);
         text.push('…');
     }
     text
-}
-
-/// Escapes a member name as a step of a JSON pointer (RFC 6901, section 3).
-pub(crate) fn pointer_step(member: &str) -> String {
-    member.replace('~', "~0").replace('/', "~1")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hostile_text_is_repeated_escaped_and_short() {
-        let told = quote(&format!("\u{1b}[31m\u{202e}{}", "x".repeat(1000)));
-        assert!(told.starts_with("\"\\u{1b}[31m\\u{202e}xx"), "{told}");
-        assert!(told.ends_with("…\"") && told.chars().count() < 120, "{told}");
-    }
 }

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use data_encoding::HEXLOWER;
-use registration::conversation::{AGENT_CONVERSATION, Form, SessionId};
+use registration::conversation::{AGENT_CONVERSATION, ConversationRecord, Form, SessionId};
 use registration::{
-    Answers, Beside, LookupKind, NotPermitted, Permit, Policy, PolicyInForce, Record, Violation,
+    Answers, Beside, LookupKind, NotPermitted, PayloadHash, Permit, Policy, PolicyInForce, Record, Violation,
 };
 use scitt::header::HashEnvelope;
 use scitt::{SignedStatement, Signer, StatementBuilder, cbor};
@@ -182,7 +182,7 @@ fn a_session_of_bytes_is_found_as_base64url() {
     let statement = conversation_of(value.encode(), "b64u:-_8").sign(&recorder()).unwrap();
     let (record, facts) = admitted(&statement);
     assert_eq!((&facts["session"], facts.get("warnings")), (&json!("b64u:-_8"), None));
-    let Record::Conversation(record) = record else { panic!("a conversation record") };
+    let record = record.typed::<ConversationRecord>().expect("a conversation record");
     assert_eq!(record.session.id, SessionId::Bytes(vec![0xfb, 0xff]));
 }
 
@@ -267,7 +267,7 @@ fn a_record_may_be_registered_by_its_hash() {
     };
     let (record, _) =
         decide(&redacted(AGENT_CONVERSATION), Beside::default(), &testkit::policy_toml()).unwrap();
-    assert!(matches!(record, Record::HashEnvelope));
+    assert!(record.typed::<PayloadHash>().is_some());
     let refusal = decide(&redacted("application/json"), Beside::default(), &taking_json()).unwrap_err();
     assert_eq!(refusal.rule.as_str(), "conversation-form", "{refusal}");
 }

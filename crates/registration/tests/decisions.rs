@@ -5,8 +5,8 @@
 use merkle::{LeafIndex, TreeSize};
 use registration::clock_correction::{self, ClockCorrection};
 use registration::operator::{Action, SignError};
-use registration::policy::statement::{self, PolicyConflict, Step};
 use registration::policy::{Identity, Trusted, for_dev};
+use registration::policy_statement::{self as statement, PolicyConflict, Step};
 use registration::{
     Answers, Beside, Guard, GuardKind, NotPermitted, Permit, Policy, PolicyInForce, Questions, Record,
     TimeWindow, Violation,

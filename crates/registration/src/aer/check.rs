@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use jose::members::quote;
 use scitt::{Curve, PublicKey};
 
 use super::AerRecord;
@@ -10,19 +11,19 @@ use super::receipt::{Mode, Receipt};
 use super::redacted::AerRedacted;
 use super::rule::AerRule;
 use super::signature::check_all;
-use crate::authenticate::Authenticated;
-use crate::decision::{Bound, Permit, TimeWindow};
+use crate::authenticated::Authenticated;
+use crate::demands::PermitDemands;
 use crate::guard::{Guard, GuardKind};
 use crate::limits::CLOCK_SKEW;
-use crate::violation::{Place, RuleName, Violation, quote};
+use crate::time_window::{Bound, TimeWindow};
+use crate::violation::{Place, RuleName, Violation};
 
-/// Checks an execution receipt against the policy's options, and adds its conditions to the permit.
-pub(crate) fn check(
+/// Checks an execution receipt against the policy's options, and returns its demands.
+pub(super) fn check(
     options: &AerOptions,
     statement: &Authenticated<'_>,
     record: &AerRecord,
-    permit: &mut Permit,
-) -> Result<(), Violation> {
+) -> Result<PermitDemands, Violation> {
     let receipt = &record.receipt;
     let keys = keys_of(options, statement.iss(), &receipt.gateway.id)?;
     let named = |signer: &str| {
@@ -30,13 +31,13 @@ pub(crate) fn check(
     };
     check_all(&receipt.signatures, &record.signed, named)?;
     check_mode(options, receipt)?;
-    permit.bounds.push(Bound {
+    let produced_at = Bound {
         rule: RuleName::fixed(AerRule::ProducedAtFuture.name()),
         place: Place::payload("/produced_at"),
         window: TimeWindow::from(receipt.produced_at.saturating_sub(CLOCK_SKEW)),
-    });
-    permit.guards.push(id_guard(statement.iss(), &receipt.aer_id));
-    Ok(())
+    };
+    let guards = vec![id_guard(statement.iss(), &receipt.aer_id)];
+    Ok(PermitDemands { bounds: vec![produced_at], guards, ..PermitDemands::default() })
 }
 
 /// Checks the policy's options for decisions in degraded operation.
@@ -54,21 +55,19 @@ fn check_mode(options: &AerOptions, receipt: &Receipt) -> Result<(), Violation> 
 }
 
 /// Checks a receipt registered by its hash: its gateway can be checked, its contents cannot.
-pub(crate) fn check_redacted(
+pub(super) fn check_redacted(
     options: &AerOptions,
     statement: &Authenticated<'_>,
     redacted: &AerRedacted,
-    permit: &mut Permit,
-) -> Result<(), Violation> {
+) -> Result<PermitDemands, Violation> {
     let iss = statement.iss();
     let listed = options.gateways.iter().any(|gateway| gateway.iss == iss);
     let own = options.did_key_gateways && did_key(iss).is_some();
     if !listed && !own {
         return Err(unknown(iss));
     }
-    let guard = |aer_id: &String| id_guard(iss, aer_id).standing_at(Place::protected("15/2"));
-    permit.guards.extend(redacted.aer_id.as_ref().map(guard));
-    Ok(())
+    let guard = |aer_id: &String| id_guard(iss, aer_id).at_place(Place::protected("15/2"));
+    Ok(PermitDemands::guards(redacted.aer_id.as_ref().map(guard)))
 }
 
 /// The guard of an `aer_id`, which a gateway uses once.

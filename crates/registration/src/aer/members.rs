@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use jose::json::pointer_step;
+use jose::members::quote;
 use serde_json::{Map, Value};
+use vap::name::is_code;
 
 use super::rule::AerRule;
+use crate::identifiers::{is_hex, is_id};
 use crate::limits::{MAX_AER_TEXT, MAX_IDENTIFIER, MAX_INTEGER};
-use crate::vap::is_code;
-use crate::violation::{Violation, pointer_step, quote};
+use crate::violation::Violation;
 
 /// The place of an object, which is formatted only for an error message.
 #[derive(Clone, Copy)]
@@ -163,13 +166,4 @@ impl<'a> Members<'a> {
     pub fn unfit(&self, rule: AerRule, name: &str, found: &str, needed: &str) -> Violation {
         self.broken(rule, name, &format!("found {}, needed {needed}", quote(found)))
     }
-}
-
-/// Returns whether a name is `<prefix><16 lower-case hex digits>`.
-pub(super) fn is_id(name: &str, prefix: &str) -> bool {
-    name.strip_prefix(prefix).is_some_and(|digits| is_hex(digits, 16))
-}
-
-fn is_hex(digits: &str, count: usize) -> bool {
-    digits.len() == count && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

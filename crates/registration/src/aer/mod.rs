@@ -29,22 +29,22 @@ mod build;
 mod check;
 mod form;
 mod members;
-mod no_root;
 mod options;
+mod profile;
 mod receipt;
 mod redacted;
 mod rule;
 mod signature;
 
+use jose::members::quote;
 use scitt::header::{ContentType, Header};
 use scitt::{PublicKey, SignedStatement};
 use serde_json::Value;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 pub use build::{AerStatement, BuildAerError, inner_signature};
-pub(crate) use check::{check, check_redacted};
-pub use no_root::{EMPTY_CHAIN, NO_POLICY, NO_POLICY_DIGEST, NO_ROOT, NO_SESSION, UNKNOWN_AGENT};
 pub use options::{AerOptions, GatewayEntry, GatewayKey};
+pub use receipt::no_root::{EMPTY_CHAIN, NO_POLICY, NO_POLICY_DIGEST, NO_ROOT, NO_SESSION, UNKNOWN_AGENT};
 pub use receipt::{
     Action, ChainSummary, DENIAL_REASONS, Denial, DenialDetail, Gateway, Mode, Outcome, PolicyBinding,
     Receipt, Revocation, SCHEMA_VERSION, Session,
@@ -53,11 +53,12 @@ pub use redacted::AerRedacted;
 pub use rule::AerRule;
 pub use signature::InnerSignature;
 
+use crate::content_types::essence;
 use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
-use crate::policy::essence;
+use crate::profile::ProfileRecord;
 use crate::untrusted::Untrusted;
-use crate::violation::{Place, RuleName, Violation, quote};
+use crate::violation::{Place, RuleName, Violation};
 
 /// The content type of an execution receipt.
 pub const AER_JSON: &str = "application/aer+json";
@@ -111,35 +112,7 @@ impl AerRecord {
         }
     }
 
-    /// The receipt as the document that a policy's expressions evaluate.
-    pub fn document(&self) -> Value {
-        self.document.clone()
-    }
-
-    /// Adds the facts of the receipt.
-    pub(crate) fn state(&self, facts: &mut Facts) {
-        let receipt = &self.receipt;
-        for (name, text) in [
-            ("aer_id", receipt.aer_id.as_str()),
-            ("session", &receipt.session.id),
-            ("agent", &receipt.session.agent),
-            ("decision", receipt.outcome.as_str()),
-            ("enforcement_mode", receipt.mode.as_str()),
-            ("tool", &receipt.action.tool),
-            ("server", &receipt.action.server),
-            ("capability", &receipt.action.capability),
-            ("input_hash", &receipt.action.input_hash),
-            ("policy_id", &receipt.policy.id),
-            ("policy_digest", &receipt.policy.digest),
-            ("gateway", &receipt.gateway.id),
-        ] {
-            facts.text(name, text);
-        }
-        facts.put("produced_at", receipt.produced_at.into());
-        self.state_optional(facts);
-    }
-
-    fn state_optional(&self, facts: &mut Facts) {
+    fn optional_facts(&self, facts: &mut Facts) {
         let receipt = &self.receipt;
         let denial = receipt.outcome.denial();
         let detail = denial.and_then(|denial| denial.detail.as_ref());
@@ -161,9 +134,33 @@ impl AerRecord {
             facts.put("warnings", vec!["degraded-without-reason at /degraded_reason"].into());
         }
     }
+}
 
-    /// Adds the search values of the receipt. The placeholders of a call without a usable root are not indexed.
-    pub(crate) fn lookups(&self, found: &mut Lookups) {
+impl ProfileRecord for AerRecord {
+    fn facts(&self, facts: &mut Facts) {
+        let receipt = &self.receipt;
+        for (name, text) in [
+            ("aer_id", receipt.aer_id.as_str()),
+            ("session", &receipt.session.id),
+            ("agent", &receipt.session.agent),
+            ("decision", receipt.outcome.as_str()),
+            ("enforcement_mode", receipt.mode.as_str()),
+            ("tool", &receipt.action.tool),
+            ("server", &receipt.action.server),
+            ("capability", &receipt.action.capability),
+            ("input_hash", &receipt.action.input_hash),
+            ("policy_id", &receipt.policy.id),
+            ("policy_digest", &receipt.policy.digest),
+            ("gateway", &receipt.gateway.id),
+        ] {
+            facts.text(name, text);
+        }
+        facts.put("produced_at", receipt.produced_at.into());
+        self.optional_facts(facts);
+    }
+
+    /// The placeholders of a call without a usable root are not indexed.
+    fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
         let receipt = &self.receipt;
         found.add(LookupKind::AerId, &receipt.aer_id);
         found.add(LookupKind::Verdict, receipt.outcome.as_str());
@@ -176,16 +173,15 @@ impl AerRecord {
             found.add(LookupKind::Agent, &receipt.session.agent);
         }
     }
+
+    fn document(&self) -> Value {
+        self.document.clone()
+    }
 }
 
 /// Returns whether a content type, with or without parameters, is that of execution receipts.
 pub fn is_aer(content_type: &str) -> bool {
     essence(content_type) == AER_JSON
-}
-
-/// Returns whether a name has the form of an `aer_id`.
-pub(crate) fn is_aer_id(name: &str) -> bool {
-    members::is_id(name, "aer:")
 }
 
 /// Checks `sub`: the receipt's `aer_id` or its session, if it has one.

@@ -3,9 +3,8 @@
 use scitt::{Curve, PublicKey};
 use serde_json::{Value, json};
 
-use crate::policy::payload::list;
-use crate::policy::resolve::{public_key, unique};
-use crate::policy::section::{Section, name, switch};
+use crate::bound_key::public_key;
+use crate::section::{Section, list, name, switch, unique};
 
 /// Policy options for execution receipts. The defaults are the strictest values: no gateway is listed.
 #[derive(Clone, Debug, Default, PartialEq)]

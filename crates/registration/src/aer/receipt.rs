@@ -4,14 +4,15 @@
 //! gateway's keys (`check`), and facts that a log cannot check: that the session is the root's and the agent the caller
 //! and the content that `plan_hash` is the hash of.
 
+pub(super) mod no_root;
+
 use serde_json::Value;
 
 use super::members::{At, Members};
-use super::no_root;
 use super::rule::AerRule;
 use super::signature::InnerSignature;
+use crate::utc_time::UtcTime;
 use crate::violation::Violation;
-use crate::vrf::VerifiedAt;
 
 /// The only version of the format (`schema_version`).
 pub const SCHEMA_VERSION: &str = "1.0";
@@ -426,7 +427,7 @@ fn schema_version(top: &Members<'_>) -> Result<(), Violation> {
 
 fn produced_at(top: &Members<'_>) -> Result<u64, Violation> {
     let text = top.raw("produced_at")?;
-    VerifiedAt::parse(text).map(|at| at.unix_seconds).ok_or_else(|| {
+    UtcTime::parse(text).map(|at| at.unix_seconds).ok_or_else(|| {
         top.unfit(AerRule::ProducedAt, "produced_at", text, "YYYY-MM-DDThh:mm:ssZ, a time that exists")
     })
 }

@@ -5,12 +5,13 @@
 //! itself: a gateway cannot register a permit by its hash and a denial in clear under one identifier.
 //! [`AerRecord::verify`](super::AerRecord::verify) checks a receipt that is disclosed on audit.
 
-use scitt::header::{HashEnvelope, Header};
+use scitt::header::Header;
 use serde_json::Value;
 
-use super::{is_aer, is_aer_id};
 use crate::facts::Facts;
+use crate::identifiers::is_aer_id;
 use crate::lookups::{LookupKind, Lookups};
+use crate::profile::ProfileRecord;
 
 /// The properties of a receipt that its hash envelope shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +23,6 @@ pub struct AerRedacted {
 }
 
 impl AerRedacted {
-    /// Returns whether a hash envelope is that of an execution receipt.
-    pub(crate) fn is_meant(envelope: &HashEnvelope) -> bool {
-        envelope.preimage_content_type.as_ref().and_then(|name| name.as_text()).is_some_and(is_aer)
-    }
-
     /// Parses a statement's protected header.
     pub(crate) fn read(header: &Header) -> AerRedacted {
         match header.claims().and_then(|claims| claims.sub()).map(str::to_owned) {
@@ -34,17 +30,17 @@ impl AerRedacted {
             session => AerRedacted { aer_id: None, session },
         }
     }
+}
 
-    /// Adds the facts of the statement.
-    pub(crate) fn state(&self, facts: &mut Facts) {
+impl ProfileRecord for AerRedacted {
+    fn facts(&self, facts: &mut Facts) {
         facts.put("hash_envelope", Value::Bool(true));
         if let Some(aer_id) = &self.aer_id {
             facts.text("aer_id", aer_id);
         }
     }
 
-    /// Adds the search values of the statement.
-    pub(crate) fn lookups(&self, found: &mut Lookups) {
+    fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
         if let Some(aer_id) = &self.aer_id {
             found.add(LookupKind::AerId, aer_id);
         }
@@ -53,8 +49,7 @@ impl AerRedacted {
         }
     }
 
-    /// The document that a policy's expressions evaluate.
-    pub fn document(&self) -> Value {
+    fn document(&self) -> Value {
         serde_json::json!({ "aer_id": self.aer_id, "redacted": true })
     }
 }

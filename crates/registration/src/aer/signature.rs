@@ -4,13 +4,14 @@
 //! signatures: they are stored separately, because the receipt's bytes may not change after it is signed.
 
 use data_encoding::BASE64URL_NOPAD;
+use jose::members::quote;
 use scitt::{Algorithm, PublicKey};
 use serde_json::Value;
 
 use super::members::{At, Members};
 use super::rule::AerRule;
 use crate::limits::MAX_AER_SIGNATURES;
-use crate::violation::{Violation, quote};
+use crate::violation::Violation;
 
 /// The draft's name of the algorithm.
 pub(super) const ALG: &str = "EdDSA";

@@ -33,25 +33,24 @@
 
 mod cbor;
 mod entries;
+mod facts;
 mod form;
 mod json;
 mod nesting;
 mod node;
 mod options;
+mod profile;
 mod record;
 mod rule;
 mod shape;
 mod soundness;
-mod telling;
 mod time;
 mod trace;
 mod walk;
 mod warnings;
 
 pub use form::Form;
-pub(crate) use node::bytes_as_text;
 pub use options::ConversationOptions;
-pub(crate) use options::{check, check_hash_envelope, read_json};
 pub use record::{Agent, ConversationRecord, Session, SessionId};
 pub use rule::ConversationRule;
 pub use time::Timestamp;
@@ -60,5 +59,3 @@ pub use warnings::Warnings;
 
 /// The content type of a conversation record.
 pub const AGENT_CONVERSATION: &str = "application/agent-conversation";
-/// The other content type that a policy may admit for records (`accept_application_json`).
-pub(crate) const JSON: &str = "application/json";

@@ -5,9 +5,8 @@
 
 use std::borrow::Cow;
 
-use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
-
-use crate::violation::pointer_step;
+use data_encoding::HEXLOWER;
+use jose::json::pointer_step;
 
 /// A value in a record.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,11 +109,6 @@ impl Key<'_> {
             Key::Other(_) => None,
         }
     }
-}
-
-/// Converts a byte string to `b64u:` and its base64url, which distinguishes it from other text.
-pub(crate) fn bytes_as_text(bytes: &[u8]) -> String {
-    format!("b64u:{}", BASE64URL_NOPAD.encode(bytes))
 }
 
 /// The path of a value in the record, from which a JSON pointer is made if there is an error.

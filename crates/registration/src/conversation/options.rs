@@ -1,15 +1,15 @@
 //! Policy options for conversation records, `[type.conversation]`.
 
+use jose::members::quote;
 use scitt::header::ContentType;
 use serde_json::{Value, json};
 
 use super::rule::ConversationRule as Rule;
 use super::{AGENT_CONVERSATION, ConversationRecord, Form, trace};
-use crate::authenticate::Authenticated;
-use crate::policy::essence;
-use crate::policy::section::{Section, name, switch};
-use crate::record::content_type;
-use crate::violation::{Violation, quote};
+use crate::authenticated::Authenticated;
+use crate::content_types::{content_type, essence};
+use crate::section::{Section, name, switch};
+use crate::violation::Violation;
 
 /// Labels of registered header parameters, which trace-metadata cannot use.
 const TAKEN: [i64; 20] = [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 15, 16, 32, 33, 34, 35, 258, 259, 394];
@@ -73,7 +73,7 @@ fn label(value: &Value) -> Result<i64, String> {
 }
 
 /// Checks a record against the policy's options, then steps 8 and 9 of the registration policy.
-pub(crate) fn check(
+pub(super) fn check(
     options: &ConversationOptions,
     statement: &Authenticated<'_>,
     record: &ConversationRecord,
@@ -94,7 +94,7 @@ pub(crate) fn check(
 }
 
 /// Parses a record in a statement of type `application/json`, if the policy admits these.
-pub(crate) fn read_json(statement: &Authenticated<'_>) -> Result<ConversationRecord, Violation> {
+pub(super) fn read_json(statement: &Authenticated<'_>) -> Result<ConversationRecord, Violation> {
     match Form::of(statement.payload()) {
         Some(Form::Json) => ConversationRecord::read(statement.header(), statement.payload()),
         _ => Err(Rule::Form.in_payload("", "application/json holds a record that begins with '{'")),
@@ -103,7 +103,7 @@ pub(crate) fn read_json(statement: &Authenticated<'_>) -> Result<ConversationRec
 
 /// Checks a record registered by its hash. `application/json` is not admitted here, because only the content would show
 /// that it is a record.
-pub(crate) fn check_hash_envelope(
+pub(super) fn check_hash_envelope(
     options: &ConversationOptions,
     statement: &Authenticated<'_>,
 ) -> Result<(), Violation> {

@@ -6,10 +6,11 @@ use scitt::header::Header;
 use sha2::{Digest, Sha256};
 
 use super::form::{self, Form};
-use super::node::{Node, bytes_as_text};
+use super::node::Node;
 use super::time::Timestamp;
 use super::warnings::{self, Warnings};
 use super::{entries, shape, soundness, walk};
+use crate::payload::bytes_as_text;
 use crate::violation::Violation;
 
 /// A summary of a conversation record. The entries themselves stay in the payload.

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
+use jose::members::quote;
+
 use super::entries;
 use super::node::{Node, Path, Step};
 use super::rule::ConversationRule as Rule;
-use crate::violation::{Violation, quote};
+use crate::violation::Violation;
 
 /// Checks a record that the walk over the CDDL has accepted.
 pub(super) fn check(record: &Node<'_>) -> Result<(), Violation> {

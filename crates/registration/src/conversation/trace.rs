@@ -6,6 +6,8 @@
 //! digest in the envelope.
 
 use data_encoding::HEXLOWER_PERMISSIVE;
+use jose::json::pointer_step;
+use jose::members::quote;
 use scitt::SignedStatement;
 use scitt::header::{ContentType, HashEnvelope};
 use sha2::{Digest, Sha256, Sha384, Sha512};
@@ -14,10 +16,9 @@ use super::node::Node;
 use super::rule::ConversationRule as Rule;
 use super::time::Timestamp;
 use super::{AGENT_CONVERSATION, ConversationOptions, ConversationRecord, SessionId, cbor, shape, walk};
-use crate::policy::essence;
-use crate::record::content_type;
+use crate::content_types::{content_type, essence};
 use crate::rule::in_unprotected;
-use crate::violation::{Violation, pointer_step, quote};
+use crate::violation::Violation;
 
 /// The draft's names of native session formats. A payload in one of them is not a record.
 const NATIVE: [&str; 5] = ["claude-jsonl", "gemini-json", "codex-jsonl", "opencode-json", "cursor-jsonl"];
@@ -214,9 +215,9 @@ impl Trace<'_> {
     }
 
     fn time(&self, member: &'static str, record: Option<&Timestamp>) -> Result<(), Violation> {
-        let said = self.metadata.get(member).and_then(Timestamp::of);
-        match said.as_ref().zip(record) {
-            Some((said, record)) => self.agree(Rule::TraceTimestamp, member, said.is_same_time(record)),
+        let stated = self.metadata.get(member).and_then(Timestamp::of);
+        match stated.as_ref().zip(record) {
+            Some((stated, record)) => self.agree(Rule::TraceTimestamp, member, stated.is_same_time(record)),
             None => Ok(()),
         }
     }

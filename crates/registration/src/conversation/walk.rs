@@ -3,12 +3,14 @@
 //! An entry's `type` selects its map, so that every value is visited once. Trying the alternatives of the CDDL's
 //! `entry` one by one would take time exponential in the depth of `children` (D7).
 
+use jose::members::quote;
+
 use super::node::{Node, Path, Step};
 use super::rule::ConversationRule as Rule;
 use super::shape::{self, Is, Member, Shape};
 use super::time;
 use crate::limits::CONVERSATION_CHILDREN;
-use crate::violation::{Violation, quote};
+use crate::violation::Violation;
 
 /// Validates a value against a map of the CDDL. Missing members and wrong types are reported before unknown members of
 /// closed maps.

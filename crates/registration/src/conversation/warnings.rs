@@ -5,32 +5,32 @@ use std::collections::HashSet;
 use super::entries;
 use super::node::Node;
 use super::time::Timestamp;
-use crate::limits::{CONVERSATION_WARNINGS, MAX_TOLD};
+use crate::limits::{CONVERSATION_WARNINGS, MAX_DETAIL};
 
-/// Warnings, of which [`CONVERSATION_WARNINGS`] are kept.
+/// Warnings, of which [`CONVERSATION_WARNINGS`] are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Warnings {
-    kept: Vec<String>,
+    listed: Vec<String>,
     total: usize,
 }
 
 impl Warnings {
     /// The first warnings, each `<what> at <JSON pointer>`.
-    pub fn kept(&self) -> &[String] {
-        &self.kept
+    pub fn listed(&self) -> &[String] {
+        &self.listed
     }
 
-    /// The number of warnings, including those not kept.
+    /// The number of warnings, including those not listed.
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// Adds a warning. `place` is called only if the warning is kept.
+    /// Adds a warning. `place` is called only if the warning is listed.
     pub(super) fn add(&mut self, what: &str, place: impl FnOnce() -> String) {
         self.total += 1;
-        if self.kept.len() < CONVERSATION_WARNINGS {
-            let place: String = place().chars().take(MAX_TOLD).collect();
-            self.kept.push(format!("{what} at {place}"));
+        if self.listed.len() < CONVERSATION_WARNINGS {
+            let place: String = place().chars().take(MAX_DETAIL).collect();
+            self.listed.push(format!("{what} at {place}"));
         }
     }
 }

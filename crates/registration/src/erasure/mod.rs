@@ -14,20 +14,19 @@ mod sign;
 
 use merkle::EntryDigest;
 
+pub use crate::content_types::ERASURE_CONTENT_TYPE;
+pub use crate::guard::permanent_guard;
 pub use rule::ErasureRule;
 pub use sign::{NewErasure, sign};
 
 use crate::answers::{Answers, Questions};
-use crate::authenticate::Authenticated;
-use crate::decision::Permit;
+use crate::authenticated::Authenticated;
+use crate::demands::PermitDemands;
 use crate::facts::Facts;
 use crate::guard::{Guard, GuardKind};
 use crate::lookups::{LookupKind, Lookups};
-use crate::policy::essence;
 use crate::violation::Violation;
 
-/// The content type of an erasure statement.
-pub const ERASURE_CONTENT_TYPE: &str = "application/vnd.tabellion.erasure+json";
 /// The value of `rule` in an erasure at the end of a content type's retention period.
 pub const RETENTION: &str = "retention";
 /// The value of `rule` in an erasure on request.
@@ -50,19 +49,9 @@ pub struct Erasure {
     pub authorized_by: Option<String>,
 }
 
-/// Returns whether a media type is that of erasure statements.
-pub(crate) fn is_erasure(media_type: &str) -> bool {
-    essence(media_type) == ERASURE_CONTENT_TYPE
-}
-
 /// The guard of an erasure's number.
 pub fn sequence_guard(sequence: u64) -> Guard {
     Guard::new(GuardKind::ErasureSequence, &[&sequence.to_be_bytes()])
-}
-
-/// The guard of an entry that may never be erased.
-pub fn permanent_guard(entry: &EntryDigest) -> Guard {
-    Guard::new(GuardKind::Permanent, &[entry.as_bytes()])
 }
 
 impl Erasure {
@@ -83,8 +72,7 @@ impl Erasure {
         statement: &Authenticated<'_>,
         origin: &str,
         log: &Answers,
-        permit: &mut Permit,
-    ) -> Result<(), Violation> {
+    ) -> Result<PermitDemands, Violation> {
         if statement.sub() != origin {
             return Err(
                 ErasureRule::Subject.in_header("15/2", "the subject of an erasure is the log's origin")
@@ -106,11 +94,10 @@ impl Erasure {
                 return Err(ErasureRule::Permanent.in_payload(at, detail));
             }
         }
-        permit.guards.extend(self.guards(&statement.digest()));
-        Ok(())
+        Ok(PermitDemands::guards(self.guards(&statement.digest())))
     }
 
-    pub(crate) fn state(&self, facts: &mut Facts) {
+    pub(crate) fn facts(&self, facts: &mut Facts) {
         facts.put("sequence", self.sequence.into());
         facts.put("erased", self.entries.len().into());
         facts.text("reason", &self.reason);

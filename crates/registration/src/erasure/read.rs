@@ -1,13 +1,14 @@
 //! Parser for the payload of an erasure statement.
 
 use jose::json;
+use jose::members::quote;
 use merkle::EntryDigest;
 use serde_json::{Map, Value};
 
 use super::{Erasure, ErasureRule};
 use crate::limits::{JSON_DEPTH, MAX_ERASED, MAX_INTEGER, MAX_REASON};
-use crate::violation::{Violation, quote};
-use crate::vrf::VerifiedAt;
+use crate::utc_time::UtcTime;
+use crate::violation::Violation;
 
 /// The names of the payload's members; the last two are optional.
 const MEMBERS: [&str; 6] = ["sequence", "entries", "reason", "rule", "at", "authorized_by"];
@@ -125,7 +126,7 @@ fn rule(members: &Map<String, Value>) -> Result<String, Violation> {
 
 fn at(members: &Map<String, Value>) -> Result<String, Violation> {
     let at = text(members, "at")?;
-    match VerifiedAt::parse(at).filter(|at| !at.numeric_offset) {
+    match UtcTime::parse(at).filter(|at| !at.numeric_offset) {
         Some(_) => Ok(at.to_owned()),
         None => {
             let detail = format!("found {}, needed YYYY-MM-DDThh:mm:ssZ, a time that exists", quote(at));

@@ -4,9 +4,9 @@ use merkle::EntryDigest;
 use scitt::{SignedStatement, Signer};
 use serde_json::{Map, Value, json};
 
-use super::ERASURE_CONTENT_TYPE;
-use crate::operator::{self, SignError};
-use crate::policy::BoundKey;
+use super::{ERASURE_CONTENT_TYPE, Erasure};
+use crate::bound_key::BoundKey;
+use crate::operator_signature::{SignError, sign_as_operator};
 
 /// The contents of a new erasure statement. `entries` may be in any order.
 #[derive(Clone, Debug)]
@@ -54,5 +54,7 @@ pub fn sign(
     operators: &[BoundKey],
     key: &dyn Signer,
 ) -> Result<SignedStatement, SignError> {
-    operator::sign(ERASURE_CONTENT_TYPE, erasure.payload(), None, log, operators, key)
+    let payload = erasure.payload();
+    Erasure::from_payload(&payload).map_err(|why| SignError::violates(&why))?;
+    sign_as_operator(ERASURE_CONTENT_TYPE, payload, None, log, operators, key)
 }

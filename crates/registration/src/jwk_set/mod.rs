@@ -5,18 +5,21 @@
 //!
 //! Not here: the purpose and validity of keys (`use`, `key_ops` and validity are kept and not checked).
 
+mod profile;
+
 use std::collections::HashSet;
 
 use jose::json::{self, JsonErrorKind};
 use jose::jwk::{JwkError, PublicJwk};
+use jose::members::quote;
 use scitt::PublicKey;
 use serde_json::Value;
 
-use crate::facts::Facts;
+pub(crate) use profile::JwkSetProfile;
+
 use crate::limits::{JSON_DEPTH, MAX_JWK_SET_KEYS};
-use crate::lookups::{LookupKind, Lookups};
 use crate::rule::rules;
-use crate::violation::{Violation, quote};
+use crate::violation::Violation;
 
 /// The content type of a JWK Set.
 pub const JWK_SET: &str = "application/jwk-set+json";
@@ -79,23 +82,6 @@ impl JwkSetRecord {
     /// The public keys, in the order of the set.
     pub fn keys(&self) -> &[PublicKey] {
         &self.keys
-    }
-
-    pub(crate) fn state(&self, facts: &mut Facts) {
-        facts.put("keys", self.keys.len().into());
-    }
-
-    /// Adds the RFC 7638 thumbprint of each key.
-    pub(crate) fn lookups(&self, found: &mut Lookups) {
-        for key in &self.keys {
-            let thumbprint = key.to_jwk().thumbprint();
-            found.add(LookupKind::Digest, format!("sha256:{}", data_encoding::HEXLOWER.encode(&thumbprint)));
-        }
-    }
-
-    /// The document that a policy's expressions evaluate.
-    pub fn document(&self) -> Value {
-        self.document.clone()
     }
 
     /// The `kid` values, in the order of the keys.

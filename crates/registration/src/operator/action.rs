@@ -1,5 +1,6 @@
 //! Operator actions: freezing the log, holding an entry, and releasing it.
 
+use jose::members::quote;
 use merkle::EntryDigest;
 use serde_json::{Map, Value, json};
 
@@ -7,14 +8,14 @@ use super::OperatorRule as Rule;
 use super::document::{close, digest, number, object, text};
 use super::{Effect, FREEZE_RULE, HOLD_RULE, RELEASE_RULE, freeze_guard, hold_guard};
 use crate::answers::{Answers, Questions};
-use crate::authenticate::Authenticated;
-use crate::decision::Permit;
-use crate::erasure::permanent_guard;
+use crate::authenticated::Authenticated;
+use crate::demands::PermitDemands;
 use crate::facts::Facts;
 use crate::guard::Guard;
+use crate::guard::permanent_guard;
 use crate::limits::{MAX_CASE, MAX_REASON};
 use crate::lookups::{LookupKind, Lookups};
-use crate::violation::{RuleName, Violation, quote};
+use crate::violation::Violation;
 
 /// An operator action whose payload keeps every rule. Rules about the log and the header are checked later.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,23 +121,21 @@ impl Action {
         asked.guards.extend(number.checked_sub(1).map(|before| hold_guard(entry, case, before)));
     }
 
-    /// Checks the rules about the log and the statement's header.
+    /// Checks the rules about the log and the statement's header. Returns the action's demands, and the change that
+    /// its commit applies.
     pub(crate) fn check(
         &self,
         statement: &Authenticated<'_>,
         origin: &str,
         log: &Answers,
-        permit: &mut Permit,
-    ) -> Result<(), Violation> {
+    ) -> Result<(PermitDemands, Effect), Violation> {
         if statement.sub() != origin {
             return Err(
                 Rule::Subject.in_header("15/2", "the subject of an operator's action is the log's origin")
             );
         }
-        permit.rule = RuleName::fixed(self.rule());
-        permit.effect = Some(Box::new(self.effect(log)?));
-        permit.guards.extend(self.guards(&statement.digest()));
-        Ok(())
+        let effect = self.effect(log)?;
+        Ok((PermitDemands::guards(self.guards(&statement.digest())), effect))
     }
 
     fn effect(&self, log: &Answers) -> Result<Effect, Violation> {
@@ -157,7 +156,7 @@ impl Action {
         })
     }
 
-    pub(crate) fn state(&self, facts: &mut Facts) {
+    pub(crate) fn facts(&self, facts: &mut Facts) {
         facts.text("action", self.name());
         match self {
             Action::Freeze { reason } => facts.text("reason", reason),

@@ -1,21 +1,23 @@
 //! Operator approvals: an operator agrees to a statement of another operator.
 
+use jose::members::quote;
 use merkle::EntryDigest;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::OperatorRule as Rule;
 use super::document::{close, digest, number, object, text};
-use super::{APPROVAL_RULE, OPERATOR_APPROVAL_CONTENT_TYPE, is_operator_statement};
-use crate::authenticate::Authenticated;
-use crate::decision::{Bound, Permit, TimeWindow};
-use crate::erasure::permanent_guard;
+use super::{OPERATOR_APPROVAL_CONTENT_TYPE, is_operator_statement};
+use crate::authenticated::Authenticated;
+use crate::content_types::essence;
+use crate::demands::PermitDemands;
 use crate::facts::Facts;
+use crate::guard::permanent_guard;
 use crate::guard::{Guard, GuardKind};
 use crate::limits::MAX_APPROVAL_TIME;
 use crate::lookups::{LookupKind, Lookups};
-use crate::policy::essence;
-use crate::violation::{Place, RuleName, Violation, quote};
+use crate::time_window::{Bound, TimeWindow};
+use crate::violation::{Place, RuleName, Violation};
 
 /// A statement to be registered later, as approvals name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,27 +102,25 @@ impl Approval {
         &self,
         statement: &Authenticated<'_>,
         origin: &str,
-        permit: &mut Permit,
-    ) -> Result<(), Violation> {
+    ) -> Result<PermitDemands, Violation> {
         if statement.sub() != origin {
             let detail = "the subject of an operator's approval is the log's origin";
             return Err(Rule::Subject.in_header("15/2", detail));
         }
-        permit.rule = RuleName::fixed(APPROVAL_RULE);
         let expires = self.0.expires;
-        permit.bounds.push(Bound {
+        let expiry = Bound {
             rule: RuleName::fixed(Rule::Expires.name()),
             place: Place::payload("/expires"),
             window: TimeWindow {
                 not_before: Some(expires.saturating_sub(MAX_APPROVAL_TIME)),
                 not_after: Some(expires - 1),
             },
-        });
-        permit.guards.extend(self.guards(&statement.digest(), &statement.key().thumbprint()));
-        Ok(())
+        };
+        let guards = self.guards(&statement.digest(), &statement.key().thumbprint()).to_vec();
+        Ok(PermitDemands { bounds: vec![expiry], guards, ..PermitDemands::default() })
     }
 
-    pub(crate) fn state(&self, facts: &mut Facts) {
+    pub(crate) fn facts(&self, facts: &mut Facts) {
         facts.text("approves", &self.0.content_type);
         facts.text("payload", &self.0.digest());
         facts.put("expires", self.0.expires.into());

@@ -1,11 +1,12 @@
 //! Parsers for the payloads of operator actions and approvals: canonical JSON without unknown members.
 
 use jose::json;
+use jose::members::quote;
 use serde_json::{Map, Value};
 
 use super::OperatorRule as Rule;
 use crate::limits::{JSON_DEPTH, MAX_INTEGER};
-use crate::violation::{Violation, quote};
+use crate::violation::Violation;
 
 /// Parses a payload as an object in canonical JSON.
 pub(super) fn object(payload: &[u8]) -> Result<Map<String, Value>, Violation> {

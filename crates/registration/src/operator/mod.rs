@@ -18,28 +18,24 @@
 mod action;
 mod approval;
 mod document;
-mod required;
 mod rule;
 mod sign;
 
 use merkle::LeafIndex;
 
+pub use crate::content_types::{
+    OPERATOR_ACTION_CONTENT_TYPE, OPERATOR_APPROVAL_CONTENT_TYPE, STATEMENTS, is_operator_statement,
+};
+pub use crate::operator_signature::SignError;
+pub use crate::policy::Required;
 pub use action::{Action, Held};
 pub use approval::{Approval, Pending};
-pub use required::Required;
-pub(crate) use required::{approval_questions, check_approvals, distinct};
 pub use rule::OperatorRule;
-pub use sign::{SignError, sign};
+pub use sign::sign;
 
-use crate::clock_correction::{CLOCK_CORRECTION_CONTENT_TYPE, CLOCK_CORRECTION_RULE};
-use crate::erasure::ERASURE_CONTENT_TYPE;
+use crate::clock_correction::CLOCK_CORRECTION_RULE;
 use crate::guard::{Guard, GuardKind};
-use crate::policy::{POLICY_CONTENT_TYPE, essence};
 
-/// The content type of an [`Action`].
-pub const OPERATOR_ACTION_CONTENT_TYPE: &str = "application/vnd.tabellion.operator-action+json";
-/// The content type of an [`Approval`].
-pub const OPERATOR_APPROVAL_CONTENT_TYPE: &str = "application/vnd.tabellion.operator-approval+json";
 /// The rule that admits a freeze, under any policy.
 pub const FREEZE_RULE: &str = "operator-freeze";
 /// The rule that admits a hold, under any policy.
@@ -49,22 +45,9 @@ pub const RELEASE_RULE: &str = "operator-release";
 /// The rule that admits an approval, under any policy.
 pub const APPROVAL_RULE: &str = "operator-approval";
 
-/// The content types of operator statements.
-pub const STATEMENTS: [&str; 5] = [
-    POLICY_CONTENT_TYPE,
-    ERASURE_CONTENT_TYPE,
-    CLOCK_CORRECTION_CONTENT_TYPE,
-    OPERATOR_ACTION_CONTENT_TYPE,
-    OPERATOR_APPROVAL_CONTENT_TYPE,
-];
 /// The names of the rules that admit operator statements. An operator's own rule may have one of these names, too.
 const RULES: [&str; 7] =
     ["policy", "erasure", CLOCK_CORRECTION_RULE, FREEZE_RULE, HOLD_RULE, RELEASE_RULE, APPROVAL_RULE];
-
-/// Returns whether a media type is that of an operator statement. Such entries are never erased.
-pub fn is_operator_statement(media_type: &str) -> bool {
-    STATEMENTS.contains(&essence(media_type).as_str())
-}
 
 /// Returns whether a rule of this name admits operator statements.
 pub fn is_operator_rule(rule: &str) -> bool {

@@ -16,9 +16,9 @@ use std::collections::HashSet;
 use expression::Expression;
 use serde_json::{Value, json};
 
-use super::model::Claim;
-use super::section::{Notebook, Section, name, text};
+use super::claim::Claim;
 use crate::limits::{MAX_CONDITIONS, MAX_RULE_NAME};
+use crate::section::{Notebook, Section, name, text};
 
 /// The members of the document that conditions evaluate, except those of `record`.
 const MEMBERS: [&str; 9] = [

@@ -5,7 +5,7 @@
 
 use merkle::TreeSize;
 
-use crate::decision::{Bound, TimeWindow};
+use crate::time_window::{Bound, TimeWindow};
 use crate::violation::{Place, RuleName, Violation};
 
 /// The rule that a log with as many entries as its policy allows takes no more.

@@ -5,20 +5,19 @@
 //! canonical JSON, the payload of an `application/vnd.tabellion.policy+json` statement; [`Policy::from_payload`] parses
 //! the policy from the log. Equal digests mean equal policies.
 //!
-//! Not here: the decisions under a policy (`authenticate`, `decide`), the policy's statement (`statement`), quotas and
+//! Not here: the decisions under a policy (`authenticate`, `decide`), the policy's statement (`policy_statement`), quotas and
 //! tokens, which limit access and have no effect on decisions.
 
+mod claim;
 mod condition;
 pub(crate) mod log_end;
 mod model;
-pub(crate) mod payload;
+mod payload;
 mod profile;
-pub(crate) mod resolve;
-pub(crate) mod section;
-pub mod statement;
+mod required;
+mod resolve;
 mod template;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,18 +25,19 @@ use scitt::header::ContentType;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+pub use crate::bound_key::BoundKey;
+pub use crate::content_types::{POLICY_CONTENT_TYPE, essence};
+pub use crate::pattern::Pattern;
+pub use crate::section::{Mistake, Mistakes};
+pub use claim::Claim;
 pub use condition::{Condition, Outcome};
 pub use log_end::{LOG_ENDED, LOG_FULL, LogEnd};
-pub use model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCertified, TypeRule};
-pub use profile::Profile;
-pub use section::{Mistake, Mistakes};
+pub use model::{Anchor, Contents, Issuer, SelfCertified, TypeRule};
+pub use required::Required;
 pub use template::{Identity, Trusted, for_dev, for_init};
 
-use crate::conversation;
+use crate::content_types;
 use crate::limits::{JSON_DEPTH, MAX_POLICY};
-
-/// The content type of a policy statement.
-pub const POLICY_CONTENT_TYPE: &str = "application/vnd.tabellion.policy+json";
 
 /// The name of the leaf rule, `SHA-256(0x00 ‖ SHA-256(statement))`. It never changes during the life of a log.
 pub const LEAF_RULE: &str = "sha256-of-statement";
@@ -155,8 +155,8 @@ impl Policy {
 
     /// Returns the rule of conversation records for `application/json`, if it admits them (`accept_application_json`).
     fn rule_of_records(&self, name: &str) -> Option<&TypeRule> {
-        let takes = |rule: &&TypeRule| matches!(&rule.profile, Profile::Conversation(options) if options.accept_application_json);
-        (essence(name) == conversation::JSON).then(|| self.contents().types.iter().find(takes)).flatten()
+        let takes = |rule: &&TypeRule| rule.profile.as_dyn().accepts_json();
+        (essence(name) == content_types::JSON).then(|| self.contents().types.iter().find(takes)).flatten()
     }
 
     /// The maximum size in bytes of a statement under any rule, at least [`MAX_POLICY`]. The HTTP server may reject
@@ -164,19 +164,6 @@ impl Policy {
     pub fn largest_statement(&self) -> u64 {
         self.contents().types.iter().map(|rule| rule.max_size).max().unwrap_or(0).max(MAX_POLICY as u64)
     }
-}
-
-/// Formats a content type as text: a media type, or the number of a CoAP content format.
-pub(crate) fn spell(content_type: &ContentType) -> Cow<'_, str> {
-    match content_type {
-        ContentType::Text(name) => Cow::Borrowed(name),
-        ContentType::Id(id) => Cow::Owned(id.to_string()),
-    }
-}
-
-/// Returns a media type without parameters and in lower case, for comparison.
-pub fn essence(media_type: &str) -> String {
-    media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Returns whether a media type is that of policy statements.

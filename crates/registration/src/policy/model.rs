@@ -1,13 +1,16 @@
 //! The contents of a valid policy as typed values.
 
+use scitt::Algorithm;
 use scitt::header::{ContentType, Label};
 use scitt::x509::RootCertificate;
-use scitt::{Algorithm, PublicKey};
 
+use super::claim::Claim;
 use super::condition::Condition;
 use super::log_end::LogEnd;
-use super::profile::Profile;
-use crate::operator::Required;
+use super::required::Required;
+use crate::bound_key::BoundKey;
+use crate::pattern::Pattern;
+use crate::profile::TypeProfile;
 
 /// The contents of a policy, on which all decisions depend.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,15 +37,6 @@ pub struct Contents {
     pub anchors: Vec<Anchor>,
     /// The admitted content types. All others are refused.
     pub types: Vec<TypeRule>,
-}
-
-/// A public key with its name in statements.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BoundKey {
-    /// The `kid` in the protected header.
-    pub kid: Vec<u8>,
-    /// The public key.
-    pub key: PublicKey,
 }
 
 /// An issuer with its keys.
@@ -96,7 +90,7 @@ pub struct TypeRule {
     /// The content type.
     pub content_type: ContentType,
     /// The profile that parses the payload, with its options.
-    pub profile: Profile,
+    pub profile: TypeProfile,
     /// Patterns of admitted issuers; empty for all issuers that can be authenticated.
     pub issuers: Vec<Pattern>,
     /// Admitted signature algorithms, under either identifier (ES256 and ESP256 are equal); empty for all supported
@@ -118,87 +112,4 @@ pub struct TypeRule {
     pub keep_payload: bool,
     /// Retention period of the bytes in seconds after the registration; `None` for ever.
     pub retention: Option<u64>,
-}
-
-/// A CWT claim that a policy may require (RFC 8392).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Claim {
-    /// The claim `iat`, the time of issue.
-    Iat,
-    /// The claim `exp`, the time of expiry.
-    Exp,
-    /// The claim `nbf`, the start of validity.
-    Nbf,
-}
-
-impl Claim {
-    /// All claims with their names.
-    pub const ALL: [(Claim, &'static str); 3] =
-        [(Claim::Iat, "iat"), (Claim::Exp, "exp"), (Claim::Nbf, "nbf")];
-
-    /// The claim's name in RFC 8392.
-    pub fn name(self) -> &'static str {
-        match self {
-            Claim::Iat => "iat",
-            Claim::Exp => "exp",
-            Claim::Nbf => "nbf",
-        }
-    }
-}
-
-/// A pattern in which `*` matches any number of characters; all other characters match themselves.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pattern(String);
-
-impl Pattern {
-    /// Creates the pattern with this text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Pattern(text.into())
-    }
-
-    /// The text of the pattern.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Returns whether a name matches, in linear time in the name for each part without `*`.
-    pub fn fits(&self, name: &str) -> bool {
-        let Some((head, rest)) = self.0.split_once('*') else { return self.0 == name };
-        let Some(mut name) = name.strip_prefix(head) else { return false };
-        let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
-        for part in middle.split('*') {
-            let Some((_, after)) = name.split_once(part) else { return false };
-            name = after;
-        }
-        name.ends_with(tail)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_stands_for_any_run_of_characters_and_nothing_else_is_special() {
-        let cases = [
-            ("*", "", true),
-            ("*", "anything", true),
-            ("did:key:*", "did:key:z6Mk", true),
-            ("did:key:*", "did:web:x", false),
-            ("https://*.example", "https://a.b.example", true),
-            ("https://*.example", "https://example", false),
-            ("a*b*c", "abc", true),
-            ("a*b*c", "a-b-b-c", true),
-            ("a*b*c", "ac", false),
-            ("a*a", "a", false),
-            ("a?c", "abc", false),
-            ("a?c", "a?c", true),
-            ("exact", "exact", true),
-            ("exact", "exactly", false),
-            ("**", "x", true),
-        ];
-        for (pattern, name, fits) in cases {
-            assert_eq!(Pattern::new(pattern).fits(name), fits, "{pattern} {name}");
-        }
-    }
 }

@@ -3,14 +3,17 @@
 //! The document has the same structure as the operator's TOML, so that one parser reads both. Defaults are written out,
 //! so that a later release with other defaults interprets an old policy unchanged.
 
-use data_encoding::{BASE64, HEXLOWER};
+use data_encoding::BASE64;
 use scitt::header::{ContentType, Label};
 use serde_json::{Map, Value, json};
 
 use super::log_end::{LogEnd, spell_time};
-use super::model::{Anchor, BoundKey, Contents, Issuer, Pattern, SelfCertified, TypeRule};
+use super::model::{Anchor, Contents, Issuer, SelfCertified, TypeRule};
+use super::required::Required;
 use super::{LEAF_RULE, condition};
-use crate::operator::Required;
+use crate::bound_key::key_document;
+use crate::pattern::patterns;
+use crate::section::list;
 
 /// Serializes a policy as canonical JSON (RFC 8785).
 pub(super) fn payload(contents: &Contents) -> Vec<u8> {
@@ -23,7 +26,7 @@ fn document(contents: &Contents) -> Value {
         "origin": contents.origin,
         "revision": contents.revision,
         "leaf": LEAF_RULE,
-        "operator": list(&contents.operators, bound_key),
+        "operator": list(&contents.operators, key_document),
         "issuer": list(&contents.issuers, issuer),
         "did": { "key": self_certified(&contents.did_key), "jwk": self_certified(&contents.did_jwk) },
         "anchor": list(&contents.anchors, anchor),
@@ -51,21 +54,8 @@ fn log_end(end: &LogEnd) -> Value {
     Value::Object(document)
 }
 
-pub(crate) fn list<T>(items: &[T], write: impl Fn(&T) -> Value) -> Value {
-    Value::Array(items.iter().map(write).collect())
-}
-
-pub(crate) fn bound_key(bound: &BoundKey) -> Value {
-    let printable =
-        std::str::from_utf8(&bound.kid).ok().filter(|kid| kid.bytes().all(|b| b.is_ascii_graphic()));
-    match printable {
-        Some(kid) if !kid.is_empty() => json!({ "key": bound.key.did_key(), "kid": kid }),
-        _ => json!({ "key": bound.key.did_key(), "kid_hex": HEXLOWER.encode(&bound.kid) }),
-    }
-}
-
 fn issuer(issuer: &Issuer) -> Value {
-    json!({ "iss": issuer.iss, "keys": list(&issuer.keys, bound_key) })
+    json!({ "iss": issuer.iss, "keys": list(&issuer.keys, key_document) })
 }
 
 fn self_certified(rule: &SelfCertified) -> Value {
@@ -88,10 +78,6 @@ fn anchor(anchor: &Anchor) -> Value {
     Value::Object(document)
 }
 
-pub(crate) fn patterns(patterns: &[Pattern]) -> Value {
-    list(patterns, |pattern| json!(pattern.as_str()))
-}
-
 fn type_rule(rule: &TypeRule) -> Value {
     let mut document = Map::from_iter([
         ("name".to_owned(), json!(rule.name)),
@@ -106,7 +92,7 @@ fn type_rule(rule: &TypeRule) -> Value {
         ("rule".to_owned(), list(&rule.conditions, condition::document)),
         ("keep_payload".to_owned(), json!(rule.keep_payload)),
     ]);
-    if let Some(options) = rule.profile.options() {
+    if let Some(options) = rule.profile.as_dyn().options() {
         document.insert(rule.profile.name().to_owned(), options);
     }
     document.insert("profile".to_owned(), json!(rule.profile.name()));

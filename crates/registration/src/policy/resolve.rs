@@ -3,20 +3,22 @@
 use std::collections::HashSet;
 
 use scitt::header::{ContentType, Label};
-use scitt::key::read_key;
 use scitt::x509::{self, RootCertificate};
-use scitt::{Algorithm, CoseKey, PublicKey};
+use scitt::{Algorithm, PublicKey};
 use serde_json::Value;
 
+use super::claim::Claim;
 use super::log_end::LogEnd;
-use super::model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCertified, TypeRule};
-use super::profile::Profile;
-use super::section::{Mistakes, Notebook, Section, name, number, switch, text};
-use super::{LEAF_RULE, condition, spell};
-use crate::conversation;
+use super::model::{Anchor, Contents, Issuer, SelfCertified, TypeRule};
+use super::required::Required;
+use super::{LEAF_RULE, condition, profile};
+use crate::bound_key::{bound_key, distinct};
+use crate::content_types::{self, is_operator_statement, spell};
 use crate::limits::{MAX_HEADERS, MAX_INTEGER, MAX_ORIGIN, MAX_STATEMENT};
-use crate::operator::{Required, distinct, is_operator_statement};
+use crate::pattern::pattern;
 use crate::payload::Encoding;
+use crate::profile::HashSetting;
+use crate::section::{Mistakes, Notebook, Section, name, number, switch, text, unique};
 
 /// Parses and validates the whole document, and reports all mistakes in it.
 pub(super) fn resolve(document: &Value) -> Result<Contents, Mistakes> {
@@ -132,38 +134,6 @@ fn leaf_rule(value: &Value) -> Result<(), String> {
 
 /// Parses a key, alone or in a table with its kid. The default kid is the one in its COSE_Key, or else its RFC 9679
 /// thumbprint.
-pub(crate) fn bound_key(value: &Value, at: &str, notes: &Notebook) -> Option<BoundKey> {
-    if let Value::String(_) = value {
-        let key = public_key(value).map_err(|problem| notes.note(at, problem)).ok()?;
-        return Some(bind(key, None));
-    }
-    let mut section = Section::open(value, at, notes)?;
-    let key = section.required("key", public_key);
-    let text_kid = section.optional("kid", |value| name(value).map(String::into_bytes));
-    let hex_kid = section.optional("kid_hex", hex);
-    if text_kid.is_some() && hex_kid.is_some() {
-        section.note("kid_hex", "give `kid` or `kid_hex`, not both");
-    }
-    section.close();
-    Some(bind(key?, text_kid.or(hex_kid)))
-}
-
-fn bind(CoseKey { key, kid: own, .. }: CoseKey, given: Option<Vec<u8>>) -> BoundKey {
-    let kid = given.or(own).unwrap_or_else(|| key.thumbprint().to_vec());
-    BoundKey { kid, key }
-}
-
-pub(crate) fn public_key(value: &Value) -> Result<CoseKey, String> {
-    read_key(text(value)?).map_err(|error| format!("not a public key we can use: {error}"))
-}
-
-fn hex(value: &Value) -> Result<Vec<u8>, String> {
-    match data_encoding::HEXLOWER_PERMISSIVE.decode(text(value)?.as_bytes()) {
-        Ok(bytes) if !bytes.is_empty() => Ok(bytes),
-        _ => Err("hexadecimal digits are needed here".to_owned()),
-    }
-}
-
 fn issuer(value: &Value, at: &str, notes: &Notebook) -> Option<Issuer> {
     let mut section = Section::open(value, at, notes)?;
     let iss = section.required("iss", name);
@@ -248,10 +218,6 @@ fn oid(value: &Value) -> Result<String, String> {
     }
 }
 
-pub(crate) fn pattern(value: &Value) -> Result<Pattern, String> {
-    name(value).map(Pattern::new)
-}
-
 fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
     let mut section = Section::open(value, at, notes)?;
     let content_type = section.required("content_type", content_type);
@@ -269,19 +235,17 @@ fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
     let conditions = condition::read(&mut section, notes);
     let keep_payload = section.optional("keep_payload", switch).unwrap_or(true);
     let retention = section.optional("retention", retention);
-    let profile = Profile::read(&mut section, content_type.as_ref(), notes);
-    if hash_envelope && matches!(profile, Profile::VapVerdict(_) | Profile::VapAudit(_) | Profile::JwkSet) {
-        section.note("hash_envelope", "the log reads this content type: a hash says nothing to it");
-    }
-    if hash_envelope && matches!(profile, Profile::Vrf(_)) {
-        section.note(
-            "hash_envelope",
-            "a VRF receipt is registered by its hash where `vrf.allow_redacted` says so",
-        );
+    let profile = profile::read(&mut section, content_type.as_ref(), notes);
+    match profile.as_dyn().hash_setting() {
+        HashSetting::None if hash_envelope => {
+            section.note("hash_envelope", "the log reads this content type: a hash says nothing to it");
+        }
+        HashSetting::Option(mistake) if hash_envelope => section.note("hash_envelope", mistake),
+        HashSetting::Type | HashSetting::Option(_) | HashSetting::None => {}
     }
     // A hash may stand for any payload, so there is no record to evaluate.
     let encoding = content_type.as_ref().and_then(ContentType::as_text).and_then(Encoding::of);
-    let has_record = !matches!(profile, Profile::Opaque) || (encoding.is_some() && !hash_envelope);
+    let has_record = !profile.is_opaque() || (encoding.is_some() && !hash_envelope);
     for (number, condition) in conditions.iter().enumerate() {
         if let Some(unknown) = condition.unknown_member(has_record) {
             let why = "which no statement of this type has: the rule would never hold";
@@ -291,7 +255,7 @@ fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
     section.close();
     let content_type = content_type?;
     let name = rule_name.unwrap_or_else(|| spell(&content_type).into_owned());
-    let max_size = max_size.unwrap_or_else(|| profile.default_max_size());
+    let max_size = max_size.unwrap_or_else(|| profile.as_dyn().default_max_size());
     Some(TypeRule {
         name,
         content_type,
@@ -415,26 +379,12 @@ fn check_required(policy: &Contents, notes: &Notebook) {
 
 /// Rejects `application/json` both as conversation records and as a type of its own.
 fn one_reading_of_json(types: &[TypeRule], spelled: &impl Fn(&TypeRule) -> String, notes: &Notebook) {
-    let takes_json = |rule: &TypeRule| matches!(&rule.profile, Profile::Conversation(options) if options.accept_application_json);
-    let own = types.iter().any(|rule| spelled(rule) == conversation::JSON);
+    let takes_json = |rule: &TypeRule| rule.profile.as_dyn().accepts_json();
+    let own = types.iter().any(|rule| spelled(rule) == content_types::JSON);
     if let Some(i) = types.iter().position(takes_json).filter(|_| own) {
         notes.note(
             format!("type[{i}].conversation.accept_application_json"),
             "application/json is a type of its own in this policy",
         );
-    }
-}
-
-pub(crate) fn unique<T: std::hash::Hash + Eq>(
-    list: &str,
-    items: impl Iterator<Item = T>,
-    key: &str,
-    notes: &Notebook,
-) {
-    let mut seen = HashSet::new();
-    for (i, item) in items.enumerate() {
-        if !seen.insert(item) {
-            notes.note(format!("{list}[{i}].{key}"), "appears more than once");
-        }
     }
 }

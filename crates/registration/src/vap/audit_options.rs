@@ -1,15 +1,17 @@
 //! Policy options for audit records, `[type.vap_audit]`, and checks that involve the log.
 
+use merkle::EntryDigest;
 use serde_json::{Value, json};
+use vap::audit::{AuditKind, AuditRecord, AuditRule, Outcome};
 
-use super::audit::{AuditKind, AuditRecord, Outcome};
-use super::audit_rule::AuditRule;
+use super::audit::{AuditStatement, violation};
 use crate::answers::{Answers, Questions};
-use crate::authenticate::Authenticated;
-use crate::decision::{Bound, Permit, TimeWindow};
+use crate::authenticated::Authenticated;
+use crate::demands::PermitDemands;
 use crate::guard::{Guard, GuardKind};
 use crate::limits::CLOCK_SKEW;
-use crate::policy::section::{Section, switch};
+use crate::section::{Section, switch};
+use crate::time_window::{Bound, TimeWindow};
 use crate::violation::{Place, RuleName, Violation};
 
 /// Policy options for audit records.
@@ -39,44 +41,43 @@ pub fn sequence_guard(gateway: &str, stream: &str, seq: u64) -> Guard {
 
 /// Adds the questions of an outcome: whether the log contains its decision, and whether that entry is a decision of
 /// this stream.
-pub(crate) fn questions(record: &AuditRecord, asked: &mut Questions) {
+pub(crate) fn questions(statement: &AuditStatement, asked: &mut Questions) {
+    let record = &statement.record;
     if let AuditKind::Outcome(outcome) = &record.kind {
         asked.digests.push(outcome.decision);
-        asked.guards.push(place(record, outcome));
+        asked.guards.push(decision_guard(record, &outcome.decision));
     }
 }
 
-/// Checks an audit record against its claims and the policy's options, and adds its conditions to the permit.
+/// Checks an audit record against its claims and the policy's options, and returns its demands.
 pub(crate) fn check(
     options: &AuditOptions,
     statement: &Authenticated<'_>,
-    record: &AuditRecord,
+    audit: &AuditStatement,
     log: &Answers,
-    permit: &mut Permit,
-) -> Result<(), Violation> {
-    record.agrees(statement.iss(), statement.sub())?;
-    permit.bounds.push(Bound {
+) -> Result<PermitDemands, Violation> {
+    audit.agrees(statement.iss(), statement.sub())?;
+    let record = &audit.record;
+    let mut demands = match &record.kind {
+        AuditKind::Outcome(outcome) => check_outcome(options, record, outcome, log)?,
+        AuditKind::Decision(_)
+        | AuditKind::Commitment(_)
+        | AuditKind::Amendment(_)
+        | AuditKind::Denials(_)
+        | AuditKind::Tools(_)
+        | AuditKind::Closed => PermitDemands::default(),
+    };
+    demands.bounds.push(Bound {
         rule: RuleName::fixed(AuditRule::AtFuture.name()),
         place: Place::payload("/at"),
         window: TimeWindow::from(record.at.saturating_sub(CLOCK_SKEW)),
     });
-    let stream = [record.gateway.as_bytes(), record.stream.as_bytes()];
-    permit
-        .guards
-        .push(Guard::new(GuardKind::AuditSequence, &[stream[0], stream[1], &record.seq.to_be_bytes()]));
-    match &record.kind {
-        AuditKind::Decision(_) => permit.guards.push(Guard::new(
-            GuardKind::AuditDecision,
-            &[stream[0], stream[1], statement.digest().as_bytes()],
-        )),
-        AuditKind::Outcome(outcome) => check_outcome(options, record, outcome, log, permit)?,
-        AuditKind::Commitment(_)
-        | AuditKind::Amendment(_)
-        | AuditKind::Denials(_)
-        | AuditKind::Tools(_)
-        | AuditKind::Closed => {}
+    // The sequence number comes first, so that a record that breaks both rules is refused for it.
+    demands.guards.insert(0, sequence_guard(&record.gateway, &record.stream, record.seq));
+    if let AuditKind::Decision(_) = &record.kind {
+        demands.guards.push(decision_guard(record, &statement.digest()));
     }
-    Ok(())
+    Ok(demands)
 }
 
 fn check_outcome(
@@ -84,32 +85,27 @@ fn check_outcome(
     record: &AuditRecord,
     outcome: &Outcome,
     log: &Answers,
-    permit: &mut Permit,
-) -> Result<(), Violation> {
-    let is_decision = log.guard(&place(record, outcome)).is_some();
-    permit.learned.insert("decision_known".to_owned(), is_decision.into());
-    match log.entry(&outcome.decision) {
+) -> Result<PermitDemands, Violation> {
+    let is_decision = log.guard(&decision_guard(record, &outcome.decision)).is_some();
+    let relied_absent = match log.entry(&outcome.decision) {
         Some(_) if !is_decision => {
             let detail = "that entry is no decision of this gateway in this stream";
-            return Err(AuditRule::NoDecision.in_payload("/backLink", detail));
+            return Err(violation(AuditRule::NoDecision, "/backLink", detail));
         }
         None if options.require_decision => {
             let detail = "the policy takes an outcome after its decision, which is not in the log";
-            return Err(AuditRule::DecisionRequired.in_payload("/backLink", detail));
+            return Err(violation(AuditRule::DecisionRequired, "/backLink", detail));
         }
-        None => permit.relied_absent.push(outcome.decision),
-        Some(_) => {}
-    }
-    permit
-        .guards
-        .push(Guard::new(GuardKind::Outcome, &[record.gateway.as_bytes(), outcome.decision.as_bytes()]));
-    Ok(())
+        None => vec![outcome.decision],
+        Some(_) => Vec::new(),
+    };
+    let parts = [record.gateway.as_bytes(), outcome.decision.as_bytes()];
+    let guards = vec![Guard::new(GuardKind::Outcome, &parts)];
+    Ok(PermitDemands { guards, relied_absent, ..PermitDemands::fact("decision_known", is_decision.into()) })
 }
 
-/// The guard that a decision of this stream adds for its outcome.
-fn place(record: &AuditRecord, outcome: &Outcome) -> Guard {
-    Guard::new(
-        GuardKind::AuditDecision,
-        &[record.gateway.as_bytes(), record.stream.as_bytes(), outcome.decision.as_bytes()],
-    )
+/// The guard of a decision in a gateway's stream, which the check of its outcome looks up.
+fn decision_guard(record: &AuditRecord, decision: &EntryDigest) -> Guard {
+    let parts = [record.gateway.as_bytes(), record.stream.as_bytes(), decision.as_bytes()];
+    Guard::new(GuardKind::AuditDecision, &parts)
 }

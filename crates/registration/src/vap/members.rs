@@ -1,10 +1,11 @@
 //! Parser for JSON objects of VAP, which keeps the JSON pointer of the object for error messages.
 
+use jose::json::pointer_step;
 use jose::json::{self, CheckedJson, JsonError, JsonErrorKind};
 use serde_json::{Map, Value};
 
 use crate::limits::JSON_DEPTH;
-use crate::violation::{Violation, cut, pointer_step};
+use crate::violation::{Violation, cut};
 
 /// A function that makes a violation of a rule, from a JSON pointer and details.
 pub(super) type Rule = fn(String, String) -> Violation;
@@ -55,14 +56,6 @@ impl<'a> Members<'a> {
             Value::Object(map) => Ok(Members { map, at, rule }),
             _ => Err(rule(at, "an object is needed here".to_owned())),
         }
-    }
-
-    pub fn names(&self) -> impl Iterator<Item = &'a str> {
-        self.map.keys().map(String::as_str)
-    }
-
-    pub fn len(&self) -> usize {
-        self.map.len()
     }
 
     pub fn get(&self, name: &str) -> Option<&'a Value> {
@@ -131,20 +124,3 @@ impl<'a> Members<'a> {
 pub(super) fn is_score(number: f64) -> bool {
     (0.0..=1.0).contains(&number)
 }
-
-/// The values of `method` in a verification.
-pub(super) const METHODS: [&str; 4] =
-    ["static", "static+policy", "static+semantic", "static+policy+semantic"];
-
-/// The values of `semantic_trigger` in a verification.
-pub(super) const TRIGGERS: [&str; 9] = [
-    "session_start",
-    "amendment",
-    "sensitivity",
-    "burn_rate_anomaly",
-    "looping",
-    "novelty",
-    "threshold_proximity",
-    "random_sample",
-    "scope_boundary",
-];

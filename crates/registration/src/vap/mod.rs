@@ -2,7 +2,7 @@
 //!
 //! There are two content types. `application/vap-verdict+json` is a verifier's answer on the wire (draft section 8, and
 //! its schema): [`VerdictRecord`]. `application/vap-audit+json` is our gateway's own record of its decisions and their
-//! outcomes (section 14): [`AuditRecord`]. The documents leave choices open. This is our interpretation; the rules cite
+//! outcomes (section 14): [`AuditRecord`](vap::audit::AuditRecord). The documents leave choices open. This is our interpretation; the rules cite
 //! its rows:
 //!
 //! | # | reading |
@@ -21,28 +21,21 @@
 //! | A-5 | `backLink` names a decision of the same stream; if the log contains another entry there, the outcome is refused |
 //!
 //! Not here: the other VAP messages (they are answered, never registered), the opening of commitments, and the
-//! completeness of a stream (the service shows gaps and open decisions).
+//! completeness of a stream (the service shows gaps and open decisions). The objects themselves are in the crate `vap`.
 
 mod audit;
 mod audit_options;
-mod audit_read;
-mod audit_rule;
 mod members;
+mod profile;
 mod verdict;
 mod verdict_options;
 mod verdict_rule;
 
-pub use audit::{AuditKind, AuditRecord, Decided, Outcome, Status, stream_key, stream_key_prefix};
+pub use audit::{AuditStatement, stream_key, stream_key_prefix};
 pub use audit_options::{AuditOptions, sequence_guard};
-pub(crate) use audit_options::{check as check_audit, questions as audit_questions};
-pub(crate) use audit_read::is_code;
-pub use audit_rule::AuditRule;
-pub use verdict::{Served, VerdictRecord};
-pub(crate) use verdict_options::check as check_verdict;
+pub use verdict::VerdictRecord;
 pub use verdict_options::{VerdictOptions, Verifier};
 pub use verdict_rule::VerdictRule;
 
 /// The content type of a wire Verdict.
 pub const VAP_VERDICT: &str = "application/vap-verdict+json";
-/// The content type of a gateway's audit record.
-pub const VAP_AUDIT: &str = "application/vap-audit+json";

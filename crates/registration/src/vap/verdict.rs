@@ -3,14 +3,16 @@
 use jose::jcs;
 use jose::json::CheckedJson;
 use jose::jws::{Jws, JwsError};
+use jose::members::quote;
 use serde_json::Value;
+use vap::message::{MessageType, NO_SESSION};
+use vap::verdict::{Method, Trigger, VerdictKind};
 
-use super::members::{JsonRules, METHODS, Members, Rule, TRIGGERS, is_score, strict};
+use super::members::{JsonRules, Members, Rule, is_score, strict};
 use super::verdict_rule::VerdictRule;
-use crate::aer::NO_SESSION;
 use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
-use crate::violation::{Violation, quote};
+use crate::violation::Violation;
 
 /// Maximum length in characters of a `session_id`.
 const MAX_SESSION_ID: usize = 256;
@@ -29,44 +31,12 @@ pub struct VerdictRecord {
     /// The verifier's reference to its audit record.
     pub audit_ref: Option<String>,
     /// The verdict.
-    pub verdict: Served,
+    pub verdict: VerdictKind,
     /// The digest of the commitment that the verifier enforces from then on.
     pub accepted_commitment_digest: Option<String>,
     /// The signature, whose form is valid, but which is not yet verified.
     pub signature: Option<Jws>,
     document: Value,
-}
-
-/// The verdict of a verifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
-    /// Executed or accepted.
-    Served,
-    /// A clarification is needed.
-    Clarify,
-    /// Accepted with a reduced scope.
-    Downgraded,
-    /// Refused; the call is not executed.
-    Denied,
-}
-
-impl Served {
-    /// All verdicts.
-    pub const ALL: [Served; 4] = [Served::Served, Served::Clarify, Served::Downgraded, Served::Denied];
-
-    /// The value of `verdict`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Served::Served => "served",
-            Served::Clarify => "clarify",
-            Served::Downgraded => "downgraded",
-            Served::Denied => "denied",
-        }
-    }
-
-    pub(super) fn from_word(word: &str) -> Option<Served> {
-        Served::ALL.into_iter().find(|served| served.as_str() == word)
-    }
 }
 
 const JSON: JsonRules = JsonRules {
@@ -153,15 +123,15 @@ fn length(members: &Members<'_>, name: &str, needed: &str) -> Violation {
 }
 
 fn in_response_to(top: &Members<'_>) -> Result<Option<String>, Violation> {
-    let known = ["scope_commitment", "intent_call", "scope_amendment"];
+    let known = MessageType::WORDS;
     top.get("in_response_to")
         .map(|_| word(top, "in_response_to", VerdictRule::InResponseTo, &known))
         .transpose()
 }
 
-fn verdict(top: &Members<'_>) -> Result<Served, Violation> {
+fn verdict(top: &Members<'_>) -> Result<VerdictKind, Violation> {
     let word = top.text("verdict")?;
-    Served::from_word(word).ok_or_else(|| {
+    VerdictKind::from_word(word).ok_or_else(|| {
         let detail = format!("found {}, needed served, clarify, downgraded or denied", quote(word));
         VerdictRule::Verdict.in_payload("/verdict", detail)
     })
@@ -169,10 +139,10 @@ fn verdict(top: &Members<'_>) -> Result<Served, Violation> {
 
 fn check_verification(verification: &Members<'_>) -> Result<(), Violation> {
     verification.texts("checks")?;
-    word(verification, "method", VerdictRule::Method, &METHODS)?;
+    word(verification, "method", VerdictRule::Method, &Method::WORDS)?;
     verification.optional_bool("semantic_invoked")?;
     if verification.get("semantic_trigger").is_some() {
-        word(verification, "semantic_trigger", VerdictRule::SemanticTrigger, &TRIGGERS)?;
+        word(verification, "semantic_trigger", VerdictRule::SemanticTrigger, &Trigger::WORDS)?;
     }
     for name in ["risk_score", "confidence"] {
         if verification.optional_number(name)?.is_some_and(|score| !is_score(score)) {
@@ -189,14 +159,14 @@ fn check_verification(verification: &Members<'_>) -> Result<(), Violation> {
 }
 
 /// Checks the members that depend on the verdict.
-fn check_parts(top: &Members<'_>, verdict: Served) -> Result<(), Violation> {
+fn check_parts(top: &Members<'_>, verdict: VerdictKind) -> Result<(), Violation> {
     top.optional_object("result")?;
     if let Some(clarification) = top.optional_object("clarification")? {
         if clarification.text("question")?.is_empty() {
             return Err(length(&clarification, "question", "at least one character is needed here"));
         }
         clarification.optional_object("schema")?;
-    } else if verdict == Served::Clarify {
+    } else if verdict == VerdictKind::Clarify {
         let detail = "a verdict \"clarify\" says what has to be clarified";
         return Err(VerdictRule::Clarification.in_payload("/clarification", detail));
     }

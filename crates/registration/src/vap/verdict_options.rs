@@ -1,16 +1,15 @@
 //! Policy options for wire Verdicts, `[type.vap_verdict]`, and the check of their signature.
 
+use jose::members::quote;
 use scitt::SignatureError;
 use serde_json::{Value, json};
 
 use super::verdict::VerdictRecord;
 use super::verdict_rule::VerdictRule;
-use crate::decision::Permit;
-use crate::policy::BoundKey;
-use crate::policy::payload::bound_key as write_key;
-use crate::policy::resolve::{bound_key, unique};
-use crate::policy::section::{Notebook, Section, name, switch};
-use crate::violation::{Violation, quote};
+use crate::bound_key::{BoundKey, bound_key, key_document};
+use crate::demands::PermitDemands;
+use crate::section::{Notebook, Section, name, switch, unique};
+use crate::violation::Violation;
 
 /// Policy options for wire Verdicts. The default lists no verifier, so that no signed Verdict is admitted.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +50,7 @@ impl VerdictOptions {
 
     /// Serializes the table with every option.
     pub(crate) fn document(&self) -> Value {
-        let verifier = |verifier: &Verifier| json!({ "id": verifier.id, "keys": verifier.keys.iter().map(write_key).collect::<Vec<_>>() });
+        let verifier = |verifier: &Verifier| json!({ "id": verifier.id, "keys": verifier.keys.iter().map(key_document).collect::<Vec<_>>() });
         json!({
             "require_signature": self.require_signature,
             "verifier": self.verifiers.iter().map(verifier).collect::<Vec<_>>(),
@@ -70,15 +69,11 @@ fn verifier(value: &Value, at: &str, notes: &Notebook) -> Option<Verifier> {
     Some(Verifier { id: id?, keys })
 }
 
-/// Verifies the signature with a key that the policy lists, and adds the verifier's name to the permit's facts.
-pub(crate) fn check(
-    options: &VerdictOptions,
-    record: &VerdictRecord,
-    permit: &mut Permit,
-) -> Result<(), Violation> {
+/// Verifies the signature with a key that the policy lists, and returns the verifier's name as a fact.
+pub(crate) fn check(options: &VerdictOptions, record: &VerdictRecord) -> Result<PermitDemands, Violation> {
     let Some(signature) = &record.signature else {
         return match options.require_signature {
-            false => Ok(()),
+            false => Ok(PermitDemands::default()),
             true => {
                 let detail = "the policy takes signed verdicts only";
                 Err(VerdictRule::SignatureRequired.in_payload("/signature", detail))
@@ -89,17 +84,16 @@ pub(crate) fn check(
     let named = |bound: &BoundKey| bound.kid == kid.as_bytes() || bound.key.jwk_thumbprint() == kid;
     let keys =
         options.verifiers.iter().flat_map(|verifier| verifier.keys.iter().map(move |key| (verifier, key)));
-    let mut told: Option<SignatureError> = None;
+    let mut failed: Option<SignatureError> = None;
     for (verifier, bound) in keys.filter(|(_, bound)| named(bound)) {
         match bound.key.verify_jws(signature) {
             Ok(()) => {
-                permit.learned.insert("verifier".to_owned(), verifier.id.clone().into());
-                return Ok(());
+                return Ok(PermitDemands::fact("verifier", verifier.id.clone().into()));
             }
-            Err(error) => told = Some(error),
+            Err(error) => failed = Some(error),
         }
     }
-    Err(match told {
+    Err(match failed {
         Some(error) => VerdictRule::Signature.in_payload("/signature", error.to_string()),
         None => {
             let detail = format!("the policy lists no verifier with the key {}", quote(kid));

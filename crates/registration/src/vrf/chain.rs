@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::headers::Chain;
 use super::rule::VrfRule;
 use crate::answers::{Answers, Questions};
-use crate::decision::Permit;
+use crate::demands::PermitDemands;
 use crate::guard::{Guard, GuardKind};
 use crate::violation::Violation;
 
@@ -78,41 +78,46 @@ impl Member<'_> {
         }
     }
 
-    /// Checks the chain rule, and adds the guards to the permit. Returns whether the predecessor was verified; `None`
-    /// if there is none or the mode does not require it.
-    pub fn check(
-        &self,
-        mode: ChainMode,
-        log: &Answers,
-        permit: &mut Permit,
-    ) -> Result<Option<bool>, Violation> {
-        let mut verified = None;
-        let position = match self.chain {
+    /// Checks the chain rule, and returns its demands, with the fact whether the predecessor was verified. There is no
+    /// such fact if there is none or the mode does not require it.
+    pub fn check(&self, mode: ChainMode, log: &Answers) -> Result<PermitDemands, Violation> {
+        let (position, mut demands) = match self.chain {
             Chain::Unchained if mode == ChainMode::Strict => {
                 return Err(
                     VrfRule::ChainRequired.in_header("-70005", "the policy takes chained receipts only")
                 );
             }
-            Chain::Unchained => return Ok(None),
-            Chain::Genesis => {
-                if mode != ChainMode::Off {
-                    permit.guards.push(self.position(0));
-                }
-                0
-            }
-            Chain::Link { position, previous } => {
-                if mode != ChainMode::Off {
-                    let follows = self.follows(mode, position, previous, log, permit)?;
-                    permit.guards.push(self.guard(GuardKind::VrfSuccessor, &[previous.as_bytes()]));
-                    permit.guards.extend(follows.then(|| self.position(position)));
-                    verified = Some(follows);
-                }
-                position
-            }
+            Chain::Unchained => return Ok(PermitDemands::default()),
+            Chain::Genesis if mode == ChainMode::Off => (0, PermitDemands::default()),
+            Chain::Genesis => (0, PermitDemands::guards([self.position(0)])),
+            Chain::Link { position, .. } if mode == ChainMode::Off => (position, PermitDemands::default()),
+            Chain::Link { position, previous } => (position, self.check_link(mode, position, previous, log)?),
         };
         // The guard is added in every mode, because a later policy may enforce chains.
-        permit.guards.push(self.place(position, self.digest));
-        Ok(verified)
+        demands.guards.push(self.place(position, self.digest));
+        Ok(demands)
+    }
+
+    /// Checks a receipt with a predecessor.
+    fn check_link(
+        &self,
+        mode: ChainMode,
+        position: u64,
+        previous: EntryDigest,
+        log: &Answers,
+    ) -> Result<PermitDemands, Violation> {
+        let verified = self.follows(mode, position, previous, log)?;
+        let successor = self.guard(GuardKind::VrfSuccessor, &[previous.as_bytes()]);
+        let demands = PermitDemands::fact("chain_verified", verified.into());
+        Ok(match verified {
+            true => PermitDemands { guards: vec![successor, self.position(position)], ..demands },
+            false => PermitDemands {
+                guards: vec![successor],
+                relied_absent: vec![previous],
+                relied_free: vec![self.position(position - 1)],
+                ..demands
+            },
+        })
     }
 
     /// Returns whether the log contains the predecessor, at the position that the receipt implies.
@@ -122,7 +127,6 @@ impl Member<'_> {
         position: u64,
         previous: EntryDigest,
         log: &Answers,
-        permit: &mut Permit,
     ) -> Result<bool, Violation> {
         let before = position - 1;
         match (log.entry(&previous), log.guard(&self.place(before, previous))) {
@@ -144,11 +148,7 @@ impl Member<'_> {
                         format!("leaf {leaf} is number {before} of this chain, and has another digest");
                     Err(VrfRule::ChainMismatch.in_header("-70004", detail))
                 }
-                None => {
-                    permit.relied_absent.push(previous);
-                    permit.relied_free.push(self.position(before));
-                    Ok(false)
-                }
+                None => Ok(false),
             },
         }
     }

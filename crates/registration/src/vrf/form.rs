@@ -5,12 +5,16 @@
 //!
 //! Not here: the meaning of members (`receipt`).
 
+use jose::json::pointer_step;
 use jose::json::{self, JsonError, JsonErrorKind};
+use jose::members::quote;
 use serde_json::Value;
 
 use super::rule::VrfRule;
+use crate::content_types::essence;
 use crate::limits::{JSON_DEPTH, MAX_INTEGER};
-use crate::violation::{Violation, pointer_step, quote};
+use crate::violation::Violation;
+use scitt::header::Header;
 
 /// The encoding of a receipt in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +28,19 @@ pub enum Form {
 impl Form {
     /// Returns the form that a content type requires.
     pub fn of_content_type(name: &str) -> Option<Form> {
-        match crate::policy::essence(name).as_str() {
+        match essence(name).as_str() {
             super::VRF_CBOR => Some(Form::B),
             super::VRF_JSON => Some(Form::A),
             _ => None,
         }
+    }
+
+    /// Returns the form that the content type of a statement requires.
+    pub(super) fn of_header(header: &Header) -> Result<Form, Violation> {
+        let content_type = header.content_type().and_then(|name| name.as_text());
+        content_type
+            .and_then(Form::of_content_type)
+            .ok_or_else(|| VrfRule::Form.in_header("3", "the content type is neither vrf+cbor nor vrf+json"))
     }
 
     /// Returns the canonical JSON in a payload of this form.

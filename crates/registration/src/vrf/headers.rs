@@ -1,6 +1,7 @@
 //! Parser for the protected header of a VRF statement (section 5; readings 3 to 10, 12 and 20).
 
 use data_encoding::HEXLOWER;
+use jose::members::quote;
 use merkle::EntryDigest;
 use scitt::cbor::Value;
 use scitt::header::{Header, Label};
@@ -11,7 +12,7 @@ use super::rule::VrfRule;
 use super::{is_did_or_urn, kid_of, unlike};
 use crate::facts::Facts;
 use crate::limits::MAX_CHAIN_POSITION;
-use crate::violation::{Violation, quote};
+use crate::violation::Violation;
 
 /// The private labels (section 5.2), with their paths in error messages.
 const VERSION: (i64, &str) = (-70001, "-70001");

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use jose::members::quote;
 use serde_json::{Map, Value};
 
 use super::rule::VrfRule;
 use crate::limits::MAX_OPEN_STRING;
-use crate::violation::{Violation, quote};
+use crate::violation::Violation;
 
 /// The place of an object, which is formatted only for an error message.
 #[derive(Clone, Copy)]
@@ -96,7 +97,7 @@ impl<'a> Members<'a> {
 
     /// Returns a violation of a rule at a member.
     pub fn broken(&self, rule: VrfRule, name: &str, detail: &str) -> Violation {
-        rule.in_payload(format!("{}/{}", self.at, crate::violation::pointer_step(name)), detail)
+        rule.in_payload(format!("{}/{}", self.at, jose::json::pointer_step(name)), detail)
     }
 
     /// Returns a violation of a rule by a member's value.

@@ -36,11 +36,12 @@ mod form;
 mod headers;
 mod members;
 mod options;
+mod profile;
 mod receipt;
 mod redacted;
 mod rule;
-mod time;
 
+use jose::members::quote;
 use scitt::header::Header;
 use scitt::{PublicKey, SignedStatement};
 
@@ -49,15 +50,14 @@ pub use chain::ChainMode;
 pub use form::Form;
 pub use headers::{Chain, VrfHeaders};
 pub use options::VrfOptions;
-pub(crate) use options::{check, check_redacted, questions};
 pub use receipt::{Receipt, Results, Verdict};
 pub use redacted::VrfRedacted;
 pub use rule::VrfRule;
-pub use time::VerifiedAt;
 
 use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
-use crate::violation::{Violation, quote};
+use crate::profile::ProfileRecord;
+use crate::violation::Violation;
 
 /// The content type of a receipt in a CBOR byte string.
 pub const VRF_CBOR: &str = "application/vrf+cbor";
@@ -88,8 +88,20 @@ impl VrfRecord {
         Ok(VrfRecord { form, receipt, chain: headers.chain, document: json })
     }
 
-    /// Adds the facts of the receipt.
-    pub(crate) fn state(&self, facts: &mut Facts) {
+    /// Verifies a statement without a policy: its rules, and its signature with the key in its `iss`.
+    pub fn verify(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<VrfRecord, Violation> {
+        let header = statement.header();
+        let form = Form::of_header(header)?;
+        let payload = statement.payload().or(detached);
+        let payload = payload
+            .ok_or_else(|| VrfRule::Form.in_payload("", "the payload is detached and did not come along"))?;
+        let record = VrfRecord::read(form, header, payload)?;
+        check_signature(statement, detached).map(|()| record)
+    }
+}
+
+impl ProfileRecord for VrfRecord {
+    fn facts(&self, facts: &mut Facts) {
         let receipt = &self.receipt;
         facts.text("receipt_id", &receipt.receipt_id);
         facts.text("verdict", receipt.verdict.as_str());
@@ -105,8 +117,8 @@ impl VrfRecord {
         self.chain.state(facts);
     }
 
-    /// Adds the search values of the receipt.
-    pub(crate) fn lookups(&self, found: &mut Lookups) {
+    fn lookups(&self, header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
+        add_agent(header, found);
         let receipt = &self.receipt;
         found.add(LookupKind::ReceiptId, &receipt.receipt_id);
         found.add(LookupKind::Verdict, receipt.verdict.as_str());
@@ -119,23 +131,15 @@ impl VrfRecord {
         }
     }
 
-    /// The receipt as the document that a policy's expressions evaluate.
-    pub fn document(&self) -> serde_json::Value {
+    fn document(&self) -> serde_json::Value {
         self.document.clone()
     }
+}
 
-    /// Verifies a statement without a policy: its rules, and its signature with the key in its `iss`.
-    pub fn verify(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<VrfRecord, Violation> {
-        let header = statement.header();
-        let named = header.content_type().and_then(|name| name.as_text()).and_then(Form::of_content_type);
-        let form = named.ok_or_else(|| {
-            VrfRule::Form.in_header("3", "the content type is neither vrf+cbor nor vrf+json")
-        })?;
-        let payload = statement.payload().or(detached);
-        let payload = payload
-            .ok_or_else(|| VrfRule::Form.in_payload("", "the payload is detached and did not come along"))?;
-        let record = VrfRecord::read(form, header, payload)?;
-        check_signature(statement, detached).map(|()| record)
+/// Adds the subject of a receipt: the agent whose work was verified.
+fn add_agent(header: &Header, found: &mut Lookups) {
+    if let Some(sub) = header.claims().and_then(|claims| claims.sub()) {
+        found.add(LookupKind::Agent, sub);
     }
 }
 

@@ -6,14 +6,13 @@ use serde_json::{Value, json};
 use super::chain::Member;
 use super::{Chain, ChainMode, Receipt, VrfRecord, VrfRedacted, VrfRule};
 use crate::answers::{Answers, Questions};
-use crate::authenticate::Authenticated;
-use crate::decision::{Bound, Permit, TimeWindow};
+use crate::authenticated::Authenticated;
+use crate::demands::PermitDemands;
 use crate::guard::{Guard, GuardKind};
 use crate::limits::CLOCK_SKEW;
-use crate::policy::Pattern;
-use crate::policy::payload::patterns;
-use crate::policy::resolve::pattern;
-use crate::policy::section::{Section, switch};
+use crate::pattern::{Pattern, pattern, patterns};
+use crate::section::{Section, switch};
+use crate::time_window::{Bound, TimeWindow};
 use crate::violation::{Place, RuleName, Violation};
 
 /// Policy options for verification receipts. The defaults are the strictest values, except [`ChainMode::Linked`].
@@ -90,7 +89,7 @@ fn tier(value: &Value) -> Result<i64, String> {
 }
 
 /// Adds the questions to the log that the check needs answered.
-pub(crate) fn questions(
+pub(super) fn questions(
     options: &VrfOptions,
     statement: &Authenticated<'_>,
     chain: Chain,
@@ -99,33 +98,32 @@ pub(crate) fn questions(
     member(statement, chain).ask(options.chain, asked);
 }
 
-/// Checks a receipt against the policy's options, and adds its conditions to the permit.
-pub(crate) fn check(
+/// Checks a receipt against the policy's options, and returns its demands.
+pub(super) fn check(
     options: &VrfOptions,
     statement: &Authenticated<'_>,
     record: &VrfRecord,
     log: &Answers,
-    permit: &mut Permit,
-) -> Result<(), Violation> {
+) -> Result<PermitDemands, Violation> {
     let receipt = &record.receipt;
     check_algorithm(options, statement)?;
     options.take(receipt)?;
-    permit.bounds.push(Bound {
+    let verified_at = Bound {
         rule: RuleName::fixed(VrfRule::VerifiedAtFuture.name()),
         place: Place::payload("/verified_at"),
         window: TimeWindow::from(receipt.verified_at.unix_seconds.saturating_sub(CLOCK_SKEW)),
-    });
-    claim(options, statement, record.chain, &receipt.receipt_id, log, permit)
+    };
+    let claims = claim(options, statement, record.chain, &receipt.receipt_id, log)?;
+    Ok(PermitDemands { bounds: vec![verified_at], ..claims })
 }
 
 /// Checks a receipt registered by its hash, as far as its header permits.
-pub(crate) fn check_redacted(
+pub(super) fn check_redacted(
     options: &VrfOptions,
     statement: &Authenticated<'_>,
     redacted: &VrfRedacted,
     log: &Answers,
-    permit: &mut Permit,
-) -> Result<(), Violation> {
+) -> Result<PermitDemands, Violation> {
     check_algorithm(options, statement)?;
     let issuers = &options.redacted_issuers;
     let listed = issuers.is_empty() || issuers.iter().any(|pattern| pattern.fits(statement.iss()));
@@ -134,7 +132,7 @@ pub(crate) fn check_redacted(
         return Err(VrfRule::Redacted.in_header("258", detail));
     }
     let headers = &redacted.headers;
-    claim(options, statement, headers.chain, &headers.receipt_id, log, permit)
+    claim(options, statement, headers.chain, &headers.receipt_id, log)
 }
 
 fn check_algorithm(options: &VrfOptions, statement: &Authenticated<'_>) -> Result<(), Violation> {
@@ -144,7 +142,7 @@ fn check_algorithm(options: &VrfOptions, statement: &Authenticated<'_>) -> Resul
     }
 }
 
-/// Adds the receipt's guards. The chain comes first, so that a statement that breaks both rules is refused and reported
+/// Returns the demands of the receipt's guards. The chain comes first, so that a statement that breaks both rules is refused and reported
 /// for the fork.
 fn claim(
     options: &VrfOptions,
@@ -152,15 +150,11 @@ fn claim(
     chain: Chain,
     receipt_id: &str,
     log: &Answers,
-    permit: &mut Permit,
-) -> Result<(), Violation> {
-    let verified = member(statement, chain).check(options.chain, log, permit)?;
-    if let Some(verified) = verified {
-        permit.learned.insert("chain_verified".to_owned(), verified.into());
-    }
+) -> Result<PermitDemands, Violation> {
+    let mut demands = member(statement, chain).check(options.chain, log)?;
     let parts = [statement.iss().as_bytes(), receipt_id.as_bytes()];
-    permit.guards.push(Guard::new(GuardKind::VrfReceiptId, &parts));
-    Ok(())
+    demands.guards.push(Guard::new(GuardKind::VrfReceiptId, &parts));
+    Ok(demands)
 }
 
 fn member<'a>(statement: &'a Authenticated<'_>, chain: Chain) -> Member<'a> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::members::{At, Members};
 use super::rule::VrfRule;
-use super::time::VerifiedAt;
+use crate::utc_time::UtcTime;
 use crate::violation::Violation;
 
 /// A verification receipt that keeps every rule about its own contents.
@@ -18,7 +18,7 @@ pub struct Receipt {
     /// The receipt's identifier, a lower-case UUID of version 4.
     pub receipt_id: String,
     /// The time at which the verification was completed.
-    pub verified_at: VerifiedAt,
+    pub verified_at: UtcTime,
     /// The tier: 0 to 3 for a structural receipt, absent or negative otherwise.
     pub tier: Option<i64>,
     /// The outcome of the verification.
@@ -84,7 +84,7 @@ impl Receipt {
         check_metadata(&metadata)?;
         Ok(Receipt {
             receipt_id: receipt_id(&top)?,
-            verified_at: VerifiedAt::read(&top)?,
+            verified_at: read_verified_at(&top)?,
             tier,
             verdict: Verdict::read(&top, &results)?,
             results,
@@ -287,6 +287,14 @@ pub(super) fn is_hash(text: &str) -> bool {
         _ => return false,
     };
     digits.0.len() == digits.1 && digits.0.bytes().all(is_lower_hex)
+}
+
+/// Parses `verified_at` (section 4.2.1, reading 17).
+fn read_verified_at(top: &Members<'_>) -> Result<UtcTime, Violation> {
+    let text = top.text("verified_at")?;
+    UtcTime::parse(text).ok_or_else(|| {
+        top.unfit(VrfRule::VerifiedAt, "verified_at", text, "YYYY-MM-DDThh:mm:ssZ, a time that exists")
+    })
 }
 
 #[cfg(test)]

@@ -15,9 +15,10 @@ use super::form::{self, Form};
 use super::headers::VrfHeaders;
 use super::receipt::Receipt;
 use super::rule::VrfRule;
-use super::{VRF_CBOR, VrfRecord, check_signature, unlike};
+use super::{VRF_CBOR, VrfRecord, add_agent, check_signature, unlike};
 use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
+use crate::profile::ProfileRecord;
 use crate::violation::Violation;
 
 /// The COSE algorithm identifier of SHA-256 (RFC 9054).
@@ -33,12 +34,6 @@ pub struct VrfRedacted {
 }
 
 impl VrfRedacted {
-    /// Returns whether a hash envelope is that of a VRF receipt, of either form.
-    pub(crate) fn is_meant(envelope: &HashEnvelope) -> bool {
-        let preimage = envelope.preimage_content_type.as_ref().and_then(ContentType::as_text);
-        preimage.and_then(Form::of_content_type).is_some()
-    }
-
     /// Parses a statement's protected header and payload. The signature is not verified here.
     pub fn read(header: &Header, payload: &[u8]) -> Result<VrfRedacted, Violation> {
         check_envelope(header)?;
@@ -71,8 +66,14 @@ impl VrfRedacted {
         Ok(VrfRecord { form: Form::B, receipt, chain: self.headers.chain, document: json })
     }
 
-    /// Adds the facts of the statement.
-    pub(crate) fn state(&self, facts: &mut Facts) {
+    /// The hash in the format of receipts: `sha256:` and 64 hexadecimal digits.
+    pub fn receipt_hash(&self) -> String {
+        format!("sha256:{}", data_encoding::HEXLOWER.encode(&self.receipt))
+    }
+}
+
+impl ProfileRecord for VrfRedacted {
+    fn facts(&self, facts: &mut Facts) {
         facts.put("redacted", true.into());
         facts.text("receipt_id", &self.headers.receipt_id);
         facts.text("receipt_hash", &self.receipt_hash());
@@ -80,18 +81,13 @@ impl VrfRedacted {
     }
 
     /// Adds the search values of the statement. Its hash is indexed as the payload's.
-    pub(crate) fn lookups(&self, found: &mut Lookups) {
+    fn lookups(&self, header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
+        add_agent(header, found);
         found.add(LookupKind::ReceiptId, &self.headers.receipt_id);
     }
 
-    /// The document that a policy's expressions evaluate: members from the header, and `redacted`.
-    pub fn document(&self) -> serde_json::Value {
+    fn document(&self) -> serde_json::Value {
         json!({ "redacted": true, "receipt_id": self.headers.receipt_id, "vrf_version": self.headers.version })
-    }
-
-    /// The hash in the format of receipts: `sha256:` and 64 hexadecimal digits.
-    pub fn receipt_hash(&self) -> String {
-        format!("sha256:{}", data_encoding::HEXLOWER.encode(&self.receipt))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the vectors of all profiles have in common: where they are, the log they are decided in, and what they owe.
 //!
 //! A vector is one file, `vectors/<profile>/<rule>/<name>.json`. The files are the contract, readable by any
-//! implementation; the cases of a test say how they were made, and write them anew with `WRITE_VECTORS=1`.
+//! implementation; `testkit::vectors` makes them from `vectors/sources`.
 #![allow(dead_code)] // No profile needs all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,11 +20,6 @@ pub type Files = BTreeMap<PathBuf, Value>;
 
 /// A rule lets some statements in and keeps others out: both must be shown.
 pub const BOTH: &[&str] = &["admit", "refuse"];
-
-/// The file of a vector.
-pub fn path(profile: &str, rule: &str, name: &str) -> PathBuf {
-    folder(profile).join(rule).join(format!("{name}.json"))
-}
 
 fn folder(profile: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors").join(profile)
@@ -170,24 +165,4 @@ pub fn must_show_every_rule(
             assert!(has, "{rule} has none to {expected}");
         }
     }
-}
-
-/// The files are those that the cases make; with `WRITE_VECTORS` they become so.
-pub fn must_be_what_the_cases_make(profiles: &[&str], cases: Vec<(PathBuf, Value)>) {
-    if std::env::var_os("WRITE_VECTORS").is_some() {
-        cases.iter().for_each(|(path, vector)| write(path, vector));
-    }
-    let count = cases.len();
-    let made: Files = cases.into_iter().collect();
-    assert_eq!(made.len(), count, "two cases of one name");
-    let files = files(profiles);
-    assert_eq!(files.keys().collect::<Vec<_>>(), made.keys().collect::<Vec<_>>());
-    for (path, vector) in &made {
-        assert_eq!(&files[path], vector, "{path:?} drifted");
-    }
-}
-
-fn write(path: &Path, vector: &Value) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, serde_json::to_string_pretty(vector).unwrap() + "\n").unwrap();
 }

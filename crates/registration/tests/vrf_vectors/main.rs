@@ -1,68 +1,19 @@
 //! `vectors/vrf`: for every rule a statement that keeps it and statements that break it and nothing else.
 //!
-//! The files are the contract, readable by any implementation; `cases` says how they were made. After a change there, write
-//! them again with `WRITE_VECTORS=1 cargo test -p registration --test vrf_vectors`.
+//! The files are the contract, readable by any implementation. `vectors/sources` describes how they are made; after a change
+//! there, write them again with `WRITE_VECTORS=1 cargo test -p registration --test vrf_vectors`.
 
 #![allow(clippy::unwrap_used)]
 
-mod cases;
-mod draft;
 #[path = "../vectors/mod.rs"]
 mod vectors;
 
-use std::path::PathBuf;
-
-use data_encoding::HEXLOWER;
 use registration::vrf::{VrfRedacted, VrfRule};
 use registration::{Permit, Violation};
-use serde_json::{Value, json};
+use serde_json::Value;
 use vectors::Log;
 
 const PROFILES: &[&str] = &["vrf"];
-
-/// One file.
-#[derive(Clone)]
-pub struct Case {
-    rule: VrfRule,
-    /// The file's name.
-    name: &'static str,
-    why: &'static str,
-    /// Whether the statement keeps the rule.
-    keeps: bool,
-    statement: Vec<u8>,
-    /// VRF options of the policy that are not the default.
-    options: Value,
-    /// What the log holds already.
-    log: Vec<Vec<u8>>,
-    /// The log's time.
-    at: u64,
-    /// What is shown of a redacted receipt.
-    disclosed: Option<Vec<u8>>,
-}
-
-impl Case {
-    fn path(&self) -> PathBuf {
-        vectors::path("vrf", self.rule.name(), self.name)
-    }
-
-    fn to_json(&self) -> Value {
-        let mut vector = json!({
-            "rule": self.rule.name(),
-            "reading": self.rule.reading(),
-            "section": self.rule.section(),
-            "why": self.why,
-            "expected": if self.keeps { "admit" } else { "refuse" },
-            "options": self.options,
-            "at": self.at,
-            "log": self.log.iter().map(|statement| HEXLOWER.encode(statement)).collect::<Vec<_>>(),
-            "statement": HEXLOWER.encode(&self.statement),
-        });
-        if let Some(disclosed) = &self.disclosed {
-            vector["disclosed"] = json!(HEXLOWER.encode(disclosed));
-        }
-        vector
-    }
-}
 
 /// Registers as a log would, whose time and contents the vector gives; then checks what is disclosed.
 fn register(vector: &Value) -> Result<Permit, Violation> {
@@ -91,7 +42,9 @@ fn every_rule_has_a_vector_that_keeps_it_and_one_that_breaks_it() {
 }
 
 #[test]
-fn the_files_are_those_the_cases_make() {
-    let cases = cases::all().iter().map(|case| (case.path(), case.to_json())).collect();
-    vectors::must_be_what_the_cases_make(PROFILES, cases);
+fn the_files_are_those_the_sources_describe() {
+    testkit::vectors::assert_match_sources("vrf", |name| {
+        let rule = VrfRule::ALL.iter().find(|rule| rule.name() == name)?;
+        Some((rule.reading(), rule.section()))
+    });
 }

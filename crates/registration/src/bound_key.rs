@@ -1,0 +1,68 @@
+//! Public keys in policies, each with its name in statements.
+
+use std::collections::BTreeSet;
+
+use data_encoding::HEXLOWER;
+use scitt::key::read_key;
+use scitt::{CoseKey, PublicKey};
+use serde_json::{Value, json};
+
+use crate::section::{Notebook, Section, name, text};
+
+/// A public key with its name in statements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoundKey {
+    /// The `kid` in the protected header.
+    pub kid: Vec<u8>,
+    /// The public key.
+    pub key: PublicKey,
+}
+
+/// Parses a key, alone or in a table with its name.
+pub(crate) fn bound_key(value: &Value, at: &str, notes: &Notebook) -> Option<BoundKey> {
+    if let Value::String(_) = value {
+        let key = public_key(value).map_err(|problem| notes.note(at, problem)).ok()?;
+        return Some(bind(key, None));
+    }
+    let mut section = Section::open(value, at, notes)?;
+    let key = section.required("key", public_key);
+    let text_kid = section.optional("kid", |value| name(value).map(String::into_bytes));
+    let hex_kid = section.optional("kid_hex", hex);
+    if text_kid.is_some() && hex_kid.is_some() {
+        section.note("kid_hex", "give `kid` or `kid_hex`, not both");
+    }
+    section.close();
+    Some(bind(key?, text_kid.or(hex_kid)))
+}
+
+fn bind(CoseKey { key, kid: own, .. }: CoseKey, given: Option<Vec<u8>>) -> BoundKey {
+    let kid = given.or(own).unwrap_or_else(|| key.thumbprint().to_vec());
+    BoundKey { kid, key }
+}
+
+/// Parses a public key.
+pub(crate) fn public_key(value: &Value) -> Result<CoseKey, String> {
+    read_key(text(value)?).map_err(|error| format!("not a public key we can use: {error}"))
+}
+
+fn hex(value: &Value) -> Result<Vec<u8>, String> {
+    match data_encoding::HEXLOWER_PERMISSIVE.decode(text(value)?.as_bytes()) {
+        Ok(bytes) if !bytes.is_empty() => Ok(bytes),
+        _ => Err("hexadecimal digits are needed here".to_owned()),
+    }
+}
+
+/// Serializes a key with its name.
+pub(crate) fn key_document(bound: &BoundKey) -> Value {
+    let printable =
+        std::str::from_utf8(&bound.kid).ok().filter(|kid| kid.bytes().all(|b| b.is_ascii_graphic()));
+    match printable {
+        Some(kid) if !kid.is_empty() => json!({ "key": bound.key.did_key(), "kid": kid }),
+        _ => json!({ "key": bound.key.did_key(), "kid_hex": HEXLOWER.encode(&bound.kid) }),
+    }
+}
+
+/// Returns the thumbprints of the operators' different keys.
+pub(crate) fn distinct(operators: &[BoundKey]) -> BTreeSet<[u8; 32]> {
+    operators.iter().map(|operator| operator.key.thumbprint()).collect()
+}

@@ -1,0 +1,27 @@
+//! CWT claims by name.
+
+/// A CWT claim that a policy may require (RFC 8392).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Claim {
+    /// The claim `iat`, the time of issue.
+    Iat,
+    /// The claim `exp`, the time of expiry.
+    Exp,
+    /// The claim `nbf`, the start of validity.
+    Nbf,
+}
+
+impl Claim {
+    /// All claims with their names.
+    pub const ALL: [(Claim, &'static str); 3] =
+        [(Claim::Iat, "iat"), (Claim::Exp, "exp"), (Claim::Nbf, "nbf")];
+
+    /// The claim's name in RFC 8392.
+    pub fn name(self) -> &'static str {
+        match self {
+            Claim::Iat => "iat",
+            Claim::Exp => "exp",
+            Claim::Nbf => "nbf",
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The profiles of wire Verdicts and of audit records.
+
+use scitt::header::Header;
+use serde_json::Value;
+use vap::audit::VAP_AUDIT;
+
+use super::{
+    AuditOptions, AuditStatement, VAP_VERDICT, VerdictOptions, VerdictRecord, audit_options, verdict_options,
+};
+use crate::answers::{Answers, Questions};
+use crate::authenticated::Authenticated;
+use crate::demands::PermitDemands;
+use crate::facts::Facts;
+use crate::lookups::Lookups;
+use crate::profile::{HashSetting, Profile, ProfileRecord, TypeProfile, TypedRecord, other_record};
+use crate::section::Section;
+use crate::violation::Violation;
+
+impl Profile for VerdictOptions {
+    fn name(&self) -> &'static str {
+        "vap_verdict"
+    }
+
+    fn content_types(&self) -> &'static [&'static str] {
+        &[VAP_VERDICT]
+    }
+
+    fn hash_setting(&self) -> HashSetting {
+        HashSetting::None
+    }
+
+    fn read_options(&self, section: &mut Section<'_>) -> TypeProfile {
+        TypeProfile::new(VerdictOptions::read(section))
+    }
+
+    fn options(&self) -> Option<Value> {
+        Some(self.document())
+    }
+
+    fn read_record(&self, _header: &Header, payload: &[u8]) -> Result<TypedRecord, Violation> {
+        VerdictRecord::read(payload).map(TypedRecord::new)
+    }
+
+    fn check(
+        &self,
+        _statement: &Authenticated<'_>,
+        record: &TypedRecord,
+        _log: &Answers,
+    ) -> Result<PermitDemands, Violation> {
+        verdict_options::check(self, record.get().ok_or_else(other_record)?)
+    }
+}
+
+impl ProfileRecord for VerdictRecord {
+    fn facts(&self, facts: &mut Facts) {
+        self.state(facts);
+    }
+
+    fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
+        VerdictRecord::lookups(self, found);
+    }
+
+    fn document(&self) -> Value {
+        VerdictRecord::document(self)
+    }
+}
+
+impl Profile for AuditOptions {
+    fn name(&self) -> &'static str {
+        "vap_audit"
+    }
+
+    fn content_types(&self) -> &'static [&'static str] {
+        &[VAP_AUDIT]
+    }
+
+    fn hash_setting(&self) -> HashSetting {
+        HashSetting::None
+    }
+
+    fn read_options(&self, section: &mut Section<'_>) -> TypeProfile {
+        TypeProfile::new(AuditOptions::read(section))
+    }
+
+    fn options(&self) -> Option<Value> {
+        Some(self.document())
+    }
+
+    fn read_record(&self, _header: &Header, payload: &[u8]) -> Result<TypedRecord, Violation> {
+        AuditStatement::read(payload).map(TypedRecord::new)
+    }
+
+    fn questions(&self, _statement: &Authenticated<'_>, record: &TypedRecord, asked: &mut Questions) {
+        if let Some(record) = record.get() {
+            audit_options::questions(record, asked);
+        }
+    }
+
+    fn check(
+        &self,
+        statement: &Authenticated<'_>,
+        record: &TypedRecord,
+        log: &Answers,
+    ) -> Result<PermitDemands, Violation> {
+        audit_options::check(self, statement, record.get().ok_or_else(other_record)?, log)
+    }
+}
+
+impl ProfileRecord for AuditStatement {
+    fn facts(&self, facts: &mut Facts) {
+        self.state(facts);
+    }
+
+    fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
+        AuditStatement::lookups(self, found);
+    }
+
+    fn document(&self) -> Value {
+        AuditStatement::document(self)
+    }
+}
