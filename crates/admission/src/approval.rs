@@ -17,8 +17,8 @@ use scitt::{PublicKey, Signer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::digest::Digest;
 use crate::limits::{MAX_APPROVAL, MAX_APPROVAL_REASON, MAX_APPROVER};
+use vap::digest::Digest;
 
 /// The `typ` header of a signed [`Approval`].
 const APPROVAL_TYPE: &str = "vap-approval";

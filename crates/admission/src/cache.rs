@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::limits::CACHED_VERDICTS;
-use crate::message::Sensitivity;
+use vap::message::Sensitivity;
 
 /// The cache key of a verdict: a SHA-256 hash as four 64-bit words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

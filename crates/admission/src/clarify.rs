@@ -2,7 +2,7 @@
 //!
 //! The question is built from the tool's name and arguments, never from the agent's rationale, because the question is
 //! about the agent. Only an accepted form with `confirm` = `true` lets a call through. In the modern era the gateway
-//! sends its state to the client in sealed form. [`Ticket`] is the content of that state; a state that differs from the
+//! sends its state to the client in sealed form. [`SealedCall`] is the content of that state; a state that differs from the
 //! call in any member is no approval.
 //!
 //! Not here: the sealing, and the MCP messages (both in the gateway).
@@ -21,11 +21,11 @@ pub const SCHEMA: &str = r#"{"properties":{"confirm":{"title":"Allow this call",
 
 /// A question to a human about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct HumanQuestion {
     /// The text of the question.
     pub question: String,
     /// The state that binds the answer to the call.
-    pub ticket: Ticket,
+    pub ticket: SealedCall,
     /// The question for an approver; `None` if the client asks its user.
     pub approval: Option<Box<Question>>,
 }
@@ -33,7 +33,7 @@ pub struct Asked {
 /// The answer of a human.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
+pub enum HumanAnswer {
     /// The form was accepted with `confirm` = `true`.
     Confirmed,
     /// The form was declined or cancelled, or `confirm` is not `true`.
@@ -58,14 +58,14 @@ pub enum Purpose {
 /// The content of a sealed state: the call that an answer is valid for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ticket {
+pub struct SealedCall {
     /// The purpose of the state.
     pub purpose: Purpose,
     /// The name of the route.
     pub route: String,
     /// The session's id, or `none`.
     pub session_id: String,
-    /// The principal's key (see [`account_key`](crate::decide::account_key)), or empty.
+    /// The principal's key (see [`account_key`](crate::principal::account_key)), or empty.
     pub account: String,
     /// The tool's name.
     pub tool: String,
@@ -87,21 +87,21 @@ pub struct Ticket {
 
 /// A sealed state that a client returned, opened.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown<'a> {
+pub struct ReturnedState<'a> {
     /// The content; `None` if the gateway did not seal it, or it was altered.
-    pub ticket: Option<&'a Ticket>,
+    pub ticket: Option<&'a SealedCall>,
     /// `true` if the state was used before.
     pub spent: bool,
     /// The user's answer, for a question of the gateway.
-    pub answer: Option<Answer>,
+    pub answer: Option<HumanAnswer>,
 }
 
-impl Ticket {
+impl SealedCall {
     /// Returns `true` if the returned ticket equals this one in purpose and call, and has not expired. The creation
     /// time, the expiry, the nonce and `approved` are not compared.
     #[must_use]
-    pub fn is_met_by(&self, shown: &Ticket, now: Timestamp) -> bool {
-        let Ticket { purpose, route, session_id, account, tool, arguments, policy, .. } = self;
+    pub fn is_met_by(&self, shown: &SealedCall, now: Timestamp) -> bool {
+        let SealedCall { purpose, route, session_id, account, tool, arguments, policy, .. } = self;
         now.as_second() < shown.expires
             && *purpose == shown.purpose
             && *route == shown.route

@@ -16,15 +16,15 @@ use jose::json::{self, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::decimal::Decimal;
-use crate::digest::{Canon, Digest};
-use crate::glob::Pattern;
-use crate::limits::{MAX_INTEGER, MAX_METERS, MAX_PATTERNS};
-use crate::message::{
+use decimal::Decimal;
+use vap::digest::{Canon, Digest};
+use vap::glob::Pattern;
+use vap::limits::{MAX_INTEGER, MAX_METERS, MAX_PATTERNS};
+use vap::message::{
     AddScope, Budget, ClaimedPrincipal, Deadline, IncreaseBudget, MessageType, Scope, ScopeAmendment,
     ScopeCommitment, VERSION,
 };
-use crate::reason::Reason;
+use vap::reason::Reason;
 
 /// An effective commitment: a session's scope and budget in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ pub struct Effective {
 /// The operator's ceiling for one session of a route at its commitment time; derived from
 /// [`rules::Ceiling`](crate::rules::Ceiling).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ceiling {
+pub struct SessionCeiling {
     /// Maximum number of calls.
     pub max_calls: Option<u64>,
     /// The latest deadline.
@@ -74,7 +74,7 @@ impl Effective {
     ///
     /// # Errors
     /// [`Reason::OutOfRange`] if commitment and ceiling together limit more than [`MAX_METERS`] meters.
-    pub fn of(commitment: &ScopeCommitment, ceiling: &Ceiling) -> Result<Capped, Reason> {
+    pub fn of(commitment: &ScopeCommitment, ceiling: &SessionCeiling) -> Result<Capped, Reason> {
         let ScopeCommitment { session_id, goal, scope, budget, plan_digest, principal, signature: _ } =
             commitment;
         let declared = Effective {
@@ -93,7 +93,7 @@ impl Effective {
     ///
     /// # Errors
     /// The reason why the amendment is denied, such as [`Reason::ChainBroken`] or [`Reason::NoSuchLimit`].
-    pub fn amended(&self, amendment: &ScopeAmendment, ceiling: &Ceiling) -> Result<Capped, Reason> {
+    pub fn amended(&self, amendment: &ScopeAmendment, ceiling: &SessionCeiling) -> Result<Capped, Reason> {
         let digest = self.digest();
         if !amendment.prev_commitment_digest.names(&digest) {
             return Err(Reason::ChainBroken);
@@ -129,7 +129,7 @@ impl Effective {
         self.canon().digest()
     }
 
-    fn capped(mut self, ceiling: &Ceiling) -> Result<Capped, Reason> {
+    fn capped(mut self, ceiling: &SessionCeiling) -> Result<Capped, Reason> {
         let before = self.budget.clone();
         let budget = &mut self.budget;
         budget.max_calls = least(budget.max_calls, ceiling.max_calls);

@@ -2,7 +2,7 @@
 //!
 //! The texts are fixed: none contains text of the message, of the rules or of the judge's answer (reading V-27).
 
-use crate::reason::Reason;
+use vap::reason::Reason;
 
 /// A [`Reason`] explained for a human reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

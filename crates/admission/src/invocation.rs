@@ -8,8 +8,8 @@
 use jose::json::{self, Limits};
 use serde_json::{Map, Value, json};
 
-use crate::digest::Digest;
 use crate::limits::{MAX_INVOCATION, MAX_INVOCATION_TEXT, MAX_TURN_ID};
+use vap::digest::Digest;
 
 /// The keys in `_meta` for an `aiInvocation`: the proposal's and our own.
 pub const KEYS: [&str; 2] = ["io.modelcontextprotocol/aiInvocation", "dev.tabellion/aiInvocation"];
@@ -53,7 +53,8 @@ impl AiInvocation {
     }
 
     /// Returns the JSON for the audit annex: `asserted_by_client`, or `malformed` with a digest.
-    pub(crate) fn assertion(&self) -> &Value {
+    #[must_use]
+    pub fn assertion(&self) -> &Value {
         &self.assertion
     }
 }

@@ -1,10 +1,10 @@
 //! Admission control for tool calls: decides from the declared scope and the spent budget whether a call may go on
 //! (VAP, draft 0.1).
 //!
-//! [`message`] parses the VAP messages of an agent and [`signature`] verifies them. A [`session`] is a value with the
-//! agreed scope, the budget and the amounts spent. [`decide`] judges one message against one session under the
-//! operator's [`rules`] and returns an unsigned [`verdict`]. [`record`] encodes the decision as the bytes that are sent
-//! to the log.
+//! [`signature`] verifies the [messages](vap::message) of an agent. A [`session`] is a value with the agreed scope, the
+//! budget and the amounts spent. [`decide`] judges one message against one session under the operator's [`rules`] and
+//! returns an unsigned [`Verdict`](vap::verdict::Verdict). [`record`] encodes the decision as the bytes that are sent to
+//! the log.
 //!
 //! The crate is pure: nothing here reads a file, a clock or a source of randomness. The same inputs give the same
 //! ruling, so a recorded session can be decided again.
@@ -16,21 +16,14 @@ pub mod approval;
 pub mod cache;
 pub mod clarify;
 pub mod decide;
-pub mod decimal;
-pub mod digest;
 pub mod effective;
-pub mod exact;
 pub mod explain;
-pub mod glob;
 pub mod invocation;
 pub mod limits;
-pub mod message;
 pub mod principal;
-pub mod reason;
 pub mod record;
 pub mod risk;
 pub mod rules;
 pub mod session;
 pub mod signature;
 pub mod tool;
-pub mod verdict;

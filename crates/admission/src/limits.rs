@@ -1,28 +1,7 @@
 //! Limits on what is read, kept and compared, in one place.
 
-/// Maximum characters of a `session_id` (VAP schema).
-pub const MAX_SESSION_ID: usize = 256;
-/// Maximum characters of a `goal`, and of an amendment's `reason` (VAP schema).
-pub const MAX_GOAL: usize = 2000;
-/// Maximum characters of a `rationale`, and of an `expected_effect` (VAP schema).
-pub const MAX_RATIONALE: usize = 1000;
-/// Maximum characters of an agent id, a tool name and a meter name. The VAP schema sets no limit; the records on the
-/// log do.
-pub const MAX_NAME: usize = 256;
-/// Maximum characters of `principal.auth` and `principal.delegated_by`. The VAP schema sets no limit.
-pub const MAX_REFERENCE: usize = 1024;
-/// Maximum characters of a [`Digest`](crate::digest::Digest).
-pub const MAX_DIGEST: usize = 256;
-/// Maximum characters of a code in a record: a [`Reason`](crate::reason::Reason) or a check.
-pub const MAX_CODE: usize = 64;
-/// Maximum patterns in a scope, `tools_allow` and `tools_deny` together (V-8).
-pub const MAX_PATTERNS: usize = 256;
-/// Maximum bytes of a [`Pattern`](crate::glob::Pattern) (V-8).
-pub const MAX_PATTERN: usize = 256;
-/// Maximum meters of a session, and of entries that are read in a tool's cost (V-13).
-pub const MAX_METERS: usize = 64;
-/// The largest integer that every JSON parser reads exactly: 2^53 - 1.
-pub const MAX_INTEGER: u64 = (1 << 53) - 1;
+use vap::limits::MAX_METERS;
+
 /// Maximum difference between a signature's `iat` and the current time, in seconds (V-21).
 pub const IAT_WINDOW: u64 = 60;
 /// Maximum bytes that are kept of each text in an `aiInvocation` (S-1).
@@ -31,8 +10,6 @@ pub const MAX_INVOCATION_TEXT: usize = 4 << 10;
 pub const MAX_TURN_ID: usize = 256;
 /// Maximum bytes of a tool's description that are stored with its digest.
 pub const MAX_TOOL: usize = 64 << 10;
-/// Maximum tools named in one record about tools; for more, the record has only their number.
-pub const RECORDED_TOOLS: usize = 64;
 /// Maximum bytes of an `aiInvocation` that is parsed.
 pub const MAX_INVOCATION: usize = 64 << 10;
 

@@ -195,6 +195,37 @@ impl Caller {
     }
 }
 
+/// Returns the key of the caller's [`Account`](crate::session::Account); `None` if the request identifies no principal. The key of a principal
+/// with a token, a certificate or a signing key does not depend on its MCP session, so that opening a new one does not
+/// give a new budget (reading V-3). `signed_by` is the thumbprint of the key whose signature was verified.
+#[must_use]
+pub fn account_key(caller: &Caller, signed_by: Option<&str>) -> Option<String> {
+    Principal::of(caller, signed_by).map(|principal| principal_key(&principal))
+}
+
+/// Returns the account key of a principal.
+#[must_use]
+pub fn principal_key(principal: &Principal) -> String {
+    identity_key(principal.identity())
+}
+
+/// Returns the account key of an identity: a digest of its kind and parts.
+#[must_use]
+pub fn identity_key(identity: &Identity) -> String {
+    let (kind, parts) = match identity {
+        Identity::Token(token) => {
+            let client = token.client_id.as_deref().unwrap_or_default();
+            ("token", vec![token.iss.as_str(), token.sub.as_str(), client])
+        }
+        Identity::Certificate(thumbprint) => ("certificate", vec![thumbprint.as_str()]),
+        Identity::McpSession { route, id } => ("mcp", vec![route.as_str(), id.as_str()]),
+        Identity::SigningKey(thumbprint) => ("key", vec![thumbprint.as_str()]),
+    };
+    let mut all = vec![kind];
+    all.extend(parts);
+    vap::digest::Digest::of(&jose::jcs::canonical(&serde_json::json!(all))).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

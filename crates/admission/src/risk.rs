@@ -10,8 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::Sensitivity;
-use crate::verdict::{Score, Trigger};
+use vap::message::Sensitivity;
+use vap::verdict::{Score, Trigger};
 
 /// A number from 0 to 1, in thousandths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -19,10 +19,10 @@ use scitt::PublicKey;
 use serde_json::{Value, json};
 
 use crate::limits::IAT_WINDOW;
-use crate::message::MessageType;
-use crate::message::slot::Received;
 use crate::principal::{ProvenBy, TokenSubject};
-use crate::reason::Reason;
+use vap::message::MessageType;
+use vap::message::slot::Received;
+use vap::reason::Reason;
 
 /// The requirements of a route on signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]

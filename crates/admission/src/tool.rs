@@ -13,9 +13,9 @@ use jose::json::JsonError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::digest::{Canon, Digest};
 use crate::limits::MAX_TOOL;
-use crate::reason::Reason;
+use vap::digest::{Canon, Digest};
+use vap::reason::Reason;
 
 /// The policy on pinned tool descriptions: which tools may be called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,26 +2,30 @@
 //! accepted (reading V-18).
 
 use crate::approval::SubjectKind;
-use crate::decimal::Decimal;
 use crate::effective::Capped;
-use crate::message::slot::Received;
-use crate::message::{Message, ScopeAmendment};
-use crate::reason::Reason;
 use crate::session::{Account, Agreed, Mark, Meters, Reservation, ReservationId, Session, Stage};
-use crate::verdict::{Trigger, VerdictKind};
+use decimal::Decimal;
+use vap::message::slot::Received;
+use vap::message::{Message, ScopeAmendment};
+use vap::reason::Reason;
+use vap::verdict::{Trigger, VerdictKind};
 
 use super::bind::{bind, check_open, count_denied};
-use super::commitment::{Stop, accept, check_effective, denied_unreadable, found};
+use super::commitment::{CommitmentNotAccepted, accept, check_effective, denied_unreadable, found};
 use super::draft::Draft;
 use super::person::{approve_message, message_subject, put};
 use super::ruling::{MessageRuling, Ruling};
-use super::semantic::{Gate, Question, pay};
+use super::semantic::{JudgeGate, JudgeQuestion, pay};
 use super::settle::give_back;
-use super::{Books, Declared, Scene};
+use super::{DecisionContext, DecisionState, Declaration};
 
 /// Decides about an amendment whose carrier request succeeded.
-pub fn amendment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) -> MessageRuling {
-    let Books { session, account } = books;
+pub fn amendment(
+    scene: &DecisionContext<'_>,
+    books: DecisionState<'_>,
+    declared: &Declaration<'_>,
+) -> MessageRuling {
+    let DecisionState { session, account } = books;
     let received = match declared.message {
         Ok(received) => received,
         Err(unreadable) => return denied_unreadable(scene, account, unreadable),
@@ -41,20 +45,20 @@ pub fn amendment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) -
             session.running.verdicts.clear();
             ruled(accept(scene, draft, session, changed))
         }
-        Err(Stop::Put(question)) => {
+        Err(CommitmentNotAccepted::Put(question)) => {
             draft.standing(scene.rules, session);
             count_denied(scene, Some(session), account, &Reason::ApprovalRequired);
             ruled(put(scene, draft, question))
         }
-        Err(Stop::Judge(_)) if !session.running.has_room() => {
+        Err(CommitmentNotAccepted::Judge(_)) if !session.running.has_room() => {
             draft.standing(scene.rules, session);
             ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(Reason::RateLimited)))
         }
-        Err(Stop::Judge(question)) => {
+        Err(CommitmentNotAccepted::Judge(question)) => {
             let held = hold(scene, session);
             MessageRuling::Judge { question, held: Some(held) }
         }
-        Err(Stop::Denied(reason)) => {
+        Err(CommitmentNotAccepted::Denied(reason)) => {
             draft.standing(scene.rules, session);
             count_denied(scene, Some(session), account, &reason);
             ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(reason)))
@@ -67,7 +71,7 @@ fn ruled(ruling: Ruling) -> MessageRuling {
 }
 
 /// Releases the reservation for the judge, and bills its answer.
-fn resume(session: &mut Session, account: &mut Account, declared: &Declared<'_>) {
+fn resume(session: &mut Session, account: &mut Account, declared: &Declaration<'_>) {
     if let Some(held) = declared.before.held {
         give_back(session, account, held);
     }
@@ -78,13 +82,13 @@ fn resume(session: &mut Session, account: &mut Account, declared: &Declared<'_>)
 
 /// Returns the amended commitment, and whether the operator's ceiling changed it. The session is not modified.
 fn amend(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     session: &Session,
     account: &Account,
-    declared: &Declared<'_>,
+    declared: &Declaration<'_>,
     received: &Received,
     draft: &mut Draft,
-) -> Result<(Agreed, bool), Stop> {
+) -> Result<(Agreed, bool), CommitmentNotAccepted> {
     let Message::ScopeAmendment(amendment) = &received.message else {
         return Err(Reason::WrongCarrier.into());
     };
@@ -107,24 +111,26 @@ fn amend(
 
 /// S2 for the additions of an amendment.
 fn judge(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     draft: &mut Draft,
-    declared: &Declared<'_>,
+    declared: &Declaration<'_>,
     session: &Session,
     amendment: &ScopeAmendment,
-) -> Result<(), Stop> {
+) -> Result<(), CommitmentNotAccepted> {
     let Some(rules) = scene.rules.judge.as_ref().filter(|judge| judge.commitments) else { return Ok(()) };
     match declared.before.judged {
         Some(judged) => found(scene, draft, judged),
         None => match pay(rules, session.running.judge_used(), Trigger::Amendment) {
-            Gate::Unaffordable(_) => Err(Reason::JudgeBudget.into()),
-            _ => Err(Stop::Judge(Box::new(Question::about_amendment(session, amendment)))),
+            JudgeGate::Unaffordable(_) => Err(Reason::JudgeBudget.into()),
+            _ => Err(CommitmentNotAccepted::Judge(Box::new(JudgeQuestion::about_amendment(
+                session, amendment,
+            )))),
         },
     }
 }
 
 /// Reserves the cost of the judge's answer.
-fn hold(scene: &Scene<'_>, session: &mut Session) -> ReservationId {
+fn hold(scene: &DecisionContext<'_>, session: &mut Session) -> ReservationId {
     session.running.reserve(Reservation {
         id: ReservationId(0),
         stage: Stage::Asking,

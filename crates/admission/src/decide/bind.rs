@@ -3,24 +3,24 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::message::Message;
-use crate::message::slot::Received;
 use crate::principal::ProvenBy;
-use crate::reason::Reason;
 use crate::session::{Account, Session};
 use crate::signature::{self, Holder, Signed};
+use vap::message::Message;
+use vap::message::slot::Received;
+use vap::reason::Reason;
 
 use super::draft::Draft;
 use super::ruling::ClaimKind;
-use super::{Before, Scene};
+use super::{DecisionContext, EarlierResults};
 
 /// Binds a message to its session, after checking that the session is committed, of this route and of this caller.
 /// Until then the ruling contains no data of the session, and its record does not go into the session's stream, since
 /// an agent can send the id of any session.
 pub(super) fn bind<'s>(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     received: &Received,
-    before: &Before<'_>,
+    before: &EarlierResults<'_>,
     draft: &mut Draft,
     session: Option<&'s mut Session>,
 ) -> Result<&'s mut Session, Reason> {
@@ -60,10 +60,10 @@ pub(super) fn stronger(signed: Option<&Signed>, by_token: ProvenBy) -> ProvenBy 
 /// Verifies a message's signature. If it was fresh when a question about the message was asked, it does not become
 /// stale while waiting for the answer: the time of the question counts.
 pub(super) fn check_signature(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     received: &Received,
     agent_id: &str,
-    before: &Before<'_>,
+    before: &EarlierResults<'_>,
 ) -> Result<Option<Signed>, Reason> {
     let check = |at| signature::check(received, agent_id, &scene.rules.keyring, &scene.rules.demands, at);
     match (check(scene.now), asked_at(scene, received, before)) {
@@ -76,9 +76,9 @@ pub(super) fn check_signature(
 /// it to find the account before the decision. `session` is the session with the message's id.
 #[must_use]
 pub fn signed_by(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     received: &Received,
-    before: &Before<'_>,
+    before: &EarlierResults<'_>,
     session: Option<&Session>,
 ) -> Option<String> {
     let agent_id = match (&received.message, session) {
@@ -92,7 +92,11 @@ pub fn signed_by(
 
 /// Returns the time of the first decision about the message, if there was one: the signature's own time if the gateway
 /// holds the request, or the time of the returned state.
-fn asked_at(scene: &Scene<'_>, received: &Received, before: &Before<'_>) -> Option<Timestamp> {
+fn asked_at(
+    scene: &DecisionContext<'_>,
+    received: &Received,
+    before: &EarlierResults<'_>,
+) -> Option<Timestamp> {
     // A commitment or an amendment that waits for an approver is sent again, and needs a fresh signature then.
     let is_call = matches!(received.message, Message::IntentEnvelope(_));
     let second = match before.shown.as_ref().and_then(|shown| shown.ticket) {
@@ -106,13 +110,13 @@ fn asked_at(scene: &Scene<'_>, received: &Received, before: &Before<'_>) -> Opti
     Timestamp::from_second(second).ok()
 }
 
-fn is_spent(before: &Before<'_>) -> bool {
+fn is_spent(before: &EarlierResults<'_>) -> bool {
     before.shown.as_ref().is_some_and(|shown| shown.spent)
 }
 
 /// Checks that the session is open, the message is not a replay, and the principal is not rate-limited.
 pub(super) fn check_open(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     session: &Session,
     account: &Account,
     replayed: bool,
@@ -132,12 +136,12 @@ pub(super) fn check_open(
 /// Counts a denial in the principal's account for the rate limit (reading V-11). Only an identified principal is
 /// counted, otherwise a stranger could exhaust another one's limit. Denials by the rate limit itself do not prolong it.
 pub(super) fn count_denied(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     session: Option<&mut Session>,
     account: &mut Account,
     reason: &Reason,
 ) {
-    let shown = session.is_some() || super::account_key(scene.caller, None).is_some();
+    let shown = session.is_some() || crate::principal::account_key(scene.caller, None).is_some();
     if *reason == Reason::RateLimited || !shown {
         return;
     }

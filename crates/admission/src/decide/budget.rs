@@ -4,13 +4,13 @@
 //! operator's cost and the tool's highest declared cost in this session. A tool with unknown cost reserves nothing and
 //! runs one call at a time. It may overrun a meter once; then the meter blocks further calls.
 
-use crate::decimal::Decimal;
 use crate::limits::BLIND_CALLS;
-use crate::reason::Reason;
 use crate::rules::Rules;
 use crate::session::{Account, Mark, Meters, Reservation, ReservationId, Session, Stage};
+use decimal::Decimal;
+use vap::reason::Reason;
 
-use super::Scene;
+use super::DecisionContext;
 
 /// The result of C3.
 pub(super) enum Projected {
@@ -32,7 +32,7 @@ pub(super) struct Spending<'a> {
 
 /// Projects a call onto the remaining budget.
 pub(super) fn project(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     session: &Session,
     account: &Account,
     call: Spending<'_>,
@@ -45,7 +45,7 @@ pub(super) fn project(
 }
 
 fn check(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     session: &Session,
     account: &Account,
     call: Spending<'_>,
@@ -82,7 +82,7 @@ fn check(
 
 /// Checks the operator's ceiling for all sessions of the principal (reading V-3).
 fn check_principal(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     session: &Session,
     account: &Account,
     call: Spending<'_>,
@@ -112,7 +112,7 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn of(scene: &Scene<'_>, session: &Session, name: &str, tool: Mark) -> Self {
+    fn of(scene: &DecisionContext<'_>, session: &Session, name: &str, tool: Mark) -> Self {
         let operator = scene.rules.costs.of(name);
         let learned = session.running.costs.of(tool);
         let limited = |meter: &str| is_metered(scene.rules, session, meter);

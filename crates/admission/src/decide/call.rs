@@ -1,43 +1,51 @@
-//! Decisions about tool calls: runs the checks, and turns their result into a ruling.
+//! Decisions about tool calls: the stages run, and their result becomes a permit, a question or a refusal.
 
 use jiff::Timestamp;
 
-use crate::clarify::{self, Asked, Purpose, Ticket};
-use crate::message::Deadline;
-use crate::message::slot::Received;
+use crate::clarify::{self, HumanQuestion, Purpose, SealedCall};
 use crate::principal::Era;
-use crate::reason::Reason;
 use crate::rules::Decider;
-use crate::session::{Account, Reservation, ReservationId, Session, Stage};
-use crate::verdict::VerdictKind;
+use crate::session::{Account, Session, Stage};
+use vap::message::Deadline;
+use vap::reason::Reason;
+use vap::verdict::{Downgrade, VerdictKind};
 
-use super::bind::{bind, count_denied};
-use super::draft::{Draft, canon};
-use super::hearing::{Heard, Hearing, Stop};
+use super::bind::count_denied;
+use super::case::CallCase;
+use super::decision::{CallDecision, CallNotAdmitted, CallPermit, CallQuestion, EveryStagePassed, run};
 use super::person::{approval_question, pending};
-use super::ruling::{CallRuling, Ruling};
+use super::ruling::VerdictDelivery;
 use super::settle::give_back;
-use super::unaware::unaware;
-use super::{Books, Call, Scene};
+use super::stages::{STAGES, advised};
+use super::{DecisionContext, DecisionState, ToolCall};
 
 /// Decides about a call. Reservations of an earlier decision are released first, and all checks run again.
-pub fn call(scene: &Scene<'_>, books: Books<'_>, call: &Call<'_>) -> CallRuling {
-    let Books { session, account } = books;
+pub fn call(scene: &DecisionContext<'_>, books: DecisionState<'_>, call: &ToolCall<'_>) -> CallDecision {
+    let DecisionState { session, account } = books;
     resume(session.as_mut(), account, call);
-    match call.envelope {
-        None => unaware(scene, account, call),
-        Some(Err(unreadable)) => {
-            let mut draft = Draft::of_unreadable(unreadable, account.only_session());
-            draft.calls(call.tool, &canon(call.arguments));
-            count_denied(scene, None, account, &unreadable.reason);
-            ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(unreadable.reason.clone())))
+    let mut case = CallCase::new(scene, session.as_mut(), account, call);
+    match run(STAGES, &mut case) {
+        Ok(proof) => admit(case, proof),
+        Err(CallNotAdmitted::Wait) => CallDecision::Wait,
+        Err(CallNotAdmitted::Judge(question)) => {
+            let held = case.hold(Stage::Asking);
+            CallDecision::Ask { question: CallQuestion::Judge(question), held }
         }
-        Some(Ok(received)) => with_envelope(scene, session.as_mut(), account, call, received),
+        Err(CallNotAdmitted::Ask(reason, Decider::Client)) => {
+            let can_ask = case.call.can_ask;
+            let asked = question(&case, case.ticket(Purpose::Question));
+            ask(case, asked, can_ask, reason)
+        }
+        Err(CallNotAdmitted::Ask(reason, Decider::Approver)) => match question_to_approver(&case, &reason) {
+            Ok(asked) => ask(case, asked, true, reason),
+            Err(reason) => refuse(case, reason),
+        },
+        Err(CallNotAdmitted::Denied(reason)) => refuse(case, reason),
     }
 }
 
 /// Releases the reservation of an earlier question, and bills the judge's answer once.
-fn resume(session: Option<&mut Session>, account: &mut Account, call: &Call<'_>) {
+fn resume(session: Option<&mut Session>, account: &mut Account, call: &ToolCall<'_>) {
     let Some(session) = session else { return };
     if let Some(held) = call.before.held {
         give_back(session, account, held);
@@ -47,160 +55,82 @@ fn resume(session: Option<&mut Session>, account: &mut Account, call: &Call<'_>)
     }
 }
 
-fn with_envelope(
-    scene: &Scene<'_>,
-    session: Option<&mut Session>,
-    account: &mut Account,
-    call: &Call<'_>,
-    received: &Received,
-) -> CallRuling {
-    let arguments = canon(call.arguments);
-    let mut draft = Draft::of(received);
-    draft.calls(call.tool, &arguments);
-    let session = match bind(scene, received, &call.before, &mut draft, session) {
-        Ok(session) => session,
-        Err(reason) => {
-            count_denied(scene, None, account, &reason);
-            return ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(reason)));
-        }
-    };
-    let hearing = Hearing { scene, call, received, arguments: &arguments };
-    match hearing.hear(&mut draft, session, account) {
-        Ok(heard) => ruled(admit(&hearing, draft, session, account, heard)),
-        Err(Stop::Wait) => CallRuling::Wait,
-        Err(Stop::Judge { question, reservation }) => {
-            CallRuling::Judge { question, held: hold(scene, session, account, reservation) }
-        }
-        Err(Stop::Ask { reason, by: Decider::Client, reservation }) => {
-            ask(&hearing, draft, session, account, reason, reservation)
-        }
-        Err(Stop::Ask { reason, by: Decider::Approver, reservation }) => {
-            match approval_of(&hearing, &draft, session, &reason) {
-                Ok(asked) => {
-                    wait_for_approver(&hearing, draft, (session, account), asked, (reason, reservation))
-                }
-                Err(reason) => ruled(deny(&hearing, draft, session, account, reason)),
-            }
-        }
-        Err(Stop::Denied(reason)) => ruled(deny(&hearing, draft, session, account, reason)),
+fn refuse(mut case: CallCase<'_>, reason: Reason) -> CallDecision {
+    if let Some(session) = case.session.as_deref() {
+        case.draft.standing(case.scene.rules, session);
     }
-}
-
-fn deny(
-    hearing: &Hearing<'_>,
-    mut draft: Draft,
-    session: &mut Session,
-    account: &mut Account,
-    reason: Reason,
-) -> Ruling {
-    let scene = hearing.scene;
-    draft.standing(scene.rules, session);
-    count_denied(scene, Some(session), account, &reason);
-    draft.rule(scene.rules, VerdictKind::Denied, Some(reason))
-}
-
-pub(super) fn ruled(ruling: Ruling) -> CallRuling {
-    CallRuling::Ruled(Box::new(ruling))
+    count_denied(case.scene, case.session, case.account, &reason);
+    CallDecision::Refuse(Box::new(case.draft.rule(case.scene.rules, VerdictKind::Denied, Some(reason))))
 }
 
 /// Admits the call: reserves its cost, stores its marks, and rules that it is forwarded.
-fn admit(
-    hearing: &Hearing<'_>,
-    mut draft: Draft,
-    session: &mut Session,
-    account: &mut Account,
-    heard: Heard,
-) -> Ruling {
-    let scene = hearing.scene;
-    let Heard { reservation, approved, marks, key, found } = heard;
-    let id = hold(scene, session, account, Reservation { stage: Stage::Admitted, ..reservation });
-    session.running.recent.remember(marks.tool, marks.call, marks.shape);
-    session.running.end_denials();
-    if let Some(until) = found.until.filter(|_| found.consistent) {
-        session.running.verdicts.keep(key, until, scene.now);
+fn admit(mut case: CallCase<'_>, proof: EveryStagePassed) -> CallDecision {
+    let rules = case.scene.rules;
+    let advised = case.is_advisory().then(|| advised(&case));
+    let ticket = case.ticket(Purpose::Upstream);
+    let ticket = SealedCall { approved: case.approved.by == Some(Decider::Approver), ..ticket };
+    let reservation = case.hold(Stage::Admitted);
+    remember(&mut case);
+    case.approved.claim(&mut case.draft);
+    let is_restricted = case.session.is_none() && advised.is_none();
+    if let Some(session) = case.session.as_deref() {
+        case.draft.standing(rules, session);
     }
-    approved.claim(&mut draft);
-    draft.standing(scene.rules, session);
-    let mut ruling = draft.rule(scene.rules, VerdictKind::Served, None);
-    let until = found.until.and_then(|until| Timestamp::from_second(until).ok());
+    if advised.is_some() {
+        case.draft.telling = VerdictDelivery::Silent;
+    }
+    let mut ruling = match is_restricted {
+        true => case.draft.rule(rules, VerdictKind::Downgraded, Some(Reason::Restricted)),
+        false => case.draft.rule(rules, VerdictKind::Served, None),
+    };
+    if is_restricted {
+        let note = Some("served in restricted mode: the call carried no VAP".to_owned());
+        ruling.verdict.downgrade = Some(Downgrade { applied_scope: None, note });
+    }
+    let until = case.found.until.and_then(|until| Timestamp::from_second(until).ok());
     ruling.verdict.expires_at = until.map(Deadline::from);
-    ruling.forward = true;
-    ruling.reservation = Some(id);
-    let ticket = hearing.ticket(session, Purpose::Upstream);
-    ruling.ticket = Some(Box::new(Ticket { approved: approved.by == Some(Decider::Approver), ..ticket }));
-    ruling
+    ruling.ticket = advised.is_none().then(|| Box::new(ticket));
+    ruling.advised = advised;
+    CallDecision::Admit(CallPermit::new(proof, reservation), Box::new(ruling))
 }
 
-/// Asks the client's user: on the open stream (legacy) or with a `clarify` verdict (modern). Without a client that can
-/// ask, the verdict is `clarify` with [`Reason::ConfirmationRequired`].
-fn ask(
-    hearing: &Hearing<'_>,
-    draft: Draft,
-    session: &mut Session,
-    account: &mut Account,
-    reason: Reason,
-    reservation: Reservation,
-) -> CallRuling {
-    let Hearing { scene, call, .. } = hearing;
-    let asked = Asked {
-        question: clarify::question(call.tool, call.arguments),
-        ticket: hearing.ticket(session, Purpose::Question),
-        approval: None,
-    };
-    if call.can_ask && scene.caller.era == Era::Legacy {
-        let held = hold(scene, session, account, reservation);
-        return CallRuling::Ask { asked: Box::new(asked), held: Some(held) };
+/// Adds an admitted call to the recent ones of its session, and the judge's verdict to the cache.
+fn remember(case: &mut CallCase<'_>) {
+    if case.session.is_none() {
+        return;
     }
-    ruled(pending(scene, draft, asked, call.can_ask, reason, Some(session)))
+    let marks = case.marks();
+    let Some(session) = case.session.as_deref_mut() else { return };
+    session.running.recent.remember(marks.tool, marks.call, marks.shape);
+    session.running.end_denials();
+    if let (Some(key), Some(until)) = (case.found.consistent, case.found.until) {
+        session.running.verdicts.keep(key, until, case.scene.now);
+    }
+}
+
+/// Asks a human: on the open stream (legacy), or with a `clarify` verdict, after which the client sends the call again
+/// (modern). Without a client that can ask, the verdict is `clarify` with [`Reason::ConfirmationRequired`].
+fn ask(mut case: CallCase<'_>, asked: HumanQuestion, can_ask: bool, reason: Reason) -> CallDecision {
+    if can_ask && case.scene.caller.era == Era::Legacy {
+        let held = case.hold(Stage::Asking);
+        return CallDecision::Ask { question: CallQuestion::Human(Box::new(asked)), held };
+    }
+    let session = case.session.as_deref();
+    CallDecision::Refuse(Box::new(pending(case.scene, case.draft, asked, can_ask, reason, session)))
+}
+
+fn question(case: &CallCase<'_>, ticket: SealedCall) -> HumanQuestion {
+    HumanQuestion { question: clarify::question(case.call.tool, case.call.arguments), ticket, approval: None }
 }
 
 /// Creates the question for an approver; at most one for each call.
-fn approval_of(
-    hearing: &Hearing<'_>,
-    draft: &Draft,
-    session: &Session,
-    because: &Reason,
-) -> Result<Asked, Reason> {
-    let Hearing { scene, call, .. } = hearing;
-    if !call.can_wait || call.before.put.is_some() {
+fn question_to_approver(case: &CallCase<'_>, because: &Reason) -> Result<HumanQuestion, Reason> {
+    if !case.call.can_wait || case.call.before.put.is_some() {
         return Err(Reason::ApprovalUnavailable);
     }
-    let ticket = hearing.ticket(session, Purpose::Approval);
-    let (subject, id) = (hearing.subject(session), ticket.nonce.clone());
-    let question = approval_question(scene, draft, subject, id, because)?;
-    Ok(Asked {
-        question: clarify::question(call.tool, call.arguments),
-        ticket: Ticket { expires: question.expires, ..ticket },
-        approval: Some(question),
-    })
-}
-
-/// Lets the call wait for an approver: on the open stream (legacy), or until the client sends it again (modern).
-fn wait_for_approver(
-    hearing: &Hearing<'_>,
-    draft: Draft,
-    (session, account): (&mut Session, &mut Account),
-    asked: Asked,
-    (reason, reservation): (Reason, Reservation),
-) -> CallRuling {
-    let scene = hearing.scene;
-    if scene.caller.era == Era::Legacy {
-        let held = hold(scene, session, account, reservation);
-        return CallRuling::Ask { asked: Box::new(asked), held: Some(held) };
-    }
-    ruled(pending(scene, draft, asked, true, reason, Some(session)))
-}
-
-/// Adds a reservation to the session, and to the principal's account if it has a ceiling.
-fn hold(
-    scene: &Scene<'_>,
-    session: &mut Session,
-    account: &mut Account,
-    reservation: Reservation,
-) -> ReservationId {
-    if let Some(ceiling) = scene.rules.principal_ceiling.as_ref().filter(|_| reservation.by_principal) {
-        account.spent = account.spent.within(ceiling.window, scene.now);
-        account.spent.reserve(&reservation);
-    }
-    session.running.reserve(reservation)
+    let ticket = case.ticket(Purpose::Approval);
+    let id = ticket.nonce.clone();
+    let approval = approval_question(case.scene, &case.draft, case.subject(), id, because)?;
+    let asked = question(case, SealedCall { expires: approval.expires, ..ticket });
+    Ok(HumanQuestion { approval: Some(approval), ..asked })
 }

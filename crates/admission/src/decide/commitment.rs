@@ -8,24 +8,28 @@ use serde_json::json;
 use crate::approval::{self, SubjectKind};
 use crate::effective::{Capped, Effective};
 use crate::limits::{MAX_LIMITS, METER_PREFIX};
-use crate::message::slot::{Received, Unreadable};
-use crate::message::{Message, ScopeCommitment};
 use crate::principal::{Principal, ProvenBy};
-use crate::reason::Reason;
-use crate::record::StreamKey;
 use crate::session::{Account, Agreed, Owner, Session};
-use crate::verdict::{Downgrade, Trigger, VerdictKind};
+use vap::message::slot::{Received, Unreadable};
+use vap::message::{Message, ScopeCommitment};
+use vap::reason::Reason;
+use vap::record_key::StreamKey;
+use vap::verdict::{Downgrade, Trigger, VerdictKind};
 
 use super::bind::{check_signature, count_denied, stronger};
 use super::draft::{Draft, principal_bytes};
 use super::person::{Unapproved, approve_message, message_subject, put};
 use super::ruling::{ClaimKind, MessageRuling, Ruling};
-use super::semantic::{Gate, Meaning, Question, meaning, pay};
-use super::{Books, Declared, Scene};
+use super::semantic::{JudgeEffect, JudgeGate, JudgeQuestion, meaning, pay};
+use super::{DecisionContext, DecisionState, Declaration};
 
 /// Decides about a commitment whose carrier request succeeded.
-pub fn commitment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) -> MessageRuling {
-    let Books { session, account } = books;
+pub fn commitment(
+    scene: &DecisionContext<'_>,
+    books: DecisionState<'_>,
+    declared: &Declaration<'_>,
+) -> MessageRuling {
+    let DecisionState { session, account } = books;
     let received = match declared.message {
         Ok(received) => received,
         Err(unreadable) => return denied_unreadable(scene, account, unreadable),
@@ -38,12 +42,12 @@ pub fn commitment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) 
             *session = Some(fresh);
             MessageRuling::Ruled(Box::new(ruling))
         }
-        Err(Stop::Judge(question)) => MessageRuling::Judge { question, held: None },
-        Err(Stop::Put(question)) => {
+        Err(CommitmentNotAccepted::Judge(question)) => MessageRuling::Judge { question, held: None },
+        Err(CommitmentNotAccepted::Put(question)) => {
             count_denied(scene, None, account, &Reason::ApprovalRequired);
             MessageRuling::Ruled(Box::new(put(scene, draft, question)))
         }
-        Err(Stop::Denied(reason)) => {
+        Err(CommitmentNotAccepted::Denied(reason)) => {
             count_denied(scene, None, account, &reason);
             MessageRuling::Ruled(Box::new(draft.rule(scene.rules, VerdictKind::Denied, Some(reason))))
         }
@@ -52,7 +56,7 @@ pub fn commitment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) 
 
 /// Denies a message that could not be parsed (reading X-2).
 pub(super) fn denied_unreadable(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     account: &mut Account,
     unreadable: &Unreadable,
 ) -> MessageRuling {
@@ -63,24 +67,24 @@ pub(super) fn denied_unreadable(
 }
 
 /// The reason why a message is not accepted, or not yet.
-pub(super) enum Stop {
+pub(super) enum CommitmentNotAccepted {
     Denied(Reason),
-    Judge(Box<Question>),
+    Judge(Box<JudgeQuestion>),
     /// An approver has to answer first.
     Put(Box<approval::Question>),
 }
 
-impl From<Reason> for Stop {
+impl From<Reason> for CommitmentNotAccepted {
     fn from(reason: Reason) -> Self {
-        Stop::Denied(reason)
+        CommitmentNotAccepted::Denied(reason)
     }
 }
 
-impl From<Unapproved> for Stop {
+impl From<Unapproved> for CommitmentNotAccepted {
     fn from(unapproved: Unapproved) -> Self {
         match unapproved {
-            Unapproved::Denied(reason) => Stop::Denied(reason),
-            Unapproved::Waits(question) => Stop::Put(question),
+            Unapproved::Denied(reason) => CommitmentNotAccepted::Denied(reason),
+            Unapproved::Waits(question) => CommitmentNotAccepted::Put(question),
         }
     }
 }
@@ -92,13 +96,13 @@ struct Opened {
 }
 
 fn open(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     known: &Option<Session>,
     account: &Account,
-    declared: &Declared<'_>,
+    declared: &Declaration<'_>,
     received: &Received,
     draft: &mut Draft,
-) -> Result<Opened, Stop> {
+) -> Result<Opened, CommitmentNotAccepted> {
     let Message::ScopeCommitment(commitment) = &received.message else {
         return Err(Reason::WrongCarrier.into());
     };
@@ -144,8 +148,8 @@ struct Identified {
 
 /// S1, as far as this crate checks it: identifies the owner of the commitment (readings V-2, V-20).
 fn identify(
-    scene: &Scene<'_>,
-    declared: &Declared<'_>,
+    scene: &DecisionContext<'_>,
+    declared: &Declaration<'_>,
     received: &Received,
     commitment: &ScopeCommitment,
     draft: &mut Draft,
@@ -176,7 +180,7 @@ fn identify(
 
 /// Checks that a commitment can be in force: its deadline has not passed, no meter has the gateway's prefix, and a
 /// record can hold all meters.
-pub(super) fn check_effective(scene: &Scene<'_>, effective: &Effective) -> Result<(), Reason> {
+pub(super) fn check_effective(scene: &DecisionContext<'_>, effective: &Effective) -> Result<(), Reason> {
     let budget = &effective.budget;
     if budget.deadline.as_ref().is_some_and(|deadline| deadline.has_passed(scene.now)) {
         return Err(Reason::DeadlinePassed);
@@ -190,11 +194,11 @@ pub(super) fn check_effective(scene: &Scene<'_>, effective: &Effective) -> Resul
 
 /// S2: asks the judge, if the operator configured that.
 fn judge(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     draft: &mut Draft,
-    declared: &Declared<'_>,
+    declared: &Declaration<'_>,
     fresh: &mut Session,
-) -> Result<(), Stop> {
+) -> Result<(), CommitmentNotAccepted> {
     let Some(rules) = scene.rules.judge.as_ref().filter(|judge| judge.commitments) else { return Ok(()) };
     match declared.before.judged {
         Some(judged) => {
@@ -202,8 +206,11 @@ fn judge(
             found(scene, draft, judged)
         }
         None => match pay(rules, fresh.running.judge_used(), Trigger::SessionStart) {
-            Gate::Unaffordable(_) => Err(Reason::JudgeBudget.into()),
-            _ => Err(Stop::Judge(Box::new(Question::about_session(Trigger::SessionStart, fresh)))),
+            JudgeGate::Unaffordable(_) => Err(Reason::JudgeBudget.into()),
+            _ => Err(CommitmentNotAccepted::Judge(Box::new(JudgeQuestion::about_session(
+                Trigger::SessionStart,
+                fresh,
+            )))),
         },
     }
 }
@@ -211,23 +218,28 @@ fn judge(
 /// Applies the judge's answer to a commitment or an amendment. An uncertain answer denies, since no human is asked
 /// about these.
 pub(super) fn found(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     draft: &mut Draft,
-    judged: super::semantic::Semantic,
-) -> Result<(), Stop> {
+    judged: super::semantic::JudgeAnswer,
+) -> Result<(), CommitmentNotAccepted> {
     draft.judged = Some(judged);
     match meaning(scene.rules.judge.as_ref(), &judged) {
-        Meaning::Consistent => {
+        JudgeEffect::Consistent => {
             draft.passed("goal_consistent");
             Ok(())
         }
-        Meaning::Unsure => Err(Reason::ConfirmationRequired.into()),
-        Meaning::Denied(reason) => Err(reason.into()),
+        JudgeEffect::Unsure => Err(Reason::ConfirmationRequired.into()),
+        JudgeEffect::Denied(reason) => Err(reason.into()),
     }
 }
 
 /// Creates the ruling for an accepted commitment or amendment.
-pub(super) fn accept(scene: &Scene<'_>, mut draft: Draft, session: &Session, changed: bool) -> Ruling {
+pub(super) fn accept(
+    scene: &DecisionContext<'_>,
+    mut draft: Draft,
+    session: &Session,
+    changed: bool,
+) -> Ruling {
     let proven_by = draft.proven_by;
     draft.bind(session, proven_by);
     draft.standing(scene.rules, session);

@@ -3,19 +3,21 @@
 use jose::json;
 use serde_json::json;
 
-use crate::digest::{Canon, Digest};
 use crate::limits::SHORT_SESSION_ID;
-use crate::message::slot::{Key, Received, Shape, Unreadable};
-use crate::message::{Message, MessageType, NO_SESSION};
 use crate::principal::{Principal, ProvenBy};
-use crate::reason::Reason;
 use crate::risk::Degree;
 use crate::rules::Rules;
 use crate::session::{Meters, Session};
-use crate::verdict::{Method, Trigger, Verdict, VerdictKind, Verification};
+use vap::digest::{Canon, Digest};
+use vap::message::slot::{Key, Received, Shape, Unreadable};
+use vap::message::{Message, MessageType, NO_SESSION};
+use vap::reason::Reason;
+use vap::verdict::{Method, Trigger, Verdict, VerdictKind, Verification};
 
-use super::ruling::{About, Claim, ClaimKind, Confirmation, Flag, Ruling, Said, Stream, Telling};
-use super::semantic::Semantic;
+use super::ruling::{
+    About, Claim, ClaimKind, Confirmation, Flag, MessageTexts, Ruling, Stream, VerdictDelivery,
+};
+use super::semantic::JudgeAnswer;
 
 /// The data of a ruling, collected while the checks run.
 #[derive(Debug)]
@@ -23,11 +25,11 @@ pub(super) struct Draft {
     pub about: About,
     pub session_id: String,
     pub stream: Stream,
-    pub telling: Telling,
+    pub telling: VerdictDelivery,
     pub checks: Vec<String>,
     pub policed: bool,
     pub risk: Option<Degree>,
-    pub judged: Option<Semantic>,
+    pub judged: Option<JudgeAnswer>,
     pub remembered: bool,
     pub trigger: Option<Trigger>,
     pub meters: Meters,
@@ -35,19 +37,18 @@ pub(super) struct Draft {
     pub proven_by: ProvenBy,
     pub tool: Option<String>,
     pub flags: Vec<Flag>,
-    pub said: Said,
+    pub said: MessageTexts,
     pub req: Option<Digest>,
     pub canon_raw: bool,
     pub claims: Vec<Claim>,
     pub fault_place: Option<String>,
     pub confirmation: Option<Confirmation>,
-    /// `true` if an approver let the message through: by an answer now, by one before the upstream server's question,
-    /// or by signing the message.
+    /// `true` if an approver signed the message.
     pub approved: bool,
 }
 
 impl Draft {
-    fn new(about: About, session_id: &str, telling: Telling) -> Self {
+    fn new(about: About, session_id: &str, telling: VerdictDelivery) -> Self {
         Draft {
             about,
             session_id: session_id.to_owned(),
@@ -64,7 +65,7 @@ impl Draft {
             proven_by: ProvenBy::Asserted,
             tool: None,
             flags: Vec::new(),
-            said: Said::default(),
+            said: MessageTexts::default(),
             req: None,
             canon_raw: false,
             claims: Vec::new(),
@@ -77,7 +78,7 @@ impl Draft {
     /// Starts the draft for a parsed message.
     pub fn of(received: &Received) -> Self {
         let message = &received.message;
-        let telling = Telling::Told(received.shape, received.key);
+        let telling = VerdictDelivery::Told(received.shape, received.key);
         let mut draft = Draft::new(About::of(message.kind()), message.session_id(), telling);
         draft.passed("schema_ok");
         draft.req = Some(received.digest.clone());
@@ -93,7 +94,7 @@ impl Draft {
     /// session (reading X-2).
     pub fn of_unreadable(unreadable: &Unreadable, only_session: Option<&str>) -> Self {
         let session_id = unreadable.session_id.as_deref().or(only_session).unwrap_or(NO_SESSION);
-        let telling = Telling::Told(unreadable.shape, unreadable.key);
+        let telling = VerdictDelivery::Told(unreadable.shape, unreadable.key);
         let mut draft = Draft::new(About::of(unreadable.in_response_to), session_id, telling);
         draft.req = Some(unreadable.digest.clone());
         draft.canon_raw = true;
@@ -103,7 +104,7 @@ impl Draft {
 
     /// Starts the draft for a call without VAP.
     pub fn of_unaware(only_session: Option<&str>) -> Self {
-        let telling = Telling::Told(Shape::default(), Key::default());
+        let telling = VerdictDelivery::Told(Shape::default(), Key::default());
         Draft::new(About::Call, only_session.unwrap_or(NO_SESSION), telling)
     }
 
@@ -124,7 +125,7 @@ impl Draft {
 
     /// Sets the tool and the arguments of the forwarded call.
     pub fn calls(&mut self, tool: &str, arguments: &Canon) {
-        match crate::record::is_name(tool) {
+        match vap::name::is_name(tool) {
             true => self.tool = Some(tool.to_owned()),
             false => self.flags.push(Flag::ToolUnnamed),
         }
@@ -182,8 +183,6 @@ impl Draft {
             verdict: Verdict::new(self.session_id, answers, kind, verification),
             telling: self.telling,
             reason,
-            forward: false,
-            reservation: None,
             meters: self.meters,
             agent_id: self.agent_id,
             proven_by: self.proven_by,

@@ -1,19 +1,20 @@
 //! Decisions about messages (section 9): S1 and S2 for a commitment, C1 to C5 for a call, S2 again for an amendment.
 //!
-//! The checks run in this order and fail closed; the first failure decides. A message is decided with a [`Scene`]
-//! (rules, caller, time, random numbers) and the [`Books`] (the state of its session and its principal). The books
+//! The checks run in this order and fail closed; the first failure decides. A message is decided with a [`DecisionContext`]
+//! (rules, caller, time, random numbers) and the [`DecisionState`] (the state of its session and its principal). The books
 //! change only if the message is admitted: an amendment is computed on a copy, and a denied call only increments the
 //! counters of denials (readings V-11, V-18).
 //!
 //! If the judge or a human has to be asked, the result is a question, with a reservation for the call. Then the same
-//! message is decided again, from C1 on, with the [answer](Before).
+//! message is decided again, from C1 on, with the [answer](EarlierResults).
 //!
 //! | module | content |
 //! |---|---|
 //! | `bind` | C1: the message's principal and session |
 //! | `commitment`, `amendment` | S1, S2 and the computation of E(n) |
-//! | `call`, `unaware` | a call with an envelope, and without |
-//! | `hearing` | C2 to C5, in order |
+//! | `call` | a call, with an envelope or without: permit, question or refusal |
+//! | `decision` | the fold over the stages of a call: the first that does not pass decides |
+//! | `stages`, `case` | C1 to C5 of a call, in order, and the call under examination |
 //! | `person` | questions to a human and their answers |
 //! | `budget` | C3: projection and reservation |
 //! | `policy` | C4: the operator's rules |
@@ -22,51 +23,53 @@
 //! | `settle` | settlement and refund of reservations |
 //! | `task` | requests about tasks |
 //!
-//! Not here: the format of messages ([`message`](crate::message)), and the durability of rulings (the gateway).
+//! Not here: the format of messages ([`message`](vap::message)), and the durability of rulings (the gateway).
 
 mod amendment;
 mod bind;
 mod budget;
 mod call;
+mod case;
 mod commitment;
+mod decision;
 mod draft;
-mod hearing;
 mod person;
 mod policy;
 mod ruling;
 mod semantic;
 mod settle;
 mod signals;
+mod stages;
 mod task;
-mod unaware;
 
 pub use amendment::amendment;
 pub use bind::{claimed_jti, signed_by};
 pub use call::call;
 pub use commitment::commitment;
+pub use decision::{CallDecision, CallPermit, CallQuestion};
 pub use draft::{CALLS_METER, JUDGE_METER};
 pub use ruling::{
-    About, Advised, CallRuling, Claim, ClaimKind, Confirmation, Flag, MessageRuling, Ruling, Said, Stream,
-    Telling,
+    About, Advised, Claim, ClaimKind, Confirmation, Flag, MessageRuling, MessageTexts, Ruling, Stream,
+    VerdictDelivery,
 };
-pub use semantic::{Field, Finding, Question, Semantic};
-pub use settle::{Outcome, Settled, Status, close, hold_again, refund, refund_questions, settle};
+pub use semantic::{JudgeAnswer, JudgeFinding, JudgeQuestion, JudgedText};
+pub use settle::{CallOutcome, Settled, close, hold_again, refund, refund_questions, settle};
+pub use stages::denied_to_all;
 pub use task::{FollowUp, Task, follow_up, unknown_task};
-pub use unaware::denied_to_all;
 
 use jiff::Timestamp;
 
 use crate::approval::Question as ApprovalQuestion;
-use crate::clarify::{Answer, Shown};
-use crate::message::slot::{Received, Unreadable};
-use crate::principal::{Caller, Identity, Principal};
+use crate::clarify::{HumanAnswer, ReturnedState};
+use crate::principal::Caller;
 use crate::rules::Rules;
 use crate::session::{Account, ReservationId, Session};
 use crate::tool::ToolFault;
+use vap::message::slot::{Received, Unreadable};
 
 /// The rules, the caller, the time and the random numbers of a decision.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
+pub struct DecisionContext<'a> {
     /// The rules of the route.
     pub rules: &'a Rules,
     /// The caller as the transport identified it.
@@ -74,12 +77,12 @@ pub struct Scene<'a> {
     /// The time of the decision.
     pub now: Timestamp,
     /// Random numbers from a CSPRNG.
-    pub dice: Dice,
+    pub dice: RandomInputs,
 }
 
 /// The random inputs of a decision. They are recorded, so that the decision can be reproduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dice {
+pub struct RandomInputs {
     /// A random number; below [`JudgeRules::sample`](crate::rules::JudgeRules::sample), the call is shown to the judge
     /// (reading V-28).
     pub sample: u32,
@@ -89,10 +92,10 @@ pub struct Dice {
 
 /// The stored state for a decision: the message's session and the principal's account.
 #[derive(Debug)]
-pub struct Books<'a> {
+pub struct DecisionState<'a> {
     /// The session; `None` if the id was never committed or is no longer remembered.
     pub session: &'a mut Option<Session>,
-    /// The account under [`account_key`]; an empty one if there is no key.
+    /// The account under [`account_key`](crate::principal::account_key); an empty one if there is no key.
     pub account: &'a mut Account,
 }
 
@@ -101,7 +104,7 @@ pub type Slot<'a> = Result<&'a Received, &'a Unreadable>;
 
 /// A tool call as it would be forwarded.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct ToolCall<'a> {
     /// The content of the slot; `None` if the request has no VAP message.
     pub envelope: Option<Slot<'a>>,
     /// The tool of the forwarded call: `params.name`, unescaped.
@@ -121,27 +124,27 @@ pub struct Call<'a> {
     /// `true` if the envelope's `jti` was seen before in its session (reading V-21).
     pub replayed: bool,
     /// The results of earlier decisions about the call.
-    pub before: Before<'a>,
+    pub before: EarlierResults<'a>,
 }
 
 /// The results of earlier decisions about a message.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Before<'a> {
+pub struct EarlierResults<'a> {
     /// The reservation of the earlier decision, released before the next one.
     pub held: Option<ReservationId>,
     /// The judge's answer.
-    pub judged: Option<Semantic>,
+    pub judged: Option<JudgeAnswer>,
     /// The human's answer, if the gateway held the request and the reservation.
-    pub answer: Option<Answer>,
+    pub answer: Option<HumanAnswer>,
     /// A sealed state that the client returned with the call, opened (readings V-26, V-38).
-    pub shown: Option<Shown<'a>>,
+    pub shown: Option<ReturnedState<'a>>,
     /// The question to approvers about the message, with its answer.
-    pub put: Option<Put<'a>>,
+    pub put: Option<ApproverQuestion<'a>>,
 }
 
 /// A question to approvers, with its answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Put<'a> {
+pub struct ApproverQuestion<'a> {
     /// The question.
     pub question: &'a ApprovalQuestion,
     /// The signed answer; `None` if there is none yet.
@@ -152,7 +155,7 @@ pub struct Put<'a> {
 
 /// A commitment or an amendment whose carrier request succeeded.
 #[derive(Clone, Copy, Debug)]
-pub struct Declared<'a> {
+pub struct Declaration<'a> {
     /// The content of the slot.
     pub message: Slot<'a>,
     /// `true` if the message's `jti` was seen before in its session.
@@ -160,36 +163,5 @@ pub struct Declared<'a> {
     /// `true` if another question to approvers can be opened.
     pub can_wait: bool,
     /// The results of earlier decisions about the message.
-    pub before: Before<'a>,
-}
-
-/// Returns the key of the caller's [`Account`]; `None` if the request identifies no principal. The key of a principal
-/// with a token, a certificate or a signing key does not depend on its MCP session, so that opening a new one does not
-/// give a new budget (reading V-3). `signed_by` is the thumbprint of the key whose signature was verified.
-#[must_use]
-pub fn account_key(caller: &Caller, signed_by: Option<&str>) -> Option<String> {
-    Principal::of(caller, signed_by).map(|principal| principal_key(&principal))
-}
-
-/// Returns the account key of a principal.
-#[must_use]
-pub fn principal_key(principal: &Principal) -> String {
-    identity_key(principal.identity())
-}
-
-/// Returns the account key of an identity: a digest of its kind and parts.
-#[must_use]
-pub fn identity_key(identity: &Identity) -> String {
-    let (kind, parts) = match identity {
-        Identity::Token(token) => {
-            let client = token.client_id.as_deref().unwrap_or_default();
-            ("token", vec![token.iss.as_str(), token.sub.as_str(), client])
-        }
-        Identity::Certificate(thumbprint) => ("certificate", vec![thumbprint.as_str()]),
-        Identity::McpSession { route, id } => ("mcp", vec![route.as_str(), id.as_str()]),
-        Identity::SigningKey(thumbprint) => ("key", vec![thumbprint.as_str()]),
-    };
-    let mut all = vec![kind];
-    all.extend(parts);
-    crate::digest::Digest::of(&jose::jcs::canonical(&serde_json::json!(all))).to_string()
+    pub before: EarlierResults<'a>,
 }

@@ -3,19 +3,19 @@
 use jiff::SignedDuration;
 
 use crate::approval::{self, Decision, Question, SignedApproval, Subject, SubjectKind};
-use crate::clarify::{self, Answer, Asked, Purpose, Shown, Ticket};
-use crate::digest::{Canon, Digest};
+use crate::clarify::{self, HumanAnswer, HumanQuestion, Purpose, ReturnedState, SealedCall};
 use crate::limits::MAX_APPROVAL_CONTENT;
-use crate::message::slot::Received;
-use crate::reason::Reason;
 use crate::rules::Decider;
 use crate::session::Session;
 use crate::signature;
-use crate::verdict::{Clarification, VerdictKind};
+use vap::digest::{Canon, Digest};
+use vap::message::slot::Received;
+use vap::reason::Reason;
+use vap::verdict::{Clarification, VerdictKind};
 
 use super::draft::{Draft, standing};
 use super::ruling::{ClaimKind, Confirmation, Ruling};
-use super::{Declared, Put, Scene};
+use super::{ApproverQuestion, DecisionContext, Declaration};
 
 /// The effect of an answer that was returned with a call.
 #[derive(Clone, Debug, Default)]
@@ -39,18 +39,18 @@ impl Approved {
     }
 }
 
-/// Checks a state that was returned with a call. A state that does not fit the call is not used up, and neither is one
+/// Checks a state that was returned with a call against the expected content. A state that does not fit the call is not used up, and neither is one
 /// whose call is denied, since a state is good for one admitted call. The answer "no" uses it up at once. A state of
 /// the upstream's question that was used before makes the call a new one.
 pub(super) fn check_state(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     draft: &mut Draft,
-    shown: Option<&Shown<'_>>,
-    expected: impl Fn(Purpose) -> Ticket,
+    shown: Option<&ReturnedState<'_>>,
+    expected: Option<&SealedCall>,
 ) -> Result<Approved, Reason> {
     let Some(shown) = shown else { return Ok(Approved::default()) };
     let ticket = shown.ticket.ok_or(Reason::InvalidState)?;
-    if !expected(ticket.purpose).is_met_by(ticket, scene.now) {
+    if !expected.is_some_and(|expected| expected.is_met_by(ticket, scene.now)) {
         return Err(Reason::InvalidState);
     }
     let nonce = Some(ticket.nonce.clone());
@@ -76,9 +76,9 @@ pub(super) fn check_state(
 /// Checks the answer to a question to approvers. It is valid once, for the call of the question, and only under a key
 /// of an approver who may answer it now.
 pub(super) fn check_approval(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     draft: &mut Draft,
-    put: &Put<'_>,
+    put: &ApproverQuestion<'_>,
     subject: &Subject,
 ) -> Result<Approved, Reason> {
     if put.spent || put.question.subject != *subject {
@@ -118,7 +118,7 @@ pub(super) fn check_approval(
 /// # Errors
 /// [`Reason::ApprovalUnavailable`] if no approver may answer it, or it is too long to be shown.
 pub(super) fn approval_question(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     draft: &Draft,
     subject: Subject,
     id: String,
@@ -156,9 +156,9 @@ impl From<Reason> for Unapproved {
 /// Checks the approver's answer about a message, or creates a question if there is none. The answer takes effect when
 /// the message is sent again.
 pub(super) fn approve_message(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     draft: &mut Draft,
-    declared: &Declared<'_>,
+    declared: &Declaration<'_>,
     subject: Subject,
 ) -> Result<(), Unapproved> {
     let because = Reason::ApprovalRequired;
@@ -182,7 +182,7 @@ pub(super) fn approve_message(
 
 /// Creates the subject of a question about a commitment or an amendment, from the message without its signature.
 pub(super) fn message_subject(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     kind: SubjectKind,
     received: &Received,
     principal: &str,
@@ -205,7 +205,7 @@ pub(super) fn message_subject(
 }
 
 /// Creates the ruling of a message that waits for an approver. Nothing in it takes effect.
-pub(super) fn put(scene: &Scene<'_>, draft: Draft, question: Box<Question>) -> Ruling {
+pub(super) fn put(scene: &DecisionContext<'_>, draft: Draft, question: Box<Question>) -> Ruling {
     let mut ruling = draft.rule(scene.rules, VerdictKind::Clarify, Some(Reason::ApprovalRequired));
     let words = format!("an approver has to sign this {} first; send it again", question.subject.name());
     ruling.verdict.clarification = Some(Clarification { question: words, schema: None });
@@ -215,7 +215,7 @@ pub(super) fn put(scene: &Scene<'_>, draft: Draft, question: Box<Question>) -> R
 
 /// Creates the subject of a question about a call.
 pub(super) fn call_subject(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     tool: &str,
     arguments: &Canon,
     (session_id, principal): (&str, &str),
@@ -234,19 +234,19 @@ pub(super) fn call_subject(
 }
 
 /// Checks that an answer is a confirmation.
-pub(super) fn said_yes(answer: Option<Answer>) -> Result<(), Reason> {
+pub(super) fn said_yes(answer: Option<HumanAnswer>) -> Result<(), Reason> {
     match answer {
-        Some(Answer::Confirmed) => Ok(()),
-        Some(Answer::Declined) | None => Err(Reason::Declined),
-        Some(Answer::Unanswered) => Err(Reason::Unanswered),
+        Some(HumanAnswer::Confirmed) => Ok(()),
+        Some(HumanAnswer::Declined) | None => Err(Reason::Declined),
+        Some(HumanAnswer::Unanswered) => Err(Reason::Unanswered),
     }
 }
 
 /// Creates the ruling of a call that waits for a human. Nothing is admitted or reserved.
 pub(super) fn pending(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     mut draft: Draft,
-    asked: Asked,
+    asked: HumanQuestion,
     can_ask: bool,
     reason: Reason,
     session: Option<&Session>,
@@ -264,14 +264,14 @@ pub(super) fn pending(
 
 /// Creates the content of a sealed state about a call.
 pub(super) fn ticket(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     tool: &str,
     arguments: &Canon,
     purpose: Purpose,
     session_id: &str,
     account: &str,
-) -> Ticket {
-    Ticket {
+) -> SealedCall {
+    SealedCall {
         purpose,
         route: scene.rules.route.clone(),
         session_id: session_id.to_owned(),

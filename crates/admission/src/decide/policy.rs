@@ -11,8 +11,8 @@
 use expression::Answer;
 use serde_json::{Value, json};
 
-use crate::reason::{Reason, RuleName};
 use crate::rules::{Decider, Rules, Then};
+use vap::reason::{Reason, RuleName};
 
 /// The result of C4.
 #[derive(Debug, PartialEq, Eq)]

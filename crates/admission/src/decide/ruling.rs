@@ -1,40 +1,15 @@
 //! Rulings: the result of a decision, with all data for the Verdict, the record and the settlement.
 
 use crate::approval::{self, Decision};
-use crate::clarify::{Answer, Asked, Ticket};
-use crate::digest::Digest;
-use crate::message::slot::{Key, Shape};
+use crate::clarify::{HumanAnswer, HumanQuestion, SealedCall};
 use crate::principal::ProvenBy;
-use crate::reason::Reason;
 use crate::session::{Meters, ReservationId};
-use crate::verdict::{Verdict, VerdictKind};
+use vap::digest::Digest;
+use vap::message::slot::{Key, Shape};
+use vap::reason::Reason;
+use vap::verdict::{Verdict, VerdictKind};
 
-use super::semantic::Question;
-
-/// The result of deciding about a call.
-#[derive(Clone, Debug)]
-pub enum CallRuling {
-    /// The call is decided.
-    Ruled(Box<Ruling>),
-    /// The call has to wait: another call with the same tool of unknown cost is in flight (reading V-12), or too many
-    /// calls are. Nothing changed; it is decided again when a call of the session settles.
-    Wait,
-    /// The judge has to be asked first. A reservation is held for the call.
-    Judge {
-        /// The question to the judge.
-        question: Box<Question>,
-        /// The reservation of the call.
-        held: ReservationId,
-    },
-    /// A human has to be asked first: the client's user on the open stream (legacy), or an approver. A reservation is
-    /// held for the call as long as the question is open.
-    Ask {
-        /// The question, with the state that its answer is bound to.
-        asked: Box<Asked>,
-        /// The reservation of the call; `None` for a caller without a session.
-        held: Option<ReservationId>,
-    },
-}
+use super::semantic::JudgeQuestion;
 
 /// The result of deciding about a commitment or an amendment.
 #[derive(Clone, Debug)]
@@ -45,13 +20,14 @@ pub enum MessageRuling {
     /// judge.
     Judge {
         /// The question to the judge.
-        question: Box<Question>,
+        question: Box<JudgeQuestion>,
         /// The reservation for the judge's cost; `None` for a commitment, which has no session yet.
         held: Option<ReservationId>,
     },
 }
 
-/// A decision about a message.
+/// The contents of a decision for the Verdict and the record. It permits nothing: only a
+/// [`CallPermit`](super::CallPermit) does.
 #[derive(Clone, Debug)]
 pub struct Ruling {
     /// The type of the message.
@@ -61,13 +37,9 @@ pub struct Ruling {
     /// The Verdict; unsigned and without `audit_ref`.
     pub verdict: Verdict,
     /// The form in which the Verdict is delivered.
-    pub telling: Telling,
+    pub telling: VerdictDelivery,
     /// The reason for a verdict other than `served`.
     pub reason: Option<Reason>,
-    /// `true` if the call is forwarded to the upstream server.
-    pub forward: bool,
-    /// The reservation of an admitted call, which has to be settled or refunded.
-    pub reservation: Option<ReservationId>,
     /// The amounts of the session's meters, including reservations.
     pub meters: Meters,
     /// The agent's id, as the commitment claims it.
@@ -81,7 +53,7 @@ pub struct Ruling {
     /// The client software's name according to the client; unverified.
     pub asserted_client: Option<String>,
     /// The texts of the message: committed to in the record, and stored in clear only locally.
-    pub said: Said,
+    pub said: MessageTexts,
     /// The digest of the VAP message, for the Verdict's `req` (reading V-25).
     pub req: Option<Digest>,
     /// `true` if a digest is over text as received, for lack of a canonical form (reading V-22).
@@ -91,12 +63,12 @@ pub struct Ruling {
     /// The answer of a human, if there was one.
     pub confirmation: Option<Confirmation>,
     /// Modern era: the question that the client passes to its user, to be sealed into `requestState`.
-    pub pending: Option<Box<Asked>>,
+    pub pending: Option<Box<HumanQuestion>>,
     /// The question to approvers about a commitment or an amendment. The message takes effect when it is sent again
     /// after the approval.
     pub put: Option<Box<approval::Question>>,
     /// The state to seal if the upstream server asks a question of its own (reading V-38).
-    pub ticket: Option<Box<Ticket>>,
+    pub ticket: Option<Box<SealedCall>>,
     /// E(n) as canonical text, if a commitment or an amendment was accepted; it is returned to the agent (reading
     /// V-17).
     pub effective: Option<String>,
@@ -124,7 +96,7 @@ pub struct Advised {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confirmation {
     /// The client reports its user's answer; there is no proof of it.
-    Client(Answer),
+    Client(HumanAnswer),
     /// An approver signed the answer.
     Approver {
         /// The approver's name.
@@ -163,7 +135,7 @@ pub enum Stream {
 
 /// The form in which a Verdict is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
+pub enum VerdictDelivery {
     /// In the shape and under the key of the caller's message (reading V-4).
     Told(Shape, Key),
     /// No Verdict is delivered, and the response is not changed (reading V-33, advisory).
@@ -172,7 +144,7 @@ pub enum Telling {
 
 /// The texts of a message as the bytes that the record commits to: JCS, or the text as received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct MessageTexts {
     /// The session's goal.
     pub goal: Option<String>,
     /// The rationale of a call, or the reason of an amendment.
@@ -232,7 +204,7 @@ pub enum Flag {
     CostCapped,
     /// A declared cost had too many digits and was rounded up.
     CostRounded,
-    /// The cost names more meters than [`MAX_METERS`](crate::limits::MAX_METERS) (reading V-13).
+    /// The cost names more meters than [`MAX_METERS`](vap::limits::MAX_METERS) (reading V-13).
     CostTooManyMeters,
     /// A meter exceeded its ceiling (reading V-12).
     Overrun,

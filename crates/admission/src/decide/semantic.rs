@@ -9,28 +9,28 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cache::{VerdictKey, is_cacheable};
-use crate::decimal::Decimal;
-use crate::message::{AddScope, IncreaseBudget, IntentEnvelope, ScopeAmendment, Sensitivity};
-use crate::reason::Reason;
 use crate::risk::{Degree, Risk};
 use crate::rules::JudgeRules;
 use crate::session::Session;
-use crate::verdict::Trigger;
+use decimal::Decimal;
+use vap::message::{AddScope, IncreaseBudget, IntentEnvelope, ScopeAmendment, Sensitivity};
+use vap::reason::Reason;
+use vap::verdict::Trigger;
 
-use super::Scene;
+use super::DecisionContext;
 
 /// A question to the judge about one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct JudgeQuestion {
     /// The reason for asking.
     pub trigger: Trigger,
     /// All texts that the judge sees. Each is an unverified claim and none is an instruction.
-    pub fields: Vec<Field>,
+    pub fields: Vec<JudgedText>,
 }
 
 /// A text for the judge to examine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct JudgedText {
     /// The name of the field, such as `goal` or `rationale`.
     pub name: &'static str,
     /// The text, untrusted.
@@ -39,9 +39,9 @@ pub struct Field {
 
 /// The answer of the judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Semantic {
+pub struct JudgeAnswer {
     /// The judge's finding.
-    pub finding: Finding,
+    pub finding: JudgeFinding,
     /// The judge's confidence in its finding.
     pub confidence: Degree,
     /// The reason for asking.
@@ -53,7 +53,7 @@ pub struct Semantic {
 /// The finding of the judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Finding {
+pub enum JudgeFinding {
     /// The message is consistent with the goal.
     Consistent,
     /// The message is inconsistent with the goal.
@@ -66,7 +66,7 @@ pub enum Finding {
 
 /// The decision about asking the judge.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Gate {
+pub(super) enum JudgeGate {
     /// The judge is not asked.
     Closed,
     /// The cache has a "consistent" verdict for this call, which expires at this Unix time.
@@ -79,7 +79,7 @@ pub(super) enum Gate {
 
 /// The effect of the judge's answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum JudgeEffect {
     Consistent,
     /// A human has to answer.
     Unsure,
@@ -95,43 +95,47 @@ pub(super) struct Suspect {
 
 /// Decides whether the judge is asked about a call. A randomly selected call is shown to it even if a verdict is
 /// cached.
-pub(super) fn gate(scene: &Scene<'_>, session: &Session, suspect: &Suspect) -> Gate {
-    let Some(judge) = &scene.rules.judge else { return Gate::Closed };
+pub(super) fn gate(scene: &DecisionContext<'_>, session: &Session, suspect: &Suspect) -> JudgeGate {
+    let Some(judge) = &scene.rules.judge else { return JudgeGate::Closed };
     let trigger = match (scene.dice.sample < judge.sample, suspect.risk.score >= judge.threshold) {
         (true, _) => Trigger::RandomSample,
         (false, true) => suspect.risk.loudest,
-        (false, false) => return Gate::Closed,
+        (false, false) => return JudgeGate::Closed,
     };
     let remembered = session.running.verdicts.until(suspect.key, scene.now);
     match remembered.filter(|_| trigger != Trigger::RandomSample && is_cacheable(suspect.sensitivity)) {
-        Some(until) => Gate::Remembered(until),
+        Some(until) => JudgeGate::Remembered(until),
         None => pay(judge, session.running.judge_used(), trigger),
     }
 }
 
 /// Checks whether the judge's budget allows one more answer.
-pub(super) fn pay(judge: &JudgeRules, used: Decimal, trigger: Trigger) -> Gate {
+pub(super) fn pay(judge: &JudgeRules, used: Decimal, trigger: Trigger) -> JudgeGate {
     match used.checked_add(judge.reserve).is_some_and(|sum| sum <= judge.cap) {
-        true => Gate::Open(trigger),
-        false => Gate::Unaffordable(trigger),
+        true => JudgeGate::Open(trigger),
+        false => JudgeGate::Unaffordable(trigger),
     }
 }
 
 /// Determines the effect of the judge's answer. It denies if no judge is configured.
-pub(super) fn meaning(judge: Option<&JudgeRules>, said: &Semantic) -> Meaning {
-    let Some(judge) = judge else { return Meaning::Denied(Reason::JudgeUnavailable) };
+pub(super) fn meaning(judge: Option<&JudgeRules>, said: &JudgeAnswer) -> JudgeEffect {
+    let Some(judge) = judge else { return JudgeEffect::Denied(Reason::JudgeUnavailable) };
     match said.finding {
-        Finding::Consistent if said.confidence >= judge.confidence => Meaning::Consistent,
-        Finding::Consistent | Finding::Unsure => Meaning::Unsure,
-        Finding::Inconsistent => Meaning::Denied(Reason::Inconsistent),
-        Finding::Unavailable => Meaning::Denied(Reason::JudgeUnavailable),
+        JudgeFinding::Consistent if said.confidence >= judge.confidence => JudgeEffect::Consistent,
+        JudgeFinding::Consistent | JudgeFinding::Unsure => JudgeEffect::Unsure,
+        JudgeFinding::Inconsistent => JudgeEffect::Denied(Reason::Inconsistent),
+        JudgeFinding::Unavailable => JudgeEffect::Denied(Reason::JudgeUnavailable),
     }
 }
 
-impl Question {
+impl JudgeQuestion {
     /// Creates the question about a call (C5).
-    pub(super) fn about_call(trigger: Trigger, session: &Session, envelope: &IntentEnvelope) -> Question {
-        let mut question = Question::about_session(trigger, session);
+    pub(super) fn about_call(
+        trigger: Trigger,
+        session: &Session,
+        envelope: &IntentEnvelope,
+    ) -> JudgeQuestion {
+        let mut question = JudgeQuestion::about_session(trigger, session);
         question.add("tool", &envelope.call.tool);
         question.add("arguments", &envelope.call.arguments);
         question.add("rationale", &envelope.intent.rationale);
@@ -140,8 +144,8 @@ impl Question {
     }
 
     /// Creates the question about an amendment (S2), with its additions and its reason.
-    pub(super) fn about_amendment(session: &Session, amendment: &ScopeAmendment) -> Question {
-        let mut question = Question::about_session(Trigger::Amendment, session);
+    pub(super) fn about_amendment(session: &Session, amendment: &ScopeAmendment) -> JudgeQuestion {
+        let mut question = JudgeQuestion::about_session(Trigger::Amendment, session);
         if let Some(AddScope { tools_allow, tools_deny }) = &amendment.add_scope {
             question.add("added_tools_allow", &patterns(tools_allow));
             question.add("added_tools_deny", &patterns(tools_deny));
@@ -157,9 +161,9 @@ impl Question {
     }
 
     /// Creates the question about a commitment (S2), as it would be in force.
-    pub(super) fn about_session(trigger: Trigger, session: &Session) -> Question {
+    pub(super) fn about_session(trigger: Trigger, session: &Session) -> JudgeQuestion {
         let agreed = &session.agreed;
-        let mut question = Question { trigger, fields: Vec::new() };
+        let mut question = JudgeQuestion { trigger, fields: Vec::new() };
         question.add("goal", agreed.goal());
         question.add("tools_allow", &patterns(&agreed.scope().tools_allow));
         question.add("tools_deny", &patterns(agreed.scope().tools_deny.as_deref().unwrap_or_default()));
@@ -172,11 +176,11 @@ impl Question {
     }
 
     fn add(&mut self, name: &'static str, text: &str) {
-        self.fields.push(Field { name, text: text.to_owned() });
+        self.fields.push(JudgedText { name, text: text.to_owned() });
     }
 }
 
-fn patterns(patterns: &[crate::glob::Pattern]) -> String {
+fn patterns(patterns: &[vap::glob::Pattern]) -> String {
     lines(patterns.iter().map(|pattern| pattern.as_str().to_owned()))
 }
 

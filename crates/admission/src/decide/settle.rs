@@ -9,46 +9,21 @@ use std::collections::BTreeMap;
 use jose::json;
 use serde_json::value::RawValue;
 
-use crate::decimal::{Decimal, NotDecimal};
-use crate::limits::MAX_METERS;
 use crate::rules::Rules;
 use crate::session::{Account, Meters, Reservation, ReservationId, Session, Stage};
+use decimal::{Decimal, NotDecimal};
+use vap::audit::CallStatus;
+use vap::limits::MAX_METERS;
 
 use super::budget::{is_metered, metered};
 use super::draft::standing;
 use super::ruling::Flag;
 
-/// The status of a call at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// The call ran.
-    Executed,
-    /// The call ran and failed.
-    Errored,
-    /// The call was not forwarded after all.
-    Refused,
-    /// The outcome is unknown, for example after a lost connection.
-    Unknown,
-}
-
-impl Status {
-    /// Returns the name used in the record.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Status::Executed => "executed",
-            Status::Errored => "errored",
-            Status::Refused => "refused",
-            Status::Unknown => "unknown",
-        }
-    }
-}
-
 /// The outcome of a call.
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome<'a> {
+pub struct CallOutcome<'a> {
     /// The status of the call.
-    pub status: Status,
+    pub status: CallStatus,
     /// The name of the tool under which the call was admitted.
     pub tool: &'a str,
     /// The text of the cost that the tool declared, `_meta.vap.cost` of the upstream server's result.
@@ -81,9 +56,9 @@ pub fn settle(
     session: &mut Session,
     account: &mut Account,
     id: ReservationId,
-    outcome: Outcome<'_>,
+    outcome: CallOutcome<'_>,
 ) -> Option<Settled> {
-    if outcome.status == Status::Refused {
+    if outcome.status == CallStatus::Refused {
         return refund(rules, session, account, id);
     }
     session.running.reservation(id).filter(|held| held.stage == Stage::Admitted)?;
@@ -91,10 +66,12 @@ pub fn settle(
     if held.by_principal {
         account.spent.release(&held);
     }
-    let declared = Declared::read(rules, outcome.cost, |meter| is_metered(rules, session, meter));
+    let declared = DeclaredCost::read(rules, outcome.cost, |meter| is_metered(rules, session, meter));
     let cost = match outcome.status {
-        Status::Unknown => held.amounts.clone(),
-        Status::Executed | Status::Errored | Status::Refused => declared.or_known(rules, outcome.tool),
+        CallStatus::Unknown => held.amounts.clone(),
+        CallStatus::Executed | CallStatus::Errored | CallStatus::Refused => {
+            declared.or_known(rules, outcome.tool)
+        }
     };
     let spent = cost.only(|meter| is_metered(rules, session, meter));
     let learned = metered(rules, session).map(|meter| (meter.to_owned(), cost.of(meter))).collect();
@@ -164,17 +141,17 @@ pub(super) fn give_back(session: &mut Session, account: &mut Account, id: Reserv
 fn learn(
     session: &mut Session,
     held: &Reservation,
-    outcome: &Outcome<'_>,
-    declared: &Declared,
+    outcome: &CallOutcome<'_>,
+    declared: &DeclaredCost,
     learned: &Meters,
 ) {
     let told = !declared.amounts.is_empty();
     match outcome.status {
-        Status::Executed => session.running.costs.learn(held.tool, learned),
-        Status::Errored if told => session.running.costs.learn(held.tool, learned),
-        Status::Errored | Status::Refused => {}
-        Status::Unknown if held.blind => session.running.count_blind(),
-        Status::Unknown => {}
+        CallStatus::Executed => session.running.costs.learn(held.tool, learned),
+        CallStatus::Errored if told => session.running.costs.learn(held.tool, learned),
+        CallStatus::Errored | CallStatus::Refused => {}
+        CallStatus::Unknown if held.blind => session.running.count_blind(),
+        CallStatus::Unknown => {}
     }
 }
 
@@ -185,15 +162,15 @@ fn is_overrun(session: &Session) -> bool {
 
 /// A declared cost after validation (reading V-13).
 #[derive(Debug, Default)]
-struct Declared {
+struct DeclaredCost {
     amounts: Meters,
     flags: Vec<Flag>,
 }
 
-impl Declared {
+impl DeclaredCost {
     /// Validates a declared cost. Limited meters are read first, so that many other meters cannot crowd them out.
-    fn read(rules: &Rules, cost: Option<&str>, limited: impl Fn(&str) -> bool) -> Declared {
-        let mut declared = Declared::default();
+    fn read(rules: &Rules, cost: Option<&str>, limited: impl Fn(&str) -> bool) -> DeclaredCost {
+        let mut declared = DeclaredCost::default();
         let Some(cost) = cost else { return declared };
         let Some(members) = members(cost) else {
             declared.flag(Flag::CostNotANumber);
@@ -201,7 +178,7 @@ impl Declared {
         };
         let (first, others): (Vec<_>, Vec<_>) = members.iter().partition(|(meter, _)| limited(meter));
         for (meter, amount) in first.into_iter().chain(others) {
-            if !crate::record::is_name(meter) {
+            if !vap::name::is_name(meter) {
                 declared.flag(Flag::CostNotANumber);
             } else if declared.amounts.len() == MAX_METERS {
                 declared.flag(Flag::CostTooManyMeters);

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::decimal::Decimal;
-use crate::message::Sensitivity;
 use crate::risk::{self, Degree, Signals};
 use crate::session::{Reservation, Session};
+use decimal::Decimal;
+use vap::message::Sensitivity;
 
-use super::Scene;
+use super::DecisionContext;
 
 /// The comparison of a call with the session's recent calls.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ pub(super) struct Seen {
 
 /// Computes the signals of a call.
 pub(super) fn signals(
-    scene: &Scene<'_>,
+    scene: &DecisionContext<'_>,
     session: &Session,
     sensitivity: Option<Sensitivity>,
     seen: Seen,
@@ -49,7 +49,7 @@ fn used(session: &Session, reservation: &Reservation) -> Degree {
 }
 
 /// Returns the elapsed share of the session's time; `None` without a deadline.
-fn elapsed(scene: &Scene<'_>, session: &Session) -> Option<Degree> {
+fn elapsed(scene: &DecisionContext<'_>, session: &Session) -> Option<Degree> {
     let (begin, end) = (session.agreed.committed().as_second(), session.agreed.ends()?.as_second());
     let seconds = |from: i64, to: i64| u64::try_from(to.saturating_sub(from)).unwrap_or(0);
     Some(part(seconds(begin, scene.now.as_second()).into(), seconds(begin, end).max(1).into()))

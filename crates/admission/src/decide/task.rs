@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::principal::{Identity, Principal};
-use crate::reason::Reason;
 use crate::session::ReservationId;
-use crate::verdict::VerdictKind;
+use vap::reason::Reason;
+use vap::verdict::VerdictKind;
 
-use super::Scene;
+use super::DecisionContext;
 use super::draft::{Draft, canon, principal_bytes};
 use super::policy::{Facts, Policed, police};
 use super::ruling::Ruling;
@@ -41,7 +41,7 @@ pub struct FollowUp<'a> {
 
 /// Decides about a request for an existing task. Returns the denial, or `None` if the request may go on: then the
 /// ruling of the call covers it.
-pub fn follow_up(scene: &Scene<'_>, task: &Task, request: FollowUp<'_>) -> Option<Box<Ruling>> {
+pub fn follow_up(scene: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Box<Ruling>> {
     let reason = refuses(scene, task, request)?;
     // A caller other than the task's principal must not learn the session id.
     let is_shown = reason != Reason::WrongPrincipal;
@@ -54,14 +54,14 @@ pub fn follow_up(scene: &Scene<'_>, task: &Task, request: FollowUp<'_>) -> Optio
 
 /// Denies a request about an unknown task. Its principal cannot be checked, so the answer is the same as for a task of
 /// another principal. The route's posture decides whether such requests are denied (V-33).
-pub fn unknown_task(scene: &Scene<'_>, method: &str) -> Box<Ruling> {
+pub fn unknown_task(scene: &DecisionContext<'_>, method: &str) -> Box<Ruling> {
     let mut draft = Draft::of_unaware(None);
     draft.calls(method, &canon("{}"));
     draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
     Box::new(draft.rule(scene.rules, VerdictKind::Denied, Some(Reason::WrongPrincipal)))
 }
 
-fn refuses(scene: &Scene<'_>, task: &Task, request: FollowUp<'_>) -> Option<Reason> {
+fn refuses(scene: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Reason> {
     let shows = |principal: &Principal| match principal.identity() {
         Identity::SigningKey(key) => principal.is_shown_by(scene.caller, Some(key)),
         Identity::Token(_) | Identity::Certificate(_) | Identity::McpSession { .. } => {

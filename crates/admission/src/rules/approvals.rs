@@ -4,9 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::approval::{ApprovalError, Question, SignedApproval, SignedReader, SubjectKind};
-use crate::glob::Pattern;
 use crate::limits::QUESTION_SECONDS;
 use crate::signature::AgentKey;
+use vap::glob::Pattern;
 
 /// The party that answers a question about a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -21,9 +21,9 @@ pub struct Ceiling {
 impl Ceiling {
     /// Returns the ceiling of a session that was committed at this time, with a fixed deadline.
     #[must_use]
-    pub fn since(&self, committed: Timestamp) -> effective::Ceiling {
+    pub fn since(&self, committed: Timestamp) -> effective::SessionCeiling {
         let lasts = self.lasts.map(|lasts| committed.checked_add(lasts).unwrap_or(Timestamp::MAX));
-        effective::Ceiling {
+        effective::SessionCeiling {
             max_calls: self.max_calls,
             deadline: self.latest.into_iter().chain(lasts).min(),
             limits: self.limits.iter().map(|(meter, most)| (meter.to_owned(), *most)).collect(),

@@ -1,7 +1,7 @@
 //! The costs of calls that the operator configured (readings V-12, V-13).
 
-use crate::glob::Pattern;
 use crate::session::Meters;
+use vap::glob::Pattern;
 
 /// The operator's costs of calls, in exact decimals.
 #[derive(Clone, Debug, Default)]

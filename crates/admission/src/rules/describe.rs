@@ -7,11 +7,11 @@
 use serde_json::{Value, json};
 
 use super::{Ceiling, CostRules, JudgeRules, PrincipalCeiling, Rules, SensitivityRules};
-use crate::digest::Digest;
-use crate::glob::Pattern;
 use crate::risk::Weights;
 use crate::signature::{Demands, Freshness};
 use crate::tool::ToolRules;
+use vap::digest::Digest;
+use vap::glob::Pattern;
 
 impl Rules {
     /// Returns all settings that influence decisions on the route.

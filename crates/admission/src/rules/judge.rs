@@ -2,9 +2,9 @@
 
 use jiff::SignedDuration;
 
-use crate::decimal::Decimal;
 use crate::risk::{Degree, Signals, Weights};
-use crate::verdict::Trigger;
+use decimal::Decimal;
+use vap::verdict::Trigger;
 
 /// The rules of the semantic tier, which exists only if the operator configured a judge.
 #[derive(Clone, Debug, PartialEq)]

@@ -19,9 +19,9 @@ pub use judge::JudgeRules;
 pub use policy::{PolicyRule, RuleError, Then};
 pub use sensitivity::SensitivityRules;
 
-use crate::glob::Pattern;
 use crate::signature::{Demands, Freshness, Keyring};
 use crate::tool::ToolRules;
+use vap::glob::Pattern;
 
 /// The rules of one route.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use expression::{CompileError, Expression};
 
-use crate::glob::Pattern;
-use crate::reason::RuleName;
+use vap::glob::Pattern;
+use vap::reason::RuleName;
 
 /// A rule of the operator: an action for calls that match its tool pattern and its condition.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The sensitivity of a tool: the agent's declaration, but at least the operator's class (reading V-30).
 
-use crate::glob::Pattern;
-use crate::message::Sensitivity;
+use vap::glob::Pattern;
+use vap::message::Sensitivity;
 
 /// The operator's sensitivity classes.
 #[derive(Clone, Debug, Default)]

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Meters, Reservation};
-use crate::decimal::Decimal;
 use crate::limits::{DENIALS_PER_MINUTE, REMEMBERED_SESSIONS};
+use decimal::Decimal;
 
 /// The state of a principal. Stored under the principal's key, and written in the same transaction as the session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
 use crate::effective::Effective;
-use crate::message::{Budget, Scope};
 use crate::principal::{Principal, ProvenBy};
-use crate::record::StreamKey;
+use vap::digest::Digest;
+use vap::message::{Budget, Scope};
+use vap::record_key::StreamKey;
 
 /// The commitment in force and its owner. Changes only with an accepted amendment. The content is shared between
 /// clones, since every call clones it.
@@ -65,8 +65,8 @@ impl Agreed {
             text: String::from_utf8_lossy(&canon.bytes).into_owned(),
             raw: canon.raw,
             effective,
-            account: crate::decide::principal_key(&principal),
-            ledger: ledger.as_ref().map(crate::decide::identity_key),
+            account: crate::principal::principal_key(&principal),
+            ledger: ledger.as_ref().map(crate::principal::identity_key),
             principal,
             proven_by,
             route,
@@ -193,6 +193,6 @@ impl Agreed {
     /// Returns the deadline of the budget, if there is one.
     #[must_use]
     pub fn ends(&self) -> Option<Timestamp> {
-        self.budget().deadline.as_ref().map(crate::message::Deadline::at)
+        self.budget().deadline.as_ref().map(vap::message::Deadline::at)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::decimal::Decimal;
+use decimal::Decimal;
 
 /// An amount for each of some meters. A meter without an entry counts as zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

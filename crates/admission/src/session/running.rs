@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Costs, Mark, Meters, Recent};
 use crate::cache::Verdicts;
-use crate::decimal::Decimal;
 use crate::limits::MAX_IN_FLIGHT;
+use decimal::Decimal;
 
 /// The counters, reservations and recent calls of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

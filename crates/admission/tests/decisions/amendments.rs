@@ -1,9 +1,9 @@
 //! Amendments: readings V-9, V-16 to V-19, V-23, V-29.
 
 use admission::principal::Caller;
-use admission::reason::Reason;
-use admission::verdict::VerdictKind;
 use serde_json::{Value, json};
+use vap::reason::Reason;
+use vap::verdict::VerdictKind;
 
 use crate::world::{Try, World, alice, amendment, key, legacy, signed, world};
 

@@ -1,16 +1,16 @@
 //! Approvals from outside of the client: what an answer is good for, and what a client cannot say.
 
 use admission::approval::{Approval, Decision, Question, SignedApproval};
-use admission::clarify::{Answer, Purpose};
-use admission::decide::{CallRuling, Confirmation};
-use admission::glob::Pattern;
+use admission::clarify::{HumanAnswer, Purpose};
+use admission::decide::{CallDecision, CallQuestion, Confirmation};
 use admission::principal::{Caller, Era};
-use admission::reason::Reason;
 use admission::rules::{Approver, Decider, PolicyRule, Then};
 use admission::signature::{AgentKey, Holder};
-use admission::verdict::VerdictKind;
 use scitt::Signer as _;
 use serde_json::json;
+use vap::glob::Pattern;
+use vap::reason::Reason;
+use vap::verdict::VerdictKind;
 
 use crate::world::{Try, World, alice, key, world};
 
@@ -39,8 +39,8 @@ fn pay() -> Try {
 fn asked(world: &mut World) -> (Question, Try) {
     let ruling = world.ruled(&pay());
     assert_eq!(ruling.verdict.verdict, VerdictKind::Clarify);
-    assert!(!ruling.forward && ruling.reservation.is_none());
-    let pending = ruling.pending.unwrap();
+    assert!(!ruling.is_admitted());
+    let pending = ruling.ruling.pending.unwrap();
     assert_eq!(pending.ticket.purpose, Purpose::Approval);
     let question = *pending.approval.unwrap();
     assert_eq!(pending.ticket.nonce, question.id);
@@ -66,13 +66,14 @@ fn a_call_is_served_with_an_approvers_answer_and_the_ruling_names_the_approver()
     let text = carol(&question);
     let ruling = world.served(&with(&retry, &question, Some(text.clone())));
     let signed = SignedApproval::parse(&text).unwrap();
-    let Some(Confirmation::Approver { approver, question: id, approval, decision, .. }) = ruling.confirmation
+    let Some(Confirmation::Approver { approver, question: id, approval, decision, .. }) =
+        ruling.ruling.confirmation
     else {
         panic!("nobody confirmed it")
     };
     assert_eq!((approver.as_str(), id, &approval), ("carol", question.id, signed.digest()));
     assert_eq!(decision, Decision::Approve);
-    assert!(ruling.ticket.unwrap().approved);
+    assert!(ruling.ruling.ticket.unwrap().approved);
 }
 
 #[test]
@@ -81,12 +82,14 @@ fn what_a_client_says_is_no_approval() {
     let (_, retry) = asked(&mut world);
     let Some(Some(ticket)) = retry.ticket.clone() else { panic!("no state") };
     // The state alone, with a yes of the client's.
-    assert_eq!(world.denied(&pay().bringing(&ticket, Some(Answer::Confirmed))), Reason::InvalidState);
+    assert_eq!(world.denied(&pay().bringing(&ticket, Some(HumanAnswer::Confirmed))), Reason::InvalidState);
     // A yes on the open stream, to a question that was asked before approvers were demanded.
     let held = Try { caller: Caller { era: Era::Legacy, ..alice() }, ..pay() };
-    let answered = Try { answer: Some(Answer::Confirmed), ..held.clone() };
+    let answered = Try { answer: Some(HumanAnswer::Confirmed), ..held.clone() };
     assert_eq!(world.denied(&answered), Reason::ApprovalUnavailable);
-    assert!(matches!(world.call(&held), CallRuling::Ask { asked, .. } if asked.approval.is_some()));
+    assert!(
+        matches!(world.call(&held), CallDecision::Ask { question: CallQuestion::Human(asked), .. } if asked.approval.is_some())
+    );
 }
 
 #[test]
@@ -94,12 +97,12 @@ fn an_upstreams_question_carries_on_an_approval_and_makes_none() {
     let mut world = waiting();
     let (question, retry) = asked(&mut world);
     let ruling = world.served(&with(&retry, &question, Some(carol(&question))));
-    let approved = *ruling.ticket.unwrap();
+    let approved = *ruling.ruling.ticket.unwrap();
     world.served(&pay().bringing(&approved, None));
     // The same state without the approval.
     let (question, retry) = asked(&mut world);
     let ruling = world.served(&with(&retry, &question, Some(carol(&question))));
-    let unapproved = admission::clarify::Ticket { approved: false, ..*ruling.ticket.unwrap() };
+    let unapproved = admission::clarify::SealedCall { approved: false, ..*ruling.ruling.ticket.unwrap() };
     let again = world.ruled(&pay().bringing(&unapproved, None));
     assert_eq!(again.verdict.verdict, VerdictKind::Clarify);
 }

@@ -1,13 +1,14 @@
 //! Whose session it is: readings V-2, V-3, V-7, V-20, V-21, V-32.
 
-use admission::decide::{Stream, account_key};
-use admission::glob::Pattern;
+use admission::decide::Stream;
+use admission::principal::account_key;
 use admission::principal::{Caller, Era};
-use admission::reason::Reason;
 use admission::rules::{PolicyRule, Posture, PrincipalCeiling, Then};
 use admission::signature::AgentSubject;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use vap::glob::Pattern;
+use vap::reason::Reason;
 
 use crate::world::{
     AGENT, GATEWAY, SESSION, Try, World, alice, amendment, commitment, envelope, key, legacy, mallory,
@@ -40,8 +41,8 @@ fn v_2_whoever_knows_the_session_id_can_neither_spend_nor_amend_nor_replace_it()
 fn v_2_a_stranger_writes_nothing_into_the_streams_of_others() {
     let mut world = world().with_session(calls());
     let ruling = world.ruled(&read().by(mallory()));
-    assert_eq!((ruling.stream, ruling.agent_id), (Stream::Unbound, None));
-    assert_eq!(ruling.said.goal, None);
+    assert_eq!((ruling.ruling.stream, ruling.ruling.agent_id), (Stream::Unbound, None));
+    assert_eq!(ruling.ruling.said.goal, None);
     assert_eq!(world.ruled(&read()).stream, Stream::Session(SESSION.into()));
     let seqs: Vec<_> = world.records.iter().map(|(stream, _)| stream.as_str()).collect();
     assert_eq!(seqs, [SESSION, "unbound:test", SESSION]);
@@ -221,7 +222,7 @@ fn x_2_what_cannot_be_read_is_denied_for_the_principals_one_session() {
     let mut world = world().with_session(calls());
     let ruling = world.ruled(&read().with(json!({ "vap": "0.1", "type": "intent_call" })));
     assert_eq!(ruling.verdict.session_id, SESSION);
-    assert_eq!((ruling.reason, ruling.stream), (Some(Reason::Malformed), Stream::Unbound));
+    assert_eq!((ruling.ruling.reason, ruling.ruling.stream), (Some(Reason::Malformed), Stream::Unbound));
     let ruling = world.ruled(&read().by(mallory()).with(json!({ "vap": "0.1", "type": "intent_call" })));
     assert_eq!(ruling.verdict.session_id, "none");
 }
@@ -387,7 +388,7 @@ fn a_rule_sees_the_agent_that_a_token_belongs_to_with_vap_and_without() {
         PolicyRule::new("known", None, Some(allow), Then::Allow).unwrap(),
         PolicyRule::new("rest", None, None, Then::Deny).unwrap(),
     ];
-    assert!(world.ruled(&read().without_vap()).forward);
+    assert!(world.ruled(&read().without_vap()).is_admitted());
     assert_eq!(named(&world), ("did:example:unknown".to_owned(), "token".to_owned()));
     assert_eq!(world.denied(&read().without_vap().by(mallory())).as_str(), "policy:rest");
     assert_eq!(world.commit(&alice(), &unknown(calls())).reason, None);

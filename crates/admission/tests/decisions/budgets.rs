@@ -1,12 +1,13 @@
 //! C3: what is reserved before, settled after, and given back: readings V-3, V-11 to V-15.
 
-use admission::decide::{CallRuling, Flag, Status};
-use admission::decimal::Decimal;
-use admission::glob::Pattern;
-use admission::reason::Reason;
+use admission::decide::{CallDecision, Flag};
 use admission::rules::PrincipalCeiling;
 use admission::session::Meters;
+use decimal::Decimal;
 use serde_json::json;
+use vap::audit::CallStatus;
+use vap::glob::Pattern;
+use vap::reason::Reason;
 
 use crate::world::{SESSION, Try, World, alice, commitment, envelope, world};
 
@@ -75,11 +76,11 @@ fn v_12_the_highest_cost_that_a_tool_declared_is_reserved_the_next_time() {
 fn v_12_one_call_of_unknown_cost_is_under_way_and_the_others_wait() {
     let mut world = usd("1");
     let first = world.served(&read());
-    assert!(matches!(world.call(&read()), CallRuling::Wait));
+    assert!(matches!(world.call(&read()), CallDecision::Wait));
     let other = world.served(&Try::of("crm.write", json!({})));
-    world.settle(first.reservation.unwrap(), Status::Executed, "crm.read", Some(r#"{"usd":0.25}"#));
+    world.settle(first.reservation(), CallStatus::Executed, "crm.read", Some(r#"{"usd":0.25}"#));
     world.served(&read());
-    world.settle(other.reservation.unwrap(), Status::Executed, "crm.write", None);
+    world.settle(other.reservation(), CallStatus::Executed, "crm.write", None);
     assert_eq!(used(&world), "0.5");
 }
 
@@ -88,7 +89,7 @@ fn v_12_waiting_changes_nothing() {
     let mut world = usd("1");
     world.served(&read());
     let before = world.session().clone();
-    assert!(matches!(world.call(&read()), CallRuling::Wait));
+    assert!(matches!(world.call(&read()), CallDecision::Wait));
     assert_eq!(*world.session(), before);
 }
 
@@ -116,7 +117,7 @@ fn v_12_an_unknown_outcome_keeps_the_reservation() {
     let mut world = usd("1");
     world.rules.costs.default = amount("0.6");
     let ruling = world.served(&read());
-    world.settle(ruling.reservation.unwrap(), Status::Unknown, "crm.read", None);
+    world.settle(ruling.reservation(), CallStatus::Unknown, "crm.read", None);
     assert_eq!((used(&world).as_str(), world.session().running.calls()), ("0.6", 1));
     assert_eq!(world.denied(&read()), Reason::BudgetExceeded);
 }
@@ -126,7 +127,7 @@ fn v_12_cancelling_every_call_does_not_make_a_tool_free_for_ever() {
     let mut world = usd("1");
     for _ in 0..3 {
         let ruling = world.served(&read());
-        world.settle(ruling.reservation.unwrap(), Status::Unknown, "crm.read", None);
+        world.settle(ruling.reservation(), CallStatus::Unknown, "crm.read", None);
     }
     assert_eq!(world.denied(&read()), Reason::CostUnknown);
 }
@@ -136,8 +137,8 @@ fn v_12_a_tool_that_only_failed_has_not_told_what_it_costs() {
     let mut world = usd("1");
     for _ in 0..9 {
         let ruling = world.served(&read());
-        assert!(matches!(world.call(&read()), CallRuling::Wait));
-        world.settle(ruling.reservation.unwrap(), Status::Errored, "crm.read", None);
+        assert!(matches!(world.call(&read()), CallDecision::Wait));
+        world.settle(ruling.reservation(), CallStatus::Errored, "crm.read", None);
     }
     world.ran(&read(), None);
     world.served(&read());
@@ -242,9 +243,9 @@ fn v_12_of_a_meter_that_is_limited_only_now_no_tool_has_told_its_cost() {
     world.ran(&read(), Some(r#"{"usd":1,"eur":7}"#));
     let limits = [("eur".to_owned(), Decimal::from(10u64))].into_iter().collect();
     world.rules.principal_ceiling = Some(PrincipalCeiling { max_calls: None, limits, window: None });
-    let first = world.served(&read()).reservation.unwrap();
-    assert!(matches!(world.call(&read()), CallRuling::Wait), "its cost in eur is not known");
-    world.settle(first, Status::Executed, "crm.read", Some(r#"{"usd":1,"eur":7}"#));
+    let first = world.served(&read()).reservation();
+    assert!(matches!(world.call(&read()), CallDecision::Wait), "its cost in eur is not known");
+    world.settle(first, CallStatus::Executed, "crm.read", Some(r#"{"usd":1,"eur":7}"#));
     assert_eq!(world.denied(&read()), Reason::PrincipalCeiling);
 }
 
@@ -287,20 +288,21 @@ fn v_14_only_a_call_that_never_left_is_given_back() {
     let mut world = usd("1");
     world.rules.costs.default = amount("1");
     let ruling = world.served(&read());
-    world.settle(ruling.reservation.unwrap(), Status::Refused, "crm.read", Some(r#"{"usd":7}"#));
+    world.settle(ruling.reservation(), CallStatus::Refused, "crm.read", Some(r#"{"usd":7}"#));
     assert_eq!((used(&world).as_str(), world.session().running.calls()), ("0", 0));
     let ruling = world.served(&read());
-    world.settle(ruling.reservation.unwrap(), Status::Errored, "crm.read", None);
+    world.settle(ruling.reservation(), CallStatus::Errored, "crm.read", None);
     assert_eq!((used(&world).as_str(), world.session().running.calls()), ("1", 1));
 }
 
 #[test]
 fn a_call_is_settled_once() {
     let mut world = usd("1");
-    let id = world.served(&read()).reservation.unwrap();
-    world.settle(id, Status::Executed, "crm.read", Some(r#"{"usd":0.5}"#));
+    let id = world.served(&read()).reservation();
+    world.settle(id, CallStatus::Executed, "crm.read", Some(r#"{"usd":0.5}"#));
     let mut session = world.session().clone();
-    let outcome = admission::decide::Outcome { status: Status::Refused, tool: "crm.read", cost: None };
+    let outcome =
+        admission::decide::CallOutcome { status: CallStatus::Refused, tool: "crm.read", cost: None };
     let again = admission::decide::settle(&world.rules, &mut session, &mut Default::default(), id, outcome);
     assert_eq!((again, &session), (None, world.session()));
 }
@@ -312,7 +314,7 @@ fn v_15_the_deadline_denies_and_a_call_under_way_is_not_cut() {
     let ruling = world.served(&read());
     world.pass(1);
     assert_eq!(world.denied(&read()), Reason::DeadlinePassed);
-    world.settle(ruling.reservation.unwrap(), Status::Executed, "crm.read", None);
+    world.settle(ruling.reservation(), CallStatus::Executed, "crm.read", None);
 }
 
 #[test]
@@ -339,7 +341,8 @@ fn v_3_new_ids_do_not_mint_budget_where_the_principal_has_a_ceiling() {
         let session = world.sessions.get_mut(id).unwrap().as_mut().unwrap();
         let account = world.accounts.get_mut(session.agreed.account()).unwrap();
         let held = session.running.in_flight()[0].id;
-        let outcome = admission::decide::Outcome { status: Status::Executed, tool: "crm.read", cost: None };
+        let outcome =
+            admission::decide::CallOutcome { status: CallStatus::Executed, tool: "crm.read", cost: None };
         admission::decide::settle(&world.rules, session, account, held, outcome).unwrap();
     }
     world.pass(60);
@@ -375,7 +378,7 @@ fn a_session_ends_when_its_last_call_has() {
     let mut world = usd("1");
     let ruling = world.served(&read());
     assert!(!world.close());
-    world.settle(ruling.reservation.unwrap(), Status::Unknown, "crm.read", None);
+    world.settle(ruling.reservation(), CallStatus::Unknown, "crm.read", None);
     assert!(world.close() && world.close());
     assert!(!world.sessions[SESSION].as_ref().unwrap().is_open());
 }

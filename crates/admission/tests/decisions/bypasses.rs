@@ -1,8 +1,8 @@
 //! The five ways around the public reference of VAP, as one by one they were shown to work there.
 
-use admission::reason::Reason;
-use admission::verdict::VerdictKind;
 use serde_json::json;
+use vap::reason::Reason;
+use vap::verdict::VerdictKind;
 
 use crate::world::{Try, alice, amendment, commitment, envelope, key, signed, world};
 

@@ -1,9 +1,9 @@
 //! What a commitment must be, and what the operator makes of it: readings V-10, V-15, V-17, V-23.
 
-use admission::reason::Reason;
-use admission::verdict::VerdictKind;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use vap::reason::Reason;
+use vap::verdict::VerdictKind;
 
 use crate::world::{alice, commitment, world};
 
@@ -26,7 +26,7 @@ fn v_17_the_agent_gets_the_commitment_in_force_and_its_digest() {
     let ruling = world().commit(&alice(), &commitment(json!({ "max_calls": 5 })));
     assert_eq!((ruling.verdict.verdict, ruling.reason), (VerdictKind::Served, None));
     let effective = ruling.effective.unwrap();
-    let digest = admission::digest::Digest::of(effective.as_bytes());
+    let digest = vap::digest::Digest::of(effective.as_bytes());
     assert_eq!(ruling.verdict.accepted_commitment_digest, Some(digest));
     let effective: Value = serde_json::from_str(&effective).unwrap();
     assert_eq!(effective, commitment(json!({ "max_calls": 5 })));

@@ -1,13 +1,13 @@
 //! The digest of the rules is over everything that decides.
 
-use admission::decimal::Decimal;
-use admission::glob::Pattern;
-use admission::message::Sensitivity;
 use admission::risk::Degree;
 use admission::rules::{JudgeRules, PolicyRule, Posture, PrincipalCeiling, Rules, Then};
 use admission::session::Meters;
 use admission::signature::{AgentKey, AgentSubject, Freshness, Holder, Keyring};
+use decimal::Decimal;
 use scitt::Signer;
+use vap::glob::Pattern;
+use vap::message::Sensitivity;
 
 use crate::world::{GATEWAY, key};
 

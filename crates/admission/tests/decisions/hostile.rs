@@ -1,10 +1,10 @@
 //! Whatever is sent, it is decided about, and the log takes the record. The world reads every record of every decision.
 
-use admission::decide::CallRuling;
-use admission::glob::Pattern;
+use admission::decide::CallDecision;
 use admission::rules::{PolicyRule, Posture, Then};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use vap::glob::Pattern;
 
 use crate::world::{Try, World, alice, amendment, commitment, envelope, key, mallory, nobody, signed, world};
 
@@ -87,9 +87,15 @@ proptest! {
         let attempt = Try { arguments, ..Try::of(&tool, json!({})).by(caller).with(message) };
         let attempt = if vap { attempt } else { attempt.without_vap() };
         let ruling = world.call(&attempt);
-        let CallRuling::Ruled(ruling) = ruling else { return Ok(()) };
-        prop_assert!(!(vap && ruling.forward && who > 0), "a stranger is served");
-        prop_assert_eq!(world.session().running.in_flight().len(), usize::from(ruling.reservation.is_some()));
+        let held = match ruling {
+            CallDecision::Admit(permit, _) => {
+                prop_assert!(!(vap && who > 0), "a stranger is served");
+                permit.reservation().is_some()
+            }
+            CallDecision::Refuse(_) => false,
+            CallDecision::Wait | CallDecision::Ask { .. } => return Ok(()),
+        };
+        prop_assert_eq!(world.session().running.in_flight().len(), usize::from(held));
     }
 
     #[test]

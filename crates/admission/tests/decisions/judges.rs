@@ -1,20 +1,22 @@
 //! S2 and C5: readings V-27 to V-31.
 
-use admission::clarify::Answer;
-use admission::decide::{CallRuling, Finding, MessageRuling, Question, Semantic};
-use admission::decimal::Decimal;
-use admission::glob::Pattern;
-use admission::message::Sensitivity;
-use admission::message::slot::Carrier;
-use admission::reason::Reason;
+use admission::clarify::HumanAnswer;
+use admission::decide::{
+    CallDecision, CallQuestion, JudgeAnswer, JudgeFinding, JudgeQuestion, MessageRuling,
+};
 use admission::risk::Degree;
 use admission::rules::JudgeRules;
 use admission::session::ReservationId;
-use admission::verdict::{Trigger, VerdictKind};
+use decimal::Decimal;
 use jiff::SignedDuration;
 use serde_json::json;
+use vap::glob::Pattern;
+use vap::message::Sensitivity;
+use vap::message::slot::Carrier;
+use vap::reason::Reason;
+use vap::verdict::{Trigger, VerdictKind};
 
-use crate::world::{Try, World, alice, amendment, commitment, key, legacy, signed, world};
+use crate::world::{Try, World, alice, amendment, commitment, key, legacy, ruled, signed, world};
 
 fn judge() -> JudgeRules {
     JudgeRules {
@@ -42,15 +44,15 @@ fn pay() -> Try {
     Try::of("pay", json!({ "amount": 5 }))
 }
 
-fn asked(world: &mut World, attempt: &Try) -> (Box<Question>, ReservationId) {
+fn asked(world: &mut World, attempt: &Try) -> (Box<JudgeQuestion>, ReservationId) {
     match world.call(attempt) {
-        CallRuling::Judge { question, held } => (question, held),
+        CallDecision::Ask { question: CallQuestion::Judge(question), held } => (question, held.unwrap()),
         other => panic!("{other:?}"),
     }
 }
 
-fn said(finding: Finding) -> Semantic {
-    Semantic {
+fn said(finding: JudgeFinding) -> JudgeAnswer {
+    JudgeAnswer {
         finding,
         confidence: Degree::thousandths(900),
         trigger: Trigger::Sensitivity,
@@ -58,29 +60,27 @@ fn said(finding: Finding) -> Semantic {
     }
 }
 
-fn answered(world: &mut World, attempt: &Try, said: Semantic) -> CallRuling {
+fn answered(world: &mut World, attempt: &Try, said: JudgeAnswer) -> CallDecision {
     let (_, held) = asked(world, attempt);
     world.call(&Try { held: Some(held), judged: Some(said), ..attempt.clone() })
 }
 
-fn ruled(ruling: CallRuling) -> (VerdictKind, Option<Reason>) {
-    match ruling {
-        CallRuling::Ruled(ruling) => (ruling.verdict.verdict, ruling.reason),
-        other => panic!("{other:?}"),
-    }
+fn kind_and_reason(decision: CallDecision) -> (VerdictKind, Option<Reason>) {
+    let ruled = ruled(decision);
+    (ruled.verdict.verdict, ruled.ruling.reason)
 }
 
 #[test]
 fn only_a_sure_yes_lets_a_call_through() {
-    let unsure = Semantic { confidence: Degree::thousandths(599), ..said(Finding::Consistent) };
+    let unsure = JudgeAnswer { confidence: Degree::thousandths(599), ..said(JudgeFinding::Consistent) };
     for (answer, verdict, reason) in [
-        (said(Finding::Consistent), VerdictKind::Served, None),
-        (said(Finding::Inconsistent), VerdictKind::Denied, Some(Reason::Inconsistent)),
-        (said(Finding::Unavailable), VerdictKind::Denied, Some(Reason::JudgeUnavailable)),
-        (said(Finding::Unsure), VerdictKind::Clarify, Some(Reason::ConfirmationRequired)),
+        (said(JudgeFinding::Consistent), VerdictKind::Served, None),
+        (said(JudgeFinding::Inconsistent), VerdictKind::Denied, Some(Reason::Inconsistent)),
+        (said(JudgeFinding::Unavailable), VerdictKind::Denied, Some(Reason::JudgeUnavailable)),
+        (said(JudgeFinding::Unsure), VerdictKind::Clarify, Some(Reason::ConfirmationRequired)),
         (unsure, VerdictKind::Clarify, Some(Reason::ConfirmationRequired)),
     ] {
-        assert_eq!(ruled(answered(&mut judged(), &pay(), answer)), (verdict, reason), "{answer:?}");
+        assert_eq!(kind_and_reason(answered(&mut judged(), &pay(), answer)), (verdict, reason), "{answer:?}");
     }
 }
 
@@ -89,7 +89,7 @@ fn an_answer_of_a_judge_that_is_not_there_is_no_answer() {
     let mut world = judged();
     let (_, held) = asked(&mut world, &pay());
     world.rules.judge = None;
-    let attempt = Try { held: Some(held), judged: Some(said(Finding::Consistent)), ..pay() };
+    let attempt = Try { held: Some(held), judged: Some(said(JudgeFinding::Consistent)), ..pay() };
     assert_eq!(world.denied(&attempt), Reason::JudgeUnavailable);
 }
 
@@ -104,7 +104,7 @@ fn while_the_judge_thinks_the_place_is_held_and_afterwards_everything_is_checked
         .rules
         .policy
         .push(admission::rules::PolicyRule::new("stop", None, None, admission::rules::Then::Deny).unwrap());
-    let again = Try { held: Some(held), judged: Some(said(Finding::Consistent)), ..pay() };
+    let again = Try { held: Some(held), judged: Some(said(JudgeFinding::Consistent)), ..pay() };
     assert_eq!(world.denied(&again).as_str(), "policy:stop");
     assert_eq!(world.session().running.calls(), 0);
 }
@@ -121,8 +121,8 @@ fn the_judge_sees_fields_apart_from_each_other_and_nothing_else() {
 
 #[test]
 fn v_27_a_denial_tells_a_code_and_no_word_of_the_judge() {
-    let ruling = answered(&mut judged(), &pay(), said(Finding::Inconsistent));
-    let CallRuling::Ruled(ruling) = ruling else { panic!() };
+    let ruling = answered(&mut judged(), &pay(), said(JudgeFinding::Inconsistent));
+    let ruling = ruled(ruling);
     let verification = &ruling.verdict.to_value()["verification"];
     assert_eq!(verification["reason"], "inconsistent");
     assert_eq!(verification["semantic_invoked"], true);
@@ -158,7 +158,10 @@ fn v_29_a_yes_is_used_again_for_this_very_call_until_it_expires() {
     let mut world = judged();
     let send = |body: &str| Try::of("crm.send", json!({ "body": body }));
     world.rules.judge.as_mut().unwrap().threshold = Degree::thousandths(300);
-    assert_eq!(ruled(answered(&mut world, &send("a"), said(Finding::Consistent))).0, VerdictKind::Served);
+    assert_eq!(
+        kind_and_reason(answered(&mut world, &send("a"), said(JudgeFinding::Consistent))).0,
+        VerdictKind::Served
+    );
     let again = world.served(&send("a"));
     assert!(again.verdict.expires_at.is_some());
     asked(&mut world, &send("b"));
@@ -172,10 +175,10 @@ fn v_29_a_yes_is_used_again_for_this_very_call_until_it_expires() {
 fn v_29_another_commitment_or_other_rules_forget_it() {
     let send = Try::of("crm.send", json!({}));
     let mut world = judged();
-    answered(&mut world, &send, said(Finding::Consistent));
+    answered(&mut world, &send, said(JudgeFinding::Consistent));
     world.served(&send);
     let mut elsewhere = world.rules.clone();
-    elsewhere.policy_digest = admission::digest::Digest::of(b"other rules").to_string();
+    elsewhere.policy_digest = vap::digest::Digest::of(b"other rules").to_string();
     let old = std::mem::replace(&mut world.rules, elsewhere);
     asked(&mut world, &send);
     world.rules = old;
@@ -190,7 +193,7 @@ fn v_29_what_chance_picked_is_asked_about_whatever_is_remembered() {
     let mut world = judged();
     world.rules.judge.as_mut().unwrap().sample = 1;
     let send = Try::of("crm.send", json!({}));
-    answered(&mut world, &send, said(Finding::Consistent));
+    answered(&mut world, &send, said(JudgeFinding::Consistent));
     world.served(&send);
     world.sample = 0;
     assert_eq!(asked(&mut world, &send).0.trigger, Trigger::RandomSample);
@@ -200,7 +203,7 @@ fn v_29_what_chance_picked_is_asked_about_whatever_is_remembered() {
 fn v_29_what_is_remembered_of_a_harmless_call_does_not_serve_a_dangerous_one() {
     let mut world = judged();
     let send = Try::of("crm.send", json!({}));
-    answered(&mut world, &send, said(Finding::Consistent));
+    answered(&mut world, &send, said(JudgeFinding::Consistent));
     let mut message = send.envelope.clone().unwrap();
     message["intent"]["sensitivity"] = "grants_access".into();
     asked(&mut world, &send.with(message));
@@ -209,7 +212,10 @@ fn v_29_what_is_remembered_of_a_harmless_call_does_not_serve_a_dangerous_one() {
 #[test]
 fn v_29_nothing_is_remembered_about_money() {
     let mut world = judged();
-    assert_eq!(ruled(answered(&mut world, &pay(), said(Finding::Consistent))).0, VerdictKind::Served);
+    assert_eq!(
+        kind_and_reason(answered(&mut world, &pay(), said(JudgeFinding::Consistent))).0,
+        VerdictKind::Served
+    );
     asked(&mut world, &pay());
 }
 
@@ -231,7 +237,7 @@ fn v_30_an_agent_makes_a_call_more_sensitive_and_never_less() {
 fn v_31_the_judge_is_billed_to_a_meter_of_its_own_that_is_capped() {
     let mut world = judged();
     world.rules.judge.as_mut().unwrap().cap = 12u64.into();
-    answered(&mut world, &pay(), said(Finding::Consistent));
+    answered(&mut world, &pay(), said(JudgeFinding::Consistent));
     assert_eq!(world.session().running.judge_used().to_string(), "3");
     assert_eq!(world.denied(&pay()), Reason::JudgeBudget);
     assert_eq!(world.session().running.used("tokens").to_string(), "0");
@@ -254,9 +260,9 @@ fn a_call_that_a_person_approved_is_not_brought_before_the_judge_again() {
         .rules
         .policy
         .push(admission::rules::PolicyRule::new("ask", None, None, admission::rules::Then::Confirm).unwrap());
-    let CallRuling::Ruled(first) = answered(&mut world, &pay(), said(Finding::Consistent)) else { panic!() };
-    let ticket = first.pending.unwrap().ticket;
-    world.served(&pay().bringing(&ticket, Some(Answer::Confirmed)));
+    let first = ruled(answered(&mut world, &pay(), said(JudgeFinding::Consistent)));
+    let ticket = first.ruling.pending.unwrap().ticket;
+    world.served(&pay().bringing(&ticket, Some(HumanAnswer::Confirmed)));
 }
 
 #[test]
@@ -267,22 +273,23 @@ fn v_31_a_judge_who_left_it_to_a_person_is_paid_once() {
     world.commit(&caller, &commitment(json!({ "max_calls": 5 })));
     let attempt = pay().by(caller);
     let (_, held) = asked(&mut world, &attempt);
-    let judged = Some(said(Finding::Unsure));
-    let CallRuling::Ask { held, .. } = world.call(&Try { held: Some(held), judged, ..attempt.clone() })
+    let judged = Some(said(JudgeFinding::Unsure));
+    let CallDecision::Ask { question: CallQuestion::Human(_), held } =
+        world.call(&Try { held: Some(held), judged, ..attempt.clone() })
     else {
         panic!()
     };
-    world.served(&Try { held, judged, answer: Some(Answer::Confirmed), ..attempt });
+    world.served(&Try { held, judged, answer: Some(HumanAnswer::Confirmed), ..attempt });
     assert_eq!(world.session().running.judge_used().to_string(), "3");
 }
 
 #[test]
 fn s_2_a_commitment_is_in_force_only_when_the_judge_has_said_yes() {
     for (finding, reason) in [
-        (Finding::Consistent, None),
-        (Finding::Inconsistent, Some(Reason::Inconsistent)),
-        (Finding::Unsure, Some(Reason::ConfirmationRequired)),
-        (Finding::Unavailable, Some(Reason::JudgeUnavailable)),
+        (JudgeFinding::Consistent, None),
+        (JudgeFinding::Inconsistent, Some(Reason::Inconsistent)),
+        (JudgeFinding::Unsure, Some(Reason::ConfirmationRequired)),
+        (JudgeFinding::Unavailable, Some(Reason::JudgeUnavailable)),
     ] {
         let mut world = world();
         world.rules.judge = Some(JudgeRules { commitments: true, ..judge() });
@@ -290,7 +297,7 @@ fn s_2_a_commitment_is_in_force_only_when_the_judge_has_said_yes() {
         let first = world.declare(&alice(), &message, Carrier::Initialize, Default::default());
         assert!(matches!(first, MessageRuling::Judge { .. }));
         assert_eq!(world.denied(&Try::of("crm.read", json!({}))), Reason::NoCommitment);
-        let before = admission::decide::Before { judged: Some(said(finding)), ..Default::default() };
+        let before = admission::decide::EarlierResults { judged: Some(said(finding)), ..Default::default() };
         let second = world.declare(&alice(), &message, Carrier::Initialize, before);
         let MessageRuling::Ruled(ruling) = second else { panic!() };
         assert_eq!(ruling.reason, reason);
@@ -314,8 +321,11 @@ fn s_2_an_amendment_waits_for_the_judge_with_the_old_scope() {
             .any(|field| (field.name, field.text.as_str()) == ("added_tools_allow", "shell.*"))
     );
     assert_eq!(world.denied(&Try::of("shell.run", json!({}))), Reason::ScopeEscape);
-    let before =
-        admission::decide::Before { held, judged: Some(said(Finding::Inconsistent)), ..Default::default() };
+    let before = admission::decide::EarlierResults {
+        held,
+        judged: Some(said(JudgeFinding::Inconsistent)),
+        ..Default::default()
+    };
     world.declare(&alice(), &message, Carrier::Amend, before);
     assert_eq!(world.denied(&Try::of("shell.run", json!({}))), Reason::ScopeEscape);
     assert_eq!(world.session().running.judge_used().to_string(), "3");

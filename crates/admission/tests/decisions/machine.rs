@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use admission::clarify::Answer;
-use admission::decide::{CallRuling, Status};
-use admission::decimal::Decimal;
-use admission::glob::Pattern;
+use admission::clarify::HumanAnswer;
+use admission::decide::CallDecision;
 use admission::rules::{PolicyRule, PrincipalCeiling, Then};
 use admission::session::{Meters, ReservationId};
+use decimal::Decimal;
 use proptest::prelude::*;
 use serde_json::json;
+use vap::audit::CallStatus;
+use vap::glob::Pattern;
 
 use crate::world::{SESSION, Try, World, alice, amendment, key, legacy, signed, world};
 
@@ -75,8 +76,9 @@ impl Model {
     fn call(&mut self, tool: usize, asked: bool) {
         let attempt = Try::of(COSTS[tool].0, json!({ "asked": asked })).by(legacy("mcp-1"));
         match self.world.call(&attempt) {
-            CallRuling::Ruled(ruling) => self.running.extend(ruling.reservation.map(|id| (id, tool))),
-            CallRuling::Ask { held, .. } => self.asking.push((held.unwrap(), attempt)),
+            CallDecision::Admit(permit, _) => self.running.extend(permit.reservation().map(|id| (id, tool))),
+            CallDecision::Refuse(_) => {}
+            CallDecision::Ask { held, .. } => self.asking.push((held.unwrap(), attempt)),
             other => panic!("{other:?}"),
         }
     }
@@ -86,11 +88,11 @@ impl Model {
             return;
         }
         let (held, attempt) = self.asking.remove(which % self.asking.len());
-        let answer = Some(if yes { Answer::Confirmed } else { Answer::Declined });
+        let answer = Some(if yes { HumanAnswer::Confirmed } else { HumanAnswer::Declined });
         let tool = COSTS.iter().position(|(tool, _)| *tool == attempt.tool).unwrap();
         let ruling = self.world.ruled(&Try { held: Some(held), answer, ..attempt });
-        assert!(yes || !ruling.forward);
-        self.running.extend(ruling.reservation.map(|id| (id, tool)));
+        assert!(yes || !ruling.is_admitted());
+        self.running.extend(ruling.permit.and_then(|permit| permit.reservation()).map(|id| (id, tool)));
     }
 
     fn settle(&mut self, which: usize, status: usize) {
@@ -98,10 +100,11 @@ impl Model {
             return;
         }
         let (id, tool) = self.running.remove(which % self.running.len());
-        let status = [Status::Executed, Status::Errored, Status::Refused, Status::Unknown][status];
+        let status =
+            [CallStatus::Executed, CallStatus::Errored, CallStatus::Refused, CallStatus::Unknown][status];
         let (name, cost) = COSTS[tool];
         self.world.settle(id, status, name, Some(&json!({ "usd": cost }).to_string()));
-        if status != Status::Refused {
+        if status != CallStatus::Refused {
             self.calls += 1;
             self.spent += cost;
         }

@@ -1,10 +1,10 @@
 //! C4: the operator's rules.
 
-use admission::decide::Status;
-use admission::glob::Pattern;
-use admission::reason::Reason;
 use admission::rules::{PolicyRule, Posture, RuleError, Then};
 use serde_json::json;
+use vap::audit::CallStatus;
+use vap::glob::Pattern;
+use vap::reason::Reason;
 
 use crate::world::{Try, World, mallory, world};
 
@@ -28,7 +28,7 @@ fn the_first_rule_that_holds_speaks() {
         ("any", Some("pay"), None, Then::Deny),
     ]);
     let ruling = world.served(&pay(10));
-    world.settle(ruling.reservation.unwrap(), Status::Executed, "pay", None);
+    world.settle(ruling.reservation(), CallStatus::Executed, "pay", None);
     assert!(ruling.verdict.verification.checks.contains(&"policy:small".to_owned()));
     assert_eq!(world.denied(&pay(11)).as_str(), "policy:any");
     world.served(&Try::of("crm.read", json!({})));
@@ -96,7 +96,7 @@ fn a_large_amount_under_another_name_or_none_is_refused_all_the_same() {
             let mut world = ruled_by(&[("large", Some("pay"), Some("input.arguments.amount > 1000"), then)]);
             let told = world.ruled(&Try { can_ask: false, ..Try::of("pay", arguments.clone()) });
             let reason_told = told.reason.as_ref().map(ToString::to_string);
-            assert_eq!((told.forward, reason_told.as_deref()), (false, Some(reason)), "{arguments}");
+            assert_eq!((told.is_admitted(), reason_told.as_deref()), (false, Some(reason)), "{arguments}");
         }
         let mut world = ruled_by(&[("large", Some("pay"), Some("input.arguments.amount > 1000"), then)]);
         world.served(&pay(5));

@@ -1,13 +1,13 @@
 //! Callers without VAP: reading V-33.
 
-use admission::clarify::Answer;
-use admission::decide::{CallRuling, Stream, Telling};
-use admission::glob::Pattern;
-use admission::reason::Reason;
+use admission::clarify::HumanAnswer;
+use admission::decide::{CallDecision, Stream, VerdictDelivery};
 use admission::rules::{PolicyRule, Posture, Then};
 use admission::tool::ToolFault;
-use admission::verdict::VerdictKind;
 use serde_json::json;
+use vap::glob::Pattern;
+use vap::reason::Reason;
+use vap::verdict::VerdictKind;
 
 use crate::world::{Try, World, alice, legacy, mallory, nobody, world};
 
@@ -32,8 +32,15 @@ fn v_33_by_default_a_call_without_an_envelope_is_denied() {
 fn v_33_restricted_serves_what_the_operator_listed_and_says_so() {
     let mut world = posture(Posture::Restricted);
     let ruling = world.ruled(&read());
-    assert_eq!((ruling.verdict.verdict, ruling.reason), (VerdictKind::Downgraded, Some(Reason::Restricted)));
-    assert!(ruling.forward && ruling.verdict.downgrade.is_some() && ruling.reservation.is_none());
+    assert_eq!(
+        (ruling.verdict.verdict, ruling.reason.clone()),
+        (VerdictKind::Downgraded, Some(Reason::Restricted))
+    );
+    assert!(
+        ruling.is_admitted()
+            && ruling.verdict.downgrade.is_some()
+            && ruling.permit.unwrap().reservation().is_none()
+    );
     assert_eq!(world.denied(&Try::of("crm.write", json!({})).without_vap()), Reason::Restricted);
 }
 
@@ -54,7 +61,7 @@ fn an_agentroa_envelope_that_nothing_enforces_is_refused_where_calls_are_decided
 #[test]
 fn in_advisory_mode_the_record_says_what_an_agentroa_envelope_would_have_come_to() {
     let mut world = posture(Posture::Advisory);
-    assert!(world.ruled(&Try { has_roa_envelope: true, ..read() }).forward);
+    assert!(world.ruled(&Try { has_roa_envelope: true, ..read() }).is_admitted());
     assert_eq!(advised(&world, 0), json!({ "verdict": "denied", "reason": "roa_not_enforced" }));
 }
 
@@ -79,7 +86,7 @@ fn arguments_that_do_not_fit_are_told_by_their_place_to_the_caller_and_in_no_rec
     let fault = Some(ToolFault { reason: Reason::ArgumentsInvalid, place: place.clone() });
     let mut world = posture(Posture::Deny).with_session(json!({ "max_calls": 9 }));
     let ruling = world.ruled(&Try { tool_fault: fault, ..Try::of("crm.read", json!({})) });
-    assert_eq!((ruling.reason, ruling.fault_place), (Some(Reason::ArgumentsInvalid), place));
+    assert_eq!((ruling.ruling.reason, ruling.ruling.fault_place), (Some(Reason::ArgumentsInvalid), place));
     let (_, record) = world.records.last().unwrap();
     assert!(!String::from_utf8_lossy(record).contains("/amount"));
 }
@@ -88,7 +95,7 @@ fn arguments_that_do_not_fit_are_told_by_their_place_to_the_caller_and_in_no_rec
 fn in_advisory_mode_the_record_says_what_a_changed_tool_would_have_come_to() {
     let mut world = posture(Posture::Advisory);
     let fault = Some(ToolFault::of(Reason::ToolChanged));
-    assert!(world.ruled(&Try { tool_fault: fault, ..read() }).forward);
+    assert!(world.ruled(&Try { tool_fault: fault, ..read() }).is_admitted());
     assert_eq!(advised(&world, 0), json!({ "verdict": "denied", "reason": "tool_changed" }));
 }
 
@@ -103,8 +110,8 @@ fn advised(world: &World, record: usize) -> serde_json::Value {
 fn v_33_advisory_forwards_records_and_tells_nothing() {
     let mut world = posture(Posture::Advisory);
     let ruling = world.ruled(&Try::of("anything", json!({})).without_vap());
-    assert!(ruling.forward && ruling.telling == Telling::Silent);
-    assert_eq!((ruling.stream, world.records.len()), (Stream::Unbound, 1));
+    assert!(ruling.is_admitted() && ruling.telling == VerdictDelivery::Silent);
+    assert_eq!((ruling.ruling.stream, world.records.len()), (Stream::Unbound, 1));
 }
 
 #[test]
@@ -115,9 +122,9 @@ fn v_33_advisory_records_what_the_rules_would_have_decided() {
     let rule = |name, tool| PolicyRule::new(name, Some(Pattern::new(tool).unwrap()), None, Then::Deny);
     world.rules.policy.push(rule("no", "crm.read").unwrap());
     world.rules.policy.push(PolicyRule::new("ask", None, None, Then::Confirm).unwrap());
-    assert!(world.ruled(&read()).forward);
+    assert!(world.ruled(&read()).is_admitted());
     assert_eq!(advised(&world, 1), json!({ "verdict": "denied", "reason": "policy:no" }));
-    assert!(world.ruled(&Try::of("pay", json!({})).without_vap()).forward);
+    assert!(world.ruled(&Try::of("pay", json!({})).without_vap()).is_admitted());
     assert_eq!(advised(&world, 2), json!({ "verdict": "clarify", "reason": "policy:ask" }));
     // Who speaks VAP is decided about, and nothing is advised.
     world.rules.policy.clear();
@@ -132,9 +139,9 @@ fn v_33_leaving_the_envelope_out_is_no_way_around_a_commitment() {
         assert_eq!(world.denied(&read()), Reason::NoEnvelope);
         let other_session = admission::principal::Caller { token: alice().token, ..legacy("mcp-2") };
         assert_eq!(world.denied(&read().by(other_session)), Reason::NoEnvelope);
-        assert!(world.ruled(&read().by(mallory())).forward);
+        assert!(world.ruled(&read().by(mallory())).is_admitted());
         assert!(world.close());
-        assert!(world.ruled(&read()).forward, "once it is closed, the posture says");
+        assert!(world.ruled(&read()).is_admitted(), "once it is closed, the posture says");
     }
 }
 
@@ -162,7 +169,7 @@ fn v_33_more_sessions_than_are_known_by_name_are_still_counted() {
         let account = world.accounts.get_mut(session.agreed.account()).unwrap();
         assert!(admission::decide::close(session, account));
     }
-    assert!(world.ruled(&read()).forward);
+    assert!(world.ruled(&read()).is_admitted());
 }
 
 #[test]
@@ -171,22 +178,22 @@ fn restricted_calls_are_under_the_operators_rules() {
     world.rules.policy.push(PolicyRule::new("ask", None, None, Then::Confirm).unwrap());
     let ruling = world.ruled(&read());
     assert_eq!(ruling.verdict.verdict, VerdictKind::Clarify);
-    let ticket = ruling.pending.unwrap().ticket;
-    let stolen = read().by(mallory()).bringing(&ticket, Some(Answer::Confirmed));
+    let ticket = ruling.ruling.pending.unwrap().ticket;
+    let stolen = read().by(mallory()).bringing(&ticket, Some(HumanAnswer::Confirmed));
     assert_eq!(world.denied(&stolen), Reason::InvalidState);
-    assert!(world.ruled(&read().bringing(&ticket, Some(Answer::Confirmed))).forward);
-    assert_eq!(world.denied(&read().bringing(&ticket, Some(Answer::Confirmed))), Reason::InvalidState);
+    assert!(world.ruled(&read().bringing(&ticket, Some(HumanAnswer::Confirmed))).is_admitted());
+    assert_eq!(world.denied(&read().bringing(&ticket, Some(HumanAnswer::Confirmed))), Reason::InvalidState);
     let asked = world.call(&read().by(legacy("mcp-1")));
-    assert!(matches!(asked, CallRuling::Ask { held: None, .. }));
+    assert!(matches!(asked, CallDecision::Ask { held: None, .. }));
 }
 
 #[test]
 fn v_38_a_restricted_call_is_not_asked_about_again_for_the_upstreams_question() {
     let mut world = posture(Posture::Restricted);
     world.rules.policy.push(PolicyRule::new("ask", None, None, Then::Confirm).unwrap());
-    let question = world.ruled(&read()).pending.unwrap().ticket;
-    let served = world.ruled(&read().bringing(&question, Some(Answer::Confirmed)));
+    let question = world.ruled(&read()).ruling.pending.unwrap().ticket;
+    let served = world.ruled(&read().bringing(&question, Some(HumanAnswer::Confirmed)));
     let retry = read().bringing(served.ticket.as_ref().unwrap(), None);
-    assert!(world.ruled(&retry).forward);
+    assert!(world.ruled(&retry).is_admitted());
     assert_eq!(world.ruled(&retry).verdict.verdict, VerdictKind::Clarify, "twice is a new call");
 }

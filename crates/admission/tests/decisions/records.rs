@@ -1,11 +1,11 @@
 //! The records of decisions: X-5, 4.9, 4.10, readings V-22, V-24, V-25, V-39, V-40.
 
-use admission::decide::Status;
-use admission::digest::Canon;
-use admission::record::{self, Came, Place, RecordKey, StreamKey};
+use admission::record::{self, OutcomeRecord, RecordPosition};
 use admission::session::Meters;
-use registration::vap::{AuditKind, AuditRecord};
 use serde_json::{Value, json};
+use vap::audit::{AuditKind, AuditRecord, CallStatus};
+use vap::digest::Canon;
+use vap::record_key::{RecordKey, StreamKey};
 
 use crate::world::{GATEWAY, SESSION, Try, alice, amendment, commitment, key, mallory, signed, world};
 
@@ -79,7 +79,7 @@ fn v_25_a_record_repeats_what_the_verdicts_signature_binds() {
     let mut world = world().with_session(json!({ "max_calls": 5 }));
     let ruling = world.served(&Try::of("crm.read", json!({})));
     let binding = &last(&world)["binding"];
-    let req = jose::jcs::canonical(&ruling.req.unwrap().as_str().into());
+    let req = jose::jcs::canonical(&ruling.ruling.req.unwrap().as_str().into());
     assert_eq!((&binding["iat"], &binding["jti"]), (&json!(1), &json!("jti-1")));
     assert_eq!(binding["req"], world.session().agreed.key().record(1).commit("req", &req));
 }
@@ -107,12 +107,17 @@ fn meters_stand_in_a_record_as_decimals() {
 #[test]
 fn x_5_an_outcome_names_its_decision_and_commits_to_the_result() {
     let key = StreamKey::new([1; 32]);
-    let place = Place { gateway: GATEWAY, stream: SESSION, seq: 2, at: world().now, key: &key };
+    let place = RecordPosition { gateway: GATEWAY, stream: SESSION, seq: 2, at: world().now, key: &key };
     let settled: Meters = [("usd".to_owned(), 1u64.into())].into_iter().collect();
     let result = Canon { bytes: b"{}".to_vec(), raw: true };
-    for status in [Status::Executed, Status::Errored, Status::Refused, Status::Unknown] {
+    for status in [CallStatus::Executed, CallStatus::Errored, CallStatus::Refused, CallStatus::Unknown] {
         let decision = "ab".repeat(32);
-        let came = Came { decision: &decision, status, settled: &settled, result: Some(&result) };
+        let came = OutcomeRecord {
+            decision: decision.parse().unwrap(),
+            status,
+            settled: &settled,
+            result: Some(&result),
+        };
         let bytes = record::outcome(&place, &came);
         let AuditKind::Outcome(outcome) = AuditRecord::read(&bytes).unwrap().kind else { panic!() };
         assert_eq!((outcome.decision.to_string(), outcome.status.as_str()), (decision, status.as_str()));
@@ -131,14 +136,4 @@ fn names_that_a_record_cannot_hold_are_left_out_and_flagged() {
     }
     world.commit(&alice(), &commitment(json!({ "limits": { "a meter": 1 } })));
     assert_eq!(last(&world)["meters"]["a meter"], "0");
-}
-
-#[test]
-fn the_annex_has_in_clear_what_the_record_commits_to() {
-    let mut world = world().with_session(json!({ "max_calls": 5 }));
-    let ruling = world.served(&Try::of("crm.read", json!({ "ticket": 9931 })));
-    let annex = record::annex(&ruling, None);
-    assert_eq!(annex["arguments"], r#"{"ticket":9931}"#);
-    assert_eq!(annex["goal"], "Answer ticket SUP-9931");
-    assert_eq!(annex["effective_commitment"], world.session().agreed.text());
 }

@@ -1,9 +1,9 @@
 //! What follows up a task: reading V-37.
 
-use admission::decide::{Dice, FollowUp, Scene, Task, follow_up, unknown_task};
+use admission::decide::{DecisionContext, FollowUp, RandomInputs, Task, follow_up, unknown_task};
 use admission::principal::Principal;
-use admission::reason::Reason;
 use admission::rules::{PolicyRule, Then};
+use vap::reason::Reason;
 
 use crate::world::{World, alice, legacy, mallory, nobody, world};
 
@@ -23,7 +23,8 @@ fn followed(
     task: &Task,
     inputs: Option<&str>,
 ) -> Option<Reason> {
-    let scene = Scene { rules: &world.rules, caller, now: world.now, dice: Dice::default() };
+    let scene =
+        DecisionContext { rules: &world.rules, caller, now: world.now, dice: RandomInputs::default() };
     follow_up(&scene, task, FollowUp { inputs }).and_then(|ruling| ruling.reason)
 }
 
@@ -41,7 +42,12 @@ fn v_37_a_task_is_followed_up_by_whoever_created_it() {
 #[test]
 fn v_37_a_task_that_nobody_remembers_is_answered_like_anothers() {
     let (world, caller) = (world(), mallory());
-    let scene = Scene { rules: &world.rules, caller: &caller, now: world.now, dice: Dice::default() };
+    let scene = DecisionContext {
+        rules: &world.rules,
+        caller: &caller,
+        now: world.now,
+        dice: RandomInputs::default(),
+    };
     let unknown = unknown_task(&scene, "tasks/get");
     let anothers = follow_up(&scene, &task(), FollowUp { inputs: None }).unwrap();
     assert_eq!((unknown.reason, unknown.verdict), (anothers.reason, anothers.verdict));
@@ -51,7 +57,12 @@ fn v_37_a_task_that_nobody_remembers_is_answered_like_anothers() {
 fn v_37_whoever_did_not_create_a_task_learns_nothing_of_its_session() {
     let world = world();
     let (caller, task) = (mallory(), task());
-    let scene = Scene { rules: &world.rules, caller: &caller, now: world.now, dice: Dice::default() };
+    let scene = DecisionContext {
+        rules: &world.rules,
+        caller: &caller,
+        now: world.now,
+        dice: RandomInputs::default(),
+    };
     let ruling = follow_up(&scene, &task, FollowUp { inputs: None }).unwrap();
     assert_eq!(ruling.verdict.session_id, "none");
 }

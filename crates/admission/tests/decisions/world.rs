@@ -4,25 +4,27 @@
 use std::collections::{HashMap, HashSet};
 
 use admission::approval::Question;
-use admission::clarify::{Answer, Shown, Ticket};
+use admission::clarify::{HumanAnswer, ReturnedState, SealedCall};
 use admission::decide::{
-    self, Before, Books, Call, CallRuling, Declared, Dice, MessageRuling, Outcome, Put, Ruling, Scene,
-    Semantic, Settled, Status, Stream,
+    self, ApproverQuestion, CallDecision, CallOutcome, CallPermit, DecisionContext, DecisionState,
+    Declaration, EarlierResults, JudgeAnswer, MessageRuling, RandomInputs, Ruling, Settled, Stream, ToolCall,
 };
-use admission::message::slot::{self, Carrier};
 use admission::principal::{Caller, Era, TokenSubject};
-use admission::reason::Reason;
-use admission::record::{self, Place, StreamKey};
+use admission::record::{self, RecordPosition};
 use admission::rules::Rules;
 use admission::session::{Account, ReservationId, Session};
 use admission::signature::{AgentKey, Holder, Keyring};
 use admission::tool::ToolFault;
-use admission::verdict::{Binding, VerdictKind};
 use jiff::{SignedDuration, Timestamp};
-use jose::{jcs, jws};
-use registration::vap::AuditRecord;
 use scitt::{Signer, SigningKey};
 use serde_json::{Value, json};
+use testkit::agent;
+use vap::audit::AuditRecord;
+use vap::audit::CallStatus;
+use vap::message::slot::{self, Carrier};
+use vap::reason::Reason;
+use vap::record_key::StreamKey;
+use vap::verdict::{Binding, VerdictKind};
 
 pub const GATEWAY: &str = "https://gw.example";
 pub const AGENT: &str = "did:example:agent";
@@ -54,10 +56,10 @@ pub struct Try {
     pub has_roa_envelope: bool,
     pub tool_fault: Option<ToolFault>,
     pub held: Option<ReservationId>,
-    pub judged: Option<Semantic>,
-    pub answer: Option<Answer>,
-    pub ticket: Option<Option<Ticket>>,
-    pub ticket_answer: Option<Answer>,
+    pub judged: Option<JudgeAnswer>,
+    pub answer: Option<HumanAnswer>,
+    pub ticket: Option<Option<SealedCall>>,
+    pub ticket_answer: Option<HumanAnswer>,
     /// A question to an approver, its answer, and whether it was used.
     pub put: Option<(Question, Option<String>, bool)>,
 }
@@ -109,44 +111,20 @@ pub fn legacy(mcp_session: &str) -> Caller {
 }
 
 pub fn commitment(budget: Value) -> Value {
-    json!({
-        "vap": "0.1", "type": "scope_commitment", "session_id": SESSION,
-        "goal": "Answer ticket SUP-9931",
-        "scope": { "tools_allow": ["crm.*", "pay"], "tools_deny": ["crm.delete"] },
-        "budget": budget,
-        "principal": { "agent_id": AGENT },
-    })
+    agent::commitment(AGENT, SESSION, &budget)
 }
 
 pub fn envelope(tool: &str, arguments: Value) -> Value {
-    json!({
-        "vap": "0.1", "type": "intent_call", "session_id": SESSION,
-        "intent": { "rationale": "the ticket says so", "expected_effect": "one ticket is read" },
-        "call": { "tool": tool, "arguments": arguments },
-    })
+    agent::intent(SESSION, tool, &arguments)
 }
 
 pub fn amendment(prev: &str, additions: Value) -> Value {
-    let mut message = json!({
-        "vap": "0.1", "type": "scope_amendment", "session_id": SESSION,
-        "prev_commitment_digest": prev, "reason": "there is more to do",
-    });
-    for (name, value) in additions.as_object().unwrap() {
-        message[name] = value.clone();
-    }
-    message
+    agent::amendment(SESSION, prev, &additions)
 }
 
 /// The message, signed under a header with these members besides `alg` and `kid`.
 pub fn signed(message: &Value, key: &SigningKey, more: Value) -> Value {
-    let mut header = json!({ "alg": "EdDSA", "kid": key.public_key().jwk_thumbprint() });
-    for (name, value) in more.as_object().unwrap() {
-        header[name] = value.clone();
-    }
-    let mut message = message.clone();
-    let input = jws::signing_input(&header, &jcs::canonical(&message));
-    message["signature"] = jws::detached(&input, &key.sign(&input).unwrap()).into();
-    message
+    agent::signed(message, key, &more)
 }
 
 impl Try {
@@ -183,17 +161,17 @@ impl Try {
     }
 
     /// With a state of ours, and what the person said.
-    pub fn bringing(self, ticket: &Ticket, answer: Option<Answer>) -> Self {
+    pub fn bringing(self, ticket: &SealedCall, answer: Option<HumanAnswer>) -> Self {
         Try { ticket: Some(Some(ticket.clone())), ticket_answer: answer, ..self }
     }
 }
 
 impl World {
-    pub fn dice(&mut self) -> Dice {
+    pub fn dice(&mut self) -> RandomInputs {
         self.rolls += 1;
         let mut secret = [0; 32];
         secret[..8].copy_from_slice(&self.rolls.to_be_bytes());
-        Dice { sample: self.sample, secret }
+        RandomInputs { sample: self.sample, secret }
     }
 
     pub fn pass(&mut self, seconds: i64) {
@@ -222,7 +200,7 @@ impl World {
 
     /// The same, unsigned if it is.
     pub fn commit_as_it_is(&mut self, caller: &Caller, message: &Value) -> Ruling {
-        match self.declare(caller, message, Carrier::ToolsList, Before::default()) {
+        match self.declare(caller, message, Carrier::ToolsList, EarlierResults::default()) {
             MessageRuling::Ruled(ruling) => *ruling,
             MessageRuling::Judge { .. } => panic!("the judge is asked"),
         }
@@ -233,7 +211,7 @@ impl World {
         caller: &Caller,
         message: &Value,
         carrier: Carrier,
-        before: Before<'_>,
+        before: EarlierResults<'_>,
     ) -> MessageRuling {
         let read = slot::read(Some(&message.to_string()), None, carrier);
         let read = read.map(Option::unwrap);
@@ -241,18 +219,18 @@ impl World {
         let id = message["session_id"].as_str().unwrap_or_default().to_owned();
         let replayed = jti.is_some_and(|jti| self.used.contains(&format!("{id} {jti}")));
         let dice = self.dice();
-        let scene = Scene { rules: &self.rules, caller, now: self.now, dice };
+        let scene = DecisionContext { rules: &self.rules, caller, now: self.now, dice };
         let session = self.sessions.entry(id).or_default();
         let account = account_of(caller, session.as_ref());
         let account = self.accounts.entry(account).or_default();
-        let books = Books { session, account };
+        let books = DecisionState { session, account };
         let message = match &read {
             Ok(received) => Ok(received),
             Err(unreadable) => Err(&**unreadable),
         };
         let is_amendment =
             message.is_ok_and(|received| received.message.kind().as_str() == "scope_amendment");
-        let declared = Declared { message, replayed, can_wait: true, before };
+        let declared = Declaration { message, replayed, can_wait: true, before };
         let ruling = match is_amendment {
             true => decide::amendment(&scene, books, &declared),
             false => decide::commitment(&scene, books, &declared),
@@ -263,7 +241,7 @@ impl World {
         ruling
     }
 
-    pub fn call(&mut self, attempt: &Try) -> CallRuling {
+    pub fn call(&mut self, attempt: &Try) -> CallDecision {
         let text = attempt.envelope.as_ref().map(Value::to_string);
         let read = text.as_deref().map(|text| slot::read(Some(text), None, Carrier::ToolsCall));
         let read = read.map(|read| read.map(Option::unwrap));
@@ -271,13 +249,13 @@ impl World {
         let id = attempt.envelope.as_ref().and_then(|message| message["session_id"].as_str());
         let id = id.unwrap_or_default().to_owned();
         let replayed = jti.is_some_and(|jti| self.used.contains(&format!("{id} {jti}")));
-        let shown = attempt.ticket.as_ref().map(|ticket| Shown {
+        let shown = attempt.ticket.as_ref().map(|ticket| ReturnedState {
             ticket: ticket.as_ref(),
             spent: ticket.as_ref().is_some_and(|ticket| self.used.contains(&ticket.nonce)),
             answer: attempt.ticket_answer,
         });
         let dice = self.dice();
-        let scene = Scene { rules: &self.rules, caller: &attempt.caller, now: self.now, dice };
+        let scene = DecisionContext { rules: &self.rules, caller: &attempt.caller, now: self.now, dice };
         let session = self.sessions.entry(id).or_default();
         let account = account_of(&attempt.caller, session.as_ref());
         let account = self.accounts.entry(account).or_default();
@@ -285,7 +263,7 @@ impl World {
             Ok(received) => Ok(received),
             Err(unreadable) => Err(&**unreadable),
         });
-        let call = Call {
+        let call = ToolCall {
             envelope,
             tool: &attempt.tool,
             header: attempt.header.as_deref(),
@@ -295,57 +273,60 @@ impl World {
             has_roa_envelope: attempt.has_roa_envelope,
             tool_fault: attempt.tool_fault.as_ref(),
             replayed,
-            before: Before {
+            before: EarlierResults {
                 held: attempt.held,
                 judged: attempt.judged,
                 answer: attempt.answer,
                 shown,
-                put: attempt.put.as_ref().map(|(question, answer, spent)| Put {
+                put: attempt.put.as_ref().map(|(question, answer, spent)| ApproverQuestion {
                     question,
                     answer: answer.as_deref(),
                     spent: *spent,
                 }),
             },
         };
-        let ruling = decide::call(&scene, Books { session, account }, &call);
-        if let CallRuling::Ruled(ruling) = &ruling {
+        let ruling = decide::call(&scene, DecisionState { session, account }, &call);
+        if let CallDecision::Admit(_, ruling) | CallDecision::Refuse(ruling) = &ruling {
             self.keep(ruling);
         }
         ruling
     }
 
     /// Decides about a call that nobody has to be asked about.
-    pub fn ruled(&mut self, attempt: &Try) -> Ruling {
-        match self.call(attempt) {
-            CallRuling::Ruled(ruling) => *ruling,
-            other => panic!("{other:?}"),
-        }
+    pub fn ruled(&mut self, attempt: &Try) -> Ruled {
+        ruled(self.call(attempt))
     }
 
-    pub fn served(&mut self, attempt: &Try) -> Ruling {
+    pub fn served(&mut self, attempt: &Try) -> Ruled {
         let ruling = self.ruled(attempt);
         assert_eq!(ruling.verdict.verdict, VerdictKind::Served, "{:?}", ruling.reason);
-        assert!(ruling.forward);
+        assert!(ruling.is_admitted());
         ruling
     }
 
     pub fn denied(&mut self, attempt: &Try) -> Reason {
         let ruling = self.ruled(attempt);
         assert_eq!(ruling.verdict.verdict, VerdictKind::Denied);
-        assert!(!ruling.forward && ruling.reservation.is_none());
-        ruling.reason.unwrap()
+        assert!(!ruling.is_admitted());
+        ruling.ruling.reason.unwrap()
     }
 
     /// A call that is served, and what came of it.
     pub fn ran(&mut self, attempt: &Try, cost: Option<&str>) -> Settled {
         let ruling = self.served(attempt);
-        self.settle(ruling.reservation.unwrap(), Status::Executed, &attempt.tool, cost)
+        self.settle(ruling.reservation(), CallStatus::Executed, &attempt.tool, cost)
     }
 
-    pub fn settle(&mut self, id: ReservationId, status: Status, tool: &str, cost: Option<&str>) -> Settled {
+    pub fn settle(
+        &mut self,
+        id: ReservationId,
+        status: CallStatus,
+        tool: &str,
+        cost: Option<&str>,
+    ) -> Settled {
         let session = self.sessions.get_mut(SESSION).unwrap().as_mut().unwrap();
         let account = self.accounts.entry(session.agreed.account().to_owned()).or_default();
-        decide::settle(&self.rules, session, account, id, Outcome { status, tool, cost }).unwrap()
+        decide::settle(&self.rules, session, account, id, CallOutcome { status, tool, cost }).unwrap()
     }
 
     pub fn close(&mut self) -> bool {
@@ -371,17 +352,51 @@ impl World {
                 ("unbound:test".to_owned(), self.unbound - 1, unbound)
             }
         };
-        let place = Place { gateway: GATEWAY, stream: &stream, seq, at: self.now, key: &key };
+        let place = RecordPosition { gateway: GATEWAY, stream: &stream, seq, at: self.now, key: &key };
         let binding = Binding { iat: 1, jti: format!("jti-{seq}"), req: ruling.req.clone() };
         let bytes = record::decided(&place, ruling, Some(&binding));
         let read = AuditRecord::read(&bytes)
             .unwrap_or_else(|why| panic!("{why:?} in {}", String::from_utf8_lossy(&bytes)));
-        read.agrees(GATEWAY, &stream).unwrap();
+        assert_eq!((read.gateway.as_str(), &read.stream), (GATEWAY, &stream));
+        assert_eq!(read.to_bytes(), bytes, "what was read is written alike");
         self.records.push((stream, bytes));
     }
 }
 
+/// A decision about a call that asks nobody.
+#[derive(Debug)]
+pub struct Ruled {
+    pub ruling: Ruling,
+    pub permit: Option<CallPermit>,
+}
+
+pub fn ruled(decision: CallDecision) -> Ruled {
+    match decision {
+        CallDecision::Admit(permit, ruling) => Ruled { ruling: *ruling, permit: Some(permit) },
+        CallDecision::Refuse(ruling) => Ruled { ruling: *ruling, permit: None },
+        other => panic!("{other:?}"),
+    }
+}
+
+impl Ruled {
+    pub fn is_admitted(&self) -> bool {
+        self.permit.is_some()
+    }
+
+    pub fn reservation(&self) -> ReservationId {
+        self.permit.as_ref().unwrap().reservation().unwrap()
+    }
+}
+
+impl std::ops::Deref for Ruled {
+    type Target = Ruling;
+
+    fn deref(&self) -> &Ruling {
+        &self.ruling
+    }
+}
+
 fn account_of(caller: &Caller, session: Option<&Session>) -> String {
-    let own = decide::account_key(caller, None);
+    let own = admission::principal::account_key(caller, None);
     own.or_else(|| session.map(|session| session.agreed.account().to_owned())).unwrap_or_default()
 }

@@ -2,25 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use admission::decimal::Decimal;
-use admission::digest::Digest;
-use admission::effective::{Capped, Ceiling, Effective};
-use admission::limits::{MAX_METERS, MAX_PATTERNS};
-use admission::reason::Reason;
+use admission::effective::{Capped, Effective, SessionCeiling};
+use decimal::Decimal;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use testkit::agent::signed_under;
+use vap::digest::Digest;
+use vap::limits::{MAX_METERS, MAX_PATTERNS};
+use vap::reason::Reason;
 
-use crate::sample::{amendment, commitment, scope_amendment, scope_commitment, signed, with};
+use crate::sample::{amendment, commitment, scope_amendment, scope_commitment, with};
 
 fn first(message: &Value) -> Effective {
     let Capped { effective, changed } =
-        Effective::of(&scope_commitment(message), &Ceiling::default()).unwrap();
+        Effective::of(&scope_commitment(message), &SessionCeiling::default()).unwrap();
     assert!(!changed);
     effective
 }
 
 fn amended(effective: &Effective, message: &Value) -> Result<Effective, Reason> {
-    effective.amended(&scope_amendment(message), &Ceiling::default()).map(|capped| capped.effective)
+    effective.amended(&scope_amendment(message), &SessionCeiling::default()).map(|capped| capped.effective)
 }
 
 fn next(effective: &Effective, changes: &[(&str, Value)]) -> Result<Effective, Reason> {
@@ -37,7 +38,7 @@ fn document(effective: &Effective) -> Value {
 #[test]
 fn v_17_what_is_in_force_is_the_commitment_without_its_signature() {
     let key = crate::sample::ed25519(1);
-    let with_signature = signed(&commitment(), &key, &crate::sample::header(&key));
+    let with_signature = signed_under(&commitment(), &key, &crate::sample::header(&key));
     assert_eq!(document(&first(&with_signature)), commitment());
     let least = json!({
         "vap": "0.1", "type": "scope_commitment", "session_id": "s", "goal": "g",
@@ -155,9 +156,9 @@ fn v_13_limits_are_added_as_decimals() {
 #[test]
 fn v_22_a_limit_that_no_double_holds_keeps_its_digits() {
     let text = commitment().to_string().replace("\"tokens\":1000", "\"tokens\":9007199254740993");
-    let read = |text: &str| match admission::message::Message::read(text).unwrap() {
-        admission::message::Message::ScopeCommitment(commitment) => {
-            Effective::of(&commitment, &Ceiling::default()).unwrap().effective
+    let read = |text: &str| match vap::message::Message::read(text).unwrap() {
+        vap::message::Message::ScopeCommitment(commitment) => {
+            Effective::of(&commitment, &SessionCeiling::default()).unwrap().effective
         }
         other => panic!("{other:?}"),
     };
@@ -179,8 +180,8 @@ fn sums_beyond_what_is_kept_are_refused() {
     assert_eq!(next(&wide, &[]), Err(Reason::OutOfRange));
 }
 
-fn ceiling() -> Ceiling {
-    Ceiling {
+fn ceiling() -> SessionCeiling {
+    SessionCeiling {
         max_calls: Some(10),
         deadline: Some("2026-11-30T00:00:00Z".parse().unwrap()),
         limits: BTreeMap::from([
@@ -221,7 +222,7 @@ fn v_23_a_ceiling_that_changes_nothing_does_not_show() {
 #[test]
 fn a_ceiling_of_more_meters_than_are_kept_refuses() {
     let limits = (0..MAX_METERS).map(|at| (format!("m{at}"), Decimal::from(1))).collect();
-    let ceiling = Ceiling { limits, ..Ceiling::default() };
+    let ceiling = SessionCeiling { limits, ..SessionCeiling::default() };
     assert_eq!(Effective::of(&scope_commitment(&commitment()), &ceiling), Err(Reason::OutOfRange));
 }
 

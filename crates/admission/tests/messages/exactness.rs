@@ -1,8 +1,8 @@
 //! Reading V-7: the arguments that were declared are those that would be forwarded, compared without any double.
 
-use admission::exact::equal;
 use proptest::prelude::*;
 use serde_json::Value;
+use vap::exact::equal;
 
 #[test]
 fn v_7_the_same_said_differently_is_the_same() {

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod chain;
-mod decimals;
 mod exactness;
 mod invocations;
 mod patterns;

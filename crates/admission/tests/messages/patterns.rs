@@ -1,8 +1,8 @@
 //! Readings V-8 and V-9: patterns over tool names, compared with a matcher that tries everything.
 
-use admission::glob::{Pattern, allows};
-use admission::limits::MAX_PATTERN;
 use proptest::prelude::*;
+use vap::glob::{Pattern, allows};
+use vap::limits::MAX_PATTERN;
 
 fn pattern(text: &str) -> Pattern {
     Pattern::new(text).unwrap()

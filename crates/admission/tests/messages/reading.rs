@@ -1,9 +1,9 @@
 //! The three messages as their schemas list them, and what the readings add: V-8, V-10, V-13, V-15, V-16.
 
-use admission::limits::{MAX_METERS, MAX_PATTERN, MAX_PATTERNS};
-use admission::message::{Deadline, Message, MessageType, Sensitivity};
-use admission::reason::Reason;
 use serde_json::{Value, json};
+use vap::limits::{MAX_METERS, MAX_PATTERN, MAX_PATTERNS};
+use vap::message::{Deadline, Message, MessageType, Sensitivity};
+use vap::reason::Reason;
 
 use crate::sample::{amendment, commitment, intent, scope_amendment, scope_commitment, with};
 

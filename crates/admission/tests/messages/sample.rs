@@ -1,11 +1,10 @@
 //! Messages that are in order, to be changed by the tests.
 
-use admission::message::slot::{self, Carrier, Received};
-use admission::message::{Message, ScopeAmendment, ScopeCommitment};
 use jiff::Timestamp;
-use jose::{jcs, jws};
 use scitt::{Algorithm, Signer, SigningKey};
 use serde_json::{Value, json};
+use vap::message::slot::{self, Carrier, Received};
+use vap::message::{Message, ScopeAmendment, ScopeCommitment};
 
 pub const AGENT: &str = "did:example:a";
 pub const GATEWAY: &str = "https://gw.example";
@@ -111,11 +110,4 @@ pub fn p256() -> SigningKey {
 pub fn header(key: &SigningKey) -> Value {
     let alg = if key.algorithm() == Algorithm::Es256 { "ES256" } else { "EdDSA" };
     json!({ "alg": alg, "kid": key.public_key().jwk_thumbprint() })
-}
-
-/// The message, signed under this header.
-pub fn signed(message: &Value, key: &SigningKey, header: &Value) -> Value {
-    let input = jws::signing_input(header, &jcs::canonical(message));
-    let signature = jws::detached(&input, &key.sign(&input).unwrap());
-    with(message.clone(), &[("/signature", signature.into())])
 }

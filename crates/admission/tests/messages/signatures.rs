@@ -1,7 +1,5 @@
 //! Whose message it is: readings V-19 to V-22.
 
-use admission::message::slot::{self, Received};
-use admission::reason::Reason;
 use admission::signature::{AgentKey, Demands, Freshness, Holder, Keyring, Signed, UnusableKey, check};
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
@@ -9,10 +7,12 @@ use jose::jcs;
 use jose::jwk::PublicJwk;
 use scitt::{Algorithm, Signer, SigningKey};
 use serde_json::{Value, json};
+use testkit::agent::signed_under;
+use vap::message::slot::{self, Received};
+use vap::reason::Reason;
 
 use crate::sample::{
-    AGENT, GATEWAY, amendment, carrier_of, commitment, ed25519, header, intent, now, p256, received, signed,
-    with,
+    AGENT, GATEWAY, amendment, carrier_of, commitment, ed25519, header, intent, now, p256, received, with,
 };
 
 fn demands() -> Demands {
@@ -43,7 +43,11 @@ fn told(message: &Value, keyring: &Keyring, demands: &Demands) -> Result<Option<
 /// The commitment signed by the agent, under a changed header.
 fn fares(changes: &[(&str, Value)], demands: &Demands) -> Result<Option<Signed>, Reason> {
     let key = ed25519(1);
-    told(&signed(&commitment(), &key, &with(header(&key), changes)), &ring(vec![agent(AGENT, &key)]), demands)
+    told(
+        &signed_under(&commitment(), &key, &with(header(&key), changes)),
+        &ring(vec![agent(AGENT, &key)]),
+        demands,
+    )
 }
 
 #[test]
@@ -51,7 +55,8 @@ fn v_20_a_signature_holds_under_a_key_of_that_agent() {
     for key in [ed25519(1), p256()] {
         let ring = ring(vec![agent(AGENT, &key)]);
         for message in [commitment(), intent(), amendment("sha256:00")] {
-            let held = told(&signed(&message, &key, &header(&key)), &ring, &demands()).unwrap().unwrap();
+            let held =
+                told(&signed_under(&message, &key, &header(&key)), &ring, &demands()).unwrap().unwrap();
             assert_eq!(
                 (held.holder, held.thumbprint),
                 (Holder::Agent(AGENT.to_owned()), key.public_key().jwk_thumbprint())
@@ -64,7 +69,7 @@ fn v_20_a_signature_holds_under_a_key_of_that_agent() {
 fn v_20_attached_is_as_good_as_detached_if_the_payload_is_the_message() {
     let key = ed25519(1);
     let ring = ring(vec![agent(AGENT, &key)]);
-    let detached = signed(&commitment(), &key, &header(&key));
+    let detached = signed_under(&commitment(), &key, &header(&key));
     let attach = |payload: &[u8]| {
         let jws = detached["signature"].as_str().unwrap();
         let attached = jws.replace("..", &format!(".{}.", BASE64URL_NOPAD.encode(payload)));
@@ -79,7 +84,7 @@ fn v_20_attached_is_as_good_as_detached_if_the_payload_is_the_message() {
 fn v_20_the_spelling_of_a_message_is_not_signed_but_every_value_is() {
     let key = ed25519(1);
     let ring = ring(vec![agent(AGENT, &key)]);
-    let message = signed(&commitment(), &key, &header(&key));
+    let message = signed_under(&commitment(), &key, &header(&key));
     let pretty = serde_json::to_string_pretty(&message)
         .unwrap()
         .replace("1000", "1e3")
@@ -107,16 +112,16 @@ fn v_20_a_key_that_a_message_brings_along_is_nobodys() {
     for member in ["jwk", "jku", "x5u", "x5c", "x5t", "x5t#S256"] {
         let header = with(header(&stranger), &[(&format!("/{member}"), jwk.clone())]);
         assert_eq!(
-            told(&signed(&commitment(), &stranger, &header), &ring, &demands()),
+            told(&signed_under(&commitment(), &stranger, &header), &ring, &demands()),
             Err(Reason::InvalidSignature)
         );
     }
     assert_eq!(
-        told(&signed(&commitment(), &stranger, &header(&stranger)), &ring, &demands()),
+        told(&signed_under(&commitment(), &stranger, &header(&stranger)), &ring, &demands()),
         Err(Reason::UnknownKey)
     );
     let borrowed_name = header(&victim);
-    let told = told(&signed(&commitment(), &stranger, &borrowed_name), &ring, &demands());
+    let told = told(&signed_under(&commitment(), &stranger, &borrowed_name), &ring, &demands());
     assert_eq!(told, Err(Reason::InvalidSignature));
 }
 
@@ -134,6 +139,8 @@ fn v_20_no_header_changes_the_rules() {
         ("/nonce", json!("n")),
         ("/cty", json!("json")),
         ("/req", json!("sha256:00")),
+        ("/jku", json!("http://127.0.0.1:9/keys")),
+        ("/x5u", json!("http://127.0.0.1:9/chain")),
     ] {
         assert_eq!(
             fares(std::slice::from_ref(&change), &demands()),
@@ -164,7 +171,7 @@ fn v_20_another_agents_key_does_not_sign_for_this_one() {
     let (own, other) = (ed25519(1), ed25519(2));
     let ring = ring(vec![agent(AGENT, &own), agent("did:example:b", &other)]);
     for message in [commitment(), intent(), amendment("sha256:00")] {
-        let message = signed(&message, &other, &header(&other));
+        let message = signed_under(&message, &other, &header(&other));
         assert_eq!(told(&message, &ring, &demands()), Err(Reason::KeyNotAuthorised));
     }
 }
@@ -172,7 +179,7 @@ fn v_20_another_agents_key_does_not_sign_for_this_one() {
 #[test]
 fn v_20_a_key_counts_in_its_time_only() {
     let key = ed25519(1);
-    let message = received(&signed(&commitment(), &key, &header(&key)));
+    let message = received(&signed_under(&commitment(), &key, &header(&key)));
     let limited = |begin: Option<&str>, end: Option<&str>| {
         let time = |text: &str| text.parse::<Timestamp>().unwrap();
         let holder = Holder::Agent(AGENT.to_owned());
@@ -200,10 +207,10 @@ fn v_20_a_key_has_the_name_it_was_given_and_its_thumbprint() {
     let jwk = PublicJwk::from_value(&jwk).unwrap();
     let ring = ring(vec![AgentKey::new(Holder::Agent(AGENT.to_owned()), &jwk, None, None).unwrap()]);
     for kid in ["2026-a", &key.public_key().jwk_thumbprint()] {
-        let message = signed(&commitment(), &key, &json!({ "alg": "EdDSA", "kid": kid }));
+        let message = signed_under(&commitment(), &key, &json!({ "alg": "EdDSA", "kid": kid }));
         assert!(told(&message, &ring, &demands()).unwrap().is_some());
     }
-    let message = signed(&commitment(), &key, &json!({ "alg": "EdDSA", "kid": "2026-b" }));
+    let message = signed_under(&commitment(), &key, &json!({ "alg": "EdDSA", "kid": "2026-b" }));
     assert_eq!(told(&message, &ring, &demands()), Err(Reason::UnknownKey));
 }
 
@@ -248,10 +255,10 @@ fn v_19_an_amendment_is_signed_whether_or_not_the_commitment_was() {
 fn v_19_an_approver_signs_amendments_and_nothing_else() {
     let approver = ed25519(9);
     let ring = ring(vec![key_of(Holder::Approver, &approver)]);
-    let held = told(&signed(&amendment("sha256:00"), &approver, &header(&approver)), &ring, &demands());
+    let held = told(&signed_under(&amendment("sha256:00"), &approver, &header(&approver)), &ring, &demands());
     assert_eq!(held.unwrap().unwrap().holder, Holder::Approver);
     for message in [commitment(), intent()] {
-        let message = signed(&message, &approver, &header(&approver));
+        let message = signed_under(&message, &approver, &header(&approver));
         assert_eq!(told(&message, &ring, &demands()), Err(Reason::KeyNotAuthorised));
     }
 }
@@ -309,7 +316,7 @@ fn v_21_a_route_may_demand_all_three() {
 fn v_22_a_signed_message_with_a_number_that_no_double_holds_is_denied() {
     let key = ed25519(1);
     let ring = ring(vec![agent(AGENT, &key)]);
-    let message = signed(&intent(), &key, &header(&key));
+    let message = signed_under(&intent(), &key, &header(&key));
     let read = |number: &str| -> Received {
         let text = message.to_string().replace("9931}", &format!("{number}}}"));
         slot::read(Some(&text), None, carrier_of(&message)).unwrap().unwrap()

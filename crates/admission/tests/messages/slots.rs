@@ -1,10 +1,10 @@
 //! Where messages ride: readings V-4, V-6 and X-2.
 
-use admission::digest::Digest;
-use admission::message::MessageType;
-use admission::message::slot::{self, Carrier, Key, Received, Shape, Unreadable};
-use admission::reason::Reason;
 use serde_json::{Value, json};
+use vap::digest::Digest;
+use vap::message::MessageType;
+use vap::message::slot::{self, Carrier, Key, Received, Shape, Unreadable};
+use vap::reason::Reason;
 
 use crate::sample::{amendment, commitment, intent, with};
 

@@ -1,17 +1,17 @@
 //! The Verdict on the wire: the schema, and readings V-20, V-24 and V-25. Read back by the profile that the log uses.
 
-use admission::digest::Digest;
-use admission::message::{MessageType, NO_SESSION};
-use admission::reason::Reason;
-use admission::verdict::{
-    Binding, Clarification, Downgrade, Method, SIGNATURE_TYPE, Score, Trigger, Verdict, VerdictKind,
-    Verification,
-};
 use jose::jcs;
 use jose::jws::Jws;
 use registration::vap::VerdictRecord;
 use scitt::{SignError, Signer};
 use serde_json::{Value, json};
+use vap::digest::Digest;
+use vap::message::{MessageType, NO_SESSION};
+use vap::reason::Reason;
+use vap::verdict::{
+    Binding, Clarification, Downgrade, Method, SIGNATURE_TYPE, Score, Trigger, Verdict, VerdictKind,
+    Verification,
+};
 
 use crate::sample::{ed25519, p256};
 

@@ -1,22 +1,24 @@
 //! What this implementation makes of a vector: the result, or the reason.
 
-use admission::decide::{self, Before, Books, Call, CallRuling, Dice, Scene};
-use admission::decimal::Decimal;
-use admission::effective::{Capped, Ceiling, Effective};
-use admission::exact;
-use admission::glob::{Pattern, allows};
-use admission::message::slot::{self, Carrier, Key, Received, Shape};
-use admission::message::{Message, MessageType};
+use admission::decide::{
+    self, CallDecision, DecisionContext, DecisionState, EarlierResults, RandomInputs, ToolCall,
+};
+use admission::effective::{Capped, Effective, SessionCeiling};
 use admission::principal::{Caller, Era};
-use admission::reason::Reason;
 use admission::rules::{PolicyRule, Posture, Rules, Then};
 use admission::session::Account;
 use admission::signature::{AgentKey, Demands, Freshness, Holder, Keyring, check};
-use admission::verdict::{Binding, Verdict};
 use data_encoding::HEXLOWER;
+use decimal::Decimal;
 use jose::jwk::PublicJwk;
 use scitt::{Signer, SigningKey};
 use serde_json::{Value, json};
+use vap::exact;
+use vap::glob::{Pattern, allows};
+use vap::message::slot::{self, Carrier, Key, Received, Shape};
+use vap::message::{Message, MessageType};
+use vap::reason::Reason;
+use vap::verdict::{Binding, Verdict};
 
 pub fn of(folder: &str, vector: &Value) -> Result<Value, String> {
     match folder {
@@ -58,9 +60,9 @@ fn rule(vector: &Value) -> Result<Value, String> {
     rules.policy.push(PolicyRule::new("large", None, Some(&when), Then::Deny).unwrap());
     let caller = Caller::unknown(Era::Modern);
     let now = jiff::Timestamp::from_second(1_700_000_000).unwrap();
-    let scene = Scene { rules: &rules, caller: &caller, now, dice: Dice::default() };
+    let scene = DecisionContext { rules: &rules, caller: &caller, now, dice: RandomInputs::default() };
     let (mut session, mut account) = (None, Account::default());
-    let call = Call {
+    let call = ToolCall {
         envelope: None,
         tool: "pay",
         header: None,
@@ -70,12 +72,12 @@ fn rule(vector: &Value) -> Result<Value, String> {
         has_roa_envelope: false,
         tool_fault: None,
         replayed: false,
-        before: Before::default(),
+        before: EarlierResults::default(),
     };
-    let books = Books { session: &mut session, account: &mut account };
+    let books = DecisionState { session: &mut session, account: &mut account };
     match decide::call(&scene, books, &call) {
-        CallRuling::Ruled(ruling) if ruling.forward => Ok("forwarded".into()),
-        CallRuling::Ruled(ruling) => Err(ruling.reason.unwrap().to_string()),
+        CallDecision::Admit(..) => Ok("forwarded".into()),
+        CallDecision::Refuse(ruling) => Err(ruling.reason.unwrap().to_string()),
         other => panic!("{other:?}"),
     }
 }
@@ -147,9 +149,9 @@ fn link(capped: &Capped) -> Value {
     })
 }
 
-fn ceiling(ceiling: &Value) -> Ceiling {
+fn ceiling(ceiling: &Value) -> SessionCeiling {
     let limits = ceiling["limits"].as_object().into_iter().flatten();
-    Ceiling {
+    SessionCeiling {
         max_calls: ceiling["max_calls"].as_u64(),
         deadline: ceiling["deadline"].as_str().map(|text| text.parse().unwrap()),
         limits: limits

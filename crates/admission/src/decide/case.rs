@@ -1,0 +1,208 @@
+//! A call under examination, with the results of the stages that it passed.
+
+use serde_json::{Value, json};
+
+use crate::approval::Subject;
+use crate::cache::VerdictKey;
+use crate::clarify::{Purpose, SealedCall};
+use crate::principal::{Principal, ProvenBy, account_key};
+use crate::rules::{Decider, Posture};
+use crate::session::{Account, Mark, Reservation, ReservationId, Session, Stage};
+use vap::digest::Canon;
+use vap::message::NO_SESSION;
+use vap::reason::Reason;
+
+use super::draft::{Draft, canon, principal_bytes};
+use super::person::{Approved, call_subject, ticket};
+use super::policy::Facts;
+use super::signals::{Seen, shape};
+use super::{DecisionContext, ToolCall};
+
+/// A call under examination. Stages change the draft and add their results here; the session and the account stay as
+/// they are until the decision.
+pub(super) struct CallCase<'a> {
+    pub scene: &'a DecisionContext<'a>,
+    pub call: &'a ToolCall<'a>,
+    pub arguments: Canon,
+    pub draft: Draft,
+    pub account: &'a mut Account,
+    /// The session with the message's id, until the message is bound to it.
+    pub claimed: Option<&'a mut Session>,
+    /// The session that the call is bound to; `None` before C1, and for a call without an envelope.
+    pub session: Option<&'a mut Session>,
+    pub approved: Approved,
+    pub reservation: Option<Reservation>,
+    /// The demand of a rule that a human confirms the call.
+    pub confirm: Option<(Reason, Decider)>,
+    pub found: SemanticCheck,
+}
+
+/// The result of C5.
+#[derive(Clone, Copy, Default)]
+pub(super) struct SemanticCheck {
+    /// The cache key for the judge's verdict, if it has just answered "consistent".
+    pub consistent: Option<VerdictKey>,
+    /// `true` if the judge is uncertain.
+    pub unsure: bool,
+    /// The expiry of the answer in the cache, in Unix seconds.
+    pub until: Option<i64>,
+}
+
+/// The marks of a call for the risk score.
+#[derive(Clone, Copy)]
+pub(super) struct Marks {
+    pub tool: Mark,
+    pub call: Mark,
+    pub shape: Mark,
+}
+
+impl<'a> CallCase<'a> {
+    /// Starts the examination of a call. `claimed` is the session with the id in the call's envelope.
+    pub fn new(
+        scene: &'a DecisionContext<'a>,
+        claimed: Option<&'a mut Session>,
+        account: &'a mut Account,
+        call: &'a ToolCall<'a>,
+    ) -> Self {
+        let arguments = canon(call.arguments);
+        let mut draft = match call.envelope {
+            Some(Ok(received)) => Draft::of(received),
+            Some(Err(unreadable)) => Draft::of_unreadable(unreadable, account.only_session()),
+            None => Draft::of_unaware(account.only_session()),
+        };
+        draft.calls(call.tool, &arguments);
+        if call.envelope.is_none() {
+            draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
+            if let Some(agent) = agent_of(scene) {
+                (draft.agent_id, draft.proven_by) = (Some(agent.to_owned()), ProvenBy::Token);
+            }
+        }
+        CallCase {
+            scene,
+            call,
+            arguments,
+            draft,
+            account,
+            claimed,
+            session: None,
+            approved: Approved::default(),
+            reservation: None,
+            confirm: None,
+            found: SemanticCheck::default(),
+        }
+    }
+
+    /// Returns `true` for a call without an envelope under [`Posture::Advisory`], which is forwarded without checks.
+    pub fn is_advisory(&self) -> bool {
+        self.call.envelope.is_none() && self.scene.rules.posture == Posture::Advisory
+    }
+
+    /// Adds the reservation of C3 to the session, and to the principal's account if it has a ceiling.
+    pub fn hold(&mut self, stage: Stage) -> Option<ReservationId> {
+        let session = self.session.as_deref_mut()?;
+        let reservation = Reservation { stage, ..self.reservation.take()? };
+        let ceiling = self.scene.rules.principal_ceiling.as_ref();
+        if let Some(ceiling) = ceiling.filter(|_| reservation.by_principal) {
+            self.account.spent = self.account.spent.within(ceiling.window, self.scene.now);
+            self.account.spent.reserve(&reservation);
+        }
+        Some(session.running.reserve(reservation))
+    }
+
+    /// Returns the subject of a question to an approver about this call.
+    pub fn subject(&self) -> Subject {
+        let commitment = self.session.as_ref().map(|session| session.agreed.digest());
+        let (session_id, holder) = self.holder();
+        call_subject(self.scene, self.call.tool, &self.arguments, (&session_id, &holder), commitment)
+    }
+
+    /// Returns the content of a sealed state about this call.
+    pub fn ticket(&self, purpose: Purpose) -> SealedCall {
+        let (session_id, holder) = self.holder();
+        ticket(self.scene, self.call.tool, &self.arguments, purpose, &session_id, &holder)
+    }
+
+    /// Returns the session's id and the principal's account, as far as they are known.
+    fn holder(&self) -> (String, String) {
+        match &self.session {
+            Some(session) => (session.agreed.session_id().to_owned(), session.agreed.account().to_owned()),
+            None => (NO_SESSION.to_owned(), account_key(self.scene.caller, None).unwrap_or_default()),
+        }
+    }
+
+    /// Returns the input of the operator's rules.
+    pub fn facts(&self) -> Facts<'a> {
+        let (principal, session) = match &self.session {
+            Some(session) => (principal_facts(session, self.draft.proven_by), session_facts(session)),
+            None => (caller_facts(self.scene), json!({ "calls": 0, "meters": {}, "limits": {} })),
+        };
+        Facts { tool: self.call.tool, arguments: self.call.arguments, principal, session }
+    }
+
+    /// Returns the marks of the call.
+    pub fn marks(&self) -> Marks {
+        let tool = self.call.tool.as_bytes();
+        Marks {
+            tool: Mark::of(&[tool]),
+            call: Mark::of(&[tool, &self.arguments.bytes]),
+            shape: Mark::of(&[tool, shape(self.call.arguments).as_bytes()]),
+        }
+    }
+}
+
+impl Marks {
+    /// Compares the call with the recent ones of the session.
+    pub fn seen(self, session: &Session) -> Seen {
+        let recent = &session.running.recent;
+        Seen {
+            repeats: recent.repeats(self.call),
+            known_tool: recent.knows_tool(self.tool),
+            known_shape: recent.knows_shape(self.shape),
+        }
+    }
+}
+
+/// Returns the `input.principal` of rules. `agent_id` is included only if there is evidence for it: a mere claim must
+/// not decide anything.
+fn principal_facts(session: &Session, proven_by: ProvenBy) -> Value {
+    let agreed = &session.agreed;
+    let mut facts = json!({
+        "proven_by": proven_by.as_str(),
+        "delegated_by": agreed.effective().principal.delegated_by,
+        "identity": agreed.principal().identity(),
+    });
+    if proven_by != ProvenBy::Asserted {
+        facts["agent_id"] = agreed.agent_id().into();
+    }
+    facts
+}
+
+/// Returns the `input.principal` of rules for a call without an envelope.
+fn caller_facts(scene: &DecisionContext<'_>) -> Value {
+    let identity = Principal::of(scene.caller, None).map_or(Value::Null, |who| json!(who.identity()));
+    let mut principal = json!({ "identity": identity });
+    if let Some(agent) = agent_of(scene) {
+        principal["agent_id"] = agent.into();
+        principal["proven_by"] = ProvenBy::Token.as_str().into();
+    }
+    principal
+}
+
+fn session_facts(session: &Session) -> Value {
+    let budget = session.agreed.budget();
+    let used = |meter: &String| Value::from(session.running.used(meter).to_f64());
+    let meters = budget.limits.keys().map(|meter| (meter.clone(), used(meter)));
+    let limits = budget.limits.iter().map(|(meter, ceiling)| (meter.clone(), Value::from(ceiling.to_f64())));
+    json!({
+        "id": session.agreed.session_id(),
+        "calls": session.running.calls(),
+        "max_calls": budget.max_calls,
+        "meters": meters.collect::<serde_json::Map<_, _>>(),
+        "limits": limits.collect::<serde_json::Map<_, _>>(),
+    })
+}
+
+/// Returns the id of the agent that the caller's access token belongs to.
+fn agent_of<'a>(scene: &DecisionContext<'a>) -> Option<&'a str> {
+    scene.rules.keyring.agent_of(scene.caller.token.as_ref()?)
+}

@@ -1,0 +1,321 @@
+//! The stages of a decision about a call, in their order: C1 to C5 for a call with an envelope, and what the operator's
+//! posture leaves of them for a call without (reading V-33).
+//!
+//! Omitting the envelope must not be an easy way around the checks. So, while the principal has a live session, a call
+//! without an envelope is denied under every posture. A principal identified only by its signing key is unknown without
+//! a message, so this does not apply to it.
+
+use crate::cache::{VerdictKey, is_cacheable};
+use crate::clarify::HumanAnswer;
+use crate::rules::{Decider, Posture, Rules};
+use vap::exact;
+use vap::message::{IntentEnvelope, Message};
+use vap::reason::Reason;
+use vap::verdict::VerdictKind;
+
+use super::ToolCall;
+use super::bind::{bind, check_open};
+use super::budget::{Projected, Spending, project};
+use super::case::{CallCase, SemanticCheck};
+use super::decision::{CallNotAdmitted, StageFinding};
+use super::person::{Approved, check_approval, check_state, said_yes};
+use super::policy::{Policed, police};
+use super::ruling::{Advised, Confirmation, Flag};
+use super::semantic::{JudgeEffect, JudgeGate, JudgeQuestion, Suspect, gate, meaning};
+use super::signals::signals;
+
+/// The stages of a decision about a call.
+pub(super) const STAGES: &[fn(&mut CallCase<'_>) -> StageFinding] =
+    &[binding, open, roa, envelope, scope, tool, answer, budget, policy, judge, person];
+
+/// C1: binds the envelope to its session.
+fn binding(case: &mut CallCase<'_>) -> StageFinding {
+    let received = match case.call.envelope {
+        None => return Ok(()),
+        Some(Err(unreadable)) => return Err(unreadable.reason.clone().into()),
+        Some(Ok(received)) => received,
+    };
+    let (before, claimed) = (&case.call.before, case.claimed.take());
+    case.session = Some(bind(case.scene, received, before, &mut case.draft, claimed)?);
+    Ok(())
+}
+
+/// Checks that the session is open, the message is not a replay, and the principal is not rate-limited.
+fn open(case: &mut CallCase<'_>) -> StageFinding {
+    match &case.session {
+        Some(session) => {
+            // A client repeats a call with its envelope to deliver an answer: then the state is single-use, not the
+            // `jti`.
+            let repeats = case.call.before.shown.as_ref().is_some_and(|shown| shown.ticket.is_some());
+            check_open(case.scene, session, case.account, case.call.replayed && !repeats)?;
+        }
+        None if case.account.is_rate_limited(case.scene.now) => return Err(Reason::RateLimited.into()),
+        None => {}
+    }
+    Ok(())
+}
+
+/// Denies calls with an AgentROA envelope, since the gateway enforces none.
+fn roa(case: &mut CallCase<'_>) -> StageFinding {
+    match case.call.has_roa_envelope && !case.is_advisory() {
+        true => Err(Reason::RoaNotEnforced.into()),
+        false => Ok(()),
+    }
+}
+
+/// Checks that the declared call equals the forwarded one, as JSON values (reading V-7), or that the call may come
+/// without an envelope.
+fn envelope(case: &mut CallCase<'_>) -> StageFinding {
+    if case.call.envelope.is_none() {
+        if case.account.is_committed() {
+            return Err(Reason::NoEnvelope.into());
+        }
+        return match denied_to_all(case.scene.rules, case.call.tool, case.call.has_roa_envelope) {
+            Some(reason) => Err(reason.into()),
+            None => Ok(()),
+        };
+    }
+    let declared = &intent_of(case.call)?.call;
+    let same_tool = declared.tool == case.call.tool;
+    let same_header = case.call.header.is_none_or(|header| header == case.call.tool);
+    if !(same_tool && same_header && exact::equal(&declared.arguments, case.call.arguments)) {
+        return Err(Reason::CallMismatch.into());
+    }
+    case.draft.passed("call_ok");
+    Ok(())
+}
+
+/// Returns the reason why a call of this tool without VAP is denied for every caller, if there is one. The arguments
+/// are irrelevant, so the gateway need not parse them.
+#[must_use]
+pub fn denied_to_all(rules: &Rules, tool: &str, has_roa_envelope: bool) -> Option<Reason> {
+    match rules.posture {
+        Posture::Advisory => None,
+        Posture::Deny | Posture::Restricted if has_roa_envelope => Some(Reason::RoaNotEnforced),
+        Posture::Deny => Some(Reason::NoEnvelope),
+        Posture::Restricted => (!rules.is_restricted_tool(tool)).then_some(Reason::Restricted),
+    }
+}
+
+/// C2: checks the name that will be forwarded against the scope. Without an envelope, the operator's list of tools was
+/// checked before.
+fn scope(case: &mut CallCase<'_>) -> StageFinding {
+    match &case.session {
+        Some(session) if !session.agreed.scope().allows(case.call.tool) => {
+            return Err(Reason::ScopeEscape.into());
+        }
+        Some(_) => case.draft.passed("scope_ok"),
+        None if case.is_advisory() => {}
+        None => case.draft.passed("restricted_ok"),
+    }
+    Ok(())
+}
+
+/// Denies a call with a faulty tool or faulty arguments.
+fn tool(case: &mut CallCase<'_>) -> StageFinding {
+    let Some(fault) = case.call.tool_fault.filter(|_| !case.is_advisory()) else { return Ok(()) };
+    case.draft.fault_place.clone_from(&fault.place);
+    Err(fault.reason.clone().into())
+}
+
+/// Checks the answer that was returned with a call of a session. Without a session, it counts only if a rule demands
+/// one, and is checked then.
+fn answer(case: &mut CallCase<'_>) -> StageFinding {
+    if case.session.is_none() {
+        return Ok(());
+    }
+    case.approved = returned_answer(case)?;
+    if case.call.replayed && case.approved.nonce.is_none() && case.call.before.put.is_none() {
+        return Err(Reason::Replayed.into());
+    }
+    Ok(())
+}
+
+/// Checks an approver's answer, or a sealed state.
+fn returned_answer(case: &mut CallCase<'_>) -> Result<Approved, Reason> {
+    let before = &case.call.before;
+    match (&before.put, before.shown.as_ref().and_then(|shown| shown.ticket)) {
+        (Some(put), _) => {
+            let subject = case.subject();
+            check_approval(case.scene, &mut case.draft, put, &subject)
+        }
+        (None, ticket) => {
+            let expected = ticket.map(|ticket| case.ticket(ticket.purpose));
+            check_state(case.scene, &mut case.draft, before.shown.as_ref(), expected.as_ref())
+        }
+    }
+}
+
+/// C3: checks the budget of the session, and plans the reservation.
+fn budget(case: &mut CallCase<'_>) -> StageFinding {
+    let Some(session) = case.session.as_deref() else { return Ok(()) };
+    let spending = Spending { tool: case.call.tool, counted: !case.approved.counted };
+    match project(case.scene, session, case.account, spending) {
+        Projected::Fits(reservation) => case.reservation = Some(reservation),
+        Projected::Waits => return Err(CallNotAdmitted::Wait),
+        Projected::Denied(reason) => return Err(reason.into()),
+    }
+    case.draft.passed("budget_ok");
+    Ok(())
+}
+
+/// C4: evaluates the operator's rules.
+fn policy(case: &mut CallCase<'_>) -> StageFinding {
+    case.draft.policed = !case.scene.rules.policy.is_empty();
+    if case.is_advisory() {
+        return Ok(());
+    }
+    let in_session = case.session.is_some();
+    match police(case.scene.rules, case.facts()) {
+        Policed::Denied(reason) => return Err(reason.into()),
+        Policed::Confirm(name, by) => case.confirm = Some((Reason::Policy(name), by)),
+        Policed::Allowed(Some(name)) if in_session => case.draft.passed(&Reason::Policy(name).as_str()),
+        Policed::Allowed(None) if in_session && case.draft.policed => case.draft.passed("policy_ok"),
+        Policed::Allowed(_) => {}
+    }
+    Ok(())
+}
+
+/// Returns the decision that the operator's rules would have made about a call under [`Posture::Advisory`].
+pub(super) fn advised(case: &CallCase<'_>) -> Advised {
+    let denied = |reason| Advised { verdict: VerdictKind::Denied, reason: Some(reason) };
+    if case.call.has_roa_envelope {
+        return denied(Reason::RoaNotEnforced);
+    }
+    if let Some(fault) = case.call.tool_fault {
+        return denied(fault.reason.clone());
+    }
+    match police(case.scene.rules, case.facts()) {
+        Policed::Allowed(_) => Advised { verdict: VerdictKind::Served, reason: None },
+        Policed::Confirm(name, _) => {
+            Advised { verdict: VerdictKind::Clarify, reason: Some(Reason::Policy(name)) }
+        }
+        Policed::Denied(reason) => denied(reason),
+    }
+}
+
+/// C5: asks the judge if needed. A call that a human has answered for was shown to the judge before.
+fn judge(case: &mut CallCase<'_>) -> StageFinding {
+    if case.session.is_none() {
+        return Ok(());
+    }
+    let suspect = suspect(case)?;
+    let rules = case.scene.rules.judge.as_ref();
+    if let Some(judged) = case.call.before.judged {
+        case.draft.judged = Some(judged);
+        match meaning(rules, &judged) {
+            JudgeEffect::Denied(reason) => return Err(reason.into()),
+            JudgeEffect::Unsure => case.found.unsure = true,
+            JudgeEffect::Consistent => {
+                case.draft.passed("intent_consistent");
+                let (consistent, until) = (Some(suspect.key), keep_until(case, &suspect));
+                case.found = SemanticCheck { consistent, until, ..SemanticCheck::default() };
+            }
+        }
+        return Ok(());
+    }
+    let is_answered = case.approved.by.is_some() || case.call.before.answer.is_some();
+    let Some(session) = case.session.as_deref().filter(|_| !is_answered) else { return Ok(()) };
+    match gate(case.scene, session, &suspect) {
+        JudgeGate::Closed => {}
+        JudgeGate::Remembered(until) => {
+            case.draft.remembered = true;
+            case.draft.passed("intent_remembered");
+            case.found.until = Some(until);
+        }
+        JudgeGate::Unaffordable(trigger) => {
+            case.draft.trigger = Some(trigger);
+            return Err(Reason::JudgeBudget.into());
+        }
+        JudgeGate::Open(trigger) => {
+            let question = JudgeQuestion::about_call(trigger, session, intent_of(case.call)?);
+            if let Some(reservation) = &mut case.reservation {
+                reservation.judge = rules.map(|judge| judge.reserve).unwrap_or_default();
+            }
+            return Err(CallNotAdmitted::Judge(Box::new(question)));
+        }
+    }
+    Ok(())
+}
+
+/// Computes the risk score of the call. It is recorded even if no judge is configured (reading V-28).
+fn suspect(case: &mut CallCase<'_>) -> Result<Suspect, Reason> {
+    let declared = intent_of(case.call)?.intent.sensitivity;
+    let rules = case.scene.rules;
+    let sensitivity = rules.sensitivities.of(case.call.tool, declared);
+    if declared.is_some() && declared != sensitivity {
+        case.draft.flags.push(Flag::SensitivityRaised);
+    }
+    let (Some(session), Some(reservation)) = (&case.session, &case.reservation) else {
+        return Err(Reason::NoCommitment);
+    };
+    let signals = signals(case.scene, session, sensitivity, case.marks().seen(session), reservation);
+    let risk = signals.weigh(&rules.risk);
+    case.draft.risk = Some(risk.score);
+    let commitment = session.agreed.digest().as_str();
+    let key = VerdictKey::of(commitment, case.call.tool, &case.arguments.bytes, &rules.policy_digest);
+    Ok(Suspect { key, risk, sensitivity })
+}
+
+/// Returns the cache expiry of a verdict about this call in Unix seconds; `None` if it must not be cached.
+fn keep_until(case: &CallCase<'_>, suspect: &Suspect) -> Option<i64> {
+    let judge = case.scene.rules.judge.as_ref().filter(|_| is_cacheable(suspect.sensitivity))?;
+    let until = case.scene.now.checked_add(judge.cache_for).ok()?.as_second();
+    Some(until).filter(|until| *until > case.scene.now.as_second())
+}
+
+/// Requires the answer of a human if a rule demands one or the judge is uncertain (reading V-26).
+fn person(case: &mut CallCase<'_>) -> StageFinding {
+    let usual = case.scene.rules.approvals.confirmations;
+    let unsure = case.found.unsure.then_some((Reason::ConfirmationRequired, usual));
+    let asked = case.confirm.take().or(unsure);
+    if case.session.is_none() {
+        return asked.map_or(Ok(()), |(reason, by)| person_without_session(case, reason, by));
+    }
+    let by = asked.as_ref().map_or(usual, |(_, by)| *by);
+    match (case.approved.by, case.call.before.answer, asked) {
+        (None, None, None) => return Ok(()),
+        (None, Some(answer), _) => check_client_answer(case, answer, by)?,
+        // An answer of the client does not replace an approver's signature.
+        (None, None, Some((reason, by))) => return Err(CallNotAdmitted::Ask(reason, by)),
+        (Some(Decider::Client), _, Some((reason, Decider::Approver))) => {
+            return Err(CallNotAdmitted::Ask(reason, Decider::Approver));
+        }
+        (Some(_), _, _) => {}
+    }
+    case.draft.passed("confirmed");
+    Ok(())
+}
+
+/// Requires the answer of a human about a call without a session.
+fn person_without_session(case: &mut CallCase<'_>, reason: Reason, by: Decider) -> StageFinding {
+    case.approved = returned_answer(case)?;
+    match (case.approved.by, case.call.before.answer) {
+        (Some(approved), _) if approved == Decider::Approver || by == Decider::Client => {
+            case.draft.passed("confirmed");
+            Ok(())
+        }
+        (_, Some(answer)) => Ok(check_client_answer(case, answer, by)?),
+        (_, None) => Err(CallNotAdmitted::Ask(reason, by)),
+    }
+}
+
+/// Checks the answer of the client's user.
+fn check_client_answer(case: &mut CallCase<'_>, answer: HumanAnswer, by: Decider) -> Result<(), Reason> {
+    case.draft.confirmation = Some(Confirmation::Client(answer));
+    said_yes(Some(answer))?;
+    match by {
+        Decider::Client => Ok(()),
+        // The rules changed while the client was asked: now an approver has to answer.
+        Decider::Approver => Err(Reason::ApprovalUnavailable),
+    }
+}
+
+/// Returns the envelope of a call.
+fn intent_of<'a>(call: &ToolCall<'a>) -> Result<&'a IntentEnvelope, Reason> {
+    let Some(Ok(received)) = call.envelope else { return Err(Reason::NoEnvelope) };
+    match &received.message {
+        Message::IntentEnvelope(envelope) => Ok(envelope),
+        Message::ScopeCommitment(_) | Message::ScopeAmendment(_) => Err(Reason::WrongCarrier),
+    }
+}
