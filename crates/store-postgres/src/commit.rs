@@ -18,9 +18,9 @@ use crate::custody;
 use crate::error::{is_worth_another_try, store_error, too_late, violated};
 use crate::head::{HeadRow, edge_bytes, end_log, not_open};
 use crate::limits;
-use crate::notices::Warnings;
+use crate::notices::ServerWarnings;
 use crate::number::column;
-use crate::session::{Role, Server};
+use crate::session::{self, Server};
 
 /// Value of `log.holder` after an entry froze the log.
 const FROZEN_BY: &str = "the operator's freeze";
@@ -30,21 +30,21 @@ const FROZEN_BY: &str = "the operator's freeze";
 #[derive(Debug)]
 pub(crate) struct Sequencing {
     session: tokio::sync::Mutex<Option<PgConnection>>,
-    warnings: Warnings,
+    warnings: ServerWarnings,
     commit_timeout: Duration,
 }
 
 impl Sequencing {
     pub(crate) fn new(commit_timeout: Duration) -> Self {
-        Self { session: tokio::sync::Mutex::new(None), warnings: Warnings::new(), commit_timeout }
+        Self { session: tokio::sync::Mutex::new(None), warnings: ServerWarnings::new(), commit_timeout }
     }
 
     pub(crate) async fn commit(&self, server: &Server, log: i16, batch: &Batch) -> Result<(), CommitError> {
         let mut session = self.session.lock().await;
         for _ in 1..limits::APPEND_TRIES {
             match self.try_commit(&mut session, server, log, batch).await {
-                Err(Failed::Passing(error)) => tracing::warn!(%error, "a batch is tried again"),
-                Err(Failed::For(error)) => return Err(error),
+                Err(CommitFailure::Passing(error)) => tracing::warn!(%error, "a batch is tried again"),
+                Err(CommitFailure::For(error)) => return Err(error),
                 Ok(()) => return Ok(()),
             }
         }
@@ -57,24 +57,24 @@ impl Sequencing {
         server: &Server,
         log: i16,
         batch: &Batch,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), CommitFailure> {
         let kept = session.take();
         let was_kept = kept.is_some();
         let mut connection = match kept {
             Some(connection) => connection,
-            None => server.connect(Role::Sequencer).await?,
+            None => server.connect(&session::SEQUENCER).await?,
         };
-        let begun = timeout(limits::CONNECT, connection.begin()).await;
+        let begun = timeout(limits::BEGIN, connection.begin()).await;
         let mut transaction = match begun.map_err(|_| too_late("beginning a batch")) {
             Ok(Ok(transaction)) => transaction,
             // The server may have been restarted since the last batch.
-            Ok(Err(error)) if was_kept => return Err(Failed::Passing(error)),
+            Ok(Err(error)) if was_kept => return Err(CommitFailure::Passing(error)),
             Ok(Err(error)) => return Err(store_error(error).into()),
             Err(error) => return Err(error.into()),
         };
         let appended = timeout(limits::APPEND, append(&mut transaction, log, batch)).await;
         if let Err(failed) = appended.unwrap_or_else(|_| Err(too_late("a batch").into())) {
-            let rolled_back = timeout(limits::CONNECT, transaction.rollback()).await;
+            let rolled_back = timeout(limits::BEGIN, transaction.rollback()).await;
             if matches!(rolled_back, Ok(Ok(()))) {
                 *session = Some(connection);
             }
@@ -94,33 +94,33 @@ impl Sequencing {
     }
 }
 
-fn unknown(why: String) -> Failed {
-    Failed::For(CommitError::Unknown(why))
+fn unknown(why: String) -> CommitFailure {
+    CommitFailure::For(CommitError::Unknown(why))
 }
 
 /// Reason why one attempt to commit failed.
-enum Failed {
+enum CommitFailure {
     /// A cause that another attempt may not meet; nothing was changed.
     Passing(sqlx::Error),
     For(CommitError),
 }
 
-impl From<Failed> for CommitError {
-    fn from(failed: Failed) -> Self {
+impl From<CommitFailure> for CommitError {
+    fn from(failed: CommitFailure) -> Self {
         match failed {
-            Failed::Passing(error) => Self::NotCommitted(store_error(error)),
-            Failed::For(error) => error,
+            CommitFailure::Passing(error) => Self::NotCommitted(store_error(error)),
+            CommitFailure::For(error) => error,
         }
     }
 }
 
-impl From<StoreError> for Failed {
+impl From<StoreError> for CommitFailure {
     fn from(error: StoreError) -> Self {
         Self::For(CommitError::NotCommitted(error))
     }
 }
 
-impl From<sqlx::Error> for Failed {
+impl From<sqlx::Error> for CommitFailure {
     fn from(error: sqlx::Error) -> Self {
         match violated(&error) {
             Some("seen_pkey") => Self::For(CommitError::AlreadySeen),
@@ -135,7 +135,7 @@ impl From<sqlx::Error> for Failed {
 }
 
 /// Performs all steps of a batch except COMMIT.
-async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
+async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), CommitFailure> {
     lock_head(transaction, log, batch).await?;
     if !batch.entries.is_empty() {
         rows::insert(transaction, log, batch).await?;
@@ -147,7 +147,11 @@ async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) ->
 }
 
 /// Writes the batch's [`Effect`]s, after its entries and its head.
-async fn take_effects(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
+async fn take_effects(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    batch: &Batch,
+) -> Result<(), CommitFailure> {
     let at = batch.to.at;
     for effect in &batch.effects {
         match effect {
@@ -163,7 +167,11 @@ async fn take_effects(transaction: &mut PgTransaction<'_>, log: i16, batch: &Bat
 
 /// Locks the head row and compares all of it, not only what the update compares: a database that was restored to
 /// an older state, or replaced by another one, may agree in epoch and size.
-async fn lock_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
+async fn lock_head(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    batch: &Batch,
+) -> Result<(), CommitFailure> {
     let row = sqlx::query_as!(
         HeadRow,
         "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling
@@ -183,11 +191,15 @@ async fn lock_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch)
         theirs.epoch = head.epoch, theirs.size = head.size().get(), theirs.root = %head.root(),
         "the database holds another head than this process"
     );
-    Err(Failed::For(CommitError::Fenced))
+    Err(CommitFailure::For(CommitError::Fenced))
 }
 
 /// Moves the head, as the last check before the commit: exactly one row must change, or the batch is not committed.
-async fn move_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
+async fn move_head(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    batch: &Batch,
+) -> Result<(), CommitFailure> {
     let (from, to, root) = (&batch.from, &batch.to, batch.to.root());
     let moved = sqlx::query!(
         "UPDATE log SET size = $4, root = $5, edge = $6, batch = $7, at = $8, policy = $9
@@ -204,7 +216,7 @@ async fn move_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch)
     )
     .execute(&mut **transaction)
     .await?;
-    if moved.rows_affected() == 1 { Ok(()) } else { Err(Failed::For(CommitError::Fenced)) }
+    if moved.rows_affected() == 1 { Ok(()) } else { Err(CommitFailure::For(CommitError::Fenced)) }
 }
 
 fn committed_head(batch: &Batch) -> CommittedHead {
@@ -213,7 +225,7 @@ fn committed_head(batch: &Batch) -> CommittedHead {
 }
 
 /// Inserts the outcome of the inbox attempts that this batch ends; digests without a pending attempt are skipped.
-async fn settle(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
+async fn settle(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), CommitFailure> {
     if batch.settled.is_empty() {
         return Ok(());
     }

@@ -7,17 +7,17 @@ use store::{Cosignature, StoreError};
 use crate::error::store_error;
 use crate::number::{column, number, rows};
 
-struct Row {
+struct CosignatureRow {
     size: i64,
     witness: Vec<u8>,
     at: i64,
     line: Vec<u8>,
 }
 
-impl TryFrom<Row> for Cosignature {
+impl TryFrom<CosignatureRow> for Cosignature {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
+    fn try_from(row: CosignatureRow) -> Result<Self, StoreError> {
         Ok(Self {
             size: TreeSize::new(number(row.size)?),
             witness: row.witness,
@@ -51,7 +51,7 @@ pub(crate) async fn keep(pool: &PgPool, log: i16, cosignature: &Cosignature) -> 
 
 pub(crate) async fn of_size(pool: &PgPool, log: i16, size: TreeSize) -> Result<Vec<Cosignature>, StoreError> {
     sqlx::query_as!(
-        Row,
+        CosignatureRow,
         "SELECT size, witness, at, line FROM cosignature WHERE log_id = $1 AND size = $2 ORDER BY witness",
         log,
         column(size.get())
@@ -70,7 +70,7 @@ pub(crate) async fn newest(
     witness: &[u8],
 ) -> Result<Option<Cosignature>, StoreError> {
     sqlx::query_as!(
-        Row,
+        CosignatureRow,
         "SELECT size, witness, at, line FROM cosignature WHERE log_id = $1 AND witness = $2
           ORDER BY size DESC LIMIT 1",
         log,
@@ -90,7 +90,7 @@ pub(crate) async fn below(
     limit: usize,
 ) -> Result<Vec<Cosignature>, StoreError> {
     sqlx::query_as!(
-        Row,
+        CosignatureRow,
         "SELECT size, witness, at, line FROM cosignature
           WHERE log_id = $1 AND size < $2
             AND size >= (SELECT min(size) FROM (SELECT size FROM cosignature WHERE log_id = $1 AND size < $2

@@ -15,7 +15,7 @@ use store::{Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, Stand
 use crate::entry::guard_column;
 use crate::error::store_error;
 use crate::lookup::lock_progress;
-use crate::number::{column, hash, number, rows};
+use crate::number::{column, columns, hash, leaves, number, rows};
 
 pub(crate) async fn erase(pool: &PgPool, log: i16, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
     let entries = columns(&to_erase(entries)?);
@@ -383,12 +383,4 @@ pub(crate) async fn reports_about(
     .into_iter()
     .map(KeptReport::try_from)
     .collect()
-}
-
-pub(crate) fn columns(entries: &[LeafIndex]) -> Vec<i64> {
-    entries.iter().map(|entry| column(entry.get())).collect()
-}
-
-pub(crate) fn leaves(columns: Vec<i64>) -> Result<Vec<LeafIndex>, StoreError> {
-    columns.into_iter().map(|index| number(index).map(LeafIndex::new)).collect()
 }

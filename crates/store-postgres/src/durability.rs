@@ -3,7 +3,7 @@
 use store::StoreError;
 
 use crate::error::store_error;
-use crate::session::{Role, Server, close};
+use crate::session::{self, Server, close};
 
 /// Settings that must not be `off`, each with the harm if it is, for the message.
 const NEEDED: [(&str, &str); 3] = [
@@ -15,7 +15,7 @@ const NEEDED: [(&str, &str); 3] = [
 /// Reads the settings in a new session like the one that commits: they may differ by database and role, and a
 /// session keeps those with which it began.
 pub(crate) async fn check(server: &Server) -> Result<(), StoreError> {
-    let mut connection = server.connect(Role::Sequencer).await?;
+    let mut connection = server.connect(&session::SEQUENCER).await?;
     let names: Vec<String> = NEEDED.iter().map(|(name, _)| (*name).to_owned()).collect();
     let off = sqlx::query_scalar!(
         r#"SELECT name AS "name!" FROM UNNEST($1::text[]) AS name WHERE current_setting(name) = 'off'"#,

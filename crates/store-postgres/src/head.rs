@@ -10,9 +10,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::error::{store_error, too_late};
 use crate::limits;
-use crate::notices::Warnings;
+use crate::notices::ServerWarnings;
 use crate::number::{column, number};
-use crate::session::{Role, Server, close};
+use crate::session::{self, Server, close};
 
 /// Columns of the table `log`, except key, origin and holder.
 pub(crate) struct HeadRow {
@@ -125,7 +125,7 @@ pub(crate) async fn freeze(server: &Server, log: i16, holder: &str, at: u64) -> 
 /// Raises the epoch. Uses a new connection, as the one of a racing commit may hang. Requires an acknowledgement
 /// without a warning, as only then has every required standby the new row.
 async fn raise(server: &Server, log: i16, holder: &str, freeze: Option<i64>) -> Result<HeadRow, StoreError> {
-    let mut connection = server.connect(Role::TakeOver).await?;
+    let mut connection = server.connect(&session::TAKE_OVER).await?;
     let row = timeout(limits::TAKE_OVER, insist(server, &mut connection, log, (holder, freeze)))
         .await
         .map_err(|_| too_late("taking over the log"))??;
@@ -157,14 +157,14 @@ async fn insist(
 
 /// Terminates the session that blocks `backend`, if that session commits batches.
 async fn end_stalled_batch(server: &Server, backend: i32) -> Result<(), StoreError> {
-    let mut connection = server.connect(Role::Reader).await?;
+    let mut connection = server.connect(&session::READER).await?;
     let ended = sqlx::query!(
         "SELECT activity.pid, pg_terminate_backend(activity.pid)
            FROM UNNEST(pg_blocking_pids($1)) AS blocking (pid)
            JOIN pg_stat_activity AS activity ON activity.pid = blocking.pid
           WHERE activity.application_name = $2",
         backend,
-        Role::Sequencer.name()
+        session::SEQUENCER.name
     )
     .fetch_all(&mut connection)
     .await
@@ -216,7 +216,7 @@ async fn raise_epoch(
     let mut transaction = connection.begin().await.map_err(store_error)?;
     let raised = raised(&mut transaction, log, (holder, freeze)).await?;
     let Some(row) = raised else { return at_its_end(&mut transaction, log).await };
-    match Warnings::new().during(transaction.commit()).await {
+    match ServerWarnings::new().during(transaction.commit()).await {
         (Ok(()), None) => Ok(row),
         (Ok(()), Some(warning)) => {
             Err(StoreError::Unavailable(format!("taking over was not replicated: {warning}")))

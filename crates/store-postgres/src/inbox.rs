@@ -231,3 +231,31 @@ pub(crate) async fn trim(pool: &PgPool, log: i16, limit: usize) -> Result<u64, S
     .map_err(store_error)?;
     number(gone)
 }
+
+/// Reads pending items with their submissions.
+pub(crate) async fn waiting(
+    pool: &PgPool,
+    log: i16,
+    after: Option<u64>,
+    limit: usize,
+) -> Result<Vec<(u64, InboxItem)>, StoreError> {
+    let found = sqlx::query!(
+        r#"SELECT arrival AS "arrival!", digest, submission FROM inbox
+          WHERE log_id = $1 AND arrival > $2
+            AND NOT EXISTS (SELECT FROM inbox_outcome AS o
+                             WHERE o.log_id = inbox.log_id AND o.digest = inbox.digest
+                               AND o.attempt = inbox.attempt)
+          ORDER BY arrival LIMIT $3"#,
+        log,
+        after.map_or(-1, column),
+        rows(limit)
+    );
+    let found = found.fetch_all(pool).await.map_err(store_error)?;
+    found
+        .into_iter()
+        .map(|row| {
+            let digest = EntryDigest::from_bytes(hash(&row.digest)?);
+            Ok((number(row.arrival)?, InboxItem { digest, submission: row.submission.into() }))
+        })
+        .collect()
+}

@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use crate::error::{store_error, too_late};
 use crate::limits;
-use crate::session::{Role, Server, close};
+use crate::session::{self, Server, close};
 
 /// First half of the lock's key (ASCII "tabe"); the second half is the log's number.
 const LOCK_CLASS: i32 = 0x7461_6265;
@@ -23,7 +23,7 @@ pub(crate) async fn lease(
     log: i16,
     holder: &str,
 ) -> Result<Option<Box<dyn Lease>>, StoreError> {
-    let mut connection = server.connect(Role::Lease).await?;
+    let mut connection = server.connect(&session::LEASE).await?;
     let answer = timeout(limits::ANSWER, try_lock(&mut connection, log))
         .await
         .map_err(|_| too_late("asking for the lease"))?

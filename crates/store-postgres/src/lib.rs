@@ -46,18 +46,19 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 use sqlx::PgPool;
 use store::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
-    HeadSignature, InboxItem, InboxUse, Lease, LogKey, LogStore, PendingKey, Progress, SignatureKind,
-    SignedHead, StoreError, TileAddress,
+    HeadSignature, Inbox, InboxItem, InboxUse, Lease, Lifecycle, LogKey, LogKeys, LogStore, PendingKey,
+    Progress, ServerChecks, SignatureKind, SignatureStore, SignedHead, State, StoreError, TileAddress,
+    TileStore,
 };
 use tokio::time::timeout;
 
 use crate::commit::Sequencing;
-use crate::error::too_late;
+use crate::error::{of_failure, too_late};
 pub use crate::limits::MAX_CONNECTIONS;
 use crate::partition::Partitions;
 pub use crate::pin::PinDatabase;
 pub use crate::schema::schema_version;
-use crate::session::{Role, Server};
+use crate::session::Server;
 
 /// Location of a log, and settings of its connections.
 #[derive(Clone, Debug)]
@@ -86,7 +87,7 @@ impl Options {
 
     /// Sets the number of connections for reads, from 1 to [`MAX_CONNECTIONS`].
     pub fn with_connections(self, connections: u32) -> Self {
-        Self { connections, ..self }
+        Self { connections: connections.clamp(1, MAX_CONNECTIONS), ..self }
     }
 
     /// Sets the time after which an unanswered COMMIT counts as of unknown outcome; the default is 30 s.
@@ -100,7 +101,7 @@ impl Options {
 pub struct Postgres {
     server: Server,
     pool: PgPool,
-    /// Pool of [`LogStore::for_sequencing`].
+    /// Pool of [`Lifecycle::for_sequencing`].
     sequencers: PgPool,
     log: i16,
     sequencing: Arc<Sequencing>,
@@ -110,18 +111,18 @@ pub struct Postgres {
 impl Postgres {
     /// Migrates the database's schema to this program's version; refuses the schema of a newer program.
     pub async fn migrate(options: &Options) -> Result<(), StoreError> {
-        schema::migrate(&options.server).await
+        schema::schema().migrate(&options.server.0, &session::MIGRATION).await.map_err(of_failure)
     }
 
     /// Connects to a database that has this program's schema.
     pub async fn connect(options: &Options) -> Result<Self, StoreError> {
-        let mut connection = options.server.connect(Role::Reader).await?;
-        schema::check(&mut connection).await?;
+        let mut connection = options.server.connect(&session::READER).await?;
+        schema::schema().check(&mut connection).await.map_err(of_failure)?;
         session::close(connection).await;
         Ok(Self {
             server: options.server.clone(),
-            pool: options.server.pool(Role::Reader, options.connections),
-            sequencers: options.server.pool(Role::Reader, limits::SEQUENCER_CONNECTIONS),
+            pool: options.server.pool(&session::READER, options.connections),
+            sequencers: options.server.pool(&session::READER, limits::SEQUENCER_CONNECTIONS),
             log: options.log,
             sequencing: Arc::new(Sequencing::new(options.commit_timeout)),
             partitions: Arc::default(),
@@ -142,10 +143,6 @@ impl LogStore for Postgres {
 
     async fn head(&self) -> Result<Head, StoreError> {
         self.in_time(head::read(&self.pool, self.log)).await
-    }
-
-    async fn lease(&self, holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
-        lease::lease(&self.server, self.log, holder).await
     }
 
     async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
@@ -182,10 +179,6 @@ impl LogStore for Postgres {
         self.in_time(entry::collateral(&self.pool, self.log, index)).await
     }
 
-    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        self.in_time(entry::tiles(&self.pool, self.log, addresses)).await
-    }
-
     async fn heads(&self, from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError> {
         self.in_time(history::heads(&self.pool, self.log, from, limit)).await
     }
@@ -193,7 +186,17 @@ impl LogStore for Postgres {
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
         self.in_time(history::head_of_size(&self.pool, self.log, size)).await
     }
+}
 
+#[async_trait]
+impl TileStore for Postgres {
+    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        self.in_time(entry::tiles(&self.pool, self.log, addresses)).await
+    }
+}
+
+#[async_trait]
+impl SignatureStore for Postgres {
     async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
         self.in_time(history::keep_signatures(&self.pool, self.log, signatures)).await
     }
@@ -218,7 +221,10 @@ impl LogStore for Postgres {
     ) -> Result<Vec<HeadSignature>, StoreError> {
         self.in_time(history::signatures(&self.pool, self.log, after, limit)).await
     }
+}
 
+#[async_trait]
+impl Inbox for Postgres {
     async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError> {
         self.in_time(inbox::enqueue(&self.pool, self.log, item, arrival)).await
     }
@@ -247,6 +253,13 @@ impl LogStore for Postgres {
         self.in_time(inbox::trim(&self.pool, self.log, limit)).await
     }
 
+    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
+        self.in_time(inbox::waiting(&self.pool, self.log, after, limit)).await
+    }
+}
+
+#[async_trait]
+impl LogKeys for Postgres {
     async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
         self.in_time(keys::keep(&self.pool, self.log, key)).await
     }
@@ -254,9 +267,12 @@ impl LogStore for Postgres {
     async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
         self.in_time(keys::list(&self.pool, self.log)).await
     }
+}
 
-    async fn check_durability(&self) -> Result<(), StoreError> {
-        self.in_time(durability::check(&self.server)).await
+#[async_trait]
+impl Lifecycle for Postgres {
+    async fn lease(&self, holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
+        lease::lease(&self.server, self.log, holder).await
     }
 
     fn for_sequencing(&self) -> Option<Arc<dyn LogStore>> {
@@ -273,6 +289,21 @@ impl LogStore for Postgres {
     async fn close(&self) {
         self.pool.close().await;
         self.sequencers.close().await;
+    }
+
+    async fn state(&self) -> Result<State, StoreError> {
+        self.in_time(moving::state(&self.pool, self.log)).await
+    }
+
+    async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError> {
+        head::freeze(&self.server, self.log, holder, at).await
+    }
+}
+
+#[async_trait]
+impl ServerChecks for Postgres {
+    async fn check_durability(&self) -> Result<(), StoreError> {
+        self.in_time(durability::check(&self.server)).await
     }
 
     async fn clock(&self) -> Result<Option<Duration>, StoreError> {

@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-/// Oldest supported server: `idle_session_timeout` and `bit_count` were added in version 14.
-pub(crate) const OLDEST_SERVER: u32 = 140_000;
-
 /// Maximum and default number of connections for reads and small writes.
 pub const MAX_CONNECTIONS: u32 = 8;
 
@@ -12,8 +9,8 @@ pub const MAX_CONNECTIONS: u32 = 8;
 /// for reads: slow public reads must not delay a batch.
 pub(crate) const SEQUENCER_CONNECTIONS: u32 = 4;
 
-/// Maximum time to establish a connection, and to wait for a free one.
-pub(crate) const CONNECT: Duration = Duration::from_secs(5);
+/// Maximum time to begin or to roll back a transaction.
+pub(crate) const BEGIN: Duration = Duration::from_secs(5);
 
 /// Maximum total time of a read or a small write. The server's own timeout is a little shorter.
 pub(crate) const ANSWER: Duration = Duration::from_secs(15);

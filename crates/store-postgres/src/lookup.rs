@@ -9,9 +9,8 @@ use sqlx::{PgPool, PgTransaction};
 use store::lookup::{Rows, check_rows, stored_value};
 use store::{Indexed, Lookup, Order, Page, Query, StoreError, Term};
 
-use crate::custody::{columns, leaves};
 use crate::error::store_error;
-use crate::number::{column, number, rows};
+use crate::number::{column, columns, leaves, number, rows};
 
 pub(crate) async fn indexed(pool: &PgPool, log: i16) -> Result<Indexed, StoreError> {
     let row = sqlx::query!("SELECT form, size FROM lookup_progress WHERE log_id = $1", log)
@@ -135,7 +134,7 @@ pub(crate) async fn drop_index(pool: &PgPool, log: i16, form: u32) -> Result<(),
 
 pub(crate) async fn search(pool: &PgPool, log: i16, query: &Query) -> Result<Page, StoreError> {
     let indexed = indexed(pool, log).await?;
-    store::lookup::search(&Table { pool, log }, indexed, query).await
+    store::lookup::search(&PostgresLookupTable { pool, log }, indexed, query).await
 }
 
 pub(crate) async fn values(
@@ -201,13 +200,13 @@ pub(crate) async fn lookups(
 }
 
 /// The table `lookup`, for queries about one term at a time.
-struct Table<'a> {
+struct PostgresLookupTable<'a> {
     pool: &'a PgPool,
     log: i16,
 }
 
 #[async_trait]
-impl Rows for Table<'_> {
+impl Rows for PostgresLookupTable<'_> {
     async fn follow(
         &self,
         term: &Term,
@@ -254,7 +253,7 @@ impl Rows for Table<'_> {
     }
 }
 
-impl Table<'_> {
+impl PostgresLookupTable<'_> {
     /// Reads up to `limit` entries of each value, then merges them and returns the first `limit`.
     async fn forwards(
         &self,

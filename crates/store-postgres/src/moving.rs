@@ -1,13 +1,13 @@
-//! `Moving` in PostgreSQL: state, freezing, and the rows that lead to entries. Filling is in `commit::fill`.
+//! `HistoryExport` and `HistoryImport` in PostgreSQL, and the state of the log. Filling is in `commit::fill`.
 
 use std::ops::Range;
 
 use async_trait::async_trait;
-use merkle::{EntryDigest, LeafIndex};
+use merkle::LeafIndex;
 use sqlx::PgPool;
 use store::{
-    Collateral, GuardKey, GuardRow, Head, History, InboxItem, Moving, SeenKey, SeenRow, Source, State,
-    StoreError,
+    Collateral, GuardKey, GuardRow, Head, History, HistoryExport, HistoryImport, SeenKey, SeenRow, Source,
+    State, StoreError,
 };
 use uuid::Uuid;
 
@@ -18,15 +18,7 @@ use crate::number::{column, hash, number, rows};
 use crate::{Postgres, head};
 
 #[async_trait]
-impl Moving for Postgres {
-    async fn state(&self) -> Result<State, StoreError> {
-        self.in_time(state(&self.pool, self.log)).await
-    }
-
-    async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError> {
-        head::freeze(&self.server, self.log, holder, at).await
-    }
-
+impl HistoryExport for Postgres {
     async fn seen_rows(&self, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
         self.in_time(seen(&self.pool, self.log, after, limit)).await
     }
@@ -38,11 +30,10 @@ impl Moving for Postgres {
     async fn collateral_rows(&self, entries: Range<u64>) -> Result<Vec<(LeafIndex, Collateral)>, StoreError> {
         self.in_time(collateral(&self.pool, self.log, entries)).await
     }
+}
 
-    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
-        self.in_time(waiting(&self.pool, self.log, after, limit)).await
-    }
-
+#[async_trait]
+impl HistoryImport for Postgres {
     async fn begin_filling(&self, origin: &str, source: &Source) -> Result<Head, StoreError> {
         self.in_time(fill::begin(&self.pool, self.log, origin, source)).await
     }
@@ -67,7 +58,8 @@ impl Moving for Postgres {
     }
 }
 
-async fn state(pool: &PgPool, log: i16) -> Result<State, StoreError> {
+/// Reads the state.
+pub(crate) async fn state(pool: &PgPool, log: i16) -> Result<State, StoreError> {
     let row = head::read_row(pool, log).await?;
     Ok(match (row.filling, row.frozen_at) {
         (Some(source), _) => State::Filling { source: Source(hash(&source)?) },
@@ -136,33 +128,6 @@ async fn collateral(
             let kind = u8::try_from(item.kind)
                 .map_err(|_| StoreError::Damaged(format!("collateral of kind {}", item.kind)))?;
             Ok((LeafIndex::new(number(item.idx)?), Collateral { kind, bytes: item.bytes.into() }))
-        })
-        .collect()
-}
-
-async fn waiting(
-    pool: &PgPool,
-    log: i16,
-    after: Option<u64>,
-    limit: usize,
-) -> Result<Vec<(u64, InboxItem)>, StoreError> {
-    let found = sqlx::query!(
-        r#"SELECT arrival AS "arrival!", digest, submission FROM inbox
-          WHERE log_id = $1 AND arrival > $2
-            AND NOT EXISTS (SELECT FROM inbox_outcome AS o
-                             WHERE o.log_id = inbox.log_id AND o.digest = inbox.digest
-                               AND o.attempt = inbox.attempt)
-          ORDER BY arrival LIMIT $3"#,
-        log,
-        after.map_or(-1, column),
-        rows(limit)
-    );
-    let found = found.fetch_all(pool).await.map_err(store_error)?;
-    found
-        .into_iter()
-        .map(|row| {
-            let digest = EntryDigest::from_bytes(hash(&row.digest)?);
-            Ok((number(row.arrival)?, InboxItem { digest, submission: row.submission.into() }))
         })
         .collect()
 }

@@ -19,16 +19,16 @@ const NOTICE: &str = "sqlx::postgres::notice";
 
 /// Collects warnings while a future runs. Make one and reuse it, as construction is expensive.
 #[derive(Clone, Debug)]
-pub(crate) struct Warnings {
+pub(crate) struct ServerWarnings {
     heard: Arc<Mutex<Option<String>>>,
     dispatch: Dispatch,
 }
 
-impl Warnings {
+impl ServerWarnings {
     /// Makes a collector that also passes all events on to the present subscriber.
     pub(crate) fn new() -> Self {
         let heard = Arc::default();
-        let listener = Listener {
+        let listener = NoticeListener {
             heard: Arc::clone(&heard),
             next: dispatcher::get_default(Clone::clone),
             levels: LevelFilter::current().max(LevelFilter::WARN),
@@ -50,7 +50,7 @@ impl Warnings {
 
 /// Subscriber between sqlx and the present one.
 #[derive(Debug)]
-struct Listener {
+struct NoticeListener {
     heard: Arc<Mutex<Option<String>>>,
     next: Dispatch,
     levels: LevelFilter,
@@ -60,7 +60,7 @@ fn is_warning(metadata: &Metadata<'_>) -> bool {
     metadata.target() == NOTICE && *metadata.level() <= Level::WARN
 }
 
-impl Subscriber for Listener {
+impl Subscriber for NoticeListener {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         if metadata.target() == NOTICE {
             Interest::sometimes()
@@ -79,7 +79,7 @@ impl Subscriber for Listener {
 
     fn event(&self, event: &Event<'_>) {
         if is_warning(event.metadata()) {
-            let mut text = Text::default();
+            let mut text = NoticeText::default();
             event.record(&mut text);
             *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.0);
         }
@@ -118,9 +118,9 @@ impl Subscriber for Listener {
 }
 
 #[derive(Default)]
-struct Text(String);
+struct NoticeText(String);
 
-impl Visit for Text {
+impl Visit for NoticeText {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
             // Writing to a string cannot fail.
@@ -135,7 +135,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_warning_is_heard_and_nothing_else() {
-        let warnings = Warnings::new();
+        let warnings = ServerWarnings::new();
         let warned =
             warnings.during(async { tracing::warn!(target: "sqlx::postgres::notice", "not replicated") });
         assert_eq!(warned.await.1.as_deref(), Some("not replicated"));

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::error::{store_error, too_late};
 use crate::limits;
-use crate::session::{Role, Server, close};
+use crate::session::{self, Server, close};
 
 /// Entries per partition; the same value as `entry_partition_width()` in the schema.
 const WIDTH: u64 = 1 << 22;
@@ -19,11 +19,11 @@ const WIDTH: u64 = 1 << 22;
 /// Partitions known to this process.
 #[derive(Debug, Default)]
 pub(crate) struct Partitions {
-    known: Mutex<Known>,
+    known: Mutex<KnownPartitions>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct KnownPartitions {
     /// Partitions below this number are known to exist.
     below: u64,
     not_before: Option<Instant>,
@@ -38,16 +38,16 @@ impl Partitions {
             return;
         }
         let now = match create(server, current_partition(size)..wanted).await {
-            Ok(()) => Known { below: wanted, not_before: None },
+            Ok(()) => KnownPartitions { below: wanted, not_before: None },
             Err(error) => {
                 tracing::error!(%error, "no partition for the next entries could be made");
-                Known { not_before: Some(Instant::now() + limits::PARTITION_RETRY), ..known }
+                KnownPartitions { not_before: Some(Instant::now() + limits::PARTITION_RETRY), ..known }
             }
         };
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
-    fn known(&self) -> Known {
+    fn known(&self) -> KnownPartitions {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -62,7 +62,7 @@ fn partitions_wanted(size: TreeSize) -> u64 {
 }
 
 async fn create(server: &Server, numbers: std::ops::Range<u64>) -> Result<(), StoreError> {
-    let mut connection = server.connect(Role::Upkeep).await?;
+    let mut connection = server.connect(&session::UPKEEP).await?;
     for number in numbers {
         let created = sqlx::query!("SELECT create_entry_partition($1)", crate::number::column(number))
             .execute(&mut connection);

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::durability;
 use crate::error::{store_error, too_late};
 use crate::limits;
-use crate::session::{Role, Server};
+use crate::session::{self, Server};
 
 /// Creates the table if needed, as the database may be empty.
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS pin (
@@ -56,8 +56,8 @@ impl PinDatabase {
     /// If the URL is invalid.
     pub fn from_url(url: &str, origin: &str) -> Result<Self, StoreError> {
         let server = Server::from_url(url)?;
-        let pool = server.pool(Role::Upkeep, CONNECTIONS);
-        Ok(Self { place: server.place(), server, pool, origin: origin.to_owned() })
+        let pool = server.pool(&session::UPKEEP, CONNECTIONS);
+        Ok(Self { place: server.0.place(), server, pool, origin: origin.to_owned() })
     }
 
     async fn found(&self) -> Result<Option<Pin>, PinError> {

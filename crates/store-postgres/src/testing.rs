@@ -2,22 +2,17 @@
 //!
 //! For the tests of this and other crates; behind the feature `testing`, which no program enables.
 
-use std::fmt;
+use std::ops::Deref;
 
-use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, Row};
-use uuid::Uuid;
+use sqlx::PgConnection;
 
-use crate::session::Role;
-use crate::{Options, Postgres};
+pub use postgres::testing::SERVER;
 
-/// Environment variable with the URL of the temporary server.
-pub const SERVER: &str = "TABELLION_TEST_POSTGRES";
+use crate::{Options, Postgres, session};
 
-/// Fresh database with the schema. It is removed with the server, not when this value is dropped: so it can be
-/// inspected after a failed test, and dropping need not wait for the test's connections.
-pub struct Database {
-    url: String,
-}
+/// Fresh database for a log.
+#[derive(Debug)]
+pub struct Database(postgres::testing::Database);
 
 impl Database {
     /// Creates a database with the schema.
@@ -37,31 +32,16 @@ impl Database {
     ///
     /// As [`Database::fresh`].
     pub async fn empty() -> Self {
-        let server = std::env::var(SERVER).unwrap_or_else(|_| {
-            panic!("{SERVER} is not set: run the tests by ./test, which starts a server")
-        });
-        let name = format!("test_{}", Uuid::new_v4().simple());
-        let mut connection = connect(&server).await;
-        sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {name}")))
-            .execute(&mut connection)
-            .await
-            .expect("a database can be created");
-        let (server, _) = server.rsplit_once('/').expect("the URL names a database");
-        Self { url: format!("{server}/{name}") }
+        Self(postgres::testing::Database::empty(&[]).await)
     }
 
-    /// `postgres://` URL of the database.
-    pub fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// [`Options`] for a store on this database.
+    /// Returns [`Options`] for a store on this database.
     ///
     /// # Panics
     ///
     /// Never: the URL is valid.
     pub fn options(&self) -> Options {
-        Options::from_url(&self.url).expect("the URL is good")
+        Options::from_url(self.url()).expect("the URL is good")
     }
 
     /// Opens a store on this database.
@@ -79,50 +59,14 @@ impl Database {
     ///
     /// If the server does not answer.
     pub async fn sequencing_session(&self) -> PgConnection {
-        self.options().server.connect(Role::Sequencer).await.expect("the database is there")
-    }
-
-    /// Runs statements as the superuser, bypassing the store.
-    ///
-    /// # Panics
-    ///
-    /// If they fail.
-    pub async fn run(&self, statements: &str) {
-        self.try_run(statements).await.expect("the statements succeed");
-    }
-
-    /// Runs statements as [`Database::run`] does, and returns their error.
-    ///
-    /// # Errors
-    ///
-    /// The server's error.
-    pub async fn try_run(&self, statements: &str) -> Result<(), sqlx::Error> {
-        let mut connection = connect(&self.url).await;
-        sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(&mut connection).await.map(drop)
-    }
-
-    /// Returns the first column of the only row, as text.
-    ///
-    /// # Panics
-    ///
-    /// If the query fails, or if its result is not one row of text.
-    pub async fn ask(&self, query: &str) -> String {
-        let mut connection = connect(&self.url).await;
-        let row = sqlx::query(AssertSqlSafe(query.to_owned()))
-            .fetch_one(&mut connection)
-            .await
-            .expect("the query succeeds");
-        row.get(0)
+        self.options().server.connect(&session::SEQUENCER).await.expect("the database is there")
     }
 }
 
-async fn connect(url: &str) -> PgConnection {
-    let options: sqlx::postgres::PgConnectOptions = url.parse().expect("the URL is good");
-    options.connect().await.expect("the throw-away server answers")
-}
+impl Deref for Database {
+    type Target = postgres::testing::Database;
 
-impl fmt::Debug for Database {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Database").finish_non_exhaustive()
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }

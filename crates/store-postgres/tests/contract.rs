@@ -9,7 +9,7 @@ use store_postgres::testing::Database;
 struct Fresh(Database);
 
 #[async_trait]
-impl store::contract::Database for Fresh {
+impl store::contract::LogDatabase for Fresh {
     async fn handle(&self) -> Arc<dyn LogStore> {
         Arc::new(self.0.store().await)
     }

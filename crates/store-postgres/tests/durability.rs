@@ -3,7 +3,7 @@
 
 mod support;
 
-use store::{LogStore, StoreError};
+use store::{ServerChecks, StoreError};
 use store_postgres::testing::Database;
 use store_postgres::{Options, Postgres};
 

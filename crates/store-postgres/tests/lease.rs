@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use store::LogStore;
 use store::contract::ORIGIN;
+use store::{Lifecycle, LogStore};
 use store_postgres::testing::Database;
 use tokio::time::{Instant, sleep, timeout};
 

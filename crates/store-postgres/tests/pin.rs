@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use merkle::{RootHash, TreeSize};
-use store::{LogStore, Pin, PinError, PinStore};
+use store::{Pin, PinError, PinStore, ServerChecks};
 use store_postgres::testing::Database;
 use store_postgres::{PinDatabase, Postgres};
 

@@ -7,8 +7,9 @@ use bytes::Bytes;
 use merkle::{CompactRange, Hash, LeafIndex, TreeSize};
 use store::contract::{Appender, ORIGIN, entry};
 use store::{
-    Batch, Collateral, CommitError, Cosignature, Cosignatures, Custody, GuardKey, Head, HeadSignature,
-    InboxItem, KeyRotation, LogKey, LogStore, NewEntry, Report, Reports, SignatureKind, StoreError,
+    Batch, Collateral, CommitError, Cosignature, Cosignatures, Custody, GuardKey, Head, HeadSignature, Inbox,
+    InboxItem, KeyRotation, LogKey, LogKeys, LogStore, NewEntry, Report, Reports, SignatureKind,
+    SignatureStore, StoreError,
 };
 use store_postgres::testing::Database;
 use store_postgres::{Postgres, schema_version};

@@ -11,17 +11,17 @@ use sqlx::sqlite::{SqliteJournalMode, SqliteLockingMode, SqlitePool, SqliteSynch
 use store::{StorageFault, StoreError};
 use tokio::sync::Mutex;
 
-use crate::{CHECKPOINT_BYTES, Settings, Shared, options, place, sql};
+use crate::{CHECKPOINT_BYTES, Settings, SharedFile, options, place, sql};
 
 /// Pool of one connection, which is replaced before the next write after a failed one.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct WritePool {
     pool: SqlitePool,
     doubt: Doubt,
     repairing: Mutex<()>,
 }
 
-impl Writer {
+impl WritePool {
     pub(crate) fn new(pool: SqlitePool) -> Self {
         Self { pool, doubt: Doubt::default(), repairing: Mutex::default() }
     }
@@ -49,7 +49,7 @@ impl Writer {
     }
 
     /// Replaces the connection if a write failed; waits for its running statement.
-    pub(crate) async fn repair(&self, shared: &Shared) -> Result<(), StoreError> {
+    pub(crate) async fn repair(&self, shared: &SharedFile) -> Result<(), StoreError> {
         if self.doubt.repair() == Repair::None {
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl Writer {
         Ok(())
     }
 
-    async fn replace(&self, repair: Repair, shared: &Shared) -> Result<(), StoreError> {
+    async fn replace(&self, repair: Repair, shared: &SharedFile) -> Result<(), StoreError> {
         if let Some(place) = &shared.place {
             probe(place).await.map_err(sql::store_error)?;
         }

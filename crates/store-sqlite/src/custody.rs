@@ -10,14 +10,14 @@ use store::{Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, Stand
 
 use crate::reader::{blob, number};
 use crate::sql::{self, signed, store_error, unsigned};
-use crate::writer::{self, IMMEDIATE};
-use crate::{Sqlite, reader};
+use crate::transaction::{self, IMMEDIATE};
+use crate::{Sqlite, journal, reader};
 
 pub(crate) async fn erase(store: &Sqlite, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
     let entries = to_erase(entries)?;
-    writer::keep_no_journal(store).await?;
+    journal::keep_no_journal(store).await?;
     let erased = erase_all(store, entries).await;
-    writer::empty_the_log(store).await;
+    journal::empty_the_log(store).await;
     erased
 }
 
@@ -35,7 +35,7 @@ async fn erase_all(store: &Sqlite, entries: Vec<LeafIndex>) -> Result<Erased, St
             answer.erased.push(index);
         }
     }
-    writer::finish(store, transaction).await?;
+    transaction::finish(store, transaction).await?;
     Ok(answer)
 }
 
@@ -68,7 +68,7 @@ pub(crate) async fn hold(store: &Sqlite, entry: LeafIndex, case: &str, at: u64) 
         return Err(StoreError::Refused(format!("entry {entry} was erased: nothing of it can be held")));
     }
     begin_hold(&mut transaction, entry, case, at).await?;
-    writer::finish(store, transaction).await
+    transaction::finish(store, transaction).await
 }
 
 /// Begins a hold, unless the case holds the entry already or the entry was erased.
@@ -196,7 +196,7 @@ pub(crate) async fn keep_report(store: &Sqlite, report: &Report) -> Result<bool,
     let query = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM report WHERE guard = ? AND refused = ?)");
     let query = query.bind(&report.guard.0[..]).bind(&report.refused.as_bytes()[..]);
     let kept = query.fetch_one(&mut *transaction).await.map_err(store_error)?;
-    writer::finish(store, transaction).await?;
+    transaction::finish(store, transaction).await?;
     Ok(kept)
 }
 

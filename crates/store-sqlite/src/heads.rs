@@ -7,7 +7,7 @@ use store::{CommittedHead, HeadSignature, SignatureKind, SignedHead, StoreError}
 
 use crate::reader::{blob, number};
 use crate::sql::{self, signed, store_error};
-use crate::writer::IMMEDIATE;
+use crate::transaction::IMMEDIATE;
 
 pub(crate) async fn list(
     pool: &SqlitePool,

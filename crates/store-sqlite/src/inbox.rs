@@ -6,7 +6,7 @@ use sqlx::Row;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use store::{Arrival, Enqueued, InboxItem, InboxUse, PendingKey, Progress, State, StoreError};
 
-use crate::moving;
+use crate::log_state;
 use crate::reader::{blob, number};
 use crate::sql::{self, signed, store_error, unsigned};
 
@@ -44,7 +44,7 @@ async fn why_not_kept(
     item: &InboxItem,
     arrival: &Arrival<'_>,
 ) -> Result<Enqueued, StoreError> {
-    if matches!(moving::state(pool).await?, State::Frozen { .. }) {
+    if matches!(log_state::state(pool).await?, State::Frozen { .. }) {
         return Err(StoreError::Frozen);
     }
     if let Some(Progress::Pending | Progress::Registered(_)) = progress(pool, &item.digest).await? {
@@ -143,7 +143,7 @@ pub(crate) async fn refuse(pool: &SqlitePool, digest: &EntryDigest, failure: &st
 }
 
 pub(crate) async fn trim(pool: &SqlitePool, limit: usize) -> Result<u64, StoreError> {
-    let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await.map_err(store_error)?;
+    let mut transaction = pool.begin_with(crate::transaction::IMMEDIATE).await.map_err(store_error)?;
     let finished = "SELECT attempt FROM inbox NATURAL JOIN inbox_outcome ORDER BY attempt LIMIT ?";
     let query = sqlx::query_scalar::<_, i64>(finished).bind(signed(limit as u64));
     let finished = query.fetch_all(&mut *transaction).await.map_err(store_error)?;
@@ -156,4 +156,24 @@ pub(crate) async fn trim(pool: &SqlitePool, limit: usize) -> Result<u64, StoreEr
     }
     transaction.commit().await.map_err(store_error)?;
     Ok(finished.len() as u64)
+}
+
+/// Reads pending items with their submissions.
+pub(crate) async fn waiting(
+    pool: &SqlitePool,
+    after: Option<u64>,
+    limit: usize,
+) -> Result<Vec<(u64, InboxItem)>, StoreError> {
+    let query = sqlx::query(
+        "SELECT attempt, digest, submission FROM inbox i WHERE attempt > ?
+           AND NOT EXISTS (SELECT 1 FROM inbox_outcome o WHERE o.attempt = i.attempt)
+         ORDER BY attempt LIMIT ?",
+    );
+    let query = query.bind(after.map_or(-1, signed)).bind(signed(limit as u64));
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let item = |row: &SqliteRow| {
+        let submission = Bytes::copy_from_slice(blob(row, 2)?);
+        Ok((number(row, 0)?, InboxItem { digest: sql::digest(blob(row, 1)?)?, submission }))
+    };
+    rows.iter().map(item).collect()
 }

@@ -9,8 +9,8 @@ use store::{KeyAnnouncement, LogKey, StoreError};
 
 use crate::reader::{self, blob, number};
 use crate::sql::{signed, store_error, unsigned};
-use crate::writer::{self, IMMEDIATE};
-use crate::{Sqlite, moving};
+use crate::transaction::{self, IMMEDIATE};
+use crate::{Sqlite, log_state};
 
 pub(crate) async fn keep(pool: &SqlitePool, key: &LogKey) -> Result<(), StoreError> {
     insert(pool, key).await
@@ -46,7 +46,7 @@ pub(crate) async fn list(executor: impl SqliteExecutor<'_>) -> Result<Vec<LogKey
 
 pub(crate) async fn announce(store: &Sqlite, announcement: &KeyAnnouncement) -> Result<(), StoreError> {
     let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
-    moving::must_grow(&mut *transaction).await?;
+    log_state::must_grow(&mut *transaction).await?;
     let keys = list(&mut *transaction).await?;
     if keys.iter().any(|key| key.kid == announcement.kid) {
         return Err(already_listed());
@@ -61,7 +61,7 @@ pub(crate) async fn announce(store: &Sqlite, announcement: &KeyAnnouncement) -> 
     let query = query.bind(&announcement.replaces[..]).bind(&announcement.kid[..]);
     let query = query.bind(&announcement.public[..]).bind(signed(announcement.at));
     query.execute(&mut *transaction).await.map_err(store_error)?;
-    writer::finish(store, transaction).await
+    transaction::finish(store, transaction).await
 }
 
 pub(crate) async fn announced(executor: impl SqliteExecutor<'_>) -> Result<Vec<KeyAnnouncement>, StoreError> {
@@ -84,7 +84,7 @@ pub(crate) async fn take_up(
     at: u64,
 ) -> Result<Option<LogKey>, StoreError> {
     let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
-    moving::must_grow(&mut *transaction).await?;
+    log_state::must_grow(&mut *transaction).await?;
     let head = reader::head(&mut *transaction).await?;
     if head.epoch != epoch {
         return Err(fenced(epoch, head.epoch));
@@ -95,7 +95,7 @@ pub(crate) async fn take_up(
     replace(&mut transaction, &announcement.replaces, from, at).await?;
     let key = LogKey::new(announcement.kid, announcement.public, from);
     insert(&mut *transaction, &key).await?;
-    writer::finish(store, transaction).await?;
+    transaction::finish(store, transaction).await?;
     Ok(Some(key))
 }
 

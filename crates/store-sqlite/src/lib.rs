@@ -17,7 +17,9 @@ mod cosignature;
 mod custody;
 mod heads;
 mod inbox;
+mod journal;
 mod keys;
+mod log_state;
 mod lookup;
 mod moving;
 mod place;
@@ -26,7 +28,7 @@ mod reader;
 mod sql;
 #[cfg(test)]
 mod tests;
-
+mod transaction;
 mod writer;
 
 use std::path::PathBuf;
@@ -44,11 +46,12 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use store::quota::Counters;
 use store::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
-    HeadSignature, InboxItem, InboxUse, Lease, LogKey, LogStore, PendingKey, Progress, SignatureKind,
-    SignedHead, StoreError, TileAddress,
+    HeadSignature, Inbox, InboxItem, InboxUse, Lease, Lifecycle, LogKey, LogKeys, LogStore, PendingKey,
+    Progress, ServerChecks, SignatureKind, SignatureStore, SignedHead, State, StoreError, TileAddress,
+    TileStore,
 };
 
-use connection::Writer;
+use connection::WritePool;
 pub use durable::{FileSystem, LOCK_SUFFIX};
 use place::LeaseFlag;
 
@@ -83,13 +86,13 @@ impl Settings {
 /// [`LogStore`] in a SQLite file. Clones share the connections.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
-    write: Arc<Writer>,
+    write: Arc<WritePool>,
     read: SqlitePool,
-    shared: Arc<Shared>,
+    shared: Arc<SharedFile>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedFile {
     settings: Settings,
     /// Lock file; `None` if opened read-only.
     place: Option<Arc<DatabaseLocation>>,
@@ -113,7 +116,7 @@ impl Sqlite {
             .map_err(place::store_error)?;
         sqlite::make_file(&settings.path).map_err(|error| sql::store_error(error.into()))?;
         let wal = !settings.allow_filesystem;
-        let shared = Shared { place: Some(Arc::new(place)), ..Shared::reading(settings, wal) };
+        let shared = SharedFile { place: Some(Arc::new(place)), ..SharedFile::reading(settings, wal) };
         let mut store = Self::connect(Arc::new(shared)).await?;
         MIGRATIONS.run(store.write.pool()).await.map_err(sql::migration)?;
         if store.shared.wal {
@@ -134,8 +137,8 @@ impl Sqlite {
     pub async fn open_read_only(settings: Settings) -> Result<Self, StoreError> {
         must_exist(&settings)?;
         let read = readers(&settings).await?;
-        let shared = Shared::reading(settings, true);
-        Ok(Self { write: Arc::new(Writer::new(read.clone())), read, shared: Arc::new(shared) })
+        let shared = SharedFile::reading(settings, true);
+        Ok(Self { write: Arc::new(WritePool::new(read.clone())), read, shared: Arc::new(shared) })
     }
 
     /// Opens a second set of connections in the same process, under the same lock file.
@@ -156,13 +159,13 @@ impl Sqlite {
         if self.shared.wal {
             self.read.close().await;
         }
-        writer::finish_the_log(self).await;
+        journal::finish_the_log(self).await;
         self.write.pool().close().await;
     }
 
-    async fn connect(shared: Arc<Shared>) -> Result<Self, StoreError> {
+    async fn connect(shared: Arc<SharedFile>) -> Result<Self, StoreError> {
         let write = connection::pool(&shared.settings, shared.wal).await?;
-        Ok(Self { read: write.clone(), write: Arc::new(Writer::new(write)), shared })
+        Ok(Self { read: write.clone(), write: Arc::new(WritePool::new(write)), shared })
     }
 
     /// Returns the pool for a write, if this process may still write; replaces the connection after a failed write.
@@ -178,7 +181,7 @@ impl Sqlite {
     }
 }
 
-impl Shared {
+impl SharedFile {
     fn reading(settings: Settings, wal: bool) -> Self {
         Self {
             settings,
@@ -265,11 +268,6 @@ impl LogStore for Sqlite {
         reader::head(&self.read).await
     }
 
-    async fn lease(&self, _holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
-        self.shared.check()?;
-        Ok(LeaseFlag::take(&self.shared.lease).map(|lease| Box::new(lease) as Box<dyn Lease>))
-    }
-
     async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
         self.noting(writer::take_over(self, holder).await)
     }
@@ -306,10 +304,6 @@ impl LogStore for Sqlite {
         reader::collateral(&self.read, index).await
     }
 
-    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        reader::tiles(&self.read, addresses).await
-    }
-
     async fn heads(&self, from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError> {
         heads::list(&self.read, from, limit).await
     }
@@ -317,7 +311,17 @@ impl LogStore for Sqlite {
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
         heads::of_size(&self.read, size).await
     }
+}
 
+#[async_trait]
+impl TileStore for Sqlite {
+    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        reader::tiles(&self.read, addresses).await
+    }
+}
+
+#[async_trait]
+impl SignatureStore for Sqlite {
     async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
         let written = heads::keep_signatures(self.writable().await?, signatures).await;
         self.noting(written)
@@ -343,7 +347,10 @@ impl LogStore for Sqlite {
     ) -> Result<Vec<HeadSignature>, StoreError> {
         heads::signatures(&self.read, after, limit).await
     }
+}
 
+#[async_trait]
+impl Inbox for Sqlite {
     async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError> {
         let written = inbox::enqueue(self.writable().await?, item, arrival).await;
         self.noting(written)
@@ -375,6 +382,13 @@ impl LogStore for Sqlite {
         self.noting(written)
     }
 
+    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
+        inbox::waiting(&self.read, after, limit).await
+    }
+}
+
+#[async_trait]
+impl LogKeys for Sqlite {
     async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
         let written = keys::keep(self.writable().await?, key).await;
         self.noting(written)
@@ -383,12 +397,31 @@ impl LogStore for Sqlite {
     async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
         keys::list(&self.read).await
     }
+}
 
-    async fn check_durability(&self) -> Result<(), StoreError> {
-        self.noting(writer::check_durability(self).await)
+#[async_trait]
+impl Lifecycle for Sqlite {
+    async fn lease(&self, _holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
+        self.shared.check()?;
+        Ok(LeaseFlag::take(&self.shared.lease).map(|lease| Box::new(lease) as Box<dyn Lease>))
     }
 
     async fn close(&self) {
         Self::close(self).await;
+    }
+
+    async fn state(&self) -> Result<State, StoreError> {
+        log_state::state(&self.read).await
+    }
+
+    async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError> {
+        self.noting(moving::freeze(self, holder, at).await)
+    }
+}
+
+#[async_trait]
+impl ServerChecks for Sqlite {
+    async fn check_durability(&self) -> Result<(), StoreError> {
+        self.noting(writer::check_durability(self).await)
     }
 }

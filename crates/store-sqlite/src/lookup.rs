@@ -13,7 +13,7 @@ use store::{Indexed, Lookup, Order, Page, Query, StoreError, Term};
 use crate::Sqlite;
 use crate::reader::{columns, number, select_in};
 use crate::sql::{self, signed, store_error, unsigned};
-use crate::writer::{self, IMMEDIATE};
+use crate::transaction::{self, IMMEDIATE};
 
 pub(crate) async fn indexed(executor: impl SqliteExecutor<'_>) -> Result<Indexed, StoreError> {
     let query = sqlx::query("SELECT form, size FROM lookup_progress");
@@ -53,7 +53,7 @@ pub(crate) async fn index(
     inserted.await.map_err(store_error)?;
     let update = sqlx::query("UPDATE lookup_progress SET size = ?").bind(signed(to.get()));
     update.execute(&mut *transaction).await.map_err(store_error)?;
-    writer::finish(store, transaction).await?;
+    transaction::finish(store, transaction).await?;
     Ok(true)
 }
 
@@ -79,7 +79,7 @@ pub(crate) async fn drop_index(store: &Sqlite, form: u32) -> Result<(), StoreErr
 
 pub(crate) async fn search(pool: &SqlitePool, query: &Query) -> Result<Page, StoreError> {
     let indexed = indexed(pool).await?;
-    store::lookup::search(&Table(pool), indexed, query).await
+    store::lookup::search(&SqliteLookupTable(pool), indexed, query).await
 }
 
 pub(crate) async fn values(
@@ -123,10 +123,10 @@ fn lookup(row: &SqliteRow) -> Result<Lookup, StoreError> {
 }
 
 /// The table `lookup`, for queries about one term at a time.
-struct Table<'a>(&'a SqlitePool);
+struct SqliteLookupTable<'a>(&'a SqlitePool);
 
 #[async_trait]
-impl Rows for Table<'_> {
+impl Rows for SqliteLookupTable<'_> {
     async fn follow(
         &self,
         term: &Term,

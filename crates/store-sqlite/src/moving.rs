@@ -1,4 +1,4 @@
-//! `Moving` in SQLite: state, freezing, the rows that lead to entries, and filling a database with history.
+//! Freezing, `HistoryExport` and `HistoryImport` in SQLite: the rows that lead to entries, and filling a database with history.
 
 use std::ops::Range;
 
@@ -6,28 +6,21 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use merkle::{Hash, LeafIndex};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{Row, SqliteConnection, SqliteExecutor};
+use sqlx::{Row, SqliteConnection};
 use store::moving::{half_filled, not_empty, not_filling, other_claim};
 use store::{
-    Batch, Collateral, CommitError, CommittedHead, GuardKey, GuardRow, Head, History, InboxItem, Moving,
-    SeenKey, SeenRow, Source, State, StoreError,
+    Batch, Collateral, CommitError, CommittedHead, GuardKey, GuardRow, Head, History, HistoryExport,
+    HistoryImport, SeenKey, SeenRow, Source, State, StoreError,
 };
 
+use crate::log_state::{end_log, must_grow, state};
 use crate::reader::{blob, number};
-use crate::sql::{self, signed, store_error, unsigned};
-use crate::writer::{self, IMMEDIATE};
-use crate::{Sqlite, reader};
+use crate::sql::{self, signed, store_error};
+use crate::transaction::{self, IMMEDIATE};
+use crate::{Sqlite, journal, reader, writer};
 
 #[async_trait]
-impl Moving for Sqlite {
-    async fn state(&self) -> Result<State, StoreError> {
-        state(&self.read).await
-    }
-
-    async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError> {
-        self.noting(freeze(self, holder, at).await)
-    }
-
+impl HistoryExport for Sqlite {
     async fn seen_rows(&self, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
         seen(&self.read, after, limit).await
     }
@@ -39,11 +32,10 @@ impl Moving for Sqlite {
     async fn collateral_rows(&self, entries: Range<u64>) -> Result<Vec<(LeafIndex, Collateral)>, StoreError> {
         collateral(&self.read, entries).await
     }
+}
 
-    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
-        waiting(&self.read, after, limit).await
-    }
-
+#[async_trait]
+impl HistoryImport for Sqlite {
     async fn begin_filling(&self, origin: &str, source: &Source) -> Result<Head, StoreError> {
         self.noting(begin(self, origin, source).await)
     }
@@ -67,28 +59,8 @@ impl Moving for Sqlite {
     }
 }
 
-pub(crate) async fn state(executor: impl SqliteExecutor<'_>) -> Result<State, StoreError> {
-    let row = sqlx::query("SELECT frozen_at, filling FROM log").fetch_optional(executor).await;
-    let row = row.map_err(store_error)?;
-    let row = row.ok_or_else(|| StoreError::NoLog("the log was not opened".into()))?;
-    let filling = row.try_get::<Option<&[u8]>, _>(1).map_err(store_error)?;
-    if let Some(source) = filling {
-        return Ok(State::Filling { source: Source(sql::hash(source)?) });
-    }
-    let frozen: Option<i64> = row.try_get(0).map_err(store_error)?;
-    frozen.map_or(Ok(State::Open), |at| Ok(State::Frozen { at: unsigned(at)? }))
-}
-
-/// Refuses a log that is frozen or being filled.
-pub(crate) async fn must_grow(executor: impl SqliteExecutor<'_>) -> Result<(), StoreError> {
-    match state(executor).await? {
-        State::Open => Ok(()),
-        State::Frozen { .. } => Err(StoreError::Frozen),
-        State::Filling { .. } => Err(half_filled()),
-    }
-}
-
-async fn freeze(store: &Sqlite, holder: &str, at: u64) -> Result<Head, StoreError> {
+/// Freezes the log and raises the epoch.
+pub(crate) async fn freeze(store: &Sqlite, holder: &str, at: u64) -> Result<Head, StoreError> {
     let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     match must_grow(&mut *transaction).await {
         Err(StoreError::Frozen) => return reader::head(&mut *transaction).await,
@@ -96,18 +68,8 @@ async fn freeze(store: &Sqlite, holder: &str, at: u64) -> Result<Head, StoreErro
     }
     end_log(&mut transaction, holder, at).await?;
     let head = reader::head(&mut *transaction).await?;
-    writer::finish(store, transaction).await?;
+    transaction::finish(store, transaction).await?;
     Ok(head)
-}
-
-/// Marks the log as frozen and raises the epoch.
-pub(crate) async fn end_log(
-    connection: &mut SqliteConnection,
-    holder: &str,
-    at: u64,
-) -> Result<(), StoreError> {
-    let update = sqlx::query("UPDATE log SET epoch = epoch + 1, holder = ?, frozen_at = ?");
-    update.bind(holder).bind(signed(at)).execute(connection).await.map(drop).map_err(store_error)
 }
 
 async fn seen(pool: &SqlitePool, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
@@ -150,25 +112,6 @@ async fn collateral(
     rows.iter().map(item).collect()
 }
 
-async fn waiting(
-    pool: &SqlitePool,
-    after: Option<u64>,
-    limit: usize,
-) -> Result<Vec<(u64, InboxItem)>, StoreError> {
-    let query = sqlx::query(
-        "SELECT attempt, digest, submission FROM inbox i WHERE attempt > ?
-           AND NOT EXISTS (SELECT 1 FROM inbox_outcome o WHERE o.attempt = i.attempt)
-         ORDER BY attempt LIMIT ?",
-    );
-    let query = query.bind(after.map_or(-1, signed)).bind(signed(limit as u64));
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    let item = |row: &SqliteRow| {
-        let submission = Bytes::copy_from_slice(blob(row, 2)?);
-        Ok((number(row, 0)?, InboxItem { digest: sql::digest(blob(row, 1)?)?, submission }))
-    };
-    rows.iter().map(item).collect()
-}
-
 async fn begin(store: &Sqlite, origin: &str, source: &Source) -> Result<Head, StoreError> {
     writer::make(store, origin).await?;
     let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
@@ -190,7 +133,7 @@ async fn begin(store: &Sqlite, origin: &str, source: &Source) -> Result<Head, St
     if begin.map_err(store_error)?.rows_affected() != 1 {
         return Err(not_empty(&known, head.size()));
     }
-    writer::finish(store, transaction).await?;
+    transaction::finish(store, transaction).await?;
     Ok(head)
 }
 
@@ -214,8 +157,8 @@ async fn fill(store: &Sqlite, source: &Source, history: &History) -> Result<(), 
     let update = update.bind(signed(to.epoch)).bind(signed(to.size().get())).bind(&root.as_bytes()[..]);
     let update = update.bind(edge).bind(signed(to.batch)).bind(signed(to.at)).bind(signed(to.policy.get()));
     update.execute(&mut *transaction).await.map_err(store_error)?;
-    writer::finish(store, transaction).await?;
-    writer::checkpoint(store).await;
+    transaction::finish(store, transaction).await?;
+    journal::checkpoint(store).await;
     Ok(())
 }
 
@@ -273,8 +216,8 @@ async fn fill_claims(
     for (key, entry) in guards {
         add(&mut transaction, guard_rows, &key.0, *entry).await?;
     }
-    writer::finish(store, transaction).await?;
-    writer::checkpoint(store).await;
+    transaction::finish(store, transaction).await?;
+    journal::checkpoint(store).await;
     Ok(())
 }
 
@@ -306,6 +249,6 @@ async fn end(store: &Sqlite, source: &Source, epoch: u64, policy: LeafIndex) -> 
         return Err(not_filling());
     }
     let head = reader::head(&mut *transaction).await?;
-    writer::finish(store, transaction).await?;
+    transaction::finish(store, transaction).await?;
     Ok(head)
 }

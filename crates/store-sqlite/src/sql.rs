@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use merkle::EntryDigest;
-use sqlite::Failure;
+use sqlite::SqliteFailure;
 use sqlx::migrate::MigrateError;
 use sqlx::query_builder::Separated;
 use sqlx::{QueryBuilder, SqliteConnection};
@@ -40,13 +40,13 @@ pub(crate) fn seen_key(digest: &EntryDigest) -> &[u8] {
 
 pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
     let text = error.to_string();
-    match Failure::of(&error) {
-        Failure::Full => StoreError::Storage(StorageFault::Full, text),
-        Failure::Io => StoreError::Storage(StorageFault::Io, text),
-        Failure::ReadOnly => StoreError::Storage(StorageFault::ReadOnly, text),
-        Failure::Damaged => StoreError::Damaged(text),
-        Failure::Constraint => StoreError::Refused(text),
-        Failure::Other => StoreError::Unavailable(text),
+    match SqliteFailure::of(&error) {
+        SqliteFailure::Full => StoreError::Storage(StorageFault::Full, text),
+        SqliteFailure::Io => StoreError::Storage(StorageFault::Io, text),
+        SqliteFailure::ReadOnly => StoreError::Storage(StorageFault::ReadOnly, text),
+        SqliteFailure::Damaged => StoreError::Damaged(text),
+        SqliteFailure::Constraint => StoreError::Refused(text),
+        SqliteFailure::Other => StoreError::Unavailable(text),
     }
 }
 

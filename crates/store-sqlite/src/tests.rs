@@ -8,8 +8,11 @@ use std::sync::Arc;
 use merkle::LeafIndex;
 use sqlx::{AssertSqlSafe, Row};
 use store::contract::{Appender, entry};
-use store::fsck::{Fsck, Opaque};
-use store::{Collateral, CommitError, Custody, InboxItem, LogStore, NewEntry, StorageFault, StoreError};
+use store::fsck::{Fsck, NoFacts};
+use store::{
+    Collateral, CommitError, Custody, Inbox, InboxItem, LogStore, NewEntry, ServerChecks, StorageFault,
+    StoreError,
+};
 
 use crate::{CHECKPOINT_BYTES, Settings, Sqlite};
 
@@ -94,7 +97,7 @@ async fn fill_and_give_back(disk: &Path, allow_filesystem: bool, left: u64) {
     let batch = appender.batch(batch.entries);
     appender.commit(&batch).await.unwrap();
     assert!(store.progress(&entry(900).digest).await.unwrap().is_none(), "what was refused does not appear");
-    assert!(Fsck::new(&store, &Opaque).deep().await.unwrap().is_clean());
+    assert!(Fsck::new(&store, &NoFacts).deep().await.unwrap().is_clean());
     store.close().await;
 }
 
@@ -162,7 +165,7 @@ async fn r07_after_a_flush_that_failed_the_write_ahead_log_is_flushed_anew_and_t
         appender.append(1).await;
         let version = sqlx::query_scalar::<_, i32>("PRAGMA user_version").fetch_one(store.write.pool());
         assert_eq!(version.await.unwrap(), settled + 1);
-        assert!(Fsck::new(&store, &Opaque).deep().await.unwrap().is_clean());
+        assert!(Fsck::new(&store, &NoFacts).deep().await.unwrap().is_clean());
     }
 }
 
@@ -177,7 +180,7 @@ async fn a_database_that_was_closed_is_complete_in_its_one_file() {
     std::fs::copy(path("log.db"), path("copy.db")).unwrap();
     let copy = Sqlite::open(Settings::new(path("copy.db"))).await.unwrap();
     assert_eq!(copy.head().await.unwrap(), *appender.head());
-    assert!(Fsck::new(&copy, &Opaque).deep().await.unwrap().is_clean());
+    assert!(Fsck::new(&copy, &NoFacts).deep().await.unwrap().is_clean());
 }
 
 #[tokio::test]

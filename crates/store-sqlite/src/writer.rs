@@ -1,14 +1,14 @@
 //! The transaction that appends a batch, and the epoch that decides which process may send it.
 
 use merkle::{CompactRange, EntryDigest, Hash};
-use sqlx::{AssertSqlSafe, Row, SqliteConnection, Transaction};
+use sqlx::{Row, SqliteConnection};
 use store::moving::half_filled;
 use store::{Batch, CommitError, Effect, Head, NewEntry, State, StoreError};
 
 use crate::sql::{self, seen_key, signed};
-use crate::{CHECKPOINT_BYTES, Sqlite, custody, moving, reader};
+use crate::transaction::{self, IMMEDIATE};
+use crate::{Sqlite, custody, journal, log_state, reader};
 
-pub(crate) const IMMEDIATE: &str = "BEGIN IMMEDIATE";
 /// Value of `log.holder` after an entry froze the log.
 const FROZEN_BY: &str = "the operator's freeze";
 
@@ -37,7 +37,7 @@ pub(crate) async fn open(store: &Sqlite, origin: &str) -> Result<Head, StoreErro
         .await
         .map_err(sql::store_error)?;
     match known {
-        Some(known) if known == origin => match moving::state(store.write.pool()).await? {
+        Some(known) if known == origin => match log_state::state(store.write.pool()).await? {
             State::Filling { .. } => Err(half_filled()),
             State::Open | State::Frozen { .. } => reader::head(store.write.pool()).await,
         },
@@ -48,30 +48,19 @@ pub(crate) async fn open(store: &Sqlite, origin: &str) -> Result<Head, StoreErro
 
 pub(crate) async fn take_over(store: &Sqlite, holder: &str) -> Result<Head, StoreError> {
     let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(sql::store_error)?;
-    moving::must_grow(&mut *transaction).await?;
+    log_state::must_grow(&mut *transaction).await?;
     let update = sqlx::query("UPDATE log SET epoch = epoch + 1, holder = ?").bind(holder);
     update.execute(&mut *transaction).await.map_err(sql::store_error)?;
     let head = reader::head(&mut *transaction).await?;
-    finish(store, transaction).await?;
+    transaction::finish(store, transaction).await?;
     Ok(head)
-}
-
-/// Commits a transaction other than a [`Batch`].
-pub(crate) async fn finish(
-    store: &Sqlite,
-    transaction: Transaction<'_, sqlx::Sqlite>,
-) -> Result<(), StoreError> {
-    transaction.commit().await.map_err(|error| {
-        store.write.note_failure(&error);
-        sql::store_error(error)
-    })
 }
 
 pub(crate) async fn commit(store: &Sqlite, batch: &Batch) -> Result<(), CommitError> {
     batch.check().map_err(CommitError::NotCommitted)?;
     let pool = store.writable().await.map_err(CommitError::NotCommitted)?;
     let mut transaction = pool.begin_with(IMMEDIATE).await.map_err(not_committed)?;
-    moving::must_grow(&mut *transaction).await.map_err(CommitError::NotCommitted)?;
+    log_state::must_grow(&mut *transaction).await.map_err(CommitError::NotCommitted)?;
     match batch.sets_time_back() {
         false => {
             move_head(&mut transaction, batch).await?;
@@ -90,7 +79,7 @@ pub(crate) async fn commit(store: &Sqlite, batch: &Batch) -> Result<(), CommitEr
         store.write.note_failure(&error);
         CommitError::Unknown(error.to_string())
     })?;
-    checkpoint(store).await;
+    journal::checkpoint(store).await;
     Ok(())
 }
 
@@ -207,7 +196,7 @@ async fn take_effects(connection: &mut SqliteConnection, batch: &Batch) -> Resul
     let at = batch.to.at;
     for effect in &batch.effects {
         match effect {
-            Effect::Freeze => moving::end_log(connection, FROZEN_BY, at).await?,
+            Effect::Freeze => log_state::end_log(connection, FROZEN_BY, at).await?,
             Effect::Hold { entry, case } => custody::begin_hold(connection, *entry, case, at).await?,
             Effect::Release { entry, case } => {
                 custody::end_hold(&mut *connection, *entry, case, at).await?;
@@ -215,65 +204,6 @@ async fn take_effects(connection: &mut SqliteConnection, batch: &Batch) -> Resul
         }
     }
     Ok(())
-}
-
-/// Copies the write-ahead log into the database once it exceeds [`CHECKPOINT_BYTES`]. A failure does not undo the
-/// commit, which is in the write-ahead log.
-pub(crate) async fn checkpoint(store: &Sqlite) {
-    let grown = store.shared.place.as_ref().is_some_and(|place| place.wal_bytes() > CHECKPOINT_BYTES);
-    if !grown {
-        return;
-    }
-    // Passive, so that a slow reader does not delay the next commit.
-    if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_all(store.write.pool()).await {
-        tracing::error!(%error, "the write-ahead log could not be copied into the database");
-        store.write.note_failure(&error);
-    }
-}
-
-/// Sets the size limit of the rollback journal to zero before an erasure, as the journal would otherwise keep the
-/// erased pages after the transaction.
-pub(crate) async fn keep_no_journal(store: &Sqlite) -> Result<(), StoreError> {
-    store.writable().await?;
-    if store.shared.wal {
-        return Ok(());
-    }
-    limit_the_journal(store, 0).await.map_err(sql::store_error)
-}
-
-/// Truncates the write-ahead log after an erasure, as erased bytes would stay in it until they are overwritten. If
-/// a busy reader prevents that, the next checkpoint does it. Without WAL, restores the limit of the rollback journal.
-pub(crate) async fn empty_the_log(store: &Sqlite) {
-    let emptied = match store.shared.wal {
-        true => sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(store.write.pool()).await.map(drop),
-        false => limit_the_journal(store, CHECKPOINT_BYTES).await,
-    };
-    if let Err(error) = emptied {
-        tracing::warn!(%error, "what was erased may still be in the journal");
-        store.write.note_failure(&error);
-    }
-}
-
-/// Copies the write-ahead log into the database file, before the last connection is closed.
-pub(crate) async fn finish_the_log(store: &Sqlite) {
-    if !store.shared.wal || store.shared.place.is_none() {
-        return;
-    }
-    let finished = async {
-        let pool = store.writable().await?;
-        let checkpoint = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(pool).await;
-        checkpoint.and_then(|row| row.try_get::<bool, _>(0)).map_err(sql::store_error)
-    };
-    match finished.await {
-        Ok(false) => {}
-        Ok(true) => tracing::warn!("the write-ahead log stays beside the database: another process reads it"),
-        Err(error) => tracing::warn!(%error, "the write-ahead log stays beside the database"),
-    }
-}
-
-async fn limit_the_journal(store: &Sqlite, bytes: u64) -> Result<(), sqlx::Error> {
-    let limit = AssertSqlSafe(format!("PRAGMA journal_size_limit = {bytes}"));
-    sqlx::query(limit).fetch_all(store.write.pool()).await.map(drop)
 }
 
 pub(crate) async fn check_durability(store: &Sqlite) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use store::LogStore;
-use store::contract::Database;
+use store::contract::LogDatabase;
 use store_sqlite::{Settings, Sqlite};
 use tempfile::TempDir;
 
@@ -27,7 +27,7 @@ impl Temporary {
 }
 
 #[async_trait]
-impl Database for Temporary {
+impl LogDatabase for Temporary {
     async fn handle(&self) -> Arc<dyn LogStore> {
         Arc::new(self.store.another().await.expect("the database opens again"))
     }

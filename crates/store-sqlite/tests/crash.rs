@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use store::LogStore;
 use store::contract::{Appender, ORIGIN};
-use store::fsck::{Fsck, Opaque};
+use store::fsck::{Fsck, NoFacts};
 use store_sqlite::{Settings, Sqlite};
 
 const FOLDER: &str = "TABELLION_TEST_CRASH_FOLDER";
@@ -28,7 +28,7 @@ async fn r02_a_killed_process_loses_nothing_that_it_acknowledged() {
         let store = Sqlite::open(Settings::new(folder.path().join("log.db"))).await.unwrap();
         let size = store.open(ORIGIN).await.unwrap().size().get();
         assert!(size >= acknowledged, "{acknowledged} were acknowledged, and {size} are there");
-        assert_eq!(Fsck::new(&store, &Opaque).deep().await.unwrap().findings, []);
+        assert_eq!(Fsck::new(&store, &NoFacts).deep().await.unwrap().findings, []);
     }
 }
 
@@ -81,7 +81,7 @@ async fn r09_a_truncated_write_ahead_log_opens_at_a_head_that_was_committed() {
         let store = Sqlite::open(Settings::new(&copy)).await.unwrap();
         let size = store.open(ORIGIN).await.unwrap().size().get();
         assert!(sizes.contains(&size), "size {size} was never committed");
-        assert_eq!(Fsck::new(&store, &Opaque).deep().await.unwrap().findings, []);
+        assert_eq!(Fsck::new(&store, &NoFacts).deep().await.unwrap().findings, []);
         store.close().await;
         seen.push(size);
     }

@@ -9,10 +9,12 @@ use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, TreeSize};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use store::contract::{Appender, entry, statement};
-use store::fsck::{BadState, Finding, Fsck, Meaning, Opaque, Progress, Report, State, Step, Walk};
+use store::fsck::{
+    BadState, DeepCheck, Defect, Fsck, FsckFacts, FsckProgress, FsckReport, FsckState, FsckStep, NoFacts,
+};
 use store::{
     CommittedHead, Cosignature, Cosignatures, Entry, GuardKey, HeadSignature, LogKey, LogStore, NewEntry,
-    SignatureKind, StoreError,
+    SignatureKind, SignatureStore, StoreError,
 };
 use store_sqlite::{Settings, Sqlite};
 use tempfile::TempDir;
@@ -41,7 +43,7 @@ impl Toy {
     }
 }
 
-impl Meaning for Toy {
+impl FsckFacts for Toy {
     fn guards(&self, entry: &Entry) -> Vec<GuardKey> {
         entry.statement.iter().map(|bytes| Self::guard(bytes)).collect()
     }
@@ -121,11 +123,11 @@ async fn by_hand(path: &Path, statements: &[&str]) {
 }
 
 impl Tampered {
-    async fn deep(&self) -> Report {
+    async fn deep(&self) -> FsckReport {
         Fsck::new(&self.store, &Toy).deep().await.unwrap()
     }
 
-    async fn quick(&self) -> Report {
+    async fn quick(&self) -> FsckReport {
         Fsck::new(&self.store, &Toy).quick().await.unwrap()
     }
 }
@@ -134,7 +136,7 @@ fn index(n: u64) -> LeafIndex {
     LeafIndex::new(n)
 }
 
-fn expect(report: &Report, finding: Finding) {
+fn expect(report: &FsckReport, finding: Defect) {
     assert!(report.findings.contains(&finding), "no {finding:?} in {:#?}", report.findings);
 }
 
@@ -155,8 +157,8 @@ async fn an_empty_log_is_clean() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(Settings::new(folder.path().join("log.db"))).await.unwrap();
     store.open("empty.example").await.unwrap();
-    assert!(Fsck::new(&store, &Opaque).quick().await.unwrap().is_clean());
-    assert!(Fsck::new(&store, &Opaque).deep().await.unwrap().is_clean());
+    assert!(Fsck::new(&store, &NoFacts).quick().await.unwrap().is_clean());
+    assert!(Fsck::new(&store, &NoFacts).deep().await.unwrap().is_clean());
 }
 
 #[tokio::test]
@@ -166,28 +168,28 @@ async fn r61_every_size_is_clean_in_batches_of_one() {
     let mut appender = Appender::new(Arc::new(store.clone())).await;
     for size in 1..=40 {
         appender.append(1).await;
-        assert_eq!(Fsck::new(&store, &Opaque).quick().await.unwrap().findings, [], "size {size}");
+        assert_eq!(Fsck::new(&store, &NoFacts).quick().await.unwrap().findings, [], "size {size}");
     }
-    assert!(Fsck::new(&store, &Opaque).deep().await.unwrap().is_clean());
+    assert!(Fsck::new(&store, &NoFacts).deep().await.unwrap().is_clean());
 }
 
 #[tokio::test]
 async fn a_deep_check_says_how_far_it_is() {
     let log = log_after(&[]).await;
     let seen = Mutex::new(Vec::new());
-    let note = |progress: Progress| seen.lock().unwrap().push(progress);
+    let note = |progress: FsckProgress| seen.lock().unwrap().push(progress);
     Fsck::new(&log.store, &Toy).reporting(&note).deep().await.unwrap();
     let seen = seen.into_inner().unwrap();
     assert!(seen.is_sorted_by_key(|progress| progress.entries));
-    assert_eq!(seen.last(), Some(&Progress { entries: SIZE, of: SIZE }));
+    assert_eq!(seen.last(), Some(&FsckProgress { entries: SIZE, of: SIZE }));
 }
 
 #[tokio::test]
 async fn r38_a_flipped_bit_in_a_statement_is_named_and_not_served() {
     let log = log_after(&["UPDATE entry SET statement = CAST('statement 78' AS BLOB) WHERE idx = 77"]).await;
     let report = log.deep().await;
-    expect(&report, Finding::StatementNotOfDigest { index: index(77) });
-    assert!(!report.findings.iter().any(|finding| matches!(finding, Finding::HeadRoot { .. })));
+    expect(&report, Defect::StatementNotOfDigest { index: index(77) });
+    assert!(!report.findings.iter().any(|finding| matches!(finding, Defect::HeadRoot { .. })));
     let read = log.store.entry(index(77)).await.unwrap().unwrap().verified();
     assert!(matches!(read, Err(StoreError::Damaged(_))), "{read:?}");
 }
@@ -196,12 +198,12 @@ async fn r38_a_flipped_bit_in_a_statement_is_named_and_not_served() {
 async fn r38_a_changed_digest_is_named_from_all_sides() {
     let log = log_after(&["UPDATE entry SET digest = randomblob(32) WHERE idx = 77"]).await;
     let report = log.deep().await;
-    expect(&report, Finding::StatementNotOfDigest { index: index(77) });
-    expect(&report, Finding::LeafNotInTile { index: index(77) });
-    expect(&report, Finding::NotSeen { index: index(77) });
-    expect(&report, Finding::LaterHeadRoots { batch: 2, count: 8 });
+    expect(&report, Defect::StatementNotOfDigest { index: index(77) });
+    expect(&report, Defect::LeafNotInTile { index: index(77) });
+    expect(&report, Defect::NotSeen { index: index(77) });
+    expect(&report, Defect::LaterHeadRoots { batch: 2, count: 8 });
     let batch = log.store.head_of_size(TreeSize::new(120)).await.unwrap().unwrap();
-    expect(&report, Finding::HeadRoot { batch: 2, size: batch.size, stored: batch.root });
+    expect(&report, Defect::HeadRoot { batch: 2, size: batch.size, stored: batch.root });
 }
 
 #[tokio::test]
@@ -209,16 +211,16 @@ async fn r38_a_flipped_bit_in_a_tile_of_leaves_is_named_by_its_leaf() {
     let flip = "UPDATE tile SET data = CAST(substr(data, 1, 32 * 5) || zeroblob(32) || substr(data, 32 * 6 + 1) AS BLOB)
                 WHERE level = 0 AND number = 1";
     let report = log_after(&[flip]).await.deep().await;
-    assert_eq!(report.findings, [Finding::LeafNotInTile { index: index(261) }]);
+    assert_eq!(report.findings, [Defect::LeafNotInTile { index: index(261) }]);
 }
 
 #[tokio::test]
 async fn r38_a_flipped_bit_in_an_inner_tile_is_named_and_found_by_a_quick_check() {
     let flip = "UPDATE tile SET data = CAST(zeroblob(32) || substr(data, 33) AS BLOB) WHERE level = 1";
     let log = log_after(&[flip]).await;
-    let named = Finding::NodeNotOfTile { level: 1, number: 0, position: 0 };
-    assert_eq!(log.deep().await.findings, [Finding::EdgeNotOfTiles, named]);
-    expect(&log.quick().await, Finding::EdgeNotOfTiles);
+    let named = Defect::NodeNotOfTile { level: 1, number: 0, position: 0 };
+    assert_eq!(log.deep().await.findings, [Defect::EdgeNotOfTiles, named]);
+    expect(&log.quick().await, Defect::EdgeNotOfTiles);
 }
 
 #[tokio::test]
@@ -226,17 +228,17 @@ async fn r38_a_changed_root_in_the_history_is_named() {
     let log = log_after(&["UPDATE batch SET root = zeroblob(32) WHERE batch = 4"]).await;
     let (size, stored) = (TreeSize::new(240), merkle::RootHash::from_bytes([0; 32]));
     for report in [log.deep().await, log.quick().await] {
-        expect(&report, Finding::HeadRoot { batch: 4, size, stored });
+        expect(&report, Defect::HeadRoot { batch: 4, size, stored });
     }
     let report = log.deep().await;
-    assert!(report.findings.iter().any(|finding| matches!(finding, Finding::SignatureWrong { .. })));
+    assert!(report.findings.iter().any(|finding| matches!(finding, Defect::SignatureWrong { .. })));
 }
 
 #[tokio::test]
 async fn r38_a_changed_head_is_unreadable() {
     let log = log_after(&["UPDATE log SET root = zeroblob(32)"]).await;
     for report in [log.deep().await, log.quick().await] {
-        assert!(matches!(report.findings[..], [Finding::HeadUnreadable { .. }]), "{:?}", report.findings);
+        assert!(matches!(report.findings[..], [Defect::HeadUnreadable { .. }]), "{:?}", report.findings);
     }
 }
 
@@ -254,11 +256,11 @@ async fn r38_lost_look_up_keys_are_named() {
     assert_eq!(
         log.deep().await.findings,
         [
-            Finding::NotSeen { index: index(9) },
-            Finding::NotSeen { index: index(10) },
-            Finding::TwinNotSeen { index: index(13) },
-            Finding::GuardNotHeld { index: index(11), key: guard(11) },
-            Finding::GuardNotHeld { index: index(12), key: guard(12) },
+            Defect::NotSeen { index: index(9) },
+            Defect::NotSeen { index: index(10) },
+            Defect::TwinNotSeen { index: index(13) },
+            Defect::GuardNotHeld { index: index(11), key: guard(11) },
+            Defect::GuardNotHeld { index: index(12), key: guard(12) },
         ]
     );
 }
@@ -279,7 +281,7 @@ async fn r39_a_statement_replaced_in_every_table_is_found_by_the_signatures() {
         .findings
         .iter()
         .map(|finding| match finding {
-            Finding::SignatureWrong { size, .. } => size.get(),
+            Defect::SignatureWrong { size, .. } => size.get(),
             other => panic!("the forgery was to be perfect but for the signatures: {other}"),
         })
         .collect();
@@ -319,7 +321,7 @@ async fn r40_a_deleted_last_leaf_is_named_by_a_quick_check_too() {
     let log = log_after(&["DELETE FROM entry WHERE idx = 599"]).await;
     for report in [log.deep().await, log.quick().await] {
         let lost =
-            |finding: &Finding| matches!(finding, Finding::EntryLost { index: at, .. } if *at == index(599));
+            |finding: &Defect| matches!(finding, Defect::EntryLost { index: at, .. } if *at == index(599));
         assert!(report.findings.iter().any(lost), "{:?}", report.findings);
     }
 }
@@ -328,7 +330,7 @@ async fn r40_a_deleted_last_leaf_is_named_by_a_quick_check_too() {
 async fn r40_a_deleted_middle_leaf_is_named_and_the_rest_is_still_checked() {
     let log = log_after(&["DELETE FROM entry WHERE idx = 300"]).await;
     let report = log.deep().await;
-    assert!(matches!(&report.findings[..], [Finding::EntryLost { index: at, .. }] if *at == index(300)));
+    assert!(matches!(&report.findings[..], [Defect::EntryLost { index: at, .. }] if *at == index(300)));
     assert_eq!((report.entries, report.heads), (SIZE - 1, 10));
     assert!(matches!(log.store.entry(index(300)).await, Err(StoreError::Damaged(_))));
     assert!(matches!(log.store.entries(index(290), 20).await, Err(StoreError::Damaged(_))));
@@ -344,17 +346,17 @@ async fn r40_two_swapped_rows_are_both_named() {
     .await;
     let report = log.deep().await;
     for at in [200, 201] {
-        expect(&report, Finding::LeafNotInTile { index: index(at) });
-        expect(&report, Finding::NotSeen { index: index(at) });
+        expect(&report, Defect::LeafNotInTile { index: index(at) });
+        expect(&report, Defect::NotSeen { index: index(at) });
     }
-    assert!(report.findings.iter().any(|finding| matches!(finding, Finding::HeadRoot { batch: 4, .. })));
+    assert!(report.findings.iter().any(|finding| matches!(finding, Defect::HeadRoot { batch: 4, .. })));
 }
 
 #[tokio::test]
 async fn r40_a_truncated_table_is_named_without_reading_all_that_is_gone() {
     let log = log_after(&["DELETE FROM entry"]).await;
     let report = log.deep().await;
-    assert!(report.findings.iter().any(|finding| matches!(finding, Finding::EntryLost { .. })));
+    assert!(report.findings.iter().any(|finding| matches!(finding, Defect::EntryLost { .. })));
     assert_eq!(report.entries, 0);
 }
 
@@ -370,42 +372,42 @@ async fn r40_a_head_that_was_put_back_is_named_by_what_is_beyond_it() {
     for report in [log.deep().await, log.quick().await] {
         expect(
             &report,
-            Finding::HistoryBeyondHead { batch: 10, size: TreeSize::new(600), head: TreeSize::new(540) },
+            Defect::HistoryBeyondHead { batch: 10, size: TreeSize::new(600), head: TreeSize::new(540) },
         );
-        expect(&report, Finding::TileWidth { level: 0, number: 2, stored: 88, expected: 28 });
+        expect(&report, Defect::TileWidth { level: 0, number: 2, stored: 88, expected: 28 });
     }
 }
 
 #[tokio::test]
 async fn r40_lost_history_is_named() {
     let middle = log_after(&["DELETE FROM batch WHERE batch IN (3, 4)"]).await.deep().await;
-    expect(&middle, Finding::HeadsLost { first: 3, last: 4 });
-    let over_nothing = |finding: &&Finding| matches!(finding, Finding::SignatureOverNothing { .. });
+    expect(&middle, Defect::HeadsLost { first: 3, last: 4 });
+    let over_nothing = |finding: &&Defect| matches!(finding, Defect::SignatureOverNothing { .. });
     assert_eq!(middle.findings.iter().filter(over_nothing).count(), 2);
     let last = log_after(&["DELETE FROM batch WHERE batch = 10"]).await;
-    expect(&last.quick().await, Finding::HeadNotInHistory { batch: 10, size: TreeSize::new(SIZE) });
+    expect(&last.quick().await, Defect::HeadNotInHistory { batch: 10, size: TreeSize::new(SIZE) });
 }
 
 #[tokio::test]
 async fn a_lost_tile_is_named() {
     let log = log_after(&["DELETE FROM tile WHERE level = 0 AND number IN (0, 2)"]).await;
     let report = log.deep().await;
-    expect(&report, Finding::TileLost { level: 0, number: 0 });
-    expect(&report, Finding::TileLost { level: 0, number: 2 });
-    expect(&log.quick().await, Finding::TileLost { level: 0, number: 2 });
+    expect(&report, Defect::TileLost { level: 0, number: 0 });
+    expect(&report, Defect::TileLost { level: 0, number: 2 });
+    expect(&log.quick().await, Defect::TileLost { level: 0, number: 2 });
 }
 
 #[tokio::test]
 async fn a_history_whose_time_runs_back_is_named() {
     let log = log_after(&["UPDATE batch SET at = 1 WHERE batch = 5"]).await;
-    expect(&log.deep().await, Finding::HistoryRunsBack { batch: 5 });
+    expect(&log.deep().await, Defect::HistoryRunsBack { batch: 5 });
 }
 
 #[tokio::test]
 async fn an_erasure_is_a_finding_unless_the_log_says_so() {
     let log = log_after(&["UPDATE entry SET statement = NULL WHERE idx IN (42, 43)"]).await;
     let report = log.deep().await;
-    assert_eq!(report.findings, [Finding::ErasedSilently { index: index(43) }]);
+    assert_eq!(report.findings, [Defect::ErasedSilently { index: index(43) }]);
 }
 
 #[tokio::test]
@@ -419,8 +421,8 @@ async fn a_log_that_grows_meanwhile_is_clean() {
         }
     });
     while !growing.is_finished() {
-        assert_eq!(Fsck::new(&store, &Opaque).quick().await.unwrap().findings, []);
-        assert_eq!(Fsck::new(&store, &Opaque).deep().await.unwrap().findings, []);
+        assert_eq!(Fsck::new(&store, &NoFacts).quick().await.unwrap().findings, []);
+        assert_eq!(Fsck::new(&store, &NoFacts).deep().await.unwrap().findings, []);
     }
     growing.await.unwrap();
 }
@@ -428,15 +430,15 @@ async fn a_log_that_grows_meanwhile_is_clean() {
 /// A walk in small steps that is taken up again after each of them, as a restart would.
 async fn walk_with_restarts(log: &Tampered) -> (Vec<String>, usize) {
     let mut restarts = 0;
-    let mut state: State =
-        Walk::begin(&log.store, &Toy).await.unwrap().state().expect("the head can be read");
+    let mut state: FsckState =
+        DeepCheck::begin(&log.store, &Toy).await.unwrap().state().expect("the head can be read");
     loop {
         let text = serde_json::to_string(&state).unwrap();
         assert!(text.len() < 64 << 10, "a state of {} bytes", text.len());
-        let kept: State = serde_json::from_str(&text).unwrap();
-        let walk = Walk::resume(&log.store, &Toy, &kept).await.unwrap().unwrap();
+        let kept: FsckState = serde_json::from_str(&text).unwrap();
+        let walk = DeepCheck::resume(&log.store, &Toy, &kept).await.unwrap().unwrap();
         let mut walk = walk.in_pages_of(7);
-        if walk.step().await.unwrap() == Step::Done {
+        if walk.step().await.unwrap() == FsckStep::Done {
             return (walk.findings(), restarts);
         }
         state = walk.state().unwrap();
@@ -465,14 +467,14 @@ async fn a_walk_that_is_taken_up_again_after_every_step_finds_what_one_run_finds
 #[tokio::test]
 async fn a_state_of_another_log_or_of_a_head_that_is_gone_is_refused() {
     let log = log_after(&[]).await;
-    let mut walk = Walk::begin(&log.store, &Toy).await.unwrap();
+    let mut walk = DeepCheck::begin(&log.store, &Toy).await.unwrap();
     for _ in 0..5 {
         walk.step().await.unwrap();
     }
     let state = walk.state().unwrap();
     let resumed = |other: Tampered| {
         let state = state.clone();
-        async move { Walk::resume(&other.store, &Toy, &state).await.unwrap().err() }
+        async move { DeepCheck::resume(&other.store, &Toy, &state).await.unwrap().err() }
     };
     assert_eq!(resumed(log_after(&[]).await).await, None, "the same log in another file");
     let other = log_after(&["UPDATE entry SET digest = randomblob(32) WHERE idx = 0"]).await;
@@ -485,8 +487,8 @@ async fn a_state_of_another_log_or_of_a_head_that_is_gone_is_refused() {
     }
     let text = serde_json::to_string(&state).unwrap();
     for (wrong, right) in [("\"version\":2", "\"version\":1"), ("\"next\":9", "\"next\":")] {
-        let changed: State = serde_json::from_str(&text.replacen(right, wrong, 1)).unwrap();
-        let refused = Walk::resume(&log.store, &Toy, &changed).await.unwrap().err();
+        let changed: FsckState = serde_json::from_str(&text.replacen(right, wrong, 1)).unwrap();
+        let refused = DeepCheck::resume(&log.store, &Toy, &changed).await.unwrap().err();
         assert!(matches!(refused, Some(BadState::Unreadable(_))), "{wrong}: {refused:?}");
     }
 }
@@ -496,8 +498,8 @@ async fn a_walk_over_a_log_that_grows_checks_the_head_it_began_with() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(Settings::new(folder.path().join("log.db"))).await.unwrap();
     let mut appender = Appender::with(Arc::new(store.clone()), 300).await;
-    let mut walk = Walk::begin(&store, &Opaque).await.unwrap().in_pages_of(16);
-    while walk.step().await.unwrap() != Step::Done {
+    let mut walk = DeepCheck::begin(&store, &NoFacts).await.unwrap().in_pages_of(16);
+    while walk.step().await.unwrap() != FsckStep::Done {
         appender.append(3).await;
     }
     assert!(walk.is_clean(), "{:?}", walk.findings());
@@ -509,12 +511,12 @@ async fn r40_lost_signatures_are_named() {
     let some = log_after(&["DELETE FROM head_signature WHERE size IN (120, 180, 360)"]).await.deep().await;
     assert_eq!(
         some.findings,
-        [Finding::HeadsUnsigned { first: 2, last: 3 }, Finding::HeadsUnsigned { first: 6, last: 6 }]
+        [Defect::HeadsUnsigned { first: 2, last: 3 }, Defect::HeadsUnsigned { first: 6, last: 6 }]
     );
     let last = log_after(&["DELETE FROM head_signature WHERE size > 480"]).await.deep().await;
     assert_eq!(last.findings, [], "a process that was killed did not sign the last heads");
     let all = log_after(&["DELETE FROM head_signature"]).await.deep().await;
-    assert_eq!(all.findings, [Finding::HeadsUnsigned { first: 1, last: 10 }]);
+    assert_eq!(all.findings, [Defect::HeadsUnsigned { first: 1, last: 10 }]);
 }
 
 #[tokio::test]
@@ -535,6 +537,6 @@ async fn r38_a_damaged_cosignature_is_named() {
     )
     .await;
     let (size, witness) = (TreeSize::new(180), b"two".to_vec());
-    let wrong = Finding::CosignatureWrong { size, witness, why: "it does not verify".into() };
+    let wrong = Defect::CosignatureWrong { size, witness, why: "it does not verify".into() };
     assert_eq!(log.deep().await.findings, [wrong]);
 }

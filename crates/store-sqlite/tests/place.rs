@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use merkle::LeafIndex;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use store::contract::{Appender, ORIGIN, entry};
-use store::{CommitError, HeadSignature, LogStore, SignatureKind, StoreError, TileAddress};
+use store::{
+    CommitError, HeadSignature, Lifecycle, LogStore, SignatureKind, SignatureStore, StoreError, TileAddress,
+    TileStore,
+};
 use store_sqlite::{Settings, Sqlite};
 use tempfile::TempDir;
 

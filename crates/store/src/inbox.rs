@@ -1,9 +1,63 @@
-//! Values with which the inbox is bounded, listed and measured.
+//! The inbox: admitted statements that wait for the sequencer, as attempts with one outcome each.
 
+use async_trait::async_trait;
+use bytes::Bytes;
 use merkle::EntryDigest;
+
+use crate::{InboxItem, Progress, StoreError};
 
 /// Maximum length of a stored issuer name, in bytes; names are stored for display only.
 const ISSUER_BYTES: usize = 256;
+
+/// Durable queue of admitted statements.
+#[async_trait]
+pub trait Inbox: Send + Sync + 'static {
+    /// Stores an admitted statement durably until it is sequenced. After [`Enqueued::Kept`], the service may
+    /// answer 202.
+    ///
+    /// Nothing happens if the statement is pending or known as registered. After a failed outcome it opens a new
+    /// attempt, if the inbox has room for it. An attempt takes room until it has an outcome, and at the longest
+    /// until [`trim_inbox`](Self::trim_inbox) has removed it. Concurrent calls may exceed a bound by one item
+    /// each.
+    async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError>;
+
+    /// Stores an item without bounds, of unknown issuer and time ([`Arrival::UNKNOWN`]).
+    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
+        self.enqueue_within(item, &Arrival::UNKNOWN).await.map(drop)
+    }
+
+    /// Reads up to `limit` pending inbox items without their submissions, in order of arrival, beginning after
+    /// number `after`. A number is never used twice; of two items that arrive at the same moment, the one with the
+    /// smaller number may become visible a little later.
+    async fn pending_keys(&self, after: Option<u64>, limit: usize) -> Result<Vec<PendingKey>, StoreError>;
+
+    /// Reads the submissions of these items, with their numbers, in order of arrival. An item that is no longer
+    /// pending is left out.
+    async fn submissions(&self, numbers: &[u64]) -> Result<Vec<(u64, Bytes)>, StoreError>;
+
+    /// Reads up to `limit` pending inbox items with their submissions, oldest first.
+    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
+        Ok(self.waiting(None, limit).await?.into_iter().map(|(_, item)| item).collect())
+    }
+
+    /// Reads number, size and age of the pending items.
+    async fn inbox_use(&self) -> Result<InboxUse, StoreError>;
+
+    /// Reads the state of a statement in the inbox. `None`: it was never enqueued, or was trimmed since.
+    async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError>;
+
+    /// Ends the pending attempt, if there is one, with [`Progress::Failed`]. Terminal until the statement is
+    /// enqueued again.
+    async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError>;
+
+    /// Removes at most `limit` finished inbox attempts and returns their number. Of a failed attempt only the
+    /// submission is removed: [`progress`](Self::progress) still returns the reason.
+    async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError>;
+
+    /// Reads up to `limit` pending inbox items in order of arrival, each with its number. The next page begins
+    /// `after` the last number.
+    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError>;
+}
 
 /// Bounds of the inbox, in total and per issuer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +78,7 @@ impl InboxBounds {
         Self { rows: u64::MAX, bytes: u64::MAX, issuer_rows: u64::MAX, issuer_bytes: u64::MAX };
 }
 
-/// Issuer, time and bounds with which [`LogStore::enqueue_within`](crate::LogStore::enqueue_within) stores an item.
+/// Issuer, time and bounds with which [`Inbox::enqueue_within`] stores an item.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// Issuer of the statement; empty if not known.
@@ -59,7 +113,7 @@ impl Arrival<'_> {
     }
 }
 
-/// Outcome of [`LogStore::enqueue_within`](crate::LogStore::enqueue_within).
+/// Outcome of [`Inbox::enqueue_within`].
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enqueued {

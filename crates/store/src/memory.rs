@@ -23,18 +23,19 @@ use crate::moving::half_filled;
 use crate::quota::{Counters, Quotas};
 use crate::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
-    HeadSignature, InboxItem, InboxUse, Lease, LogKey, LogStore, PendingKey, Progress, SignatureKind,
-    SignedHead, State, StoreError, TileAddress,
+    HeadSignature, Inbox, InboxItem, InboxUse, Lease, Lifecycle, LogKey, LogKeys, LogStore, PendingKey,
+    Progress, ServerChecks, SignatureKind, SignatureStore, SignedHead, State, StoreError, TileAddress,
+    TileStore,
 };
 
 /// Log in memory, shared between clones.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    shared: Arc<Shared>,
+    shared: Arc<SharedTables>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedTables {
     tables: Mutex<Tables>,
     /// Number of the lease in force; 0 means none.
     lease: watch::Sender<u64>,
@@ -62,7 +63,7 @@ impl Memory {
         *self.tables() = tables;
     }
 
-    /// Sets the time that [`LogStore::clock`] returns from now on; `None`: the database has no clock of its own.
+    /// Sets the time that [`ServerChecks::clock`] returns from now on; `None`: the database has no clock of its own.
     pub fn set_clock(&self, clock: Option<Duration>) {
         *self.shared.clock.lock().unwrap_or_else(PoisonError::into_inner) = clock;
     }
@@ -79,7 +80,7 @@ impl Memory {
 
 struct MemoryLease {
     number: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedTables>,
     changes: watch::Receiver<u64>,
 }
 
@@ -117,26 +118,6 @@ impl LogStore for Memory {
 
     async fn head(&self) -> Result<Head, StoreError> {
         self.tables().head().cloned()
-    }
-
-    async fn lease(&self, _holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
-        let number = {
-            let mut given = self.shared.leases_given.lock().unwrap_or_else(PoisonError::into_inner);
-            *given += 1;
-            *given
-        };
-        let free = self.shared.lease.send_if_modified(|current| {
-            let free = *current == 0;
-            if free {
-                *current = number;
-            }
-            free
-        });
-        Ok(free.then(|| {
-            let shared = Arc::clone(&self.shared);
-            let changes = shared.lease.subscribe();
-            Box::new(MemoryLease { number, shared, changes }) as Box<dyn Lease>
-        }))
     }
 
     async fn take_over(&self, _holder: &str) -> Result<Head, StoreError> {
@@ -179,11 +160,6 @@ impl LogStore for Memory {
         Ok(self.tables().collateral.get(&index.get()).cloned().unwrap_or_default())
     }
 
-    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let tables = self.tables();
-        Ok(addresses.iter().map(|address| tables.tiles.get(address).cloned()).collect())
-    }
-
     async fn heads(&self, from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError> {
         Ok(self.tables().batches.iter().filter(|head| head.batch >= from).take(limit).copied().collect())
     }
@@ -191,7 +167,18 @@ impl LogStore for Memory {
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
         Ok(self.tables().head_of_size(size))
     }
+}
 
+#[async_trait]
+impl TileStore for Memory {
+    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let tables = self.tables();
+        Ok(addresses.iter().map(|address| tables.tiles.get(address).cloned()).collect())
+    }
+}
+
+#[async_trait]
+impl SignatureStore for Memory {
     async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
         let mut tables = self.tables();
         let lost = signatures.iter().find(|signature| tables.head_of_size(signature.size).is_none());
@@ -240,7 +227,10 @@ impl LogStore for Memory {
         }
         Ok(answer)
     }
+}
 
+#[async_trait]
+impl Inbox for Memory {
     async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError> {
         let mut tables = self.tables();
         if let State::Frozen { .. } = tables.state {
@@ -278,6 +268,16 @@ impl LogStore for Memory {
         Ok(self.tables().trim(limit))
     }
 
+    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
+        let tables = self.tables();
+        let from = after.map_or(0, |after| after + 1);
+        let waiting = tables.inbox.range(from..).take(limit);
+        Ok(waiting.map(|(number, pending)| (*number, pending.item.clone())).collect())
+    }
+}
+
+#[async_trait]
+impl LogKeys for Memory {
     async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
         let mut tables = self.tables();
         if tables.keys.iter().all(|known| known.kid != key.kid) {
@@ -290,7 +290,53 @@ impl LogStore for Memory {
     async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
         Ok(self.tables().keys.clone())
     }
+}
 
+#[async_trait]
+impl Lifecycle for Memory {
+    async fn lease(&self, _holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
+        let number = {
+            let mut given = self.shared.leases_given.lock().unwrap_or_else(PoisonError::into_inner);
+            *given += 1;
+            *given
+        };
+        let free = self.shared.lease.send_if_modified(|current| {
+            let free = *current == 0;
+            if free {
+                *current = number;
+            }
+            free
+        });
+        Ok(free.then(|| {
+            let shared = Arc::clone(&self.shared);
+            let changes = shared.lease.subscribe();
+            Box::new(MemoryLease { number, shared, changes }) as Box<dyn Lease>
+        }))
+    }
+
+    async fn state(&self) -> Result<State, StoreError> {
+        let tables = self.tables();
+        tables.head()?;
+        Ok(tables.state)
+    }
+
+    async fn freeze(&self, _holder: &str, at: u64) -> Result<Head, StoreError> {
+        let mut tables = self.tables();
+        match tables.state {
+            State::Filling { .. } => return Err(half_filled()),
+            State::Frozen { .. } => return tables.head().cloned(),
+            State::Open => {}
+        }
+        let head = tables.head.as_mut().ok_or_else(not_open)?;
+        head.epoch += 1;
+        let head = head.clone();
+        tables.state = State::Frozen { at };
+        Ok(head)
+    }
+}
+
+#[async_trait]
+impl ServerChecks for Memory {
     async fn check_durability(&self) -> Result<(), StoreError> {
         Ok(())
     }

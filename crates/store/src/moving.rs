@@ -17,23 +17,12 @@ use merkle::{LeafIndex, TreeSize};
 
 use crate::{
     Batch, CLOCK_CORRECTION, Collateral, CommittedHead, Cosignature, GuardKey, Head, HeadSignature,
-    InboxItem, StoreError, is_tile,
+    StoreError, is_tile,
 };
 
-/// Listing all keys that lead to entries, freezing, and filling.
+/// Listing of all keys that lead to entries, for an archive.
 #[async_trait]
-pub trait Moving: Send + Sync + 'static {
-    /// Reads the [`State`] of the log: growing, frozen, or being filled.
-    async fn state(&self) -> Result<State, StoreError>;
-
-    /// Freezes the log durably and raises the epoch in the same transaction, so that the returned head is the last
-    /// one. Waits for a commit in progress and so sees it.
-    ///
-    /// From then on a commit is [`NotCommitted`](crate::CommitError::NotCommitted) because of
-    /// [`StoreError::Frozen`], and a take-over and an inbox item are refused likewise. Freezing a frozen log
-    /// changes nothing; a log that is being filled is [`StoreError::Refused`].
-    async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError>;
-
+pub trait HistoryExport: Send + Sync + 'static {
     /// Reads up to `limit` rows that lead to an entry by its digest or its twin's, in order of key.
     async fn seen_rows(&self, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError>;
 
@@ -42,11 +31,11 @@ pub trait Moving: Send + Sync + 'static {
 
     /// Reads the collateral of these entries, by entry and then in order of kind.
     async fn collateral_rows(&self, entries: Range<u64>) -> Result<Vec<(LeafIndex, Collateral)>, StoreError>;
+}
 
-    /// Reads up to `limit` pending inbox items in order of arrival, each with its number. The next page begins
-    /// `after` the last number.
-    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError>;
-
+/// Filling of an empty database with the history of a log that was written elsewhere.
+#[async_trait]
+pub trait HistoryImport: Send + Sync + 'static {
     /// Marks an empty database as being filled from this source, or continues with one that is. Returns the head
     /// up to which it is filled.
     ///
@@ -104,7 +93,7 @@ pub type GuardRow = (GuardKey, LeafIndex);
 #[derive(Clone, Debug)]
 pub struct History {
     /// From the head before the first batch to the head after the last; without guards and twins, which
-    /// [`Moving::fill_claims`] adds.
+    /// [`HistoryImport::fill_claims`] adds.
     pub batch: Batch,
     /// Committed heads of these batches, one for each.
     pub heads: Vec<CommittedHead>,

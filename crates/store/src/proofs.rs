@@ -14,11 +14,11 @@ use merkle::proof::{self, NoProof, ProofPlan};
 use merkle::tile::{self, TileId};
 use merkle::{Hash, LeafHash, LeafIndex, TreeSize, verify};
 
-use crate::{CommittedHead, LogStore, StoreError, TileAddress};
+use crate::{CommittedHead, StoreError, TileAddress, TileStore};
 
 /// Reason why there is no proof.
 #[derive(Debug, thiserror::Error)]
-pub enum ProofError {
+pub enum TileProofError {
     /// No tree has such a proof: the leaf is not in the tree, or the tree shrinks.
     #[error(transparent)]
     NoProof(#[from] NoProof),
@@ -38,18 +38,18 @@ pub trait TileCache: Send + Sync {
 /// Computes proofs from the tiles of one store.
 #[derive(Clone, Copy)]
 pub struct Prover<'a> {
-    store: &'a dyn LogStore,
+    store: &'a dyn TileStore,
     cache: Option<&'a dyn TileCache>,
 }
 
 impl<'a> Prover<'a> {
     /// Makes a prover that reads every tile from the store.
-    pub fn new(store: &'a dyn LogStore) -> Self {
+    pub fn new(store: &'a dyn TileStore) -> Self {
         Self { store, cache: None }
     }
 
     /// Makes a prover that looks up tiles in the cache first.
-    pub fn cached(store: &'a dyn LogStore, cache: &'a dyn TileCache) -> Self {
+    pub fn cached(store: &'a dyn TileStore, cache: &'a dyn TileCache) -> Self {
         Self { store, cache: Some(cache) }
     }
 
@@ -59,7 +59,7 @@ impl<'a> Prover<'a> {
         leaf: LeafHash,
         index: LeafIndex,
         head: &CommittedHead,
-    ) -> Result<Vec<Hash>, ProofError> {
+    ) -> Result<Vec<Hash>, TileProofError> {
         let path = self.inclusion_path(index, head.size).await?;
         match verify::inclusion(leaf, index, head.size, &path, head.root) {
             Ok(()) => Ok(path),
@@ -72,7 +72,7 @@ impl<'a> Prover<'a> {
         &self,
         older: &CommittedHead,
         newer: &CommittedHead,
-    ) -> Result<Vec<Hash>, ProofError> {
+    ) -> Result<Vec<Hash>, TileProofError> {
         let path = self.consistency_path(older.size, newer.size).await?;
         match verify::consistency(older.size, newer.size, older.root, newer.root, &path) {
             Ok(()) => Ok(path),
@@ -81,12 +81,20 @@ impl<'a> Prover<'a> {
     }
 
     /// Computes an inclusion path without checking it. The size must have been committed.
-    pub async fn inclusion_path(&self, index: LeafIndex, size: TreeSize) -> Result<Vec<Hash>, ProofError> {
+    pub async fn inclusion_path(
+        &self,
+        index: LeafIndex,
+        size: TreeSize,
+    ) -> Result<Vec<Hash>, TileProofError> {
         Ok(self.fold(&proof::inclusion(index, size)?).await?)
     }
 
     /// Computes a consistency path without checking it. Both sizes must have been committed.
-    pub async fn consistency_path(&self, older: TreeSize, newer: TreeSize) -> Result<Vec<Hash>, ProofError> {
+    pub async fn consistency_path(
+        &self,
+        older: TreeSize,
+        newer: TreeSize,
+    ) -> Result<Vec<Hash>, TileProofError> {
         Ok(self.fold(&proof::consistency(older, newer)?).await?)
     }
 

@@ -24,6 +24,16 @@ pub struct KeyAnnouncement {
     pub at: u64,
 }
 
+/// Storage of the keys that sign heads.
+#[async_trait]
+pub trait LogKeys: Send + Sync + 'static {
+    /// Publishes a key that signs heads. A known kid is left unchanged.
+    async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError>;
+
+    /// Reads every key that ever signed heads of this log, oldest first.
+    async fn keys(&self) -> Result<Vec<LogKey>, StoreError>;
+}
+
 /// Announcing keys, taking them up, and marking compromised ones.
 #[async_trait]
 pub trait KeyRotation: Send + Sync + 'static {

@@ -1,4 +1,4 @@
-//! `Moving::fill`: writes committed history from elsewhere into an empty database.
+//! `HistoryImport::fill`: writes committed history from elsewhere into an empty database.
 
 use sqlx::{PgPool, PgTransaction};
 use store::moving::{half_filled, not_empty, not_filling, other_claim};
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use merkle::LeafIndex;
 
-use super::{Failed, rows};
+use super::{CommitFailure, rows};
 use crate::entry::guard_column;
 use crate::error::store_error;
 use crate::head::{self, HeadRow, edge_bytes};
@@ -70,7 +70,7 @@ async fn append(
     log: i16,
     source: &Source,
     history: &History,
-) -> Result<(), Failed> {
+) -> Result<(), CommitFailure> {
     let Batch { from, to, .. } = &history.batch;
     let head = filling(transaction, log, source).await?;
     if (head.batch, &head.edge) != (from.batch, &from.edge) {
@@ -103,7 +103,7 @@ async fn insert_signatures(
     transaction: &mut PgTransaction<'_>,
     log: i16,
     signatures: &[HeadSignature],
-) -> Result<(), Failed> {
+) -> Result<(), CommitFailure> {
     let sizes: Vec<i64> = signatures.iter().map(|it| column(it.size.get())).collect();
     let kinds: Vec<i16> = signatures.iter().map(|it| i16::from(it.kind as u8)).collect();
     let kids: Vec<&[u8]> = signatures.iter().map(|it| it.kid.as_slice()).collect();
@@ -126,7 +126,7 @@ async fn insert_cosignatures(
     transaction: &mut PgTransaction<'_>,
     log: i16,
     cosignatures: &[Cosignature],
-) -> Result<(), Failed> {
+) -> Result<(), CommitFailure> {
     let sizes: Vec<i64> = cosignatures.iter().map(|it| column(it.size.get())).collect();
     let witnesses: Vec<&[u8]> = cosignatures.iter().map(|it| it.witness.as_slice()).collect();
     let times: Vec<i64> = cosignatures.iter().map(|it| column(it.at)).collect();

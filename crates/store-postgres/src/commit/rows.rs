@@ -3,7 +3,7 @@
 use sqlx::PgTransaction;
 use store::{Batch, CommittedHead, NewEntry, TileWrite};
 
-use super::Failed;
+use super::CommitFailure;
 use crate::entry::{guard_column, seen_key};
 use crate::number::column;
 
@@ -11,7 +11,7 @@ pub(super) async fn insert(
     transaction: &mut PgTransaction<'_>,
     log: i16,
     batch: &Batch,
-) -> Result<(), Failed> {
+) -> Result<(), CommitFailure> {
     let first = column(batch.from.size().get());
     insert_entries(transaction, log, first, &batch.entries).await?;
     insert_seen(transaction, log, first, &batch.entries).await?;
@@ -25,7 +25,7 @@ async fn insert_entries(
     log: i16,
     first: i64,
     entries: &[NewEntry],
-) -> Result<(), Failed> {
+) -> Result<(), CommitFailure> {
     let digests: Vec<&[u8]> = entries.iter().map(|entry| entry.digest.as_bytes().as_slice()).collect();
     let statements: Vec<&[u8]> = entries.iter().map(|entry| entry.statement.as_ref()).collect();
     let policies: Vec<i64> = entries.iter().map(|entry| column(entry.policy.get())).collect();
@@ -54,7 +54,7 @@ async fn insert_seen(
     log: i16,
     first: i64,
     entries: &[NewEntry],
-) -> Result<(), Failed> {
+) -> Result<(), CommitFailure> {
     let (keys, indices): (Vec<_>, Vec<i64>) = (first..)
         .zip(entries)
         .flat_map(|(index, entry)| {
@@ -77,7 +77,7 @@ async fn insert_guards(
     log: i16,
     first: i64,
     entries: &[NewEntry],
-) -> Result<(), Failed> {
+) -> Result<(), CommitFailure> {
     let (keys, indices): (Vec<Vec<u8>>, Vec<i64>) = (first..)
         .zip(entries)
         .flat_map(|(index, entry)| entry.guards.iter().map(move |key| (guard_column(key), index)))
@@ -101,7 +101,7 @@ async fn insert_collateral(
     log: i16,
     first: i64,
     entries: &[NewEntry],
-) -> Result<(), Failed> {
+) -> Result<(), CommitFailure> {
     let items = (first..)
         .zip(entries)
         .flat_map(|(index, entry)| (0_i16..).zip(&entry.collateral).map(move |(no, item)| (index, no, item)));
@@ -134,7 +134,7 @@ async fn write_tiles(
     transaction: &mut PgTransaction<'_>,
     log: i16,
     tiles: &[TileWrite],
-) -> Result<(), Failed> {
+) -> Result<(), CommitFailure> {
     let levels: Vec<i16> = tiles.iter().map(|tile| i16::from(tile.address.level)).collect();
     let numbers: Vec<i64> = tiles.iter().map(|tile| column(tile.address.number)).collect();
     let data: Vec<&[u8]> = tiles.iter().map(|tile| tile.data.as_ref()).collect();
@@ -156,7 +156,7 @@ pub(super) async fn insert_heads(
     transaction: &mut PgTransaction<'_>,
     log: i16,
     heads: &[CommittedHead],
-) -> Result<(), Failed> {
+) -> Result<(), CommitFailure> {
     let numbers: Vec<i64> = heads.iter().map(|head| column(head.batch)).collect();
     let sizes: Vec<i64> = heads.iter().map(|head| column(head.size.get())).collect();
     let roots: Vec<&[u8]> = heads.iter().map(|head| head.root.as_bytes().as_slice()).collect();

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use merkle::{CompactRange, EntryDigest, LeafIndex, TreeSize};
 
-use super::{Appender, Database, ORIGIN, entry, statement};
+use super::{Appender, LogDatabase, ORIGIN, entry, statement};
 use crate::{
     Batch, CLOCK_CORRECTION, CommitError, Effect, FREEZE, Found, GuardKey, Head, Hold, LogStore, NewEntry,
     State, StoreError, TILE_BYTES, TileAddress,
 };
 
 /// Checks that one `commit` makes head, entries, tiles and history visible to a second handle.
-pub async fn a_commit_is_seen_whole_by_another_handle(database: &impl Database) {
+pub async fn a_commit_is_seen_whole_by_another_handle(database: &impl LogDatabase) {
     let appender = Appender::with(database.handle().await, 3).await;
     let other = database.handle().await;
     assert_eq!(other.head().await.unwrap(), *appender.head());
@@ -27,7 +27,7 @@ pub async fn a_commit_is_seen_whole_by_another_handle(database: &impl Database) 
 }
 
 /// R61: the edge changes shape at powers of two, the tiles at powers of 256.
-pub async fn a_log_is_reopened_at_every_size_around_a_power_of_two(database: &impl Database) {
+pub async fn a_log_is_reopened_at_every_size_around_a_power_of_two(database: &impl LogDatabase) {
     let mut appender = Appender::new(database.handle().await).await;
     for size in [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 255, 256, 257, 511, 512, 513] {
         appender.append(size - appender.leaves().len() as u64).await;
@@ -37,7 +37,7 @@ pub async fn a_log_is_reopened_at_every_size_around_a_power_of_two(database: &im
 }
 
 /// Tries an epoch that is too old and one that is too new; both are `CommitError::Fenced`.
-pub async fn a_commit_under_another_epoch_is_fenced(database: &impl Database) {
+pub async fn a_commit_under_another_epoch_is_fenced(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
     for epoch in [appender.head().epoch + 1, appender.head().epoch + 7] {
@@ -48,7 +48,7 @@ pub async fn a_commit_under_another_epoch_is_fenced(database: &impl Database) {
 }
 
 /// Commits with an older head, of the same epoch and another size: `CommitError::Fenced`.
-pub async fn a_commit_over_another_size_is_fenced(database: &impl Database) {
+pub async fn a_commit_over_another_size_is_fenced(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
     let stale = appender.batch(vec![entry(100)]);
@@ -57,7 +57,7 @@ pub async fn a_commit_over_another_size_is_fenced(database: &impl Database) {
 }
 
 /// R28: a database of the same size and another root was restored under a running server.
-pub async fn a_commit_over_another_root_is_fenced(database: &impl Database) {
+pub async fn a_commit_over_another_root_is_fenced(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
     let mut batch = appender.batch(vec![entry(2)]);
@@ -68,7 +68,7 @@ pub async fn a_commit_over_another_root_is_fenced(database: &impl Database) {
 }
 
 /// Starts several commits over one head at once and checks the compare-and-swap.
-pub async fn of_commits_over_one_head_one_succeeds(database: &impl Database) {
+pub async fn of_commits_over_one_head_one_succeeds(database: &impl LogDatabase) {
     let appender = Appender::with(database.handle().await, 1).await;
     let mut commits = Vec::new();
     for n in 0..6 {
@@ -87,7 +87,7 @@ pub async fn of_commits_over_one_head_one_succeeds(database: &impl Database) {
 }
 
 /// Checks that a process that was paused during a `take_over` cannot write when it resumes.
-pub async fn a_take_over_raises_the_epoch_and_fences_the_older_holder(database: &impl Database) {
+pub async fn a_take_over_raises_the_epoch_and_fences_the_older_holder(database: &impl LogDatabase) {
     let (first, second) = (database.handle().await, database.handle().await);
     let mut appender = Appender::with(Arc::clone(&first), 2).await;
     let stale = appender.batch(vec![entry(2)]);
@@ -100,7 +100,7 @@ pub async fn a_take_over_raises_the_epoch_and_fences_the_older_holder(database: 
 }
 
 /// Checks that concurrent `take_over` calls receive different epochs.
-pub async fn no_epoch_is_given_twice(database: &impl Database) {
+pub async fn no_epoch_is_given_twice(database: &impl LogDatabase) {
     database.handle().await.open(ORIGIN).await.unwrap();
     let mut take_overs = Vec::new();
     for n in 0..8 {
@@ -117,7 +117,7 @@ pub async fn no_epoch_is_given_twice(database: &impl Database) {
 }
 
 /// Checks that `take_over` settles a commit of unknown outcome.
-pub async fn a_take_over_sees_the_commit_it_raced_or_fences_it(database: &impl Database) {
+pub async fn a_take_over_sees_the_commit_it_raced_or_fences_it(database: &impl LogDatabase) {
     let (writer, rival) = (database.handle().await, database.handle().await);
     let mut appender = Appender::with(Arc::clone(&writer), 1).await;
     for n in 1..=10 {
@@ -139,7 +139,7 @@ pub async fn a_take_over_sees_the_commit_it_raced_or_fences_it(database: &impl D
 }
 
 /// Checks that a commit is all or nothing.
-pub async fn a_fenced_commit_changes_nothing(database: &impl Database) {
+pub async fn a_fenced_commit_changes_nothing(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
     let mut batch = appender.batch(vec![guarded(2, "guard")]);
@@ -150,7 +150,7 @@ pub async fn a_fenced_commit_changes_nothing(database: &impl Database) {
 }
 
 /// Checks that `Batch::check` refuses a wrong batch before the database is asked.
-pub async fn a_batch_that_contradicts_itself_is_not_committed(database: &impl Database) {
+pub async fn a_batch_that_contradicts_itself_is_not_committed(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
     let wrong: [fn(&mut Batch); 7] = [
@@ -172,7 +172,7 @@ pub async fn a_batch_that_contradicts_itself_is_not_committed(database: &impl Da
 }
 
 /// Checks that a `CLOCK_CORRECTION` counts only as the first entry of its batch.
-pub async fn only_a_clock_correction_sets_the_time_back(database: &impl Database) {
+pub async fn only_a_clock_correction_sets_the_time_back(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
     let mut ahead = appender.batch(vec![entry(2)]);
@@ -196,7 +196,7 @@ pub async fn only_a_clock_correction_sets_the_time_back(database: &impl Database
 }
 
 /// Checks that `Effect::Hold` and `Effect::Release` are committed in the same transaction as their entries.
-pub async fn holds_begin_and_end_with_the_entries_that_say_so(database: &impl Database) {
+pub async fn holds_begin_and_end_with_the_entries_that_say_so(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
     let (held, case) = (LeafIndex::new(1), "2026-17".to_owned());
@@ -226,7 +226,7 @@ pub async fn holds_begin_and_end_with_the_entries_that_say_so(database: &impl Da
 }
 
 /// Checks that a batch is committed without its `Effect::Hold` if the entry was erased meanwhile.
-pub async fn an_entry_without_bytes_is_not_held_by_a_batch(database: &impl Database) {
+pub async fn an_entry_without_bytes_is_not_held_by_a_batch(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
     store.erase(&[LeafIndex::new(1)]).await.unwrap();
@@ -237,7 +237,7 @@ pub async fn an_entry_without_bytes_is_not_held_by_a_batch(database: &impl Datab
 }
 
 /// Checks that after a batch with `Effect::Freeze` no commit succeeds, under any head.
-pub async fn a_log_is_frozen_with_the_entry_that_says_so(database: &impl Database) {
+pub async fn a_log_is_frozen_with_the_entry_that_says_so(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
     let mut batch = appender.batch(vec![entry(2), NewEntry { rule: FREEZE.into(), ..entry(3) }]);
@@ -257,7 +257,7 @@ pub async fn a_log_is_frozen_with_the_entry_that_says_so(database: &impl Databas
 }
 
 /// Checks that `Batch::check` refuses wrong effects before the database is asked.
-pub async fn effects_that_no_entry_has_are_not_committed(database: &impl Database) {
+pub async fn effects_that_no_entry_has_are_not_committed(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
     let freeze = || NewEntry { rule: FREEZE.into(), ..entry(2) };
@@ -280,7 +280,7 @@ pub async fn effects_that_no_entry_has_are_not_committed(database: &impl Databas
 }
 
 /// Expects `CommitError::AlreadySeen`, which the table `seen` decides.
-pub async fn an_entry_of_the_log_is_not_appended_again(database: &impl Database) {
+pub async fn an_entry_of_the_log_is_not_appended_again(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 3).await;
     let batch = appender.batch(vec![guarded(3, "guard"), entry(1)]);
@@ -289,7 +289,7 @@ pub async fn an_entry_of_the_log_is_not_appended_again(database: &impl Database)
 }
 
 /// Expects two equal leaves in one batch to be refused, as they are in two batches.
-pub async fn an_entry_is_not_appended_twice_by_one_batch(database: &impl Database) {
+pub async fn an_entry_is_not_appended_twice_by_one_batch(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 1).await;
     let batch = appender.batch(vec![entry(1), entry(1)]);
@@ -299,7 +299,7 @@ pub async fn an_entry_is_not_appended_twice_by_one_batch(database: &impl Databas
 
 /// Checks that the digest of the other encoding of an ECDSA signature (the twin) leads to the entry, and that the
 /// answer has the entry's own digest.
-pub async fn a_twin_is_found_as_the_entry_and_cannot_enter(database: &impl Database) {
+pub async fn a_twin_is_found_as_the_entry_and_cannot_enter(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
     let twin = entry(77);
@@ -310,7 +310,7 @@ pub async fn a_twin_is_found_as_the_entry_and_cannot_enter(database: &impl Datab
 }
 
 /// Expects `CommitError::AlreadySeen` also when the twin was registered first.
-pub async fn an_entry_whose_twin_is_in_the_log_cannot_enter(database: &impl Database) {
+pub async fn an_entry_whose_twin_is_in_the_log_cannot_enter(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
     let batch = appender.batch(vec![NewEntry { twin: Some(entry(1).digest), ..entry(2) }]);
@@ -319,7 +319,7 @@ pub async fn an_entry_whose_twin_is_in_the_log_cannot_enter(database: &impl Data
 }
 
 /// Expects `CommitError::GuardTaken`.
-pub async fn a_taken_guard_refuses_the_batch_and_nothing_changes(database: &impl Database) {
+pub async fn a_taken_guard_refuses_the_batch_and_nothing_changes(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
     appender.append_entries(vec![guarded(1, "taken")]).await.unwrap();
@@ -331,7 +331,7 @@ pub async fn a_taken_guard_refuses_the_batch_and_nothing_changes(database: &impl
 }
 
 /// Expects two claims to one guard in one batch to be refused.
-pub async fn a_guard_is_not_taken_twice_by_one_batch(database: &impl Database) {
+pub async fn a_guard_is_not_taken_twice_by_one_batch(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 1).await;
     let batch = appender.batch(vec![guarded(1, "guard"), guarded(2, "guard")]);
@@ -340,7 +340,7 @@ pub async fn a_guard_is_not_taken_twice_by_one_batch(database: &impl Database) {
 }
 
 /// Grows a log beyond the end of a tile and into a new level.
-pub async fn a_partial_tile_grows_and_a_full_one_stays(database: &impl Database) {
+pub async fn a_partial_tile_grows_and_a_full_one_stays(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 200).await;
     let partial = tile(&*store, 0, 0).await.unwrap();
@@ -356,7 +356,7 @@ pub async fn a_partial_tile_grows_and_a_full_one_stays(database: &impl Database)
 }
 
 /// Tries to change a full tile and the first hashes of a partial one; both are refused.
-pub async fn a_tile_that_would_change_refuses_the_batch(database: &impl Database) {
+pub async fn a_tile_that_would_change_refuses_the_batch(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 300).await;
     let mut shrunk = appender.batch(vec![entry(300)]);

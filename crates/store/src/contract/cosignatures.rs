@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use merkle::TreeSize;
 
-use super::{Appender, Database};
+use super::{Appender, LogDatabase};
 use crate::{Cosignature, LogStore, StoreError};
 
 /// Checks that cosignatures are read back complete, in order of witness, through another handle.
-pub async fn cosignatures_come_back_in_order_of_witness(database: &impl Database) {
+pub async fn cosignatures_come_back_in_order_of_witness(database: &impl LogDatabase) {
     let store = log_of_sizes(database, &[3, 5]).await;
     let sent = [cosignature(3, "a", 100), cosignature(3, "b", 90), cosignature(5, "a", 101)];
     for cosignature in sent.iter().rev() {
@@ -22,7 +22,7 @@ pub async fn cosignatures_come_back_in_order_of_witness(database: &impl Database
 }
 
 /// A witness that confirms a head again sends a newer time; an answer that arrives late must change nothing.
-pub async fn only_a_newer_cosignature_replaces_an_older_one(database: &impl Database) {
+pub async fn only_a_newer_cosignature_replaces_an_older_one(database: &impl LogDatabase) {
     let store = log_of_sizes(database, &[3]).await;
     for at in [100, 99, 100, 107, 103] {
         store.keep_cosignature(&cosignature(3, "a", at)).await.unwrap();
@@ -33,7 +33,7 @@ pub async fn only_a_newer_cosignature_replaces_an_older_one(database: &impl Data
 }
 
 /// Two processes that receive answers of one witness at once keep one of them, the newer.
-pub async fn of_cosignatures_at_once_the_newest_stays(database: &impl Database) {
+pub async fn of_cosignatures_at_once_the_newest_stays(database: &impl LogDatabase) {
     let store = log_of_sizes(database, &[3]).await;
     let mut calls = Vec::new();
     for at in 0..16 {
@@ -47,7 +47,7 @@ pub async fn of_cosignatures_at_once_the_newest_stays(database: &impl Database) 
 }
 
 /// Expects `StoreError::Refused`.
-pub async fn a_cosignature_of_a_head_that_was_never_committed_is_refused(database: &impl Database) {
+pub async fn a_cosignature_of_a_head_that_was_never_committed_is_refused(database: &impl LogDatabase) {
     let store = log_of_sizes(database, &[3]).await;
     for size in [0, 2, 4] {
         let kept = store.keep_cosignature(&cosignature(size, "a", 100)).await;
@@ -57,7 +57,7 @@ pub async fn a_cosignature_of_a_head_that_was_never_committed_is_refused(databas
 
 /// After a take-over a process resumes from this cosignature: a later time must not make a smaller head count as
 /// newer.
-pub async fn the_newest_cosignature_of_a_witness_is_that_of_the_largest_head(database: &impl Database) {
+pub async fn the_newest_cosignature_of_a_witness_is_that_of_the_largest_head(database: &impl LogDatabase) {
     let store = log_of_sizes(database, &[3, 5, 9]).await;
     for kept in [cosignature(9, "b", 50), cosignature(5, "a", 100), cosignature(3, "a", 200)] {
         store.keep_cosignature(&kept).await.unwrap();
@@ -69,7 +69,7 @@ pub async fn the_newest_cosignature_of_a_witness_is_that_of_the_largest_head(dat
 }
 
 /// Reads page by page, as a search for the newest head with enough cosignatures does.
-pub async fn cosigned_heads_come_largest_first_and_are_never_split(database: &impl Database) {
+pub async fn cosigned_heads_come_largest_first_and_are_never_split(database: &impl LogDatabase) {
     let store = log_of_sizes(database, &[3, 5, 9]).await;
     let expected = [
         cosignature(9, "b", 1),
@@ -93,7 +93,7 @@ pub async fn cosigned_heads_come_largest_first_and_are_never_split(database: &im
 }
 
 /// Makes a log with one committed head for each of these sizes.
-async fn log_of_sizes(database: &impl Database, sizes: &[u64]) -> Arc<dyn LogStore> {
+async fn log_of_sizes(database: &impl LogDatabase, sizes: &[u64]) -> Arc<dyn LogStore> {
     let store = database.handle().await;
     let mut appender = Appender::new(Arc::clone(&store)).await;
     for size in sizes {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use merkle::LeafIndex;
 
-use super::{Appender, Database, entry, rows, said};
+use super::{Appender, LogDatabase, entry, rows, said};
 use crate::{
     Collateral, Entry, Erased, GuardKey, Hold, InboxItem, Indexed, NewEntry, Order, Query, Standing,
     StoreError, Term,
 };
 
 /// Checks that erasure removes the bytes only: position, digest, tiles, guards and look-ups by digest stay.
-pub async fn an_erased_entry_keeps_its_place_and_loses_its_bytes(database: &impl Database) {
+pub async fn an_erased_entry_keeps_its_place_and_loses_its_bytes(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
     appender.append_entries(vec![telling(2)]).await.unwrap();
@@ -36,7 +36,7 @@ pub async fn an_erased_entry_keeps_its_place_and_loses_its_bytes(database: &impl
 }
 
 /// Checks that `erase` is idempotent.
-pub async fn erasing_again_changes_nothing(database: &impl Database) {
+pub async fn erasing_again_changes_nothing(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
     let expected = Erased { erased: vec![leaf(0), leaf(2)], held: vec![] };
@@ -48,7 +48,7 @@ pub async fn erasing_again_changes_nothing(database: &impl Database) {
 
 /// Checks `standing` for many entries in one call, without reading the statements.
 pub async fn the_standing_of_entries_comes_in_order_and_without_those_that_are_not_there(
-    database: &impl Database,
+    database: &impl LogDatabase,
 ) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
@@ -66,7 +66,7 @@ pub async fn the_standing_of_entries_comes_in_order_and_without_those_that_are_n
 }
 
 /// Checks that one wrong index refuses the whole list, so that a typing mistake does not erase half of it.
-pub async fn erasing_what_is_not_in_the_log_is_refused_whole(database: &impl Database) {
+pub async fn erasing_what_is_not_in_the_log_is_refused_whole(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 2).await;
     let refused = store.erase(&[leaf(1), leaf(2)]).await;
@@ -75,7 +75,7 @@ pub async fn erasing_what_is_not_in_the_log_is_refused_whole(database: &impl Dat
 }
 
 /// Checks that commits succeed after an erasure.
-pub async fn a_log_grows_over_erased_entries(database: &impl Database) {
+pub async fn a_log_grows_over_erased_entries(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
     store.erase(&[leaf(0), leaf(1)]).await.unwrap();
@@ -86,7 +86,7 @@ pub async fn a_log_grows_over_erased_entries(database: &impl Database) {
 }
 
 /// Checks that the inbox keeps no second copy of the statement: the submission of a settled attempt is erased too.
-pub async fn erasing_forgets_the_finished_submission(database: &impl Database) {
+pub async fn erasing_forgets_the_finished_submission(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
     let item = InboxItem { digest: entry(1).digest, submission: Bytes::from_static(b"waits") };
@@ -99,7 +99,7 @@ pub async fn erasing_forgets_the_finished_submission(database: &impl Database) {
 }
 
 /// Checks that a hold prevents an erasure exactly as long as it lasts.
-pub async fn a_held_entry_is_not_erased_until_it_is_released(database: &impl Database) {
+pub async fn a_held_entry_is_not_erased_until_it_is_released(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
     for case in ["case 1", "case 2"] {
@@ -119,7 +119,7 @@ pub async fn a_held_entry_is_not_erased_until_it_is_released(database: &impl Dat
 
 /// Checks that `hold` is idempotent, that an ended hold stays listed, and that the same case may hold the entry
 /// again.
-pub async fn holds_are_listed_with_their_ends(database: &impl Database) {
+pub async fn holds_are_listed_with_their_ends(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
     for (index, case, at) in [(2, "b", 5), (1, "a", 6), (1, "b", 7), (1, "a", 8)] {
@@ -138,7 +138,7 @@ pub async fn holds_are_listed_with_their_ends(database: &impl Database) {
 }
 
 /// Expects `StoreError::Refused` for an index beyond the log and for an erased entry.
-pub async fn only_an_entry_that_is_there_can_be_held(database: &impl Database) {
+pub async fn only_an_entry_that_is_there_can_be_held(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 2).await;
     store.erase(&[leaf(0)]).await.unwrap();
@@ -151,7 +151,7 @@ pub async fn only_an_entry_that_is_there_can_be_held(database: &impl Database) {
 }
 
 /// Races `hold` against `erase`: an entry on hold always has its bytes.
-pub async fn a_hold_and_an_erasure_at_once_do_not_both_succeed(database: &impl Database) {
+pub async fn a_hold_and_an_erasure_at_once_do_not_both_succeed(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 20).await;
     for index in (0..20).map(leaf) {
@@ -165,7 +165,7 @@ pub async fn a_hold_and_an_erasure_at_once_do_not_both_succeed(database: &impl D
 }
 
 /// Checks that rows read before an erasure are not written to the index after it.
-pub async fn an_index_that_is_behind_does_not_bring_an_erased_entry_back(database: &impl Database) {
+pub async fn an_index_that_is_behind_does_not_bring_an_erased_entry_back(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 3).await;
     store.erase(&[leaf(1)]).await.unwrap();

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use merkle::TreeSize;
 
-use super::{Appender, Database, ORIGIN};
+use super::{Appender, LogDatabase, ORIGIN};
 use crate::{CommittedHead, HeadSignature, KeyAnnouncement, LogKey, LogStore, SignatureKind, StoreError};
 
 /// Checks that `heads` has one row per batch, in order, in pages of any size.
-pub async fn every_committed_head_is_kept(database: &impl Database) {
+pub async fn every_committed_head_is_kept(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::new(Arc::clone(&store)).await;
     let mut expected = Vec::new();
@@ -25,7 +25,7 @@ pub async fn every_committed_head_is_kept(database: &impl Database) {
 }
 
 /// Checks that `head_of_size` returns no neighbour of a size that was never committed.
-pub async fn a_head_is_found_by_exactly_its_size(database: &impl Database) {
+pub async fn a_head_is_found_by_exactly_its_size(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 3).await;
     let root = appender.head().root();
@@ -38,7 +38,7 @@ pub async fn a_head_is_found_by_exactly_its_size(database: &impl Database) {
 }
 
 /// Checks that a head that is signed again after a crash keeps the signature that was already served.
-pub async fn the_first_signature_stands(database: &impl Database) {
+pub async fn the_first_signature_stands(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
     let first = signature(3, SignatureKind::Receipt, "kid", "first");
@@ -50,7 +50,7 @@ pub async fn the_first_signature_stands(database: &impl Database) {
 }
 
 /// Expects `StoreError::Refused`: every signed root must be a row of the history.
-pub async fn a_signature_over_a_head_that_was_never_committed_is_refused(database: &impl Database) {
+pub async fn a_signature_over_a_head_that_was_never_committed_is_refused(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
     for size in [0, 2, 4] {
@@ -60,7 +60,7 @@ pub async fn a_signature_over_a_head_that_was_never_committed_is_refused(databas
 }
 
 /// Checks that `newest_signed` skips a newer head that has no signature of that kind.
-pub async fn the_newest_signed_head_is_found_by_kind(database: &impl Database) {
+pub async fn the_newest_signed_head_is_found_by_kind(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
     appender.append(1).await;
@@ -79,7 +79,7 @@ pub async fn the_newest_signed_head_is_found_by_kind(database: &impl Database) {
 }
 
 /// Checks the paging of `signatures`: the last size of a page is where the next page starts.
-pub async fn the_signatures_of_a_head_are_never_split(database: &impl Database) {
+pub async fn the_signatures_of_a_head_are_never_split(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
     appender.append(1).await;
@@ -100,7 +100,7 @@ pub async fn the_signatures_of_a_head_are_never_split(database: &impl Database) 
 }
 
 /// Checks that `keep_key` does not change a published key.
-pub async fn a_known_key_is_left_as_it_is(database: &impl Database) {
+pub async fn a_known_key_is_left_as_it_is(database: &impl LogDatabase) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     let (older, newer) = (key("older", 0), key("newer", 40));
@@ -111,7 +111,7 @@ pub async fn a_known_key_is_left_as_it_is(database: &impl Database) {
 }
 
 /// Checks that the predecessor stays listed, with its `retired_size`, so that old receipts stay verifiable.
-pub async fn a_key_that_is_taken_up_retires_its_predecessor(database: &impl Database) {
+pub async fn a_key_that_is_taken_up_retires_its_predecessor(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(store.clone(), 4).await;
     store.keep_key(&key("one", 0)).await.unwrap();
@@ -131,7 +131,7 @@ pub async fn a_key_that_is_taken_up_retires_its_predecessor(database: &impl Data
 }
 
 /// Checks that a fenced process cannot decide from which size a key signs.
-pub async fn a_key_is_not_taken_up_under_an_older_epoch(database: &impl Database) {
+pub async fn a_key_is_not_taken_up_under_an_older_epoch(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(store.clone(), 4).await;
     let older = appender.head().epoch;
@@ -144,7 +144,7 @@ pub async fn a_key_is_not_taken_up_under_an_older_epoch(database: &impl Database
 }
 
 /// Checks that a key in force has at most one announced successor: the newest announcement.
-pub async fn a_key_is_announced_only_for_one_in_force(database: &impl Database) {
+pub async fn a_key_is_announced_only_for_one_in_force(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(store.clone(), 1).await;
     let refused = |outcome| assert!(matches!(outcome, Err(StoreError::Refused(_))), "{outcome:?}");
@@ -162,7 +162,7 @@ pub async fn a_key_is_announced_only_for_one_in_force(database: &impl Database) 
 }
 
 /// Checks that `mark_compromised` can lower the size of an earlier mark and not raise it.
-pub async fn a_compromise_is_only_marked_earlier(database: &impl Database) {
+pub async fn a_compromise_is_only_marked_earlier(database: &impl LogDatabase) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     store.keep_key(&key("one", 0)).await.unwrap();

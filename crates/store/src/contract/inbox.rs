@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 
-use super::{Appender, Database, ORIGIN, entry};
+use super::{Appender, LogDatabase, ORIGIN, entry};
 use crate::{Arrival, CommitError, Enqueued, InboxBounds, InboxItem, InboxUse, LogStore, Progress};
 
 /// Checks that `pending` lists items in order of arrival.
-pub async fn pending_statements_come_oldest_first(database: &impl Database) {
+pub async fn pending_statements_come_oldest_first(database: &impl LogDatabase) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     for n in [7, 3, 5] {
@@ -23,7 +23,7 @@ pub async fn pending_statements_come_oldest_first(database: &impl Database) {
 }
 
 /// Checks that a repeated request makes one inbox item.
-pub async fn enqueueing_a_pending_statement_again_changes_nothing(database: &impl Database) {
+pub async fn enqueueing_a_pending_statement_again_changes_nothing(database: &impl LogDatabase) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     store.enqueue(&item(1)).await.unwrap();
@@ -34,7 +34,7 @@ pub async fn enqueueing_a_pending_statement_again_changes_nothing(database: &imp
 }
 
 /// Checks that `Batch::settled` is written in the transaction of the commit.
-pub async fn a_commit_settles_what_waited_for_it(database: &impl Database) {
+pub async fn a_commit_settles_what_waited_for_it(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
     for n in [2, 3, 4] {
@@ -52,7 +52,7 @@ pub async fn a_commit_settles_what_waited_for_it(database: &impl Database) {
 }
 
 /// Covers an item whose entry is already in the log: settling it needs no new head.
-pub async fn a_batch_without_entries_settles_and_adds_no_head(database: &impl Database) {
+pub async fn a_batch_without_entries_settles_and_adds_no_head(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
     store.enqueue(&item(1)).await.unwrap();
@@ -65,7 +65,7 @@ pub async fn a_batch_without_entries_settles_and_adds_no_head(database: &impl Da
 }
 
 /// Checks that a fenced process settles no item, by a batch with entries or without.
-pub async fn a_fenced_commit_settles_nothing(database: &impl Database) {
+pub async fn a_fenced_commit_settles_nothing(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
     store.enqueue(&item(1)).await.unwrap();
@@ -80,7 +80,7 @@ pub async fn a_fenced_commit_settles_nothing(database: &impl Database) {
 }
 
 /// Checks that `Progress::Failed` is terminal until the same statement is enqueued again, as a new attempt.
-pub async fn a_refused_statement_says_why_until_it_is_enqueued_again(database: &impl Database) {
+pub async fn a_refused_statement_says_why_until_it_is_enqueued_again(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
     for attempt in ["first", "second"] {
@@ -98,7 +98,7 @@ pub async fn a_refused_statement_says_why_until_it_is_enqueued_again(database: &
 }
 
 /// Calls `refuse` for a digest that is unknown and for one that is settled.
-pub async fn refusing_what_does_not_wait_changes_nothing(database: &impl Database) {
+pub async fn refusing_what_does_not_wait_changes_nothing(database: &impl LogDatabase) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     store.refuse(&entry(1).digest, "why").await.unwrap();
@@ -110,7 +110,7 @@ pub async fn refusing_what_does_not_wait_changes_nothing(database: &impl Databas
 }
 
 /// Checks that `trim_inbox` never removes a pending item.
-pub async fn trimming_forgets_only_what_is_finished(database: &impl Database) {
+pub async fn trimming_forgets_only_what_is_finished(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
     for n in 1..=4 {
@@ -129,7 +129,7 @@ pub async fn trimming_forgets_only_what_is_finished(database: &impl Database) {
 }
 
 /// Checks that `progress` still returns the reason of a failure after `trim_inbox`.
-pub async fn a_failure_outlives_the_trimming(database: &impl Database) {
+pub async fn a_failure_outlives_the_trimming(database: &impl LogDatabase) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     store.enqueue(&item(1)).await.unwrap();
@@ -143,7 +143,7 @@ pub async fn a_failure_outlives_the_trimming(database: &impl Database) {
 }
 
 /// Checks `pending_keys`, which lists pending items without loading their statements.
-pub async fn pending_keys_come_in_order_of_arrival_with_issuer_size_and_time(database: &impl Database) {
+pub async fn pending_keys_come_in_order_of_arrival_with_issuer_size_and_time(database: &impl LogDatabase) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     for (n, issuer) in [(7, "https://one.example"), (3, "two\u{0}\n"), (5, "")] {
@@ -164,7 +164,7 @@ pub async fn pending_keys_come_in_order_of_arrival_with_issuer_size_and_time(dat
 }
 
 /// Checks that `submissions` leaves out an item that was settled in between.
-pub async fn submissions_are_read_by_number_while_they_are_pending(database: &impl Database) {
+pub async fn submissions_are_read_by_number_while_they_are_pending(database: &impl LogDatabase) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     for n in [1, 2, 3] {
@@ -180,7 +180,9 @@ pub async fn submissions_are_read_by_number_while_they_are_pending(database: &im
 }
 
 /// Checks that `Enqueued::IssuerFull` of one issuer does not affect the other issuers.
-pub async fn an_issuer_that_used_up_its_share_of_the_inbox_keeps_nobody_else_out(database: &impl Database) {
+pub async fn an_issuer_that_used_up_its_share_of_the_inbox_keeps_nobody_else_out(
+    database: &impl LogDatabase,
+) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     let bounds = InboxBounds { issuer_rows: 2, rows: 100, ..InboxBounds::NONE };
@@ -201,7 +203,7 @@ pub async fn an_issuer_that_used_up_its_share_of_the_inbox_keeps_nobody_else_out
 }
 
 /// Checks each of the four `InboxBounds`: an item that just fits is kept, the next one is not.
-pub async fn the_inbox_keeps_no_more_rows_and_bytes_than_its_bounds(database: &impl Database) {
+pub async fn the_inbox_keeps_no_more_rows_and_bytes_than_its_bounds(database: &impl LogDatabase) {
     let size = item(1).submission.len() as u64;
     for (bounds, full) in [
         (InboxBounds { rows: 3, ..InboxBounds::NONE }, Enqueued::Full),
@@ -224,7 +226,7 @@ pub async fn the_inbox_keeps_no_more_rows_and_bytes_than_its_bounds(database: &i
 }
 
 /// Checks `inbox_use`, the depth and age that monitoring reads.
-pub async fn the_use_of_the_inbox_counts_what_is_pending(database: &impl Database) {
+pub async fn the_use_of_the_inbox_counts_what_is_pending(database: &impl LogDatabase) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     assert_eq!(store.inbox_use().await.unwrap(), InboxUse::default());

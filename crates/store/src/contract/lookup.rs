@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use merkle::{LeafIndex, TreeSize};
 
-use super::{Appender, Database};
+use super::{Appender, LogDatabase};
 use crate::lookup::{TERMS, VALUE_BYTES, VALUES_PER_TERM};
 use crate::{Indexed, LogStore, Lookup, Order, Page, Query, StoreError, Term};
 
@@ -21,7 +21,7 @@ pub(super) async fn said(store: &dyn LogStore, value: &str) -> Vec<u64> {
 }
 
 /// Checks that a search finds nothing before `index` was called.
-pub async fn a_new_index_is_empty(database: &impl Database) {
+pub async fn a_new_index_is_empty(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
     assert_eq!(store.indexed().await.unwrap(), Indexed::default());
@@ -32,7 +32,7 @@ pub async fn a_new_index_is_empty(database: &impl Database) {
 }
 
 /// Checks that another handle sees new rows and the new `Indexed` together.
-pub async fn what_is_indexed_is_found(database: &impl Database) {
+pub async fn what_is_indexed_is_found(database: &impl LogDatabase) {
     let store = database.handle().await;
     let indexed = filled(&store).await;
     let other = database.handle().await;
@@ -47,7 +47,7 @@ pub async fn what_is_indexed_is_found(database: &impl Database) {
 }
 
 /// Reads pages in both orders, bounded by the range and by the limit of the query.
-pub async fn pages_join_without_gap_or_overlap(database: &impl Database) {
+pub async fn pages_join_without_gap_or_overlap(database: &impl LogDatabase) {
     let store = database.handle().await;
     filled(&store).await;
     for order in [Order::OldestFirst, Order::NewestFirst] {
@@ -82,7 +82,7 @@ pub async fn pages_join_without_gap_or_overlap(database: &impl Database) {
 }
 
 /// Checks that a search returns only entries that match all of its terms.
-pub async fn every_term_of_a_search_must_hold(database: &impl Database) {
+pub async fn every_term_of_a_search_must_hold(database: &impl LogDatabase) {
     let store = database.handle().await;
     filled(&store).await;
     let search = async |terms: Vec<Term>| numbers(&store.search(&query(terms)).await.unwrap());
@@ -97,7 +97,7 @@ pub async fn every_term_of_a_search_must_hold(database: &impl Database) {
 }
 
 /// Checks that one search does bounded work and returns `more_after` when it stops early.
-pub async fn a_search_that_looks_at_much_stops_and_says_where(database: &impl Database) {
+pub async fn a_search_that_looks_at_much_stops_and_says_where(database: &impl LogDatabase) {
     let store = database.handle().await;
     let count = 9000;
     let appender = Appender::with(Arc::clone(&store), count).await;
@@ -119,7 +119,7 @@ pub async fn a_search_that_looks_at_much_stops_and_says_where(database: &impl Da
 }
 
 /// Checks that of two processes that index the same entries one succeeds, and that no row is stored twice.
-pub async fn an_index_moves_by_compare_and_swap(database: &impl Database) {
+pub async fn an_index_moves_by_compare_and_swap(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 10).await;
     let mut calls = Vec::new();
@@ -143,7 +143,7 @@ pub async fn an_index_moves_by_compare_and_swap(database: &impl Database) {
 }
 
 /// Expects `StoreError::Refused` for rows outside `from.to..to`, as they would make `Indexed` wrong.
-pub async fn an_index_takes_only_rows_of_committed_entries_in_turn(database: &impl Database) {
+pub async fn an_index_takes_only_rows_of_committed_entries_in_turn(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 4).await;
     store.index(Indexed::default(), TreeSize::new(2), &[]).await.unwrap();
@@ -157,7 +157,7 @@ pub async fn an_index_takes_only_rows_of_committed_entries_in_turn(database: &im
 }
 
 /// Checks that a rebuilt index has the rows of the new reading and none of the old one.
-pub async fn a_dropped_index_starts_again_and_forgets(database: &impl Database) {
+pub async fn a_dropped_index_starts_again_and_forgets(database: &impl LogDatabase) {
     let store = database.handle().await;
     let before = filled(&store).await;
     database.handle().await.drop_index(7).await.unwrap();
@@ -176,7 +176,7 @@ pub async fn a_dropped_index_starts_again_and_forgets(database: &impl Database) 
 }
 
 /// Indexes NUL, long, empty and non-Latin text, and checks that no value is confused with another.
-pub async fn any_value_can_be_indexed_and_found(database: &impl Database) {
+pub async fn any_value_can_be_indexed_and_found(database: &impl LogDatabase) {
     let store = database.handle().await;
     let long = "x".repeat(VALUE_BYTES + 1);
     let longer = "x".repeat(100_000);
@@ -192,7 +192,7 @@ pub async fn any_value_can_be_indexed_and_found(database: &impl Database) {
 }
 
 /// Checks that `values` returns values with a prefix once each, in byte order.
-pub async fn values_are_found_by_their_beginning(database: &impl Database) {
+pub async fn values_are_found_by_their_beginning(database: &impl LogDatabase) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 6).await;
     let said = rows(&[(0, "ab"), (1, "aB"), (2, "a_b"), (3, "abc"), (4, "b"), (5, "ab"), (5, "ä")]);
@@ -215,7 +215,7 @@ pub async fn values_are_found_by_their_beginning(database: &impl Database) {
 }
 
 /// Expects `StoreError::Refused` above `TERMS` terms or `VALUES_PER_TERM` values.
-pub async fn a_search_with_too_many_terms_is_refused(database: &impl Database) {
+pub async fn a_search_with_too_many_terms_is_refused(database: &impl LogDatabase) {
     let store = database.handle().await;
     filled(&store).await;
     let many = vec![Term::exactly(1, "even"); TERMS + 1];

@@ -1,6 +1,6 @@
 //! Contract tests of [`LogStore`](crate::LogStore), run by every store crate over its own database.
 //!
-//! Each test checks one sentence of the traits' documentation. A store crate implements [`Database`] and passes a
+//! Each test checks one sentence of the traits' documentation. A store crate implements [`LogDatabase`] and passes a
 //! constructor for a fresh one; the macro writes the tests:
 //!
 //! ```text
@@ -44,20 +44,20 @@ use crate::{LogStore, Memory};
 
 /// Database that no other test uses; removed when this value is dropped.
 #[async_trait]
-pub trait Database: Send + Sync + 'static {
+pub trait LogDatabase: Send + Sync + 'static {
     /// Opens another handle on the same database, as a second process or a restarted one would.
     async fn handle(&self) -> Arc<dyn LogStore>;
 }
 
 #[async_trait]
-impl Database for Memory {
+impl LogDatabase for Memory {
     async fn handle(&self) -> Arc<dyn LogStore> {
         Arc::new(self.clone())
     }
 }
 
 /// Writes the whole contract suite for each store given as `name: constructor`. The constructor is an async
-/// function without arguments that returns a fresh [`Database`].
+/// function without arguments that returns a fresh [`LogDatabase`].
 #[macro_export]
 macro_rules! log_store_contract {
     ($($name:ident: $fresh:expr),+ $(,)?) => {$(

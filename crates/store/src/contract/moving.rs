@@ -1,11 +1,11 @@
-//! Contract tests of `Moving`: freezing a log, and filling another database with its history.
+//! Contract tests of `Lifecycle`, `HistoryExport` and `HistoryImport`: freezing a log, and filling another database with its history.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 
-use super::Database;
+use super::LogDatabase;
 use super::fixture::{Appender, ORIGIN, entry};
 use crate::{
     Batch, Collateral, CommitError, CommittedHead, Cosignature, GuardKey, Head, HeadSignature, History,
@@ -23,7 +23,7 @@ fn is_refused<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> bool {
 }
 
 /// Tries a commit also under the epoch that `freeze` itself raised.
-pub async fn a_frozen_log_takes_no_commit_and_no_take_over(database: &dyn Database) {
+pub async fn a_frozen_log_takes_no_commit_and_no_take_over(database: &dyn LogDatabase) {
     let mut log = Appender::with(database.handle().await, 3).await;
     let store = database.handle().await;
     assert_eq!(store.state().await.unwrap(), State::Open);
@@ -41,7 +41,7 @@ pub async fn a_frozen_log_takes_no_commit_and_no_take_over(database: &dyn Databa
 }
 
 /// Checks that a commit that races `freeze` is either in the last head or did not happen.
-pub async fn freezing_sees_the_commit_it_raced_or_refuses_it(database: &dyn Database) {
+pub async fn freezing_sees_the_commit_it_raced_or_refuses_it(database: &dyn LogDatabase) {
     let mut log = Appender::with(database.handle().await, 2).await;
     let store = database.handle().await;
     let batch = log.batch(vec![entry(2)]);
@@ -52,7 +52,7 @@ pub async fn freezing_sees_the_commit_it_raced_or_refuses_it(database: &dyn Data
 }
 
 /// Checks that the second `freeze` returns the same head and keeps the time of the first.
-pub async fn a_frozen_log_stays_as_it_is_when_it_is_frozen_again(database: &dyn Database) {
+pub async fn a_frozen_log_stays_as_it_is_when_it_is_frozen_again(database: &dyn LogDatabase) {
     let store = database.handle().await;
     Appender::with(store.clone(), 1).await;
     let frozen = store.freeze("operator", 5).await.unwrap();
@@ -61,7 +61,7 @@ pub async fn a_frozen_log_stays_as_it_is_when_it_is_frozen_again(database: &dyn 
 }
 
 /// Checks that signatures, holds and erasures, which add no entries, still succeed after `freeze`.
-pub async fn a_frozen_log_is_signed_held_and_erased(database: &dyn Database) {
+pub async fn a_frozen_log_is_signed_held_and_erased(database: &dyn LogDatabase) {
     let store = database.handle().await;
     Appender::with(store.clone(), 4).await;
     store.freeze("operator", 5).await.unwrap();
@@ -78,7 +78,7 @@ pub async fn a_frozen_log_is_signed_held_and_erased(database: &dyn Database) {
 }
 
 /// Checks that `enqueue` is refused, as a frozen log can give no position, and that pending items stay readable.
-pub async fn a_frozen_log_accepts_nothing_into_its_inbox(database: &dyn Database) {
+pub async fn a_frozen_log_accepts_nothing_into_its_inbox(database: &dyn LogDatabase) {
     let store = database.handle().await;
     Appender::with(store.clone(), 1).await;
     let item = |name: &'static str| InboxItem {
@@ -99,7 +99,7 @@ pub async fn a_frozen_log_accepts_nothing_into_its_inbox(database: &dyn Database
 }
 
 /// Reads `seen_rows` (own digests and twins) and `guard_rows` page by page.
-pub async fn rows_that_lead_to_entries_come_in_order_of_key(database: &dyn Database) {
+pub async fn rows_that_lead_to_entries_come_in_order_of_key(database: &dyn LogDatabase) {
     let store = database.handle().await;
     let mut log = Appender::with(store.clone(), 3).await;
     let twin = EntryDigest::of(b"twin");
@@ -163,7 +163,7 @@ async fn history() -> (Arc<dyn LogStore>, History) {
 }
 
 /// Fills a database in pieces of several sizes and compares heads, epochs and batch numbers with the original.
-pub async fn a_filled_log_is_the_log_that_it_was(database: &dyn Database) {
+pub async fn a_filled_log_is_the_log_that_it_was(database: &dyn LogDatabase) {
     let (old, history) = history().await;
     let store = database.handle().await;
     store.begin_filling(ORIGIN, &SOURCE).await.unwrap();
@@ -188,7 +188,7 @@ pub async fn a_filled_log_is_the_log_that_it_was(database: &dyn Database) {
 
 /// Checks that a log in `State::Filling` cannot be opened, led, appended to or frozen, or filled from a second
 /// source.
-pub async fn a_log_that_is_being_filled_is_nobody_elses(database: &dyn Database) {
+pub async fn a_log_that_is_being_filled_is_nobody_elses(database: &dyn LogDatabase) {
     let (_, history) = history().await;
     let store = database.handle().await;
     assert!(is_refused(store.fill(&SOURCE, &history).await) || store.head().await.is_err());
@@ -221,7 +221,7 @@ pub async fn a_log_that_is_being_filled_is_nobody_elses(database: &dyn Database)
 }
 
 /// Expects `StoreError::Refused` even if the log in the database is empty.
-pub async fn a_database_with_a_log_is_not_filled(database: &dyn Database) {
+pub async fn a_database_with_a_log_is_not_filled(database: &dyn LogDatabase) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     let key = LogKey::new(b"kid".to_vec(), Bytes::new(), TreeSize::new(0));
@@ -231,7 +231,7 @@ pub async fn a_database_with_a_log_is_not_filled(database: &dyn Database) {
 }
 
 /// Expects the refusal to write no row.
-pub async fn history_that_contradicts_itself_is_not_filled(database: &dyn Database) {
+pub async fn history_that_contradicts_itself_is_not_filled(database: &dyn LogDatabase) {
     let (_, whole) = history().await;
     let store = database.handle().await;
     store.begin_filling(ORIGIN, &SOURCE).await.unwrap();
@@ -263,7 +263,7 @@ pub async fn history_that_contradicts_itself_is_not_filled(database: &dyn Databa
 }
 
 /// Covers a history with a batch that begins with a `CLOCK_CORRECTION` entry.
-pub async fn history_in_which_the_clock_was_corrected_is_filled(database: &dyn Database) {
+pub async fn history_in_which_the_clock_was_corrected_is_filled(database: &dyn LogDatabase) {
     let (_, mut history) = history().await;
     let store = database.handle().await;
     store.begin_filling(ORIGIN, &SOURCE).await.unwrap();

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use merkle::{LeafIndex, empty_root};
 
-use super::{Appender, Database, ORIGIN};
+use super::{Appender, LogDatabase, ORIGIN};
 use crate::StoreError;
 
 /// Checks that size, batch and policy are zero and that the root is that of the empty tree.
-pub async fn a_new_log_is_empty(database: &impl Database) {
+pub async fn a_new_log_is_empty(database: &impl LogDatabase) {
     let store = database.handle().await;
     let head = store.open(ORIGIN).await.unwrap();
     assert_eq!((head.size().get(), head.batch, head.policy), (0, 0, LeafIndex::new(0)));
@@ -19,13 +19,13 @@ pub async fn a_new_log_is_empty(database: &impl Database) {
 }
 
 /// Checks that `open` of an existing log returns its head unchanged.
-pub async fn opening_again_answers_the_head_in_force(database: &impl Database) {
+pub async fn opening_again_answers_the_head_in_force(database: &impl LogDatabase) {
     let appender = Appender::with(database.handle().await, 5).await;
     assert_eq!(database.handle().await.open(ORIGIN).await.unwrap(), *appender.head());
 }
 
 /// Checks that processes that start at the same moment open the same log.
-pub async fn concurrent_opens_see_one_log(database: &impl Database) {
+pub async fn concurrent_opens_see_one_log(database: &impl LogDatabase) {
     let mut openings = Vec::new();
     for _ in 0..8 {
         let store = database.handle().await;
@@ -38,7 +38,7 @@ pub async fn concurrent_opens_see_one_log(database: &impl Database) {
 }
 
 /// Expects `StoreError::Refused`, so that a wrong configuration file cannot mix two logs.
-pub async fn a_log_of_another_origin_is_refused(database: &impl Database) {
+pub async fn a_log_of_another_origin_is_refused(database: &impl LogDatabase) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     let other = database.handle().await.open("other.example/log").await;
@@ -47,14 +47,14 @@ pub async fn a_log_of_another_origin_is_refused(database: &impl Database) {
 }
 
 /// Checks that `check_durability` accepts the database under test.
-pub async fn a_durable_database_passes_its_own_check(database: &impl Database) {
+pub async fn a_durable_database_passes_its_own_check(database: &impl LogDatabase) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     store.check_durability().await.unwrap();
 }
 
 /// Checks that `lease` returns `None` while another handle holds the lease.
-pub async fn only_one_handle_holds_the_lease(database: &impl Database) {
+pub async fn only_one_handle_holds_the_lease(database: &impl LogDatabase) {
     let (first, second) = (database.handle().await, database.handle().await);
     first.open(ORIGIN).await.unwrap();
     let mut held = first.lease("first").await.unwrap().expect("nobody holds the lease");
@@ -65,7 +65,7 @@ pub async fn only_one_handle_holds_the_lease(database: &impl Database) {
 }
 
 /// Checks that a process that stops cleanly frees the lease.
-pub async fn a_dropped_lease_is_free_again(database: &impl Database) {
+pub async fn a_dropped_lease_is_free_again(database: &impl LogDatabase) {
     let (first, second) = (database.handle().await, database.handle().await);
     first.open(ORIGIN).await.unwrap();
     drop(first.lease("first").await.unwrap().expect("nobody holds the lease"));

@@ -1,11 +1,11 @@
 //! Contract tests of `Quotas`: counters shared by all processes of a log.
 
-use super::Database;
+use super::LogDatabase;
 use crate::StoreError;
 use crate::quota::BUCKET_BYTES;
 
 /// Takes from one bucket with several handles at once and checks the sum.
-pub async fn a_quota_is_shared_and_never_exceeded(database: &impl Database) {
+pub async fn a_quota_is_shared_and_never_exceeded(database: &impl LogDatabase) {
     let mut calls = Vec::new();
     for _ in 0..8 {
         let store = database.handle().await;
@@ -25,7 +25,7 @@ pub async fn a_quota_is_shared_and_never_exceeded(database: &impl Database) {
 }
 
 /// Checks that the last grant may be smaller than the amount asked for.
-pub async fn a_quota_grants_what_is_left(database: &impl Database) {
+pub async fn a_quota_grants_what_is_left(database: &impl LogDatabase) {
     let store = database.handle().await;
     let take = async |want| store.take_quota("issuer", 60, 10, want).await.unwrap();
     assert_eq!([take(4).await, take(0).await, take(4).await, take(4).await, take(4).await], [4, 0, 4, 2, 0]);
@@ -38,7 +38,7 @@ pub async fn a_quota_grants_what_is_left(database: &impl Database) {
 }
 
 /// Checks that a process with a slow clock gains no quota from an earlier window.
-pub async fn a_later_window_starts_at_nothing(database: &impl Database) {
+pub async fn a_later_window_starts_at_nothing(database: &impl LogDatabase) {
     let store = database.handle().await;
     let take = async |window, want| store.take_quota("issuer", window, 10, want).await.unwrap();
     assert_eq!(take(60, 10).await, 10);
@@ -48,7 +48,7 @@ pub async fn a_later_window_starts_at_nothing(database: &impl Database) {
 }
 
 /// Checks that `trim_quotas` removes the buckets of issuers that are no longer active.
-pub async fn old_quotas_are_forgotten(database: &impl Database) {
+pub async fn old_quotas_are_forgotten(database: &impl LogDatabase) {
     let store = database.handle().await;
     for (bucket, window) in [("a", 60), ("b", 120), ("c", 180)] {
         store.take_quota(bucket, window, 1, 1).await.unwrap();

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 
-use super::{Appender, Database, entry};
+use super::{Appender, LogDatabase, entry};
 use crate::{Collateral, Entry, Found, GuardKey, NewEntry, TileAddress};
 
 /// Covers arbitrary bytes and text, the order of members in JSON, and empty and large values.
-pub async fn every_field_of_an_entry_comes_back_as_it_went_in(database: &impl Database) {
+pub async fn every_field_of_an_entry_comes_back_as_it_went_in(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
     let all_bytes: Vec<u8> = (0..=255).collect();
@@ -38,7 +38,7 @@ pub async fn every_field_of_an_entry_comes_back_as_it_went_in(database: &impl Da
 }
 
 /// Checks that the pages of `entries` join without gap or overlap.
-pub async fn entries_come_in_order_and_end_at_the_size(database: &impl Database) {
+pub async fn entries_come_in_order_and_end_at_the_size(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 10).await;
     let page = async |from, limit| {
@@ -61,7 +61,7 @@ pub async fn entries_come_in_order_and_end_at_the_size(database: &impl Database)
 }
 
 /// Looks up a large list of digests with hits, misses and one duplicate.
-pub async fn find_answers_each_digest_in_order(database: &impl Database) {
+pub async fn find_answers_each_digest_in_order(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 2000).await;
     let asked: Vec<u64> = (0..4096).map(|n| n * 7919 % 4096).chain([5, 5]).collect();
@@ -75,7 +75,7 @@ pub async fn find_answers_each_digest_in_order(database: &impl Database) {
 }
 
 /// Covers `GuardKey` bytes of any length.
-pub async fn guards_answer_each_key_in_order(database: &impl Database) {
+pub async fn guards_answer_each_key_in_order(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
     let [empty, zeros, long] = [vec![], vec![0, 0], vec![255; 1000]].map(GuardKey);
@@ -89,7 +89,7 @@ pub async fn guards_answer_each_key_in_order(database: &impl Database) {
 }
 
 /// Checks `collateral` of an entry that has several kinds.
-pub async fn collateral_comes_in_order_of_kind(database: &impl Database) {
+pub async fn collateral_comes_in_order_of_kind(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
     let item = |kind, bytes: &'static [u8]| Collateral { kind, bytes: Bytes::from_static(bytes) };
@@ -102,7 +102,7 @@ pub async fn collateral_comes_in_order_of_kind(database: &impl Database) {
 }
 
 /// Reads a list of tiles in which some addresses do not exist.
-pub async fn tiles_answer_each_address_in_order(database: &impl Database) {
+pub async fn tiles_answer_each_address_in_order(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 600).await;
     let asked = [(0, 2), (5, 0), (1, 0), (0, 99), (0, 0), (0, 2)];
@@ -115,7 +115,7 @@ pub async fn tiles_answer_each_address_in_order(database: &impl Database) {
 }
 
 /// Checks that a reader that sees a head finds all entries and tiles that the head covers.
-pub async fn readers_never_see_half_a_batch(database: &impl Database) {
+pub async fn readers_never_see_half_a_batch(database: &impl LogDatabase) {
     let mut appender = Appender::new(database.handle().await).await;
     let done = Arc::new(AtomicBool::new(false));
     let mut readers = Vec::new();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use merkle::LeafIndex;
 
-use super::{Appender, Database, entry, statement};
+use super::{Appender, LogDatabase, entry, statement};
 use crate::{GuardKey, KeptReport, REPORTS_PER_GUARD, Report};
 
 /// Checks that `reports` returns reports unchanged, in order of arrival.
-pub async fn reports_come_back_in_order(database: &impl Database) {
+pub async fn reports_come_back_in_order(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
     let sent = [report("a", 1, 100), report("b", 2, 101), report("a", 1, 102)];
@@ -32,7 +32,7 @@ pub async fn reports_come_back_in_order(database: &impl Database) {
 }
 
 /// Checks that a contradiction that is reported twice is stored once, with the first report's fields.
-pub async fn a_report_is_kept_once(database: &impl Database) {
+pub async fn a_report_is_kept_once(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
     assert!(store.keep_report(&report("a", 1, 100)).await.unwrap());
@@ -46,7 +46,7 @@ pub async fn a_report_is_kept_once(database: &impl Database) {
 }
 
 /// Checks `REPORTS_PER_GUARD`, also for reports that arrive at once.
-pub async fn a_guard_has_a_bounded_number_of_reports(database: &impl Database) {
+pub async fn a_guard_has_a_bounded_number_of_reports(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 2).await;
     let mut calls = Vec::new();
@@ -63,7 +63,7 @@ pub async fn a_guard_has_a_bounded_number_of_reports(database: &impl Database) {
 }
 
 /// Checks that `erase` also removes the refused statement, which may hold the same text as the erased one.
-pub async fn erasing_an_entry_empties_the_reports_about_it(database: &impl Database) {
+pub async fn erasing_an_entry_empties_the_reports_about_it(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
     for report in [report("a", 1, 100), report("b", 2, 101)] {
@@ -76,7 +76,7 @@ pub async fn erasing_an_entry_empties_the_reports_about_it(database: &impl Datab
 }
 
 /// Covers a report that reaches the store after the erasure: later no call would erase its statement.
-pub async fn a_report_about_an_erased_entry_is_kept_without_its_statement(database: &impl Database) {
+pub async fn a_report_about_an_erased_entry_is_kept_without_its_statement(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
     store.erase(&[LeafIndex::new(1)]).await.unwrap();

@@ -2,7 +2,7 @@
 
 use merkle::{EntryDigest, LeafHash, LeafIndex};
 
-use super::{Finding, Fsck, PAGE, PAGE_BYTES, QUICK_ENTRIES, Report, damage};
+use super::{Defect, Fsck, FsckReport, PAGE, PAGE_BYTES, QUICK_ENTRIES, damage};
 use crate::{Entry, HASH_BYTES, Head, StoreError, TileAddress};
 
 /// Size of the first page, before the size of the entries is known.
@@ -13,7 +13,7 @@ impl Fsck<'_> {
     pub(super) async fn check_recent_entries(
         &self,
         head: &Head,
-        report: &mut Report,
+        report: &mut FsckReport,
     ) -> Result<(), StoreError> {
         let size = head.size().get();
         let mut at = size.saturating_sub(QUICK_ENTRIES);
@@ -27,7 +27,7 @@ impl Fsck<'_> {
                 // A missing tile is reported by the check of the open tiles or of the recent roots.
                 let stored = self.stored_leaf(index).await?;
                 if stored.is_some_and(|stored| stored != *entry.digest.leaf_hash().as_bytes()) {
-                    report.add(Finding::LeafNotInTile { index });
+                    report.add(Defect::LeafNotInTile { index });
                 }
             }
             at += page.len() as u64;
@@ -41,7 +41,7 @@ impl Fsck<'_> {
         from: u64,
         end: u64,
         limit: usize,
-        report: &mut Report,
+        report: &mut FsckReport,
     ) -> Result<Vec<Option<Entry>>, StoreError> {
         let count = (end - from).min(limit as u64) as usize;
         if let Ok(page) = damage(self.store.entries(LeafIndex::new(from), count).await)?
@@ -53,19 +53,19 @@ impl Fsck<'_> {
         for index in (from..from + count as u64).map(LeafIndex::new) {
             let entry = damage(self.store.entry(index).await)?;
             let entry = entry.and_then(|entry| entry.ok_or_else(|| "missing".to_owned()));
-            page.push(entry.map_err(|why| report.add(Finding::EntryLost { index, why })).ok());
+            page.push(entry.map_err(|why| report.add(Defect::EntryLost { index, why })).ok());
         }
         Ok(page)
     }
 
     /// Checks the statement against its digest; returns whether the statement is present and right.
-    pub(super) fn check_statement(&self, entry: &Entry, report: &mut Report) -> bool {
+    pub(super) fn check_statement(&self, entry: &Entry, report: &mut FsckReport) -> bool {
         report.entries += 1;
         let index = entry.index;
         match &entry.statement {
             Some(bytes) if EntryDigest::of(bytes) == entry.digest => return true,
-            Some(_) => report.add(Finding::StatementNotOfDigest { index }),
-            None if !self.meaning.may_be_erased(index) => report.add(Finding::ErasedSilently { index }),
+            Some(_) => report.add(Defect::StatementNotOfDigest { index }),
+            None if !self.meaning.may_be_erased(index) => report.add(Defect::ErasedSilently { index }),
             None => {}
         }
         false

@@ -1,4 +1,4 @@
-//! [`Finding`]: the defects that a check reports, each with the row concerned.
+//! [`Defect`]: the defects that a check reports, each with the row concerned.
 
 use merkle::{LeafIndex, RootHash, TreeSize};
 
@@ -6,7 +6,7 @@ use crate::{GuardKey, SignatureKind};
 
 /// One defect of a stored log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Finding {
+pub enum Defect {
     /// The head's row contradicts itself; nothing else can be checked.
     #[error("log: {why}")]
     HeadUnreadable {
@@ -187,7 +187,7 @@ pub enum Finding {
         size: TreeSize,
         /// Name of the witness.
         witness: Vec<u8>,
-        /// Error text of [`Meaning::check_cosignature`](super::Meaning::check_cosignature).
+        /// Error text of [`FsckFacts::check_cosignature`](super::FsckFacts::check_cosignature).
         why: String,
     },
     /// A signature over a size that the history does not have.
@@ -228,7 +228,7 @@ pub enum Finding {
         kind: SignatureKind,
         /// Kid of the signing key.
         kid: Vec<u8>,
-        /// Error text of [`Meaning::check_signature`](super::Meaning::check_signature).
+        /// Error text of [`FsckFacts::check_signature`](super::FsckFacts::check_signature).
         why: String,
     },
 }

@@ -5,20 +5,20 @@ use std::collections::VecDeque;
 use merkle::TreeSize;
 use serde::{Deserialize, Serialize};
 
-use super::tree::Tree;
-use super::{Finding, Fsck, QUICK_HEADS, ROWS, Report, Target};
-use crate::proofs::{ProofError, Prover};
+use super::grown_tree::GrownTree;
+use super::{CheckedHead, Defect, Fsck, FsckReport, QUICK_HEADS, ROWS};
+use crate::proofs::{Prover, TileProofError};
 use crate::{CommittedHead, Head, LogStore, StoreError};
 
 impl Fsck<'_> {
     /// Checks the rows from batch `first` on: none is missing, none runs back, and the last one is the head.
     pub(super) async fn check_history(
         &self,
-        head: &Target,
+        head: &CheckedHead,
         first: u64,
-        report: &mut Report,
+        report: &mut FsckReport,
     ) -> Result<(), StoreError> {
-        let mut passed = History::from(first);
+        let mut passed = HistoryPosition::from(first);
         while self.check_heads(head, &mut passed, report).await?.is_some() {}
         Ok(())
     }
@@ -26,9 +26,9 @@ impl Fsck<'_> {
     /// Checks the next page of rows; returns their number, or `None` once the last row was compared with the head.
     pub(super) async fn check_heads(
         &self,
-        head: &Target,
-        passed: &mut History,
-        report: &mut Report,
+        head: &CheckedHead,
+        passed: &mut HistoryPosition,
+        report: &mut FsckReport,
     ) -> Result<Option<u64>, StoreError> {
         let rows = self.store.heads(passed.next, ROWS).await?;
         let looked = rows.len() as u64;
@@ -40,13 +40,13 @@ impl Fsck<'_> {
                 return Ok(None);
             }
             if row.batch > passed.next {
-                report.add(Finding::HeadsLost { first: passed.next, last: row.batch - 1 });
+                report.add(Defect::HeadsLost { first: passed.next, last: row.batch - 1 });
             }
             passed.next = row.batch + 1;
             if let Some(before) = passed.last
                 && self.runs_back(&before, &row).await?
             {
-                report.add(Finding::HistoryRunsBack { batch: row.batch });
+                report.add(Defect::HistoryRunsBack { batch: row.batch });
             }
             passed.last = Some(row);
         }
@@ -65,10 +65,10 @@ impl Fsck<'_> {
     }
 
     /// Checks a row beyond the target head, which is right if the log has grown since the check began.
-    async fn check_beyond(&self, row: &CommittedHead, report: &mut Report) -> Result<(), StoreError> {
+    async fn check_beyond(&self, row: &CommittedHead, report: &mut FsckReport) -> Result<(), StoreError> {
         let now = self.store.head().await?;
         if row.batch > now.batch {
-            report.add(Finding::HistoryBeyondHead { batch: row.batch, size: row.size, head: now.size() });
+            report.add(Defect::HistoryBeyondHead { batch: row.batch, size: row.size, head: now.size() });
         }
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Fsck<'_> {
     pub(super) async fn check_recent_roots(
         &self,
         head: &Head,
-        report: &mut Report,
+        report: &mut FsckReport,
     ) -> Result<(), StoreError> {
         let first = head.batch.saturating_sub(QUICK_HEADS);
         let mut rows = self.store.heads(first, QUICK_HEADS as usize + 1).await?;
@@ -88,36 +88,36 @@ impl Fsck<'_> {
             let (batch, size, stored) = (row.batch, row.size, row.root);
             match Prover::new(self.store).consistency(&row, &newest).await {
                 Ok(_) => report.heads += 1,
-                Err(ProofError::Store(error)) if !matches!(error, StoreError::Damaged(_)) => {
+                Err(TileProofError::Store(error)) if !matches!(error, StoreError::Damaged(_)) => {
                     return Err(error);
                 }
-                Err(_) => report.add(Finding::HeadRoot { batch, size, stored }),
+                Err(_) => report.add(Defect::HeadRoot { batch, size, stored }),
             }
         }
         Ok(())
     }
 }
 
-fn check_last(head: &Target, passed: &History, report: &mut Report) {
+fn check_last(head: &CheckedHead, passed: &HistoryPosition, report: &mut FsckReport) {
     let is_head = |row: CommittedHead| {
         (row.batch, row.size, row.root, row.at) == (head.batch, head.size, head.root, head.at)
     };
     let empty = head.batch == 0 && head.size == TreeSize::EMPTY;
     if !passed.last.map_or(empty, is_head) {
-        report.add(Finding::HeadNotInHistory { batch: head.batch, size: head.size });
+        report.add(Defect::HeadNotInHistory { batch: head.batch, size: head.size });
     }
 }
 
 /// Position of the check in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct History {
+pub(super) struct HistoryPosition {
     /// Next batch to read.
     pub(super) next: u64,
     /// Last row that was read.
     pub(super) last: Option<CommittedHead>,
 }
 
-impl History {
+impl HistoryPosition {
     /// Starts at `first`, and at 1 at the least: batch numbers begin at 1.
     pub(super) fn from(first: u64) -> Self {
         Self { next: first.max(1), last: None }
@@ -126,13 +126,13 @@ impl History {
 
 /// Iterator over the history that reads page by page.
 #[derive(Clone)]
-pub(super) struct Rows<'a> {
+pub(super) struct HistoryRows<'a> {
     store: &'a dyn LogStore,
     next: u64,
     page: VecDeque<CommittedHead>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> HistoryRows<'a> {
     pub(super) fn from(store: &'a dyn LogStore, first: u64) -> Self {
         Self { store, next: first, page: VecDeque::new() }
     }
@@ -147,10 +147,10 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Compares the committed roots with those of a [`Tree`] that is grown from the digests.
+/// Compares the committed roots with those of a [`GrownTree`] that is grown from the digests.
 #[derive(Clone)]
 pub(super) struct Roots<'a> {
-    rows: Rows<'a>,
+    rows: HistoryRows<'a>,
     waiting: Option<CommittedHead>,
     pub(super) wrong: Wrong,
 }
@@ -164,7 +164,7 @@ pub(super) struct Wrong {
 
 impl<'a> Roots<'a> {
     pub(super) async fn from(store: &'a dyn LogStore, batch: u64, wrong: Wrong) -> Result<Self, StoreError> {
-        let mut rows = Rows::from(store, batch);
+        let mut rows = HistoryRows::from(store, batch);
         let waiting = rows.next().await?;
         Ok(Self { rows, waiting, wrong })
     }
@@ -175,7 +175,11 @@ impl<'a> Roots<'a> {
     }
 
     /// Compares the heads up to the tree's size; must be called after every appended leaf.
-    pub(super) async fn compare(&mut self, tree: &Tree, report: &mut Report) -> Result<(), StoreError> {
+    pub(super) async fn compare(
+        &mut self,
+        tree: &GrownTree,
+        report: &mut FsckReport,
+    ) -> Result<(), StoreError> {
         while let Some(row) = self.waiting.filter(|row| row.size <= tree.size()) {
             if row.size == tree.size() {
                 report.heads += 1;
@@ -188,20 +192,20 @@ impl<'a> Roots<'a> {
         Ok(())
     }
 
-    fn wrong(&mut self, row: &CommittedHead, report: &mut Report) {
+    fn wrong(&mut self, row: &CommittedHead, report: &mut FsckReport) {
         if self.wrong.first.is_some() {
             self.wrong.later += 1;
             return;
         }
         self.wrong.first = Some(row.batch);
-        report.add(Finding::HeadRoot { batch: row.batch, size: row.size, stored: row.root });
+        report.add(Defect::HeadRoot { batch: row.batch, size: row.size, stored: row.root });
     }
 }
 
 impl Wrong {
-    pub(super) fn finish(self, report: &mut Report) {
+    pub(super) fn finish(self, report: &mut FsckReport) {
         if let Some(batch) = self.first.filter(|_| self.later > 0) {
-            report.add(Finding::LaterHeadRoots { batch, count: self.later });
+            report.add(Defect::LaterHeadRoots { batch, count: self.later });
         }
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 
-use super::{Finding, Fsck, Report, damage};
+use super::{Defect, Fsck, FsckReport, damage};
 use crate::lookup::stored_value;
 use crate::{Entry, GuardKey, Lookup, StoreError};
 
@@ -16,12 +16,12 @@ impl Fsck<'_> {
         from: u64,
         entries: &[&Entry],
         sound: &[&Entry],
-        report: &mut Report,
+        report: &mut FsckReport,
     ) -> Result<(), StoreError> {
         let from = LeafIndex::new(from);
-        let told = |outcome: Result<(), String>, report: &mut Report| {
+        let told = |outcome: Result<(), String>, report: &mut FsckReport| {
             if let Err(why) = outcome {
-                report.add(Finding::LookUpUnreadable { from, why });
+                report.add(Defect::LookUpUnreadable { from, why });
             }
         };
         told(self.check_seen(entries, sound, report).await?, report);
@@ -34,7 +34,7 @@ impl Fsck<'_> {
         &self,
         entries: &[&Entry],
         sound: &[&Entry],
-        report: &mut Report,
+        report: &mut FsckReport,
     ) -> Result<Result<(), String>, StoreError> {
         let mut keys: Vec<(EntryDigest, &Entry)> =
             entries.iter().map(|entry| (entry.digest, *entry)).collect();
@@ -50,8 +50,8 @@ impl Fsck<'_> {
                 continue;
             }
             report.add(match *digest == entry.digest {
-                true => Finding::NotSeen { index },
-                false => Finding::TwinNotSeen { index },
+                true => Defect::NotSeen { index },
+                false => Defect::TwinNotSeen { index },
             });
         }
         Ok(Ok(()))
@@ -60,7 +60,7 @@ impl Fsck<'_> {
     async fn check_guards(
         &self,
         entries: &[&Entry],
-        report: &mut Report,
+        report: &mut FsckReport,
     ) -> Result<Result<(), String>, StoreError> {
         let guarded: Vec<(GuardKey, LeafIndex)> = entries
             .iter()
@@ -73,17 +73,17 @@ impl Fsck<'_> {
         };
         for ((key, index), holder) in guarded.into_iter().zip(holders) {
             if holder != Some(index) {
-                report.add(Finding::GuardNotHeld { index, key });
+                report.add(Defect::GuardNotHeld { index, key });
             }
         }
         Ok(Ok(()))
     }
 
-    /// Checks the lookup index, as far as it was read in the form that [`Meaning`](super::Meaning) knows.
+    /// Checks the lookup index, as far as it was read in the form that [`FsckFacts`](super::FsckFacts) knows.
     async fn check_index(
         &self,
         entries: &[&Entry],
-        report: &mut Report,
+        report: &mut FsckReport,
     ) -> Result<Result<(), String>, StoreError> {
         let indexes: Vec<LeafIndex> = entries.iter().map(|entry| entry.index).collect();
         let (to, stored) = match self.indexed(&indexes).await? {
@@ -94,7 +94,7 @@ impl Fsck<'_> {
         for entry in entries.iter().filter(|entry| to.holds(entry.index)) {
             let Some(expected) = self.expected(entry).await? else { continue };
             if expected != rows_of(entry.index, &stored) && self.is_still_wrong(entry, &expected).await? {
-                report.add(Finding::LookupWrong { index: entry.index });
+                report.add(Defect::LookupWrong { index: entry.index });
             }
         }
         Ok(Ok(()))

@@ -4,17 +4,18 @@
 //! at every start. The deep check hashes every statement again, computes every level of tiles and the root of
 //! every committed head again, and checks every key, look-up key, row of the lookup index and signature.
 //!
-//! A deep check is a [`Walk`]: it advances step by step, and its [`State`] is small and can be stored to continue
+//! A deep check is a [`DeepCheck`]: it advances step by step, and its [`FsckState`] is small and can be stored to continue
 //! later. Memory is bounded, and the log may grow meanwhile: the target is the head at the start of the walk.
 //!
 //! A log that was rewritten consistently in every table is found by the signatures over its heads, which
-//! [`Meaning`] checks; a log that was truncated cleanly is found by the sequencer's pin.
+//! [`FsckFacts`] checks; a log that was truncated cleanly is found by the sequencer's pin.
 //!
-//! Not here: what signatures and guards mean (the caller's [`Meaning`]), the pace (the caller calls each step),
+//! Not here: what signatures and guards mean (the caller's [`FsckFacts`]), the pace (the caller calls each step),
 //! files, and any repair.
 
 mod entries;
 mod finding;
+mod grown_tree;
 mod history;
 mod lookups;
 mod signatures;
@@ -25,16 +26,16 @@ mod walk;
 use async_trait::async_trait;
 use merkle::{EntryDigest, LeafIndex, RootHash, TreeSize};
 
-pub use finding::Finding;
-pub use state::{BadState, State};
-pub use walk::{Step, Walk};
+pub use finding::Defect;
+pub use state::{BadState, FsckState};
+pub use walk::{DeepCheck, FsckStep};
 
 use crate::{
     CommittedHead, Cosignature, Entry, GuardKey, Head, HeadSignature, LogKey, LogStore, Lookup,
     SignatureKind, StoreError,
 };
 
-/// Maximum number of findings that a [`Report`] lists; more are only counted.
+/// Maximum number of findings that a [`FsckReport`] lists; more are only counted.
 pub const MAX_FINDINGS: usize = 1_000;
 /// Number of heads before the last one whose rows a quick check reads.
 pub const QUICK_HEADS: u64 = 16;
@@ -49,7 +50,7 @@ const ROWS: usize = 256;
 
 /// Knowledge about the stored bytes that the store itself does not have.
 #[async_trait]
-pub trait Meaning: Send + Sync {
+pub trait FsckFacts: Send + Sync {
     /// Loads the data needed to interpret these entries; called before the other methods see them.
     async fn prepare(&self, _: &dyn LogStore, _: &[&Entry]) -> Result<(), StoreError> {
         Ok(())
@@ -114,11 +115,11 @@ pub trait Meaning: Send + Sync {
     ) -> Result<(), String>;
 }
 
-/// [`Meaning`] of a log about which nothing is known: no guards, no twins, no erasures, and every signature passes.
+/// [`FsckFacts`] of a log about which nothing is known: no guards, no twins, no erasures, and every signature passes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Opaque;
+pub struct NoFacts;
 
-impl Meaning for Opaque {
+impl FsckFacts for NoFacts {
     fn guards(&self, _: &Entry) -> Vec<GuardKey> {
         Vec::new()
     }
@@ -138,7 +139,7 @@ impl Meaning for Opaque {
 
 /// Progress of a deep check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct FsckProgress {
     /// Number of entries checked.
     pub entries: u64,
     /// Number of entries to check.
@@ -147,14 +148,14 @@ pub struct Progress {
 
 /// Head that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Target {
+struct CheckedHead {
     batch: u64,
     size: TreeSize,
     root: RootHash,
     at: u64,
 }
 
-impl Target {
+impl CheckedHead {
     fn of(head: &Head) -> Self {
         Self { batch: head.batch, size: head.size(), root: head.root(), at: head.at }
     }
@@ -162,7 +163,7 @@ impl Target {
 
 /// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct FsckReport {
     /// Size of the head that was checked.
     pub size: TreeSize,
     /// Root of that head, as stored.
@@ -174,29 +175,29 @@ pub struct Report {
     /// Number of signatures checked.
     pub signatures: u64,
     /// Defects in the order found; at most [`MAX_FINDINGS`].
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Defect>,
     /// Number of findings that are not listed.
     pub omitted: u64,
 }
 
-impl Report {
+impl FsckReport {
     /// Returns whether there are no findings.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
 
-    fn of(head: &Target) -> Self {
+    fn of(head: &CheckedHead) -> Self {
         let (size, root) = (head.size, head.root);
         Self { size, root, entries: 0, heads: 0, signatures: 0, findings: Vec::new(), omitted: 0 }
     }
 
     fn without_head(why: String) -> Self {
         let (size, root) = (TreeSize::EMPTY, merkle::empty_root());
-        let findings = vec![Finding::HeadUnreadable { why }];
+        let findings = vec![Defect::HeadUnreadable { why }];
         Self { size, root, entries: 0, heads: 0, signatures: 0, findings, omitted: 0 }
     }
 
-    fn add(&mut self, finding: Finding) {
+    fn add(&mut self, finding: Defect) {
         match self.findings.len() {
             MAX_FINDINGS => self.omitted += 1,
             _ => self.findings.push(finding),
@@ -208,29 +209,29 @@ impl Report {
 #[derive(Clone, Copy)]
 pub struct Fsck<'a> {
     store: &'a dyn LogStore,
-    meaning: &'a dyn Meaning,
-    progress: &'a (dyn Fn(Progress) + Send + Sync),
+    meaning: &'a dyn FsckFacts,
+    progress: &'a (dyn Fn(FsckProgress) + Send + Sync),
 }
 
 impl<'a> Fsck<'a> {
     /// Creates a checker that interprets the log's bytes with `meaning`.
-    pub fn new(store: &'a dyn LogStore, meaning: &'a dyn Meaning) -> Self {
+    pub fn new(store: &'a dyn LogStore, meaning: &'a dyn FsckFacts) -> Self {
         Self { store, meaning, progress: &|_| () }
     }
 
     /// Calls `progress` from time to time during a deep check.
-    pub fn reporting(self, progress: &'a (dyn Fn(Progress) + Send + Sync)) -> Self {
+    pub fn reporting(self, progress: &'a (dyn Fn(FsckProgress) + Send + Sync)) -> Self {
         Self { progress, ..self }
     }
 
     /// Checks the rows that a start depends on, in a time that does not grow with the log.
-    pub async fn quick(&self) -> Result<Report, StoreError> {
+    pub async fn quick(&self) -> Result<FsckReport, StoreError> {
         let head = match damage(self.store.head().await)? {
             Ok(head) => head,
-            Err(why) => return Ok(Report::without_head(why)),
+            Err(why) => return Ok(FsckReport::without_head(why)),
         };
-        let target = Target::of(&head);
-        let mut report = Report::of(&target);
+        let target = CheckedHead::of(&head);
+        let mut report = FsckReport::of(&target);
         self.check_keys(&mut report).await?;
         self.check_history(&target, head.batch.saturating_sub(QUICK_HEADS), &mut report).await?;
         self.check_open_tiles(&head, &mut report).await?;
@@ -241,13 +242,13 @@ impl<'a> Fsck<'a> {
         Ok(report)
     }
 
-    /// Runs a whole [`Walk`].
-    pub async fn deep(&self) -> Result<Report, StoreError> {
-        let mut walk = Walk::begin(self.store, self.meaning).await?;
+    /// Runs a whole [`DeepCheck`].
+    pub async fn deep(&self) -> Result<FsckReport, StoreError> {
+        let mut walk = DeepCheck::begin(self.store, self.meaning).await?;
         loop {
             match walk.step().await? {
-                Step::Looked(_) => (self.progress)(walk.progress()),
-                Step::Done => return Ok(walk.into_report()),
+                FsckStep::Looked(_) => (self.progress)(walk.progress()),
+                FsckStep::Done => return Ok(walk.into_report()),
             }
         }
     }

@@ -6,8 +6,8 @@
 use merkle::TreeSize;
 use serde::{Deserialize, Serialize};
 
-use super::history::Rows;
-use super::{Finding, Fsck, ROWS, Report, Target, damage};
+use super::history::HistoryRows;
+use super::{CheckedHead, Defect, Fsck, FsckReport, ROWS, damage};
 use crate::{CommittedHead, HeadSignature, LogKey, SignatureKind, StoreError};
 
 /// Number of heads above which a log must have at least one signature.
@@ -15,7 +15,7 @@ const UNSIGNED_HEADS: u64 = 2;
 
 /// Position of the check in the signatures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Signed {
+pub(super) struct SignaturePosition {
     /// Largest size whose signatures were checked.
     pub(super) after: Option<u64>,
     /// First batch whose signatures were not looked for.
@@ -33,22 +33,22 @@ struct Unsigned {
 
 impl Fsck<'_> {
     /// Checks each published key against its kid.
-    pub(super) async fn check_keys(&self, report: &mut Report) -> Result<(), StoreError> {
+    pub(super) async fn check_keys(&self, report: &mut FsckReport) -> Result<(), StoreError> {
         let keys = damage(self.store.keys().await)?;
         let keys = keys.unwrap_or_else(|why| {
-            report.add(Finding::Unreadable { table: "log_key", why });
+            report.add(Defect::Unreadable { table: "log_key", why });
             Vec::new()
         });
         for key in keys {
             if let Err(why) = self.meaning.check_key(&key) {
-                report.add(Finding::KeyWrong { kid: key.kid, why });
+                report.add(Defect::KeyWrong { kid: key.kid, why });
             }
         }
         Ok(())
     }
 
     /// Checks the newest signature of each kind: these are served first after a start.
-    pub(super) async fn check_newest_signatures(&self, report: &mut Report) -> Result<(), StoreError> {
+    pub(super) async fn check_newest_signatures(&self, report: &mut FsckReport) -> Result<(), StoreError> {
         let keys = self.store.keys().await?;
         for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint, SignatureKind::Cosignature] {
             if let Some(signed) = self.store.newest_signed(kind).await? {
@@ -61,9 +61,9 @@ impl Fsck<'_> {
     /// Checks the next signatures, up to a head; returns their number, or `None` at the end.
     pub(super) async fn check_signatures(
         &self,
-        head: &Target,
-        signed: &mut Signed,
-        report: &mut Report,
+        head: &CheckedHead,
+        signed: &mut SignaturePosition,
+        report: &mut FsckReport,
     ) -> Result<Option<u64>, StoreError> {
         let after = signed.after.map(TreeSize::new);
         let mut page = self.store.signatures(after, ROWS).await?;
@@ -73,7 +73,7 @@ impl Fsck<'_> {
             return Ok(None);
         };
         let keys = self.store.keys().await?;
-        let mut rows = Rows::from(self.store, signed.next.max(1));
+        let mut rows = HistoryRows::from(self.store, signed.next.max(1));
         let mut row = rows.next().await?;
         for of_one_head in page.chunk_by(|a, b| a.size == b.size) {
             let size = of_one_head[0].size;
@@ -100,7 +100,7 @@ impl Fsck<'_> {
     pub(super) async fn check_cosignatures(
         &self,
         below: &mut Option<u64>,
-        report: &mut Report,
+        report: &mut FsckReport,
     ) -> Result<Option<u64>, StoreError> {
         let page = self.store.cosigned(below.map(TreeSize::new), ROWS).await?;
         let Some(last) = page.last() else { return Ok(None) };
@@ -114,7 +114,7 @@ impl Fsck<'_> {
                 };
                 if let Err(why) = outcome {
                     let (size, witness) = (cosignature.size, cosignature.witness.clone());
-                    report.add(Finding::CosignatureWrong { size, witness, why });
+                    report.add(Defect::CosignatureWrong { size, witness, why });
                 }
             }
         }
@@ -128,9 +128,9 @@ impl Fsck<'_> {
     }
 
     /// Reports a log of many heads that has no signature at all.
-    fn check_any(&self, head: &Target, signed: &Signed, report: &mut Report) {
+    fn check_any(&self, head: &CheckedHead, signed: &SignaturePosition, report: &mut FsckReport) {
         if signed.after.is_none() && head.batch > UNSIGNED_HEADS && !self.meaning.kinds().is_empty() {
-            report.add(Finding::HeadsUnsigned { first: 1, last: head.batch });
+            report.add(Defect::HeadsUnsigned { first: 1, last: head.batch });
         }
     }
 
@@ -139,27 +139,27 @@ impl Fsck<'_> {
         head: &CommittedHead,
         signature: &HeadSignature,
         keys: &[LogKey],
-        report: &mut Report,
+        report: &mut FsckReport,
     ) {
         report.signatures += 1;
         if let Err(why) = self.meaning.check_signature(head, signature, keys) {
             let HeadSignature { size, kind, kid, .. } = signature.clone();
-            report.add(Finding::SignatureWrong { size, kind, kid, why });
+            report.add(Defect::SignatureWrong { size, kind, kid, why });
         }
         if keys.iter().any(|key| key.kid == signature.kid && !key.signs(head.size)) {
             let HeadSignature { size, kind, kid, .. } = signature.clone();
-            report.add(Finding::KeyNotInForce { size, kind, kid });
+            report.add(Defect::KeyNotInForce { size, kind, kid });
         }
     }
 }
 
-impl Signed {
+impl SignaturePosition {
     /// Records one head, in the order of the history.
-    fn passes(&mut self, head: &CommittedHead, is_signed: bool, report: &mut Report) {
+    fn passes(&mut self, head: &CommittedHead, is_signed: bool, report: &mut FsckReport) {
         self.next = head.batch + 1;
         let before = self.unsigned.take().filter(|before| before.epoch == head.epoch);
         match (is_signed, before) {
-            (true, Some(Unsigned { first, last, .. })) => report.add(Finding::HeadsUnsigned { first, last }),
+            (true, Some(Unsigned { first, last, .. })) => report.add(Defect::HeadsUnsigned { first, last }),
             (true, None) => {}
             (false, before) => {
                 let first = before.map_or(head.batch, |before| before.first);
@@ -169,7 +169,7 @@ impl Signed {
     }
 }
 
-fn over_nothing(signature: &HeadSignature) -> Finding {
+fn over_nothing(signature: &HeadSignature) -> Defect {
     let HeadSignature { size, kind, kid, .. } = signature.clone();
-    Finding::SignatureOverNothing { size, kind, kid }
+    Defect::SignatureOverNothing { size, kind, kid }
 }

@@ -1,4 +1,4 @@
-//! [`State`]: the stored position of a deep check, from which a later run continues.
+//! [`FsckState`]: the stored position of a deep check, from which a later run continues.
 //!
 //! The state is small: the target head, the partial tile of each level, the position in each table, and the
 //! findings. It is trusted as much as the file that holds it: a person who can write that file can make a log look
@@ -9,11 +9,11 @@ use merkle::{EntryDigest, RootHash, TreeSize};
 use serde::{Deserialize, Serialize};
 
 use super::entries::Pages;
-use super::history::{History, Roots, Wrong};
-use super::signatures::Signed;
-use super::tree::Tree;
-use super::walk::{Stage, Walk, first_entry};
-use super::{Fsck, Meaning, PAGE, Report, Target, damage};
+use super::grown_tree::GrownTree;
+use super::history::{HistoryPosition, Roots, Wrong};
+use super::signatures::SignaturePosition;
+use super::walk::{DeepCheck, DeepCheckStage, first_entry};
+use super::{CheckedHead, Fsck, FsckFacts, FsckReport, PAGE, damage};
 use crate::{CommittedHead, LogStore, StoreError};
 
 /// Version of the state that this release writes and reads.
@@ -22,13 +22,13 @@ const VERSION: u32 = 1;
 /// Position of a deep check, for any `serde` format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub struct FsckState {
     version: u32,
     /// Digest (entry ID) of leaf 0, which identifies the log.
     log: Option<String>,
     /// Head that is checked.
-    head: Row,
-    at: Place,
+    head: HeadRecord,
+    at: StagePosition,
     entries: u64,
     heads: u64,
     signatures: u64,
@@ -38,7 +38,7 @@ pub struct State {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct HeadRecord {
     batch: u64,
     epoch: u64,
     size: u64,
@@ -48,15 +48,15 @@ struct Row {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Place {
-    History { next: u64, last: Option<Row> },
+enum StagePosition {
+    History { next: u64, last: Option<HeadRecord> },
     Entries { next: u64, open: Vec<String>, next_batch: u64, wrong: Wrong },
-    Signatures(Signed),
+    Signatures(SignaturePosition),
     Cosignatures(Option<u64>),
     Done,
 }
 
-/// Reason why a check cannot continue from a [`State`].
+/// Reason why a check cannot continue from a [`FsckState`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadState {
     /// The text is not a state, or a state of another release.
@@ -78,19 +78,19 @@ pub enum BadState {
     },
 }
 
-impl State {
+impl FsckState {
     /// Returns whether the check had reached its end.
     pub fn is_done(&self) -> bool {
-        self.at == Place::Done
+        self.at == StagePosition::Done
     }
 }
 
-impl<'a> Walk<'a> {
-    /// Continues from the [`State`] of an earlier walk.
+impl<'a> DeepCheck<'a> {
+    /// Continues from the [`FsckState`] of an earlier walk.
     pub async fn resume(
         store: &'a dyn LogStore,
-        meaning: &'a dyn Meaning,
-        state: &State,
+        meaning: &'a dyn FsckFacts,
+        state: &FsckState,
     ) -> Result<Result<Self, BadState>, StoreError> {
         let log = first_entry(store).await?;
         let (head, stage) = match state.read(log) {
@@ -101,32 +101,32 @@ impl<'a> Walk<'a> {
             return Ok(Err(BadState::AnotherHistory { size: head.size }));
         }
         let stage = match stage {
-            Parsed::History(history) => Stage::History(history),
+            Parsed::History(history) => DeepCheckStage::History(history),
             Parsed::Entries(tree, batch, wrong) => {
-                Stage::Entries(Box::new((tree, Roots::from(store, batch, wrong).await?)))
+                DeepCheckStage::Entries(Box::new((tree, Roots::from(store, batch, wrong).await?)))
             }
-            Parsed::Signatures(signed) => Stage::Signatures(signed),
-            Parsed::Cosignatures(below) => Stage::Cosignatures(below),
-            Parsed::Done => Stage::Done,
+            Parsed::Signatures(signed) => DeepCheckStage::Signatures(signed),
+            Parsed::Cosignatures(below) => DeepCheckStage::Cosignatures(below),
+            Parsed::Done => DeepCheckStage::Done,
         };
-        let report = Report {
+        let report = FsckReport {
             entries: state.entries,
             heads: state.heads,
             signatures: state.signatures,
             omitted: state.omitted,
-            ..Report::of(&head)
+            ..FsckReport::of(&head)
         };
         let (earlier, pages) = (state.findings.clone(), Pages::of(PAGE));
         Ok(Ok(Self { fsck: Fsck::new(store, meaning), head: Some(head), log, stage, report, earlier, pages }))
     }
 
     /// Returns the walk's position; `None` if the head could not be read, as there is nothing to continue from then.
-    pub fn state(&self) -> Option<State> {
+    pub fn state(&self) -> Option<FsckState> {
         let head = self.head?;
-        Some(State {
+        Some(FsckState {
             version: VERSION,
             log: self.log.map(|digest| digest.to_string()),
-            head: Row {
+            head: HeadRecord {
                 batch: head.batch,
                 epoch: 0,
                 size: head.size.get(),
@@ -142,38 +142,38 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> StagePosition {
         match &self.stage {
-            Stage::History(History { next, last }) => {
-                Place::History { next: *next, last: last.as_ref().map(Row::of) }
+            DeepCheckStage::History(HistoryPosition { next, last }) => {
+                StagePosition::History { next: *next, last: last.as_ref().map(HeadRecord::of) }
             }
-            Stage::Entries(at) => {
+            DeepCheckStage::Entries(at) => {
                 let (tree, roots) = &**at;
-                Place::Entries {
+                StagePosition::Entries {
                     next: tree.size().get(),
                     open: tree.open().iter().map(|data| BASE64.encode(data)).collect(),
                     next_batch: roots.next(),
                     wrong: roots.wrong,
                 }
             }
-            Stage::Signatures(signed) => Place::Signatures(signed.clone()),
-            Stage::Cosignatures(below) => Place::Cosignatures(*below),
-            Stage::Done => Place::Done,
+            DeepCheckStage::Signatures(signed) => StagePosition::Signatures(signed.clone()),
+            DeepCheckStage::Cosignatures(below) => StagePosition::Cosignatures(*below),
+            DeepCheckStage::Done => StagePosition::Done,
         }
     }
 }
 
 /// Position parsed into the types of the walk.
 enum Parsed {
-    History(History),
-    Entries(Tree, u64, Wrong),
-    Signatures(Signed),
+    History(HistoryPosition),
+    Entries(GrownTree, u64, Wrong),
+    Signatures(SignaturePosition),
     Cosignatures(Option<u64>),
     Done,
 }
 
-impl State {
-    fn read(&self, log: Option<EntryDigest>) -> Result<(Target, Parsed), BadState> {
+impl FsckState {
+    fn read(&self, log: Option<EntryDigest>) -> Result<(CheckedHead, Parsed), BadState> {
         if self.version != VERSION {
             return Err(unreadable(format!("version {}", self.version)));
         }
@@ -184,27 +184,27 @@ impl State {
             return Err(BadState::AnotherLog { state: state.clone(), log });
         }
         let CommittedHead { batch, size, root, at, .. } = self.head.read()?;
-        let head = Target { batch, size, root, at };
+        let head = CheckedHead { batch, size, root, at };
         let place = match &self.at {
-            Place::History { next, last } => {
-                let last = last.as_ref().map(Row::read).transpose()?;
-                Parsed::History(History { next: *next, last })
+            StagePosition::History { next, last } => {
+                let last = last.as_ref().map(HeadRecord::read).transpose()?;
+                Parsed::History(HistoryPosition { next: *next, last })
             }
-            Place::Entries { next, open, next_batch, wrong } => {
+            StagePosition::Entries { next, open, next_batch, wrong } => {
                 let open = open.iter().map(|text| BASE64.decode(text.as_bytes()));
                 let open = open.collect::<Result<_, _>>().map_err(unreadable)?;
-                let tree = Tree::restore(TreeSize::new(*next), open).map_err(unreadable)?;
+                let tree = GrownTree::restore(TreeSize::new(*next), open).map_err(unreadable)?;
                 Parsed::Entries(tree, *next_batch, *wrong)
             }
-            Place::Signatures(signed) => Parsed::Signatures(signed.clone()),
-            Place::Cosignatures(below) => Parsed::Cosignatures(*below),
-            Place::Done => Parsed::Done,
+            StagePosition::Signatures(signed) => Parsed::Signatures(signed.clone()),
+            StagePosition::Cosignatures(below) => Parsed::Cosignatures(*below),
+            StagePosition::Done => Parsed::Done,
         };
         Ok((head, place))
     }
 }
 
-impl Row {
+impl HeadRecord {
     fn of(head: &CommittedHead) -> Self {
         let CommittedHead { batch, epoch, size, root, at } = *head;
         Self { batch, epoch, size: size.get(), root: root.to_string(), at }
@@ -218,7 +218,7 @@ impl Row {
 }
 
 /// Returns whether the history still has this head. An unreadable row counts as present: the walk reports it.
-async fn is_in_history(store: &dyn LogStore, head: &Target) -> Result<bool, StoreError> {
+async fn is_in_history(store: &dyn LogStore, head: &CheckedHead) -> Result<bool, StoreError> {
     if head.size == TreeSize::EMPTY {
         return Ok(true);
     }

@@ -1,22 +1,22 @@
 //! Check of the tree: grown again from the digests and compared with every tile and every root.
 
-use merkle::tile::{BadTile, OpenTiles, TileId};
-use merkle::{CompactRange, Hash, LeafHash, LeafIndex, RootHash, TreeSize, hash_children};
+use merkle::LeafIndex;
+use merkle::tile::{OpenTiles, TileId};
 
 use super::entries::Pages;
+use super::grown_tree::{Expected, GrownTree, MAX_LEVEL};
 use super::history::Roots;
-use super::{Finding, Fsck, Report, Target};
+use super::{CheckedHead, Defect, Fsck, FsckReport};
 use crate::proofs::address_of;
-use crate::{Entry, HASH_BYTES, Head, StoreError, TILE_BYTES, TileAddress};
-
-/// Highest level of tiles.
-const MAX_LEVEL: u8 = 7;
-/// Number of tree levels in a tile: one hash covers 2^8 hashes of the tile below.
-const TILE_HEIGHT: u32 = 8;
+use crate::{Entry, HASH_BYTES, Head, StoreError, TileAddress};
 
 impl Fsck<'_> {
     /// Checks the partial tiles against the head's edge.
-    pub(super) async fn check_open_tiles(&self, head: &Head, report: &mut Report) -> Result<(), StoreError> {
+    pub(super) async fn check_open_tiles(
+        &self,
+        head: &Head,
+        report: &mut FsckReport,
+    ) -> Result<(), StoreError> {
         let needed = OpenTiles::needed(head.size());
         let addresses: Vec<TileAddress> = needed.iter().copied().map(address_of).collect();
         let stored = self.store.tiles(&addresses).await?;
@@ -36,7 +36,7 @@ impl Fsck<'_> {
         if OpenTiles::restore(head.size(), &data).is_ok_and(|open| open.range() == head.edge) {
             return Ok(());
         }
-        report.add(Finding::EdgeNotOfTiles);
+        report.add(Defect::EdgeNotOfTiles);
         Ok(())
     }
 
@@ -44,11 +44,11 @@ impl Fsck<'_> {
     /// entries, or `None` once the partial tiles at the end were compared, too.
     pub(super) async fn check_entries(
         &self,
-        head: &Target,
-        tree: &mut Tree,
+        head: &CheckedHead,
+        tree: &mut GrownTree,
         roots: &mut Roots<'_>,
         pages: &mut Pages,
-        report: &mut Report,
+        report: &mut FsckReport,
     ) -> Result<Option<u64>, StoreError> {
         let (at, size) = (tree.size().get(), head.size.get());
         if at < size {
@@ -63,6 +63,9 @@ impl Fsck<'_> {
             for tile in tree.partial() {
                 self.check_tile(&tile, report).await?;
             }
+            if !tree.agrees_with_independent_root() {
+                report.add(Defect::HeadRoot { batch: head.batch, size: head.size, stored: tree.root() });
+            }
         }
         roots.wrong.finish(report);
         Ok(None)
@@ -72,9 +75,9 @@ impl Fsck<'_> {
         &self,
         at: u64,
         page: &[Option<Entry>],
-        tree: &mut Tree,
+        tree: &mut GrownTree,
         roots: &mut Roots<'_>,
-        report: &mut Report,
+        report: &mut FsckReport,
     ) -> Result<(), StoreError> {
         let entries: Vec<&Entry> = page.iter().flatten().collect();
         self.meaning.prepare(self.store, &entries).await?;
@@ -83,7 +86,7 @@ impl Fsck<'_> {
         self.check_look_ups(at, &entries, &sound, report).await?;
         for entry in &sound {
             if let Some(why) = self.meaning.effect_missing(self.store, entry).await? {
-                report.add(Finding::EffectMissing { index: entry.index, why });
+                report.add(Defect::EffectMissing { index: entry.index, why });
             }
         }
         for (index, entry) in (at..).map(LeafIndex::new).zip(page) {
@@ -99,11 +102,11 @@ impl Fsck<'_> {
         Ok(())
     }
 
-    async fn check_tile(&self, expected: &Expected, report: &mut Report) -> Result<(), StoreError> {
+    async fn check_tile(&self, expected: &Expected, report: &mut FsckReport) -> Result<(), StoreError> {
         let TileAddress { level, number } = expected.address;
         let stored = self.store.tiles(&[expected.address]).await?.pop().flatten();
         let Some(stored) = stored else {
-            report.add(Finding::TileLost { level, number });
+            report.add(Defect::TileLost { level, number });
             return Ok(());
         };
         let (wanted, found) = (expected.data.as_chunks::<HASH_BYTES>().0, stored.as_chunks::<HASH_BYTES>().0);
@@ -114,8 +117,8 @@ impl Fsck<'_> {
             wanted.iter().zip(found).enumerate().filter(|(_, (wanted, found))| wanted != found)
         {
             report.add(match level {
-                0 => Finding::LeafNotInTile { index: LeafIndex::new(number * 256 + position as u64) },
-                _ => Finding::NodeNotOfTile { level, number, position },
+                0 => Defect::LeafNotInTile { index: LeafIndex::new(number * 256 + position as u64) },
+                _ => Defect::NodeNotOfTile { level, number, position },
             });
         }
         Ok(())
@@ -125,7 +128,7 @@ impl Fsck<'_> {
     pub(super) async fn check_nothing_beyond(
         &self,
         head: &Head,
-        report: &mut Report,
+        report: &mut FsckReport,
     ) -> Result<(), StoreError> {
         for level in 0..=MAX_LEVEL {
             let nodes = head.size().get() >> (8 * u32::from(level));
@@ -137,7 +140,7 @@ impl Fsck<'_> {
         Ok(())
     }
 
-    async fn check_end(&self, address: TileAddress, report: &mut Report) -> Result<(), StoreError> {
+    async fn check_end(&self, address: TileAddress, report: &mut FsckReport) -> Result<(), StoreError> {
         let TileAddress { level, number } = address;
         let stored = self.store.tiles(&[address]).await?.pop().flatten();
         let stored = stored.map_or(0, |data| data.len() / HASH_BYTES);
@@ -154,94 +157,9 @@ impl Fsck<'_> {
     }
 }
 
-fn wrong_width(level: u8, number: u64, stored: usize, expected: u16) -> Finding {
+fn wrong_width(level: u8, number: u64, stored: usize, expected: u16) -> Defect {
     match stored {
-        0 => Finding::TileLost { level, number },
-        _ => Finding::TileWidth { level, number, stored, expected: expected.into() },
-    }
-}
-
-/// Tile as computed from the entries.
-pub(super) struct Expected {
-    address: TileAddress,
-    data: Vec<u8>,
-}
-
-/// Tree grown so far: its size and edge, and the partial tile of each level.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tree {
-    size: u64,
-    edge: Vec<Hash>,
-    open: Vec<Vec<u8>>,
-}
-
-impl Tree {
-    /// Restores a tree from [`size`](Self::size) and [`open`](Self::open).
-    pub(super) fn restore(size: TreeSize, open: Vec<Vec<u8>>) -> Result<Self, BadTile> {
-        let nodes = (0..=u32::from(MAX_LEVEL)).map(|level| size.get() >> (TILE_HEIGHT * level));
-        let widths = nodes.take_while(|nodes| *nodes > 0).map(|nodes| (nodes % 256) as usize * HASH_BYTES);
-        if !widths.eq(open.iter().map(Vec::len)) {
-            return Err(BadTile::Count { given: open.len(), needed: OpenTiles::needed(size).len() });
-        }
-        let data: Vec<&Vec<u8>> = open.iter().filter(|data| !data.is_empty()).collect();
-        let tiles = OpenTiles::restore(size, &data)?;
-        Ok(Self { size: size.get(), edge: tiles.range().hashes().to_vec(), open })
-    }
-
-    pub(super) fn size(&self) -> TreeSize {
-        TreeSize::new(self.size)
-    }
-
-    /// Hashes of each level's partial tile; empty where the last tile is full.
-    pub(super) fn open(&self) -> &[Vec<u8>] {
-        &self.open
-    }
-
-    pub(super) fn root(&self) -> RootHash {
-        let range = CompactRange::from_parts(self.size(), self.edge.clone());
-        range.map_or_else(|_| merkle::empty_root(), |range| range.root())
-    }
-
-    /// Appends a leaf, and returns the tiles that it filled.
-    fn append(&mut self, leaf: LeafHash) -> Vec<Expected> {
-        let mut filled = Vec::new();
-        let mut node = Hash::from(leaf);
-        self.complete(0, node, &mut filled);
-        for height in 1..=self.size.trailing_ones() {
-            let Some(left) = self.edge.pop() else { break };
-            node = hash_children(left, node);
-            if height % TILE_HEIGHT == 0 {
-                self.complete((height / TILE_HEIGHT) as u8, node, &mut filled);
-            }
-        }
-        self.edge.push(node);
-        self.size += 1;
-        filled
-    }
-
-    /// Appends a hash to a level.
-    fn complete(&mut self, level: u8, hash: Hash, filled: &mut Vec<Expected>) {
-        if self.open.len() == usize::from(level) {
-            self.open.push(Vec::new());
-        }
-        let number = self.number(level);
-        let open = &mut self.open[usize::from(level)];
-        open.extend_from_slice(hash.as_bytes());
-        if open.len() == TILE_BYTES {
-            filled.push(Expected { address: TileAddress { level, number }, data: std::mem::take(open) });
-        }
-    }
-
-    /// Number of a level's last tile.
-    fn number(&self, level: u8) -> u64 {
-        self.size >> (TILE_HEIGHT * (u32::from(level) + 1))
-    }
-
-    fn partial(&self) -> impl Iterator<Item = Expected> {
-        let tiles = (0u8..).zip(&self.open).filter(|(_, data)| !data.is_empty());
-        tiles.map(|(level, data)| Expected {
-            address: TileAddress { level, number: self.number(level) },
-            data: data.clone(),
-        })
+        0 => Defect::TileLost { level, number },
+        _ => Defect::TileWidth { level, number, stored, expected: expected.into() },
     }
 }

@@ -1,4 +1,4 @@
-//! [`Walk`]: a deep check, step by step.
+//! [`DeepCheck`]: a deep check, step by step.
 //!
 //! ```text
 //! begin: head, open tiles, keys ─▶ history of heads ─▶ entries, look-ups, tiles, roots ─▶ signatures
@@ -8,21 +8,21 @@
 //! A step that fails because the database did not answer changes nothing, and can be repeated.
 
 use super::entries::Pages;
-use super::history::{History, Roots, Wrong};
-use super::signatures::Signed;
-use super::tree::Tree;
-use super::{Finding, Fsck, Meaning, PAGE, Progress, Report, Target, damage};
+use super::grown_tree::GrownTree;
+use super::history::{HistoryPosition, Roots, Wrong};
+use super::signatures::SignaturePosition;
+use super::{CheckedHead, Defect, Fsck, FsckFacts, FsckProgress, FsckReport, PAGE, damage};
 use crate::{LogStore, StoreError};
 
 /// Deep check in progress.
-pub struct Walk<'a> {
+pub struct DeepCheck<'a> {
     pub(super) fsck: Fsck<'a>,
     /// Target head; `None` if it cannot be read, in which case nothing else is checked.
-    pub(super) head: Option<Target>,
+    pub(super) head: Option<CheckedHead>,
     /// Digest of entry 0, which identifies the log.
     pub(super) log: Option<merkle::EntryDigest>,
-    pub(super) stage: Stage<'a>,
-    pub(super) report: Report,
+    pub(super) stage: DeepCheckStage<'a>,
+    pub(super) report: FsckReport,
     /// Findings from before the walk was stored and resumed.
     pub(super) earlier: Vec<String>,
     pub(super) pages: Pages,
@@ -30,42 +30,42 @@ pub struct Walk<'a> {
 
 /// Stage of a walk, with the position in it.
 #[derive(Clone)]
-pub(super) enum Stage<'a> {
-    History(History),
+pub(super) enum DeepCheckStage<'a> {
+    History(HistoryPosition),
     /// Position: the tree's size is the next entry.
-    Entries(Box<(Tree, Roots<'a>)>),
-    Signatures(Signed),
+    Entries(Box<(GrownTree, Roots<'a>)>),
+    Signatures(SignaturePosition),
     /// Checks cosignatures below this size; `None`: all.
     Cosignatures(Option<u64>),
     Done,
 }
 
-/// Outcome of [`Walk::step`].
+/// Outcome of [`DeepCheck::step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum FsckStep {
     /// Number of rows checked.
     Looked(u64),
     /// The walk has reached its end.
     Done,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> DeepCheck<'a> {
     /// Begins a walk with the present head as target.
-    pub async fn begin(store: &'a dyn LogStore, meaning: &'a dyn Meaning) -> Result<Self, StoreError> {
+    pub async fn begin(store: &'a dyn LogStore, meaning: &'a dyn FsckFacts) -> Result<Self, StoreError> {
         let fsck = Fsck::new(store, meaning);
         let log = first_entry(store).await?;
         let (report, head) = match damage(store.head().await)? {
-            Err(why) => (Report::without_head(why), None),
+            Err(why) => (FsckReport::without_head(why), None),
             Ok(head) => {
-                let target = Target::of(&head);
-                let mut report = Report::of(&target);
+                let target = CheckedHead::of(&head);
+                let mut report = FsckReport::of(&target);
                 fsck.check_keys(&mut report).await?;
                 fsck.check_open_tiles(&head, &mut report).await?;
                 fsck.check_nothing_beyond(&head, &mut report).await?;
                 (report, Some(target))
             }
         };
-        let stage = head.map_or(Stage::Done, |_| Stage::History(History::from(1)));
+        let stage = head.map_or(DeepCheckStage::Done, |_| DeepCheckStage::History(HistoryPosition::from(1)));
         Ok(Self { fsck, head, log, stage, report, earlier: Vec::new(), pages: Pages::of(PAGE) })
     }
 
@@ -75,15 +75,15 @@ impl<'a> Walk<'a> {
     }
 
     /// Checks the next few rows.
-    pub async fn step(&mut self) -> Result<Step, StoreError> {
+    pub async fn step(&mut self) -> Result<FsckStep, StoreError> {
         let before = (self.stage.clone(), self.report.clone());
         match self.advance().await {
             Ok(step) => Ok(step),
             Err(StoreError::Damaged(why)) => {
                 (self.stage, self.report) = before;
-                self.report.add(Finding::Unreadable { table: self.stage.table(), why });
+                self.report.add(Defect::Unreadable { table: self.stage.table(), why });
                 self.stage = self.after().await?;
-                Ok(Step::Looked(1))
+                Ok(FsckStep::Looked(1))
             }
             Err(error) => {
                 (self.stage, self.report) = before;
@@ -92,56 +92,56 @@ impl<'a> Walk<'a> {
         }
     }
 
-    async fn advance(&mut self) -> Result<Step, StoreError> {
-        let Some(head) = self.head else { return Ok(Step::Done) };
+    async fn advance(&mut self) -> Result<FsckStep, StoreError> {
+        let Some(head) = self.head else { return Ok(FsckStep::Done) };
         let (fsck, report) = (self.fsck, &mut self.report);
         let looked = match &mut self.stage {
-            Stage::History(passed) => fsck.check_heads(&head, passed, report).await?,
-            Stage::Entries(at) => {
+            DeepCheckStage::History(passed) => fsck.check_heads(&head, passed, report).await?,
+            DeepCheckStage::Entries(at) => {
                 let (tree, roots) = &mut **at;
                 fsck.check_entries(&head, tree, roots, &mut self.pages, report).await?
             }
-            Stage::Signatures(signed) => fsck.check_signatures(&head, signed, report).await?,
-            Stage::Cosignatures(below) => fsck.check_cosignatures(below, report).await?,
-            Stage::Done => return Ok(Step::Done),
+            DeepCheckStage::Signatures(signed) => fsck.check_signatures(&head, signed, report).await?,
+            DeepCheckStage::Cosignatures(below) => fsck.check_cosignatures(below, report).await?,
+            DeepCheckStage::Done => return Ok(FsckStep::Done),
         };
         if looked.is_none() {
             self.stage = self.after().await?;
         }
-        Ok(Step::Looked(looked.unwrap_or(1)))
+        Ok(FsckStep::Looked(looked.unwrap_or(1)))
     }
 
     /// Returns the next stage.
-    async fn after(&self) -> Result<Stage<'a>, StoreError> {
+    async fn after(&self) -> Result<DeepCheckStage<'a>, StoreError> {
         Ok(match &self.stage {
-            Stage::History(_) => {
+            DeepCheckStage::History(_) => {
                 let roots = Roots::from(self.fsck.store, 1, Wrong::default()).await?;
-                Stage::Entries(Box::new((Tree::default(), roots)))
+                DeepCheckStage::Entries(Box::new((GrownTree::default(), roots)))
             }
-            Stage::Entries(_) => Stage::Signatures(Signed::default()),
-            Stage::Signatures(_) => Stage::Cosignatures(None),
-            Stage::Cosignatures(_) | Stage::Done => Stage::Done,
+            DeepCheckStage::Entries(_) => DeepCheckStage::Signatures(SignaturePosition::default()),
+            DeepCheckStage::Signatures(_) => DeepCheckStage::Cosignatures(None),
+            DeepCheckStage::Cosignatures(_) | DeepCheckStage::Done => DeepCheckStage::Done,
         })
     }
 
     /// Returns whether the walk has reached its end.
     pub fn is_done(&self) -> bool {
-        matches!(self.stage, Stage::Done)
+        matches!(self.stage, DeepCheckStage::Done)
     }
 
     /// Returns the position in the entries.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> FsckProgress {
         let of = self.report.size.get();
         let entries = match &self.stage {
-            Stage::History(_) => 0,
-            Stage::Entries(at) => at.0.size().get(),
-            Stage::Signatures(_) | Stage::Cosignatures(_) | Stage::Done => of,
+            DeepCheckStage::History(_) => 0,
+            DeepCheckStage::Entries(at) => at.0.size().get(),
+            DeepCheckStage::Signatures(_) | DeepCheckStage::Cosignatures(_) | DeepCheckStage::Done => of,
         };
-        Progress { entries, of }
+        FsckProgress { entries, of }
     }
 
     /// Counts and findings since the walk began or was resumed.
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &FsckReport {
         &self.report
     }
 
@@ -156,12 +156,12 @@ impl<'a> Walk<'a> {
         self.earlier.is_empty() && self.report.is_clean()
     }
 
-    pub(super) fn into_report(self) -> Report {
+    pub(super) fn into_report(self) -> FsckReport {
         self.report
     }
 }
 
-impl Stage<'_> {
+impl DeepCheckStage<'_> {
     fn table(&self) -> &'static str {
         match self {
             Self::History(_) => "batch",

@@ -43,7 +43,7 @@ pub async fn search(rows: &impl Rows, indexed: Indexed, query: &Query) -> Result
     check(query)?;
     let within = query.within.start..query.within.end.min(indexed.to.get());
     let mut terms = rarest_first(rows, &query.terms).await?.into_iter();
-    let mut search = Search {
+    let mut search = SearchPlan {
         order: query.order,
         wanted: query.limit.saturating_add(1),
         found: Vec::new(),
@@ -80,7 +80,7 @@ async fn rarest_first(rows: &impl Rows, terms: &[Term]) -> Result<Vec<Term>, Sto
     Ok(counted.into_iter().map(|(_, term)| term).collect())
 }
 
-struct Search {
+struct SearchPlan {
     order: Order,
     /// Limit of the query plus one, to know whether there are more entries.
     wanted: usize,
@@ -89,7 +89,7 @@ struct Search {
     stopped: Option<LeafIndex>,
 }
 
-impl Search {
+impl SearchPlan {
     fn every(&mut self, within: Range<u64>) {
         let all = |entries: &mut dyn Iterator<Item = u64>| {
             entries.take(self.wanted).map(LeafIndex::new).collect::<Vec<_>>()

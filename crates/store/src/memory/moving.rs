@@ -1,40 +1,20 @@
-//! `Moving` in memory: freezing a log, and filling a database.
+//! `HistoryExport` and `HistoryImport` in memory: reading and filling a database.
 
 use std::ops::Range;
 
 use async_trait::async_trait;
-use merkle::{CompactRange, LeafIndex};
+use merkle::LeafIndex;
 
 use super::Memory;
 use super::tables::{Tables, not_open};
 use crate::moving::{half_filled, not_empty, not_filling, other_claim};
 use crate::{
-    Collateral, GuardKey, GuardRow, Head, HeadSignature, History, InboxItem, Moving, SeenKey, SeenRow,
-    Source, State, StoreError,
+    Collateral, GuardKey, GuardRow, Head, HeadSignature, History, HistoryExport, HistoryImport, SeenKey,
+    SeenRow, Source, State, StoreError,
 };
 
 #[async_trait]
-impl Moving for Memory {
-    async fn state(&self) -> Result<State, StoreError> {
-        let tables = self.tables();
-        tables.head()?;
-        Ok(tables.state)
-    }
-
-    async fn freeze(&self, _holder: &str, at: u64) -> Result<Head, StoreError> {
-        let mut tables = self.tables();
-        match tables.state {
-            State::Filling { .. } => return Err(half_filled()),
-            State::Frozen { .. } => return tables.head().cloned(),
-            State::Open => {}
-        }
-        let head = tables.head.as_mut().ok_or_else(not_open)?;
-        head.epoch += 1;
-        let head = head.clone();
-        tables.state = State::Frozen { at };
-        Ok(head)
-    }
-
+impl HistoryExport for Memory {
     async fn seen_rows(&self, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
         let tables = self.tables();
         let mut rows: Vec<SeenRow> = tables
@@ -67,14 +47,10 @@ impl Moving for Memory {
             |index: u64| tables.collateral.get(&index).into_iter().flatten().map(move |item| (index, item));
         Ok(entries.flat_map(of).map(|(index, item)| (LeafIndex::new(index), item.clone())).collect())
     }
+}
 
-    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
-        let tables = self.tables();
-        let from = after.map_or(0, |after| after + 1);
-        let waiting = tables.inbox.range(from..).take(limit);
-        Ok(waiting.map(|(number, pending)| (*number, pending.item.clone())).collect())
-    }
-
+#[async_trait]
+impl HistoryImport for Memory {
     async fn begin_filling(&self, origin: &str, source: &Source) -> Result<Head, StoreError> {
         let mut tables = self.tables();
         match (&tables.head, tables.state) {
@@ -167,9 +143,4 @@ impl Tables {
             State::Filling { .. } => Err(half_filled()),
         }
     }
-}
-
-/// Head of a log without entries.
-pub(super) fn no_entries() -> Head {
-    Head { epoch: 0, batch: 0, edge: CompactRange::empty(), at: 0, policy: LeafIndex::new(0) }
 }

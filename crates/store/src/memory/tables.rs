@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bytes::Bytes;
-use merkle::{EntryDigest, LeafIndex, TreeSize};
+use merkle::{CompactRange, EntryDigest, LeafIndex, TreeSize};
 
-use super::moving::no_entries;
 use crate::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Effect, Enqueued, Entry, Found,
     GuardKey, Head, HeadSignature, Hold, InboxItem, InboxUse, Indexed, KeptReport, KeyAnnouncement, LogKey,
@@ -27,7 +26,7 @@ pub(super) struct Tables {
     pub(super) signatures: BTreeMap<(TreeSize, SignatureKind, Vec<u8>), Bytes>,
     pub(super) cosignatures: BTreeMap<(TreeSize, Vec<u8>), Cosignature>,
     /// Pending items by number.
-    pub(super) inbox: BTreeMap<u64, Pending>,
+    pub(super) inbox: BTreeMap<u64, PendingItem>,
     /// Numbers of the pending items by digest.
     pub(super) pending: HashMap<EntryDigest, u64>,
     /// Number of items that ever arrived.
@@ -44,14 +43,14 @@ pub(super) struct Tables {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingItem {
     pub(super) item: InboxItem,
     issuer: String,
     issuer_key: [u8; 16],
     at: u64,
 }
 
-impl Pending {
+impl PendingItem {
     fn bytes(&self) -> u64 {
         self.item.submission.len() as u64
     }
@@ -173,7 +172,7 @@ impl Tables {
         if !matches!(self.progress(&item.digest), None | Some(Progress::Failed(_))) {
             return Enqueued::Kept;
         }
-        let new = Pending {
+        let new = PendingItem {
             item: item.clone(),
             issuer: arrival.issuer_name(),
             issuer_key: arrival.issuer_key(),
@@ -202,7 +201,7 @@ impl Tables {
         let known = self.inbox.values().map(|pending| pending.at).filter(|at| *at > 0);
         InboxUse {
             rows: self.inbox.len() as u64,
-            bytes: self.inbox.values().map(Pending::bytes).sum(),
+            bytes: self.inbox.values().map(PendingItem::bytes).sum(),
             oldest: known.min(),
         }
     }
@@ -235,12 +234,12 @@ impl Tables {
 
 /// Returns whether there is room for one more item within so many rows and bytes.
 fn has_room<'a>(
-    kept: impl Iterator<Item = &'a Pending> + Clone,
-    new: &Pending,
+    kept: impl Iterator<Item = &'a PendingItem> + Clone,
+    new: &PendingItem,
     rows: u64,
     bytes: u64,
 ) -> bool {
-    let held: u64 = kept.clone().map(Pending::bytes).sum();
+    let held: u64 = kept.clone().map(PendingItem::bytes).sum();
     (kept.count() as u64) < rows && held.saturating_add(new.bytes()) <= bytes
 }
 
@@ -269,4 +268,9 @@ fn key_of(digest: &EntryDigest) -> [u8; 16] {
 
 pub(super) fn not_open() -> StoreError {
     StoreError::NoLog("the log was not opened".into())
+}
+
+/// Head of a log without entries.
+pub(super) fn no_entries() -> Head {
+    Head { epoch: 0, batch: 0, edge: CompactRange::empty(), at: 0, policy: LeafIndex::new(0) }
 }
