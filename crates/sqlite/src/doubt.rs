@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use durable::DatabaseLocation;
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 
-use crate::Failure;
+use crate::SqliteFailure;
 
-/// Repair of the writing connection before the next write, as required by a [`Failure`].
+/// Repair of the writing connection before the next write, as required by a [`SqliteFailure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Repair {
     /// No repair: the connection can be used again.
@@ -21,11 +21,11 @@ pub enum Repair {
 
 impl Repair {
     /// Returns the repair that a failure requires.
-    pub fn after(failure: Failure) -> Self {
+    pub fn after(failure: SqliteFailure) -> Self {
         match failure {
-            Failure::Constraint => Self::None,
-            Failure::Full | Failure::ReadOnly | Failure::Other => Self::Reopen,
-            Failure::Io | Failure::Damaged => Self::Settle,
+            SqliteFailure::Constraint => Self::None,
+            SqliteFailure::Full | SqliteFailure::ReadOnly | SqliteFailure::Other => Self::Reopen,
+            SqliteFailure::Io | SqliteFailure::Damaged => Self::Settle,
         }
     }
 }
@@ -37,7 +37,7 @@ pub struct Doubt(AtomicU8);
 impl Doubt {
     /// Records the error of a failed write.
     pub fn note(&self, error: &sqlx::Error) {
-        self.require(Repair::after(Failure::of(error)));
+        self.require(Repair::after(SqliteFailure::of(error)));
     }
 
     /// Requires a repair before the next write.

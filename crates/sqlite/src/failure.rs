@@ -1,4 +1,4 @@
-//! [`Failure`]: classes of SQLite's result codes.
+//! [`SqliteFailure`]: classes of SQLite's result codes.
 
 use std::io;
 
@@ -14,7 +14,7 @@ mod code {
 
 /// Class of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum SqliteFailure {
     /// The disk has no space left (`SQLITE_FULL`).
     Full,
     /// Reading, writing or flushing a file failed (`SQLITE_IOERR`).
@@ -29,7 +29,7 @@ pub enum Failure {
     Other,
 }
 
-impl Failure {
+impl SqliteFailure {
     /// Classifies an error of `sqlx` by its primary result code.
     pub fn of(error: &sqlx::Error) -> Self {
         match primary_code(error) {
@@ -59,7 +59,7 @@ impl Failure {
 
 /// Returns whether the rows violate a constraint or a trigger.
 pub fn is_constraint(error: &sqlx::Error) -> bool {
-    Failure::of(error) == Failure::Constraint
+    SqliteFailure::of(error) == SqliteFailure::Constraint
 }
 
 fn primary_code(error: &sqlx::Error) -> Option<i32> {

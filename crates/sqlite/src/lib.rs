@@ -12,5 +12,5 @@ mod failure;
 mod file;
 
 pub use doubt::{Doubt, Repair, probe, settle};
-pub use failure::{Failure, is_constraint};
+pub use failure::{SqliteFailure, is_constraint};
 pub use file::make_file;

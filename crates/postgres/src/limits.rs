@@ -1,0 +1,9 @@
+//! Every bound of this crate.
+
+use std::time::Duration;
+
+/// Oldest supported server, as `server_version_num`: `idle_session_timeout` and `bit_count` were added in version 14.
+pub(crate) const OLDEST_SERVER: i32 = 140_000;
+
+/// Maximum time to establish a connection, and to wait for a free one.
+pub(crate) const CONNECT: Duration = Duration::from_secs(5);
