@@ -13,7 +13,6 @@
 //! connections and three more. Left out: a commit whose wait for a synchronous standby is cancelled by hand counts
 //! as committed.
 
-mod beside;
 mod error;
 mod instance;
 mod limits;
@@ -24,6 +23,7 @@ mod prune;
 mod reader;
 mod schema;
 mod session;
+mod stream_editor;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod writer;
@@ -32,20 +32,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use evidence::{
-    Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Kept, Listed, Open,
-    Pending, Pruned, StoreError, Stored, Stuck,
+    Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Instances, OpenDecision,
+    Outbox, PendingRecord, Pruned, StoreError, StoredRecord, StoredStream, StreamSummary, StuckRecord,
+    Upkeep,
 };
 use merkle::EntryDigest;
 use sqlx::PgPool;
 use tokio::time::timeout;
 
-pub use crate::beside::Beside;
-use crate::error::too_late;
+use crate::error::{of_failure, too_late};
 pub use crate::limits::{COMMIT, MAX_CONNECTIONS};
-pub use crate::look::Look;
+pub use crate::look::PostgresReader;
 pub use crate::schema::schema_version;
-use crate::session::{Role, Server};
-use crate::writer::Writer;
+use crate::session::Server;
+pub use crate::stream_editor::PostgresStreamEditor;
+use crate::writer::CommitSession;
 
 /// Location of the evidence, and settings of its connections.
 #[derive(Clone, Debug)]
@@ -67,7 +68,7 @@ impl Options {
 
     /// Sets the number of connections for reads, from 1 to [`MAX_CONNECTIONS`].
     pub fn with_connections(self, connections: u32) -> Self {
-        Self { connections, ..self }
+        Self { connections: connections.clamp(1, MAX_CONNECTIONS), ..self }
     }
 
     /// Sets the time after which an unanswered commit counts as of unknown outcome; the default is [`COMMIT`].
@@ -84,7 +85,7 @@ pub struct Postgres {
     server: Server,
     pool: PgPool,
     courier: PgPool,
-    writer: Writer,
+    writer: CommitSession,
 }
 
 impl Postgres {
@@ -94,7 +95,7 @@ impl Postgres {
     ///
     /// If the database cannot be reached, or must not be changed.
     pub async fn migrate(options: &Options) -> Result<(), StoreError> {
-        schema::migrate(&options.server).await
+        schema::schema().migrate(&options.server.0, &session::MIGRATION).await.map_err(of_failure)
     }
 
     /// Connects to a database that has this program's schema, and registers the instance.
@@ -104,17 +105,17 @@ impl Postgres {
     /// If the database cannot be reached or has another schema, and if the instance's name was used before.
     pub async fn connect(options: &Options, instance: &str) -> Result<Self, StoreError> {
         evidence::check_instance_name(instance)?;
-        let mut connection = options.server.connect(Role::Reader).await?;
-        schema::check(&mut connection).await?;
+        let mut connection = options.server.connect(&session::READER).await?;
+        schema::schema().check(&mut connection).await.map_err(of_failure)?;
         let number = instance::register(&mut connection, instance).await?;
         session::close(connection).await;
         Ok(Self {
             instance: instance.to_owned(),
             number,
             server: options.server.clone(),
-            pool: options.server.pool(Role::Reader, options.connections),
-            courier: options.server.pool(Role::Courier, 1),
-            writer: Writer::new(number, options.commit_timeout),
+            pool: options.server.pool(&session::READER, options.connections),
+            courier: options.server.pool(&session::COURIER, 1),
+            writer: CommitSession::new(number, options.commit_timeout),
         })
     }
 
@@ -130,7 +131,7 @@ impl EvidenceStore for Postgres {
         &self.instance
     }
 
-    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<StoredStream>>, StoreError> {
         self.in_time(reader::streams(&self.pool, names)).await
     }
 
@@ -151,7 +152,26 @@ impl EvidenceStore for Postgres {
         self.writer.happened(&self.server, &group).await
     }
 
-    async fn pending(&self, limit: usize) -> Result<Vec<Pending>, StoreError> {
+    async fn record(&self, id: &EntryDigest) -> Result<Option<StoredRecord>, StoreError> {
+        self.in_time(reader::record(&self.pool, id)).await
+    }
+
+    async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<StoredRecord>, StoreError> {
+        self.in_time(reader::records(&self.pool, stream, from, limit)).await
+    }
+
+    async fn due(&self, at: u64, limit: usize) -> Result<Vec<StreamSummary>, StoreError> {
+        self.in_time(reader::due(&self.pool, at, limit)).await
+    }
+
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<StreamSummary>, StoreError> {
+        self.in_time(reader::list(&self.pool, after, limit)).await
+    }
+}
+
+#[async_trait]
+impl Outbox for Postgres {
+    async fn pending(&self, limit: usize) -> Result<Vec<PendingRecord>, StoreError> {
         self.in_time(outbox::pending(&self.pool, self.number, limit)).await
     }
 
@@ -163,7 +183,7 @@ impl EvidenceStore for Postgres {
         self.in_time(outbox::stick(&self.pool, self.number, id, evidence::stuck_reason(why))).await
     }
 
-    async fn stuck_records(&self, limit: usize) -> Result<Vec<Stuck>, StoreError> {
+    async fn stuck_records(&self, limit: usize) -> Result<Vec<StuckRecord>, StoreError> {
         self.in_time(outbox::stuck_records(&self.pool, limit)).await
     }
 
@@ -174,29 +194,12 @@ impl EvidenceStore for Postgres {
     async fn backlog(&self) -> Result<Backlog, StoreError> {
         self.in_time(outbox::backlog(&self.pool)).await
     }
+}
 
-    async fn orphans(&self, limit: usize) -> Result<Vec<Open>, StoreError> {
+#[async_trait]
+impl Instances for Postgres {
+    async fn orphans(&self, limit: usize) -> Result<Vec<OpenDecision>, StoreError> {
         self.in_time(reader::orphans(&self.pool, limit)).await
-    }
-
-    async fn record(&self, id: &EntryDigest) -> Result<Option<Stored>, StoreError> {
-        self.in_time(reader::record(&self.pool, id)).await
-    }
-
-    async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError> {
-        self.in_time(reader::records(&self.pool, stream, from, limit)).await
-    }
-
-    async fn due(&self, at: u64, limit: usize) -> Result<Vec<Listed>, StoreError> {
-        self.in_time(reader::due(&self.pool, at, limit)).await
-    }
-
-    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError> {
-        self.in_time(reader::list(&self.pool, after, limit)).await
-    }
-
-    async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
-        self.in_time(prune::prune(&self.pool, self.number, horizon, limit)).await
     }
 
     async fn renew(&self, lasts: Duration) -> Result<(), StoreError> {
@@ -205,6 +208,13 @@ impl EvidenceStore for Postgres {
 
     async fn leave(&self) -> Result<(), StoreError> {
         self.in_time(instance::renew(&self.courier, self.number, Duration::ZERO)).await
+    }
+}
+
+#[async_trait]
+impl Upkeep for Postgres {
+    async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
+        self.in_time(prune::prune(&self.pool, self.number, horizon, limit)).await
     }
 
     async fn check_durability(&self) -> Result<(), StoreError> {

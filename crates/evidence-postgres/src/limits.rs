@@ -2,14 +2,8 @@
 
 use std::time::Duration;
 
-/// Oldest supported server, as `server_version_num`.
-pub(crate) const OLDEST_SERVER: i32 = 140_000;
-
 /// Maximum and default number of connections for reads. Two more write.
 pub const MAX_CONNECTIONS: u32 = 6;
-
-/// Maximum time to establish a connection.
-pub(crate) const CONNECT: Duration = Duration::from_secs(5);
 
 /// Maximum total time of a read or a small write. The server's own timeout is a little shorter.
 pub(crate) const ANSWER: Duration = Duration::from_secs(15);

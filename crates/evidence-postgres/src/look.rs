@@ -1,28 +1,28 @@
-//! [`Look`]: read-only access to the evidence while gateways use it. No instance is registered.
+//! [`PostgresReader`]: read-only access to the evidence while gateways use it. No instance is registered.
 
-use evidence::{Kept, StoreError, Stored};
+use evidence::{StoreError, StoredRecord, StoredStream};
 use sqlx::PgPool;
 
-use crate::session::Role;
+use crate::error::of_failure;
 use crate::{Options, reader, schema, session};
 
 /// Read-only access to the evidence.
 #[derive(Debug)]
-pub struct Look {
+pub struct PostgresReader {
     pool: PgPool,
 }
 
-impl Look {
+impl PostgresReader {
     /// Opens a database that has this program's schema.
     ///
     /// # Errors
     ///
     /// If the database cannot be reached or has another schema.
     pub async fn at(options: &Options) -> Result<Self, StoreError> {
-        let mut connection = options.server.connect(Role::Reader).await?;
-        schema::check(&mut connection).await?;
+        let mut connection = options.server.connect(&session::READER).await?;
+        schema::schema().check(&mut connection).await.map_err(of_failure)?;
         session::close(connection).await;
-        Ok(Self { pool: options.server.pool(Role::Reader, 1) })
+        Ok(Self { pool: options.server.pool(&session::READER, 1) })
     }
 
     /// Reads the states of these streams, one answer per name, in order.
@@ -30,7 +30,7 @@ impl Look {
     /// # Errors
     ///
     /// If the database cannot be read.
-    pub async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+    pub async fn streams(&self, names: &[&str]) -> Result<Vec<Option<StoredStream>>, StoreError> {
         reader::streams(&self.pool, names).await
     }
 
@@ -39,7 +39,12 @@ impl Look {
     /// # Errors
     ///
     /// If the database cannot be read.
-    pub async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError> {
+    pub async fn records(
+        &self,
+        stream: &str,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, StoreError> {
         reader::records(&self.pool, stream, from, limit).await
     }
 

@@ -7,16 +7,7 @@ use sqlx::postgres::PgRow;
 
 use crate::error::store_error;
 
-/// Converts to a column's value. A number that does not fit becomes `i64::MAX`: as a time it is never reached, and
-/// otherwise it matches no row.
-pub(crate) fn column(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// Converts a row limit.
-pub(crate) fn rows(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
+pub(crate) use postgres::{column, rows};
 
 /// Reads a column that never holds a negative number; otherwise [`StoreError::Damaged`].
 pub(crate) fn number(row: &PgRow, column: usize) -> Result<u64, StoreError> {

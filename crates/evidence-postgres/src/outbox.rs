@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use evidence::{Backlog, Delivered, Pending, StoreError, Stuck};
+use evidence::{Backlog, Delivered, PendingRecord, StoreError, StuckRecord};
 use merkle::EntryDigest;
 use sqlx::PgPool;
 use sqlx::postgres::PgRow;
@@ -14,7 +14,7 @@ use crate::reader::kind;
 
 /// Reads `limit` records of this instance and of each instance whose lease is over, and returns the oldest of all.
 /// Records of other living instances are not read.
-pub(crate) async fn pending(pool: &PgPool, me: i64, limit: usize) -> Result<Vec<Pending>, StoreError> {
+pub(crate) async fn pending(pool: &PgPool, me: i64, limit: usize) -> Result<Vec<PendingRecord>, StoreError> {
     let select = sqlx::query(
         "SELECT r.id, s.name, r.seq, r.kind, r.at, r.statement
            FROM (SELECT o.record
@@ -27,8 +27,8 @@ pub(crate) async fn pending(pool: &PgPool, me: i64, limit: usize) -> Result<Vec<
     found.iter().map(waiting).collect()
 }
 
-fn waiting(row: &PgRow) -> Result<Pending, StoreError> {
-    Ok(Pending {
+fn waiting(row: &PgRow) -> Result<PendingRecord, StoreError> {
+    Ok(PendingRecord {
         id: digest(row, 0)?,
         stream: get(row, 1)?,
         seq: number(row, 2)?,
@@ -73,14 +73,14 @@ pub(crate) async fn unstick(pool: &PgPool, me: i64) -> Result<u64, StoreError> {
     freed.first().map_or(Ok(0), |row| number(row, 0))
 }
 
-pub(crate) async fn stuck_records(pool: &PgPool, limit: usize) -> Result<Vec<Stuck>, StoreError> {
+pub(crate) async fn stuck_records(pool: &PgPool, limit: usize) -> Result<Vec<StuckRecord>, StoreError> {
     let select = sqlx::query(
         "SELECT r.id, s.name, r.seq, k.why
            FROM stuck k JOIN record r ON r.no = k.record JOIN stream s ON s.no = r.stream ORDER BY k.record LIMIT $1",
     );
     let found = select.bind(rows(limit)).fetch_all(pool).await.map_err(store_error)?;
     let stuck = |row: &PgRow| {
-        Ok(Stuck { id: digest(row, 0)?, stream: get(row, 1)?, seq: number(row, 2)?, why: get(row, 3)? })
+        Ok(StuckRecord { id: digest(row, 0)?, stream: get(row, 1)?, seq: number(row, 2)?, why: get(row, 3)? })
     };
     found.iter().map(stuck).collect()
 }

@@ -1,4 +1,4 @@
-//! `EvidenceStore::prune`: removes old records, streams and instances.
+//! `Upkeep::prune`: removes old records, streams and instances.
 
 use evidence::{Horizon, Pruned, StoreError};
 use sqlx::{PgPool, PgTransaction};

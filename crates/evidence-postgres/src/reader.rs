@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use evidence::{Claim, Kept, Listed, Open, Record, RecordKind, Standing, StoreError, Stored};
+use evidence::{
+    Claim, DeliveryState, OpenDecision, Record, RecordKind, StoreError, StoredRecord, StoredStream,
+    StreamSummary,
+};
 use merkle::EntryDigest;
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgPool};
@@ -11,7 +14,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use crate::error::store_error;
 use crate::number::{column, digest, get, number, rows};
 
-pub(crate) async fn streams(pool: &PgPool, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+pub(crate) async fn streams(pool: &PgPool, names: &[&str]) -> Result<Vec<Option<StoredStream>>, StoreError> {
     let select = sqlx::query(
         "SELECT s.name, s.version, a.agreed, s.running, s.closed, s.keep_until, s.next_seq
            FROM stream s LEFT JOIN agreement a ON a.stream = s.no WHERE s.name = ANY ($1)",
@@ -23,7 +26,7 @@ pub(crate) async fn streams(pool: &PgPool, names: &[&str]) -> Result<Vec<Option<
     }
     let mut found = HashMap::with_capacity(names.len());
     for row in &select.bind(asked).fetch_all(pool).await.map_err(store_error)? {
-        let kept = Kept {
+        let kept = StoredStream {
             version: number(row, 1)?,
             agreed: get::<Option<Vec<u8>>>(row, 2)?.map(Bytes::from),
             running: bytes(row, 3)?,
@@ -53,7 +56,7 @@ pub(crate) async fn claimed(pool: &PgPool, claims: &[Claim]) -> Result<Vec<bool>
     found.iter().map(|row| get(row, 0)).collect()
 }
 
-pub(crate) async fn orphans(pool: &PgPool, limit: usize) -> Result<Vec<Open>, StoreError> {
+pub(crate) async fn orphans(pool: &PgPool, limit: usize) -> Result<Vec<OpenDecision>, StoreError> {
     let select = sqlx::query(
         "SELECT r.id, s.name, r.instance
            FROM (SELECT o.record
@@ -63,7 +66,8 @@ pub(crate) async fn orphans(pool: &PgPool, limit: usize) -> Result<Vec<Open>, St
            JOIN record r ON r.no = o.record JOIN stream s ON s.no = r.stream ORDER BY r.no",
     );
     let found = select.bind(rows(limit)).fetch_all(pool).await.map_err(store_error)?;
-    let open = |row: &PgRow| Ok(Open { id: digest(row, 0)?, stream: get(row, 1)?, instance: get(row, 2)? });
+    let open =
+        |row: &PgRow| Ok(OpenDecision { id: digest(row, 0)?, stream: get(row, 1)?, instance: get(row, 2)? });
     found.iter().map(open).collect()
 }
 
@@ -73,7 +77,7 @@ const STORED: &str = "SELECT r.id, s.name, r.seq, r.kind, r.at, r.statement, r.v
   FROM record r JOIN stream s ON s.no = r.stream
   LEFT JOIN delivery d ON d.record = r.no LEFT JOIN stuck k ON k.record = r.no";
 
-pub(crate) async fn record(pool: &PgPool, id: &EntryDigest) -> Result<Option<Stored>, StoreError> {
+pub(crate) async fn record(pool: &PgPool, id: &EntryDigest) -> Result<Option<StoredRecord>, StoreError> {
     let select = sqlx::query(AssertSqlSafe(format!("{STORED} WHERE r.id = $1"))).bind(&id.as_bytes()[..]);
     let row = select.fetch_optional(pool).await.map_err(store_error)?;
     row.as_ref().map(stored).transpose()
@@ -84,13 +88,13 @@ pub(crate) async fn records(
     stream: &str,
     from: u64,
     limit: usize,
-) -> Result<Vec<Stored>, StoreError> {
+) -> Result<Vec<StoredRecord>, StoreError> {
     let select = format!("{STORED} WHERE s.name = $1 AND r.seq >= $2 ORDER BY r.seq LIMIT $3");
     let select = sqlx::query(AssertSqlSafe(select)).bind(stream).bind(column(from)).bind(rows(limit));
     select.fetch_all(pool).await.map_err(store_error)?.iter().map(stored).collect()
 }
 
-fn stored(row: &PgRow) -> Result<Stored, StoreError> {
+fn stored(row: &PgRow) -> Result<StoredRecord, StoreError> {
     let record = Record {
         id: digest(row, 0)?,
         stream: get(row, 1)?,
@@ -101,24 +105,24 @@ fn stored(row: &PgRow) -> Result<Stored, StoreError> {
         verdict: get::<Option<Vec<u8>>>(row, 6)?.map(Bytes::from),
         annex: bytes(row, 7)?,
     };
-    Ok(Stored { record, instance: get(row, 8)?, standing: standing(row)? })
+    Ok(StoredRecord { record, instance: get(row, 8)?, standing: standing(row)? })
 }
 
-fn standing(row: &PgRow) -> Result<Standing, StoreError> {
+fn standing(row: &PgRow) -> Result<DeliveryState, StoreError> {
     if get(row, 9)? {
         let leaf_index = get::<Option<i64>>(row, 10)?.map(|_| number(row, 10)).transpose()?;
         let receipt = get::<Option<Vec<u8>>>(row, 11)?.map(Bytes::from);
-        return Ok(Standing::Delivered { leaf_index, receipt });
+        return Ok(DeliveryState::Delivered { leaf_index, receipt });
     }
     Ok(match get(row, 12)? {
-        Some(why) => Standing::Stuck(why),
-        None => Standing::Pending,
+        Some(why) => DeliveryState::Stuck(why),
+        None => DeliveryState::Pending,
     })
 }
 
 const LISTED: &str = "SELECT name, version, next_seq, closed, keep_until FROM stream";
 
-pub(crate) async fn due(pool: &PgPool, at: u64, limit: usize) -> Result<Vec<Listed>, StoreError> {
+pub(crate) async fn due(pool: &PgPool, at: u64, limit: usize) -> Result<Vec<StreamSummary>, StoreError> {
     let select = format!("{LISTED} WHERE NOT closed AND keep_until <= $1 ORDER BY keep_until, name LIMIT $2");
     let select = sqlx::query(AssertSqlSafe(select)).bind(column(at)).bind(rows(limit));
     select.fetch_all(pool).await.map_err(store_error)?.iter().map(listed).collect()
@@ -128,15 +132,15 @@ pub(crate) async fn list(
     pool: &PgPool,
     after: Option<&str>,
     limit: usize,
-) -> Result<Vec<Listed>, StoreError> {
+) -> Result<Vec<StreamSummary>, StoreError> {
     // No name is empty, so all names come after the empty one.
     let select = sqlx::query(AssertSqlSafe(format!("{LISTED} WHERE name > $1 ORDER BY name LIMIT $2")));
     let select = select.bind(after.unwrap_or_default()).bind(rows(limit));
     select.fetch_all(pool).await.map_err(store_error)?.iter().map(listed).collect()
 }
 
-fn listed(row: &PgRow) -> Result<Listed, StoreError> {
-    Ok(Listed {
+fn listed(row: &PgRow) -> Result<StreamSummary, StoreError> {
+    Ok(StreamSummary {
         stream: get(row, 0)?,
         version: number(row, 1)?,
         next_seq: number(row, 2)?,

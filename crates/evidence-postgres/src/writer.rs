@@ -1,7 +1,7 @@
 //! `EvidenceStore::commit`: one statement on a connection of its own.
 //!
 //! Until the statement is sent it has had no effect. After that, an error of the statement proves that it did not
-//! happen and an answer that it did; in all other cases the outcome is unknown. [`happened`](Writer::happened)
+//! happen and an answer that it did; in all other cases the outcome is unknown. [`happened`](CommitSession::happened)
 //! then raises the instance's epoch: that update waits for the doubtful commit, which holds the row while it runs,
 //! and a commit under the old epoch that the server reads later matches no row.
 
@@ -17,36 +17,36 @@ use tokio::time::timeout;
 use crate::error::{commit_error, is_worth_another_try, store_error, too_late};
 use crate::limits;
 use crate::number::column;
-use crate::session::{Role, Server, close};
+use crate::session::{self, Server, close};
 
 /// Session that commits, kept between commits. A caller takes it out and puts it back only when it is known to be
 /// idle, so a cancelled caller leaves no session with a running statement.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct CommitSession {
     session: Mutex<Option<PgConnection>>,
     me: i64,
     epoch: AtomicI64,
     commit_timeout: Duration,
 }
 
-impl Writer {
+impl CommitSession {
     pub(crate) fn new(me: i64, commit_timeout: Duration) -> Self {
         Self { session: Mutex::new(None), me, epoch: AtomicI64::new(0), commit_timeout }
     }
 
     pub(crate) async fn commit(&self, server: &Server, group: &Group<'_>) -> Result<(), CommitError> {
         let mut session = self.session.lock().await;
-        let rows = Rows::of(group);
+        let rows = GroupColumns::of(group);
         for _ in 1..limits::TRIES {
             match self.try_commit(&mut session, server, &rows).await {
-                Err(Failed::Passing(error)) => tracing::debug!(%error, "a commit is tried again"),
-                Err(Failed::For(error)) => return Err(error),
+                Err(AttemptFailure::Passing(error)) => tracing::debug!(%error, "a commit is tried again"),
+                Err(AttemptFailure::For(error)) => return Err(error),
                 Ok(conflicts) => return answer(conflicts),
             }
         }
         match self.try_commit(&mut session, server, &rows).await {
-            Err(Failed::Passing(error)) => Err(store_error(error).into()),
-            Err(Failed::For(error)) => Err(error),
+            Err(AttemptFailure::Passing(error)) => Err(store_error(error).into()),
+            Err(AttemptFailure::For(error)) => Err(error),
             Ok(conflicts) => answer(conflicts),
         }
     }
@@ -55,11 +55,13 @@ impl Writer {
         &self,
         session: &mut Option<PgConnection>,
         server: &Server,
-        rows: &Rows<'_>,
-    ) -> Result<Vec<String>, Failed> {
+        rows: &GroupColumns<'_>,
+    ) -> Result<Vec<String>, AttemptFailure> {
         let mut connection = match session.take() {
             Some(connection) => connection,
-            None => server.connect(Role::Writer).await.map_err(|error| Failed::For(error.into()))?,
+            None => {
+                server.connect(&session::WRITER).await.map_err(|error| AttemptFailure::For(error.into()))?
+            }
         };
         let sent = rows.send(&mut connection, self.me, self.epoch.load(Ordering::Acquire));
         match timeout(self.commit_timeout, sent).await {
@@ -69,16 +71,16 @@ impl Writer {
             }
             Ok(Err(error)) if is_worth_another_try(&error) => {
                 *session = Some(connection);
-                Err(Failed::Passing(error))
+                Err(AttemptFailure::Passing(error))
             }
             Ok(Err(error)) => {
                 let error = commit_error(error);
                 if !matches!(error, CommitError::MayHaveHappened(_)) {
                     *session = Some(connection);
                 }
-                Err(Failed::For(error))
+                Err(AttemptFailure::For(error))
             }
-            Err(_) => Err(Failed::For(CommitError::MayHaveHappened("no answer in time".into()))),
+            Err(_) => Err(AttemptFailure::For(CommitError::MayHaveHappened("no answer in time".into()))),
         }
     }
 
@@ -87,7 +89,7 @@ impl Writer {
         // meanwhile.
         let mut session = self.session.lock().await;
         drop(session.take());
-        let mut connection = server.connect(Role::Doubter).await?;
+        let mut connection = server.connect(&session::DOUBTER).await?;
         let answer = timeout(limits::DOUBT, self.look(&mut connection, group)).await;
         close(connection).await;
         answer.map_err(|_| too_late("waiting for a commit in doubt"))?
@@ -121,20 +123,20 @@ fn answer(mut conflicts: Vec<String>) -> Result<(), CommitError> {
 }
 
 /// Reason why one attempt to commit failed.
-enum Failed {
+enum AttemptFailure {
     /// A cause that another attempt may not meet; nothing was changed.
     Passing(sqlx::Error),
     For(CommitError),
 }
 
 /// Group as the arrays that the SQL function `commit_group` takes.
-struct Rows<'a> {
+struct GroupColumns<'a> {
     group: &'a Group<'a>,
     /// Number of each stream's move in the group, from 1.
     places: HashMap<&'a str, i32>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> GroupColumns<'a> {
     fn of(group: &'a Group<'a>) -> Self {
         let places = (1..).zip(&group.moves).map(|(place, moved)| (moved.stream, place)).collect();
         Self { group, places }
@@ -203,7 +205,7 @@ const NEEDED: [(&str, &str); 3] = [
 
 /// Reads the settings in a new session like the one that commits: they may differ by database and role.
 pub(crate) async fn check_durability(server: &Server) -> Result<(), StoreError> {
-    let mut connection = server.connect(Role::Writer).await?;
+    let mut connection = server.connect(&session::WRITER).await?;
     for (name, harm) in NEEDED {
         let select = sqlx::query_scalar("SELECT current_setting($1)").bind(name);
         let setting: String = select.fetch_one(&mut connection).await.map_err(store_error)?;

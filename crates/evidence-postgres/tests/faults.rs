@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evidence::contract::{Stream, record};
-use evidence::{Change, CommitError, EvidenceStore, StoreError};
+use evidence::{Change, CommitError, EvidenceStore, Instances, Outbox, StoreError, Upkeep};
 use evidence_postgres::testing::Database;
 use evidence_postgres::{Options, Postgres};
 
@@ -54,7 +54,7 @@ async fn a_commit_without_an_answer_is_in_doubt_until_it_has_ended() {
     });
     until_it_waits(&database, "tabellion evidence doubter").await;
     assert!(!asked.is_finished(), "the commit in doubt still runs");
-    holder.let_go().await;
+    holder.commit().await;
     let happened = asked.await.unwrap().unwrap();
     assert_eq!(happened, is_kept(&database, "s", 1).await);
     if !happened {
@@ -81,7 +81,7 @@ async fn a_session_that_is_killed_in_a_commit_leaves_nothing_half_done() {
     database.end_sessions(WRITER).await;
     let outcome = sent.await.unwrap();
     assert!(matches!(outcome, Err(CommitError::MayHaveHappened(_))), "{outcome:?}");
-    holder.let_go().await;
+    holder.commit().await;
     assert!(!store.happened(&change).await.unwrap());
     assert!(!is_kept(&database, "s", 1).await);
     store.commit(&change).await.unwrap();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use evidence::contract::Stream;
-use evidence::{EvidenceStore, StoreError};
+use evidence::{EvidenceStore, Outbox, StoreError};
 use evidence_postgres::Postgres;
 use evidence_postgres::testing::Database;
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use evidence::{Change, Delivered, EvidenceStore, Record, RecordKind};
+use evidence::{Change, Delivered, EvidenceStore, Outbox, Record, RecordKind};
 use evidence_sqlite::{Settings, Sqlite};
 use merkle::EntryDigest;
 

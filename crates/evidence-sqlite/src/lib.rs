@@ -17,7 +17,6 @@
 //!
 //! Not here: the differences of PostgreSQL (`evidence-postgres`).
 
-mod beside;
 mod checkpoint;
 mod connect;
 mod counts;
@@ -29,8 +28,10 @@ mod prune;
 mod reader;
 mod rows;
 mod sql;
+mod stream_editor;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod writer;
 
 use std::path::PathBuf;
@@ -41,20 +42,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use durable::{DatabaseLocation, FileAccess};
 use evidence::{
-    Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Kept, Listed, Open,
-    Pending, Pruned, StoreError, Stored, Stuck,
+    Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Instances, OpenDecision,
+    Outbox, PendingRecord, Pruned, StoreError, StoredRecord, StoredStream, StreamSummary, StuckRecord,
+    Upkeep,
 };
 use merkle::EntryDigest;
 use sqlite::Doubt;
 use sqlx::sqlite::SqlitePool;
 use tokio::sync::Mutex;
 
-pub use crate::beside::Beside;
 use crate::checkpoint::Checkpointer;
 use crate::counts::Counts;
 use crate::leases::Leases;
-pub use crate::look::Look;
-use crate::writer::{Database, Writer};
+pub use crate::look::SqliteReader;
+pub use crate::stream_editor::SqliteStreamEditor;
+use crate::writer::{DatabaseFile, EvidenceWriter};
 
 /// Location and use of a database.
 #[derive(Clone, Debug)]
@@ -78,13 +80,13 @@ impl Settings {
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     instance: Arc<str>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedConnections>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedConnections {
     place: Arc<DatabaseLocation>,
-    writer: Mutex<Writer>,
+    writer: Mutex<EvidenceWriter>,
     read: SqlitePool,
     checkpointer: Checkpointer,
     counts: Arc<Counts>,
@@ -123,13 +125,22 @@ impl Sqlite {
         let checkpoints = connect::checkpointer(&path).await?;
         let checkpointer =
             Checkpointer::new(checkpoints, path.clone(), Arc::clone(&place), Arc::clone(&doubt));
-        let database = Database { path, place: Arc::clone(&place), doubt: Arc::clone(&doubt) };
-        let writer = Writer::new(connection, database, Arc::clone(&counts)).await?;
+        let database = DatabaseFile { path, place: Arc::clone(&place), doubt: Arc::clone(&doubt) };
+        let writer = EvidenceWriter::new(connection, database, Arc::clone(&counts)).await?;
         place.remember(true).map_err(sql::place)?;
         let writer = Mutex::new(writer);
         let leases = Leases::default();
         leases.renew(&instance, evidence::limits::LEASE);
-        let shared = Shared { place, writer, read, checkpointer, counts, leases, doubt, ended: false.into() };
+        let shared = SharedConnections {
+            place,
+            writer,
+            read,
+            checkpointer,
+            counts,
+            leases,
+            doubt,
+            ended: false.into(),
+        };
         Ok(Self { instance: instance.into(), shared: Arc::new(shared) })
     }
 
@@ -148,8 +159,8 @@ impl Sqlite {
     }
 }
 
-impl Shared {
-    /// Refuses a write once [`Shared::ended`] is set, or if a file was replaced.
+impl SharedConnections {
+    /// Refuses a write once [`SharedConnections::ended`] is set, or if a file was replaced.
     fn check(&self) -> Result<(), StoreError> {
         if self.ended.load(Ordering::Acquire) {
             let text =
@@ -172,7 +183,7 @@ impl EvidenceStore for Sqlite {
         &self.instance
     }
 
-    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<StoredStream>>, StoreError> {
         reader::streams(&self.shared.read, names).await
     }
 
@@ -193,7 +204,26 @@ impl EvidenceStore for Sqlite {
         writer::happened(&self.shared, &group).await
     }
 
-    async fn pending(&self, limit: usize) -> Result<Vec<Pending>, StoreError> {
+    async fn record(&self, id: &EntryDigest) -> Result<Option<StoredRecord>, StoreError> {
+        reader::record(&self.shared.read, id).await
+    }
+
+    async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<StoredRecord>, StoreError> {
+        reader::records(&self.shared.read, stream, from, limit).await
+    }
+
+    async fn due(&self, at: u64, limit: usize) -> Result<Vec<StreamSummary>, StoreError> {
+        reader::due(&self.shared.read, at, limit).await
+    }
+
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<StreamSummary>, StoreError> {
+        reader::list(&self.shared.read, after, limit).await
+    }
+}
+
+#[async_trait]
+impl Outbox for Sqlite {
+    async fn pending(&self, limit: usize) -> Result<Vec<PendingRecord>, StoreError> {
         outbox::pending(&self.shared, &self.instance, limit).await
     }
 
@@ -205,7 +235,7 @@ impl EvidenceStore for Sqlite {
         outbox::stick(&self.shared, id, evidence::stuck_reason(why)).await
     }
 
-    async fn stuck_records(&self, limit: usize) -> Result<Vec<Stuck>, StoreError> {
+    async fn stuck_records(&self, limit: usize) -> Result<Vec<StuckRecord>, StoreError> {
         outbox::stuck_records(&self.shared.read, limit).await
     }
 
@@ -216,29 +246,12 @@ impl EvidenceStore for Sqlite {
     async fn backlog(&self) -> Result<Backlog, StoreError> {
         outbox::backlog(&self.shared).await
     }
+}
 
-    async fn orphans(&self, limit: usize) -> Result<Vec<Open>, StoreError> {
+#[async_trait]
+impl Instances for Sqlite {
+    async fn orphans(&self, limit: usize) -> Result<Vec<OpenDecision>, StoreError> {
         reader::orphans(&self.shared, limit).await
-    }
-
-    async fn record(&self, id: &EntryDigest) -> Result<Option<Stored>, StoreError> {
-        reader::record(&self.shared.read, id).await
-    }
-
-    async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError> {
-        reader::records(&self.shared.read, stream, from, limit).await
-    }
-
-    async fn due(&self, at: u64, limit: usize) -> Result<Vec<Listed>, StoreError> {
-        reader::due(&self.shared.read, at, limit).await
-    }
-
-    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError> {
-        reader::list(&self.shared.read, after, limit).await
-    }
-
-    async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
-        prune::prune(&self.shared, horizon, limit).await
     }
 
     async fn renew(&self, lasts: Duration) -> Result<(), StoreError> {
@@ -249,6 +262,13 @@ impl EvidenceStore for Sqlite {
     async fn leave(&self) -> Result<(), StoreError> {
         self.shared.leases.end(&self.instance);
         Ok(())
+    }
+}
+
+#[async_trait]
+impl Upkeep for Sqlite {
+    async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
+        prune::prune(&self.shared, horizon, limit).await
     }
 
     async fn check_durability(&self) -> Result<(), StoreError> {

@@ -1,4 +1,4 @@
-//! [`Look`]: read-only access to the evidence while a gateway uses it. The lock file is not taken.
+//! [`SqliteReader`]: read-only access to the evidence while a gateway uses it. The lock file is not taken.
 //!
 //! Write-ahead logging lets others read while one process writes. A database that no process has open has no
 //! write-ahead log, and is read as immutable, so that SQLite does not create its additional files.
@@ -8,18 +8,18 @@
 
 use std::path::Path;
 
-use evidence::{Kept, StoreError, Stored};
+use evidence::{StoreError, StoredRecord, StoredStream};
 use sqlx::sqlite::SqlitePool;
 
 use crate::{connect, reader};
 
 /// Read-only access to the evidence.
 #[derive(Debug)]
-pub struct Look {
+pub struct SqliteReader {
     read: SqlitePool,
 }
 
-impl Look {
+impl SqliteReader {
     /// Opens a database file.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Look {
     /// # Errors
     ///
     /// If the database cannot be read.
-    pub async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+    pub async fn streams(&self, names: &[&str]) -> Result<Vec<Option<StoredStream>>, StoreError> {
         reader::streams(&self.read, names).await
     }
 
@@ -46,7 +46,12 @@ impl Look {
     /// # Errors
     ///
     /// If the database cannot be read.
-    pub async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError> {
+    pub async fn records(
+        &self,
+        stream: &str,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, StoreError> {
         reader::records(&self.read, stream, from, limit).await
     }
 

@@ -1,20 +1,20 @@
 //! The outbox: records that wait for the log, and their delivery.
 
-use evidence::{Backlog, CommitError, Delivered, Pending, RecordKind, StoreError, Stuck};
+use evidence::{Backlog, CommitError, Delivered, PendingRecord, RecordKind, StoreError, StuckRecord};
 use merkle::EntryDigest;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row};
 
 use crate::reader::kind;
 use crate::sql::{self, signed, store_error};
-use crate::writer::Writing;
-use crate::{Shared, reader};
+use crate::transaction::WriteTransaction;
+use crate::{SharedConnections, reader};
 
 pub(crate) async fn pending(
-    shared: &Shared,
+    shared: &SharedConnections,
     instance: &str,
     limit: usize,
-) -> Result<Vec<Pending>, StoreError> {
+) -> Result<Vec<PendingRecord>, StoreError> {
     let others = shared.leases.living(Some(instance));
     let not_theirs = reader::not_in("r.instance", others.len());
     let select = format!(
@@ -27,9 +27,9 @@ pub(crate) async fn pending(
     rows.iter().map(waiting).collect()
 }
 
-fn waiting(row: &SqliteRow) -> Result<Pending, StoreError> {
+fn waiting(row: &SqliteRow) -> Result<PendingRecord, StoreError> {
     let kind: RecordKind = kind(row, 3)?;
-    Ok(Pending {
+    Ok(PendingRecord {
         id: sql::digest(row, 0)?,
         stream: sql::text(row, 1)?,
         seq: sql::number(row, 2)?,
@@ -41,7 +41,10 @@ fn waiting(row: &SqliteRow) -> Result<Pending, StoreError> {
 
 /// Marks records as delivered, without an fsync: after a crash the same statements may be sent once more, and
 /// become the same leaves.
-pub(crate) async fn delivered(shared: &Shared, deliveries: &[Delivered]) -> Result<(), StoreError> {
+pub(crate) async fn delivered(
+    shared: &SharedConnections,
+    deliveries: &[Delivered],
+) -> Result<(), StoreError> {
     if deliveries.is_empty() {
         return Ok(());
     }
@@ -55,7 +58,7 @@ pub(crate) async fn delivered(shared: &Shared, deliveries: &[Delivered]) -> Resu
     Ok(())
 }
 
-async fn deliver(writing: &mut Writing<'_>, deliveries: &[Delivered]) -> Result<(), StoreError> {
+async fn deliver(writing: &mut WriteTransaction<'_>, deliveries: &[Delivered]) -> Result<(), StoreError> {
     let kept = sql::with_rows(
         writing.connection,
         "WITH done (id, leaf_index, receipt) AS (VALUES ",
@@ -85,7 +88,7 @@ async fn deliver(writing: &mut Writing<'_>, deliveries: &[Delivered]) -> Result<
 
 /// Deletes the delivered records from a table; returns their number and their bytes.
 async fn take_out(
-    writing: &mut Writing<'_>,
+    writing: &mut WriteTransaction<'_>,
     table: &str,
     deliveries: &[Delivered],
 ) -> Result<(u64, u64), StoreError> {
@@ -103,7 +106,7 @@ async fn take_out(
     Ok((deleted.len() as u64, bytes))
 }
 
-pub(crate) async fn stick(shared: &Shared, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
+pub(crate) async fn stick(shared: &SharedConnections, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
     shared.check()?;
     let mut writer = shared.writer.lock().await;
     let mut writing = writer.begin().await?;
@@ -111,7 +114,11 @@ pub(crate) async fn stick(shared: &Shared, id: &EntryDigest, why: &str) -> Resul
     end(shared, writing, done).await
 }
 
-async fn set_aside(writing: &mut Writing<'_>, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
+async fn set_aside(
+    writing: &mut WriteTransaction<'_>,
+    id: &EntryDigest,
+    why: &str,
+) -> Result<(), StoreError> {
     let insert = sqlx::query(
         "INSERT INTO stuck (record, bytes, at, why)
          SELECT o.record, o.bytes, o.at, ? FROM record r CROSS JOIN outbox o ON o.record = r.no WHERE r.id = ?",
@@ -126,7 +133,7 @@ async fn set_aside(writing: &mut Writing<'_>, id: &EntryDigest, why: &str) -> Re
     Ok(())
 }
 
-pub(crate) async fn unstick(shared: &Shared) -> Result<u64, StoreError> {
+pub(crate) async fn unstick(shared: &SharedConnections) -> Result<u64, StoreError> {
     shared.check()?;
     let mut writer = shared.writer.lock().await;
     let mut writing = writer.begin().await?;
@@ -138,7 +145,7 @@ pub(crate) async fn unstick(shared: &Shared) -> Result<u64, StoreError> {
 
 /// Moves all stuck records back into the outbox, with `at` of 0, so that
 /// [`Backlog::oldest_at`](evidence::Backlog::oldest_at) leaves them out.
-async fn put_back(writing: &mut Writing<'_>) -> Result<(), StoreError> {
+async fn put_back(writing: &mut WriteTransaction<'_>) -> Result<(), StoreError> {
     for statement in
         ["INSERT INTO outbox (record, bytes, at) SELECT record, bytes, 0 FROM stuck", "DELETE FROM stuck"]
     {
@@ -148,19 +155,19 @@ async fn put_back(writing: &mut Writing<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-pub(crate) async fn stuck_records(pool: &SqlitePool, limit: usize) -> Result<Vec<Stuck>, StoreError> {
+pub(crate) async fn stuck_records(pool: &SqlitePool, limit: usize) -> Result<Vec<StuckRecord>, StoreError> {
     let select = "SELECT r.id, s.name, r.seq, k.why
                     FROM stuck k CROSS JOIN record r ON r.no = k.record CROSS JOIN stream s ON s.no = r.stream
                    ORDER BY k.record LIMIT ?";
     let rows = sqlx::query(select).bind(sql::rows(limit)).fetch_all(pool).await.map_err(store_error)?;
     let stuck = |row: &SqliteRow| {
         let (id, stream) = (sql::digest(row, 0)?, sql::text(row, 1)?);
-        Ok(Stuck { id, stream, seq: sql::number(row, 2)?, why: sql::text(row, 3)? })
+        Ok(StuckRecord { id, stream, seq: sql::number(row, 2)?, why: sql::text(row, 3)? })
     };
     rows.iter().map(stuck).collect()
 }
 
-pub(crate) async fn backlog(shared: &Shared) -> Result<Backlog, StoreError> {
+pub(crate) async fn backlog(shared: &SharedConnections) -> Result<Backlog, StoreError> {
     let count = shared.counts.now();
     let mut backlog =
         Backlog { records: count.records, bytes: count.bytes, stuck: count.stuck, oldest_at: None };
@@ -175,8 +182,8 @@ pub(crate) async fn backlog(shared: &Shared) -> Result<Backlog, StoreError> {
 
 /// Commits the transaction, or rolls it back if `done` is an error. A commit of unknown outcome may be repeated.
 pub(crate) async fn end(
-    shared: &Shared,
-    writing: Writing<'_>,
+    shared: &SharedConnections,
+    writing: WriteTransaction<'_>,
     done: Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     if let Err(error) = done {

@@ -1,13 +1,17 @@
-//! `EvidenceStore::prune`: removes old records and streams.
+//! `Upkeep::prune`: removes old records and streams.
 
 use evidence::{Horizon, Pruned, StoreError};
 
-use crate::Shared;
+use crate::SharedConnections;
 use crate::outbox::end;
 use crate::sql::{self, signed, store_error};
-use crate::writer::Writing;
+use crate::transaction::WriteTransaction;
 
-pub(crate) async fn prune(shared: &Shared, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
+pub(crate) async fn prune(
+    shared: &SharedConnections,
+    horizon: Horizon,
+    limit: usize,
+) -> Result<Pruned, StoreError> {
     shared.check()?;
     let mut writer = shared.writer.lock().await;
     let mut writing = writer.begin().await?;
@@ -27,7 +31,11 @@ pub(crate) async fn prune(shared: &Shared, horizon: Horizon, limit: usize) -> Re
 
 /// Removes records first, as a stream with records stays. Only the first records by number are examined, as they
 /// are the oldest: an index of their times would have to be written with every commit.
-async fn forget(writing: &mut Writing<'_>, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
+async fn forget(
+    writing: &mut WriteTransaction<'_>,
+    horizon: Horizon,
+    limit: usize,
+) -> Result<Pruned, StoreError> {
     let records = sqlx::query(
         "DELETE FROM record WHERE no IN (
            SELECT no FROM (

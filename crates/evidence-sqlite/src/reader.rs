@@ -3,20 +3,26 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use evidence::{Claim, Kept, Listed, Open, Record, RecordKind, Standing, StoreError, Stored};
+use evidence::{
+    Claim, DeliveryState, OpenDecision, Record, RecordKind, StoreError, StoredRecord, StoredStream,
+    StreamSummary,
+};
 use merkle::EntryDigest;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row};
 
-use crate::Shared;
+use crate::SharedConnections;
 use crate::sql::{self, signed, store_error};
 
-pub(crate) async fn streams(pool: &SqlitePool, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+pub(crate) async fn streams(
+    pool: &SqlitePool,
+    names: &[&str],
+) -> Result<Vec<Option<StoredStream>>, StoreError> {
     let select = "SELECT s.name, s.version, a.agreed, s.running, s.closed, s.keep_until, s.next_seq
                     FROM stream s LEFT JOIN agreement a ON a.stream = s.no WHERE s.name IN";
     let mut found = HashMap::with_capacity(names.len());
     for row in &sql::with_keys(pool, select, names).await? {
-        let kept = Kept {
+        let kept = StoredStream {
             version: sql::number(row, 1)?,
             agreed: row.try_get::<Option<&[u8]>, _>(2).map_err(store_error)?.map(Bytes::copy_from_slice),
             running: bytes(row, 3)?,
@@ -43,7 +49,10 @@ pub(crate) async fn claimed(pool: &SqlitePool, claims: &[Claim]) -> Result<Vec<b
     Ok(answers)
 }
 
-pub(crate) async fn orphans(shared: &Shared, limit: usize) -> Result<Vec<Open>, StoreError> {
+pub(crate) async fn orphans(
+    shared: &SharedConnections,
+    limit: usize,
+) -> Result<Vec<OpenDecision>, StoreError> {
     let living = shared.leases.living(None);
     let not_theirs = not_in("r.instance", living.len());
     let select = format!(
@@ -54,7 +63,11 @@ pub(crate) async fn orphans(shared: &Shared, limit: usize) -> Result<Vec<Open>, 
     let query = living.iter().fold(sqlx::query(AssertSqlSafe(select)), |query, name| query.bind(name));
     let rows = query.bind(sql::rows(limit)).fetch_all(&shared.read).await.map_err(store_error)?;
     let open = |row: &SqliteRow| {
-        Ok(Open { id: sql::digest(row, 0)?, stream: sql::text(row, 1)?, instance: sql::text(row, 2)? })
+        Ok(OpenDecision {
+            id: sql::digest(row, 0)?,
+            stream: sql::text(row, 1)?,
+            instance: sql::text(row, 2)?,
+        })
     };
     rows.iter().map(open).collect()
 }
@@ -73,7 +86,7 @@ const STORED: &str = "SELECT r.id, s.name, r.seq, r.kind, r.at, r.statement, r.v
   FROM record r CROSS JOIN stream s ON s.no = r.stream
   LEFT JOIN delivery d ON d.record = r.no LEFT JOIN stuck k ON k.record = r.no";
 
-pub(crate) async fn record(pool: &SqlitePool, id: &EntryDigest) -> Result<Option<Stored>, StoreError> {
+pub(crate) async fn record(pool: &SqlitePool, id: &EntryDigest) -> Result<Option<StoredRecord>, StoreError> {
     let select = sqlx::query(AssertSqlSafe(format!("{STORED} WHERE r.id = ?"))).bind(&id.as_bytes()[..]);
     let row = select.fetch_optional(pool).await.map_err(store_error)?;
     row.as_ref().map(stored).transpose()
@@ -84,7 +97,7 @@ pub(crate) async fn records(
     stream: &str,
     from: u64,
     limit: usize,
-) -> Result<Vec<Stored>, StoreError> {
+) -> Result<Vec<StoredRecord>, StoreError> {
     let select = format!(
         "{STORED} WHERE r.stream = (SELECT no FROM stream WHERE name = ?) AND r.seq >= ? ORDER BY r.seq LIMIT ?"
     );
@@ -93,7 +106,7 @@ pub(crate) async fn records(
     rows.iter().map(stored).collect()
 }
 
-fn stored(row: &SqliteRow) -> Result<Stored, StoreError> {
+fn stored(row: &SqliteRow) -> Result<StoredRecord, StoreError> {
     let record = Record {
         id: sql::digest(row, 0)?,
         stream: sql::text(row, 1)?,
@@ -104,24 +117,27 @@ fn stored(row: &SqliteRow) -> Result<Stored, StoreError> {
         verdict: row.try_get::<Option<&[u8]>, _>(6).map_err(store_error)?.map(Bytes::copy_from_slice),
         annex: bytes(row, 7)?,
     };
-    Ok(Stored { record, instance: sql::text(row, 8)?, standing: standing(row)? })
+    Ok(StoredRecord { record, instance: sql::text(row, 8)?, standing: standing(row)? })
 }
 
-fn standing(row: &SqliteRow) -> Result<Standing, StoreError> {
+fn standing(row: &SqliteRow) -> Result<DeliveryState, StoreError> {
     if row.try_get(9).map_err(store_error)? {
         let leaf_index: Option<i64> = row.try_get(10).map_err(store_error)?;
         let receipt = row.try_get::<Option<&[u8]>, _>(11).map_err(store_error)?.map(Bytes::copy_from_slice);
-        return Ok(Standing::Delivered { leaf_index: leaf_index.map(sql::unsigned).transpose()?, receipt });
+        return Ok(DeliveryState::Delivered {
+            leaf_index: leaf_index.map(sql::unsigned).transpose()?,
+            receipt,
+        });
     }
     Ok(match row.try_get(12).map_err(store_error)? {
-        Some(why) => Standing::Stuck(why),
-        None => Standing::Pending,
+        Some(why) => DeliveryState::Stuck(why),
+        None => DeliveryState::Pending,
     })
 }
 
 const LISTED: &str = "SELECT name, version, next_seq, closed, keep_until FROM stream";
 
-pub(crate) async fn due(pool: &SqlitePool, at: u64, limit: usize) -> Result<Vec<Listed>, StoreError> {
+pub(crate) async fn due(pool: &SqlitePool, at: u64, limit: usize) -> Result<Vec<StreamSummary>, StoreError> {
     let select = format!("{LISTED} WHERE closed = 0 AND keep_until <= ? ORDER BY keep_until, name LIMIT ?");
     let select = sqlx::query(AssertSqlSafe(select)).bind(signed(at)).bind(sql::rows(limit));
     select.fetch_all(pool).await.map_err(store_error)?.iter().map(listed).collect()
@@ -131,15 +147,15 @@ pub(crate) async fn list(
     pool: &SqlitePool,
     after: Option<&str>,
     limit: usize,
-) -> Result<Vec<Listed>, StoreError> {
+) -> Result<Vec<StreamSummary>, StoreError> {
     // No name is empty, so all names come after the empty one.
     let select = sqlx::query(AssertSqlSafe(format!("{LISTED} WHERE name > ? ORDER BY name LIMIT ?")));
     let select = select.bind(after.unwrap_or_default()).bind(sql::rows(limit));
     select.fetch_all(pool).await.map_err(store_error)?.iter().map(listed).collect()
 }
 
-fn listed(row: &SqliteRow) -> Result<Listed, StoreError> {
-    Ok(Listed {
+fn listed(row: &SqliteRow) -> Result<StreamSummary, StoreError> {
+    Ok(StreamSummary {
         stream: sql::text(row, 0)?,
         version: sql::number(row, 1)?,
         next_seq: sql::number(row, 2)?,

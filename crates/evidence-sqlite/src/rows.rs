@@ -9,14 +9,14 @@ use sqlx::{Row, SqliteConnection};
 
 use crate::reader;
 use crate::sql::{self, not_committed, signed, store_error};
-use crate::writer::Writing;
+use crate::transaction::WriteTransaction;
 
 /// Performs all steps of a commit except COMMIT.
 pub(crate) async fn write(
-    writing: &mut Writing<'_>,
+    writing: &mut WriteTransaction<'_>,
     instance: &str,
     group: &Group<'_>,
-) -> Result<(), Stopped> {
+) -> Result<(), WriteFailure> {
     let (new, known): (Vec<&Move<'_>>, Vec<&Move<'_>>) =
         group.moves.iter().partition(|moved| moved.from.is_none());
     let mut streams = move_streams(writing, &known).await?;
@@ -32,7 +32,10 @@ pub(crate) async fn write(
 type Streams<'a> = HashMap<&'a str, i64>;
 
 /// Moves existing streams by compare-and-swap, as the first step, so that a change that is too late does no work.
-async fn move_streams<'a>(writing: &mut Writing<'_>, moves: &[&Move<'a>]) -> Result<Streams<'a>, Stopped> {
+async fn move_streams<'a>(
+    writing: &mut WriteTransaction<'_>,
+    moves: &[&Move<'a>],
+) -> Result<Streams<'a>, WriteFailure> {
     let moved = sql::with_rows(
         writing.connection,
         "WITH moved (name, version, to_version, first_seq, records, closed, keep_until, running) AS (VALUES ",
@@ -52,7 +55,7 @@ async fn move_streams<'a>(writing: &mut Writing<'_>, moves: &[&Move<'a>]) -> Res
     );
     let moved = moved.await.map_err(stopped)?;
     if moved.len() != moves.len() {
-        return Err(Stopped::Mismatch);
+        return Err(WriteFailure::Mismatch);
     }
     let numbers: HashMap<String, i64> = moved.iter().map(numbered).collect::<Result<_, _>>()?;
     let number = |moved: &&Move<'a>| numbers.get(moved.stream).map(|number| (moved.stream, *number));
@@ -63,7 +66,10 @@ fn numbered(row: &SqliteRow) -> Result<(String, i64), StoreError> {
     Ok((sql::text(row, 1)?, row.try_get(0).map_err(store_error)?))
 }
 
-async fn make_streams<'a>(writing: &mut Writing<'_>, moves: &[&Move<'a>]) -> Result<Streams<'a>, Stopped> {
+async fn make_streams<'a>(
+    writing: &mut WriteTransaction<'_>,
+    moves: &[&Move<'a>],
+) -> Result<Streams<'a>, WriteFailure> {
     let numbers = writing.next_stream..;
     let made: Vec<(i64, &Move<'a>)> = numbers.zip(moves.iter().copied()).collect();
     writing.next_stream += sql::rows(made.len());
@@ -84,24 +90,24 @@ async fn make_streams<'a>(writing: &mut Writing<'_>, moves: &[&Move<'a>]) -> Res
 }
 
 /// Reason why the rows were not written.
-pub(crate) enum Stopped {
+pub(crate) enum WriteFailure {
     /// Some row is not as the changes require; [`why_not`] finds out which after the rollback.
     Mismatch,
     For(CommitError),
 }
 
-impl From<StoreError> for Stopped {
+impl From<StoreError> for WriteFailure {
     fn from(error: StoreError) -> Self {
         Self::For(error.into())
     }
 }
 
-fn stopped(error: sqlx::Error) -> Stopped {
-    Stopped::For(not_committed(error))
+fn stopped(error: sqlx::Error) -> WriteFailure {
+    WriteFailure::For(not_committed(error))
 }
 
-fn mismatch_or(error: sqlx::Error) -> Stopped {
-    if sql::is_constraint(&error) { Stopped::Mismatch } else { stopped(error) }
+fn mismatch_or(error: sqlx::Error) -> WriteFailure {
+    if sql::is_constraint(&error) { WriteFailure::Mismatch } else { stopped(error) }
 }
 
 /// Finds the streams that are not as the changes require. No other connection writes meanwhile.
@@ -133,7 +139,11 @@ pub(crate) async fn why_not(
     }
 }
 
-async fn agree(writing: &mut Writing<'_>, streams: &Streams<'_>, moves: &[Move<'_>]) -> Result<(), Stopped> {
+async fn agree(
+    writing: &mut WriteTransaction<'_>,
+    streams: &Streams<'_>,
+    moves: &[Move<'_>],
+) -> Result<(), WriteFailure> {
     let agreed = moves.iter().filter_map(|moved| Some((*streams.get(moved.stream)?, moved.agreed?)));
     let agreed: Vec<_> = agreed.collect();
     let upserted = sql::with_rows(
@@ -149,11 +159,11 @@ async fn agree(writing: &mut Writing<'_>, streams: &Streams<'_>, moves: &[Move<'
 
 /// Inserts records; a trigger puts each of them into the outbox.
 async fn insert_records(
-    writing: &mut Writing<'_>,
+    writing: &mut WriteTransaction<'_>,
     instance: &str,
     streams: &Streams<'_>,
     records: &[&Record],
-) -> Result<HashMap<EntryDigest, i64>, Stopped> {
+) -> Result<HashMap<EntryDigest, i64>, WriteFailure> {
     let numbers = writing.next_record..;
     let rows = numbers.zip(records).filter_map(|(number, record)| {
         let stream = streams.get(record.stream.as_str())?;
@@ -184,10 +194,10 @@ async fn insert_records(
 }
 
 async fn open(
-    writing: &mut Writing<'_>,
+    writing: &mut WriteTransaction<'_>,
     records: &HashMap<EntryDigest, i64>,
     opened: &[EntryDigest],
-) -> Result<(), Stopped> {
+) -> Result<(), WriteFailure> {
     let opened: Vec<i64> = opened.iter().filter_map(|id| records.get(id).copied()).collect();
     let into = "INSERT INTO open_decision (record) VALUES ";
     let inserted =
@@ -195,7 +205,7 @@ async fn open(
     inserted.await.map(drop).map_err(stopped)
 }
 
-async fn settle(writing: &mut Writing<'_>, settled: &[EntryDigest]) -> Result<(), Stopped> {
+async fn settle(writing: &mut WriteTransaction<'_>, settled: &[EntryDigest]) -> Result<(), WriteFailure> {
     let deleted = sql::with_rows(
         writing.connection,
         "DELETE FROM open_decision WHERE record IN (SELECT no FROM record WHERE id IN (VALUES ",
@@ -207,7 +217,11 @@ async fn settle(writing: &mut Writing<'_>, settled: &[EntryDigest]) -> Result<()
     deleted.await.map(drop).map_err(stopped)
 }
 
-async fn claim(writing: &mut Writing<'_>, streams: &Streams<'_>, claims: &[&Claim]) -> Result<(), Stopped> {
+async fn claim(
+    writing: &mut WriteTransaction<'_>,
+    streams: &Streams<'_>,
+    claims: &[&Claim],
+) -> Result<(), WriteFailure> {
     for claim in claims {
         let Some(stream) = streams.get(claim.stream.as_str()) else { continue };
         let insert = sqlx::query("INSERT INTO claim (stream, kind, key) VALUES (?, ?, ?)");

@@ -3,7 +3,7 @@
 use durable::LocationError;
 use evidence::{CommitError, StoreError};
 use merkle::EntryDigest;
-use sqlite::Failure;
+use sqlite::SqliteFailure;
 use sqlx::migrate::MigrateError;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteConnection, SqliteExecutor};
@@ -13,7 +13,7 @@ use crate::limits;
 pub(crate) use sqlite::is_constraint;
 
 /// Query with some of its values bound.
-pub(crate) type Query<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
+pub(crate) type BoundQuery<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
 
 /// Converts to SQLite's signed integer. A number that does not fit becomes `i64::MAX`: as a time it is never
 /// reached, and otherwise it matches no row.
@@ -54,11 +54,11 @@ pub(crate) fn digest(row: &SqliteRow, column: usize) -> Result<EntryDigest, Stor
 
 pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
     let text = error.to_string();
-    match Failure::of(&error) {
-        Failure::Full => StoreError::Full(text),
-        Failure::Damaged => StoreError::Damaged(text),
-        Failure::Constraint => StoreError::Refused(text),
-        Failure::Io | Failure::ReadOnly | Failure::Other => StoreError::Unavailable(text),
+    match SqliteFailure::of(&error) {
+        SqliteFailure::Full => StoreError::Full(text),
+        SqliteFailure::Damaged => StoreError::Damaged(text),
+        SqliteFailure::Constraint => StoreError::Refused(text),
+        SqliteFailure::Io | SqliteFailure::ReadOnly | SqliteFailure::Other => StoreError::Unavailable(text),
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) async fn with_rows<'q, T>(
     columns: usize,
     after: &str,
     rows: &'q [T],
-    bind: impl Fn(Query<'q>, &'q T) -> Query<'q>,
+    bind: impl Fn(BoundQuery<'q>, &'q T) -> BoundQuery<'q>,
 ) -> Result<Vec<SqliteRow>, sqlx::Error> {
     let mut returned = Vec::new();
     for portion in portions(rows) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use evidence::contract::Stream;
-use evidence::{Change, CommitError, Delivered, EvidenceStore, StoreError};
+use evidence::{Change, CommitError, Delivered, EvidenceStore, Outbox, StoreError, Upkeep};
 use sqlite::Repair;
 use sqlx::{AssertSqlSafe, Row};
 

@@ -1,17 +1,18 @@
-//! [`Writer`]: the connection that commits, and its transactions.
+//! [`EvidenceWriter`]: the connection that commits, and its transactions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use durable::DatabaseLocation;
 use evidence::{CommitError, Group, StoreError};
-use sqlite::{Doubt, Failure, Repair, probe, settle};
+use sqlite::{Doubt, Repair, probe, settle};
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 
 use crate::counts::{Count, Counts};
-use crate::rows::{Stopped, why_not, write};
-use crate::sql::{self, not_committed, signed, store_error};
-use crate::{Shared, checkpoint, connect};
+use crate::rows::{WriteFailure, why_not, write};
+use crate::sql::{self, signed, store_error};
+use crate::transaction::{RowNumbers, WriteTransaction, run};
+use crate::{SharedConnections, checkpoint, connect};
 
 /// Connection that writes, and the numbers that it knows without a query.
 ///
@@ -19,14 +20,14 @@ use crate::{Shared, checkpoint, connect};
 /// and a caller may be cancelled at any point. So each new transaction first ends the one that was left open.
 /// After an error other than a broken constraint, the next transaction begins on another connection.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct EvidenceWriter {
     /// `None` while no connection could be opened.
     connection: Option<SqliteConnection>,
-    database: Database,
+    database: DatabaseFile,
     is_closed: bool,
     counts: Arc<Counts>,
     /// Numbers after the last commit; `None` while they are uncertain, as a caller was cancelled during a commit.
-    known: Option<Known>,
+    known: Option<RowNumbers>,
     /// `true` while there may be an open transaction of a cancelled caller.
     is_left: bool,
     /// `true` if a commit is certain to be fsynced; set to `false` before that setting is changed.
@@ -35,38 +36,19 @@ pub(crate) struct Writer {
 
 /// Data that is needed to open another connection.
 #[derive(Debug)]
-pub(crate) struct Database {
+pub(crate) struct DatabaseFile {
     pub(crate) path: PathBuf,
     pub(crate) place: Arc<DatabaseLocation>,
     pub(crate) doubt: Arc<Doubt>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    next_stream: i64,
-    next_record: i64,
-    count: Count,
-}
-
-/// Open transaction, with the numbers that the writer will know after its commit.
-pub(crate) struct Writing<'a> {
-    pub(crate) connection: &'a mut SqliteConnection,
-    pub(crate) count: Count,
-    pub(crate) next_stream: i64,
-    pub(crate) next_record: i64,
-    known: &'a mut Option<Known>,
-    is_left: &'a mut bool,
-    before: Known,
-    doubt: &'a Doubt,
-}
-
-impl Writer {
+impl EvidenceWriter {
     pub(crate) async fn new(
         mut connection: SqliteConnection,
-        database: Database,
+        database: DatabaseFile,
         counts: Arc<Counts>,
     ) -> Result<Self, StoreError> {
-        let known = Some(Known::read(&mut connection).await?);
+        let known = Some(RowNumbers::read(&mut connection).await?);
         let connection = Some(connection);
         let (is_closed, is_left, is_full) = (false, false, true);
         counts.show(known.map_or(Count::default(), |known| known.count));
@@ -120,7 +102,7 @@ impl Writer {
     }
 
     /// Begins a transaction whose commit survives power loss.
-    pub(crate) async fn begin(&mut self) -> Result<Writing<'_>, StoreError> {
+    pub(crate) async fn begin(&mut self) -> Result<WriteTransaction<'_>, StoreError> {
         self.repair().await?;
         self.end_what_was_left().await?;
         if !self.is_full {
@@ -131,7 +113,7 @@ impl Writer {
     }
 
     /// Begins a transaction whose commit is atomic but not fsynced.
-    pub(crate) async fn begin_lightly(&mut self) -> Result<Writing<'_>, StoreError> {
+    pub(crate) async fn begin_lightly(&mut self) -> Result<WriteTransaction<'_>, StoreError> {
         self.repair().await?;
         self.end_what_was_left().await?;
         self.is_full = false;
@@ -156,11 +138,11 @@ impl Writer {
         })
     }
 
-    async fn begin_as_it_is(&mut self) -> Result<Writing<'_>, StoreError> {
+    async fn begin_as_it_is(&mut self) -> Result<WriteTransaction<'_>, StoreError> {
         let connection = self.connection.as_mut().ok_or_else(closed)?;
         let before = match self.known {
             Some(known) => known,
-            None => Known::read(connection).await?,
+            None => RowNumbers::read(connection).await?,
         };
         self.counts.show(before.count);
         self.known = Some(before);
@@ -169,10 +151,10 @@ impl Writer {
             self.database.doubt.note(&error);
             store_error(error)
         })?;
-        let Known { next_stream, next_record, count } = before;
+        let RowNumbers { next_stream, next_record, count } = before;
         let (known, is_left) = (&mut self.known, &mut self.is_left);
         let doubt = &*self.database.doubt;
-        Ok(Writing { connection, count, next_stream, next_record, known, is_left, before, doubt })
+        Ok(WriteTransaction { connection, count, next_stream, next_record, known, is_left, before, doubt })
     }
 }
 
@@ -180,62 +162,11 @@ fn closed() -> StoreError {
     StoreError::Refused("the database was closed".into())
 }
 
-async fn run(connection: &mut SqliteConnection, statement: &'static str) -> Result<(), StoreError> {
-    sqlx::query(statement).execute(connection).await.map(drop).map_err(store_error)
-}
-
-impl Known {
-    async fn read(connection: &mut SqliteConnection) -> Result<Self, StoreError> {
-        let select =
-            "SELECT coalesce((SELECT max(no) FROM stream), 0), coalesce((SELECT max(no) FROM record), 0)";
-        let row = sqlx::query(select).fetch_one(&mut *connection).await.map_err(store_error)?;
-        let last = |column| row.try_get::<i64, _>(column).map_err(store_error);
-        let (next_stream, next_record) = (last(0)? + 1, last(1)? + 1);
-        Ok(Self { next_stream, next_record, count: Count::read(connection).await? })
-    }
-}
-
-impl Writing<'_> {
-    /// Commits the transaction, and publishes the new counts.
-    pub(crate) async fn commit(self, shared: &Shared) -> Result<(), CommitError> {
-        let Self { connection, count, next_stream, next_record, known, is_left, before, doubt } = self;
-        // If the caller is cancelled from here on, the outcome is unknown.
-        *known = None;
-        if let Err(error) = sqlx::query("COMMIT").execute(connection).await {
-            doubt.note(&error);
-            if Repair::after(Failure::of(&error)) == Repair::Settle {
-                return Err(CommitError::MayHaveHappened(error.to_string()));
-            }
-            *known = Some(before);
-            return Err(not_committed(error));
-        }
-        *is_left = false;
-        *known = Some(Known { next_stream, next_record, count });
-        shared.counts.show(count);
-        Ok(())
-    }
-
-    /// Rolls back after an error, and requires the [`Repair`] that the error calls for.
-    pub(crate) async fn abandon(self, why: &StoreError) {
-        match why {
-            StoreError::Full(_) => self.doubt.require(Repair::Reopen),
-            StoreError::Unavailable(_) | StoreError::Damaged(_) => self.doubt.require(Repair::Settle),
-            StoreError::InUse(_) | StoreError::Refused(_) => {}
-        }
-        self.roll_back().await;
-    }
-
-    /// Rolls the transaction back.
-    pub(crate) async fn roll_back(self) {
-        // If SQLite has rolled back already, there is nothing to do; if the rollback fails, the next transaction
-        // repeats it.
-        if run(self.connection, "ROLLBACK").await.is_ok() {
-            *self.is_left = false;
-        }
-    }
-}
-
-pub(crate) async fn commit(shared: &Shared, instance: &str, group: &Group<'_>) -> Result<(), CommitError> {
+pub(crate) async fn commit(
+    shared: &SharedConnections,
+    instance: &str,
+    group: &Group<'_>,
+) -> Result<(), CommitError> {
     shared.check()?;
     let mut writer = shared.writer.lock().await;
     let mut writing = writer.begin().await?;
@@ -243,11 +174,11 @@ pub(crate) async fn commit(shared: &Shared, instance: &str, group: &Group<'_>) -
         Ok(()) => writing.commit(shared).await?,
         Err(stopped) => {
             return Err(match stopped {
-                Stopped::For(error) => {
+                WriteFailure::For(error) => {
                     writing.abandon(&cause(&error)).await;
                     error
                 }
-                Stopped::Mismatch => {
+                WriteFailure::Mismatch => {
                     writing.roll_back().await;
                     why_not(writer.connection()?, group).await?
                 }
@@ -272,7 +203,7 @@ fn cause(error: &CommitError) -> StoreError {
 
 /// Returns whether a commit in doubt happened. After an I/O error this runs on a connection that has settled the
 /// last write.
-pub(crate) async fn happened(shared: &Shared, group: &Group<'_>) -> Result<bool, StoreError> {
+pub(crate) async fn happened(shared: &SharedConnections, group: &Group<'_>) -> Result<bool, StoreError> {
     shared.check()?;
     let mut writer = shared.writer.lock().await;
     writer.begin().await?.roll_back().await;
@@ -291,7 +222,7 @@ pub(crate) async fn happened(shared: &Shared, group: &Group<'_>) -> Result<bool,
     Ok(!group.moves.is_empty())
 }
 
-pub(crate) async fn check_durability(shared: &Shared) -> Result<(), StoreError> {
+pub(crate) async fn check_durability(shared: &SharedConnections) -> Result<(), StoreError> {
     let mut writer = shared.writer.lock().await;
     writer.begin().await?.roll_back().await;
     let connection = writer.connection()?;

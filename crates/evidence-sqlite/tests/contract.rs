@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use evidence::contract::Database;
-use evidence::{Beside, EvidenceStore};
+use evidence::contract::EvidenceDatabase;
+use evidence::{EvidenceStore, StreamEditor};
 use evidence_sqlite::{Settings, Sqlite};
 use tempfile::TempDir;
 
@@ -23,14 +23,14 @@ impl Temporary {
 }
 
 #[async_trait]
-impl Database for Temporary {
+impl EvidenceDatabase for Temporary {
     async fn handle(&self, instance: &str) -> Arc<dyn EvidenceStore> {
         Arc::new(self.store.another(instance))
     }
 
-    async fn beside(&self) -> Box<dyn Beside> {
+    async fn stream_editor(&self) -> Box<dyn StreamEditor> {
         let path = self.folder.path().join("evidence.db");
-        Box::new(evidence_sqlite::Beside::at(&path).await.expect("the database is there"))
+        Box::new(evidence_sqlite::SqliteStreamEditor::at(&path).await.expect("the database is there"))
     }
 }
 

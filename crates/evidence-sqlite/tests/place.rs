@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use evidence::contract::Stream;
-use evidence::{CommitError, EvidenceStore, StoreError};
-use evidence_sqlite::{Look, Settings, Sqlite};
+use evidence::{CommitError, EvidenceStore, Instances, Outbox, StoreError};
+use evidence_sqlite::{Settings, Sqlite, SqliteReader};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 
@@ -58,7 +58,7 @@ async fn evidence_is_looked_at_beside_its_writer_and_after_it_and_nothing_is_tou
     let store = place.open("one").await.unwrap();
     let mut stream = Stream::new("s");
     stream.grow(&store, 3).await;
-    let look = Look::at(&place.path).await.unwrap();
+    let look = SqliteReader::at(&place.path).await.unwrap();
     assert_eq!(look.records("s", 1, 10).await.unwrap().len(), 2);
     // What is committed while it looks is there at the next look, and the writer was never in the way.
     stream.grow(&store, 1).await;
@@ -74,11 +74,11 @@ async fn evidence_is_looked_at_beside_its_writer_and_after_it_and_nothing_is_tou
         all
     };
     let before = files();
-    let look = Look::at(&place.path).await.unwrap();
+    let look = SqliteReader::at(&place.path).await.unwrap();
     assert_eq!(look.records("s", 0, 10).await.unwrap().len(), 4);
     look.close().await;
     assert!(files() == before);
-    assert!(Look::at(&place.sibling(".other")).await.is_err());
+    assert!(SqliteReader::at(&place.sibling(".other")).await.is_err());
 }
 
 #[tokio::test]

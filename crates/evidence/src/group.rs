@@ -31,13 +31,13 @@ pub struct Move<'a> {
     pub from: Option<u64>,
     /// Version after the commit.
     pub to: u64,
-    /// New [`Kept::agreed`](crate::Kept::agreed); `None` keeps the stored value.
+    /// New [`StoredStream::agreed`](crate::StoredStream::agreed); `None` keeps the stored value.
     pub agreed: Option<&'a Bytes>,
     /// State after the last change.
     pub running: &'a Bytes,
     /// `true` if the stream is closed by the commit.
     pub closed: bool,
-    /// Time as in [`Kept::keep_until`](crate::Kept::keep_until).
+    /// Time as in [`StoredStream::keep_until`](crate::StoredStream::keep_until).
     pub keep_until: u64,
     /// Number of the stream's first record in this commit, if there is one.
     pub first_seq: Option<u64>,

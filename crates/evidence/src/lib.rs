@@ -11,7 +11,6 @@
 //! Not here: the meaning of a state and the admission of calls (`admission`), signatures, the log, and SQL
 //! (`evidence-sqlite`, `evidence-postgres`).
 
-mod beside;
 #[cfg(feature = "contract")]
 #[allow(clippy::unwrap_used)]
 pub mod contract;
@@ -21,19 +20,21 @@ mod group;
 pub mod limits;
 mod memory;
 mod model;
+mod stream_editor;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use merkle::EntryDigest;
 
-pub use beside::Beside;
 pub use error::{CommitError, StoreError};
-pub use failing::{Call, Failing, Fault};
+pub use failing::{EvidenceMethod, FailingEvidence};
+pub use fault_injection::Fault;
 pub use group::{Group, Move};
 pub use limits::check_instance_name;
 pub use memory::Memory;
 pub use model::*;
+pub use stream_editor::StreamEditor;
 
 /// One gateway's evidence in one database. A handle is bound to an instance when it is opened.
 ///
@@ -42,13 +43,13 @@ pub use model::*;
 /// [`CommitError::MayHaveHappened`]; every other write may be repeated. The cost of a call does not grow with the
 /// number of streams, of records or of the records in the outbox.
 #[async_trait]
-pub trait EvidenceStore: Send + Sync + 'static {
+pub trait EvidenceStore: Outbox + Instances + Upkeep + Send + Sync + 'static {
     /// Name of the instance that this handle belongs to; no earlier run has had it.
     fn instance(&self) -> &str;
 
     /// Reads the states of these streams: one answer per name, in order. `None`: there is no such stream, or it
     /// was pruned.
-    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError>;
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<StoredStream>>, StoreError>;
 
     /// Returns which of these claims are taken: one answer per claim, in order.
     async fn claimed(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError>;
@@ -67,12 +68,29 @@ pub trait EvidenceStore: Send + Sync + 'static {
     /// effect, and the changes may be sent again if it did not happen.
     async fn happened(&self, changes: &[Change]) -> Result<bool, StoreError>;
 
+    /// Reads a record by its id.
+    async fn record(&self, id: &EntryDigest) -> Result<Option<StoredRecord>, StoreError>;
+
+    /// Reads up to `limit` records of a stream from `from` on, in order of `seq`.
+    async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<StoredRecord>, StoreError>;
+
+    /// Reads up to `limit` streams that are not closed and whose `keep_until` is `at` or earlier, in order of that
+    /// time.
+    async fn due(&self, at: u64, limit: usize) -> Result<Vec<StreamSummary>, StoreError>;
+
+    /// Reads up to `limit` streams whose names come after `after`, in order of name.
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<StreamSummary>, StoreError>;
+}
+
+/// Records that wait for their delivery to the log.
+#[async_trait]
+pub trait Outbox: Send + Sync + 'static {
     /// Reads up to `limit` records that this instance has yet to deliver to the log, oldest first, without the
     /// stuck ones.
     ///
     /// These are the instance's own records, in order of commit (so a stream's in order of `seq`), and those of
     /// instances whose lease is over.
-    async fn pending(&self, limit: usize) -> Result<Vec<Pending>, StoreError>;
+    async fn pending(&self, limit: usize) -> Result<Vec<PendingRecord>, StoreError>;
 
     /// Removes records from the outbox, and stores their positions in the log. Unknown records are skipped, and so
     /// are those delivered before, except that a receipt is stored if there was none. A crash may undo this: a
@@ -84,7 +102,7 @@ pub trait EvidenceStore: Send + Sync + 'static {
     async fn stuck(&self, id: &EntryDigest, why: &str) -> Result<(), StoreError>;
 
     /// Reads up to `limit` of the stuck records, oldest first, with the reason.
-    async fn stuck_records(&self, limit: usize) -> Result<Vec<Stuck>, StoreError>;
+    async fn stuck_records(&self, limit: usize) -> Result<Vec<StuckRecord>, StoreError>;
 
     /// Makes every stuck record pending again, once the cause is removed; returns their number. They are delivered
     /// in their old order, but [`Backlog::oldest_at`] leaves them out.
@@ -92,25 +110,26 @@ pub trait EvidenceStore: Send + Sync + 'static {
 
     /// Counts the records in the outbox, of all instances.
     async fn backlog(&self) -> Result<Backlog, StoreError>;
+}
 
+/// Leases of the instances that share a database, and the decisions that ended instances left open.
+#[async_trait]
+pub trait Instances: Send + Sync + 'static {
     /// Reads up to `limit` decisions that were served, have no outcome, and belong to an instance whose lease is
     /// over, oldest first. Their outcome is unknown; committing it in [`Change::settled`] removes them from this
     /// list.
-    async fn orphans(&self, limit: usize) -> Result<Vec<Open>, StoreError>;
+    async fn orphans(&self, limit: usize) -> Result<Vec<OpenDecision>, StoreError>;
 
-    /// Reads a record by its id.
-    async fn record(&self, id: &EntryDigest) -> Result<Option<Stored>, StoreError>;
+    /// Renews this instance's lease, for `lasts` from now by the database's clock.
+    async fn renew(&self, lasts: Duration) -> Result<(), StoreError>;
 
-    /// Reads up to `limit` records of a stream from `from` on, in order of `seq`.
-    async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError>;
+    /// Ends this instance's lease: any instance may settle its open decisions at once.
+    async fn leave(&self) -> Result<(), StoreError>;
+}
 
-    /// Reads up to `limit` streams that are not closed and whose `keep_until` is `at` or earlier, in order of that
-    /// time.
-    async fn due(&self, at: u64, limit: usize) -> Result<Vec<Listed>, StoreError>;
-
-    /// Reads up to `limit` streams whose names come after `after`, in order of name.
-    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError>;
-
+/// Removal of old data, and the check of the database's settings.
+#[async_trait]
+pub trait Upkeep: Send + Sync + 'static {
     /// Removes old records and streams, at most `limit` of each kind, and returns how many of each.
     ///
     /// A record is removed once it is delivered, was made before `horizon.records`, and is settled or needs no
@@ -120,12 +139,6 @@ pub trait EvidenceStore: Send + Sync + 'static {
     /// with it. Once `Ok`, the database no longer shows the removed data; the file system may keep the bytes until
     /// they are overwritten.
     async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError>;
-
-    /// Renews this instance's lease, for `lasts` from now by the database's clock.
-    async fn renew(&self, lasts: Duration) -> Result<(), StoreError>;
-
-    /// Ends this instance's lease: any instance may settle its open decisions at once.
-    async fn leave(&self) -> Result<(), StoreError>;
 
     /// Refuses a database whose settings can lose an acknowledged commit (`fsync` off and the like).
     async fn check_durability(&self) -> Result<(), StoreError>;

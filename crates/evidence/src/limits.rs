@@ -23,7 +23,7 @@ pub fn check_instance_name(instance: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Maximum length of [`Stuck::why`](crate::Stuck::why) in bytes; the rest is cut off.
+/// Maximum length of [`StuckRecord::why`](crate::StuckRecord::why) in bytes; the rest is cut off.
 pub const STUCK_REASON: usize = 1024;
 
 /// Exclusive upper bound of versions and sequence numbers, so that SQL's signed numbers hold them.

@@ -11,17 +11,18 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use merkle::EntryDigest;
 
-use self::tables::Tables;
+use self::tables::EvidenceTables;
 use crate::{
-    Backlog, Beside, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Kept, Listed,
-    Open, Pending, Pruned, StoreError, Stored, Stuck, limits,
+    Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Instances, OpenDecision,
+    Outbox, PendingRecord, Pruned, StoreError, StoredRecord, StoredStream, StreamEditor, StreamSummary,
+    StuckRecord, Upkeep, limits,
 };
 
 /// Evidence in memory, shared with [`another`](Memory::another) instance.
 #[derive(Clone, Debug)]
 pub struct Memory {
     instance: String,
-    tables: Arc<Mutex<Tables>>,
+    tables: Arc<Mutex<EvidenceTables>>,
 }
 
 impl Memory {
@@ -39,7 +40,7 @@ impl Memory {
         another
     }
 
-    fn tables(&self) -> MutexGuard<'_, Tables> {
+    fn tables(&self) -> MutexGuard<'_, EvidenceTables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -50,7 +51,7 @@ impl EvidenceStore for Memory {
         &self.instance
     }
 
-    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<StoredStream>>, StoreError> {
         let tables = self.tables();
         Ok(names.iter().map(|name| tables.stream(name)).collect())
     }
@@ -70,7 +71,26 @@ impl EvidenceStore for Memory {
         Ok(self.tables().happened(&group))
     }
 
-    async fn pending(&self, limit: usize) -> Result<Vec<Pending>, StoreError> {
+    async fn record(&self, id: &EntryDigest) -> Result<Option<StoredRecord>, StoreError> {
+        Ok(self.tables().record(id))
+    }
+
+    async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<StoredRecord>, StoreError> {
+        Ok(self.tables().records(stream, from, limit))
+    }
+
+    async fn due(&self, at: u64, limit: usize) -> Result<Vec<StreamSummary>, StoreError> {
+        Ok(self.tables().due(at, limit))
+    }
+
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<StreamSummary>, StoreError> {
+        Ok(self.tables().list(after, limit))
+    }
+}
+
+#[async_trait]
+impl Outbox for Memory {
+    async fn pending(&self, limit: usize) -> Result<Vec<PendingRecord>, StoreError> {
         Ok(self.tables().pending(&self.instance, limit))
     }
 
@@ -85,7 +105,7 @@ impl EvidenceStore for Memory {
         Ok(())
     }
 
-    async fn stuck_records(&self, limit: usize) -> Result<Vec<Stuck>, StoreError> {
+    async fn stuck_records(&self, limit: usize) -> Result<Vec<StuckRecord>, StoreError> {
         Ok(self.tables().stuck_records(limit))
     }
 
@@ -96,29 +116,12 @@ impl EvidenceStore for Memory {
     async fn backlog(&self) -> Result<Backlog, StoreError> {
         Ok(self.tables().backlog())
     }
+}
 
-    async fn orphans(&self, limit: usize) -> Result<Vec<Open>, StoreError> {
+#[async_trait]
+impl Instances for Memory {
+    async fn orphans(&self, limit: usize) -> Result<Vec<OpenDecision>, StoreError> {
         Ok(self.tables().orphans(limit))
-    }
-
-    async fn record(&self, id: &EntryDigest) -> Result<Option<Stored>, StoreError> {
-        Ok(self.tables().record(id))
-    }
-
-    async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError> {
-        Ok(self.tables().records(stream, from, limit))
-    }
-
-    async fn due(&self, at: u64, limit: usize) -> Result<Vec<Listed>, StoreError> {
-        Ok(self.tables().due(at, limit))
-    }
-
-    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError> {
-        Ok(self.tables().list(after, limit))
-    }
-
-    async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
-        Ok(self.tables().prune(horizon, limit))
     }
 
     async fn renew(&self, lasts: Duration) -> Result<(), StoreError> {
@@ -130,6 +133,13 @@ impl EvidenceStore for Memory {
         self.tables().leave(&self.instance);
         Ok(())
     }
+}
+
+#[async_trait]
+impl Upkeep for Memory {
+    async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
+        Ok(self.tables().prune(horizon, limit))
+    }
 
     async fn check_durability(&self) -> Result<(), StoreError> {
         Ok(())
@@ -137,12 +147,12 @@ impl EvidenceStore for Memory {
 }
 
 #[async_trait]
-impl Beside for Memory {
-    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+impl StreamEditor for Memory {
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<StoredStream>>, StoreError> {
         EvidenceStore::streams(self, names).await
     }
 
-    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<StreamSummary>, StoreError> {
         EvidenceStore::list(self, after, limit).await
     }
 

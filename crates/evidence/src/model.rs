@@ -5,7 +5,7 @@ use merkle::EntryDigest;
 
 /// State of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredStream {
     /// Version of the stream: raised by one with every change, from [`Change::first`] on.
     pub version: u64,
     /// Part of the state that changes seldom; `None` until a change sets it.
@@ -31,13 +31,13 @@ pub struct Change {
     /// Version that a new stream gets: one that its name has never had, such as the time. A process that still
     /// holds the state of a pruned stream then does not confuse it with a new one of the same name.
     pub first: u64,
-    /// New value of [`Kept::agreed`]; `None` keeps the stored one.
+    /// New value of [`StoredStream::agreed`]; `None` keeps the stored one.
     pub agreed: Option<Bytes>,
-    /// New value of [`Kept::running`].
+    /// New value of [`StoredStream::running`].
     pub running: Bytes,
     /// `true` if the stream ends.
     pub closed: bool,
-    /// Time as in [`Kept::keep_until`].
+    /// Time as in [`StoredStream::keep_until`].
     pub keep_until: u64,
     /// Next records of the stream, in order of `seq`.
     pub records: Vec<Record>,
@@ -133,18 +133,18 @@ pub struct Record {
 
 /// Record as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredRecord {
     /// The record as committed.
     pub record: Record,
     /// Name of the instance that made it.
     pub instance: String,
     /// State of its delivery.
-    pub standing: Standing,
+    pub standing: DeliveryState,
 }
 
 /// State of a record on its way to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum DeliveryState {
     /// The record waits in the outbox.
     Pending,
     /// The log refused the record, for this reason.
@@ -190,7 +190,7 @@ pub struct Claim {
 
 /// Record that is to be delivered to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingRecord {
     /// Id of the record.
     pub id: EntryDigest,
     /// Name of the stream.
@@ -218,7 +218,7 @@ pub struct Delivered {
 
 /// Record that the log refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stuck {
+pub struct StuckRecord {
     /// Id of the record.
     pub id: EntryDigest,
     /// Name of the stream.
@@ -245,7 +245,7 @@ pub struct Backlog {
 
 /// Decision that was served and has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Open {
+pub struct OpenDecision {
     /// Id of the decision's record.
     pub id: EntryDigest,
     /// Name of the stream.
@@ -256,7 +256,7 @@ pub struct Open {
 
 /// Stream without its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct StreamSummary {
     /// Name of the stream.
     pub stream: String,
     /// Version of the stream.
@@ -265,11 +265,11 @@ pub struct Listed {
     pub next_seq: u64,
     /// `true` once the stream has ended.
     pub closed: bool,
-    /// Time as in [`Kept::keep_until`].
+    /// Time as in [`StoredStream::keep_until`].
     pub keep_until: u64,
 }
 
-/// Times before which [`prune`](crate::EvidenceStore::prune) may remove data; Unix seconds.
+/// Times before which [`prune`](crate::Upkeep::prune) may remove data; Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Horizon {
     /// Bound for streams, compared with `keep_until`.
@@ -278,7 +278,7 @@ pub struct Horizon {
     pub records: u64,
 }
 
-/// Result of [`prune`](crate::EvidenceStore::prune).
+/// Result of [`prune`](crate::Upkeep::prune).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// Number of streams removed.

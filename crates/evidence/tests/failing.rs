@@ -2,13 +2,15 @@
 #![allow(clippy::unwrap_used)]
 
 use evidence::contract::Stream;
-use evidence::{Call, CommitError, Delivered, EvidenceStore, Failing, Fault, Memory, StoreError};
+use evidence::{
+    CommitError, Delivered, EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Memory, Outbox, StoreError,
+};
 
 #[tokio::test]
 async fn the_nth_commit_fails_as_ordered_and_the_others_do_not() {
-    let store = Failing::new(Memory::new("one"));
+    let store = FailingEvidence::new(Memory::new("one"));
     let mut stream = Stream::new("s");
-    store.fail(Call::Commit, 2, Fault::Refused);
+    store.fail(EvidenceMethod::Commit, 2, Fault::Refused);
     stream.grow(&store, 1).await;
     let change = [stream.change(1)];
     assert!(matches!(store.commit(&change).await, Err(CommitError::Failed(_))));
@@ -18,10 +20,10 @@ async fn the_nth_commit_fails_as_ordered_and_the_others_do_not() {
 
 #[tokio::test]
 async fn a_commit_in_doubt_happened_or_did_not_as_ordered() {
-    for (fault, happened) in [(Fault::NotApplied, false), (Fault::AppliedButUnheard, true)] {
-        let store = Failing::new(Memory::new("one"));
+    for (fault, happened) in [(Fault::NotApplied, false), (Fault::AppliedWithoutAnswer, true)] {
+        let store = FailingEvidence::new(Memory::new("one"));
         let change = [Stream::new("s").change(1)];
-        store.fail(Call::Commit, 1, fault);
+        store.fail(EvidenceMethod::Commit, 1, fault);
         assert!(matches!(store.commit(&change).await, Err(CommitError::MayHaveHappened(_))));
         assert_eq!(store.happened(&change).await.unwrap(), happened);
     }
@@ -29,7 +31,7 @@ async fn a_commit_in_doubt_happened_or_did_not_as_ordered() {
 
 #[tokio::test]
 async fn a_full_disk_refuses_every_write_and_no_read() {
-    let store = Failing::new(Memory::new("one"));
+    let store = FailingEvidence::new(Memory::new("one"));
     let mut stream = Stream::new("s");
     let ids = stream.grow(&store, 1).await;
     store.break_down(Fault::Full);
@@ -44,7 +46,7 @@ async fn a_full_disk_refuses_every_write_and_no_read() {
 
 #[tokio::test]
 async fn a_database_that_is_away_answers_nothing() {
-    let store = Failing::new(Memory::new("one"));
+    let store = FailingEvidence::new(Memory::new("one"));
     store.break_down(Fault::Refused);
     assert!(matches!(store.streams(&["s"]).await, Err(StoreError::Unavailable(_))));
     assert!(matches!(store.backlog().await, Err(StoreError::Unavailable(_))));

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::fixture::{conflict, version};
-use super::{Database, Stream, decision, first, record};
-use crate::{Change, ClaimKind, CommitError, EvidenceStore, Kept, StoreError};
+use super::{EvidenceDatabase, Stream, decision, first, record};
+use crate::{Change, ClaimKind, CommitError, EvidenceStore, StoreError, StoredStream};
 
 /// Checks that a commit of one process is visible to another.
-pub async fn a_new_stream_is_seen_by_another_instance(database: &impl Database) {
+pub async fn a_new_stream_is_seen_by_another_instance(database: &impl EvidenceDatabase) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut change = first("s");
     change.agreed = Some(Bytes::from_static(b"agreed"));
     one.commit(std::slice::from_ref(&change)).await.unwrap();
-    let kept = Kept {
+    let kept = StoredStream {
         version: 1,
         agreed: Some(Bytes::from_static(b"agreed")),
         running: change.running,
@@ -26,8 +26,8 @@ pub async fn a_new_stream_is_seen_by_another_instance(database: &impl Database) 
     assert_eq!((one.instance(), other.instance()), ("one", "other"));
 }
 
-/// Checks that each change raises `Kept::version` by one.
-pub async fn a_change_moves_a_stream_by_one_version(database: &impl Database) {
+/// Checks that each change raises `StoredStream::version` by one.
+pub async fn a_change_moves_a_stream_by_one_version(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
     for expected in 1..=5 {
@@ -38,7 +38,7 @@ pub async fn a_change_moves_a_stream_by_one_version(database: &impl Database) {
 }
 
 /// Checks that `Change::agreed` of `None` keeps the stored value, which is large and seldom changed.
-pub async fn what_is_agreed_stays_until_it_is_changed(database: &impl Database) {
+pub async fn what_is_agreed_stays_until_it_is_changed(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
     let agreed = async || store.streams(&["s"]).await.unwrap().remove(0).unwrap().agreed;
@@ -53,7 +53,7 @@ pub async fn what_is_agreed_stays_until_it_is_changed(database: &impl Database) 
 }
 
 /// Checks that one `CommitError::Conflict` refuses the whole group.
-pub async fn a_change_from_another_version_conflicts_and_changes_nothing(database: &impl Database) {
+pub async fn a_change_from_another_version_conflicts_and_changes_nothing(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
     a.grow(&*store, 1).await;
@@ -74,7 +74,7 @@ pub async fn a_change_from_another_version_conflicts_and_changes_nothing(databas
 }
 
 /// Checks that a session id in use is refused (V-2).
-pub async fn a_new_stream_of_a_taken_name_conflicts(database: &impl Database) {
+pub async fn a_new_stream_of_a_taken_name_conflicts(database: &impl EvidenceDatabase) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     one.commit(&[first("s")]).await.unwrap();
     let taken = Change { records: vec![decision("s", 0, "other")], ..first("s") };
@@ -82,7 +82,7 @@ pub async fn a_new_stream_of_a_taken_name_conflicts(database: &impl Database) {
 }
 
 /// Covers a stream that was pruned since it was read.
-pub async fn a_change_of_a_stream_that_is_not_there_conflicts(database: &impl Database) {
+pub async fn a_change_of_a_stream_that_is_not_there_conflicts(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let change = Change { from: Some(3), records: Vec::new(), ..first("s") };
     assert_eq!(store.commit(&[change]).await, Err(conflict(&["s"])));
@@ -90,7 +90,7 @@ pub async fn a_change_of_a_stream_that_is_not_there_conflicts(database: &impl Da
 }
 
 /// Checks the names in `CommitError::Conflict`: only these streams are decided again.
-pub async fn a_conflict_names_every_stream_and_no_other(database: &impl Database) {
+pub async fn a_conflict_names_every_stream_and_no_other(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let names = ["a", "b", "c", "d", "e"];
     let mut streams = names.map(Stream::new);
@@ -114,7 +114,7 @@ pub async fn a_conflict_names_every_stream_and_no_other(database: &impl Database
 }
 
 /// Starts several changes from one version at once and checks the compare-and-swap.
-pub async fn of_changes_at_once_one_succeeds(database: &impl Database) {
+pub async fn of_changes_at_once_one_succeeds(database: &impl EvidenceDatabase) {
     let store = database.handle("maker").await;
     let mut stream = Stream::new("s");
     stream.grow(&*store, 1).await;
@@ -137,7 +137,7 @@ pub async fn of_changes_at_once_one_succeeds(database: &impl Database) {
 }
 
 /// Covers a budget shared by two processes: each change is made from the one before it.
-pub async fn instances_that_share_a_stream_lose_no_change(database: &impl Database) {
+pub async fn instances_that_share_a_stream_lose_no_change(database: &impl EvidenceDatabase) {
     const EACH: u64 = 15;
     let maker = database.handle("maker").await;
     maker
@@ -182,7 +182,7 @@ async fn count_one_up(store: &Arc<dyn EvidenceStore>, who: &str) {
 }
 
 /// Commits a large group of queued changes, of new and of existing streams.
-pub async fn many_changes_are_one_commit(database: &impl Database) {
+pub async fn many_changes_are_one_commit(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let mut streams: Vec<Stream> = (0..130).map(|n| Stream::new(&format!("stream {n}"))).collect();
     for round in 0..3 {
@@ -209,7 +209,7 @@ pub async fn many_changes_are_one_commit(database: &impl Database) {
 }
 
 /// Commits several changes of one session in one group.
-pub async fn changes_of_one_stream_follow_each_other(database: &impl Database) {
+pub async fn changes_of_one_stream_follow_each_other(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
     let mut changes = vec![a.change(1), b.change(1), a.change(2), a.change(0), b.change(1)];
@@ -229,7 +229,7 @@ pub async fn changes_of_one_stream_follow_each_other(database: &impl Database) {
 }
 
 /// Expects `StoreError::Refused` for a caller's mistake: it is no conflict, as another decision would not repair it.
-pub async fn changes_that_contradict_themselves_are_refused(database: &impl Database) {
+pub async fn changes_that_contradict_themselves_are_refused(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let stream = Stream::new("s");
     let twice = vec![stream.clone().change(0), stream.clone().change(0)];
@@ -256,7 +256,7 @@ pub async fn changes_that_contradict_themselves_are_refused(database: &impl Data
 }
 
 /// Expects `StoreError::Refused` for a missing and for a repeated sequence number.
-pub async fn records_out_of_sequence_are_refused(database: &impl Database) {
+pub async fn records_out_of_sequence_are_refused(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
     stream.grow(&*store, 2).await;
@@ -269,7 +269,7 @@ pub async fn records_out_of_sequence_are_refused(database: &impl Database) {
 }
 
 /// Checks that one statement cannot be stored as two records.
-pub async fn a_record_is_kept_once(database: &impl Database) {
+pub async fn a_record_is_kept_once(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     store.commit(&[first("s")]).await.unwrap();
     let mut again = first("t");
@@ -280,7 +280,7 @@ pub async fn a_record_is_kept_once(database: &impl Database) {
 }
 
 /// Covers a replayed message, and a question that was answered already (V-21, V-26).
-pub async fn a_claim_is_taken_once_in_its_stream(database: &impl Database) {
+pub async fn a_claim_is_taken_once_in_its_stream(database: &impl EvidenceDatabase) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
     for stream in [&mut a, &mut b] {
@@ -297,7 +297,7 @@ pub async fn a_claim_is_taken_once_in_its_stream(database: &impl Database) {
 }
 
 /// Checks that a nonce and a `jti` with the same bytes do not collide.
-pub async fn claims_of_different_kinds_are_different(database: &impl Database) {
+pub async fn claims_of_different_kinds_are_different(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
     let claim = stream.claim("same");
@@ -308,7 +308,7 @@ pub async fn claims_of_different_kinds_are_different(database: &impl Database) {
 }
 
 /// Checks `happened` for both outcomes of a commit in doubt.
-pub async fn a_commit_that_happened_is_told_from_one_that_did_not(database: &impl Database) {
+pub async fn a_commit_that_happened_is_told_from_one_that_did_not(database: &impl EvidenceDatabase) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut stream = Stream::new("s");
     for records in [1, 0, 2] {
@@ -324,7 +324,7 @@ pub async fn a_commit_that_happened_is_told_from_one_that_did_not(database: &imp
 }
 
 /// Checks that names (chosen by agents) and states (bytes) are stored unchanged.
-pub async fn any_name_and_any_bytes_come_back(database: &impl Database) {
+pub async fn any_name_and_any_bytes_come_back(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let long = "é".repeat(700);
     let names = ["S", "s", "s ", " s", "%", "_", "'; DROP TABLE stream; --", "\u{202e}\u{2028}🦀", &long];
@@ -343,11 +343,11 @@ pub async fn any_name_and_any_bytes_come_back(database: &impl Database) {
 }
 
 /// Checks that the empty group is committed.
-pub async fn nothing_at_all_is_a_commit(database: &impl Database) {
+pub async fn nothing_at_all_is_a_commit(database: &impl EvidenceDatabase) {
     database.handle("one").await.commit(&[]).await.unwrap();
 }
 
 /// Checks that `check_durability` accepts the database under test.
-pub async fn a_durable_database_passes_its_own_check(database: &impl Database) {
+pub async fn a_durable_database_passes_its_own_check(database: &impl EvidenceDatabase) {
     database.handle("one").await.check_durability().await.unwrap();
 }

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use merkle::EntryDigest;
 
-use super::{Database, Stream};
-use crate::{EvidenceStore, Open};
+use super::{EvidenceDatabase, Stream};
+use crate::{EvidenceStore, OpenDecision};
 
 async fn orphans(store: &dyn EvidenceStore) -> Vec<EntryDigest> {
     store.orphans(10).await.unwrap().into_iter().map(|open| open.id).collect()
 }
 
 /// Checks `orphans`, from which recovery starts.
-pub async fn a_served_decision_is_an_orphan_once_its_instance_has_left(database: &impl Database) {
+pub async fn a_served_decision_is_an_orphan_once_its_instance_has_left(database: &impl EvidenceDatabase) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut stream = Stream::new("s");
     let (first, change) = stream.serve();
@@ -21,13 +21,13 @@ pub async fn a_served_decision_is_an_orphan_once_its_instance_has_left(database:
     one.commit(&[change]).await.unwrap();
     stream.grow(&*one, 1).await;
     one.leave().await.unwrap();
-    let open = |id| Open { id, stream: "s".into(), instance: "one".into() };
+    let open = |id| OpenDecision { id, stream: "s".into(), instance: "one".into() };
     assert_eq!(other.orphans(10).await.unwrap(), [open(first), open(second)]);
     assert_eq!(other.orphans(1).await.unwrap(), [open(first)]);
 }
 
 /// Checks that calls of another live process are not settled as unknown.
-pub async fn a_decision_of_a_living_instance_is_nobody_elses(database: &impl Database) {
+pub async fn a_decision_of_a_living_instance_is_nobody_elses(database: &impl EvidenceDatabase) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut stream = Stream::new("s");
     one.commit(&[stream.serve().1]).await.unwrap();
@@ -40,7 +40,7 @@ pub async fn a_decision_of_a_living_instance_is_nobody_elses(database: &impl Dat
 }
 
 /// Covers a process that was killed, or lost its connection.
-pub async fn a_lease_that_is_over_gives_its_decisions_and_its_outbox_away(database: &impl Database) {
+pub async fn a_lease_that_is_over_gives_its_decisions_and_its_outbox_away(database: &impl EvidenceDatabase) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
     let (served, change) = a.serve();
@@ -60,7 +60,7 @@ pub async fn a_lease_that_is_over_gives_its_decisions_and_its_outbox_away(databa
 }
 
 /// Covers an outcome that is known, and one that is recorded as unknown.
-pub async fn a_settled_decision_is_no_orphan(database: &impl Database) {
+pub async fn a_settled_decision_is_no_orphan(database: &impl EvidenceDatabase) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut stream = Stream::new("s");
     let mut ids = Vec::new();
@@ -77,7 +77,7 @@ pub async fn a_settled_decision_is_no_orphan(database: &impl Database) {
 }
 
 /// Covers a call that was served and answered while the group waited.
-pub async fn a_decision_settled_by_its_own_commit_was_never_open(database: &impl Database) {
+pub async fn a_decision_settled_by_its_own_commit_was_never_open(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
     let (id, served) = stream.serve();
@@ -88,7 +88,7 @@ pub async fn a_decision_settled_by_its_own_commit_was_never_open(database: &impl
 }
 
 /// Covers two instances that recover one decision, one after the other.
-pub async fn settling_twice_changes_nothing(database: &impl Database) {
+pub async fn settling_twice_changes_nothing(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
     let (id, change) = stream.serve();

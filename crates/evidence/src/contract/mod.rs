@@ -1,6 +1,6 @@
 //! Contract tests of [`EvidenceStore`], run by every evidence crate over its own database.
 //!
-//! Each test checks one sentence of the trait's documentation. An evidence crate implements [`Database`] and passes a
+//! Each test checks one sentence of the trait's documentation. An evidence crate implements [`EvidenceDatabase`] and passes a
 //! constructor for a fresh one; the macro writes the tests:
 //!
 //! ```text
@@ -10,51 +10,51 @@
 //! Not here: failures that only one database can have (a full disk, a lost connection). The crate of that database
 //! tests them.
 
-mod beside;
 mod commit;
 mod fixture;
 mod leases;
 mod outbox;
 mod pruning;
 mod reading;
+mod stream_editor;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use beside::*;
 pub use commit::*;
 pub use fixture::{Stream, at, decision, first, record};
 pub use leases::*;
 pub use outbox::*;
 pub use pruning::*;
 pub use reading::*;
+pub use stream_editor::*;
 
-use crate::{Beside, EvidenceStore, Memory};
+use crate::{EvidenceStore, Memory, StreamEditor};
 
 /// Database that no other test uses; removed when this value is dropped.
 #[async_trait]
-pub trait Database: Send + Sync + 'static {
+pub trait EvidenceDatabase: Send + Sync + 'static {
     /// Opens a handle for a new instance, as a second process or a restarted one would.
     async fn handle(&self, instance: &str) -> Arc<dyn EvidenceStore>;
 
     /// Opens the access of a command.
-    async fn beside(&self) -> Box<dyn Beside>;
+    async fn stream_editor(&self) -> Box<dyn StreamEditor>;
 }
 
 #[async_trait]
-impl Database for Memory {
+impl EvidenceDatabase for Memory {
     async fn handle(&self, instance: &str) -> Arc<dyn EvidenceStore> {
         Arc::new(self.another(instance))
     }
 
-    async fn beside(&self) -> Box<dyn Beside> {
+    async fn stream_editor(&self) -> Box<dyn StreamEditor> {
         Box::new(self.clone())
     }
 }
 
 /// Writes the whole contract suite for each store given as `name: constructor`. The constructor is an async
-/// function without arguments that returns a fresh [`Database`].
+/// function without arguments that returns a fresh [`EvidenceDatabase`].
 #[macro_export]
 macro_rules! evidence_store_contract {
     ($($name:ident: $fresh:expr),+ $(,)?) => {$(

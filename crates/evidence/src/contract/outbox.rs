@@ -4,15 +4,15 @@ use bytes::Bytes;
 use merkle::EntryDigest;
 
 use super::fixture::delivered;
-use super::{Database, Stream, at, record};
-use crate::{Backlog, Delivered, EvidenceStore, Pending, Standing, limits};
+use super::{EvidenceDatabase, Stream, at, record};
+use crate::{Backlog, Delivered, DeliveryState, EvidenceStore, PendingRecord, limits};
 
 async fn waiting(store: &dyn EvidenceStore, limit: usize) -> Vec<EntryDigest> {
     store.pending(limit).await.unwrap().into_iter().map(|pending| pending.id).collect()
 }
 
 /// Checks that `pending` returns a stream's records in order of their numbers.
-pub async fn what_is_committed_waits_in_order(database: &impl Database) {
+pub async fn what_is_committed_waits_in_order(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
     let mut ids = Vec::new();
@@ -23,7 +23,7 @@ pub async fn what_is_committed_waits_in_order(database: &impl Database) {
     assert_eq!(waiting(&*store, 100).await, ids);
     assert_eq!(waiting(&*store, 4).await, ids[..4]);
     let (record, first) = (record("b", 0), store.pending(1).await.unwrap().remove(0));
-    let expected = Pending {
+    let expected = PendingRecord {
         id: record.id,
         stream: record.stream,
         seq: 0,
@@ -35,23 +35,23 @@ pub async fn what_is_committed_waits_in_order(database: &impl Database) {
 }
 
 /// Checks that `record` still returns a record after `delivered`.
-pub async fn what_is_delivered_waits_no_more_and_stays_on_record(database: &impl Database) {
+pub async fn what_is_delivered_waits_no_more_and_stays_on_record(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 3).await;
     let bare = Delivered { id: ids[2], leaf_index: None, receipt: None };
     store.delivered(&[delivered(ids[0]), bare]).await.unwrap();
     assert_eq!(waiting(&*store, 10).await, [ids[1]]);
-    let standings: Vec<Standing> =
+    let standings: Vec<DeliveryState> =
         store.records("s", 0, 10).await.unwrap().into_iter().map(|stored| stored.standing).collect();
     let receipt = Some(Bytes::from_static(b"receipt"));
-    let first = Standing::Delivered { leaf_index: Some(7), receipt };
-    let third = Standing::Delivered { leaf_index: None, receipt: None };
-    assert_eq!(standings, [first.clone(), Standing::Pending, third]);
+    let first = DeliveryState::Delivered { leaf_index: Some(7), receipt };
+    let third = DeliveryState::Delivered { leaf_index: None, receipt: None };
+    assert_eq!(standings, [first.clone(), DeliveryState::Pending, third]);
     assert_eq!(store.record(&ids[0]).await.unwrap().unwrap().standing, first);
 }
 
 /// Delivery is at least once, so `delivered` may be called twice for a record.
-pub async fn delivering_again_keeps_the_first_receipt(database: &impl Database) {
+pub async fn delivering_again_keeps_the_first_receipt(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 2).await;
     let bare = Delivered { id: ids[0], leaf_index: None, receipt: None };
@@ -62,12 +62,12 @@ pub async fn delivering_again_keeps_the_first_receipt(database: &impl Database) 
     store.delivered(&[bare]).await.unwrap();
     let receipt = Some(Bytes::from_static(b"receipt"));
     let standing = store.record(&ids[0]).await.unwrap().unwrap().standing;
-    assert_eq!(standing, Standing::Delivered { leaf_index: Some(7), receipt });
+    assert_eq!(standing, DeliveryState::Delivered { leaf_index: Some(7), receipt });
     assert_eq!(store.backlog().await.unwrap().records, 1);
 }
 
 /// Covers a record that was pruned meanwhile.
-pub async fn delivering_the_unknown_changes_nothing(database: &impl Database) {
+pub async fn delivering_the_unknown_changes_nothing(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 1).await;
     store.delivered(&[]).await.unwrap();
@@ -77,7 +77,7 @@ pub async fn delivering_the_unknown_changes_nothing(database: &impl Database) {
 }
 
 /// Checks that a record that the log refuses does not delay the others.
-pub async fn what_is_stuck_is_counted_and_not_pending(database: &impl Database) {
+pub async fn what_is_stuck_is_counted_and_not_pending(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 3).await;
     store.stuck(&ids[0], "the log's policy refuses it").await.unwrap();
@@ -88,12 +88,12 @@ pub async fn what_is_stuck_is_counted_and_not_pending(database: &impl Database) 
     let stuck = store.stuck_records(10).await.unwrap();
     assert_eq!((stuck.len(), stuck[0].id, stuck[0].seq, stuck[0].stream.as_str()), (1, ids[0], 0, "s"));
     let stored = store.record(&ids[0]).await.unwrap().unwrap();
-    assert_eq!(stored.standing, Standing::Stuck(stuck[0].why.clone()));
+    assert_eq!(stored.standing, DeliveryState::Stuck(stuck[0].why.clone()));
     assert_eq!(store.stuck_records(0).await.unwrap(), []);
 }
 
 /// Checks `unstick` and `delivered` for stuck records.
-pub async fn what_is_stuck_can_be_tried_again_or_delivered(database: &impl Database) {
+pub async fn what_is_stuck_can_be_tried_again_or_delivered(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 3).await;
     for id in &ids[..2] {
@@ -110,7 +110,7 @@ pub async fn what_is_stuck_can_be_tried_again_or_delivered(database: &impl Datab
 
 /// Checks that `Backlog::oldest_at` leaves out a record that was stuck once: the log refused it long ago, and its
 /// age does not mean that the log takes no records.
-pub async fn what_was_stuck_once_says_nothing_about_the_age_of_the_rest(database: &impl Database) {
+pub async fn what_was_stuck_once_says_nothing_about_the_age_of_the_rest(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
     let ids = stream.grow(&*store, 2).await;
@@ -128,7 +128,7 @@ pub async fn what_was_stuck_once_says_nothing_about_the_age_of_the_rest(database
 }
 
 /// Checks that `stuck` cuts a reason at `STUCK_REASON` bytes.
-pub async fn a_long_reason_is_cut(database: &impl Database) {
+pub async fn a_long_reason_is_cut(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 1).await;
     store.stuck(&ids[0], &"é".repeat(2_000)).await.unwrap();
@@ -137,7 +137,7 @@ pub async fn a_long_reason_is_cut(database: &impl Database) {
 }
 
 /// Checks `backlog`, on which alarms and the refusal of new calls are based.
-pub async fn the_backlog_counts_what_waits(database: &impl Database) {
+pub async fn the_backlog_counts_what_waits(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     assert_eq!(store.backlog().await.unwrap(), Backlog::default());
     let mut stream = Stream::new("s");
@@ -155,7 +155,7 @@ pub async fn the_backlog_counts_what_waits(database: &impl Database) {
 }
 
 /// Checks that `backlog` counts the records of all instances.
-pub async fn the_backlog_is_the_same_for_every_instance(database: &impl Database) {
+pub async fn the_backlog_is_the_same_for_every_instance(database: &impl EvidenceDatabase) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let ids = Stream::new("a").grow(&*one, 3).await;
     Stream::new("b").grow(&*other, 1).await;

@@ -1,7 +1,7 @@
 //! Contract tests of `prune`: which records and streams are removed, and which are not.
 
 use super::fixture::{delivered, version};
-use super::{Database, Stream, at};
+use super::{EvidenceDatabase, Stream, at};
 use crate::{Change, EvidenceStore, Horizon, Pruned};
 
 const ALL: Horizon = Horizon { streams: u64::MAX, records: u64::MAX };
@@ -13,7 +13,7 @@ async fn deliver_all(store: &dyn EvidenceStore) {
 }
 
 /// Checks `Horizon::records`, the retention period of the local copy.
-pub async fn old_records_go_once_they_are_delivered(database: &impl Database) {
+pub async fn old_records_go_once_they_are_delivered(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 4).await;
     store.delivered(&[delivered(ids[0]), delivered(ids[1]), delivered(ids[3])]).await.unwrap();
@@ -30,7 +30,7 @@ pub async fn old_records_go_once_they_are_delivered(database: &impl Database) {
 }
 
 /// Checks that a decision stays until it has its outcome.
-pub async fn an_unsettled_decision_stays(database: &impl Database) {
+pub async fn an_unsettled_decision_stays(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
     let (id, change) = stream.serve();
@@ -44,7 +44,7 @@ pub async fn an_unsettled_decision_stays(database: &impl Database) {
 }
 
 /// Checks that the name of a closed stream is remembered until its `keep_until` (V-2).
-pub async fn a_stream_goes_when_it_is_over_and_its_records_are_gone(database: &impl Database) {
+pub async fn a_stream_goes_when_it_is_over_and_its_records_are_gone(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let mut stream = Stream::new("s");
     let claims = vec![stream.claim("key")];
@@ -64,7 +64,7 @@ pub async fn a_stream_goes_when_it_is_over_and_its_records_are_gone(database: &i
 }
 
 /// Checks `limit`, which bounds the time that other calls wait for `prune`.
-pub async fn pruning_does_a_bounded_amount(database: &impl Database) {
+pub async fn pruning_does_a_bounded_amount(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     for name in ["a", "b", "c"] {
         store.commit(&[Change { closed: true, ..Stream::new(name).change(2) }]).await.unwrap();
@@ -85,7 +85,7 @@ pub async fn pruning_does_a_bounded_amount(database: &impl Database) {
 }
 
 /// Checks that nothing of a pruned stream prevents a new one of the same name.
-pub async fn a_name_that_was_forgotten_begins_anew(database: &impl Database) {
+pub async fn a_name_that_was_forgotten_begins_anew(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     for _ in 0..2 {
         let mut stream = Stream::new("s");
@@ -99,7 +99,7 @@ pub async fn a_name_that_was_forgotten_begins_anew(database: &impl Database) {
 }
 
 /// Checks that a process that still holds the state of a pruned stream cannot change the new stream of that name.
-pub async fn a_stream_begun_anew_is_not_taken_for_the_forgotten_one(database: &impl Database) {
+pub async fn a_stream_begun_anew_is_not_taken_for_the_forgotten_one(database: &impl EvidenceDatabase) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut old = Stream::new("s");
     old.grow(&*one, 0).await;

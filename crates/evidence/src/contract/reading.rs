@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use super::{Database, Stream, first, record};
-use crate::{Change, Listed, Record, RecordKind, Standing, Stored};
+use super::{EvidenceDatabase, Stream, first, record};
+use crate::{Change, DeliveryState, Record, RecordKind, StoredRecord, StreamSummary};
 
 /// Checks that all bytes of a record are stored unchanged.
-pub async fn every_field_of_a_record_comes_back_as_it_went_in(database: &impl Database) {
+pub async fn every_field_of_a_record_comes_back_as_it_went_in(database: &impl EvidenceDatabase) {
     let (one, other) = (database.handle("one").await, database.handle("other").await);
     let mut stream = Stream::new("s");
     let mut change = stream.change(RecordKind::ALL.len() as u64);
@@ -23,12 +23,12 @@ pub async fn every_field_of_a_record_comes_back_as_it_went_in(database: &impl Da
     assert_eq!(other.record(&record("other", 0).id).await.unwrap(), None);
 }
 
-fn pending(record: Record) -> Stored {
-    Stored { record, instance: "one".into(), standing: Standing::Pending }
+fn pending(record: Record) -> StoredRecord {
+    StoredRecord { record, instance: "one".into(), standing: DeliveryState::Pending }
 }
 
 /// Checks `records`, which replays and audits use.
-pub async fn a_streams_records_come_in_order_and_in_pages(database: &impl Database) {
+pub async fn a_streams_records_come_in_order_and_in_pages(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
     for _ in 0..4 {
@@ -48,22 +48,23 @@ pub async fn a_streams_records_come_in_order_and_in_pages(database: &impl Databa
 }
 
 /// Checks `list`, which people read.
-pub async fn streams_are_listed_by_name(database: &impl Database) {
+pub async fn streams_are_listed_by_name(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     for name in ["b", "a", "c", "Z"] {
         store.commit(&[first(name)]).await.unwrap();
     }
-    let names = |listed: Vec<Listed>| listed.into_iter().map(|listed| listed.stream).collect::<Vec<_>>();
+    let names =
+        |listed: Vec<StreamSummary>| listed.into_iter().map(|listed| listed.stream).collect::<Vec<_>>();
     assert_eq!(names(store.list(None, 10).await.unwrap()), ["Z", "a", "b", "c"]);
     assert_eq!(names(store.list(None, 2).await.unwrap()), ["Z", "a"]);
     let page = store.list(Some("a"), 1).await.unwrap();
-    let b = Listed { stream: "b".into(), version: 1, next_seq: 1, closed: false, keep_until: 1_000 };
+    let b = StreamSummary { stream: "b".into(), version: 1, next_seq: 1, closed: false, keep_until: 1_000 };
     assert_eq!(page, [b]);
     assert_eq!(names(store.list(Some("bb"), 10).await.unwrap()), ["c"]);
 }
 
 /// Checks `due`, by which deadlines and idle streams are found.
-pub async fn streams_are_due_by_time_until_they_are_closed(database: &impl Database) {
+pub async fn streams_are_due_by_time_until_they_are_closed(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let mut streams = Vec::new();
     for (name, keep_until) in [("late", 300), ("soon", 100), ("later", 400), ("over", 50)] {
@@ -86,7 +87,7 @@ pub async fn streams_are_due_by_time_until_they_are_closed(database: &impl Datab
 }
 
 /// Checks that `streams` returns one answer per name, also for repeated names.
-pub async fn streams_are_answered_in_the_order_asked(database: &impl Database) {
+pub async fn streams_are_answered_in_the_order_asked(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     for name in ["a", "b"] {
         store.commit(&[first(name)]).await.unwrap();

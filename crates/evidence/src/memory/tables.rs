@@ -8,13 +8,13 @@ use bytes::Bytes;
 use merkle::EntryDigest;
 
 use crate::{
-    Backlog, Claim, CommitError, Delivered, Group, Horizon, Kept, Listed, Open, Pending, Pruned, Record,
-    Standing, StoreError, Stored, Stuck,
+    Backlog, Claim, CommitError, Delivered, DeliveryState, Group, Horizon, OpenDecision, PendingRecord,
+    Pruned, Record, StoreError, StoredRecord, StoredStream, StreamSummary, StuckRecord,
 };
 
 #[derive(Debug, Default)]
-pub(super) struct Tables {
-    streams: BTreeMap<String, Kept>,
+pub(super) struct EvidenceTables {
+    streams: BTreeMap<String, StoredStream>,
     claims: BTreeSet<Claim>,
     /// Records in order of commit.
     records: BTreeMap<u64, RecordRow>,
@@ -43,8 +43,8 @@ struct RecordRow {
     receipt: Option<Bytes>,
 }
 
-impl Tables {
-    pub(super) fn stream(&self, name: &str) -> Option<Kept> {
+impl EvidenceTables {
+    pub(super) fn stream(&self, name: &str) -> Option<StoredStream> {
         self.streams.get(name).cloned()
     }
 
@@ -60,7 +60,7 @@ impl Tables {
         }
         for (moved, next_seq) in group.moves.iter().zip(next_seqs) {
             let before = self.streams.remove(moved.stream).and_then(|kept| kept.agreed);
-            let kept = Kept {
+            let kept = StoredStream {
                 version: moved.to,
                 agreed: moved.agreed.cloned().or(before),
                 running: moved.running.clone(),
@@ -131,12 +131,12 @@ impl Tables {
         }
     }
 
-    pub(super) fn pending(&self, instance: &str, limit: usize) -> Vec<Pending> {
+    pub(super) fn pending(&self, instance: &str, limit: usize) -> Vec<PendingRecord> {
         let mine = |row: &&RecordRow| row.instance == instance || !self.lives(&row.instance);
         let waiting = self.outbox.iter().filter(|(_, waiting)| waiting.stuck.is_none());
         let rows = waiting.filter_map(|(number, _)| self.records.get(number)).filter(mine);
         let records = rows.map(|row| &row.record);
-        let pending = |record: &Record| Pending {
+        let pending = |record: &Record| PendingRecord {
             id: record.id,
             stream: record.stream.clone(),
             seq: record.seq,
@@ -162,10 +162,10 @@ impl Tables {
         }
     }
 
-    pub(super) fn stuck_records(&self, limit: usize) -> Vec<Stuck> {
+    pub(super) fn stuck_records(&self, limit: usize) -> Vec<StuckRecord> {
         let stuck = self.outbox.iter().filter_map(|(number, waiting)| {
             let (record, why) = (&self.records.get(number)?.record, waiting.stuck.clone()?);
-            Some(Stuck { id: record.id, stream: record.stream.clone(), seq: record.seq, why })
+            Some(StuckRecord { id: record.id, stream: record.stream.clone(), seq: record.seq, why })
         });
         stuck.take(limit).collect()
     }
@@ -189,9 +189,9 @@ impl Tables {
         backlog
     }
 
-    pub(super) fn orphans(&self, limit: usize) -> Vec<Open> {
+    pub(super) fn orphans(&self, limit: usize) -> Vec<OpenDecision> {
         let rows = self.open.iter().filter_map(|number| self.records.get(number));
-        let orphan = |row: &RecordRow| Open {
+        let orphan = |row: &RecordRow| OpenDecision {
             id: row.record.id,
             stream: row.record.stream.clone(),
             instance: row.instance.clone(),
@@ -199,34 +199,34 @@ impl Tables {
         rows.filter(|row| !self.lives(&row.instance)).take(limit).map(orphan).collect()
     }
 
-    pub(super) fn record(&self, id: &EntryDigest) -> Option<Stored> {
+    pub(super) fn record(&self, id: &EntryDigest) -> Option<StoredRecord> {
         self.ids.get(id).and_then(|number| self.stored(*number))
     }
 
-    pub(super) fn records(&self, stream: &str, from: u64, limit: usize) -> Vec<Stored> {
+    pub(super) fn records(&self, stream: &str, from: u64, limit: usize) -> Vec<StoredRecord> {
         let places = self.places.range((stream.to_owned(), from)..=(stream.to_owned(), u64::MAX));
         places.take(limit).filter_map(|(_, number)| self.stored(*number)).collect()
     }
 
-    fn stored(&self, number: u64) -> Option<Stored> {
+    fn stored(&self, number: u64) -> Option<StoredRecord> {
         let row = self.records.get(&number)?;
         let standing = match self.outbox.get(&number).map(|waiting| &waiting.stuck) {
-            None => Standing::Delivered { leaf_index: row.leaf_index, receipt: row.receipt.clone() },
-            Some(Some(why)) => Standing::Stuck(why.clone()),
-            Some(None) => Standing::Pending,
+            None => DeliveryState::Delivered { leaf_index: row.leaf_index, receipt: row.receipt.clone() },
+            Some(Some(why)) => DeliveryState::Stuck(why.clone()),
+            Some(None) => DeliveryState::Pending,
         };
-        Some(Stored { record: row.record.clone(), instance: row.instance.clone(), standing })
+        Some(StoredRecord { record: row.record.clone(), instance: row.instance.clone(), standing })
     }
 
-    pub(super) fn due(&self, at: u64, limit: usize) -> Vec<Listed> {
+    pub(super) fn due(&self, at: u64, limit: usize) -> Vec<StreamSummary> {
         let due = self.streams.iter().filter(|(_, kept)| !kept.closed && kept.keep_until <= at);
-        let mut due: Vec<Listed> = due.map(listed).collect();
+        let mut due: Vec<StreamSummary> = due.map(listed).collect();
         due.sort_by(|a, b| (a.keep_until, &a.stream).cmp(&(b.keep_until, &b.stream)));
         due.truncate(limit);
         due
     }
 
-    pub(super) fn list(&self, after: Option<&str>, limit: usize) -> Vec<Listed> {
+    pub(super) fn list(&self, after: Option<&str>, limit: usize) -> Vec<StreamSummary> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.streams.range::<str, _>((from, Bound::Unbounded)).take(limit).map(listed).collect()
     }
@@ -270,8 +270,8 @@ impl Tables {
     }
 }
 
-fn listed((stream, kept): (&String, &Kept)) -> Listed {
-    Listed {
+fn listed((stream, kept): (&String, &StoredStream)) -> StreamSummary {
+    StreamSummary {
         stream: stream.clone(),
         version: kept.version,
         next_seq: kept.next_seq,

@@ -1,41 +1,41 @@
-//! [`Beside`]: a command's access to the evidence while gateways use it. It changes states of existing streams only.
+//! [`PostgresStreamEditor`]: a command's access to the evidence while gateways use it. It changes states of existing
+//! streams only.
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use evidence::{CommitError, Kept, Listed, StoreError};
+use evidence::{CommitError, StoreError, StoredStream, StreamSummary};
 use sqlx::PgPool;
 
-use crate::error::commit_error;
-use crate::session::Role;
+use crate::error::{commit_error, of_failure};
 use crate::{Options, reader, schema, session};
 
 /// A command's access to the evidence in a database.
 #[derive(Debug)]
-pub struct Beside {
+pub struct PostgresStreamEditor {
     pool: PgPool,
 }
 
-impl Beside {
+impl PostgresStreamEditor {
     /// Opens a database that has this program's schema.
     ///
     /// # Errors
     ///
     /// If the database cannot be reached or has another schema.
     pub async fn at(options: &Options) -> Result<Self, StoreError> {
-        let mut connection = options.server.connect(Role::Reader).await?;
-        schema::check(&mut connection).await?;
+        let mut connection = options.server.connect(&session::READER).await?;
+        schema::schema().check(&mut connection).await.map_err(of_failure)?;
         session::close(connection).await;
-        Ok(Self { pool: options.server.pool(Role::Reader, 1) })
+        Ok(Self { pool: options.server.pool(&session::READER, 1) })
     }
 }
 
 #[async_trait]
-impl evidence::Beside for Beside {
-    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+impl evidence::StreamEditor for PostgresStreamEditor {
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<StoredStream>>, StoreError> {
         reader::streams(&self.pool, names).await
     }
 
-    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<StreamSummary>, StoreError> {
         reader::list(&self.pool, after, limit).await
     }
 

@@ -1,5 +1,5 @@
-//! [`Beside`]: a command's access to the evidence while a gateway uses it. It changes states of existing streams
-//! only.
+//! [`SqliteStreamEditor`]: a command's access to the evidence while a gateway uses it. It changes states of existing
+//! streams only.
 //!
 //! The lock file stays with the gateway, whose numbers of streams and records and whose counts are in its memory:
 //! a command creates no streams or records. SQLite's own locks separate the two, each for the time of a commit.
@@ -8,8 +8,8 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use evidence::{CommitError, Kept, Listed, StoreError};
-use sqlite::{Failure, Repair};
+use evidence::{CommitError, StoreError, StoredStream, StreamSummary};
+use sqlite::{Repair, SqliteFailure};
 use sqlx::sqlite::SqlitePool;
 
 use crate::sql::{not_committed, signed};
@@ -17,11 +17,11 @@ use crate::{connect, reader};
 
 /// A command's access to the evidence in a file.
 #[derive(Debug)]
-pub struct Beside {
+pub struct SqliteStreamEditor {
     pool: SqlitePool,
 }
 
-impl Beside {
+impl SqliteStreamEditor {
     /// Opens a database file.
     ///
     /// # Errors
@@ -36,12 +36,12 @@ impl Beside {
 }
 
 #[async_trait]
-impl evidence::Beside for Beside {
-    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+impl evidence::StreamEditor for SqliteStreamEditor {
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<StoredStream>>, StoreError> {
         reader::streams(&self.pool, names).await
     }
 
-    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError> {
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<StreamSummary>, StoreError> {
         reader::list(&self.pool, after, limit).await
     }
 
@@ -53,7 +53,7 @@ impl evidence::Beside for Beside {
         match update.execute(&self.pool).await {
             Ok(done) if done.rows_affected() == 1 => Ok(()),
             Ok(_) => Err(CommitError::Conflict(vec![stream.to_owned()])),
-            Err(error) if Repair::after(Failure::of(&error)) == Repair::Settle => {
+            Err(error) if Repair::after(SqliteFailure::of(&error)) == Repair::Settle => {
                 Err(CommitError::MayHaveHappened(error.to_string()))
             }
             Err(error) => Err(not_committed(error)),
