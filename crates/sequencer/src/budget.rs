@@ -19,7 +19,7 @@ struct Used {
 
 /// Reserved room in the queue, released when dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SubmissionSlot {
     used: Arc<Used>,
     bytes: usize,
 }
@@ -30,8 +30,8 @@ impl Budget {
     }
 
     /// Reserves room for one submission of so many bytes; `None` if it does not fit.
-    pub(crate) fn take(&self, bytes: usize) -> Option<Place> {
-        let place = Place { used: Arc::clone(&self.used), bytes };
+    pub(crate) fn take(&self, bytes: usize) -> Option<SubmissionSlot> {
+        let place = SubmissionSlot { used: Arc::clone(&self.used), bytes };
         let entries = self.used.entries.fetch_add(1, Ordering::Relaxed) + 1;
         let total = self.used.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         // If it does not fit, dropping `place` releases the room again.
@@ -44,7 +44,7 @@ impl Budget {
     }
 }
 
-impl Drop for Place {
+impl Drop for SubmissionSlot {
     fn drop(&mut self) {
         self.used.entries.fetch_sub(1, Ordering::Relaxed);
         self.used.bytes.fetch_sub(self.bytes, Ordering::Relaxed);

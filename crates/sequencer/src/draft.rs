@@ -8,7 +8,7 @@ use merkle::tile::OpenTiles;
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, TreeGrowth, TreeSize, verify};
 use store::{Batch, Found, GuardKey, Head, TileAddress, TileWrite};
 
-use crate::pool::Item;
+use crate::pool::PooledSubmission;
 use crate::{Halt, Submission, SubmitError};
 
 /// Questions to the database about submissions before they may be appended.
@@ -20,14 +20,14 @@ pub(crate) struct LookUp {
 
 /// Answers to a [`LookUp`], in the order of its keys.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownEntries {
     pub(crate) found: Vec<Option<Found>>,
     pub(crate) guards: Vec<Option<LeafIndex>>,
 }
 
 /// Result of the [`LookUp`] for one submission.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum MemberVerdict {
     /// The statement may be appended.
     New,
     /// The statement is in the log.
@@ -39,7 +39,7 @@ pub(crate) enum Verdict {
 impl LookUp {
     /// Collects the keys to look up: each submission's digest, its twin if `thorough`, its guards, and the digests
     /// and claims whose absence it relied on.
-    pub(crate) fn about<R>(items: &[Item<R>], thorough: bool) -> Self {
+    pub(crate) fn about<R>(items: &[PooledSubmission<R>], thorough: bool) -> Self {
         let mut ask = Self::default();
         for item in items {
             let Submission { entry, relied_absent, relied_free, .. } = &*item.submission;
@@ -53,7 +53,7 @@ impl LookUp {
     }
 }
 
-impl Known {
+impl KnownEntries {
     /// Returns whether the database knows an entry beyond a tree of this size.
     pub(crate) fn reaches_beyond(&self, size: TreeSize) -> bool {
         let found = self.found.iter().flatten().map(|found| found.index);
@@ -61,7 +61,11 @@ impl Known {
     }
 
     /// Returns one verdict for each item, in order; `None` if the number of answers does not match the questions.
-    pub(crate) fn judge<R>(&self, items: &[Item<R>], thorough: bool) -> Option<Vec<Verdict>> {
+    pub(crate) fn judge<R>(
+        &self,
+        items: &[PooledSubmission<R>],
+        thorough: bool,
+    ) -> Option<Vec<MemberVerdict>> {
         let mut rest = (&self.found[..], &self.guards[..]);
         let verdicts = items.iter().map(|item| judge_one(&item.submission, thorough, &mut rest));
         let verdicts = verdicts.collect::<Option<Vec<_>>>()?;
@@ -73,7 +77,7 @@ fn judge_one(
     submission: &Submission,
     thorough: bool,
     rest: &mut (&[Option<Found>], &[Option<LeafIndex>]),
-) -> Option<Verdict> {
+) -> Option<MemberVerdict> {
     let Submission { entry, relied_absent, relied_free, .. } = submission;
     let own = split(&mut rest.0, 1)?[0];
     let twins = split(&mut rest.0, usize::from(thorough && entry.twin.is_some()))?;
@@ -81,13 +85,13 @@ fn judge_one(
     let guards = split(&mut rest.1, entry.guards.len())?;
     let free = split(&mut rest.1, relied_free.len())?;
     Some(match own {
-        Some(Found { index, digest }) if digest == entry.digest => Verdict::There(index),
-        Some(Found { index, digest }) => Verdict::Refused(SubmitError::Twin { index, digest }),
+        Some(Found { index, digest }) if digest == entry.digest => MemberVerdict::There(index),
+        Some(Found { index, digest }) => MemberVerdict::Refused(SubmitError::Twin { index, digest }),
         None => twin_there(twins)
             .or_else(|| guard_taken(&entry.guards, guards))
             .or_else(|| relied_on_there(relied_absent, relied))
             .or_else(|| free.iter().flatten().next().map(|index| SubmitError::RelyOnAbsent { index: *index }))
-            .map_or(Verdict::New, Verdict::Refused),
+            .map_or(MemberVerdict::New, MemberVerdict::Refused),
     })
 }
 
@@ -114,14 +118,14 @@ fn split<'a, T>(rest: &mut &'a [T], count: usize) -> Option<&'a [T]> {
 
 /// Claims of the members of one batch, so that no two members contradict each other.
 #[derive(Default)]
-pub(crate) struct Claims {
+pub(crate) struct BatchClaims {
     /// First 128 bits of digests and twins, as the table `seen` has them.
     keys: HashSet<[u8; 16]>,
     digests: HashSet<EntryDigest>,
     guards: HashSet<GuardKey>,
 }
 
-impl Claims {
+impl BatchClaims {
     /// Adds the claims of one more member; returns `false` if they contradict those of an earlier one. The later
     /// one then waits until it is known whether the earlier one was committed.
     pub(crate) fn add(&mut self, submission: &Submission) -> bool {
@@ -154,7 +158,12 @@ pub(crate) struct Built {
 }
 
 /// Appends the items to the tree in memory. The caller has just hashed their bytes again.
-pub(crate) fn build<R>(head: &Head, tiles: &OpenTiles, at: u64, items: &[Item<R>]) -> Result<Built, Halt> {
+pub(crate) fn build<R>(
+    head: &Head,
+    tiles: &OpenTiles,
+    at: u64,
+    items: &[PooledSubmission<R>],
+) -> Result<Built, Halt> {
     let leaves: Vec<LeafHash> = items.iter().map(|item| item.digest().leaf_hash()).collect();
     let growth = head.edge.grow(&leaves);
     if let Some(first) = leaves.first() {
@@ -173,7 +182,7 @@ pub(crate) fn build<R>(head: &Head, tiles: &OpenTiles, at: u64, items: &[Item<R>
     Ok(Built { batch, growth, tiles })
 }
 
-fn next_head<R>(head: &Head, growth: &TreeGrowth, at: u64, items: &[Item<R>]) -> Head {
+fn next_head<R>(head: &Head, growth: &TreeGrowth, at: u64, items: &[PooledSubmission<R>]) -> Head {
     let policy = numbered(head, items).filter(|(_, item)| item.submission.is_policy).last();
     Head {
         epoch: head.epoch,
@@ -184,11 +193,14 @@ fn next_head<R>(head: &Head, growth: &TreeGrowth, at: u64, items: &[Item<R>]) ->
     }
 }
 
-fn numbered<'a, R>(head: &Head, items: &'a [Item<R>]) -> impl Iterator<Item = (LeafIndex, &'a Item<R>)> {
+fn numbered<'a, R>(
+    head: &Head,
+    items: &'a [PooledSubmission<R>],
+) -> impl Iterator<Item = (LeafIndex, &'a PooledSubmission<R>)> {
     (head.size().get()..).map(LeafIndex::new).zip(items)
 }
 
-fn settled<R>((index, item): (LeafIndex, &Item<R>)) -> (EntryDigest, LeafIndex) {
+fn settled<R>((index, item): (LeafIndex, &PooledSubmission<R>)) -> (EntryDigest, LeafIndex) {
     (item.digest(), index)
 }
 
@@ -303,8 +315,8 @@ mod tests {
     #[test]
     fn an_answer_with_another_number_of_rows_judges_nothing() {
         let ask = LookUp { digests: vec![EntryDigest::of(b"a")], guards: Vec::new() };
-        let known = Known { found: vec![None; ask.digests.len()], guards: Vec::new() };
+        let known = KnownEntries { found: vec![None; ask.digests.len()], guards: Vec::new() };
         assert!(known.judge::<()>(&[], false).is_none());
-        assert!(Known::default().judge::<()>(&[], false).is_some_and(|verdicts| verdicts.is_empty()));
+        assert!(KnownEntries::default().judge::<()>(&[], false).is_some_and(|verdicts| verdicts.is_empty()));
     }
 }

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::{HeadSignature, Lease, StoreError};
+use store::{Lease, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, sleep, timeout};
@@ -15,16 +15,17 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::activity::{Activity, Heartbeat};
 use crate::budget::Budget;
 use crate::clock::{ClockReference, DoorClock};
+use crate::command::{CommandAnswer, SequencerCommand, SubmitRequest};
+use crate::context::{SequencerContext, settle, stopped};
 use crate::follow::{Followed, Follower, refresh};
-use crate::handle::{Answer, Command, Handle, Request};
+use crate::handle::Handle;
 use crate::inbox::{Delayed, Drain};
-use crate::keeper::Keep;
-use crate::lead::{Ended, lead};
+use crate::lead::{LeadingEnd, lead};
 use crate::leftover::sign_what_was_left;
 use crate::machine::Leave;
 use crate::recover::{Obstacle, recover};
 use crate::supervision::Supervisor;
-use crate::{Halt, Parts, Remedy, Role, SignFailed, Status, SubmitError, keeper};
+use crate::{Halt, Remedy, Role, SequencerParts, Status, SubmitError, keeper};
 
 /// Leading for less than this time counts as a failed attempt.
 const SHORT_REIGN: Duration = Duration::from_secs(10);
@@ -40,60 +41,12 @@ pub enum StartError {
     Failed,
 }
 
-/// State shared by the task and its parts.
-pub(crate) struct Context {
-    pub(crate) parts: Arc<Parts>,
-    pub(crate) budget: Budget,
-    pub(crate) stop: Arc<watch::Sender<bool>>,
-    pub(crate) activity: Activity,
-    pub(crate) supervisor: Supervisor,
-    pub(crate) delayed: Delayed,
-    pub(crate) drained: Heartbeat,
-    status: Arc<watch::Sender<Status>>,
-    signatures: mpsc::UnboundedSender<Keep>,
-}
-
-impl Context {
-    /// Changes the [`Status`], and reports a new role to the observer.
-    pub(crate) fn show(&self, change: impl FnOnce(&mut Status)) {
-        let mut role = None;
-        self.status.send_modify(|status| {
-            let before = status.role.clone();
-            change(status);
-            role = (before != status.role).then(|| status.role.clone());
-        });
-        if let Some(role) = role {
-            self.parts.observer.role_changed(&role);
-        }
-    }
-
-    pub(crate) fn status(&self) -> watch::Receiver<Status> {
-        self.status.subscribe()
-    }
-
-    /// Waits until all signatures so far are stored; an error if one could not be stored.
-    pub(crate) async fn flush_signatures(&self) -> Result<(), SignFailed> {
-        let (answer, kept) = oneshot::channel();
-        let not_kept = || SignFailed("not every signature could be kept".to_owned());
-        self.signatures.send(Keep::Flush(answer)).map_err(|_| not_kept())?;
-        kept.await.map_err(|_| not_kept())
-    }
-
-    pub(crate) fn keep(&self, signatures: Vec<HeadSignature>) {
-        for signature in signatures {
-            if self.signatures.send(Keep::Signature(signature)).is_err() {
-                tracing::error!("the task that keeps signatures is gone");
-            }
-        }
-    }
-}
-
 /// Opens the log and starts to follow or to lead. Returns once the first role is settled and, when leading, the
 /// newest head is published.
 ///
 /// A database that must not be sequenced is no error here: the role is then [`Role::Halted`], and reads can be
 /// served.
-pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
+pub(crate) async fn start(parts: SequencerParts) -> Result<Handle, StartError> {
     parts.store.check_durability().await?;
     let head = parts.store.open(&parts.origin).await?;
     let parts = Arc::new(parts);
@@ -109,13 +62,13 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
     let (status, stop) = (Arc::new(status), Arc::new(watch::channel(false).0));
     let (commands, received) = mpsc::unbounded_channel();
     let (signatures, to_keep) = mpsc::unbounded_channel();
-    let kept =
-        keeper::keep(Arc::clone(&parts.store), Arc::clone(&parts.observer), parts.limits.clone(), to_keep);
+    let signatures_store = Arc::clone(&parts.store);
+    let kept = keeper::keep(signatures_store, Arc::clone(&parts.observer), parts.limits.clone(), to_keep);
     let (store, limits) = (Arc::clone(&parts.store), parts.limits.clone());
     let (activity, supervisor) = (Activity::default(), Supervisor::default());
     let (clock, delayed) = (Arc::new(DoorClock::new(Arc::clone(&parts.clock))), Delayed::default());
     let drained = Heartbeat::default();
-    let context = Context {
+    let context = SequencerContext {
         parts,
         budget: budget.clone(),
         delayed: delayed.clone(),
@@ -164,14 +117,14 @@ async fn supervise(task: JoinHandle<()>, status: Arc<watch::Sender<Status>>) {
 }
 
 struct Driver {
-    context: Context,
-    commands: mpsc::UnboundedReceiver<Command>,
-    sender: mpsc::WeakUnboundedSender<Command>,
+    context: SequencerContext,
+    commands: mpsc::UnboundedReceiver<SequencerCommand>,
+    sender: mpsc::WeakUnboundedSender<SequencerCommand>,
     keeper: JoinHandle<()>,
     ready: Option<oneshot::Sender<()>>,
     clock: ClockReference,
     /// Clock correction that waits until this process leads.
-    correction: Option<Request>,
+    correction: Option<SubmitRequest>,
 }
 
 impl Driver {
@@ -184,18 +137,18 @@ impl Driver {
             };
             let since = Instant::now();
             match self.lead(lease).await {
-                Ended::Stopped => break,
-                Ended::Left(Leave::StepDown(why)) => {
+                LeadingEnd::Stopped => break,
+                LeadingEnd::Left(Leave::StepDown(why)) => {
                     tracing::warn!(why, "this process follows again");
                     failures = if since.elapsed() < SHORT_REIGN { failures + 1 } else { 1 };
                     settle(self.ready.take());
                 }
                 // The lease is released, so that another process can lead if it may.
-                Ended::Ineligible(why) => {
+                LeadingEnd::Ineligible(why) => {
                     self.ineligible(why).await;
                     failures += 1;
                 }
-                Ended::Left(Leave::Halt(halt)) => {
+                LeadingEnd::Left(Leave::Halt(halt)) => {
                     failures = if since.elapsed() < SHORT_REIGN { failures + 1 } else { 1 };
                     let tries_again = self.halted(halt, failures).await;
                     if !tries_again {
@@ -222,23 +175,23 @@ impl Driver {
     }
 
     /// Takes over and leads, while the lease is held.
-    async fn lead(&mut self, mut lease: Box<dyn Lease>) -> Ended {
+    async fn lead(&mut self, mut lease: Box<dyn Lease>) -> LeadingEnd {
         let correction = self.correction.take().filter(|correction| !correction.is_abandoned());
         let corrects = correction.as_ref().and_then(|correction| correction.submission.corrects);
         let recovered = match recover(&self.context.parts, &self.clock, corrects).await {
             Ok(recovered) => recovered,
             Err(Obstacle::Halt(halt)) => {
                 refuse_correction(correction, &halt);
-                return Ended::Left(Leave::Halt(halt));
+                return LeadingEnd::Left(Leave::Halt(halt));
             }
             Err(Obstacle::Ineligible(why)) => {
                 refuse_correction(correction, &why);
-                return Ended::Ineligible(why);
+                return LeadingEnd::Ineligible(why);
             }
             Err(Obstacle::Later(error)) => {
                 self.correction = correction;
                 tracing::warn!(%error, "taking over failed");
-                return Ended::Left(Leave::StepDown("the database is not available"));
+                return LeadingEnd::Left(Leave::StepDown("the database is not available"));
             }
         };
         let parts = Arc::clone(&self.context.parts);
@@ -294,7 +247,7 @@ impl Driver {
                 biased;
                 () = stopped(&mut stop) => return false,
                 command = self.commands.recv() => match command {
-                    Some(Command::Submit(request))
+                    Some(SequencerCommand::Submit(request))
                         if request.submission.corrects.is_some() && halt.remedy() == Remedy::Retry =>
                     {
                         self.correction = Some(request);
@@ -312,7 +265,7 @@ impl Driver {
     async fn end(self) {
         let Self { context, keeper, commands, .. } = self;
         drop(commands);
-        let Context { signatures, status, parts, .. } = context;
+        let SequencerContext { signatures, status, parts, .. } = context;
         drop(signatures);
         if timeout(parts.limits.stop_patience, keeper).await.is_err() {
             tracing::warn!("not all signatures were kept; the newest head is signed again at the next start");
@@ -323,7 +276,7 @@ impl Driver {
 }
 
 /// Resolves when a halted process may try again: never, if only an operator or a new process ends the halt.
-async fn end_of_halt(parts: Arc<Parts>, halt: Halt, failures: u32) {
+async fn end_of_halt(parts: Arc<SequencerParts>, halt: Halt, failures: u32) {
     if halt.remedy() != Remedy::Retry {
         return std::future::pending().await;
     }
@@ -334,36 +287,24 @@ async fn end_of_halt(parts: Arc<Parts>, halt: Halt, failures: u32) {
 }
 
 /// Waits until the database is durable again: before that, not even the epoch is raised.
-async fn until_durable(parts: &Parts, failures: u32) {
+async fn until_durable(parts: &SequencerParts, failures: u32) {
     while let Err(error) = parts.store.check_durability().await {
         tracing::warn!(%error, "the database cannot be relied on yet");
         sleep(parts.limits.halt_pause(failures)).await;
     }
 }
 
-pub(crate) fn settle(ready: Option<oneshot::Sender<()>>) {
-    if let Some(ready) = ready {
-        let _ = ready.send(());
-    }
-}
-
-/// Waits until [`Handle::stop`] is called.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // `wait_for` cannot fail here: the context holds the sender.
-    let _ = stop.wait_for(|stop| *stop).await;
-}
-
-fn refuse_correction(correction: Option<Request>, halt: &Halt) {
+fn refuse_correction(correction: Option<SubmitRequest>, halt: &Halt) {
     if let Some(correction) = correction {
-        refuse(Command::Submit(correction), halt);
+        refuse(SequencerCommand::Submit(correction), halt);
     }
 }
 
-fn refuse(command: Command, halt: &Halt) {
-    let answer = Answer::Done(Err(SubmitError::Halted(halt.clone())));
+fn refuse(command: SequencerCommand, halt: &Halt) {
+    let answer = CommandAnswer::Done(Err(SubmitError::Halted(halt.clone())));
     match command {
-        Command::Submit(request) => request.reply.send(answer),
-        Command::Follow(follow) => drop(follow.reply.send(answer)),
+        SequencerCommand::Submit(request) => request.reply.send(answer),
+        SequencerCommand::Follow(follow) => drop(follow.reply.send(answer)),
     }
 }
 

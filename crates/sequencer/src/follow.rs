@@ -10,10 +10,10 @@ use store::{CommittedHead, Found, Lease, Progress, SignatureKind, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
-use crate::driver::{Context, settle, stopped};
-use crate::handle::{Answer, Command, Follow, Request};
+use crate::command::{CommandAnswer, Follow, SequencerCommand, SubmitRequest};
+use crate::context::{SequencerContext, settle, stopped};
 use crate::recover::known_signatures;
-use crate::{Parts, Placement, PublishedHead, Role, SubmitError};
+use crate::{Placement, PublishedHead, Role, SequencerParts, SubmitError};
 
 /// Maximum number of failures read in one turn, as each takes a query of its own.
 const FAILURES_AT_ONCE: usize = 16;
@@ -27,14 +27,14 @@ pub(crate) enum Followed {
 }
 
 pub(crate) struct Follower<'a> {
-    context: &'a Context,
-    waiting: HashMap<EntryDigest, Vec<oneshot::Sender<Answer>>>,
+    context: &'a SequencerContext,
+    waiting: HashMap<EntryDigest, Vec<oneshot::Sender<CommandAnswer>>>,
     /// Pause before the lease is asked for the first time.
     pause: Duration,
 }
 
 impl<'a> Follower<'a> {
-    pub(crate) fn new(context: &'a Context, pause: Duration) -> Self {
+    pub(crate) fn new(context: &'a SequencerContext, pause: Duration) -> Self {
         Self { context, waiting: HashMap::new(), pause }
     }
 
@@ -42,8 +42,8 @@ impl<'a> Follower<'a> {
     /// process leads; the lease is then asked for at once.
     pub(crate) async fn run(
         &mut self,
-        commands: &mut mpsc::UnboundedReceiver<Command>,
-        correction: &mut Option<Request>,
+        commands: &mut mpsc::UnboundedReceiver<SequencerCommand>,
+        correction: &mut Option<SubmitRequest>,
         ready: &mut Option<oneshot::Sender<()>>,
     ) -> Followed {
         let limits = &self.context.parts.limits;
@@ -68,7 +68,7 @@ impl<'a> Follower<'a> {
                     settle(ready.take());
                 }
                 command = commands.recv() => match command {
-                    Some(Command::Submit(request)) if request.submission.corrects.is_some() => {
+                    Some(SequencerCommand::Submit(request)) if request.submission.corrects.is_some() => {
                         *correction = Some(request);
                         ask.reset_immediately();
                     }
@@ -111,10 +111,12 @@ impl<'a> Follower<'a> {
         self.context.show(|status| status.role = Role::Following);
     }
 
-    fn take(&mut self, command: Command) {
+    fn take(&mut self, command: SequencerCommand) {
         match command {
-            Command::Submit(request) => request.reply.send(Answer::HandBack),
-            Command::Follow(Follow { digest, reply }) => self.waiting.entry(digest).or_default().push(reply),
+            SequencerCommand::Submit(request) => request.reply.send(CommandAnswer::HandBack),
+            SequencerCommand::Follow(Follow { digest, reply }) => {
+                self.waiting.entry(digest).or_default().push(reply)
+            }
         }
     }
 
@@ -158,7 +160,7 @@ impl<'a> Follower<'a> {
         } else {
             return; // asked again at the next look
         };
-        self.answer(&digest, &Answer::Done(outcome));
+        self.answer(&digest, &CommandAnswer::Done(outcome));
     }
 
     async fn look_for_failures(&mut self, missing: &[EntryDigest]) -> Result<(), StoreError> {
@@ -166,13 +168,13 @@ impl<'a> Follower<'a> {
             // The inbox keeps the reason of the failure: the caller receives "accepted", and a query for the entry
             // returns the reason.
             if let Some(Progress::Failed(_)) = self.context.parts.store.progress(digest).await? {
-                self.answer(digest, &Answer::HandBack);
+                self.answer(digest, &CommandAnswer::HandBack);
             }
         }
         Ok(())
     }
 
-    fn answer(&mut self, digest: &EntryDigest, answer: &Answer) {
+    fn answer(&mut self, digest: &EntryDigest, answer: &CommandAnswer) {
         for reply in self.waiting.remove(digest).into_iter().flatten() {
             let _ = reply.send(answer.clone());
         }
@@ -186,7 +188,7 @@ impl<'a> Follower<'a> {
 }
 
 /// Shows the newest signed head and the policy in force.
-pub(crate) async fn refresh(context: &Context) -> Result<(), StoreError> {
+pub(crate) async fn refresh(context: &SequencerContext) -> Result<(), StoreError> {
     let head = context.parts.store.head().await?;
     let newest = newest_signed(&context.parts, head.size()).await?;
     context.show(|status| {
@@ -200,7 +202,7 @@ pub(crate) async fn refresh(context: &Context) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn newest_signed(parts: &Parts, size: TreeSize) -> Result<Option<PublishedHead>, StoreError> {
+async fn newest_signed(parts: &SequencerParts, size: TreeSize) -> Result<Option<PublishedHead>, StoreError> {
     let kind = parts.signer.makes(size).first().map_or(SignatureKind::Receipt, |(kind, _)| *kind);
     let Some(signed) = parts.store.newest_signed(kind).await? else {
         return Ok(None);

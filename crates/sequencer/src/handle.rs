@@ -10,72 +10,18 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::activity::{Activity, Heartbeat};
-use crate::budget::{Budget, Place};
+use crate::budget::Budget;
 use crate::clock::DoorClock;
+use crate::command::{CommandAnswer, Follow, SequencerCommand, SubmissionReply, SubmitRequest};
 use crate::crash::Point;
 use crate::inbox::{Delay, Delayed};
 use crate::{Limits, Placement, PublishedHead, Role, Status, Step, Submission, SubmitError, TimeWindow};
-
-/// Command for the sequencer's task.
-pub(crate) enum Command {
-    /// Place this submission.
-    Submit(Request),
-    /// Report when this item of the inbox is placed.
-    Follow(Follow),
-}
-
-/// Submission with its reply channel.
-pub(crate) struct Request {
-    pub(crate) submission: Arc<Submission>,
-    pub(crate) reply: Reply,
-    pub(crate) place: Place,
-}
-
-/// Caller that waits for an inbox item.
-pub(crate) struct Follow {
-    pub(crate) digest: EntryDigest,
-    pub(crate) reply: oneshot::Sender<Answer>,
-}
-
-impl Request {
-    /// Returns whether the caller no longer waits for the answer.
-    pub(crate) fn is_abandoned(&self) -> bool {
-        matches!(&self.reply, Reply::Caller(reply) if reply.is_closed())
-    }
-}
-
-/// Reply channel of a submission.
-pub(crate) enum Reply {
-    /// A caller of [`Handle::submit`].
-    Caller(oneshot::Sender<Answer>),
-    /// The task that drains the inbox ([`Drain`](crate::inbox::Drain)).
-    Inbox(EntryDigest, mpsc::UnboundedSender<(EntryDigest, Answer)>),
-}
-
-impl Reply {
-    /// Sends the answer; a caller that has left needs none.
-    pub(crate) fn send(self, answer: Answer) {
-        match self {
-            Self::Caller(reply) => drop(reply.send(answer)),
-            Self::Inbox(digest, replies) => drop(replies.send((digest, answer))),
-        }
-    }
-}
-
-/// Answer to a [`Command`].
-#[derive(Clone, Debug)]
-pub(crate) enum Answer {
-    /// Outcome of the submission.
-    Done(Result<Placement, SubmitError>),
-    /// This process no longer sequences: the caller uses the inbox instead.
-    HandBack,
-}
 
 /// Submits to the log, and shows its [`Status`]. Clones share one sequencer, which ends when the last of them is
 /// dropped; prefer [`stop`](Self::stop), which finishes the work in progress.
 #[derive(Clone)]
 pub struct Handle {
-    pub(crate) commands: mpsc::UnboundedSender<Command>,
+    pub(crate) commands: mpsc::UnboundedSender<SequencerCommand>,
     pub(crate) budget: Budget,
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) stop: Arc<watch::Sender<bool>>,
@@ -173,11 +119,15 @@ impl Handle {
         let full = SubmitError::QueueFull { retry_after: self.limits.retry_after };
         let place = self.budget.take(submission.weight()).ok_or(full)?;
         let (reply, answer) = oneshot::channel();
-        let request = Request { submission: Arc::clone(&submission), reply: Reply::Caller(reply), place };
-        self.commands.send(Command::Submit(request)).map_err(|_| SubmitError::Stopping)?;
+        let request = SubmitRequest {
+            submission: Arc::clone(&submission),
+            reply: SubmissionReply::Caller(reply),
+            place,
+        };
+        self.commands.send(SequencerCommand::Submit(request)).map_err(|_| SubmitError::Stopping)?;
         match timeout(self.limits.wait_leading, answer).await {
-            Ok(Ok(Answer::Done(outcome))) => outcome,
-            Ok(Ok(Answer::HandBack)) => self.submit_there(issuer, &submission).await,
+            Ok(Ok(CommandAnswer::Done(outcome))) => outcome,
+            Ok(Ok(CommandAnswer::HandBack)) => self.submit_there(issuer, &submission).await,
             Ok(Err(_)) => Err(SubmitError::Stopping),
             Err(_late) => self.keep(issuer, &submission).await.and(Err(SubmitError::Accepted)),
         }
@@ -188,11 +138,12 @@ impl Handle {
         let full = SubmitError::QueueFull { retry_after: self.limits.retry_after };
         let place = self.budget.take(submission.weight()).ok_or(full)?;
         let (reply, answer) = oneshot::channel();
-        let request = Request { submission: Arc::new(submission), reply: Reply::Caller(reply), place };
-        self.commands.send(Command::Submit(request)).map_err(|_| SubmitError::Stopping)?;
+        let request =
+            SubmitRequest { submission: Arc::new(submission), reply: SubmissionReply::Caller(reply), place };
+        self.commands.send(SequencerCommand::Submit(request)).map_err(|_| SubmitError::Stopping)?;
         match timeout(self.limits.correction_patience, answer).await {
-            Ok(Ok(Answer::Done(outcome))) => outcome,
-            Ok(Ok(Answer::HandBack) | Err(_)) => Err(SubmitError::NoCorrection(
+            Ok(Ok(CommandAnswer::Done(outcome))) => outcome,
+            Ok(Ok(CommandAnswer::HandBack) | Err(_)) => Err(SubmitError::NoCorrection(
                 "this process stopped leading, or got another correction; look whether it is registered, and try again",
             )),
             Err(_late) => Err(SubmitError::NoCorrection(
@@ -207,11 +158,11 @@ impl Handle {
         self.keep(issuer, submission).await?;
         let (reply, answer) = oneshot::channel();
         let follow = Follow { digest: submission.entry.digest, reply };
-        if self.commands.send(Command::Follow(follow)).is_err() {
+        if self.commands.send(SequencerCommand::Follow(follow)).is_err() {
             return Err(SubmitError::Accepted);
         }
         match timeout(self.limits.wait_following, answer).await {
-            Ok(Ok(Answer::Done(outcome))) => outcome,
+            Ok(Ok(CommandAnswer::Done(outcome))) => outcome,
             _ => Err(SubmitError::Accepted),
         }
     }

@@ -25,10 +25,10 @@ use self::cursor::Cursor;
 pub use self::delayed::Delay;
 pub(crate) use self::delayed::Delayed;
 use crate::activity::Heartbeat;
-use crate::budget::{Budget, Place};
-use crate::handle::{Answer, Command, Reply, Request};
+use crate::budget::{Budget, SubmissionSlot};
+use crate::command::{CommandAnswer, SequencerCommand, SubmissionReply, SubmitRequest};
 use crate::limits::CLOCK_TOLERANCE;
-use crate::{Parts, Redecision, Submission, SubmitError};
+use crate::{Redecision, SequencerParts, Submission, SubmitError};
 
 /// Longest time between two trims of finished attempts. Until they are trimmed they take room in the inbox.
 const TRIM_EVERY: Duration = Duration::from_secs(10);
@@ -43,14 +43,14 @@ const RETRIES_AT_ONCE: usize = 256;
 
 /// State of the task.
 pub(crate) struct Drain {
-    parts: Arc<Parts>,
+    parts: Arc<SequencerParts>,
     /// Bounds of the submissions in `held`.
     budget: Budget,
     /// Weak, so that this task alone does not keep the sequencer alive.
-    commands: mpsc::WeakUnboundedSender<Command>,
-    replies: mpsc::UnboundedSender<(EntryDigest, Answer)>,
-    answers: mpsc::UnboundedReceiver<(EntryDigest, Answer)>,
-    held: HashMap<EntryDigest, Held>,
+    commands: mpsc::WeakUnboundedSender<SequencerCommand>,
+    replies: mpsc::UnboundedSender<(EntryDigest, CommandAnswer)>,
+    answers: mpsc::UnboundedReceiver<(EntryDigest, CommandAnswer)>,
+    held: HashMap<EntryDigest, HandedItem>,
     delayed: Delayed,
     drained: Heartbeat,
     cursor: Cursor,
@@ -60,7 +60,7 @@ pub(crate) struct Drain {
 }
 
 /// Item that was passed to the sequencer and has no answer yet.
-struct Held {
+struct HandedItem {
     key: PendingKey,
     submission: Arc<Submission>,
     /// Number of failed attempts before this one.
@@ -71,10 +71,10 @@ struct Held {
 
 impl Drain {
     pub(crate) fn new(
-        parts: Arc<Parts>,
+        parts: Arc<SequencerParts>,
         delayed: Delayed,
         drained: Heartbeat,
-        commands: mpsc::WeakUnboundedSender<Command>,
+        commands: mpsc::WeakUnboundedSender<SequencerCommand>,
     ) -> Self {
         drained.beat();
         let (replies, answers) = mpsc::unbounded_channel();
@@ -180,7 +180,7 @@ impl Drain {
     }
 
     /// Reserves room in the budget for the first of these items, up to [`READ_BYTES`].
-    fn reserve(&self, keys: &[PendingKey]) -> Vec<Place> {
+    fn reserve(&self, keys: &[PendingKey]) -> Vec<SubmissionSlot> {
         let mut places = Vec::new();
         let mut bytes = 0;
         for key in keys {
@@ -201,7 +201,7 @@ impl Drain {
     async fn read_and_hand_over(
         &mut self,
         keys: &[PendingKey],
-        places: Vec<Place>,
+        places: Vec<SubmissionSlot>,
     ) -> Result<(), StoreError> {
         let numbers: Vec<u64> = keys.iter().map(|key| key.number).collect();
         let read = match self.parts.store.submissions(&numbers).await {
@@ -234,72 +234,78 @@ impl Drain {
         Ok(all)
     }
 
-    async fn hand_over(&mut self, key: &PendingKey, bytes: &Bytes, place: Place) {
+    async fn hand_over(&mut self, key: &PendingKey, bytes: &Bytes, place: SubmissionSlot) {
         let attempts = self.delayed.take(&key.digest);
         match read(&key.digest, bytes) {
             // Also if it was decided under an older policy: the statement may be in the log already.
             Ok(submission) => {
                 let submission = Arc::new(submission);
-                self.submit(Held { key: key.clone(), submission, attempts, redecided: false }, place);
+                self.submit(HandedItem { key: key.clone(), submission, attempts, redecided: false }, place);
             }
             Err(why) => self.refuse(key, attempts, &why).await,
         }
     }
 
-    fn submit(&mut self, held: Held, place: Place) {
+    fn submit(&mut self, held: HandedItem, place: SubmissionSlot) {
         let Some(commands) = self.commands.upgrade() else { return };
         let digest = held.key.digest;
-        let reply = Reply::Inbox(digest, self.replies.clone());
-        let request = Request { submission: Arc::clone(&held.submission), reply, place };
-        if commands.send(Command::Submit(request)).is_ok() {
+        let reply = SubmissionReply::Inbox(digest, self.replies.clone());
+        let request = SubmitRequest { submission: Arc::clone(&held.submission), reply, place };
+        if commands.send(SequencerCommand::Submit(request)).is_ok() {
             self.held.insert(digest, held);
         }
     }
 
-    async fn answered(&mut self, digest: EntryDigest, answer: Answer) {
+    async fn answered(&mut self, digest: EntryDigest, answer: CommandAnswer) {
         let Some(held) = self.held.remove(&digest) else { return };
-        let Held { key, submission, attempts, .. } = &held;
+        let HandedItem { key, submission, attempts, .. } = &held;
         match answer {
-            Answer::Done(Ok(_)) => self.finished += 1, // settled by the commit
-            Answer::Done(Err(SubmitError::GuardTaken { key: guard, index })) => {
+            CommandAnswer::Done(Ok(_)) => self.finished += 1, // settled by the commit
+            CommandAnswer::Done(Err(SubmitError::GuardTaken { key: guard, index })) => {
                 let why = self.parts.redecide.guard_taken(submission, &guard, index).await;
                 self.refuse(key, *attempts, &why).await;
             }
-            Answer::Done(Err(SubmitError::LogFull { size, .. })) => {
+            CommandAnswer::Done(Err(SubmitError::LogFull { size, .. })) => {
                 let why = self.parts.redecide.log_full(submission, size).await;
                 self.refuse(key, *attempts, &why).await;
             }
-            Answer::Done(Err(error @ (SubmitError::Twin { .. } | SubmitError::DigestMismatch { .. }))) => {
+            CommandAnswer::Done(Err(
+                error @ (SubmitError::Twin { .. } | SubmitError::DigestMismatch { .. }),
+            )) => {
                 self.refuse(key, *attempts, &error.to_string()).await;
             }
-            Answer::Done(Err(SubmitError::OutsideWindow { at, window })) => match window.opens_in(at) {
-                Some(seconds) if seconds <= CLOCK_TOLERANCE => {
-                    let why = "its time has not come yet".to_owned();
-                    self.delayed.put(key.clone(), attempts + 1, Duration::from_secs(seconds), why);
+            CommandAnswer::Done(Err(SubmitError::OutsideWindow { at, window })) => {
+                match window.opens_in(at) {
+                    Some(seconds) if seconds <= CLOCK_TOLERANCE => {
+                        let why = "its time has not come yet".to_owned();
+                        self.delayed.put(key.clone(), attempts + 1, Duration::from_secs(seconds), why);
+                    }
+                    _ => {
+                        let why = self.parts.redecide.outside_window(submission, at).await;
+                        self.refuse(key, *attempts, &why).await;
+                    }
                 }
-                _ => {
-                    let why = self.parts.redecide.outside_window(submission, at).await;
-                    self.refuse(key, *attempts, &why).await;
-                }
-            },
-            Answer::Done(Err(
+            }
+            CommandAnswer::Done(Err(
                 error @ (SubmitError::PolicyMoved { .. } | SubmitError::RelyOnAbsent { .. }),
             )) => match held.redecided {
                 false => self.redecide(held).await,
                 true => self.delay_undecided(key, *attempts, error.to_string()),
             },
-            Answer::Done(Err(error)) => self.delay_unplaced(key, *attempts, error.to_string()),
-            Answer::HandBack => self.delay_unplaced(key, *attempts, "this process stops leading".into()),
+            CommandAnswer::Done(Err(error)) => self.delay_unplaced(key, *attempts, error.to_string()),
+            CommandAnswer::HandBack => {
+                self.delay_unplaced(key, *attempts, "this process stops leading".into())
+            }
         }
     }
 
-    async fn redecide(&mut self, held: Held) {
-        let Held { key, submission, attempts, .. } = held;
+    async fn redecide(&mut self, held: HandedItem) {
+        let HandedItem { key, submission, attempts, .. } = held;
         match self.parts.redecide.redecide(Arc::unwrap_or_clone(submission)).await {
             Redecision::Admit(submission) => match self.budget.take(submission.weight()) {
                 Some(place) => {
                     let submission = Arc::from(submission);
-                    self.submit(Held { key, submission, attempts, redecided: true }, place);
+                    self.submit(HandedItem { key, submission, attempts, redecided: true }, place);
                 }
                 None => self.delay_unplaced(&key, attempts, "no room in memory".into()),
             },

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use store::{HeadSignature, LogStore, StoreError};
+use store::{HeadSignature, SignatureStore, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::crash::Point;
@@ -26,7 +26,7 @@ const AT_ONCE: usize = 64;
 /// Runs until the sender is dropped and everything is stored. Signatures that arrive while the database is busy
 /// are stored together, as each transaction is one more flush besides those of the commits.
 pub(crate) async fn keep(
-    store: Arc<dyn LogStore>,
+    store: Arc<dyn SignatureStore>,
     observer: Arc<dyn Observer>,
     limits: Limits,
     mut given: mpsc::UnboundedReceiver<Keep>,
@@ -41,7 +41,7 @@ pub(crate) async fn keep(
             }
         }
         Point::BeforeKeep.visit();
-        let keeper = Keeper { store: &*store, observer: &*observer, limits: &limits };
+        let keeper = SignatureKeeper { store: &*store, observer: &*observer, limits: &limits };
         if !keeper.keep(&waiting).await {
             // Stores them one by one, so that one that cannot be stored does not affect the others.
             match &waiting[..] {
@@ -61,13 +61,13 @@ pub(crate) async fn keep(
     }
 }
 
-struct Keeper<'k> {
-    store: &'k dyn LogStore,
+struct SignatureKeeper<'k> {
+    store: &'k dyn SignatureStore,
     observer: &'k dyn Observer,
     limits: &'k Limits,
 }
 
-impl Keeper<'_> {
+impl SignatureKeeper<'_> {
     /// Stores signatures in one transaction, with retries; returns `false` if that can never succeed.
     async fn keep(&self, signatures: &[HeadSignature]) -> bool {
         let Some(newest) = signatures.last().map(|signature| signature.size) else { return true };

@@ -12,15 +12,15 @@ use store::{Batch, CommitError, CommittedHead, Lease, Pin, State, StoreError};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use crate::budget::Place;
+use crate::budget::SubmissionSlot;
 use crate::clock::{ClockJudge, compare};
+use crate::command::{CommandAnswer, SequencerCommand, SubmissionReply, SubmitRequest};
+use crate::context::SequencerContext;
 use crate::crash::Point;
-use crate::draft::{Known, LookUp};
-use crate::driver::Context;
-use crate::handle::{Answer, Command, Reply, Request};
-use crate::machine::{Effect, Event, Leave, Machine, Recovered};
+use crate::draft::{KnownEntries, LookUp};
+use crate::machine::{Leave, Machine, MachineInput, MachineOutput, Recovered};
 use crate::recover::clock_opinions;
-use crate::{Halt, Limits, Parts, PublishedHead, Role, SignFailed, Step};
+use crate::{Halt, Limits, PublishedHead, Role, SequencerParts, SignFailed, Step};
 
 /// Commands taken from the channel at once.
 const AT_ONCE: usize = 4096;
@@ -29,7 +29,7 @@ const AT_ONCE: usize = 4096;
 const RUSH: u32 = 4;
 
 /// Reason why leading ended.
-pub(crate) enum Ended {
+pub(crate) enum LeadingEnd {
     /// The machine left.
     Left(Leave),
     /// The operator stopped the process; all work is finished.
@@ -40,14 +40,14 @@ pub(crate) enum Ended {
 
 /// Reply channel of a submission, with its room in the queue.
 pub(crate) struct Waiter {
-    reply: Reply,
-    _place: Place,
+    reply: SubmissionReply,
+    _place: SubmissionSlot,
 }
 
-type Task = Pinned<Box<dyn Future<Output = Event<Waiter>> + Send>>;
+type Task = Pinned<Box<dyn Future<Output = MachineInput<Waiter>> + Send>>;
 
 struct Leading<'a> {
-    context: &'a Context,
+    context: &'a SequencerContext,
     machine: Machine<Waiter>,
     /// Effect in progress, if any.
     task: Option<Task>,
@@ -67,13 +67,13 @@ struct Newest {
 /// Leads until the machine leaves or the process stops. A correction goes into the first batch. `ready` is called
 /// once the recovered head is published.
 pub(crate) async fn lead(
-    context: &Context,
-    commands: &mut mpsc::UnboundedReceiver<Command>,
+    context: &SequencerContext,
+    commands: &mut mpsc::UnboundedReceiver<SequencerCommand>,
     lease: &mut dyn Lease,
     (recovered, clock): (Recovered, ClockJudge),
-    correction: Option<Request>,
+    correction: Option<SubmitRequest>,
     ready: impl FnOnce(),
-) -> Ended {
+) -> LeadingEnd {
     let parts = &context.parts;
     context.show(|status| {
         status.role = Role::Leading { epoch: recovered.head.epoch };
@@ -85,7 +85,7 @@ pub(crate) async fn lead(
     let mut leading = Leading { context, machine, task: None, left: None, newest: Newest::none() };
     leading.perform(effects);
     if let Some(correction) = correction {
-        leading.take(Command::Submit(correction));
+        leading.take(SequencerCommand::Submit(correction));
     }
     let mut ready = Some(ready);
     let mut end = pin!(end_of_leading(context, lease));
@@ -93,13 +93,13 @@ pub(crate) async fn lead(
     let mut stop = context.stop.subscribe();
     loop {
         if let Some(leave) = leading.left.take() {
-            return Ended::Left(leave);
+            return LeadingEnd::Left(leave);
         }
         if let Some(task) = &mut leading.task {
             tokio::select! {
                 biased;
                 // First branch, so that nothing more is signed after a contradiction.
-                leave = &mut end, if !ended => { ended = true; leading.handle(Event::Leave(leave)); }
+                leave = &mut end, if !ended => { ended = true; leading.handle(MachineInput::Leave(leave)); }
                 event = task => leading.finish(event),
             }
             continue;
@@ -116,20 +116,20 @@ pub(crate) async fn lead(
         if leading.machine.has_work() {
             tokio::select! {
                 biased;
-                leave = &mut end, if !ended => { ended = true; leading.handle(Event::Leave(leave)); continue; }
+                leave = &mut end, if !ended => { ended = true; leading.handle(MachineInput::Leave(leave)); continue; }
                 () = pause(leading.linger(stopping)) => {}
             }
             leading.take_waiting(commands);
             leading.seal();
         } else if stopping {
-            return Ended::Stopped;
+            return LeadingEnd::Stopped;
         } else {
             tokio::select! {
                 biased;
-                leave = &mut end, if !ended => { ended = true; leading.handle(Event::Leave(leave)); }
+                leave = &mut end, if !ended => { ended = true; leading.handle(MachineInput::Leave(leave)); }
                 command = commands.recv() => match command {
                     Some(command) => leading.take(command),
-                    None => return Ended::Stopped,
+                    None => return LeadingEnd::Stopped,
                 },
                 _ = stop.changed() => {}
                 () = parts.signer.key_waits() => {}
@@ -149,7 +149,7 @@ async fn waits(something: impl Future<Output = ()>) -> bool {
 
 /// Resolves when leading must end: the lease is lost, a background task panicked, the log is frozen, the database
 /// is no longer durable, or a witness has seen a head that the database lacks.
-async fn end_of_leading(context: &Context, lease: &mut dyn Lease) -> Leave {
+async fn end_of_leading(context: &SequencerContext, lease: &mut dyn Lease) -> Leave {
     let parts = &context.parts;
     tokio::select! {
         _ = context.supervisor.panicked() => Leave::Halt(Halt::Panicked),
@@ -165,7 +165,7 @@ async fn end_of_leading(context: &Context, lease: &mut dyn Lease) -> Leave {
 }
 
 /// Resolves once the log is frozen, so that a leader without submissions notices that, too.
-async fn until_frozen(parts: &Parts) {
+async fn until_frozen(parts: &SequencerParts) {
     loop {
         sleep(parts.limits.frozen_check).await;
         if let Ok(State::Frozen { .. }) = parts.store.state().await {
@@ -175,7 +175,7 @@ async fn until_frozen(parts: &Parts) {
 }
 
 /// Resolves once the clocks of the database's server and of the witnesses disagree with this one.
-async fn until_the_clock_differs(parts: &Parts) -> Halt {
+async fn until_the_clock_differs(parts: &SequencerParts) -> Halt {
     loop {
         sleep(parts.limits.clock_check).await;
         match clock_opinions(parts).await {
@@ -189,7 +189,7 @@ async fn until_the_clock_differs(parts: &Parts) -> Halt {
     }
 }
 
-async fn until_unsafe(parts: &Parts) -> String {
+async fn until_unsafe(parts: &SequencerParts) -> String {
     loop {
         sleep(parts.limits.durability_check).await;
         match parts.store.check_durability().await {
@@ -202,7 +202,7 @@ async fn until_unsafe(parts: &Parts) -> String {
 
 impl Leading<'_> {
     /// Takes the commands that are in the channel, without waiting.
-    fn take_waiting(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>) {
+    fn take_waiting(&mut self, commands: &mut mpsc::UnboundedReceiver<SequencerCommand>) {
         for _ in 0..4 * AT_ONCE {
             match commands.try_recv() {
                 Ok(command) => self.take(command),
@@ -211,15 +211,15 @@ impl Leading<'_> {
         }
     }
 
-    fn take(&mut self, command: Command) {
+    fn take(&mut self, command: SequencerCommand) {
         match command {
-            Command::Submit(Request { submission, reply, place }) => {
-                let in_inbox = matches!(reply, Reply::Inbox(..));
+            SequencerCommand::Submit(SubmitRequest { submission, reply, place }) => {
+                let in_inbox = matches!(reply, SubmissionReply::Inbox(..));
                 let waiter = Waiter { reply, _place: place };
-                self.handle(Event::Submitted { submission, waiter, in_inbox });
+                self.handle(MachineInput::Submitted { submission, waiter, in_inbox });
             }
             // The item is durable in the inbox, which this process drains now.
-            Command::Follow(follow) => drop(follow.reply.send(Answer::HandBack)),
+            SequencerCommand::Follow(follow) => drop(follow.reply.send(CommandAnswer::HandBack)),
         }
     }
 
@@ -250,7 +250,7 @@ impl Leading<'_> {
         if let Err(SignFailed(why)) = changed.unwrap_or_else(|_| Err(SignFailed("no answer in time".into())))
         {
             tracing::warn!(why, "a new key was not taken up");
-            self.handle(Event::Leave(Leave::StepDown("it is not known which key signs")));
+            self.handle(MachineInput::Leave(Leave::StepDown("it is not known which key signs")));
         }
     }
 
@@ -258,63 +258,65 @@ impl Leading<'_> {
         let (entries, bytes) = self.context.budget.used();
         self.context.parts.observer.queue(entries, bytes);
         self.newest.sealed = Instant::now();
-        self.handle(Event::Seal(self.context.parts.clock.now()));
+        self.handle(MachineInput::Seal(self.context.parts.clock.now()));
     }
 
     /// Passes on the result of the effect in progress.
-    fn finish(&mut self, event: Event<Waiter>) {
+    fn finish(&mut self, event: MachineInput<Waiter>) {
         self.end_step();
         self.observe(&event);
         self.handle(event);
     }
 
-    fn observe(&self, event: &Event<Waiter>) {
+    fn observe(&self, event: &MachineInput<Waiter>) {
         let observer = &self.context.parts.observer;
         match event {
-            Event::Committed(Ok(())) if self.newest.entries > 0 => {
+            MachineInput::Committed(Ok(())) if self.newest.entries > 0 => {
                 let Newest { entries, bytes, sent, .. } = self.newest;
                 observer.batch_committed(entries, bytes, sent.elapsed());
             }
-            Event::Committed(Err(CommitError::Unknown(why))) => {
+            MachineInput::Committed(Err(CommitError::Unknown(why))) => {
                 tracing::warn!(why, "the outcome of a commit is unknown; settling it");
                 observer.commit_unknown();
             }
-            Event::Committed(Err(error)) => tracing::warn!(%error, "a batch was not committed"),
-            Event::Signed(Err(error)) => tracing::error!(%error, "a head was not signed"),
-            Event::LookedUp(Err(error)) => tracing::warn!(%error, "a look-up failed"),
+            MachineInput::Committed(Err(error)) => tracing::warn!(%error, "a batch was not committed"),
+            MachineInput::Signed(Err(error)) => tracing::error!(%error, "a head was not signed"),
+            MachineInput::LookedUp(Err(error)) => tracing::warn!(%error, "a look-up failed"),
             _ => {}
         }
     }
 
-    fn handle(&mut self, event: Event<Waiter>) {
+    fn handle(&mut self, event: MachineInput<Waiter>) {
         let effects = self.machine.handle(event);
         self.perform(effects);
     }
 
-    fn perform(&mut self, effects: Vec<Effect<Waiter>>) {
+    fn perform(&mut self, effects: Vec<MachineOutput<Waiter>>) {
         for effect in effects {
             match effect {
-                Effect::Answer(waiter, answer) => waiter.reply.send(answer),
-                Effect::Publish { head, policy } => self.publish(head, policy),
-                Effect::Keep(signatures) => self.context.keep(signatures),
-                Effect::Leave(leave) => {
+                MachineOutput::Answer(waiter, answer) => waiter.reply.send(answer),
+                MachineOutput::Publish { head, policy } => self.publish(head, policy),
+                MachineOutput::Keep(signatures) => self.context.keep(signatures),
+                MachineOutput::Leave(leave) => {
                     self.end_step();
                     self.left = Some(leave);
                 }
-                Effect::LookUp(ask) => self.begin(Step::LookUp, look_up(self.parts(), ask)),
-                Effect::Commit { batch, after } => {
+                MachineOutput::LookUp(ask) => self.begin(Step::LookUp, look_up(self.parts(), ask)),
+                MachineOutput::Commit { batch, after } => {
                     self.newest.sent(&batch);
                     self.begin(Step::Commit, commit(self.parts(), batch, after));
                 }
-                Effect::TakeOver => self.begin(Step::Settle, take_over(self.parts())),
-                Effect::Claim(pin) => self.begin(Step::Pin, claim(self.parts(), pin)),
-                Effect::Pin(pin) => self.begin(Step::Pin, raise(self.parts(), pin)),
-                Effect::Sign { head, after } => self.begin(Step::Sign, sign(self.parts(), head, after)),
+                MachineOutput::TakeOver => self.begin(Step::Settle, take_over(self.parts())),
+                MachineOutput::Claim(pin) => self.begin(Step::Pin, claim(self.parts(), pin)),
+                MachineOutput::Pin(pin) => self.begin(Step::Pin, raise(self.parts(), pin)),
+                MachineOutput::Sign { head, after } => {
+                    self.begin(Step::Sign, sign(self.parts(), head, after))
+                }
             }
         }
     }
 
-    fn begin(&mut self, step: Step, task: impl Future<Output = Event<Waiter>> + Send + 'static) {
+    fn begin(&mut self, step: Step, task: impl Future<Output = MachineInput<Waiter>> + Send + 'static) {
         self.context.activity.begin(step);
         self.task = Some(Box::pin(task));
     }
@@ -338,7 +340,7 @@ impl Leading<'_> {
         Point::BeforeAnswer.visit();
     }
 
-    fn parts(&self) -> Arc<Parts> {
+    fn parts(&self) -> Arc<SequencerParts> {
         Arc::clone(&self.context.parts)
     }
 }
@@ -360,7 +362,7 @@ impl Newest {
     }
 }
 
-async fn look_up(parts: Arc<Parts>, ask: LookUp) -> Event<Waiter> {
+async fn look_up(parts: Arc<SequencerParts>, ask: LookUp) -> MachineInput<Waiter> {
     let found = parts.store.find(&ask.digests);
     let guards = async {
         match ask.guards.is_empty() {
@@ -371,27 +373,27 @@ async fn look_up(parts: Arc<Parts>, ask: LookUp) -> Event<Waiter> {
     let both = async { tokio::try_join!(found, guards) };
     let answer = timeout(parts.limits.patience, both).await;
     let answer = answer.unwrap_or_else(|_| Err(StoreError::Unavailable("a look-up took too long".into())));
-    Event::LookedUp(answer.map(|(found, guards)| Known { found, guards }))
+    MachineInput::LookedUp(answer.map(|(found, guards)| KnownEntries { found, guards }))
 }
 
-async fn commit(parts: Arc<Parts>, batch: Arc<Batch>, after: Duration) -> Event<Waiter> {
+async fn commit(parts: Arc<SequencerParts>, batch: Arc<Batch>, after: Duration) -> MachineInput<Waiter> {
     pause(after).await;
     Point::BeforeCommit.visit();
     let outcome = timeout(parts.limits.patience, parts.store.commit(&batch)).await;
     let outcome = outcome.unwrap_or_else(|_| Err(CommitError::Unknown("no answer in time".into())));
     Point::AfterCommit.visit();
-    Event::Committed(outcome)
+    MachineInput::Committed(outcome)
 }
 
 /// Repeats the take-over until the database answers: nothing can be signed before that.
-async fn take_over(parts: Arc<Parts>) -> Event<Waiter> {
+async fn take_over(parts: Arc<SequencerParts>) -> MachineInput<Waiter> {
     let mut attempt = 1;
     loop {
         match timeout(parts.limits.patience, parts.store.take_over(&parts.holder)).await {
-            Ok(Ok(head)) => return Event::TakenOver(head),
+            Ok(Ok(head)) => return MachineInput::TakenOver(head),
             // A freeze settles the commit as well: the head is the last one.
             Ok(Err(StoreError::Frozen)) => match parts.store.head().await {
-                Ok(head) => return Event::TakenOver(head),
+                Ok(head) => return MachineInput::TakenOver(head),
                 Err(error) => tracing::warn!(%error, "the last head cannot be read yet"),
             },
             Ok(Err(error)) => tracing::warn!(%error, "the unknown commit is not settled yet"),
@@ -402,16 +404,16 @@ async fn take_over(parts: Arc<Parts>) -> Event<Waiter> {
     }
 }
 
-async fn claim(parts: Arc<Parts>, pin: Pin) -> Event<Waiter> {
-    Event::Pinned(parts.pin.claim(&pin).await)
+async fn claim(parts: Arc<SequencerParts>, pin: Pin) -> MachineInput<Waiter> {
+    MachineInput::Pinned(parts.pin.claim(&pin).await)
 }
 
-async fn raise(parts: Arc<Parts>, pin: Pin) -> Event<Waiter> {
+async fn raise(parts: Arc<SequencerParts>, pin: Pin) -> MachineInput<Waiter> {
     Point::BeforePin.visit();
-    Event::Pinned(parts.pin.raise(&pin).await)
+    MachineInput::Pinned(parts.pin.raise(&pin).await)
 }
 
-async fn sign(parts: Arc<Parts>, head: CommittedHead, after: Duration) -> Event<Waiter> {
+async fn sign(parts: Arc<SequencerParts>, head: CommittedHead, after: Duration) -> MachineInput<Waiter> {
     pause(after).await;
     Point::BeforeSign.visit();
     let begun = Instant::now();
@@ -420,7 +422,7 @@ async fn sign(parts: Arc<Parts>, head: CommittedHead, after: Duration) -> Event<
     if let Ok(signatures) = &signed {
         parts.observer.signatures_made(signatures.len(), begun.elapsed());
     }
-    Event::Signed(signed)
+    MachineInput::Signed(signed)
 }
 
 async fn pause(after: Duration) {

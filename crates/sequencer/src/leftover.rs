@@ -10,13 +10,13 @@ use std::sync::Arc;
 use merkle::TreeSize;
 use store::{CommittedHead, HeadSignature, StoreError};
 
-use crate::Parts;
+use crate::SequencerParts;
 use crate::limits::LEFT_UNSIGNED;
 use crate::recover::kept_signatures;
 
 /// Signs the heads below the newest that lack signatures. On an error they stay unsigned: the storage check
 /// ([`store::fsck`]) reports them, and receipts under the newest head do not depend on them.
-pub(crate) async fn sign_what_was_left(parts: &Arc<Parts>, newest: TreeSize) {
+pub(crate) async fn sign_what_was_left(parts: &Arc<SequencerParts>, newest: TreeSize) {
     match try_to(parts, newest).await {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, "heads were signed again whose signatures were lost"),
@@ -24,7 +24,7 @@ pub(crate) async fn sign_what_was_left(parts: &Arc<Parts>, newest: TreeSize) {
     }
 }
 
-async fn try_to(parts: &Arc<Parts>, newest: TreeSize) -> Result<usize, String> {
+async fn try_to(parts: &Arc<SequencerParts>, newest: TreeSize) -> Result<usize, String> {
     let pin = parts.pin.read().await.map_err(|error| error.to_string())?;
     let Some(pin) = pin else { return Ok(0) };
     let heads = unsigned(parts, pin.size, newest).await.map_err(|error| error.to_string())?;
@@ -38,7 +38,7 @@ async fn try_to(parts: &Arc<Parts>, newest: TreeSize) -> Result<usize, String> {
 
 /// Returns the heads without signatures. Signatures are stored in order, so these come after the newest signed head.
 async fn unsigned(
-    parts: &Parts,
+    parts: &SequencerParts,
     pinned: TreeSize,
     newest: TreeSize,
 ) -> Result<Vec<CommittedHead>, StoreError> {
@@ -53,7 +53,7 @@ async fn unsigned(
 }
 
 /// Returns the batch after the newest one that has every kind of signature.
-async fn first_unsigned(parts: &Parts, newest: TreeSize) -> Result<u64, StoreError> {
+async fn first_unsigned(parts: &SequencerParts, newest: TreeSize) -> Result<u64, StoreError> {
     let mut signed = Vec::new();
     for (kind, _) in parts.signer.makes(newest) {
         signed.push(parts.store.newest_signed(kind).await?.map_or(0, |signed| signed.head.batch));
@@ -61,7 +61,7 @@ async fn first_unsigned(parts: &Parts, newest: TreeSize) -> Result<u64, StoreErr
     Ok(signed.into_iter().min().unwrap_or(0) + 1)
 }
 
-async fn sign(parts: &Arc<Parts>, head: &CommittedHead) -> Result<Vec<HeadSignature>, String> {
+async fn sign(parts: &Arc<SequencerParts>, head: &CommittedHead) -> Result<Vec<HeadSignature>, String> {
     let (parts, head) = (Arc::clone(parts), *head);
     let signed = tokio::task::spawn_blocking(move || parts.signer.sign(&head)).await;
     signed.map_err(|error| error.to_string())?.map_err(|error| error.to_string())

@@ -22,6 +22,8 @@ mod activity;
 mod answer;
 mod budget;
 mod clock;
+mod command;
+mod context;
 mod crash;
 mod draft;
 mod driver;
@@ -51,9 +53,9 @@ pub use handle::Handle;
 pub use inbox::Delay;
 pub use limits::{CLOCK_REFERENCE, CLOCK_TOLERANCE, INBOX_BOUNDS, Limits};
 pub use outside::{Confirmation, Witnesses};
-pub use parts::{HeadSigner, NeverAgain, Observer, Parts, Redecide, Redecision, SignFailed};
+pub use parts::{HeadSigner, NeverAgain, Observer, Redecide, Redecision, SequencerParts, SignFailed};
 pub use pin::{PinFile, PinStore};
-pub use submission::{ClockCorrection, Submission, TimeWindow, Unreadable};
+pub use submission::{ClockCorrection, Submission, TimeWindow, UndecodableSubmission};
 pub use supervision::Supervisor;
 
 /// Entry point: starts sequencers.
@@ -64,7 +66,7 @@ impl Sequencer {
     /// the newest head is published.
     ///
     /// A database that must not be sequenced is not an error: the role is then [`Role::Halted`], and reads continue.
-    pub async fn start(parts: Parts) -> Result<Handle, StartError> {
+    pub async fn start(parts: SequencerParts) -> Result<Handle, StartError> {
         driver::start(parts).await
     }
 }

@@ -55,7 +55,7 @@ pub struct Limits {
     /// Time within which the database must answer. A commit that takes longer is
     /// [`CommitError::Unknown`](store::CommitError::Unknown).
     pub patience: Duration,
-    /// Interval at which the leader calls [`LogStore::check_durability`](store::LogStore::check_durability).
+    /// Interval at which the leader calls [`ServerChecks::check_durability`](store::ServerChecks::check_durability).
     pub durability_check: Duration,
     /// Interval at which a leader checks whether the log was frozen.
     pub frozen_check: Duration,

@@ -32,35 +32,35 @@ use merkle::{EntryDigest, LeafIndex, TreeGrowth};
 use store::{Batch, CommitError, CommittedHead, Head, HeadSignature, Pin, PinError, StoreError};
 
 use crate::clock::{ClockJudge, Now};
-use crate::draft::{Known, LookUp};
-use crate::handle::Answer;
-use crate::pool::{Item, Pool};
+use crate::command::CommandAnswer;
+use crate::draft::{KnownEntries, LookUp};
+use crate::pool::{PooledSubmission, SubmissionQueue};
 use crate::{Halt, Limits, PublishedHead, SignFailed, Submission, SubmitError};
 
 /// Input of the machine. `R` is the reply channel of a submission.
 #[derive(Debug)]
-pub(crate) enum Event<R> {
+pub(crate) enum MachineInput<R> {
     /// A submission arrived.
     Submitted { submission: Arc<Submission>, waiter: R, in_inbox: bool },
     /// A batch is due, of the submissions that wait.
     Seal(Now),
-    /// Result of [`Effect::LookUp`].
-    LookedUp(Result<Known, StoreError>),
-    /// Result of [`Effect::Commit`].
+    /// Result of [`MachineOutput::LookUp`].
+    LookedUp(Result<KnownEntries, StoreError>),
+    /// Result of [`MachineOutput::Commit`].
     Committed(Result<(), CommitError>),
-    /// Result of [`Effect::TakeOver`], which is repeated until the database answers.
+    /// Result of [`MachineOutput::TakeOver`], which is repeated until the database answers.
     TakenOver(Head),
-    /// Result of [`Effect::Pin`] and [`Effect::Claim`].
+    /// Result of [`MachineOutput::Pin`] and [`MachineOutput::Claim`].
     Pinned(Result<(), PinError>),
-    /// Result of [`Effect::Sign`].
+    /// Result of [`MachineOutput::Sign`].
     Signed(Result<Vec<HeadSignature>, SignFailed>),
     /// Leading must end: the lease is lost, or the database turned out to be unsafe.
     Leave(Leave),
 }
 
-/// Output of the machine. The first six report their result as an [`Event`].
+/// Output of the machine. The first six report their result as an [`MachineInput`].
 #[derive(Debug)]
-pub(crate) enum Effect<R> {
+pub(crate) enum MachineOutput<R> {
     LookUp(LookUp),
     Commit {
         batch: Arc<Batch>,
@@ -79,7 +79,7 @@ pub(crate) enum Effect<R> {
         policy: LeafIndex,
     },
     Keep(Vec<HeadSignature>),
-    Answer(R, Answer),
+    Answer(R, CommandAnswer),
     Leave(Leave),
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct Recovered {
 #[derive(Debug)]
 enum Phase<R> {
     Resting,
-    LookingUp(Draft<R>),
+    LookingUp(BatchDraft<R>),
     Committing(Flight<R>),
     Settling(Flight<R>),
     /// The commit did not happen, and is repeated in the new epoch once that has the pin.
@@ -120,9 +120,9 @@ enum Phase<R> {
 
 /// Submissions taken from the pool, before they become a batch.
 #[derive(Debug)]
-struct Draft<R> {
+struct BatchDraft<R> {
     at: u64,
-    items: Vec<Item<R>>,
+    items: Vec<PooledSubmission<R>>,
     /// Second look-up, of all keys, after the database reported one of them as taken.
     thorough: bool,
 }
@@ -130,7 +130,7 @@ struct Draft<R> {
 /// Batch whose commit was requested.
 #[derive(Debug)]
 struct Flight<R> {
-    draft: Draft<R>,
+    draft: BatchDraft<R>,
     batch: Arc<Batch>,
     growth: TreeGrowth,
     tiles: OpenTiles,
@@ -141,7 +141,7 @@ struct Flight<R> {
 #[derive(Debug)]
 struct Outgoing<R> {
     head: CommittedHead,
-    items: Vec<Item<R>>,
+    items: Vec<PooledSubmission<R>>,
     growth: Option<TreeGrowth>,
     signatures: Option<Vec<HeadSignature>>,
     attempt: u32,
@@ -155,13 +155,13 @@ pub(crate) struct Machine<R> {
     head: Head,
     tiles: OpenTiles,
     published: Option<Arc<PublishedHead>>,
-    pool: Pool<R>,
+    pool: SubmissionQueue<R>,
     /// Inbox items of this round that are in the log already: its commit settles them.
     found: Vec<(EntryDigest, LeafIndex)>,
     phase: Phase<R>,
     /// Reason to leave as soon as the effect in progress has reported.
     leaving: Option<Leave>,
-    effects: Vec<Effect<R>>,
+    effects: Vec<MachineOutput<R>>,
 }
 
 impl<R> Machine<R> {
@@ -171,7 +171,7 @@ impl<R> Machine<R> {
         limits: Limits,
         clock: ClockJudge,
         recovered: Recovered,
-    ) -> (Self, Vec<Effect<R>>) {
+    ) -> (Self, Vec<MachineOutput<R>>) {
         let Recovered { head, tiles, newest, signatures, frozen } = recovered;
         let mut machine = Self {
             origin,
@@ -180,7 +180,7 @@ impl<R> Machine<R> {
             head,
             tiles,
             published: None,
-            pool: Pool::new(),
+            pool: SubmissionQueue::new(),
             found: Vec::new(),
             phase: Phase::Resting,
             leaving: frozen.then_some(Leave::Halt(Halt::Frozen)),
@@ -197,29 +197,31 @@ impl<R> Machine<R> {
     }
 
     /// Handles one event and returns its effects.
-    pub(crate) fn handle(&mut self, event: Event<R>) -> Vec<Effect<R>> {
+    pub(crate) fn handle(&mut self, event: MachineInput<R>) -> Vec<MachineOutput<R>> {
         let phase = std::mem::replace(&mut self.phase, Phase::Left);
         match (phase, event) {
-            (phase, Event::Submitted { submission, waiter, in_inbox }) => {
+            (phase, MachineInput::Submitted { submission, waiter, in_inbox }) => {
                 self.phase = phase;
-                self.pool.push(Item { submission, first: waiter, more: Vec::new(), in_inbox });
+                self.pool.push(PooledSubmission { submission, first: waiter, more: Vec::new(), in_inbox });
             }
-            (Phase::Resting, Event::Seal(now)) => self.seal(now),
-            (Phase::LookingUp(draft), Event::LookedUp(known)) => self.looked_up(draft, known),
+            (Phase::Resting, MachineInput::Seal(now)) => self.seal(now),
+            (Phase::LookingUp(draft), MachineInput::LookedUp(known)) => self.looked_up(draft, known),
             // Commit point. A crash before it loses nothing that was promised; after it, the next start publishes
             // the committed head.
-            (Phase::Committing(flight), Event::Committed(outcome)) => self.committed(flight, outcome),
-            (Phase::Settling(flight), Event::TakenOver(head)) => self.settled(flight, head),
-            (Phase::Claiming(flight), Event::Pinned(outcome)) => self.claimed(flight, outcome),
-            (Phase::Pinning(outgoing), Event::Pinned(outcome)) => self.pinned(outgoing, outcome),
-            (Phase::Signing(outgoing), Event::Signed(outcome)) => self.signed(outgoing, outcome),
-            (Phase::Resting, Event::Leave(leave)) => self.leave(leave),
+            (Phase::Committing(flight), MachineInput::Committed(outcome)) => self.committed(flight, outcome),
+            (Phase::Settling(flight), MachineInput::TakenOver(head)) => self.settled(flight, head),
+            (Phase::Claiming(flight), MachineInput::Pinned(outcome)) => self.claimed(flight, outcome),
+            (Phase::Pinning(outgoing), MachineInput::Pinned(outcome)) => self.pinned(outgoing, outcome),
+            (Phase::Signing(outgoing), MachineInput::Signed(outcome)) => self.signed(outgoing, outcome),
+            (Phase::Resting, MachineInput::Leave(leave)) => self.leave(leave),
             // The next leader's take-over settles the commit, and this process passes the items on to that leader.
-            (Phase::Settling(flight), Event::Leave(leave)) => self.leave_with(flight.draft.items, leave),
-            (Phase::Signing(outgoing), Event::Leave(leave)) if leave.forbids_signing() => {
+            (Phase::Settling(flight), MachineInput::Leave(leave)) => {
+                self.leave_with(flight.draft.items, leave)
+            }
+            (Phase::Signing(outgoing), MachineInput::Leave(leave)) if leave.forbids_signing() => {
                 self.leave_with(outgoing.items, leave);
             }
-            (phase, Event::Leave(leave)) => {
+            (phase, MachineInput::Leave(leave)) => {
                 self.phase = phase;
                 if self.leaving.is_none() || leave.forbids_signing() {
                     self.leaving = Some(leave);
@@ -250,7 +252,7 @@ impl<R> Machine<R> {
     }
 
     /// Ends here if the reason to leave forbids signing; returns the items otherwise.
-    fn unless_forbidden(&mut self, items: Vec<Item<R>>) -> Option<Vec<Item<R>>> {
+    fn unless_forbidden(&mut self, items: Vec<PooledSubmission<R>>) -> Option<Vec<PooledSubmission<R>>> {
         match self.leaving.take_if(|leave| leave.forbids_signing()) {
             Some(leave) => {
                 self.leave_with(items, leave);
@@ -260,7 +262,7 @@ impl<R> Machine<R> {
         }
     }
 
-    fn leave_with(&mut self, items: Vec<Item<R>>, leave: Leave) {
+    fn leave_with(&mut self, items: Vec<PooledSubmission<R>>, leave: Leave) {
         let answer = leave.answer();
         items.into_iter().for_each(|item| self.answer(item, &answer));
         self.leave(leave);
@@ -268,18 +270,18 @@ impl<R> Machine<R> {
 
     fn leave(&mut self, leave: Leave) {
         let answer = leave.answer();
-        let waiting: Vec<Item<R>> = self.pool.drain().collect();
+        let waiting: Vec<PooledSubmission<R>> = self.pool.drain().collect();
         waiting.into_iter().for_each(|item| self.answer(item, &answer));
-        self.effects.push(Effect::Leave(leave));
+        self.effects.push(MachineOutput::Leave(leave));
         self.phase = Phase::Left;
     }
 
-    fn refuse(&mut self, item: Item<R>, why: SubmitError) {
-        self.answer(item, &Answer::Done(Err(why)));
+    fn refuse(&mut self, item: PooledSubmission<R>, why: SubmitError) {
+        self.answer(item, &CommandAnswer::Done(Err(why)));
     }
 
-    fn answer(&mut self, item: Item<R>, answer: &Answer) {
-        let answers = item.into_waiters().map(|waiter| Effect::Answer(waiter, answer.clone()));
+    fn answer(&mut self, item: PooledSubmission<R>, answer: &CommandAnswer) {
+        let answers = item.into_waiters().map(|waiter| MachineOutput::Answer(waiter, answer.clone()));
         self.effects.extend(answers);
     }
 }
@@ -292,15 +294,15 @@ impl Leave {
         matches!(self, Self::Halt(WitnessAhead { .. } | WitnessDisagrees { .. } | Refused(_)))
     }
 
-    fn answer(&self) -> Answer {
+    fn answer(&self) -> CommandAnswer {
         match self {
-            Self::StepDown(_) => Answer::HandBack,
-            Self::Halt(halt) => Answer::Done(Err(SubmitError::Halted(halt.clone()))),
+            Self::StepDown(_) => CommandAnswer::HandBack,
+            Self::Halt(halt) => CommandAnswer::Done(Err(SubmitError::Halted(halt.clone()))),
         }
     }
 }
 
-impl<R> Event<R> {
+impl<R> MachineInput<R> {
     fn name(&self) -> &'static str {
         match self {
             Self::Submitted { .. } => "a submission",

@@ -1,4 +1,4 @@
-//! [`Parts`]: the parts of a sequencer that its service provides.
+//! [`SequencerParts`]: the parts of a sequencer that its service provides.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use store::{CommittedHead, GuardKey, HeadSignature, LogStore, SignatureKind};
 use crate::{Clock, Limits, PinStore, Role, Submission, Witnesses};
 
 /// Parts of a sequencer.
-pub struct Parts {
+pub struct SequencerParts {
     /// Origin of the log, as the database and the pin know it.
     pub origin: String,
     /// Name of this process as the holder of the lease, for people to read: host and process.
@@ -149,7 +149,7 @@ pub trait Observer: Send + Sync + 'static {
     fn signature_not_kept(&self) {}
     /// The [`Role`] of this process changed.
     fn role_changed(&self, _role: &Role) {}
-    /// A statement from the inbox was refused, finally ([`LogStore::refuse`]).
+    /// A statement from the inbox was refused, finally ([`Inbox::refuse`](store::Inbox::refuse)).
     fn inbox_refused(&self) {}
     /// Number of waiting submissions, and their size in bytes.
     fn queue(&self, _entries: usize, _bytes: usize) {}

@@ -12,7 +12,7 @@ pub(crate) mod protocol;
 mod slots;
 
 use merkle::{RootHash, TreeSize};
-use store::{Lease, LogStore, StoreError};
+use store::{Lease, Lifecycle, LogStore, StoreError};
 
 pub use file::PinFile;
 pub use store::{Pin, PinError, PinStore};
@@ -100,7 +100,7 @@ async fn check_adoptable(store: &dyn LogStore, size: TreeSize, root: RootHash) -
 }
 
 /// Acquires the lease, with retries: a process that may not lead holds it for a moment during its checks.
-async fn lease(store: &dyn LogStore, holder: &str) -> Result<Box<dyn Lease>, AdoptError> {
+async fn lease(store: &dyn Lifecycle, holder: &str) -> Result<Box<dyn Lease>, AdoptError> {
     for _ in 0..ADOPT_ATTEMPTS {
         if let Some(lease) = store.lease(holder).await? {
             return Ok(lease);

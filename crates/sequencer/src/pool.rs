@@ -9,7 +9,7 @@ use crate::Submission;
 
 /// Submission with all callers that wait for it.
 #[derive(Debug)]
-pub(crate) struct Item<R> {
+pub(crate) struct PooledSubmission<R> {
     pub(crate) submission: Arc<Submission>,
     pub(crate) first: R,
     pub(crate) more: Vec<R>,
@@ -17,7 +17,7 @@ pub(crate) struct Item<R> {
     pub(crate) in_inbox: bool,
 }
 
-impl<R> Item<R> {
+impl<R> PooledSubmission<R> {
     pub(crate) fn digest(&self) -> EntryDigest {
         self.submission.entry.digest
     }
@@ -30,14 +30,14 @@ impl<R> Item<R> {
 
 /// First-in-first-out queue in which equal digests wait as one item.
 #[derive(Debug)]
-pub(crate) struct Pool<R> {
-    items: VecDeque<Item<R>>,
+pub(crate) struct SubmissionQueue<R> {
+    items: VecDeque<PooledSubmission<R>>,
     /// Ticket of each digest. The item with ticket `t` is at position `t - front`.
     tickets: HashMap<EntryDigest, i64>,
     front: i64,
 }
 
-impl<R> Pool<R> {
+impl<R> SubmissionQueue<R> {
     pub(crate) fn new() -> Self {
         Self { items: VecDeque::new(), tickets: HashMap::new(), front: 0 }
     }
@@ -48,7 +48,7 @@ impl<R> Pool<R> {
 
     /// Adds an item at the end, or adds its waiter to an equal item that waits already. Of the two decisions the
     /// one under the newer policy is kept.
-    pub(crate) fn push(&mut self, item: Item<R>) {
+    pub(crate) fn push(&mut self, item: PooledSubmission<R>) {
         if let Some(ticket) = self.tickets.get(&item.digest())
             && let Some(waiting) = self.items.get_mut((*ticket - self.front) as usize)
         {
@@ -64,7 +64,7 @@ impl<R> Pool<R> {
     }
 
     /// Puts items back at the front, in their order.
-    pub(crate) fn put_back(&mut self, items: Vec<Item<R>>) {
+    pub(crate) fn put_back(&mut self, items: Vec<PooledSubmission<R>>) {
         for item in items.into_iter().rev() {
             self.front -= 1;
             self.tickets.insert(item.digest(), self.front);
@@ -74,8 +74,8 @@ impl<R> Pool<R> {
 
     /// Takes up to so many items and bytes, at least one item if there is any, and none after a policy statement,
     /// clock correction or freeze.
-    pub(crate) fn take(&mut self, entries: usize, bytes: usize) -> Vec<Item<R>> {
-        let mut taken: Vec<Item<R>> = Vec::with_capacity(self.items.len().min(entries));
+    pub(crate) fn take(&mut self, entries: usize, bytes: usize) -> Vec<PooledSubmission<R>> {
+        let mut taken: Vec<PooledSubmission<R>> = Vec::with_capacity(self.items.len().min(entries));
         let mut weight = 0;
         while let Some(next) = self.items.front() {
             weight += next.submission.weight();
@@ -92,12 +92,12 @@ impl<R> Pool<R> {
     }
 
     /// Takes all items.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Item<R>> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = PooledSubmission<R>> {
         self.tickets.clear();
         std::mem::take(&mut self.items).into_iter()
     }
 
-    fn pop(&mut self) -> Option<Item<R>> {
+    fn pop(&mut self) -> Option<PooledSubmission<R>> {
         let item = self.items.pop_front()?;
         self.front += 1;
         self.tickets.remove(&item.digest());

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use merkle::tile::OpenTiles;
 use merkle::{TreeSize, empty_root};
 use store::{
-    CommittedHead, Head, HeadSignature, LogStore, Pin, PinError, SignatureKind, StoreError, TileAddress,
+    CommittedHead, Head, HeadSignature, LogStore, Pin, PinError, SignatureKind, SignatureStore, StoreError,
+    TileAddress, TileStore,
 };
 
 use crate::clock::{ClockJudge, ClockOpinion, ClockReference, Now};
@@ -17,7 +18,7 @@ use crate::crash::Point;
 use crate::limits::CLOCK_TOLERANCE;
 use crate::limits::EPOCHS_AT_ONCE;
 use crate::machine::Recovered;
-use crate::{ClockCorrection, Confirmation, Halt, Parts, SignFailed};
+use crate::{ClockCorrection, Confirmation, Halt, SequencerParts, SignFailed};
 
 /// Reason why this process cannot lead now.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl From<Halt> for Obstacle {
 ///
 /// `correction`: the clock may be behind the head that this names.
 pub(crate) async fn recover(
-    parts: &Parts,
+    parts: &SequencerParts,
     clock: &ClockReference,
     correction: Option<ClockCorrection>,
 ) -> Result<(Recovered, ClockJudge), Obstacle> {
@@ -79,7 +80,7 @@ pub(crate) async fn recover(
 
 /// Performs the checks in the new epoch, and claims the pin at the end.
 async fn checked(
-    parts: &Parts,
+    parts: &SequencerParts,
     clock: &TrustedClock<'_>,
     before: &Eligible,
     head: &mut Head,
@@ -101,13 +102,13 @@ async fn checked(
 }
 
 /// Reads the keys after the epoch was raised, so that no other process can put one in force later.
-async fn refresh_keys(parts: &Parts) -> Result<(), Obstacle> {
+async fn refresh_keys(parts: &SequencerParts) -> Result<(), Obstacle> {
     let refreshed = parts.signer.refresh().await;
     refreshed.map_err(|SignFailed(why)| Obstacle::Later(StoreError::Unavailable(why)))
 }
 
 /// Raises the epoch beyond that of the pin; returns `true` with the last head if the log is frozen.
-async fn take_over(parts: &Parts, pin: Option<&Pin>) -> Result<(Head, bool), Obstacle> {
+async fn take_over(parts: &SequencerParts, pin: Option<&Pin>) -> Result<(Head, bool), Obstacle> {
     match raise_epoch(&*parts.store, &parts.holder, pin.map_or(0, |pin| pin.epoch)).await {
         Ok(head) => Ok((head, false)),
         Err(StoreError::Frozen) => Ok((parts.store.head().await?, true)),
@@ -134,7 +135,7 @@ pub(crate) async fn raise_epoch(
 
 /// Claims the pin for the new epoch, before anything is committed in it. Later starts rely on that: if a batch has
 /// a newer epoch than a pin, another process led under another pin.
-async fn claim_pin(parts: &Parts, head: &Head) -> Result<(), Obstacle> {
+async fn claim_pin(parts: &SequencerParts, head: &Head) -> Result<(), Obstacle> {
     let (size, root) = (head.size(), head.root());
     let pin = Pin { origin: parts.origin.clone(), size, root, epoch: head.epoch };
     match parts.pin.claim(&pin).await {
@@ -166,7 +167,7 @@ struct Eligible {
 /// Reads the database, then the pin, then the database again: while another process leads, the pin it raises is
 /// never behind the signatures read before it, nor ahead of the head read after it.
 async fn eligible(
-    parts: &Parts,
+    parts: &SequencerParts,
     clock: &TrustedClock<'_>,
     before: Option<&Eligible>,
 ) -> Result<Eligible, Obstacle> {
@@ -197,7 +198,7 @@ async fn eligible(
 /// epoch commits, and raised before a signature is published; so the database shows that by a batch of a newer
 /// epoch, or by a larger signed head.
 fn is_too_old(
-    parts: &Parts,
+    parts: &SequencerParts,
     pin: &Pin,
     newest: Option<CommittedHead>,
     signed: Option<TreeSize>,
@@ -215,7 +216,7 @@ fn is_too_old(
 /// Asks the witnesses. Their confirmation can replace a pin, and their contradiction outweighs one: a pin may be
 /// as old as the database, if both were restored from one backup. They are asked also if nothing is signed, as
 /// database and pin may have been lost together; a new log does not have to wait for their answer.
-async fn ask_witnesses(parts: &Parts, why_not: Option<Halt>) -> Result<(), Obstacle> {
+async fn ask_witnesses(parts: &SequencerParts, why_not: Option<Halt>) -> Result<(), Obstacle> {
     let limits = &parts.limits;
     let patience = if why_not.is_none() { limits.objection_patience } else { limits.confirm_patience };
     match (parts.witnesses.confirm(patience).await, why_not) {
@@ -229,7 +230,7 @@ async fn ask_witnesses(parts: &Parts, why_not: Option<Halt>) -> Result<(), Obsta
     }
 }
 
-async fn check_against(parts: &Parts, head: &Head, pin: &Pin) -> Result<(), Obstacle> {
+async fn check_against(parts: &SequencerParts, head: &Head, pin: &Pin) -> Result<(), Obstacle> {
     let (size, signed) = (pin.size, pin.root);
     if pin.origin != parts.origin {
         let path = parts.pin.place();
@@ -257,7 +258,11 @@ struct TrustedClock<'a> {
 
 /// Checks the wall clock against the newest committed time and all other clocks that are known. If a correction
 /// states that the newest head's time was ahead, the time in the correction replaces the committed one.
-async fn judge_clock(parts: &Parts, clock: &TrustedClock<'_>, head: &Head) -> Result<ClockJudge, Obstacle> {
+async fn judge_clock(
+    parts: &SequencerParts,
+    clock: &TrustedClock<'_>,
+    head: &Head,
+) -> Result<ClockJudge, Obstacle> {
     let (now, opinions) = clock_opinions(parts).await?;
     let is_behind = now.wall.as_secs().saturating_add(CLOCK_TOLERANCE) < head.at;
     let stated = clock.correction.filter(|correction| is_behind && correction.is_of(head));
@@ -266,7 +271,7 @@ async fn judge_clock(parts: &Parts, clock: &TrustedClock<'_>, head: &Head) -> Re
 }
 
 /// Reads the clocks, and compares them with those of the database's server and the witnesses.
-pub(crate) async fn clock_opinions(parts: &Parts) -> Result<(Now, Vec<ClockOpinion>), StoreError> {
+pub(crate) async fn clock_opinions(parts: &SequencerParts) -> Result<(Now, Vec<ClockOpinion>), StoreError> {
     let asked = parts.clock.now();
     let theirs = parts.store.clock().await?;
     let now = parts.clock.now();
@@ -276,7 +281,7 @@ pub(crate) async fn clock_opinions(parts: &Parts) -> Result<(Now, Vec<ClockOpini
 }
 
 /// Reads the newest size that has a stored signature (receipt or checkpoint).
-pub(crate) async fn newest_signed(store: &dyn LogStore) -> Result<Option<TreeSize>, StoreError> {
+pub(crate) async fn newest_signed(store: &dyn SignatureStore) -> Result<Option<TreeSize>, StoreError> {
     let mut newest = None;
     for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
         newest = newest.max(store.newest_signed(kind).await?.map(|signed| signed.head.size));
@@ -299,7 +304,7 @@ async fn newest_batch(store: &dyn LogStore, head: &Head) -> Result<Option<Commit
 }
 
 /// Reads the open tiles, at most one for each level, and checks them against the edge.
-async fn open_tiles(store: &dyn LogStore, head: &Head) -> Result<OpenTiles, Obstacle> {
+async fn open_tiles(store: &dyn TileStore, head: &Head) -> Result<OpenTiles, Obstacle> {
     let needed = OpenTiles::needed(head.size());
     let address = |tile: &merkle::tile::TileId| TileAddress { level: tile.level(), number: tile.number() };
     let addresses: Vec<TileAddress> = needed.iter().map(address).collect();
@@ -316,7 +321,7 @@ async fn open_tiles(store: &dyn LogStore, head: &Head) -> Result<OpenTiles, Obst
 
 /// Returns the signatures over the newest head, if all that the signer makes are stored and right.
 pub(crate) async fn kept_signatures(
-    parts: &Parts,
+    parts: &SequencerParts,
     newest: &CommittedHead,
 ) -> Result<Option<Vec<HeadSignature>>, StoreError> {
     let kept = known_signatures(parts, newest).await?;
@@ -327,7 +332,7 @@ pub(crate) async fn kept_signatures(
 
 /// Returns the signatures over a head, except those that are damaged.
 pub(crate) async fn known_signatures(
-    parts: &Parts,
+    parts: &SequencerParts,
     head: &CommittedHead,
 ) -> Result<Vec<HeadSignature>, StoreError> {
     let mut kept = signatures_of(&*parts.store, head.size).await?;
@@ -343,7 +348,7 @@ pub(crate) async fn known_signatures(
 
 /// Reads all signatures over the head of this size.
 pub(crate) async fn signatures_of(
-    store: &dyn LogStore,
+    store: &dyn SignatureStore,
     size: TreeSize,
 ) -> Result<Vec<HeadSignature>, StoreError> {
     let before = size.get().checked_sub(1).map(TreeSize::new);

@@ -20,18 +20,19 @@ use std::time::Duration;
 
 use merkle::{EntryDigest, LeafIndex, RootHash, TreeSize, verify};
 use store::{
-    Batch, CommitError, CommittedHead, Failing, GuardKey, HeadSignature, LogStore, Memory, StoreError,
+    Batch, CommitError, CommittedHead, FailingStore, GuardKey, HeadSignature, LogStore, Memory,
+    SignatureStore, StoreError,
 };
 
 use self::props::{Chance, HostClock, MemoryPin, Signer, Wall, named};
 use crate::clock::{ClockJudge, ClockReference};
-use crate::draft::Known;
-use crate::handle::Answer;
+use crate::command::CommandAnswer;
+use crate::draft::KnownEntries;
 use crate::limits::CLOCK_TOLERANCE;
-use crate::machine::{Effect, Event, Leave, Machine, Recovered};
+use crate::machine::{Leave, Machine, MachineInput, MachineOutput, Recovered};
 use crate::pin::adopt;
 use crate::recover::{Obstacle, recover};
-use crate::{Halt, HeadSigner, Limits, NeverAgain, Parts, Placement, SignFailed, Submission};
+use crate::{Halt, HeadSigner, Limits, NeverAgain, Placement, SequencerParts, SignFailed, Submission};
 
 const ORIGIN: &str = "log.example";
 const SEEDS: u64 = 300;
@@ -44,7 +45,7 @@ type Doing<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// One process on a host of its own. It does nothing until it is chosen for the next step.
 struct Process {
-    parts: Arc<Parts>,
+    parts: Arc<SequencerParts>,
     clock: Arc<HostClock>,
     pin: MemoryPin,
     /// Clock reference, which lives as long as the process.
@@ -52,11 +53,11 @@ struct Process {
     starting: Option<Doing<Result<(Recovered, ClockJudge), Obstacle>>>,
     machine: Option<Machine<EntryDigest>>,
     /// Effect that was requested and has not begun.
-    asked: Option<Effect<EntryDigest>>,
+    asked: Option<MachineOutput<EntryDigest>>,
     /// Effect in progress.
-    doing: Option<Doing<Event<EntryDigest>>>,
+    doing: Option<Doing<MachineInput<EntryDigest>>>,
     /// Result of an effect that the machine has not received yet.
-    heard: Option<Event<EntryDigest>>,
+    heard: Option<MachineInput<EntryDigest>>,
     halted: bool,
     ineligible: Option<Halt>,
 }
@@ -71,7 +72,7 @@ struct World {
     processes: Vec<Process>,
     /// Effects in progress of processes that left or were killed: a thread that writes a file does not end with
     /// its future.
-    orphans: Vec<Doing<Event<EntryDigest>>>,
+    orphans: Vec<Doing<MachineInput<EntryDigest>>>,
     /// Commits that were reported as of unknown outcome, and that may still take effect.
     limbo: Vec<Arc<Batch>>,
     backup: Option<Memory>,
@@ -139,9 +140,9 @@ fn poll<T>(doing: &mut Doing<T>) -> Option<T> {
 impl Process {
     fn new(memory: &Memory, wall: &Arc<Wall>, pin: MemoryPin) -> Self {
         let clock = Arc::new(HostClock { wall: wall.clone(), ahead: AtomicI64::new(0) });
-        let store = Failing::new(memory.clone());
+        let store = FailingStore::new(memory.clone());
         store.pause_before_calls();
-        let parts = Parts {
+        let parts = SequencerParts {
             origin: ORIGIN.into(),
             holder: "simulation".into(),
             store: Arc::new(store),
@@ -169,7 +170,7 @@ impl Process {
     }
 
     /// Stops leading. Returns the effect in progress.
-    fn left(&mut self) -> Option<Doing<Event<EntryDigest>>> {
+    fn left(&mut self) -> Option<Doing<MachineInput<EntryDigest>>> {
         (self.starting, self.machine, self.asked, self.heard) = (None, None, None, None);
         self.doing.take()
     }
@@ -226,7 +227,7 @@ impl World {
         let process = self.chance.below(PROCESSES as u64) as usize;
         match self.chance.below(100) {
             0 => self.processes[process].killed(),
-            1 => self.deliver(process, Event::Leave(Leave::StepDown("the lease is lost"))),
+            1 => self.deliver(process, MachineInput::Leave(Leave::StepDown("the lease is lost"))),
             2 => self.back_up().await,
             3 if self.chance.percent(20) => self.restore(),
             4 => self.set_clock(process),
@@ -326,7 +327,7 @@ impl World {
             self.perform(at, effect).await;
         } else if process.machine.as_ref().is_some_and(Machine::has_work) {
             let now = process.parts.clock.now();
-            self.deliver(at, Event::Seal(now));
+            self.deliver(at, MachineInput::Seal(now));
         }
     }
 
@@ -365,22 +366,22 @@ impl World {
         }
     }
 
-    fn deliver(&mut self, at: usize, event: Event<EntryDigest>) {
+    fn deliver(&mut self, at: usize, event: MachineInput<EntryDigest>) {
         if let Some(machine) = &mut self.processes[at].machine {
             let effects = machine.handle(event);
             self.take(at, effects);
         }
     }
 
-    fn take(&mut self, at: usize, effects: Vec<Effect<EntryDigest>>) {
+    fn take(&mut self, at: usize, effects: Vec<MachineOutput<EntryDigest>>) {
         for effect in effects {
             match effect {
-                Effect::Answer(digest, answer) => self.answered(digest, answer),
-                Effect::Publish { head, .. } => {
+                MachineOutput::Answer(digest, answer) => self.answered(digest, answer),
+                MachineOutput::Publish { head, .. } => {
                     assert_eq!(self.signed.get(&head.head.size), Some(&head.head.root));
                 }
-                Effect::Keep(signatures) => self.keep_or_lose(signatures),
-                Effect::Leave(leave) => {
+                MachineOutput::Keep(signatures) => self.keep_or_lose(signatures),
+                MachineOutput::Leave(leave) => {
                     if let Leave::Halt(Halt::Damaged(why) | Halt::Inconsistent(why)) = &leave {
                         assert!(self.restored, "{why}");
                     }
@@ -403,53 +404,59 @@ impl World {
         }
     }
 
-    async fn perform(&mut self, at: usize, effect: Effect<EntryDigest>) {
+    async fn perform(&mut self, at: usize, effect: MachineOutput<EntryDigest>) {
         let unavailable = || StoreError::Unavailable("simulated".into());
         let parts = self.processes[at].parts.clone();
         let heard = |event| -> Doing<_> { Box::pin(ready(event)) };
-        let doing: Doing<Event<EntryDigest>> = match effect {
-            Effect::LookUp(_) if self.fails(5) => heard(Event::LookedUp(Err(unavailable()))),
-            Effect::LookUp(ask) => Box::pin(async move {
+        let doing: Doing<MachineInput<EntryDigest>> = match effect {
+            MachineOutput::LookUp(_) if self.fails(5) => heard(MachineInput::LookedUp(Err(unavailable()))),
+            MachineOutput::LookUp(ask) => Box::pin(async move {
                 let found = parts.store.find(&ask.digests).await.unwrap();
                 let guards = parts.store.guards(&ask.guards).await.unwrap();
-                Event::LookedUp(Ok(Known { found, guards }))
+                MachineInput::LookedUp(Ok(KnownEntries { found, guards }))
             }),
-            Effect::Commit { batch, .. } => self.commit(parts, batch),
-            Effect::TakeOver if self.fails(30) => {
-                self.processes[at].asked = Some(Effect::TakeOver); // tried until it is answered
+            MachineOutput::Commit { batch, .. } => self.commit(parts, batch),
+            MachineOutput::TakeOver if self.fails(30) => {
+                self.processes[at].asked = Some(MachineOutput::TakeOver); // tried until it is answered
                 return;
             }
-            Effect::TakeOver => {
-                Box::pin(async move { Event::TakenOver(parts.store.take_over("simulation").await.unwrap()) })
+            MachineOutput::TakeOver => Box::pin(async move {
+                MachineInput::TakenOver(parts.store.take_over("simulation").await.unwrap())
+            }),
+            MachineOutput::Claim(pin) => {
+                Box::pin(async move { MachineInput::Pinned(parts.pin.claim(&pin).await) })
             }
-            Effect::Claim(pin) => Box::pin(async move { Event::Pinned(parts.pin.claim(&pin).await) }),
-            Effect::Pin(pin) => Box::pin(async move { Event::Pinned(parts.pin.raise(&pin).await) }),
-            Effect::Sign { .. } if self.fails(5) => heard(Event::Signed(Err(SignFailed("simulated".into())))),
-            Effect::Sign { head, .. } => {
+            MachineOutput::Pin(pin) => {
+                Box::pin(async move { MachineInput::Pinned(parts.pin.raise(&pin).await) })
+            }
+            MachineOutput::Sign { .. } if self.fails(5) => {
+                heard(MachineInput::Signed(Err(SignFailed("simulated".into()))))
+            }
+            MachineOutput::Sign { head, .. } => {
                 self.check_signable(at, &head).await;
-                heard(Event::Signed(Signer.sign(&head)))
+                heard(MachineInput::Signed(Signer.sign(&head)))
             }
             _ => unreachable!("not an effect that reports"),
         };
         self.processes[at].doing = Some(doing);
     }
 
-    fn commit(&mut self, parts: Arc<Parts>, batch: Arc<Batch>) -> Doing<Event<EntryDigest>> {
+    fn commit(&mut self, parts: Arc<SequencerParts>, batch: Arc<Batch>) -> Doing<MachineInput<EntryDigest>> {
         let unknown = || Err(CommitError::Unknown("simulated".into()));
         let latest = self.wall.seconds() + 2 * CLOCK_TOLERANCE;
         assert!(!self.second_clock || batch.to.at <= latest, "a batch of the future");
         let refused = || Err(CommitError::NotCommitted(StoreError::Unavailable("simulated".into())));
         match self.chance.below(100) {
-            0..5 if self.faults => Box::pin(ready(Event::Committed(refused()))),
-            5..10 if self.faults => Box::pin(ready(Event::Committed(unknown()))),
+            0..5 if self.faults => Box::pin(ready(MachineInput::Committed(refused()))),
+            5..10 if self.faults => Box::pin(ready(MachineInput::Committed(unknown()))),
             10..15 if self.faults => Box::pin(async move {
-                Event::Committed(parts.store.commit(&batch).await.and_then(|()| unknown()))
+                MachineInput::Committed(parts.store.commit(&batch).await.and_then(|()| unknown()))
             }),
             15..22 if self.faults => {
                 self.limbo.push(batch);
-                Box::pin(ready(Event::Committed(unknown())))
+                Box::pin(ready(MachineInput::Committed(unknown())))
             }
-            _ => Box::pin(async move { Event::Committed(parts.store.commit(&batch).await) }),
+            _ => Box::pin(async move { MachineInput::Committed(parts.store.commit(&batch).await) }),
         }
     }
 
@@ -489,7 +496,7 @@ impl World {
         let submission = self.any_submission(policy);
         let waiter = submission.entry.digest;
         let in_inbox = self.chance.percent(10);
-        self.deliver(at, Event::Submitted { submission: Arc::new(submission), waiter, in_inbox });
+        self.deliver(at, MachineInput::Submitted { submission: Arc::new(submission), waiter, in_inbox });
     }
 
     /// Chooses from a small set of statements, twins, claims and policies, so that they collide.
@@ -520,10 +527,10 @@ impl World {
         submission
     }
 
-    fn answered(&mut self, digest: EntryDigest, answer: Answer) {
+    fn answered(&mut self, digest: EntryDigest, answer: CommandAnswer) {
         match answer {
-            Answer::Done(Ok(placement)) => self.check_placement(digest, &placement),
-            Answer::Done(Err(_)) | Answer::HandBack => {}
+            CommandAnswer::Done(Ok(placement)) => self.check_placement(digest, &placement),
+            CommandAnswer::Done(Err(_)) | CommandAnswer::HandBack => {}
         }
     }
 
@@ -569,7 +576,7 @@ impl World {
                 submission.is_policy = name == 0;
                 let waiter = submission.entry.digest;
                 let submission = Arc::new(submission);
-                self.deliver(0, Event::Submitted { submission, waiter, in_inbox: false });
+                self.deliver(0, MachineInput::Submitted { submission, waiter, in_inbox: false });
                 self.settle().await;
             }
         }

@@ -79,7 +79,7 @@ pub struct Submission {
 /// Error of [`Submission::decode`] for bytes that are not a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a submission: {expected} expected at byte {offset}")]
-pub struct Unreadable {
+pub struct UndecodableSubmission {
     /// Position at which reading stopped.
     pub offset: usize,
     /// Description of the expected bytes.
@@ -177,14 +177,14 @@ impl Submission {
     }
 
     /// Decodes the output of [`encode`](Self::encode), and accepts nothing else.
-    pub fn decode(bytes: &Bytes) -> Result<Self, Unreadable> {
-        let mut input = Input { bytes, offset: 0 };
+    pub fn decode(bytes: &Bytes) -> Result<Self, UndecodableSubmission> {
+        let mut input = SubmissionReader { bytes, offset: 0 };
         if input.byte("a known version")? != VERSION {
-            return Err(Unreadable { offset: 0, expected: "version 1" });
+            return Err(UndecodableSubmission { offset: 0, expected: "version 1" });
         }
         let flags = input.byte("flags")?;
         if flags & !KNOWN_FLAGS != 0 {
-            return Err(Unreadable { offset: 1, expected: "known flags" });
+            return Err(UndecodableSubmission { offset: 1, expected: "known flags" });
         }
         let submission = input.submission(flags)?;
         match input.offset == bytes.len() {
@@ -229,13 +229,13 @@ fn put_string(out: &mut Vec<u8>, string: &[u8]) {
     out.extend_from_slice(string);
 }
 
-struct Input<'a> {
+struct SubmissionReader<'a> {
     bytes: &'a Bytes,
     offset: usize,
 }
 
-impl Input<'_> {
-    fn submission(&mut self, flags: u8) -> Result<Submission, Unreadable> {
+impl SubmissionReader<'_> {
+    fn submission(&mut self, flags: u8) -> Result<Submission, UndecodableSubmission> {
         let digest = self.digest()?;
         let twin = (flags & HAS_TWIN != 0).then(|| self.digest()).transpose()?;
         let policy = LeafIndex::new(self.number()?);
@@ -267,7 +267,7 @@ impl Input<'_> {
         })
     }
 
-    fn effect(&mut self) -> Result<Effect, Unreadable> {
+    fn effect(&mut self) -> Result<Effect, UndecodableSubmission> {
         let offset = self.offset;
         let kind = self.byte("a kind of effect")?;
         if kind == FREEZE {
@@ -277,11 +277,11 @@ impl Input<'_> {
         match kind {
             HOLD => Ok(Effect::Hold { entry, case }),
             RELEASE => Ok(Effect::Release { entry, case }),
-            _ => Err(Unreadable { offset, expected: "a known kind of effect" }),
+            _ => Err(UndecodableSubmission { offset, expected: "a known kind of effect" }),
         }
     }
 
-    fn correction(&mut self) -> Result<ClockCorrection, Unreadable> {
+    fn correction(&mut self) -> Result<ClockCorrection, UndecodableSubmission> {
         let size = TreeSize::new(self.number()?);
         Ok(ClockCorrection { size, committed_at: self.number()?, time: self.number()? })
     }
@@ -291,62 +291,66 @@ impl Input<'_> {
         &mut self,
         there: bool,
         expected: &'static str,
-        item: impl Fn(&mut Self) -> Result<T, Unreadable>,
-    ) -> Result<Vec<T>, Unreadable> {
+        item: impl Fn(&mut Self) -> Result<T, UndecodableSubmission>,
+    ) -> Result<Vec<T>, UndecodableSubmission> {
         let offset = self.offset;
         match there.then(|| self.list(item)).transpose()? {
             None => Ok(Vec::new()),
-            Some(items) if items.is_empty() => Err(Unreadable { offset, expected }),
+            Some(items) if items.is_empty() => Err(UndecodableSubmission { offset, expected }),
             Some(items) => Ok(items),
         }
     }
 
-    fn guard(&mut self) -> Result<GuardKey, Unreadable> {
+    fn guard(&mut self) -> Result<GuardKey, UndecodableSubmission> {
         self.string("a guard key").map(|key| GuardKey(key.into()))
     }
 
-    fn collateral(&mut self) -> Result<Collateral, Unreadable> {
+    fn collateral(&mut self) -> Result<Collateral, UndecodableSubmission> {
         Ok(Collateral { kind: self.byte("a kind of collateral")?, bytes: self.string("collateral")? })
     }
 
-    fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T, Unreadable>) -> Result<Vec<T>, Unreadable> {
+    fn list<T>(
+        &mut self,
+        item: impl Fn(&mut Self) -> Result<T, UndecodableSubmission>,
+    ) -> Result<Vec<T>, UndecodableSubmission> {
         // No capacity is reserved: the count comes from a database, and each item must be present to be read.
         (0..self.count("a count")?).map(|_| item(self)).collect()
     }
 
-    fn text(&mut self, expected: &'static str) -> Result<String, Unreadable> {
+    fn text(&mut self, expected: &'static str) -> Result<String, UndecodableSubmission> {
         let offset = self.offset;
-        String::from_utf8(self.string(expected)?.into()).map_err(|_| Unreadable { offset, expected })
+        String::from_utf8(self.string(expected)?.into())
+            .map_err(|_| UndecodableSubmission { offset, expected })
     }
 
-    fn string(&mut self, expected: &'static str) -> Result<Bytes, Unreadable> {
+    fn string(&mut self, expected: &'static str) -> Result<Bytes, UndecodableSubmission> {
         let length = self.count(expected)? as usize;
         self.take(length, expected)
     }
 
-    fn digest(&mut self) -> Result<EntryDigest, Unreadable> {
+    fn digest(&mut self) -> Result<EntryDigest, UndecodableSubmission> {
         self.array("a digest").map(EntryDigest::from_bytes)
     }
 
-    fn number(&mut self) -> Result<u64, Unreadable> {
+    fn number(&mut self) -> Result<u64, UndecodableSubmission> {
         self.array("a number").map(u64::from_be_bytes)
     }
 
-    fn count(&mut self, expected: &'static str) -> Result<u32, Unreadable> {
+    fn count(&mut self, expected: &'static str) -> Result<u32, UndecodableSubmission> {
         self.array(expected).map(u32::from_be_bytes)
     }
 
-    fn byte(&mut self, expected: &'static str) -> Result<u8, Unreadable> {
+    fn byte(&mut self, expected: &'static str) -> Result<u8, UndecodableSubmission> {
         self.array::<1>(expected).map(|[byte]| byte)
     }
 
-    fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], Unreadable> {
+    fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], UndecodableSubmission> {
         let mut array = [0; N];
         array.copy_from_slice(&self.take(N, expected)?);
         Ok(array)
     }
 
-    fn take(&mut self, length: usize, expected: &'static str) -> Result<Bytes, Unreadable> {
+    fn take(&mut self, length: usize, expected: &'static str) -> Result<Bytes, UndecodableSubmission> {
         let end = self.offset.checked_add(length).filter(|end| *end <= self.bytes.len());
         let end = end.ok_or_else(|| self.missing(expected))?;
         let taken = self.bytes.slice(self.offset..end);
@@ -354,8 +358,8 @@ impl Input<'_> {
         Ok(taken)
     }
 
-    fn missing(&self, expected: &'static str) -> Unreadable {
-        Unreadable { offset: self.offset, expected }
+    fn missing(&self, expected: &'static str) -> UndecodableSubmission {
+        UndecodableSubmission { offset: self.offset, expected }
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 pub struct Supervisor(watch::Sender<Option<&'static str>>);
 
 /// Guard in a supervised task, which reports a panic when it is dropped by one.
-struct Guard {
+struct PanicGuard {
     task: &'static str,
     supervisor: Supervisor,
 }
@@ -25,7 +25,7 @@ impl Supervisor {
         task: &'static str,
         future: F,
     ) -> impl Future<Output = F::Output> + use<F> {
-        let guard = Guard { task, supervisor: self.clone() };
+        let guard = PanicGuard { task, supervisor: self.clone() };
         async move {
             let _guard = guard;
             future.await
@@ -43,7 +43,7 @@ impl Supervisor {
     }
 }
 
-impl Drop for Guard {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.supervisor.0.send_replace(Some(self.task));

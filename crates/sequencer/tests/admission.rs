@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use merkle::LeafIndex;
 use sequencer::{Halt, Limits, Redecide, Redecision, Submission, SubmitError};
-use store::{Call, Fault, InboxItem, LogStore};
+use store::{Fault, Inbox, InboxItem, LogStore, StoreMethod};
 use support::{But, Log, START, named, policy, statement};
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +185,7 @@ async fn a_place_that_a_failed_commit_leaves_free_goes_to_the_next() {
     let log = Log::with(0).await;
     let process = log.start().await;
     let largest = log.size().await + 1;
-    process.store.fail(Call::Commit, 1, Fault::NotApplied);
+    process.store.fail(StoreMethod::Commit, 1, Fault::NotApplied);
     let outcomes = log.submit_all(&process, (0..4).map(|n| statement(n).up_to(largest))).await;
     let placed = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
     assert_eq!((placed, log.size().await), (1, largest), "{outcomes:?}");
@@ -332,7 +332,7 @@ async fn an_entry_that_appears_behind_the_look_up_is_found_by_the_second_one() {
     let outcomes = log.submit_all(&process, [named("new").with_twin(&registered), statement(5)]).await;
     assert!(matches!(outcomes[0], Err(SubmitError::Twin { .. })), "{outcomes:?}");
     assert!(outcomes[1].is_ok());
-    assert_eq!(process.store.calls(Call::Commit), 3);
+    assert_eq!(process.store.calls(StoreMethod::Commit), 3);
     log.check().await;
 }
 
@@ -342,9 +342,9 @@ async fn a_submission_that_takes_too_long_is_kept_in_the_inbox_and_placed_later(
     log.limits.wait_leading = Duration::from_millis(200);
     let process = log.start().await;
     for nth in 1..=12 {
-        process.store.fail(Call::TakeOver, nth, Fault::Refused);
+        process.store.fail(StoreMethod::TakeOver, nth, Fault::Refused);
     }
-    process.store.fail(Call::Commit, 1, Fault::NotApplied);
+    process.store.fail(StoreMethod::Commit, 1, Fault::NotApplied);
     let outcome = log.submit(&process, statement(1)).await;
     assert!(matches!(outcome, Err(SubmitError::Accepted)), "{outcome:?}");
     assert_eq!(log.size().await, 1, "not yet placed");
@@ -381,5 +381,5 @@ async fn what_is_finished_leaves_the_inbox_though_something_waits_in_it_all_the_
     assert_eq!(waiting.iter().map(|item| item.digest).collect::<Vec<_>>(), [statement(1).entry.digest]);
     assert_eq!(log.size().await, 2, "the other has its place");
     assert_eq!(log.memory.trim_inbox(10).await.unwrap(), 0, "and is no longer in the inbox");
-    assert!(process.store.calls(Call::TrimInbox) <= 3, "once in a while is enough");
+    assert!(process.store.calls(StoreMethod::TrimInbox) <= 3, "once in a while is enough");
 }

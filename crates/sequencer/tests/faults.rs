@@ -6,17 +6,17 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sequencer::{Halt, Role, SubmitError};
-use store::{Call, Fault, LogStore, SignatureKind};
+use store::{Fault, LogStore, SignatureKind, SignatureStore, StoreMethod};
 use support::{Log, policy, statement};
 
-const FAULTS: [Fault; 3] = [Fault::Refused, Fault::NotApplied, Fault::AppliedButUnheard];
+const FAULTS: [Fault; 3] = [Fault::Refused, Fault::NotApplied, Fault::AppliedWithoutAnswer];
 
 #[tokio::test(start_paused = true)]
 async fn after_a_commit_of_unknown_outcome_no_second_history_is_signed() {
     for fault in FAULTS {
         let log = Log::with(253).await;
         let process = log.start().await;
-        process.store.fail(Call::Commit, 1, fault);
+        process.store.fail(StoreMethod::Commit, 1, fault);
         let outcomes = log.submit_all(&process, (1000..1003).map(statement)).await;
         assert!(outcomes.iter().all(Result::is_ok), "{fault:?}: {outcomes:?}");
         process.handle.kill();
@@ -32,9 +32,9 @@ async fn nothing_is_signed_until_an_unknown_commit_is_settled() {
     let log = Log::with(3).await;
     let process = log.start().await;
     let signed = log.signer.signed().len();
-    process.store.fail(Call::Commit, 1, Fault::AppliedButUnheard);
+    process.store.fail(StoreMethod::Commit, 1, Fault::AppliedWithoutAnswer);
     for nth in 1..=5 {
-        process.store.fail(Call::TakeOver, nth, Fault::Refused);
+        process.store.fail(StoreMethod::TakeOver, nth, Fault::Refused);
     }
     let outcome = {
         let submitted = log.submit(&process, statement(10));
@@ -54,7 +54,7 @@ async fn r4_r5_any_one_call_may_fail_before_or_after_its_effect() {
     for fault in FAULTS {
         for nth in 1..40 {
             let log = Log::with(5).await;
-            let store = store::Failing::new(log.memory.clone());
+            let store = store::FailingStore::new(log.memory.clone());
             store.fail_any(nth, fault);
             let Ok(process) = log.start_over(store.clone(), log.pin()).await else {
                 continue; // it could not be opened, and says so
@@ -81,7 +81,7 @@ async fn r6_any_two_calls_may_fail_in_one_round_and_the_restart_as_well() {
             process.store.fail_any(second as u64, FAULTS[first as usize % 3]);
             let _ = log.submit(&process, statement(10)).await;
             process.handle.kill();
-            let store = store::Failing::new(log.memory.clone());
+            let store = store::FailingStore::new(log.memory.clone());
             store.fail_any(first, Fault::Refused);
             if let Ok(broken) = log.start_over(store, log.pin()).await {
                 broken.handle.kill();
@@ -100,11 +100,11 @@ async fn r6_any_two_calls_may_fail_in_one_round_and_the_restart_as_well() {
 async fn a_batch_that_certainly_did_not_happen_is_sent_again_and_then_refused() {
     let log = Log::with(0).await;
     let process = log.start().await;
-    process.store.fail(Call::Commit, 1, Fault::Refused);
-    process.store.fail(Call::Commit, 2, Fault::Refused);
+    process.store.fail(StoreMethod::Commit, 1, Fault::Refused);
+    process.store.fail(StoreMethod::Commit, 2, Fault::Refused);
     assert!(log.submit(&process, statement(1)).await.is_ok());
     for nth in 1..=4 {
-        process.store.fail(Call::Commit, nth, Fault::Refused);
+        process.store.fail(StoreMethod::Commit, nth, Fault::Refused);
     }
     let refused = log.submit(&process, statement(2)).await;
     assert!(matches!(refused, Err(SubmitError::Store(_))), "{refused:?}");
@@ -117,9 +117,9 @@ async fn a_batch_that_certainly_did_not_happen_is_sent_again_and_then_refused() 
 async fn a_database_that_goes_away_and_comes_back_needs_no_hands() {
     let log = Log::with(2).await;
     let process = log.start().await;
-    process.store.down(true);
+    process.store.break_down(Fault::Refused);
     assert!(log.submit(&process, statement(10)).await.is_err());
-    process.store.down(false);
+    process.store.mend();
     log.insist(&process, statement(10)).await;
     log.check().await;
 }
@@ -129,7 +129,7 @@ async fn signatures_that_could_not_be_kept_are_kept_later_and_in_order() {
     let log = Log::with(0).await;
     let process = log.start().await;
     for nth in 1..=3 {
-        process.store.fail(Call::KeepSignatures, nth, Fault::Refused);
+        process.store.fail(StoreMethod::KeepSignatures, nth, Fault::Refused);
     }
     for n in 1..=3 {
         log.submit(&process, statement(n)).await.unwrap();

@@ -4,7 +4,9 @@ mod support;
 
 use sequencer::Submission;
 use sequencer::{Halt, Role, SubmitError};
-use store::{Call, Effect, FREEZE, Fault, LogStore, Moving, SignatureKind, State};
+use store::{
+    Effect, FREEZE, Fault, Inbox, Lifecycle, LogStore, SignatureKind, SignatureStore, State, StoreMethod,
+};
 use support::{Log, Process, named, statement};
 
 async fn until_frozen(process: &Process) {
@@ -79,16 +81,16 @@ async fn the_last_head_is_signed_by_whoever_starts_after_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_commit_is_settled_by_the_end_of_the_log() {
-    for (fault, happened) in [(Fault::AppliedButUnheard, true), (Fault::NotApplied, false)] {
+    for (fault, happened) in [(Fault::AppliedWithoutAnswer, true), (Fault::NotApplied, false)] {
         let log = Log::with(2).await;
         let process = log.start().await;
-        process.store.fail(Call::Commit, 1, fault);
+        process.store.fail(StoreMethod::Commit, 1, fault);
         for nth in 1..=5 {
-            process.store.fail(Call::TakeOver, nth, Fault::Refused);
+            process.store.fail(StoreMethod::TakeOver, nth, Fault::Refused);
         }
         let handle = process.handle.clone();
         let submitted = tokio::spawn(async move { handle.submit(named("last")).await });
-        while process.store.calls(Call::TakeOver) < 2 {
+        while process.store.calls(StoreMethod::TakeOver) < 2 {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
         let frozen = log.memory.freeze("operator", 7).await.unwrap();
@@ -148,10 +150,10 @@ async fn nothing_follows_the_entry_that_freezes_the_log() {
 
 #[tokio::test(start_paused = true)]
 async fn a_freeze_of_which_nobody_heard_whether_it_happened_is_settled() {
-    for (fault, happened) in [(Fault::AppliedButUnheard, true), (Fault::NotApplied, true)] {
+    for (fault, happened) in [(Fault::AppliedWithoutAnswer, true), (Fault::NotApplied, true)] {
         let log = Log::with(2).await;
         let process = log.start().await;
-        process.store.fail(Call::Commit, 1, fault);
+        process.store.fail(StoreMethod::Commit, 1, fault);
         let outcome = log.submit(&process, freeze()).await;
         assert_eq!(outcome.is_ok(), happened, "{outcome:?}");
         until_frozen(&process).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sequencer::{Halt, Redecide, Redecision, Remedy, Role, Step, Submission, SubmitError};
-use store::{Call, Fault, InboxItem, LogStore};
+use store::{Fault, Inbox, InboxItem, LogStore, StoreMethod};
 use support::{But, Log, statement};
 use tokio::time::sleep;
 
@@ -143,7 +143,7 @@ async fn an_inbox_that_cannot_be_read_shows_since_when() {
     let process = log.start().await;
     sleep(Duration::from_secs(5)).await;
     assert!(process.handle.drained().unwrap() < Duration::from_secs(1), "{:?}", process.handle.drained());
-    (1..=200).for_each(|nth| process.store.fail(Call::PendingKeys, nth, Fault::Refused));
+    (1..=200).for_each(|nth| process.store.fail(StoreMethod::PendingKeys, nth, Fault::Refused));
     sleep(Duration::from_secs(20)).await;
     assert!(process.handle.drained().unwrap() > Duration::from_secs(10), "{:?}", process.handle.drained());
     process.store.heal();
@@ -158,8 +158,8 @@ async fn a_commit_that_cannot_be_settled_is_shown_with_its_age() {
     let log = Log::with(1).await;
     let process = log.start().await;
     assert_eq!(process.handle.activity(), None, "it waits for work");
-    process.store.fail(Call::Commit, 1, Fault::AppliedButUnheard);
-    (1..=60).for_each(|nth| process.store.fail(Call::TakeOver, nth, Fault::Refused));
+    process.store.fail(StoreMethod::Commit, 1, Fault::AppliedWithoutAnswer);
+    (1..=60).for_each(|nth| process.store.fail(StoreMethod::TakeOver, nth, Fault::Refused));
     let handle = process.handle.clone();
     let submitted = tokio::spawn(async move { handle.submit(statement(10)).await });
     sleep(Duration::from_secs(10)).await;

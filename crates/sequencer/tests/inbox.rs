@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sequencer::{Redecide, Redecision, Submission, SubmitError};
-use store::{Call, Fault, InboxBounds, InboxItem, LogStore, Progress};
+use store::{Fault, Inbox, InboxBounds, InboxItem, LogStore, Progress, StoreMethod};
 use support::{But, Log, START, named, policy, statement};
 
 /// Answers what it was made with, and counts how often it was asked.
@@ -82,7 +82,7 @@ async fn r36_a_statement_in_the_inbox_whose_window_is_closed_is_refused_once_and
         assert!(why.contains(&format!("the log's time is {START}")), "{why}");
     }
     assert_eq!((judge.asked(), log.size().await), (0, 1));
-    assert_eq!(process.store.calls(Call::Refuse), 3);
+    assert_eq!(process.store.calls(StoreMethod::Refuse), 3);
     assert!(log.submit(&process, statement(4)).await.is_ok());
     log.check().await;
 }
@@ -185,7 +185,7 @@ async fn a_backlog_is_placed_within_the_budget_of_memory_and_each_statement_is_r
     let sizes: Vec<u64> = heads[before - 1..].iter().map(|head| head.size.get()).collect();
     let most = sizes.windows(2).map(|two| two[1] - two[0]).max().unwrap();
     assert!(most <= 12, "{most} statements of a kilobyte were held at once");
-    assert!(process.store.calls(Call::Submissions) <= ITEMS / 10 + 2 * ITEMS / most + 10);
+    assert!(process.store.calls(StoreMethod::Submissions) <= ITEMS / 10 + 2 * ITEMS / most + 10);
     log.check().await;
 }
 
@@ -194,11 +194,11 @@ async fn a_refusal_that_cannot_be_written_down_is_written_down_later() {
     let log = Log::with(0).await;
     let past = statement(1).valid(0, START - 1);
     let process = log.start().await;
-    process.store.fail(Call::Refuse, 1, Fault::Refused);
-    process.store.fail(Call::Refuse, 2, Fault::AppliedButUnheard);
+    process.store.fail(StoreMethod::Refuse, 1, Fault::Refused);
+    process.store.fail(StoreMethod::Refuse, 2, Fault::AppliedWithoutAnswer);
     enqueue(&log, &past).await;
     seconds(10).await;
-    assert!(!process.store.is_armed());
+    assert!(process.store.faults_left() == 0);
     assert!(matches!(progress(&log, &past).await, Some(Progress::Failed(_))));
     assert_eq!(process.handle.delay(&past.entry.digest), None);
 }
@@ -208,7 +208,7 @@ async fn what_a_failed_commit_left_in_the_inbox_is_placed_soon_after_the_databas
     let log = Log::with(0).await;
     let process = log.start().await;
     for nth in 1..=40 {
-        process.store.fail(Call::Commit, nth, Fault::Refused);
+        process.store.fail(StoreMethod::Commit, nth, Fault::Refused);
     }
     for n in 1..=5 {
         enqueue(&log, &statement(n)).await;
@@ -233,7 +233,7 @@ async fn r36_a_closed_window_is_refused_at_the_door_of_leader_and_follower_and_n
             let at_the_door = matches!(outcome, Err(SubmitError::OutsideWindow { at, .. }) if at == now);
             assert!(at_the_door, "{outcome:?}");
         }
-        assert_eq!(process.store.calls(Call::Enqueue), 0);
+        assert_eq!(process.store.calls(StoreMethod::Enqueue), 0);
     }
     assert!(log.submit(&follower, statement(1).valid(now, now)).await.is_ok());
     assert_eq!(log.memory.inbox_use().await.unwrap().rows, 0);
@@ -249,7 +249,7 @@ async fn a_full_log_refuses_at_the_door_of_leader_and_follower_and_keeps_nothing
     for process in [&leader, &follower] {
         let outcome = log.submit(process, statement(9).up_to(size)).await;
         assert!(matches!(outcome, Err(SubmitError::LogFull { .. })), "{outcome:?}");
-        assert_eq!(process.store.calls(Call::Enqueue), 0);
+        assert_eq!(process.store.calls(StoreMethod::Enqueue), 0);
     }
     assert!(log.submit(&follower, statement(9).up_to(size + 1)).await.is_ok());
     log.check().await;
@@ -296,9 +296,9 @@ async fn a_window_that_closes_while_the_leader_is_stuck_ends_in_a_recorded_refus
     let mut log = Log::with(0).await;
     log.limits.wait_leading = Duration::from_millis(200);
     let process = log.start().await;
-    process.store.fail(Call::Commit, 1, Fault::NotApplied);
+    process.store.fail(StoreMethod::Commit, 1, Fault::NotApplied);
     for nth in 1..=12 {
-        process.store.fail(Call::TakeOver, nth, Fault::Refused);
+        process.store.fail(StoreMethod::TakeOver, nth, Fault::Refused);
     }
     let other = process.handle.clone();
     let stuck = tokio::spawn(async move { other.submit(statement(1)).await });

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use merkle::TreeSize;
-use sequencer::{Halt, HeadSigner, Parts, Role, Sequencer, SignFailed};
-use store::{Call, CommittedHead, Fault, HeadSignature, LogStore, SignatureKind};
+use sequencer::{Halt, HeadSigner, Role, Sequencer, SequencerParts, SignFailed};
+use store::{CommittedHead, Fault, HeadSignature, Inbox, LogStore, SignatureKind, StoreMethod};
 use support::{Log, Process, policy, statement};
 
 const SEEDS: u64 = 60;
@@ -59,7 +59,7 @@ fn batch(round: u64, chance: &mut Chance) -> Vec<sequencer::Submission> {
 async fn disturb(log: &Log, processes: &mut [Process; 2], chance: &mut Chance) {
     let which = chance.below(2) as usize;
     let store = processes[which].store.clone();
-    let fault = [Fault::Refused, Fault::NotApplied, Fault::AppliedButUnheard][chance.below(3) as usize];
+    let fault = [Fault::Refused, Fault::NotApplied, Fault::AppliedWithoutAnswer][chance.below(3) as usize];
     match chance.below(10) {
         0 | 1 => {
             processes[which].handle.kill();
@@ -67,9 +67,9 @@ async fn disturb(log: &Log, processes: &mut [Process; 2], chance: &mut Chance) {
             processes[which] = log.start().await;
         }
         2 => log.memory.break_lease(),
-        3 => store.down(true),
-        4 => store.down(false),
-        5 | 6 => store.fail(Call::Commit, 1 + chance.below(3), fault),
+        3 => store.break_down(Fault::Refused),
+        4 => store.mend(),
+        5 | 6 => store.fail(StoreMethod::Commit, 1 + chance.below(3), fault),
         7 => store.fail_any(1 + chance.below(10), fault),
         8 => drop(log.memory.take_over("somebody").await),
         _ => log.clock.pass(chance.below(30)),
@@ -91,7 +91,7 @@ impl HeadSigner for Panics {
 #[tokio::test(start_paused = true)]
 async fn a_sequencer_that_panics_is_shown_as_halted_and_answers_nobody() {
     let log = Log::empty();
-    let parts = Parts {
+    let parts = SequencerParts {
         origin: support::ORIGIN.into(),
         holder: "a test".into(),
         store: Arc::new(log.memory.clone()),

@@ -5,7 +5,7 @@ mod support;
 use merkle::{RootHash, TreeSize};
 use sequencer::pin::{self, AdoptError, Pin, PinError};
 use sequencer::{Halt, Role, SubmitError};
-use store::{Call, Fault, LogStore};
+use store::{Fault, LogStore, SignatureStore, StoreMethod};
 use support::{Log, ORIGIN, policy, statement};
 
 #[tokio::test(start_paused = true)]
@@ -45,12 +45,12 @@ async fn a_start_reads_one_row_and_one_tile_for_each_level_and_not_the_tree() {
     let process = log.start().await;
     let before = process.store.all_calls();
     assert!(before <= 22, "{before} calls to start");
-    assert_eq!(process.store.calls(Call::Tiles), 1);
-    for call in [Call::Entry, Call::Entries, Call::Heads] {
+    assert_eq!(process.store.calls(StoreMethod::Tiles), 1);
+    for call in [StoreMethod::Entry, StoreMethod::Entries, StoreMethod::Heads] {
         assert_eq!(process.store.calls(call), 0);
     }
     log.submit(&process, statement(9999)).await.unwrap();
-    assert_eq!(process.store.calls(Call::Tiles), 1, "the write path reads no tree");
+    assert_eq!(process.store.calls(StoreMethod::Tiles), 1, "the write path reads no tree");
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,9 +225,9 @@ async fn what_stands_in_the_way_of_signing_at_start_halts_and_reads_can_go_on() 
 #[tokio::test(start_paused = true)]
 async fn a_start_while_the_database_goes_away_answers_and_leads_later() {
     let log = Log::with(1).await;
-    let store = store::Failing::new(log.memory.clone());
+    let store = store::FailingStore::new(log.memory.clone());
     for nth in 1..=8 {
-        store.fail(Call::TakeOver, nth, Fault::Refused);
+        store.fail(StoreMethod::TakeOver, nth, Fault::Refused);
     }
     let process = log.start_over(store, log.pin()).await.unwrap();
     assert_eq!(process.role(), Role::Following);
@@ -268,7 +268,7 @@ async fn stopping_finishes_what_is_queued_and_takes_no_more() {
 async fn r52_a_key_is_taken_up_only_once_every_signature_before_it_is_kept() {
     let log = Log::with(1).await;
     let process = log.start().await;
-    process.store.fail(Call::KeepSignatures, 1, Fault::NotApplied);
+    process.store.fail(StoreMethod::KeepSignatures, 1, Fault::NotApplied);
     for number in 10..15 {
         log.submit(&process, statement(number)).await.unwrap();
     }
@@ -286,7 +286,7 @@ async fn r52_a_key_is_taken_up_only_once_every_signature_before_it_is_kept() {
 async fn signatures_that_a_crash_took_along_are_made_again_for_every_head_that_may_have_left() {
     let log = Log::with(1).await;
     let process = log.start().await;
-    (1..1000).for_each(|nth| process.store.fail(Call::KeepSignatures, nth, Fault::NotApplied));
+    (1..1000).for_each(|nth| process.store.fail(StoreMethod::KeepSignatures, nth, Fault::NotApplied));
     for number in 10..15 {
         log.submit(&process, statement(number)).await.unwrap();
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 use sequencer::{Halt, Redecide, Redecision, Role, Submission, SubmitError};
-use store::{Call, Fault, GuardKey, InboxItem, LogStore, Progress};
+use store::{Fault, GuardKey, Inbox, InboxItem, LogStore, Progress, StoreMethod};
 use support::{But, Log, ORIGIN, START, named, policy, statement};
 
 #[tokio::test(start_paused = true)]
@@ -22,7 +22,7 @@ async fn of_two_processes_one_leads_and_the_other_gets_places_through_the_inbox(
     assert!(places.iter().all(Result::is_ok), "{places:?}");
     log.submit_all(&leader, (21..=40).map(statement)).await;
     assert_eq!(log.size().await, 41);
-    assert_eq!(follower.store.calls(Call::Commit), 0);
+    assert_eq!(follower.store.calls(StoreMethod::Commit), 0);
     assert!(log.memory.pending(10).await.unwrap().is_empty());
     log.check().await;
 }
@@ -299,7 +299,7 @@ async fn an_inbox_item_that_is_in_the_log_already_is_settled_without_a_new_head(
     let item = InboxItem { digest: statement(1).entry.digest, submission: statement(1).encode() };
     log.memory.enqueue(&item).await.unwrap();
     let process = log.start().await;
-    process.store.fail(Call::Commit, 1, Fault::AppliedButUnheard);
+    process.store.fail(StoreMethod::Commit, 1, Fault::AppliedWithoutAnswer);
     tokio::time::sleep(Duration::from_secs(2)).await;
     let progress = log.memory.progress(&item.digest).await.unwrap();
     assert!(matches!(progress, Some(Progress::Registered(index)) if index.get() == 1), "{progress:?}");

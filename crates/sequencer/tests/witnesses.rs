@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use merkle::TreeSize;
 use sequencer::{Confirmation, Halt, Role, SubmitError, Witnesses};
-use store::{Call, Fault};
+use store::{Fault, StoreMethod};
 use support::{Log, policy, statement};
 use tokio::sync::watch;
 
@@ -132,7 +132,7 @@ async fn a_batch_that_is_committed_after_a_witness_contradicted_is_not_even_pinn
     log.witnesses = say.clone();
     let process = log.start().await;
     let signed = log.signer.signed().len();
-    process.store.fail(Call::Commit, 1, Fault::Refused);
+    process.store.fail(StoreMethod::Commit, 1, Fault::Refused);
     let submitted = log.submit(&process, statement(10));
     tokio::pin!(submitted);
     assert!(tokio::time::timeout(Duration::from_millis(1), &mut submitted).await.is_err());

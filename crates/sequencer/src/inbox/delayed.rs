@@ -20,7 +20,7 @@ pub struct Delay {
 }
 
 #[derive(Debug)]
-struct Item {
+struct DelayedItem {
     key: PendingKey,
     attempts: u32,
     due: Instant,
@@ -30,13 +30,13 @@ struct Item {
 /// Delayed items of the leading process. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delayed {
-    items: Arc<Mutex<HashMap<EntryDigest, Item>>>,
+    items: Arc<Mutex<HashMap<EntryDigest, DelayedItem>>>,
 }
 
 impl Delayed {
     pub(super) fn put(&self, key: PendingKey, attempts: u32, pause: Duration, why: String) {
         let (digest, due) = (key.digest, Instant::now() + pause);
-        self.items().insert(digest, Item { key, attempts, due, why });
+        self.items().insert(digest, DelayedItem { key, attempts, due, why });
     }
 
     /// Takes an item out and returns its number of failed attempts; zero if it is not delayed.
@@ -82,7 +82,7 @@ impl Delayed {
         Some(Delay { attempts: item.attempts, next, why: item.why.clone() })
     }
 
-    fn items(&self) -> MutexGuard<'_, HashMap<EntryDigest, Item>> {
+    fn items(&self) -> MutexGuard<'_, HashMap<EntryDigest, DelayedItem>> {
         self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

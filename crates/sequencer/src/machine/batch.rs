@@ -6,12 +6,12 @@ use std::time::Duration;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::StoreError;
 
-use super::{Draft, Effect, Flight, Leave, Machine, Phase};
+use super::{BatchDraft, Flight, Leave, Machine, MachineOutput, Phase};
 use crate::clock::Now;
-use crate::draft::{self, Built, Claims, Known, LookUp, Verdict};
-use crate::handle::Answer;
+use crate::command::CommandAnswer;
+use crate::draft::{self, BatchClaims, Built, KnownEntries, LookUp, MemberVerdict};
 use crate::limits::CLOCK_TOLERANCE;
-use crate::pool::Item;
+use crate::pool::PooledSubmission;
 use crate::{Halt, Placement, Submission, SubmitError};
 
 impl<R> Machine<R> {
@@ -29,7 +29,7 @@ impl<R> Machine<R> {
             _ if is_behind => return self.leave_with(items, self.behind(wall)),
             _ => wall.max(self.head.at),
         };
-        self.look_up(Draft { at, items, thorough: false });
+        self.look_up(BatchDraft { at, items, thorough: false });
     }
 
     /// Nothing is committed while the clock is behind the head, unless a clock correction allows it.
@@ -37,12 +37,12 @@ impl<R> Machine<R> {
         Leave::Halt(Halt::ClockBehind { now, last: self.head.at })
     }
 
-    pub(super) fn look_up(&mut self, draft: Draft<R>) {
-        self.effects.push(Effect::LookUp(LookUp::about(&draft.items, draft.thorough)));
+    pub(super) fn look_up(&mut self, draft: BatchDraft<R>) {
+        self.effects.push(MachineOutput::LookUp(LookUp::about(&draft.items, draft.thorough)));
         self.phase = Phase::LookingUp(draft);
     }
 
-    pub(super) fn looked_up(&mut self, draft: Draft<R>, known: Result<Known, StoreError>) {
+    pub(super) fn looked_up(&mut self, draft: BatchDraft<R>, known: Result<KnownEntries, StoreError>) {
         let verdicts = match known {
             Ok(known) if known.reaches_beyond(self.head.size()) => {
                 // Another process has committed: this one is fenced and does not know it yet.
@@ -61,26 +61,31 @@ impl<R> Machine<R> {
         if let Some(leave) = self.leaving.take() {
             return self.leave_with(draft.items, leave);
         }
-        let Draft { at, items, thorough } = draft;
+        let BatchDraft { at, items, thorough } = draft;
         let items = self.apply(at, items, verdicts);
         if items.is_empty() && at < self.head.at {
             return self.leave_with(items, self.behind(at));
         }
-        self.commit_draft(Draft { at, items, thorough });
+        self.commit_draft(BatchDraft { at, items, thorough });
     }
 
     /// Answers the items that are known or refused; returns those that may be appended, and puts back those that
     /// must wait for an earlier one of their batch.
     ///
     /// An item that is in the log is answered first, even if its decision no longer holds.
-    fn apply(&mut self, at: u64, items: Vec<Item<R>>, verdicts: Vec<Verdict>) -> Vec<Item<R>> {
-        let mut claims = Claims::default();
+    fn apply(
+        &mut self,
+        at: u64,
+        items: Vec<PooledSubmission<R>>,
+        verdicts: Vec<MemberVerdict>,
+    ) -> Vec<PooledSubmission<R>> {
+        let mut claims = BatchClaims::default();
         let (mut kept, mut later) = (Vec::with_capacity(items.len()), Vec::new());
         for (item, verdict) in items.into_iter().zip(verdicts) {
             match verdict {
-                Verdict::There(index) => self.answer_known(item, index),
-                Verdict::Refused(why) => self.refuse(item, why),
-                Verdict::New => match self.admissible(&item.submission, at) {
+                MemberVerdict::There(index) => self.answer_known(item, index),
+                MemberVerdict::Refused(why) => self.refuse(item, why),
+                MemberVerdict::New => match self.admissible(&item.submission, at) {
                     Err(why) => self.refuse(item, why),
                     // An earlier one takes the last index, unless the commit fails: the next batch tells.
                     Ok(()) if !item.submission.may_follow(self.size_after(kept.len())) => later.push(item),
@@ -114,39 +119,39 @@ impl<R> Machine<R> {
     }
 
     /// Hashes the bytes that are about to be stored, grows the tree, and requests the commit.
-    pub(super) fn commit_draft(&mut self, draft: Draft<R>) {
-        let Draft { at, items, thorough } = draft;
+    pub(super) fn commit_draft(&mut self, draft: BatchDraft<R>) {
+        let BatchDraft { at, items, thorough } = draft;
         let items = self.keep_intact(items);
         if items.is_empty() && self.found.is_empty() {
             return self.rest();
         }
         match draft::build(&self.head, &self.tiles, at, &items) {
-            Ok(built) => self.commit(Draft { at, items, thorough }, built),
+            Ok(built) => self.commit(BatchDraft { at, items, thorough }, built),
             Err(halt) => self.leave_with(items, Leave::Halt(halt)),
         }
     }
 
-    fn commit(&mut self, draft: Draft<R>, built: Built) {
+    fn commit(&mut self, draft: BatchDraft<R>, built: Built) {
         let Built { mut batch, growth, tiles } = built;
         if batch.entries.is_empty() {
             batch.to = batch.from.clone(); // it only settles inbox items
         }
         batch.settled.extend_from_slice(&self.found);
         let batch = Arc::new(batch);
-        self.effects.push(Effect::Commit { batch: Arc::clone(&batch), after: Duration::ZERO });
+        self.effects.push(MachineOutput::Commit { batch: Arc::clone(&batch), after: Duration::ZERO });
         self.phase = Phase::Committing(Flight { draft, batch, growth, tiles, attempt: 0 });
     }
 
-    fn answer_known(&mut self, item: Item<R>, index: LeafIndex) {
+    fn answer_known(&mut self, item: PooledSubmission<R>, index: LeafIndex) {
         if item.in_inbox {
             self.found.push((item.digest(), index));
         }
         let placement = Placement { index, already_there: true, head: self.published.clone(), path: None };
-        self.answer(item, &Answer::Done(Ok(placement)));
+        self.answer(item, &CommandAnswer::Done(Ok(placement)));
     }
 
     /// Keeps the items whose bytes still match their digest, and refuses the others.
-    fn keep_intact(&mut self, items: Vec<Item<R>>) -> Vec<Item<R>> {
+    fn keep_intact(&mut self, items: Vec<PooledSubmission<R>>) -> Vec<PooledSubmission<R>> {
         let mut kept = Vec::with_capacity(items.len());
         for item in items {
             match rehash(&item.submission) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use store::{Batch, CommitError, Head, PinError, StoreError};
 
 use super::publish::committed_head;
-use super::{Draft, Effect, Flight, Leave, Machine, Outgoing, Phase};
-use crate::pool::Item;
+use super::{BatchDraft, Flight, Leave, Machine, MachineOutput, Outgoing, Phase};
+use crate::pool::PooledSubmission;
 use crate::{Halt, SubmitError};
 
 impl<R> Machine<R> {
@@ -21,7 +21,7 @@ impl<R> Machine<R> {
             Err(CommitError::Unknown(_)) => match self.leaving.take() {
                 Some(leave) => self.leave_with(flight.draft.items, leave),
                 None => {
-                    self.effects.push(Effect::TakeOver);
+                    self.effects.push(MachineOutput::TakeOver);
                     self.phase = Phase::Settling(flight);
                 }
             },
@@ -36,7 +36,7 @@ impl<R> Machine<R> {
             let why = "an entry is refused as taken that no look-up finds".to_owned();
             return self.leave_with(draft.items, Leave::Halt(Halt::Damaged(why)));
         }
-        self.look_up(Draft { thorough: true, ..draft });
+        self.look_up(BatchDraft { thorough: true, ..draft });
     }
 
     fn not_committed(&mut self, mut flight: Flight<R>, error: StoreError) {
@@ -55,7 +55,7 @@ impl<R> Machine<R> {
 
     fn send(&mut self, flight: Flight<R>) {
         let after = self.limits.pause(flight.attempt);
-        self.effects.push(Effect::Commit { batch: Arc::clone(&flight.batch), after });
+        self.effects.push(MachineOutput::Commit { batch: Arc::clone(&flight.batch), after });
         self.phase = Phase::Committing(flight);
     }
 
@@ -73,7 +73,7 @@ impl<R> Machine<R> {
             batch.from.epoch = now.epoch;
             batch.to.epoch = now.epoch;
             flight.attempt += 1;
-            self.effects.push(Effect::Claim(self.pin_of(now.size(), now.root())));
+            self.effects.push(MachineOutput::Claim(self.pin_of(now.size(), now.root())));
             self.phase = Phase::Claiming(flight);
         } else if alone {
             let why = format!("nobody else led, and it is at size {} after an unknown commit", now.size());
@@ -123,7 +123,7 @@ impl<R> Machine<R> {
     }
 
     /// Answers the batch's submitters with the database's error; they may retry, and other submissions are served.
-    pub(super) fn give_up(&mut self, items: Vec<Item<R>>, error: StoreError) {
+    pub(super) fn give_up(&mut self, items: Vec<PooledSubmission<R>>, error: StoreError) {
         let error = Arc::new(error);
         for item in items {
             self.refuse(item, SubmitError::Store(Arc::clone(&error)));

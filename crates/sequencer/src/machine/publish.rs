@@ -6,20 +6,20 @@ use std::time::Duration;
 use merkle::{LeafIndex, RootHash, TreeGrowth, TreeSize};
 use store::{CommittedHead, Head, HeadSignature, Pin, PinError};
 
-use super::{Effect, Leave, Machine, Outgoing, Phase};
-use crate::handle::Answer;
-use crate::pool::Item;
+use super::{Leave, Machine, MachineOutput, Outgoing, Phase};
+use crate::command::CommandAnswer;
+use crate::pool::PooledSubmission;
 use crate::{Halt, Placement, PublishedHead, SignFailed};
 
 impl<R> Machine<R> {
     pub(super) fn pin(&mut self, outgoing: Outgoing<R>) {
-        self.effects.push(Effect::Pin(self.pin_of(outgoing.head.size, outgoing.head.root)));
+        self.effects.push(MachineOutput::Pin(self.pin_of(outgoing.head.size, outgoing.head.root)));
         self.phase = Phase::Pinning(outgoing);
     }
 
     /// Requests the pin for a head in an epoch that has not claimed the pin yet.
     pub(super) fn claim(&mut self, outgoing: Outgoing<R>) {
-        self.effects.push(Effect::Claim(self.pin_of(outgoing.head.size, outgoing.head.root)));
+        self.effects.push(MachineOutput::Claim(self.pin_of(outgoing.head.size, outgoing.head.root)));
         self.phase = Phase::Pinning(outgoing);
     }
 
@@ -48,7 +48,7 @@ impl<R> Machine<R> {
     /// Handles a pin that does not allow this head, or cannot be written: nothing is signed.
     pub(super) fn pin_refused(
         &mut self,
-        items: Vec<Item<R>>,
+        items: Vec<PooledSubmission<R>>,
         error: PinError,
         size: TreeSize,
         root: RootHash,
@@ -68,7 +68,7 @@ impl<R> Machine<R> {
             0 => Duration::ZERO,
             attempt => self.limits.pause(attempt),
         };
-        self.effects.push(Effect::Sign { head: outgoing.head, after });
+        self.effects.push(MachineOutput::Sign { head: outgoing.head, after });
         self.phase = Phase::Signing(outgoing);
     }
 
@@ -80,7 +80,7 @@ impl<R> Machine<R> {
         outgoing.attempt += 1;
         match outcome.and_then(|signatures| over_this_head(signatures, &outgoing.head)) {
             Ok(signatures) => {
-                self.effects.push(Effect::Keep(signatures.clone()));
+                self.effects.push(MachineOutput::Keep(signatures.clone()));
                 self.publish(outgoing, signatures);
             }
             Err(_) if outgoing.attempt < self.limits.sign_attempts => self.sign(outgoing),
@@ -97,7 +97,7 @@ impl<R> Machine<R> {
         let Outgoing { head, items, growth, .. } = outgoing;
         let published = Arc::new(PublishedHead { head, signatures });
         self.published = Some(Arc::clone(&published));
-        self.effects.push(Effect::Publish { head: published, policy: self.head.policy });
+        self.effects.push(MachineOutput::Publish { head: published, policy: self.head.policy });
         if let Some(growth) = growth {
             for (index, item) in (growth.from().get()..).map(LeafIndex::new).zip(items) {
                 self.answer_placed(item, index, &growth);
@@ -106,14 +106,14 @@ impl<R> Machine<R> {
         self.rest();
     }
 
-    fn answer_placed(&mut self, item: Item<R>, index: LeafIndex, growth: &TreeGrowth) {
+    fn answer_placed(&mut self, item: PooledSubmission<R>, index: LeafIndex, growth: &TreeGrowth) {
         let path = growth.path(index);
         let placement = Placement { index, already_there: false, head: self.published.clone(), path };
         for waiter in item.more {
             let placement = Placement { already_there: true, ..placement.clone() };
-            self.effects.push(Effect::Answer(waiter, Answer::Done(Ok(placement))));
+            self.effects.push(MachineOutput::Answer(waiter, CommandAnswer::Done(Ok(placement))));
         }
-        self.effects.push(Effect::Answer(item.first, Answer::Done(Ok(placement))));
+        self.effects.push(MachineOutput::Answer(item.first, CommandAnswer::Done(Ok(placement))));
     }
 }
 

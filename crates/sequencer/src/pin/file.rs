@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use durable::FileAccess;
 
 use super::protocol::{self, Operation, Registers};
-use super::slots::{self, FILE_BYTES, SLOT_BYTES, Slot};
+use super::slots::{self, FILE_BYTES, PinSlot, SLOT_BYTES};
 use super::{Pin, PinError, PinStore};
 use crate::crash::Point;
 
@@ -84,7 +84,7 @@ impl PinFile {
         Ok(epochs)
     }
 
-    fn slot(&self, epoch: u64) -> Result<Option<Slot>, PinError> {
+    fn slot(&self, epoch: u64) -> Result<Option<PinSlot>, PinError> {
         let path = self.path_of(epoch);
         let bytes = match durable::read(&path, FILE_BYTES as u64) {
             Ok(Some(bytes)) => bytes,
@@ -108,10 +108,10 @@ impl Registers for PinFile {
     fn all(&self) -> Result<Vec<Pin>, PinError> {
         for _ in 0..LISTINGS {
             let epochs = self.epochs()?;
-            let slots: Vec<Option<Slot>> =
+            let slots: Vec<Option<PinSlot>> =
                 epochs.iter().map(|epoch| self.slot(*epoch)).collect::<Result<_, _>>()?;
             if self.epochs()? == epochs
-                && let Some(slots) = slots.into_iter().collect::<Option<Vec<Slot>>>()
+                && let Some(slots) = slots.into_iter().collect::<Option<Vec<PinSlot>>>()
             {
                 return Ok(slots.into_iter().map(|slot| slot.pin).collect());
             }

@@ -41,11 +41,11 @@ pub(crate) fn newest(registers: &[Pin]) -> Result<Option<Pin>, PinError> {
 pub(crate) struct Operation {
     pin: Pin,
     claims: bool,
-    step: Step,
+    step: PinStep,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum PinStep {
     Compare,
     Write,
     Verify,
@@ -56,40 +56,40 @@ enum Step {
 impl Operation {
     /// Begins a claim of the pin for its epoch.
     pub(crate) fn claim(pin: &Pin) -> Self {
-        Self { pin: pin.clone(), claims: true, step: Step::Compare }
+        Self { pin: pin.clone(), claims: true, step: PinStep::Compare }
     }
 
     /// Begins a raise in the epoch that claimed the pin.
     pub(crate) fn raise(pin: &Pin) -> Self {
-        Self { pin: pin.clone(), claims: false, step: Step::Compare }
+        Self { pin: pin.clone(), claims: false, step: PinStep::Compare }
     }
 
     /// Returns whether the next step is the write.
     pub(crate) fn is_about_to_write(&self) -> bool {
-        self.step == Step::Write
+        self.step == PinStep::Write
     }
 
     /// Performs one step; the process may be paused, or end, between any two. Returns whether it was the last.
     pub(crate) fn step(&mut self, registers: &impl Registers) -> Result<bool, PinError> {
         self.step = match self.step {
-            Step::Compare => self.compare(&registers.all()?)?,
-            Step::Write => self.write(registers)?,
-            Step::Verify => self.verify(&registers.all()?)?,
-            Step::Tidy => self.tidy(registers)?,
-            Step::Done => Step::Done,
+            PinStep::Compare => self.compare(&registers.all()?)?,
+            PinStep::Write => self.write(registers)?,
+            PinStep::Verify => self.verify(&registers.all()?)?,
+            PinStep::Tidy => self.tidy(registers)?,
+            PinStep::Done => PinStep::Done,
         };
-        Ok(self.step == Step::Done)
+        Ok(self.step == PinStep::Done)
     }
 
-    fn compare(&self, all: &[Pin]) -> Result<Step, PinError> {
+    fn compare(&self, all: &[Pin]) -> Result<PinStep, PinError> {
         let newest = newest(all)?;
         match newest {
             Some(newest) if self.claims && newest.epoch >= self.pin.epoch => {
                 Err(PinError::Superseded(newest.epoch))
             }
             None if !self.claims => Err(PinError::Superseded(0)),
-            Some(newest) => self.may_follow(&newest).map(|()| Step::Write),
-            None => Ok(Step::Write),
+            Some(newest) => self.may_follow(&newest).map(|()| PinStep::Write),
+            None => Ok(PinStep::Write),
         }
     }
 
@@ -100,29 +100,29 @@ impl Operation {
         }
     }
 
-    fn write(&self, registers: &impl Registers) -> Result<Step, PinError> {
+    fn write(&self, registers: &impl Registers) -> Result<PinStep, PinError> {
         match self.claims {
             true if !registers.create(&self.pin)? => return Err(PinError::Superseded(self.pin.epoch)),
             true => {}
             false => registers.write(&self.pin)?,
         }
-        Ok(Step::Verify)
+        Ok(PinStep::Verify)
     }
 
     /// Reads the registers after the write: earlier writes of others are seen here, and later writers see this
     /// register.
-    fn verify(&self, all: &[Pin]) -> Result<Step, PinError> {
+    fn verify(&self, all: &[Pin]) -> Result<PinStep, PinError> {
         let newest = newest(all)?.ok_or(PinError::Superseded(0))?;
         self.may_follow(&newest)?;
-        Ok(if self.claims { Step::Tidy } else { Step::Done })
+        Ok(if self.claims { PinStep::Tidy } else { PinStep::Done })
     }
 
     /// Removes the registers of older epochs, which this one supersedes.
-    fn tidy(&self, registers: &impl Registers) -> Result<Step, PinError> {
+    fn tidy(&self, registers: &impl Registers) -> Result<PinStep, PinError> {
         for old in registers.all()?.iter().filter(|old| old.epoch < self.pin.epoch) {
             registers.remove(old.epoch)?;
         }
-        Ok(Step::Done)
+        Ok(PinStep::Done)
     }
 }
 

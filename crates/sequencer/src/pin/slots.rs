@@ -17,7 +17,7 @@ pub(super) const SLOT_BYTES: usize = 4096;
 pub(super) const FILE_BYTES: usize = 2 * SLOT_BYTES;
 
 /// Pin as stored in a slot.
-pub(super) struct Slot {
+pub(super) struct PinSlot {
     pub(super) pin: Pin,
     /// Number of the slot, 0 or 1.
     pub(super) number: usize,
@@ -45,12 +45,12 @@ pub(super) fn encode(turn: u64, pin: &Pin) -> Result<Vec<u8>, &'static str> {
 }
 
 /// Returns the newest valid slot of a file.
-pub(super) fn newest(bytes: &[u8]) -> Result<Slot, &'static str> {
+pub(super) fn newest(bytes: &[u8]) -> Result<PinSlot, &'static str> {
     if bytes.len() != FILE_BYTES {
         return Err("another length");
     }
     let slots = bytes.chunks(SLOT_BYTES).enumerate().map(|(number, bytes)| decode(bytes, number));
-    let newer = |one: Result<Slot, _>, two| match (one, two) {
+    let newer = |one: Result<PinSlot, _>, two| match (one, two) {
         (Ok(one), Ok(two)) => Ok(if one.turn >= two.turn { one } else { two }),
         (Ok(sound), Err(_)) | (Err(_), Ok(sound)) => Ok(sound),
         (Err(why), Err(_)) => Err(why),
@@ -58,7 +58,7 @@ pub(super) fn newest(bytes: &[u8]) -> Result<Slot, &'static str> {
     slots.reduce(newer).unwrap_or(Err("empty"))
 }
 
-fn decode(bytes: &[u8], number: usize) -> Result<Slot, &'static str> {
+fn decode(bytes: &[u8], number: usize) -> Result<PinSlot, &'static str> {
     let text = std::str::from_utf8(bytes).map_err(|_| "not text")?;
     let text = text.strip_suffix('\n').ok_or("cut short")?.trim_end_matches(' ');
     let (body, check) = text.rsplit_once("check ").ok_or("no check line")?;
@@ -76,5 +76,5 @@ fn decode(bytes: &[u8], number: usize) -> Result<Slot, &'static str> {
     let root = field("root ")?.parse().map_err(|_| "no root")?;
     let epoch = field("epoch ")?.parse().map_err(|_| "no epoch")?;
     let turn = field("turn ")?.parse().map_err(|_| "no turn")?;
-    Ok(Slot { pin: Pin { origin, size: TreeSize::new(size), root, epoch }, number, turn })
+    Ok(PinSlot { pin: Pin { origin, size: TreeSize::new(size), root, epoch }, number, turn })
 }

@@ -11,10 +11,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use merkle::{CompactRange, EntryDigest, LeafIndex, RootHash, TreeSize, verify};
 use sequencer::{
-    Clock, Halt, Handle, HeadSigner, Limits, Now, Observer, Parts, PinFile, Placement, Redecide, Redecision,
-    Role, Sequencer, SignFailed, Submission, SubmitError, TimeWindow, Witnesses,
+    Clock, Halt, Handle, HeadSigner, Limits, Now, Observer, PinFile, Placement, Redecide, Redecision, Role,
+    Sequencer, SequencerParts, SignFailed, Submission, SubmitError, TimeWindow, Witnesses,
 };
-use store::{CommittedHead, Failing, GuardKey, HeadSignature, LogStore, Memory, NewEntry, SignatureKind};
+use store::{
+    CommittedHead, FailingStore, GuardKey, HeadSignature, LogStore, Memory, NewEntry, SignatureKind,
+    SignatureStore,
+};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -38,7 +41,7 @@ pub struct Log {
 /// One process: a sequencer over a database that can be made to fail.
 pub struct Process {
     pub handle: Handle,
-    pub store: Failing,
+    pub store: FailingStore,
 }
 
 impl Log {
@@ -72,12 +75,16 @@ impl Log {
     }
 
     pub async fn start_at(&self, pin: PinFile) -> Process {
-        let store = Failing::new(self.memory.clone());
+        let store = FailingStore::new(self.memory.clone());
         self.start_over(store, pin).await.unwrap()
     }
 
-    pub async fn start_over(&self, store: Failing, pin: PinFile) -> Result<Process, sequencer::StartError> {
-        let parts = Parts {
+    pub async fn start_over(
+        &self,
+        store: FailingStore,
+        pin: PinFile,
+    ) -> Result<Process, sequencer::StartError> {
+        let parts = SequencerParts {
             origin: ORIGIN.into(),
             holder: "a test".into(),
             store: Arc::new(store.clone()),
