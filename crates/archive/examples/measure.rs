@@ -13,8 +13,8 @@ use merkle::tile::OpenTiles;
 use merkle::{EntryDigest, LeafIndex};
 use store::proofs::address_of;
 use store::{
-    Batch, CommittedHead, Entry, GuardKey, Head, HeadSignature, LogKey, LogStore, NewEntry, SignatureKind,
-    TileWrite,
+    Batch, CommittedHead, Entry, GuardKey, Head, HeadSignature, LogKey, LogKeys, LogStore, NewEntry,
+    SignatureKind, SignatureStore, TileWrite,
 };
 use store_sqlite::{Settings, Sqlite};
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use independent_root::{IndependentRoot, hash_leaf};
 use merkle::{CompactRange, EntryDigest, RootHash, TreeSize};
 use store::custody::CASE_BYTES;
 use store::{
@@ -44,6 +45,8 @@ pub struct Checker<'a> {
     opening: Option<(String, ArchivePurpose, u64)>,
     keys: Vec<LogKey>,
     tree: CompactRange,
+    /// Root of the same entries by another implementation.
+    independent: IndependentRoot,
     head: Option<CommittedHead>,
     /// Number of entries since the last head, and the total size of their statements.
     batch: (usize, usize),
@@ -75,6 +78,7 @@ impl<'a> Checker<'a> {
             opening: None,
             keys: Vec::new(),
             tree: CompactRange::empty(),
+            independent: IndependentRoot::default(),
             head: None,
             batch: (0, 0),
             corrects_clock: false,
@@ -228,6 +232,7 @@ impl<'a> Checker<'a> {
             return Err(format!("what came beside entry {index} is not in order"));
         }
         self.tree.append(entry.digest.leaf_hash());
+        self.independent.append(hash_leaf(entry.digest.as_bytes()));
         self.counts.entries += 1;
         Ok(())
     }
@@ -370,6 +375,9 @@ impl<'a> Checker<'a> {
             || end.checkpoint != self.checkpoint
         {
             return Err("its last record does not say what is in it".into());
+        }
+        if self.independent.root() != Some(*head.root.as_bytes()) {
+            return Err("another implementation, rs_merkle, computes another root of its entries".into());
         }
         if let Some(index) = self.unexplained() {
             return Err(format!("entry {index} has no bytes, and no entry says that they were erased"));

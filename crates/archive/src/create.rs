@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use merkle::{LeafIndex, TreeSize};
-use store::{Collateral, CommittedHead, HeadSignature, LogStore, SignatureKind, State, StoreError};
+use store::{
+    Collateral, CommittedHead, HeadSignature, LogStore, SignatureKind, SignatureStore, State, StoreError,
+};
 
 use crate::frame::ArchiveWriter;
 use crate::limits::{PAGE_ENTRIES, PAGE_ROWS, ROUNDS, ROWS};
@@ -78,7 +80,7 @@ pub async fn write(
 }
 
 /// The newest head that has both a receipt signature and a checkpoint signature.
-async fn newest_signed(store: &dyn LogStore) -> Result<Option<CommittedHead>, StoreError> {
+async fn newest_signed(store: &dyn SignatureStore) -> Result<Option<CommittedHead>, StoreError> {
     let mut newest: Option<CommittedHead> = None;
     for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
         let Some(signed) = store.newest_signed(kind).await? else { return Ok(None) };

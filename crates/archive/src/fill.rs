@@ -14,7 +14,7 @@ use store::custody::ERASED_AT_ONCE;
 use store::proofs::address_of;
 use store::{
     Batch, Collateral, CommittedHead, Cosignature, Entry, Head, HeadSignature, History, Hold, LogStore,
-    NewEntry, StoreError, TileAddress, TileWrite,
+    NewEntry, StoreError, TileAddress, TileStore, TileWrite,
 };
 
 use crate::limits::{FILL_BYTES, FILL_ENTRIES, FILL_HEADS};
@@ -248,7 +248,7 @@ impl Filling<'_> {
 }
 
 /// Loads the partial tiles at a head's right edge: at most one for each level.
-async fn open_tiles(store: &dyn LogStore, head: &Head) -> Result<OpenTiles, StoreError> {
+async fn open_tiles(store: &dyn TileStore, head: &Head) -> Result<OpenTiles, StoreError> {
     let needed: Vec<TileAddress> = OpenTiles::needed(head.size()).into_iter().map(address_of).collect();
     let stored = store.tiles(&needed).await?.into_iter().collect::<Option<Vec<Bytes>>>();
     let stored = stored.ok_or_else(|| StoreError::Damaged("a tile of its right edge is missing".into()))?;

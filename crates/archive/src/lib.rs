@@ -9,7 +9,8 @@
 //! A reader trusts nothing in the file ([`Checker`]): digests are computed from the statements, and the root at every
 //! committed head from the digests; signatures are checked by the caller's [`StatementInspector`]. Writing applies the
 //! same checks, so that an existing archive verifies. Memory use does not grow with the log, except for 40 bytes for
-//! each erased entry.
+//! each erased entry and 32 bytes for each 4,096 entries; the root of all entries is also computed by `rs_merkle`, which
+//! shares no code with our tree.
 //!
 //! The checksum is not a signature. The log's identity is proven by the signatures over its heads: compare the keys in
 //! the [`ArchiveSummary`] with the known keys.

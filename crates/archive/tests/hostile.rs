@@ -5,7 +5,7 @@ mod support;
 
 use archive::{ArchiveError, ArchivePurpose};
 use proptest::prelude::*;
-use store::{Memory, Moving};
+use store::{Lifecycle, Memory};
 use support::{Plain, full_of, written};
 
 fn archive_bytes() -> Vec<u8> {

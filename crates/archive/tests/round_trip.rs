@@ -6,7 +6,10 @@ mod support;
 use archive::{ArchivePurpose, ArchiveWriteError, FillError};
 use merkle::{EntryDigest, LeafIndex};
 use store::contract::{Appender, ORIGIN, entry, statement};
-use store::{Custody, Failing, Fault, GuardKey, LogStore, Memory, Moving, State, StoreError, fsck};
+use store::{
+    Custody, FailingStore, Fault, GuardKey, HistoryImport, Lifecycle, LogKeys, LogStore, Memory, State,
+    StoreError, TileStore, fsck,
+};
 use support::{Plain, full, sign, written};
 
 async fn fill(store: &dyn LogStore, bytes: &[u8]) -> Result<archive::Filled, FillError> {
@@ -60,8 +63,8 @@ async fn a_filled_log_passes_a_deep_check_and_keeps_its_claims() {
     let copy = Memory::new();
     fill(&copy, &bytes).await.unwrap();
     archive::finish(&copy, &summary).await.unwrap();
-    let report = fsck::Fsck::new(&copy, &fsck::Opaque).deep().await.unwrap();
-    let silent = |finding: &fsck::Finding| matches!(finding, fsck::Finding::ErasedSilently { .. });
+    let report = fsck::Fsck::new(&copy, &fsck::NoFacts).deep().await.unwrap();
+    let silent = |finding: &fsck::Defect| matches!(finding, fsck::Defect::ErasedSilently { .. });
     assert!(report.findings.iter().all(silent), "{report:?}");
     let twin = copy.find(&[EntryDigest::of(b"a twin")]).await.unwrap();
     assert_eq!(twin[0].unwrap().index, LeafIndex::new(301));
@@ -121,8 +124,8 @@ async fn an_interrupted_filling_goes_on_wherever_it_stopped() {
     let mut interrupted = 0;
     for nth in 1.. {
         let copy = Memory::new();
-        let failing = Failing::new(copy.clone());
-        failing.fail_any(nth, if nth % 2 == 0 { Fault::Refused } else { Fault::AppliedButUnheard });
+        let failing = FailingStore::new(copy.clone());
+        failing.fail_any(nth, if nth % 2 == 0 { Fault::Refused } else { Fault::AppliedWithoutAnswer });
         if fill(&failing, &bytes).await.is_ok() {
             break;
         }

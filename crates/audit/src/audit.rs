@@ -178,6 +178,7 @@ impl<'s> Audit<'s> {
         let mut ledger = self.state.ledger.clone();
         if self.state.next == self.head.size.get() {
             check_end(&self.head, &self.tree.range, &self.state.history, &mut ledger);
+            self.tree.check_independent_root().into_iter().for_each(|finding| ledger.add(finding));
             self.in_force.check_end(&self.head, &mut ledger);
             ledger.close();
         }

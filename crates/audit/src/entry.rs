@@ -7,7 +7,7 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::clock_correction::ClockCorrection;
 use registration::operator::{Action, is_operator_statement};
 use registration::policy::essence;
-use registration::policy::statement::genesis;
+use registration::policy_statement::genesis;
 use registration::{
     Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Decision, Guard, Outline,
     POLICY_CONTENT_TYPE, Permit, Policy, PolicyInForce, Questions, Record, Violation,

@@ -1,5 +1,6 @@
 //! Compares every leaf with its tile during the audit, which reveals a row that was changed together with its digest.
 
+use independent_root::IndependentRoot;
 use merkle::tile::FULL_WIDTH;
 use merkle::{CompactRange, LeafHash, LeafIndex};
 
@@ -10,12 +11,15 @@ use crate::source::{AuditSource, LeafRow, SourceError};
 #[derive(Debug)]
 pub(crate) struct TileCheck {
     pub(crate) range: CompactRange,
+    /// Root of the same leaves by another implementation, if this audit began with the first leaf.
+    independent: Option<IndependentRoot>,
     tile: Option<(u64, Vec<LeafHash>)>,
 }
 
 impl TileCheck {
     pub(crate) fn from(range: CompactRange) -> Self {
-        Self { range, tile: None }
+        let independent = (range.size().get() == 0).then(IndependentRoot::default);
+        Self { range, independent, tile: None }
     }
 
     /// Reads the tile of this leaf, unless the tile read last covers it.
@@ -63,7 +67,18 @@ impl TileCheck {
             }
         };
         self.range.append(leaf);
+        if let Some(independent) = &mut self.independent {
+            independent.append(*leaf.as_bytes());
+        }
         finding
+    }
+
+    /// Returns a finding if another implementation gives another root for the leaves so far.
+    pub(crate) fn check_independent_root(&self) -> Option<AuditFinding> {
+        let theirs = self.independent.as_ref().and_then(IndependentRoot::root)?;
+        let (size, ours) = (self.range.size(), self.range.root());
+        let detail = format!("the root of size {size} is {ours} by our tree, and another one by rs_merkle");
+        (theirs != *ours.as_bytes()).then(|| AuditFinding::of_log(LogRule::Root, detail))
     }
 }
 

@@ -13,6 +13,19 @@
 //! are too long for memory or must never be replaced (`archive::PartialFile`). A process that is killed during a write
 //! leaves its temporary file; readers ignore it ([`is_temporary`]), and a process that works alone in a folder may
 //! remove it.
+//!
+//! ```rust
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use durable::FileAccess;
+//!
+//! let folder = tempfile::tempdir()?;
+//! let file = folder.path().join("state");
+//! durable::replace(&file, b"first", FileAccess::Secret)?;
+//! durable::replace(&file, b"second", FileAccess::Secret)?;
+//! assert_eq!(durable::read(&file, 1024)?, Some(b"second".to_vec()));
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod crash;
 mod database_location;

@@ -18,6 +18,19 @@
 //! This crate alone uses the engine (`regorus`), and its interface exposes nothing of it.
 //!
 //! Not here: the content of the document, and the consequences of a condition (both in the crates that use this one).
+//!
+//! ```rust
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use expression::Expression;
+//! use serde_json::json;
+//!
+//! let condition = Expression::compile(r#"input.record.verdict != "pass"; input.record.tier < 1"#)?;
+//! assert!(condition.evaluate(&json!({ "record": { "verdict": "fail", "tier": 0 } }))?);
+//! assert!(!condition.evaluate(&json!({ "record": { "verdict": "pass", "tier": 0 } }))?);
+//! assert!(Expression::compile("time.now_ns() > 0").is_err());
+//! # Ok(())
+//! # }
+//! ```
 
 mod allowed;
 mod error;

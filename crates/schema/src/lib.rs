@@ -8,6 +8,18 @@
 //! specifies. `format` is not checked.
 //!
 //! Not here: the consequences of a mismatch (the `admission` crate), and the lookup of a tool's schema (the gateway).
+//!
+//! ```rust
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use schema::Schema;
+//!
+//! let text = r#"{ "type": "object", "required": ["path"], "properties": { "path": { "type": "string" } } }"#;
+//! let schema = Schema::compile(text)?;
+//! assert!(schema.check(r#"{ "path": "notes.txt" }"#).is_ok());
+//! assert!(schema.check(r#"{ "path": 1 }"#).is_err());
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod limits;
 mod refuse;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use merkle::tile::OpenTiles;
 use merkle::{EntryDigest, LeafHash, LeafIndex, TreeSize};
 use registration::clock_correction::{self, ClockCorrection};
-use registration::policy::statement as policy_statement;
+use registration::policy_statement;
 use registration::{
     Answers, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Guard, Permit, Policy, PolicyInForce, Record,
 };
