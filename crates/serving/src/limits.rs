@@ -1,0 +1,26 @@
+//! Limits that all listeners share. Limits that differ between daemons are in [`ListenerSettings`](crate::listener::ListenerSettings).
+
+use std::time::Duration;
+
+/// Maximum number of connections of an admin listener.
+pub const ADMIN_CONNECTIONS: usize = 64;
+/// Default time limit for a request head, and for an idle connection between two requests.
+pub const HEADER_TIME: Duration = Duration::from_secs(30);
+/// Default maximum number of header fields.
+pub const HEADERS: usize = 128;
+/// Default maximum size of a request head, in bytes.
+pub const HEAD_BYTES: usize = 64 << 10;
+/// Default maximum number of concurrent streams of one HTTP/2 connection.
+pub const HTTP2_STREAMS: u32 = 128;
+/// Default time for requests in flight to finish after a stop.
+pub const DRAIN_TIME: Duration = Duration::from_secs(6);
+/// Time limit of a TLS handshake.
+pub const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+/// Pause after a failed `accept`, for example without free file descriptors.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Interval of HTTP/2 pings.
+pub const PING_EVERY: Duration = Duration::from_secs(20);
+/// Timeout for the acknowledgement of an HTTP/2 ping.
+pub const PING_TIME: Duration = Duration::from_secs(10);
+/// Interval at which a process checks whether the owner of the admin socket has ended.
+pub const ADMIN_SOCKET_LOOK: Duration = Duration::from_secs(2);

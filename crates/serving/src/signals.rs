@@ -1,0 +1,52 @@
+//! Signals that stop a daemon or make it reload its configuration.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Notify;
+
+/// Waits for SIGTERM or SIGINT. From the call on these signals no longer end the process, also before the future is
+/// polled.
+///
+/// # Panics
+/// Panics outside of a tokio runtime.
+pub fn stop_signal() -> impl Future<Output = ()> {
+    async fn wait(signals: io::Result<Signal>) {
+        match signals {
+            Ok(mut signals) => {
+                signals.recv().await;
+            }
+            Err(error) => {
+                tracing::error!(%error, "a signal cannot be waited for");
+                std::future::pending().await
+            }
+        }
+    }
+    let (terminate, interrupt) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    async {
+        tokio::select! {
+            () = wait(terminate) => {}
+            () = wait(interrupt) => {}
+        }
+    }
+}
+
+/// Returns what is notified at each SIGHUP. From the call on SIGHUP no longer ends the process.
+///
+/// # Errors
+/// If the signal cannot be registered.
+///
+/// # Panics
+/// Panics outside of a tokio runtime.
+pub fn hangups() -> io::Result<Arc<Notify>> {
+    let mut signals = signal(SignalKind::hangup())?;
+    let hangup = Arc::new(Notify::new());
+    let notified = hangup.clone();
+    tokio::spawn(async move {
+        while signals.recv().await.is_some() {
+            notified.notify_one();
+        }
+    });
+    Ok(hangup)
+}
