@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use merkle::tile::OpenTiles;
 use merkle::{CompactRange, EntryDigest, LeafIndex};
-use store::fsck::{Fsck, Meaning, Opaque};
+use store::fsck::{Fsck, FsckFacts, NoFacts};
 use store::proofs::address_of;
 use store::{Batch, Entry, LogStore, NewEntry, TileWrite};
 use store_sqlite::{Settings, Sqlite};
-use transparency::LogMeaning;
+use transparency::LogFacts;
 
 /// Entries in one batch.
 const BATCH: u64 = 256;
@@ -36,11 +36,11 @@ async fn main() {
     println!("{size} entries, {} bytes each", bytes / size as usize);
     tell("SHA-256 of the statements", size, bytes, hashing, hashing);
     let begun = cpu_time();
-    let report = Fsck::new(&*store, &Opaque).deep().await.unwrap();
+    let report = Fsck::new(&*store, &NoFacts).deep().await.unwrap();
     assert_eq!(report.findings, []);
     tell("deep check, bytes and tree", size, bytes, cpu_time() - begun, hashing);
     let begun = cpu_time();
-    let meaning = LogMeaning::of(testkit::ORIGIN).unwrap();
+    let meaning = LogFacts::of(testkit::ORIGIN).unwrap();
     let report = Fsck::new(&*store, &meaning).deep().await.unwrap();
     // Nobody signed here, and the policy was put in by hand.
     let expected = ["signatures are missing", "guard of entry 0"];
@@ -75,7 +75,7 @@ async fn fill(store: &Arc<Sqlite>, size: u64) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     while head.size().get() < size {
         // Anew for each batch: before the first there was no policy to be found.
-        let meaning = LogMeaning::of(testkit::ORIGIN).unwrap();
+        let meaning = LogFacts::of(testkit::ORIGIN).unwrap();
         let from = head.size().get();
         let count = if from == 0 { 1 } else { BATCH.min(size - from) };
         let statements: Vec<_> = (from..from + count)
@@ -117,7 +117,7 @@ fn entry(n: u64, statement: &scitt::SignedStatement) -> Entry {
     }
 }
 
-fn new_entry(entry: &Entry, meaning: &LogMeaning) -> NewEntry {
+fn new_entry(entry: &Entry, meaning: &LogFacts) -> NewEntry {
     NewEntry {
         digest: entry.digest,
         twin: meaning.twin(entry),

@@ -17,10 +17,6 @@ pub const HYPER_HEADERS: usize = 256;
 /// hyper's own limit on the request head in bytes, above [`Limits::head_bytes`]. Beyond it hyper responds with a bare
 /// 431.
 pub const HYPER_HEAD_BYTES: usize = 128 << 10;
-/// Concurrent streams of one HTTP/2 connection.
-pub const HTTP2_STREAMS: u32 = 128;
-/// Interval at which a process checks whether the owner of the admin socket has ended.
-pub const ADMIN_SOCKET_LOOK: Duration = Duration::from_secs(2);
 /// Bytes of the path of a Unix socket (`sun_path` without its terminator, unix(7)).
 pub const SOCKET_PATH_BYTES: usize = 107;
 /// Divisor for the share of one address in a listener's connections, and of one client in the memory for bodies.
@@ -37,10 +33,6 @@ pub const SMALL_BODIES: usize = 64;
 pub const DISCARD_BYTES: usize = 16 << 20;
 /// Time for reading and dropping an oversized body.
 pub const DISCARD_TIME: Duration = Duration::from_secs(2);
-/// Time limit of a TLS handshake.
-pub const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
-/// Time for requests in flight to finish after a stop.
-pub const DRAIN_TIME: Duration = Duration::from_secs(6);
 /// Time for which a freeze waits for the last head to be signed, and again for its signature to be stored.
 pub const FREEZE_TIME: Duration = Duration::from_secs(10);
 /// Time limit of a complete stop.

@@ -10,7 +10,7 @@ use http::Method;
 use registration::operator::Action;
 use scitt::SignedStatement;
 use serde_json::{Value, json};
-use transparency::{CallerRole, ClosedTypes, Config, Scope, Token};
+use transparency::{CallerRole, ClientToken, ClosedTypes, Config, Scope};
 
 /// What tells a caller of each role, and one that was given no role, from the others.
 const READER: &str = "reader-of-the-tests";
@@ -24,23 +24,23 @@ const EXPIRED: &str = "expired-auditor-of-the-tests";
 /// The content type of the statements that these tests close.
 const CLOSED: &str = "application/json";
 
-fn tokens() -> Vec<Token> {
-    let token = |secret: &str, role| Token { role: Some(role), ..Token::new(secret, secret) };
+fn tokens() -> Vec<ClientToken> {
+    let token = |secret: &str, role| ClientToken { role: Some(role), ..ClientToken::new(secret, secret) };
     let other = Scope { issuers: vec!["https://other.example".into()], content_types: Vec::new() };
     vec![
         token(READER, CallerRole::Reader),
         token(AUDITOR, CallerRole::Auditor),
         token(OPERATOR, CallerRole::Operator),
-        Token { scope: other, ..token(BOUND, CallerRole::Auditor) },
-        Token { expires: Some(1), ..token(EXPIRED, CallerRole::Auditor) },
+        ClientToken { scope: other, ..token(BOUND, CallerRole::Auditor) },
+        ClientToken { expires: Some(1), ..token(EXPIRED, CallerRole::Auditor) },
     ]
 }
 
 async fn site(anonymous: CallerRole) -> (Site, SignedStatement) {
     let change = |config: &mut Config| {
-        config.doors.tokens = tokens();
-        config.doors.anonymous_role = anonymous;
-        config.doors.closed_types = ClosedTypes(vec![CLOSED.into()]);
+        config.access.tokens = tokens();
+        config.access.anonymous_role = anonymous;
+        config.access.closed_types = ClosedTypes(vec![CLOSED.into()]);
     };
     let site = Place::new().start_with(change).await;
     let statement = testkit::opaque("closed", &json!({ "secret": "a prompt" }));
@@ -214,7 +214,7 @@ async fn what_a_token_opened_is_not_for_shared_caches() {
 
 #[tokio::test]
 async fn web_pages_read_what_is_public_and_the_rest_only_from_listed_origins() {
-    let listed = |config: &mut Config| config.doors.cors_origins = vec!["https://explorer.example".into()];
+    let listed = |config: &mut Config| config.access.cors_origins = vec!["https://explorer.example".into()];
     let site = Place::new().start_with(listed).await;
     let readable_by = async |path: &str, origin: &str| {
         let answer = site.send(Method::GET, path, &[("origin", origin)], "").await;

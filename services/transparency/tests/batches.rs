@@ -7,11 +7,12 @@ mod common;
 use std::time::Duration;
 
 use common::forms::{BOUNDARY, closed, cose, field, form_type, mixed_type, part};
-use common::{Answer, Gated, Place, Site, refusal};
+use common::{Answer, Place, Site, refusal};
 use data_encoding::BASE64URL_NOPAD;
 use scitt::SignedStatement;
 use serde_json::{Value, json};
-use transparency::{Doors, Rate, Token};
+use store::{FailingStore, Memory};
+use transparency::{AccessConfig, ClientToken, Rate};
 
 fn statement(n: u64) -> SignedStatement {
     testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
@@ -155,10 +156,11 @@ async fn each_part_counts_as_one_registration() {
 #[tokio::test]
 async fn a_batch_needs_the_token_that_a_registration_needs() {
     let place = Place::new();
-    let token = Token::new("ci", "a secret of the tests");
+    let token = ClientToken::new("ci", "a secret of the tests");
     let site = place
         .start_with(|config| {
-            config.doors = Doors { tokens: vec![token], token_required: true, ..Doors::default() }
+            config.access =
+                AccessConfig { tokens: vec![token], token_required: true, ..AccessConfig::default() }
         })
         .await;
     assert_eq!(send(&site, &[cose(statement(1).bytes())]).await.status, 401);
@@ -167,14 +169,14 @@ async fn a_batch_needs_the_token_that_a_registration_needs() {
 #[tokio::test]
 async fn what_is_not_sequenced_in_time_is_accepted_part_by_part() {
     let place = Place::new();
-    let store = Gated::new();
+    let store = FailingStore::new(Memory::new());
     let site =
         place.start_on(store.clone(), |config| config.limits.receipt_wait = Duration::from_millis(50)).await;
-    store.close();
+    store.hold_commits();
     let statements: Vec<_> = (0..3).map(statement).collect();
     let parts: Vec<_> = statements.iter().map(|statement| cose(statement.bytes())).collect();
     let results = results(&send(&site, &parts).await);
-    store.open();
+    store.release_commits();
     for (statement, result) in statements.iter().zip(&results) {
         assert_eq!(result["status"], 202, "{result}");
         assert!(result.get("receipt").is_none() && result["retry_after"].as_u64().unwrap() >= 1);

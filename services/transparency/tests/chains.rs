@@ -4,12 +4,12 @@
 
 mod common;
 
-use common::{Answer, Gated, Place, Site, refusal};
+use common::{Answer, Place, Site, refusal};
 use data_encoding::BASE64URL_NOPAD;
 use merkle::{EntryDigest, LeafIndex};
 use registration::vrf::{VrfRecord, VrfRedacted};
 use scitt::SignedStatement;
-use store::{Custody, Memory};
+use store::{Custody, FailingStore, Memory};
 use testkit::{receipt, verifier};
 
 fn first(n: u64) -> SignedStatement {
@@ -211,15 +211,15 @@ async fn a_redacted_fork_is_kept_too() {
 
 #[tokio::test]
 async fn a_fork_that_was_accepted_before_its_like_was_placed_fails_later_and_is_kept() {
-    let store = Gated::new();
+    let store = FailingStore::new(Memory::new());
     let wait = std::time::Duration::from_millis(50);
     let site = Place::new().start_on(store.clone(), |config| config.limits.receipt_wait = wait).await;
-    store.close();
+    store.hold_commits();
     let both = [first(1), first(2)];
     for one in &both {
         assert_eq!(site.register(one).await.status, 202);
     }
-    store.open();
+    store.release_commits();
     let mut failed = None;
     for one in &both {
         let answer = loop {

@@ -50,8 +50,9 @@ async fn a_record_in_json_or_cbor_is_registered_and_says_what_it_holds() {
 
 #[tokio::test]
 async fn trace_metadata_that_says_something_else_is_refused_and_other_is_not_stored() {
-    let open =
-        |config: &mut transparency::Config| config.doors.closed_types = transparency::ClosedTypes(Vec::new());
+    let open = |config: &mut transparency::Config| {
+        config.access.closed_types = transparency::ClosedTypes(Vec::new())
+    };
     let site = Place::new().start_with(open).await;
     refused_by(&site.post(&with_trace(1, "session-2")).await, "conversation-trace-session-id");
     assert_eq!(site.post(&with_trace(1, "session-1")).await.status, 201);

@@ -7,10 +7,11 @@ mod common;
 use std::time::Duration;
 
 use common::forms::{self, BOUNDARY, closed, field, form, form_type, part};
-use common::{COSE, Gated, Place, Site, refusal};
+use common::{COSE, Place, Site, refusal};
 use reqwest::Method;
 use scitt::{SignedStatement, StatementBuilder};
 use serde_json::json;
+use store::{FailingStore, Memory};
 
 const PAYLOAD: &[u8] = br#"{"action":"deploy"}"#;
 
@@ -177,16 +178,16 @@ async fn a_payload_waits_with_its_statement_and_is_asked_about_again_when_the_po
         if !keeps {
             place.policy(&dropping());
         }
-        let store = Gated::new();
+        let store = FailingStore::new(Memory::new());
         let site = place
             .start_on(store.clone(), |config| config.limits.receipt_wait = Duration::from_millis(50))
             .await;
-        store.close();
+        store.hold_commits();
         let one = detached("one", PAYLOAD);
         let answer = site.post_form(one.bytes(), PAYLOAD).await;
         assert_eq!((answer.status, answer.body.len()), (202, 0), "{answer:?}");
         assert_eq!(site.get(&site.location(&one)).await.status, 204);
-        store.open();
+        store.release_commits();
         let receipt = loop {
             let answer = site.get(&site.location(&one)).await;
             if answer.status == 200 {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{Place, Site};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
-use transparency::{Config, Token};
+use transparency::{ClientToken, Config};
 
 /// The honest client has 127.0.0.1.
 const ATTACKER: [u8; 4] = [127, 0, 0, 66];
@@ -100,7 +100,7 @@ async fn a_client_with_a_token_has_room_when_strangers_hold_all_memory_for_bodie
             config.limits.bodies_in_flight_bytes = 1 << 20;
             config.limits.batch_bytes = 1 << 20;
             config.limits.statement_bytes = 128 << 10;
-            config.doors.tokens = vec![Token::new("client", TOKEN)];
+            config.access.tokens = vec![ClientToken::new("client", TOKEN)];
         })
         .await;
     // The share of one address is no less than one batch: here it is everything.

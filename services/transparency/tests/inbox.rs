@@ -6,11 +6,11 @@ mod common;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::{Gated, Place, Site, refusal};
+use common::{Place, Site, refusal};
 use reqwest::Method;
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
-use store::{InboxBounds, LogStore, Memory};
+use store::{Inbox, InboxBounds, Lifecycle, Memory};
 
 /// The label of `exp`, and of `nbf`.
 const EXP: i64 = 4;
@@ -112,31 +112,6 @@ async fn a_registered_statement_that_has_expired_since_is_still_answered_with_it
     site.registered(&statement).await;
     eventually("the end of its time", async || (now() > end).then_some(())).await;
     site.registered(&statement).await;
-}
-
-#[tokio::test]
-async fn a_statement_that_expires_while_nothing_is_sequenced_is_refused_for_good_and_says_why() {
-    let (place, store) = (Place::new(), Gated::new());
-    let short = |config: &mut transparency::Config| config.limits.receipt_wait = Duration::from_millis(50);
-    let site = place.start_on(store.clone(), short).await;
-    store.close();
-    let (first, end) = (statement(1), now() + 2);
-    assert_eq!(site.register(&first).await.status, 202);
-    let closing = timed("closing", EXP, end);
-    assert_eq!(site.register(&closing).await.status, 202);
-    eventually("the end of its time", async || (now() > end).then_some(())).await;
-    store.open();
-    expect_registered(&site, &first).await;
-    let location = site.location(&closing);
-    let answer = eventually("the refusal", async || {
-        let answer = site.get(&location).await;
-        (answer.status == 404).then_some(answer)
-    })
-    .await;
-    assert_eq!(answer.refusal(), refusal(404, "Registration Failed", "registration-failed"));
-    assert!(answer.problem().detail.unwrap().contains("exp"), "{answer:?}");
-    let metrics = site.get(&format!("{}/metrics", site.admin)).await.text();
-    assert!(metrics.contains("tabellion_inbox_refused_total 1\n"), "{metrics}");
 }
 
 #[tokio::test]

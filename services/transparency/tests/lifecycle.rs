@@ -6,12 +6,13 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Gated, Place, Site, client, refusal};
+use common::{Place, Site, client, refusal};
 use reqwest::Method;
 use scitt::{Algorithm, SignedStatement, SigningKey};
 use serde_json::json;
-use store::{Failing, Memory};
-use transparency::{Service, StartError, TlsFiles};
+use serving::tls::TlsFiles;
+use store::{FailingStore, Fault, Memory};
+use transparency::{Service, StartError};
 
 fn statement(n: u64) -> SignedStatement {
     testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
@@ -125,7 +126,7 @@ async fn a_policy_posted_by_its_operator_is_in_force_from_then_on() {
     let site = place.start().await;
     let old = testkit::policy();
     let new = registration::Policy::from_toml(&without_text(1)).unwrap();
-    let signed = registration::policy::statement::sign(&new, &old, &testkit::operator()).unwrap();
+    let signed = registration::policy_statement::sign(&new, &old, &testkit::operator()).unwrap();
     site.registered(&signed).await;
     assert_eq!(site.get("/v1/policy").await.json()["revision"], 1);
     assert_eq!(site.register(&statement(1)).await.problem().get_rule(), Some("content-type-not-admitted"));
@@ -167,9 +168,9 @@ async fn every_mistake_is_named_at_once_and_plaintext_stays_on_loopback() {
 
 #[tokio::test]
 async fn a_full_queue_answers_503_with_retry_after_and_keeps_nothing() {
-    let (place, store) = (Place::new(), Gated::new());
+    let (place, store) = (Place::new(), FailingStore::new(Memory::new()));
     let site = place.start_on(store.clone(), |config| config.limits.queue_entries = 1).await;
-    store.close();
+    store.hold_commits();
     let first = site.service.sequencer().clone();
     let (one, two) = (statement(1), statement(2));
     let waiting = {
@@ -183,24 +184,24 @@ async fn a_full_queue_answers_503_with_retry_after_and_keeps_nothing() {
     assert_eq!(refused.refusal(), refusal(503, "Service Unavailable", "queue-full"));
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert_eq!(site.get(&site.location(&two)).await.status, 404);
-    store.open();
+    store.release_commits();
     assert!(matches!(waiting.await.unwrap(), 201 | 202));
     site.registered(&two).await;
 }
 
 #[tokio::test]
 async fn a_database_that_went_away_is_503_for_writes_and_comes_back() {
-    let (place, store) = (Place::new(), Failing::new(Memory::new()));
+    let (place, store) = (Place::new(), FailingStore::new(Memory::new()));
     let site = place.start_on(store.clone(), |_| {}).await;
     site.registered(&statement(1)).await;
-    store.down(true);
+    store.break_down(Fault::Refused);
     let refused = site.register(&statement(2)).await;
     assert_eq!(refused.refusal(), refusal(503, "Service Unavailable", "database-unavailable"));
     assert!(refused.header("retry-after").is_some());
     assert_eq!(site.get("/.well-known/scitt-keys").await.status, 200);
     let ready = client().get(format!("{}/readyz", site.admin)).send().await.unwrap();
     assert_eq!(ready.status(), 503);
-    store.down(false);
+    store.mend();
     for attempt in 0.. {
         let answer = site.register(&statement(3)).await;
         if answer.status == 201 {

@@ -8,7 +8,7 @@ use common::{Answer, COSE, Place, Site, forms, refusal};
 use data_encoding::BASE64URL_NOPAD;
 use registration::Policy;
 use registration::operator::Action;
-use registration::policy::statement;
+use registration::policy_statement as statement;
 use registration::vrf::VrfStatement;
 use reqwest::Method;
 use scitt::{SignedStatement, StatementBuilder};

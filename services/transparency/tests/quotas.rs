@@ -5,9 +5,10 @@
 mod common;
 
 use common::forms::{closed, cose, mixed_type};
-use common::{Gated, Place, Site, refusal};
+use common::{Place, Site, refusal};
 use scitt::SignedStatement;
 use serde_json::json;
+use store::{FailingStore, Memory, StoreMethod};
 use transparency::{Config, Rate};
 
 fn note(n: u64) -> SignedStatement {
@@ -52,8 +53,8 @@ async fn what_is_refused_unsigned_costs_its_alleged_issuer_nothing() {
 
 #[tokio::test]
 async fn without_the_counters_a_process_keeps_the_rate_by_itself_and_goes_on() {
-    let store = Gated::new();
-    store.lose_counters();
+    let store = FailingStore::new(Memory::new());
+    store.fail_every(StoreMethod::TakeQuota);
     let site = Place::new().start_on(store.clone(), three_an_hour).await;
     assert_eq!(statuses(&site, 0..5).await, [201, 201, 201, 429, 429]);
     site.registered(&testkit::vrf(1)).await;

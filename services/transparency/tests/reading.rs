@@ -117,7 +117,7 @@ async fn the_policy_in_force_is_served_as_json_and_as_the_statement_that_anyone_
     let cose = site.send(Method::GET, "/v1/policy", &[("accept", COSE)], "").await;
     let statement = SignedStatement::parse(cose.body.clone()).unwrap();
     assert_eq!(json["entry_id"], statement.digest().to_string());
-    let (in_force, _) = registration::policy::statement::genesis(&statement).unwrap();
+    let (in_force, _) = registration::policy_statement::genesis(&statement).unwrap();
     assert_eq!(json["digest"], in_force.policy().digest().to_string());
     let receipt = site.get(&site.location(&statement)).await;
     site.verified(&statement, &receipt.body).await;

@@ -6,13 +6,15 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Gated, Place, Site, refusal};
+use common::{Place, Site, refusal};
 use reqwest::Method;
 use scitt::SignedStatement;
 use serde_json::{Value, json};
+use serving::tls::TlsFiles;
+use store::{FailingStore, Memory};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
-use transparency::{Limits, TailLimits, TlsFiles};
+use transparency::{Limits, TailLimits};
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -218,11 +220,11 @@ async fn a_filter_tells_what_a_search_finds_and_loses_nothing_when_its_reader_co
 
 #[tokio::test]
 async fn what_no_signed_head_covers_is_not_told() {
-    let store = Gated::new();
+    let store = FailingStore::new(Memory::new());
     let site = Place::new().start_on(store.clone(), |_| {}).await;
     let mut reader = Reader::of(&site, "?from=0").await;
     assert_eq!(reader.leaves(1).await, [0]);
-    store.close();
+    store.hold_commits();
     let one = statement(1);
     let waiting = site.register(&one);
     let (mut early, quiet) = (None, reader.must_be_silent());
@@ -231,7 +233,7 @@ async fn what_no_signed_head_covers_is_not_told() {
         () = quiet => {}
     }
     assert!(early.is_none_or(|status| status == 202));
-    store.open();
+    store.release_commits();
     assert_eq!(reader.leaves(1).await, [1]);
 }
 

@@ -12,12 +12,12 @@ use merkle::TreeSize;
 use scitt::SignedStatement;
 use sequencer::Role;
 use serde_json::json;
-use store::{Cosignature, Cosignatures, LogStore, Memory, Moving, SignatureKind};
+use store::{Cosignature, Cosignatures, Lifecycle, LogStore, Memory, SignatureKind, SignatureStore};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
 use tlog::policy::WitnessPolicy;
 use tlog::witness::AddCheckpoint;
-use transparency::{Config, Halt, Witnesses};
+use transparency::{Config, Halt, WitnessConfig};
 
 fn statement(n: u64) -> SignedStatement {
     testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
@@ -28,7 +28,7 @@ fn witnessed_by(policy: &WitnessPolicy) -> impl FnOnce(&mut Config) {
     let policy = Some(policy.clone());
     |config| {
         let (every, pace) = (Duration::from_secs(1), Duration::from_millis(100));
-        config.witnesses = Witnesses { policy, every, pace };
+        config.witnesses = WitnessConfig { policy, every, pace };
     }
 }
 

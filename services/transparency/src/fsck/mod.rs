@@ -9,11 +9,12 @@
 //! stop registration: a damaged old row does not make a new one wrong, and the sequencer itself detects a state that
 //! must not be signed on.
 //!
-//! Not here: the checks themselves (`store::fsck`, `meaning`), and a check by hand (`tabellion log fsck`).
+//! Not here: the checks themselves (`store::fsck`, `facts`), and a check by hand (`tabellion log fsck`).
 
-mod kept;
+pub mod archived;
+mod check_state;
+pub mod facts;
 mod pace;
-mod standing;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,20 +22,19 @@ use std::time::Duration;
 
 use sequencer::{Halt, Role};
 use store::StoreError;
-use store::fsck::{Fsck, State, Step, Walk};
+use store::fsck::{DeepCheck, Fsck, FsckState, FsckStep};
 use tokio::time::{Instant, sleep};
 
+use crate::fsck::facts::LogFacts;
 use crate::limits::{FSCK_KEPT_EVERY, FSCK_LOOK, FSCK_PAGE, FSCK_RETRY};
-use crate::log::Log;
-use crate::meaning::LogMeaning;
-use crate::watch::now;
-use kept::{Clean, Kept, KeptFile};
-pub use pace::Pace;
-pub use standing::Standing;
+use crate::log::state::Log;
+use crate::time::now;
+use check_state::{CheckStateFile, CleanWalk, SavedCheck};
+pub use pace::RowRate;
 
 /// The rate of the check, and the folder of its state.
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub struct CheckSchedule {
     /// Rows per second; 0 turns the check off.
     pub rate: u32,
     /// The pause between two walks.
@@ -44,18 +44,18 @@ pub struct Schedule {
 }
 
 /// Checks for as long as this process runs.
-pub async fn keep_checking(log: Arc<Log>, schedule: Schedule) {
+pub async fn keep_checking(log: Arc<Log>, schedule: CheckSchedule) {
     if schedule.rate == 0 {
         return;
     }
-    let file = KeptFile::in_directory(&schedule.state_dir);
-    let mut checking = Checking { log, schedule, file, kept: Kept::default() };
+    let file = CheckStateFile::in_directory(&schedule.state_dir);
+    let mut checking = StorageCheck { log, schedule, file, check_state: SavedCheck::default() };
     checking.take_up().await;
     loop {
         checking.until_due().await;
         let pause = match checking.round().await {
-            Ok(End::Complete) => checking.schedule.every,
-            Ok(End::NotDue) => FSCK_LOOK,
+            Ok(RoundEnd::Complete) => checking.schedule.every,
+            Ok(RoundEnd::NotDue) => FSCK_LOOK,
             Err(error) => {
                 tracing::warn!(%error, "the check of the storage waits");
                 FSCK_RETRY
@@ -72,32 +72,35 @@ fn is_due(role: &Role) -> bool {
 }
 
 /// The end of a round.
-enum End {
+enum RoundEnd {
     /// The walk is complete.
     Complete,
     /// This process no longer leads.
     NotDue,
 }
 
-struct Checking {
+struct StorageCheck {
     log: Arc<Log>,
-    schedule: Schedule,
-    file: KeptFile,
-    kept: Kept,
+    schedule: CheckSchedule,
+    file: CheckStateFile,
+    check_state: SavedCheck,
 }
 
-impl Checking {
+impl StorageCheck {
     /// Restores the state that the last process stored.
     async fn take_up(&mut self) {
-        self.kept = self.file.read().await.unwrap_or_else(|why| {
+        self.check_state = self.file.read().await.unwrap_or_else(|why| {
             tracing::warn!(why, "the check of the storage begins anew");
-            Kept::default()
+            SavedCheck::default()
         });
-        self.log.fsck.restore(self.kept.findings.clone(), self.kept.omitted);
-        if let Some(clean) = &self.kept.clean {
+        self.log.fsck.restore(self.check_state.findings.clone(), self.check_state.omitted);
+        if let Some(clean) = &self.check_state.clean {
             self.log.metrics.fsck_last_success.set(clean.at.cast_signed());
         }
-        self.log.metrics.fsck_mismatches.inc_by(self.kept.findings.len() as u64 + self.kept.omitted);
+        self.log
+            .metrics
+            .fsck_mismatches
+            .inc_by(self.check_state.findings.len() as u64 + self.check_state.omitted);
     }
 
     async fn until_due(&self) {
@@ -112,33 +115,33 @@ impl Checking {
     }
 
     /// Makes the quick check if this process has not yet, and then resumes the stored walk or begins a new one.
-    async fn round(&mut self) -> Result<End, StoreError> {
+    async fn round(&mut self) -> Result<RoundEnd, StoreError> {
         let log = self.log.clone();
-        let meaning = LogMeaning::of(&log.identity.origin)?;
-        if !self.kept.looked_quickly {
+        let meaning = LogFacts::of(&log.identity.origin)?;
+        if !self.check_state.looked_quickly {
             let report = Fsck::new(&*log.store, &meaning).quick().await?;
             let found: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
             self.found(&found);
-            self.kept.looked_quickly = true;
+            self.check_state.looked_quickly = true;
         }
-        let mut walk = match self.kept.walk.take() {
-            Some(state) => match Walk::resume(&*log.store, &meaning, &state).await {
+        let mut walk = match self.check_state.walk.take() {
+            Some(state) => match DeepCheck::resume(&*log.store, &meaning, &state).await {
                 Ok(Ok(walk)) => walk,
                 Ok(Err(bad)) => {
                     self.found(&[format!("log: {bad}")]);
-                    Walk::begin(&*log.store, &meaning).await?
+                    DeepCheck::begin(&*log.store, &meaning).await?
                 }
                 Err(error) => {
-                    self.kept.walk = Some(state);
+                    self.check_state.walk = Some(state);
                     return Err(error);
                 }
             },
-            None => Walk::begin(&*log.store, &meaning).await?,
+            None => DeepCheck::begin(&*log.store, &meaning).await?,
         }
         .in_pages_of(FSCK_PAGE);
         let mut told = 0;
         let mut written = Instant::now();
-        let mut pace = Pace::of(self.schedule.rate);
+        let mut pace = RowRate::of(self.schedule.rate);
         loop {
             let step = walk.step().await;
             let findings = walk.report().findings.iter().skip(told).map(ToString::to_string);
@@ -147,8 +150,8 @@ impl Checking {
             self.found(&new);
             self.show(&walk);
             match step {
-                Ok(Step::Looked(rows)) => pace.spent(rows).await,
-                Ok(Step::Done) => break,
+                Ok(FsckStep::Looked(rows)) => pace.spent(rows).await,
+                Ok(FsckStep::Done) => break,
                 Err(error) => {
                     self.keep(walk.state()).await;
                     return Err(error);
@@ -156,7 +159,7 @@ impl Checking {
             }
             if !self.is_due() {
                 self.keep(walk.state()).await;
-                return Ok(End::NotDue);
+                return Ok(RoundEnd::NotDue);
             }
             if written.elapsed() > FSCK_KEPT_EVERY || !new.is_empty() {
                 self.keep(walk.state()).await;
@@ -164,10 +167,10 @@ impl Checking {
             }
         }
         self.complete(&walk).await;
-        Ok(End::Complete)
+        Ok(RoundEnd::Complete)
     }
 
-    fn show(&self, walk: &Walk<'_>) {
+    fn show(&self, walk: &DeepCheck<'_>) {
         let entries = walk.progress().entries;
         self.log.metrics.fsck_progress.set(i64::try_from(entries).unwrap_or(i64::MAX));
     }
@@ -181,12 +184,12 @@ impl Checking {
     }
 
     /// Replaces the findings by those of a complete walk.
-    async fn complete(&mut self, walk: &Walk<'_>) {
+    async fn complete(&mut self, walk: &DeepCheck<'_>) {
         let (size, findings) = (walk.report().size.get(), walk.findings());
         self.log.fsck.replace(findings, walk.report().omitted);
         if walk.is_clean() {
             let at = now();
-            self.kept.clean = Some(Clean { at, size });
+            self.check_state.clean = Some(CleanWalk { at, size });
             self.log.metrics.fsck_last_success.set(at.cast_signed());
         }
         tracing::info!(size, clean = walk.is_clean(), "the stored log was checked");
@@ -194,10 +197,10 @@ impl Checking {
     }
 
     /// Stores the progress of the walk. After a failure a restart only repeats some work.
-    async fn keep(&mut self, walk: Option<State>) {
-        (self.kept.findings, self.kept.omitted) = self.log.fsck.all();
-        self.kept.walk = walk;
-        if let Err(why) = self.file.write(&self.kept).await {
+    async fn keep(&mut self, walk: Option<FsckState>) {
+        (self.check_state.findings, self.check_state.omitted) = self.log.fsck.all();
+        self.check_state.walk = walk;
+        if let Err(why) = self.file.write(&self.check_state).await {
             tracing::warn!(why, "how far the check of the storage is cannot be kept");
         }
     }

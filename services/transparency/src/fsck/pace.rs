@@ -9,12 +9,12 @@ const CREDIT: Duration = Duration::from_millis(100);
 
 /// A rate limit on rows read.
 #[derive(Debug)]
-pub struct Pace {
+pub struct RowRate {
     rate: u32,
     due: Instant,
 }
 
-impl Pace {
+impl RowRate {
     /// A limit of `rate` rows per second; 0 is unlimited.
     pub fn of(rate: u32) -> Self {
         Self { rate, due: Instant::now() }
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_thousand_rows_at_a_hundred_a_second_take_ten_seconds() {
-        let mut pace = Pace::of(100);
+        let mut pace = RowRate::of(100);
         let begun = pace.due;
         let mut now = begun;
         for _ in 0..100 {
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn time_that_was_lost_is_not_made_up_for() {
-        let mut pace = Pace::of(100);
+        let mut pace = RowRate::of(100);
         let later = pace.due + Duration::from_secs(60);
         let mut now = later;
         for _ in 0..10 {

@@ -30,8 +30,8 @@ use crate::limits::{
     INDEX_BYTES, INDEX_ENTRIES, INDEX_FIRST, INDEX_LOOK, INDEX_PATIENCE, INDEX_PAUSE, INDEX_POLL,
     INDEX_RETRY, INDEX_ROWS, INDEX_WAIT,
 };
-use crate::log::Log;
-pub use tally::{Group, Tally};
+use crate::log::state::Log;
+pub use tally::{ReceiptGroup, ReceiptTally};
 
 /// The form of the rows. Raised when an entry is read for other values than before: the index is then made anew.
 pub const FORM: u32 = 1;
@@ -59,7 +59,7 @@ impl Index {
 
     /// Indexes committed entries for as long as the process runs.
     pub async fn follow(self: Arc<Self>) {
-        let mut reader = Reader { chunk: INDEX_FIRST, seen: Indexed::default(), since: Instant::now() };
+        let mut reader = IndexReader { chunk: INDEX_FIRST, seen: Indexed::default(), since: Instant::now() };
         let mut status = self.log.sequencer.status();
         loop {
             match self.step(&mut reader).await {
@@ -87,7 +87,7 @@ impl Index {
     }
 
     /// Indexes the next few entries; `false` if there is nothing to do now.
-    async fn step(&self, reader: &mut Reader) -> Result<bool, StoreError> {
+    async fn step(&self, reader: &mut IndexReader) -> Result<bool, StoreError> {
         let store = &self.log.store;
         let indexed = store.indexed().await?;
         let committed = self.log.committed_size();
@@ -106,7 +106,7 @@ impl Index {
         }
         let entries = reader.read(&self.log, indexed.to, committed).await?;
         // Parsing a long record takes a while, and would block other tasks of this thread.
-        let read = tokio::task::spawn_blocking(move || said(entries, indexed.to)).await;
+        let read = tokio::task::spawn_blocking(move || logged(entries, indexed.to)).await;
         let Ok((rows, to)) = read else { return Ok(false) };
         if store.index(indexed, to, &rows).await? {
             self.show(Indexed { to, ..indexed }, committed);
@@ -132,14 +132,14 @@ impl Index {
 
     /// Waits at most [`INDEX_WAIT`] until the index covers all entries committed now, so that a client finds the
     /// entries that it registered before.
-    pub async fn caught_up(&self) -> Result<Reached, StoreError> {
+    pub async fn caught_up(&self) -> Result<IndexProgress, StoreError> {
         let committed = self.log.committed_size();
         let until = Instant::now() + INDEX_WAIT;
         let mut moved = self.moved.subscribe();
         loop {
             let indexed = self.log.store.indexed().await?;
             if indexed.to >= committed || Instant::now() >= until {
-                return Ok(Reached { indexed, committed });
+                return Ok(IndexProgress { indexed, committed });
             }
             self.asked.notify_one();
             let _ = timeout(INDEX_LOOK, moved.changed()).await;
@@ -169,21 +169,21 @@ impl Index {
     }
 
     /// The counts over the indexed entries with one value.
-    pub async fn tally(&self, kind: LookupKind, value: &str) -> Result<Arc<Tally>, StoreError> {
+    pub async fn tally(&self, kind: LookupKind, value: &str) -> Result<Arc<ReceiptTally>, StoreError> {
         self.tallies.of(&*self.log.store, kind, value).await
     }
 }
 
 /// The size of the index when a search began.
 #[derive(Clone, Copy, Debug)]
-pub struct Reached {
+pub struct IndexProgress {
     /// The size up to which the index was built.
     pub indexed: Indexed,
     /// The size of the log.
     pub committed: TreeSize,
 }
 
-impl Reached {
+impl IndexProgress {
     /// Returns `true` if a search may miss entries.
     pub fn is_behind(&self) -> bool {
         self.indexed.to < self.committed
@@ -191,13 +191,13 @@ impl Reached {
 }
 
 /// The reader of entries for the index, with its chunk size.
-struct Reader {
+struct IndexReader {
     chunk: usize,
     seen: Indexed,
     since: Instant,
 }
 
-impl Reader {
+impl IndexReader {
     /// Returns `true` if this process may index now: a leader always, a follower once the index has not moved for
     /// [`INDEX_PATIENCE`].
     fn has_the_turn(&mut self, indexed: Indexed, leads: bool) -> bool {
@@ -213,17 +213,17 @@ impl Reader {
         log: &Log,
         from: TreeSize,
         committed: TreeSize,
-    ) -> Result<Vec<read::Whole>, StoreError> {
+    ) -> Result<Vec<read::EntryWithPayload>, StoreError> {
         let left = usize::try_from(committed.get() - from.get()).unwrap_or(usize::MAX);
         let entries = read::entries(&*log.store, from, self.chunk.min(left)).await?;
-        let bytes: usize = entries.iter().map(read::Whole::bytes).sum();
+        let bytes: usize = entries.iter().map(read::EntryWithPayload::bytes).sum();
         self.chunk = (INDEX_BYTES * entries.len().max(1) / bytes.max(1)).clamp(1, INDEX_ENTRIES);
         Ok(entries)
     }
 }
 
 /// The rows of these entries, up to [`INDEX_ROWS`], and the size up to which they reach.
-fn said(entries: Vec<read::Whole>, from: TreeSize) -> (Vec<Lookup>, TreeSize) {
+fn logged(entries: Vec<read::EntryWithPayload>, from: TreeSize) -> (Vec<Lookup>, TreeSize) {
     let (mut rows, mut to) = (Vec::new(), from);
     for entry in entries {
         if rows.len() >= INDEX_ROWS {

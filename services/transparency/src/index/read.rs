@@ -10,7 +10,7 @@ use scitt::SignedStatement;
 use store::{Entry, LogStore, Lookup, StoreError};
 
 /// An entry with its detached payload.
-pub struct Whole {
+pub struct EntryWithPayload {
     /// The entry's leaf.
     pub index: LeafIndex,
     /// `None` if the statement was erased or is damaged.
@@ -20,7 +20,11 @@ pub struct Whole {
 }
 
 /// Reads the next `count` entries. If some are damaged, the others are read all the same.
-pub async fn entries(store: &dyn LogStore, from: TreeSize, count: usize) -> Result<Vec<Whole>, StoreError> {
+pub async fn entries(
+    store: &dyn LogStore,
+    from: TreeSize,
+    count: usize,
+) -> Result<Vec<EntryWithPayload>, StoreError> {
     let mut found = Vec::with_capacity(count);
     match store.entries(LeafIndex::new(from.get()), count).await {
         Ok(entries) => {
@@ -38,19 +42,19 @@ pub async fn entries(store: &dyn LogStore, from: TreeSize, count: usize) -> Resu
     Ok(found)
 }
 
-async fn one(store: &dyn LogStore, index: LeafIndex) -> Result<Whole, StoreError> {
+async fn one(store: &dyn LogStore, index: LeafIndex) -> Result<EntryWithPayload, StoreError> {
     match store.entry(index).await {
         Ok(Some(entry)) => whole(store, entry).await,
         Ok(None) | Err(StoreError::Damaged(_)) => {
             tracing::error!(index = index.get(), "an entry is not indexed: it cannot be read");
-            Ok(Whole { index, statement: None, payload: None })
+            Ok(EntryWithPayload { index, statement: None, payload: None })
         }
         Err(error) => Err(error),
     }
 }
 
 /// Reads the detached payload of an entry.
-pub async fn whole(store: &dyn LogStore, entry: Entry) -> Result<Whole, StoreError> {
+pub async fn whole(store: &dyn LogStore, entry: Entry) -> Result<EntryWithPayload, StoreError> {
     let index = entry.index;
     let statement = match entry.verified() {
         Ok(entry) => entry.statement,
@@ -64,7 +68,7 @@ pub async fn whole(store: &dyn LogStore, entry: Entry) -> Result<Whole, StoreErr
         true => payload_beside(store, index).await?,
         false => None,
     };
-    Ok(Whole { index, statement, payload })
+    Ok(EntryWithPayload { index, statement, payload })
 }
 
 async fn payload_beside(store: &dyn LogStore, index: LeafIndex) -> Result<Option<Bytes>, StoreError> {
@@ -77,7 +81,7 @@ async fn payload_beside(store: &dyn LogStore, index: LeafIndex) -> Result<Option
     }
 }
 
-impl Whole {
+impl EntryWithPayload {
     /// Bytes of statement and payload.
     pub fn bytes(&self) -> usize {
         self.statement.as_ref().map_or(0, Bytes::len) + self.payload.as_ref().map_or(0, Bytes::len)
@@ -108,8 +112,8 @@ fn read(statement: &Bytes, payload: Option<&Bytes>) -> Result<Vec<(u8, String)>,
     let payload = statement.payload().or(payload.map(|bytes| &bytes[..]));
     // Without its payload, or under rules that changed since, an entry is indexed by its header only.
     let record = match payload {
-        Some(payload) => Record::of(statement.header(), payload).unwrap_or(Record::Opaque),
-        None => Record::Opaque,
+        Some(payload) => Record::of(statement.header(), payload).unwrap_or_else(|_| Record::opaque()),
+        None => Record::opaque(),
     };
     let found = record.lookups(statement.header(), payload);
     Ok(found.into_iter().map(|lookup| (lookup.kind.number(), lookup.value)).collect())
@@ -123,7 +127,7 @@ mod tests {
     use super::*;
 
     fn said(statement: &[u8], payload: Option<&[u8]>, kind: LookupKind) -> Vec<String> {
-        let entry = Whole {
+        let entry = EntryWithPayload {
             index: LeafIndex::new(7),
             statement: Some(Bytes::copy_from_slice(statement)),
             payload: payload.map(Bytes::copy_from_slice),

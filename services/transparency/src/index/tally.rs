@@ -12,7 +12,7 @@ use store::{Indexed, LogStore, Lookup, Order, Query, StoreError};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::{Reached, term};
+use super::{IndexProgress, term};
 use crate::limits::{TALLIES, TALLY_AGE, TALLY_ENTRIES, TALLY_GROUPS, TALLY_PAGE};
 
 /// The kinds of values that entries are grouped by.
@@ -27,7 +27,7 @@ const KINDS: [LookupKind; 6] = [
 
 /// The counts over the entries with one value.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct ReceiptTally {
     /// The size of the tree up to which entries were counted.
     pub size: u64,
     /// `true` if all indexed entries were counted.
@@ -39,7 +39,7 @@ pub struct Tally {
     /// Numbers of entries by kind and value.
     all: BTreeMap<(LookupKind, String), u64>,
     /// Verification receipts with a verdict, by kind and value.
-    receipts: BTreeMap<(LookupKind, String), Group>,
+    receipts: BTreeMap<(LookupKind, String), ReceiptGroup>,
     /// Number of verification receipts with a verdict.
     pub receipt_count: u64,
     /// Number of receipts that an agent issued about itself. They are not in `receipts` and `receipt_count`.
@@ -52,21 +52,21 @@ pub struct Tally {
 
 /// Receipts with a common value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Group {
+pub struct ReceiptGroup {
     /// Number of all receipts in the group.
     pub count: u64,
     /// Number of receipts with the verdict `"pass"`.
     pub passed: u64,
 }
 
-impl Tally {
+impl ReceiptTally {
     /// The numbers of entries by value.
     pub fn entries_by(&self, kind: LookupKind) -> BTreeMap<&str, u64> {
         self.all.iter().filter(|((of, _), _)| *of == kind).map(|((_, value), n)| (&**value, *n)).collect()
     }
 
     /// The verification receipts by value.
-    pub fn receipts_by(&self, kind: LookupKind) -> BTreeMap<&str, Group> {
+    pub fn receipts_by(&self, kind: LookupKind) -> BTreeMap<&str, ReceiptGroup> {
         self.receipts
             .iter()
             .filter(|((of, _), _)| *of == kind)
@@ -75,7 +75,7 @@ impl Tally {
     }
 
     /// Returns `true` if some of the entries committed at that time are not counted yet.
-    pub fn goes_on(&self, reached: Reached) -> bool {
+    pub fn goes_on(&self, reached: IndexProgress) -> bool {
         !self.complete || self.size < reached.committed.get()
     }
 
@@ -127,12 +127,12 @@ type Name = (LookupKind, String);
 /// The cached counts of a process. A value is counted by one request at a time; different values are counted
 /// concurrently.
 #[derive(Default)]
-pub struct Tallies(std::sync::Mutex<HashMap<Name, Arc<Mutex<Kept>>>>);
+pub struct Tallies(std::sync::Mutex<HashMap<Name, Arc<Mutex<CachedTally>>>>);
 
-struct Kept {
+struct CachedTally {
     begun: Instant,
     form: u32,
-    tally: Arc<Tally>,
+    tally: Arc<ReceiptTally>,
 }
 
 impl Tallies {
@@ -142,12 +142,12 @@ impl Tallies {
         store: &dyn LogStore,
         kind: LookupKind,
         value: &str,
-    ) -> Result<Arc<Tally>, StoreError> {
+    ) -> Result<Arc<ReceiptTally>, StoreError> {
         let kept = self.kept((kind, value.to_owned()));
         let mut kept = kept.lock().await;
         let indexed = store.indexed().await?;
         if !kept.is_of(indexed) {
-            *kept = Kept::begin(indexed.form);
+            *kept = CachedTally::begin(indexed.form);
         }
         if !kept.tally.complete || kept.tally.size != indexed.to.get() {
             let before = (*kept.tally).clone();
@@ -158,7 +158,7 @@ impl Tallies {
 
     /// The cache slot of this value. Slots in use stay. Unused ones are removed if they are empty or older than
     /// [`TALLY_AGE`], and the oldest ones above [`TALLIES`].
-    fn kept(&self, name: Name) -> Arc<Mutex<Kept>> {
+    fn kept(&self, name: Name) -> Arc<Mutex<CachedTally>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, kept| idle(kept).is_none_or(|kept| kept.tally.entries > 0 && kept.is_fresh()));
         while all.len() > TALLIES {
@@ -171,16 +171,16 @@ impl Tallies {
             let oldest = oldest.1.clone();
             all.remove(&oldest);
         }
-        all.entry(name).or_insert_with(|| Arc::new(Mutex::new(Kept::begin(0)))).clone()
+        all.entry(name).or_insert_with(|| Arc::new(Mutex::new(CachedTally::begin(0)))).clone()
     }
 }
 
 /// The slot's content, if no request uses it now.
-fn idle(kept: &mut Arc<Mutex<Kept>>) -> Option<&mut Kept> {
+fn idle(kept: &mut Arc<Mutex<CachedTally>>) -> Option<&mut CachedTally> {
     Arc::get_mut(kept).map(Mutex::get_mut)
 }
 
-impl Kept {
+impl CachedTally {
     fn begin(form: u32) -> Self {
         Self { begun: Instant::now(), form, tally: Arc::default() }
     }
@@ -200,9 +200,9 @@ async fn go_on(
     store: &dyn LogStore,
     kind: LookupKind,
     value: &str,
-    mut tally: Tally,
+    mut tally: ReceiptTally,
     size: u64,
-) -> Result<Tally, StoreError> {
+) -> Result<ReceiptTally, StoreError> {
     let mut looked_at = 0;
     while looked_at < TALLY_ENTRIES {
         let page = store
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn what_an_agent_verified_about_itself_counts_in_no_share() {
-        let mut tally = Tally::default();
-        let count = |tally: &mut Tally, n: u64, issuer: &str| {
+        let mut tally = ReceiptTally::default();
+        let count = |tally: &mut ReceiptTally, n: u64, issuer: &str| {
             let entry = LeafIndex::new(n);
             let row =
                 |kind: LookupKind, value: &str| Lookup { kind: kind.number(), value: value.into(), entry };
@@ -263,10 +263,10 @@ mod tests {
     /// Continues the n-th requested count.
     fn counted(tallies: &Tallies, n: usize) {
         let kept = tallies.kept((LookupKind::Issuer, format!("{n:04}")));
-        let mut tally = Tally::default();
+        let mut tally = ReceiptTally::default();
         tally.count_receipt(7, "pass");
         let begun = Instant::now() + Duration::from_millis(n as u64);
-        *kept.try_lock().unwrap() = Kept { begun, form: 1, tally: Arc::new(tally) };
+        *kept.try_lock().unwrap() = CachedTally { begun, form: 1, tally: Arc::new(tally) };
     }
 
     fn names(tallies: &Tallies) -> Vec<String> {

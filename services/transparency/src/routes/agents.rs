@@ -14,12 +14,12 @@ use registration::LookupKind;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::index::{Group, Tally};
+use crate::edge::problem::Problem;
+use crate::index::{ReceiptGroup, ReceiptTally};
 use crate::limits::SMALL_GROUP;
-use crate::problem::Problem;
+use crate::routes::app::App;
 
-/// What was verified about an agent.
+/// The verification receipts about an agent, in numbers.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Summary {
     /// The agent: the `sub` of the receipts.
@@ -40,7 +40,7 @@ pub struct Summary {
     by_tier: Groups,
     /// By kind of task.
     by_task_type: Groups,
-    /// By who verified.
+    /// By verifier.
     by_issuer: Groups,
     /// Groups with fewer receipts are not shown.
     smallest_group: u64,
@@ -78,7 +78,7 @@ pub struct GroupView {
     path = "/v1/agents/{sub}/summary",
     tag = "Log",
     params(("sub" = String, Path, description = "The sub of the receipts, percent-encoded")),
-    responses((status = 200, description = "Counts over what is registered about this agent", body = Summary), (status = 400, description = "A parameter was given, and there are none"), (status = 404, description = "Nothing is registered about it"))
+    responses((status = 200, description = "Counts of the registered statements about this agent", body = Summary), (status = 400, description = "A parameter was given, and there are none"), (status = 404, description = "Nothing is registered about it"))
 )]
 pub async fn summary(
     State(app): State<App>,
@@ -107,11 +107,11 @@ fn nothing() -> Problem {
 }
 
 impl Summary {
-    fn of(subject: String, tally: &Tally, counting: bool) -> Self {
+    fn of(subject: String, tally: &ReceiptTally, counting: bool) -> Self {
         let groups = |kind| Groups::of(tally.receipts_by(kind));
         let verdicts = tally.receipts_by(LookupKind::Verdict);
         let passed = verdicts.get("pass").map_or(0, |group| group.count);
-        let all = Group { count: tally.receipt_count, passed };
+        let all = ReceiptGroup { count: tally.receipt_count, passed };
         let enough = all.count >= SMALL_GROUP;
         Self {
             subject,
@@ -132,7 +132,7 @@ impl Summary {
 }
 
 impl Groups {
-    fn of(counted: BTreeMap<&str, Group>) -> Self {
+    fn of(counted: BTreeMap<&str, ReceiptGroup>) -> Self {
         let (mut shown, small): (Vec<_>, Vec<_>) =
             counted.into_iter().partition(|(_, group)| group.count >= SMALL_GROUP);
         let mut suppressed = small.len();
@@ -144,7 +144,7 @@ impl Groups {
             suppressed += 1;
         }
         let veiled = veiled(&shown);
-        let view = |(value, group): (&str, Group)| {
+        let view = |(value, group): (&str, ReceiptGroup)| {
             let pass_rate = (!veiled.contains(value)).then(|| group.pass_rate());
             (value.to_owned(), GroupView { receipts: group.count, pass_rate })
         };
@@ -153,7 +153,7 @@ impl Groups {
 }
 
 /// The values of the groups whose pass rate is hidden.
-fn veiled<'a>(shown: &[(&'a str, Group)]) -> BTreeSet<&'a str> {
+fn veiled<'a>(shown: &[(&'a str, ReceiptGroup)]) -> BTreeSet<&'a str> {
     let (few, others): (Vec<_>, Vec<_>) = shown.iter().partition(|(_, group)| group.tells_of_few());
     let mut veiled: BTreeSet<&str> = few.iter().map(|(value, _)| *value).collect();
     if veiled.len() == 1
@@ -165,7 +165,7 @@ fn veiled<'a>(shown: &[(&'a str, Group)]) -> BTreeSet<&'a str> {
     veiled
 }
 
-impl Group {
+impl ReceiptGroup {
     /// Returns `true` if 1 to `SMALL_GROUP - 1` receipts passed, or as many did not.
     fn tells_of_few(&self) -> bool {
         let few = 1..SMALL_GROUP;
@@ -184,7 +184,7 @@ mod tests {
 
     fn groups(counts: &[(&'static str, u64)]) -> (Vec<String>, usize) {
         let counted =
-            counts.iter().map(|(value, count)| (*value, Group { count: *count, passed: 1 })).collect();
+            counts.iter().map(|(value, count)| (*value, ReceiptGroup { count: *count, passed: 1 })).collect();
         let groups = Groups::of(counted);
         (groups.groups.into_keys().collect(), groups.suppressed)
     }
@@ -200,8 +200,9 @@ mod tests {
 
     /// The groups, given as name, count and passed, whose pass rate is shown.
     fn told(counts: &[(&'static str, u64, u64)]) -> Vec<String> {
-        let counted =
-            counts.iter().map(|(value, count, passed)| (*value, Group { count: *count, passed: *passed }));
+        let counted = counts
+            .iter()
+            .map(|(value, count, passed)| (*value, ReceiptGroup { count: *count, passed: *passed }));
         let groups = Groups::of(counted.collect()).groups;
         groups.into_iter().filter(|(_, group)| group.pass_rate.is_some()).map(|(value, _)| value).collect()
     }
@@ -219,7 +220,7 @@ mod tests {
     #[test]
     fn all_receipts_together_do_not_tell_of_the_few_either() {
         let summary = |passed: u64, failed: u64| {
-            let mut tally = Tally::default();
+            let mut tally = ReceiptTally::default();
             for n in 0..passed + failed {
                 let verdict = if n < passed { "pass" } else { "fail" };
                 tally.count_receipt(n, verdict);

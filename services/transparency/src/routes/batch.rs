@@ -15,12 +15,12 @@ use tokio::task::JoinSet;
 use utoipa::ToSchema;
 
 use super::Binary;
-use crate::access::Caller;
-use crate::app::App;
-use crate::doors::Turnstile;
-use crate::intake::Batch;
-use crate::log::Registered;
-use crate::problem::Problem;
+use crate::edge::access::AuthenticatedCaller;
+use crate::edge::problem::Problem;
+use crate::edge::rate_limit::RequestCharge;
+use crate::edge::request_parsing::SubmittedBatch;
+use crate::log::registration_outcome::Registered;
+use crate::routes::app::App;
 
 /// One answer for each part.
 #[derive(Debug, Serialize, ToSchema)]
@@ -29,7 +29,7 @@ pub struct BatchResults {
     results: Vec<BatchResult>,
 }
 
-/// What became of one part: what `POST /entries` would have answered.
+/// The result for one part: the answer that `POST /entries` would have given.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BatchResult {
     /// 201, 202, or the status of the problem.
@@ -73,15 +73,15 @@ pub struct BatchResult {
         (status = 401, description = "A bearer token is required"),
         (status = 413, description = "The batch is too large"),
         (status = 415, description = "Not multipart/mixed"),
-        (status = 429, description = "Too many requests; Retry-After says when"),
-        (status = 503, description = "Busy; Retry-After says when")
+        (status = 429, description = "Too many requests; Retry-After gives the time to wait"),
+        (status = 503, description = "Busy; Retry-After gives the time to wait")
     )
 )]
 pub async fn register_batch(
     State(app): State<App>,
-    Extension(turnstile): Extension<Turnstile>,
-    Extension(caller): Extension<Caller>,
-    batch: Batch,
+    Extension(turnstile): Extension<RequestCharge>,
+    Extension(caller): Extension<AuthenticatedCaller>,
+    batch: SubmittedBatch,
 ) -> Response {
     let mut running = JoinSet::new();
     for (place, statement) in batch.statements.iter().cloned().enumerate() {
@@ -94,7 +94,7 @@ pub async fn register_batch(
                 Err(over) => BatchResult::refused(None, &over.into()),
             };
             if result.status >= 500 {
-                turnstile.give_back();
+                turnstile.refund();
             }
             (place, result)
         });
@@ -110,7 +110,7 @@ pub async fn register_batch(
     ([(CACHE_CONTROL, "no-store")], Json(BatchResults { results })).into_response()
 }
 
-async fn one(app: &App, caller: &Caller, statement: Result<Bytes, Problem>) -> BatchResult {
+async fn one(app: &App, caller: &AuthenticatedCaller, statement: Result<Bytes, Problem>) -> BatchResult {
     let statement = match statement.and_then(|bytes| super::entries::parse(app, bytes)) {
         Ok(statement) => statement,
         Err(problem) => return BatchResult::refused(None, &problem),
@@ -132,7 +132,7 @@ impl BatchResult {
                 (StatusCode::CREATED, Some(index.get()), Some(BASE64URL_NOPAD.encode(&receipt)), None)
             }
             Registered::Later => {
-                (StatusCode::ACCEPTED, None, None, Some(app.house.limits.load().retry_after.max(1).into()))
+                (StatusCode::ACCEPTED, None, None, Some(app.edge.limits.load().retry_after.max(1).into()))
             }
         };
         Self {

@@ -22,9 +22,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::tlog::{NOTE, cached, published, tag};
 use super::{canonical, lead_on};
-use crate::app::App;
+use crate::edge::problem::{Problem, shortened};
 use crate::limits::{CHECKPOINTS_DEFAULT, CHECKPOINTS_PAGE};
-use crate::problem::{Problem, shortened};
+use crate::routes::app::App;
 use crate::witnessing::with_cosignatures;
 
 /// `Cache-Control` of a checkpoint: witnesses may still add cosignatures.
@@ -34,7 +34,7 @@ const CACHED: &str = "public, max-age=60";
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Sizes {
+pub struct CheckpointPaging {
     /// List checkpoints of larger trees than this; from the first when absent.
     #[serde(default, deserialize_with = "super::plain_number")]
     after: Option<u64>,
@@ -65,7 +65,7 @@ pub struct CheckpointView {
     get,
     path = "/v1/checkpoints",
     tag = "C2SP",
-    params(Sizes),
+    params(CheckpointPaging),
     responses(
         (
             status = 200,
@@ -78,7 +78,7 @@ pub struct CheckpointView {
 )]
 pub async fn checkpoints(
     State(app): State<App>,
-    page: Result<Query<Sizes>, QueryRejection>,
+    page: Result<Query<CheckpointPaging>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let wrong = || {
         let detail = format!("after is a tree size, limit a number from 1 to {CHECKPOINTS_PAGE}");

@@ -10,10 +10,10 @@ use http::{HeaderName, HeaderValue};
 use scitt::cbor::ItemWriter;
 
 use super::Binary;
-use crate::app::App;
-use crate::media;
+use crate::edge::media;
+use crate::routes::app::App;
 
-/// Draft -06: who issues receipts.
+/// The issuer of receipts (draft -06).
 #[utoipa::path(
     get,
     path = "/.well-known/scitt-configuration",

@@ -18,13 +18,14 @@ use scitt::{ContentType, SignedStatement};
 
 use super::Binary;
 use super::names::{Locator, NamedBy, named};
-use crate::access::Caller;
-use crate::app::App;
-use crate::aside::aside;
-use crate::intake::HandedIn;
-use crate::log::{Log, Registered, Resolved};
-use crate::media;
-use crate::problem::Problem;
+use crate::edge::access::AuthenticatedCaller;
+use crate::edge::media;
+use crate::edge::problem::Problem;
+use crate::edge::request_parsing::SubmittedStatement;
+use crate::log::registration_outcome::Registered;
+use crate::log::state::{Log, Resolved};
+use crate::routes::app::App;
+use crate::run_blocking::run_blocking;
 
 /// A statement with a detached payload: both parts, once each, and no other.
 #[derive(utoipa::ToSchema)]
@@ -33,7 +34,7 @@ pub struct DetachedForm {
     /// A tagged COSE_Sign1 whose payload is nil.
     #[schema(value_type = String, format = Binary)]
     statement: Vec<u8>,
-    /// What its signature covers. Kept or dropped as the policy says.
+    /// The content that the signature covers. Stored or dropped by the policy.
     #[schema(value_type = String, format = Binary)]
     payload: Vec<u8>,
 }
@@ -64,15 +65,15 @@ pub struct DetachedForm {
          content_type = "application/concise-problem-details+cbor"),
         (status = 413, description = "The statement is too large", content_type = "application/concise-problem-details+cbor"),
         (status = 415, description = "Not a type that statements come in", content_type = "application/concise-problem-details+cbor"),
-        (status = 429, description = "Too many requests; Retry-After says when", content_type = "application/concise-problem-details+cbor"),
-        (status = 503, description = "Busy; Retry-After says when", content_type = "application/concise-problem-details+cbor")
+        (status = 429, description = "Too many requests; Retry-After gives the time to wait", content_type = "application/concise-problem-details+cbor"),
+        (status = 503, description = "Busy; Retry-After gives the time to wait", content_type = "application/concise-problem-details+cbor")
     )
 )]
 pub async fn register(
     State(app): State<App>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     receipt_type: ReceiptType,
-    handed_in: HandedIn,
+    handed_in: SubmittedStatement,
 ) -> Result<Response, Problem> {
     let statement = parse(&app, handed_in.statement.clone())?;
     must_cover(&caller, &statement)?;
@@ -80,13 +81,13 @@ pub async fn register(
     Ok(answer(&app, statement.digest(), registered, receipt_type))
 }
 
-/// Parses a statement; a malformed one is counted as [`Malformed`](crate::metrics::Outcome::Malformed).
+/// Parses a statement; a malformed one is counted as [`Malformed`](crate::metrics::RegistrationOutcome::Malformed).
 pub fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
     let started = Instant::now();
-    let statement = aside(bytes.len(), || SignedStatement::parse(bytes));
-    app.house.metrics.stage("parse", started.elapsed());
+    let statement = run_blocking(bytes.len(), || SignedStatement::parse(bytes));
+    app.edge.metrics.stage("parse", started.elapsed());
     statement.map_err(|malformed| {
-        app.house.metrics.registration(crate::metrics::Outcome::Malformed);
+        app.edge.metrics.registration(crate::metrics::RegistrationOutcome::Malformed);
         malformed.into()
     })
 }
@@ -96,7 +97,7 @@ pub fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
 ///
 /// # Errors
 /// 403 with the code `token-scope`.
-pub fn must_cover(caller: &Caller, statement: &SignedStatement) -> Result<(), Problem> {
+pub fn must_cover(caller: &AuthenticatedCaller, statement: &SignedStatement) -> Result<(), Problem> {
     let header = statement.header();
     let issuer = header.claims().and_then(|claims| claims.iss());
     let preimage = || header.hash_envelope().and_then(|envelope| envelope.preimage_content_type.as_ref());
@@ -132,7 +133,7 @@ fn answer(app: &App, digest: EntryDigest, registered: Registered, receipt_type: 
          headers(("Location" = String, description = "Its receipt's URL"), ("Link" = String, description = "rel=alternate, for every other entry of that name"))),
         (status = 400, description = "Invalid locator", content_type = "application/concise-problem-details+cbor"),
         (status = 404, description = "Not Found, or Registration Failed", content_type = "application/concise-problem-details+cbor"),
-        (status = 429, description = "Too many requests; Retry-After says when", content_type = "application/concise-problem-details+cbor")
+        (status = 429, description = "Too many requests; Retry-After gives the time to wait", content_type = "application/concise-problem-details+cbor")
     )
 )]
 pub async fn resolve(
@@ -175,7 +176,7 @@ fn failed(why: String) -> Problem {
 }
 
 fn retry_after(app: &App) -> String {
-    app.house.limits.load().retry_after.max(1).to_string()
+    app.edge.limits.load().retry_after.max(1).to_string()
 }
 
 /// The content type of a receipt, as the client prefers it.

@@ -16,17 +16,17 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::bodies::is_open;
 use super::lead_on;
-use super::listing::rfc3339;
-use crate::access::Caller;
-use crate::app::App;
+use crate::edge::access::AuthenticatedCaller;
+use crate::edge::problem::Problem;
 use crate::limits::{REPORTS_BYTES, REPORTS_CHUNK, REPORTS_DEFAULT, REPORTS_PAGE};
-use crate::problem::Problem;
+use crate::routes::app::App;
+use crate::time::rfc3339;
 
 /// Which page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Reports {
+pub struct ReportPaging {
     /// List reports after this number; from the first when absent.
     after: Option<u64>,
     /// How many, at most: 1 to 64, 16 unless given.
@@ -48,7 +48,7 @@ pub struct Equivocation {
     /// The rule that the refused statement breaks.
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
-    /// What both claim: the guard's key, hex.
+    /// The key of the guard that both claim, in hex.
     guard: String,
     /// The one on the log.
     registered: Registered,
@@ -101,7 +101,7 @@ impl Equivocation {
     get,
     path = "/v1/equivocations",
     tag = "Log",
-    params(Reports),
+    params(ReportPaging),
     responses(
         (
             status = 200,
@@ -114,8 +114,8 @@ impl Equivocation {
 )]
 pub async fn equivocations(
     State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    page: Result<Query<Reports>, QueryRejection>,
+    Extension(caller): Extension<AuthenticatedCaller>,
+    page: Result<Query<ReportPaging>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let wrong =
         || Problem::malformed("page", format!("after is a number, limit a number from 1 to {REPORTS_PAGE}"));
@@ -137,7 +137,7 @@ pub async fn equivocations(
 /// may be more after it.
 async fn read(
     app: &App,
-    caller: &Caller,
+    caller: &AuthenticatedCaller,
     mut after: Option<u64>,
     limit: usize,
 ) -> Result<(Vec<Equivocation>, bool), Problem> {

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use store::LogStore;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::app::App;
-use crate::erasure::{self, Registered};
+use crate::edge::problem::Problem;
 use crate::limits::ERASURES_PAGE;
-use crate::problem::Problem;
+use crate::log::erasures::{self, RegisteredErasure};
+use crate::routes::app::App;
 
 /// An erasure statement.
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,10 +32,10 @@ pub struct ErasureView {
     reason: String,
     /// Why, as a code.
     rule: String,
-    /// When it was asked for, as the operator says.
+    /// The time of the request, as the operator states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<String>,
-    /// Who decided, as the operator says.
+    /// The person who decided, as the operator states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     authorized_by: Option<String>,
     /// The entries it names.
@@ -43,8 +43,8 @@ pub struct ErasureView {
 }
 
 impl ErasureView {
-    fn of(found: Registered) -> Self {
-        let Registered { erasure, index, entry } = found;
+    fn of(found: RegisteredErasure) -> Self {
+        let RegisteredErasure { erasure, index, entry } = found;
         Self {
             sequence: erasure.sequence,
             entry_id: entry.to_string(),
@@ -101,8 +101,8 @@ pub async fn list(
     let from = page.after.map_or(Some(0), |after| after.checked_add(1)).ok_or_else(wrong)?;
     let to = from.checked_add(limit).filter(|_| (1..=ERASURES_PAGE).contains(&limit)).ok_or_else(wrong)?;
     let store = &*app.log.store;
-    let next_sequence = erasure::count(store).await?;
-    let found = erasure::registered(store, from..to).await?;
+    let next_sequence = erasures::count(store).await?;
+    let found = erasures::registered(store, from..to).await?;
     let erasures = found.into_iter().map(ErasureView::of).collect();
     Ok(([(CACHE_CONTROL, "no-cache")], Json(Erasures { erasures, next_sequence })).into_response())
 }
@@ -120,7 +120,7 @@ pub struct ErasureProgress {
     pending: Vec<String>,
 }
 
-/// One erasure, and what has become of the entries it names.
+/// One erasure, with the state of the entries that it names.
 #[utoipa::path(
     get,
     path = "/v1/erasures/{sequence}",
@@ -143,15 +143,15 @@ pub async fn one(
     let Path(sequence) = sequence.map_err(|_| wrong())?;
     let end = sequence.checked_add(1).ok_or_else(wrong)?;
     let store = &*app.log.store;
-    let found = erasure::registered(store, sequence..end).await?.into_iter().next().ok_or_else(|| {
+    let found = erasures::registered(store, sequence..end).await?.into_iter().next().ok_or_else(|| {
         let detail = format!("This log has no erasure {sequence}");
         Problem::new(StatusCode::NOT_FOUND, "erasure-unknown", "Not Found", detail)
     })?;
     Ok(([(CACHE_CONTROL, "no-cache")], Json(progress(store, found).await?)).into_response())
 }
 
-async fn progress(store: &dyn LogStore, found: Registered) -> Result<ErasureProgress, Problem> {
-    let leaves = erasure::erased_leaves(store, &found.erasure).await?;
+async fn progress(store: &dyn LogStore, found: RegisteredErasure) -> Result<ErasureProgress, Problem> {
+    let leaves = erasures::erased_leaves(store, &found.erasure).await?;
     let holds = store.held(&leaves).await?;
     let (mut erased, mut held, mut pending) = (Vec::new(), Vec::new(), Vec::new());
     for leaf in leaves {

@@ -12,19 +12,19 @@ use utoipa::ToSchema;
 
 use super::Binary;
 use super::entries::DetachedForm;
-use super::listing::rfc3339;
-use crate::app::App;
-use crate::aside::aside;
-use crate::dry_run::DryRun;
-use crate::intake::HandedIn;
-use crate::problem::{Problem, shortened};
+use crate::edge::problem::{Problem, shortened};
+use crate::edge::request_parsing::SubmittedStatement;
+use crate::log::dry_run::DryRun;
+use crate::routes::app::App;
+use crate::run_blocking::run_blocking;
+use crate::time::rfc3339;
 
-/// What would become of a statement.
+/// The decision about a statement that is not registered.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EvaluationView {
     /// Whether registering it now would be answered with a receipt.
     would_admit: bool,
-    /// What its entry ID is or would be.
+    /// The entry ID, or the one that it would have.
     entry_id: String,
     /// The leaf that holds it already. Then nothing else is decided.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,12 +37,12 @@ pub struct EvaluationView {
     /// The rule that refuses.
     #[serde(skip_serializing_if = "Option::is_none")]
     violation: Option<ViolationView>,
-    /// What it claims and entries of the log claimed before it.
+    /// The guards that it claims and that entries of the log hold.
     taken: Vec<TakenView>,
     /// When it may enter; an absent end is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     valid: Option<ValidView>,
-    /// What was read from it.
+    /// The facts that were read from it.
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     facts: Option<serde_json::Value>,
@@ -57,7 +57,7 @@ pub struct DecidingPolicy {
     entry_id: String,
     /// SHA-256 of its canonical JSON, hex.
     digest: String,
-    /// How many policies came before it.
+    /// The number of earlier policies.
     revision: u64,
 }
 
@@ -68,14 +68,14 @@ pub struct ViolationView {
     rule: String,
     /// Where: in the protected header, or a JSON pointer into the payload.
     place: String,
-    /// What was found there, for people.
+    /// The finding, for people.
     detail: String,
 }
 
 /// Something that only one entry may claim.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TakenView {
-    /// The rule that says so.
+    /// The rule.
     rule: String,
     /// The leaf that was first.
     by: u64,
@@ -92,7 +92,7 @@ pub struct ValidView {
     not_after: Option<String>,
 }
 
-/// What would become of a Signed Statement. Nothing is registered.
+/// Decides about a Signed Statement without registering it.
 ///
 /// Costs what a registration costs; issuers' quotas are not charged.
 #[utoipa::path(
@@ -110,13 +110,13 @@ pub struct ValidView {
         (status = 401, description = "A bearer token is required"),
         (status = 413, description = "The statement is too large"),
         (status = 415, description = "Not a type that statements come in"),
-        (status = 429, description = "Too many requests; Retry-After says when"),
-        (status = 503, description = "The policy came to no answer in time, or the log does not answer; Retry-After says when")
+        (status = 429, description = "Too many requests; Retry-After gives the time to wait"),
+        (status = 503, description = "The policy was not evaluated in time, or the log does not answer; Retry-After gives the time to wait")
     )
 )]
-pub async fn evaluate(State(app): State<App>, handed_in: HandedIn) -> Result<Response, Problem> {
+pub async fn evaluate(State(app): State<App>, handed_in: SubmittedStatement) -> Result<Response, Problem> {
     let bytes = handed_in.statement.clone();
-    let statement = aside(bytes.len(), || SignedStatement::parse(bytes))?;
+    let statement = run_blocking(bytes.len(), || SignedStatement::parse(bytes))?;
     let run = app.log.dry_run(&statement, handed_in.payload.as_ref()).await?;
     let view = EvaluationView::of(statement.digest().to_string(), &run);
     Ok(([(CACHE_CONTROL, "no-store")], Json(view)).into_response())

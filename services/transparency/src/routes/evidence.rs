@@ -24,14 +24,15 @@ use store::{Collateral, Entry};
 use utoipa::{IntoParams, ToSchema};
 
 use super::bodies::is_open;
-use super::listing::{Heads, rfc3339};
 use super::statements::{CACHED, stored_entry};
 use super::{EntryId, lead_on};
-use crate::access::Caller;
-use crate::app::App;
+use crate::edge::access::AuthenticatedCaller;
+use crate::edge::problem::Problem;
 use crate::index::term;
 use crate::limits::{EVIDENCE_BYTES, EVIDENCE_CHUNK, EVIDENCE_PAGE};
-use crate::problem::Problem;
+use crate::log::heads::Heads;
+use crate::routes::app::App;
+use crate::time::rfc3339;
 
 /// All that one admission was decided by.
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,10 +43,10 @@ pub struct Evidence {
     entry_id: String,
     /// The statement in base64url without padding; null once erased, and where it is closed to the caller.
     statement: Option<String>,
-    /// The payload that came beside it, in base64url; absent if none came, or none was kept.
+    /// The detached payload in base64url; absent if there was none, or it was not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<String>,
-    /// What else came beside it and was needed.
+    /// Further data that came with it and was needed.
     collateral: Vec<CollateralView>,
     /// The policy that admitted it.
     policy: PolicyReference,
@@ -79,10 +80,10 @@ pub struct EntryReference {
     entry_id: String,
 }
 
-/// Bytes beside an entry.
+/// Bytes that are stored with an entry.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CollateralView {
-    /// What they are: `x5chain` (COSE_X509), or the number under which they are kept.
+    /// The type: `x5chain` (COSE_X509), or the number of the kind.
     kind: String,
     /// In base64url without padding.
     bytes: String,
@@ -97,7 +98,7 @@ pub struct PolicyReference {
     entry_id: String,
     /// SHA-256 of its canonical JSON, hex.
     digest: String,
-    /// How many policies came before it.
+    /// The number of earlier policies.
     revision: u64,
 }
 
@@ -108,18 +109,18 @@ pub struct PolicyReference {
     tag = "Log",
     params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
     responses(
-        (status = 200, description = "What the decision on this entry was based on", body = Evidence),
+        (status = 200, description = "The basis of the decision about this entry", body = Evidence),
         (status = 400, description = "Invalid locator"),
         (status = 404, description = "Not Found")
     )
 )]
 pub async fn evidence(
     State(app): State<App>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     EntryId(digest): EntryId,
 ) -> Result<Response, Problem> {
     let entry = stored_entry(&app, digest).await?;
-    let evidence = Gathering::of(&app, &caller).evidence(entry).await?.0;
+    let evidence = AdmissionReader::of(&app, &caller).evidence(entry).await?.0;
     Ok(([(CACHE_CONTROL, CACHED)], Json(evidence)).into_response())
 }
 
@@ -127,7 +128,7 @@ pub async fn evidence(
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Range {
+pub struct EvidenceRange {
     /// The first leaf; 0 when absent.
     from: Option<u64>,
     /// How many, at most.
@@ -148,7 +149,7 @@ pub struct EvidencePage {
     get,
     path = "/v1/evidence",
     tag = "Log",
-    params(Range),
+    params(EvidenceRange),
     responses(
         (status = 200, description = "The evidence of these entries", body = EvidencePage, headers(("Link" = String, description = "rel=next, while there is more"))),
         (status = 400, description = "from or limit is no number, or limit is too large")
@@ -156,13 +157,13 @@ pub struct EvidencePage {
 )]
 pub async fn evidence_page(
     State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    range: Result<Query<Range>, QueryRejection>,
+    Extension(caller): Extension<AuthenticatedCaller>,
+    range: Result<Query<EvidenceRange>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let (from, limit) = bounds(range)?;
     let size = app.log.readable_size().await?.get();
     let (mut page, mut next, mut bytes) = (Vec::new(), from, 0);
-    let mut gathering = Gathering::of(&app, &caller);
+    let mut gathering = AdmissionReader::of(&app, &caller);
     'page: while page.len() < limit && next < size {
         let asked = EVIDENCE_CHUNK.min(limit - page.len());
         let entries = app.log.store.entries(LeafIndex::new(next), asked).await?;
@@ -182,7 +183,7 @@ pub async fn evidence_page(
     Ok(answer(&app, EvidencePage { evidence: page, next: (next < size).then_some(next) }, limit))
 }
 
-fn bounds(range: Result<Query<Range>, QueryRejection>) -> Result<(u64, usize), Problem> {
+fn bounds(range: Result<Query<EvidenceRange>, QueryRejection>) -> Result<(u64, usize), Problem> {
     let wrong = || {
         Problem::malformed("page", format!("from is a leaf index, limit a number from 1 to {EVIDENCE_PAGE}"))
     };
@@ -204,15 +205,15 @@ fn answer(app: &App, page: EvidencePage, limit: usize) -> Response {
 }
 
 /// Collects the evidence of entries. The policies and heads that the entries of a page share are read once.
-struct Gathering<'a> {
+struct AdmissionReader<'a> {
     app: &'a App,
-    caller: &'a Caller,
+    caller: &'a AuthenticatedCaller,
     policies: HashMap<LeafIndex, PolicyReference>,
     heads: Heads<'a>,
 }
 
-impl<'a> Gathering<'a> {
-    fn of(app: &'a App, caller: &'a Caller) -> Self {
+impl<'a> AdmissionReader<'a> {
+    fn of(app: &'a App, caller: &'a AuthenticatedCaller) -> Self {
         Self { app, caller, policies: HashMap::new(), heads: Heads::of(&*app.log.store) }
     }
 

@@ -19,12 +19,13 @@ use store::Entry;
 use utoipa::{IntoParams, ToSchema};
 
 use super::lead_on;
-use super::listing::{first_head_with, rfc3339};
 use super::search::{goes_on_after, percent_encoded};
-use crate::app::App;
+use crate::edge::problem::Problem;
 use crate::index::term;
 use crate::limits::CHAIN_PAGE;
-use crate::problem::Problem;
+use crate::log::heads::first_head_with;
+use crate::routes::app::App;
+use crate::time::rfc3339;
 
 /// An issuer, as the log knows it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -37,7 +38,7 @@ pub struct Issuer {
     first_seen: Seen,
     /// The last of them.
     last_seen: Seen,
-    /// How many are signed by which key: the `kid` in hexadecimal. What names none is not counted here.
+    /// The number of heads by each key: the `kid` in hexadecimal. Heads without one are not counted.
     keys: BTreeMap<String, u64>,
     /// How many are of which content type.
     content_types: BTreeMap<String, u64>,
@@ -65,7 +66,7 @@ pub struct Seen {
     path = "/v1/issuers/{iss}",
     tag = "Log",
     params(("iss" = String, Path, description = "The iss of its statements, percent-encoded")),
-    responses((status = 200, description = "What this issuer has registered", body = Issuer), (status = 404, description = "It has registered nothing"))
+    responses((status = 200, description = "The entries of this issuer", body = Issuer), (status = 404, description = "It has registered nothing"))
 )]
 pub async fn issuer(State(app): State<App>, Path(iss): Path<String>) -> Result<Response, Problem> {
     let reached = app.index.caught_up().await?;
@@ -111,7 +112,7 @@ pub struct WhichChain {
 /// A chain of verification receipts.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ChainView {
-    /// Who verified.
+    /// The verifier.
     issuer: String,
     /// Whose work.
     subject: String,

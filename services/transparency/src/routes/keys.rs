@@ -6,9 +6,9 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 
 use super::Binary;
-use crate::app::App;
-use crate::media;
-use crate::problem::{Problem, shortened};
+use crate::edge::media;
+use crate::edge::problem::{Problem, shortened};
+use crate::routes::app::App;
 
 /// `Cache-Control` of the keys. A set in a cache may lack a key that was announced since.
 const CACHED: &str = "public, max-age=300";

@@ -14,19 +14,19 @@ use store::{Lookup, Term};
 use utoipa::ToSchema;
 
 use super::EntryId;
-use super::listing::EntryView;
-use super::search::views;
 use super::statements::stored_entry;
-use crate::app::App;
+use crate::edge::problem::Problem;
 use crate::limits::{LINKED_ENTRIES, LINKED_VALUES};
-use crate::problem::Problem;
+use crate::routes::app::App;
+use crate::view::entry_view::EntryView;
+use crate::view::pages::views;
 
 /// The links of an entry.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Links {
     /// The entry.
     entry_id: String,
-    /// By what it is linked with others. What it shares with none is left out.
+    /// The values that link it with other entries. Values that it shares with none are left out.
     links: Vec<Link>,
     /// Whether there are more values than were looked for.
     truncated: bool,
@@ -49,7 +49,7 @@ pub struct Link {
 }
 
 /// A search for entries that share a value, with the name of the link.
-struct Wanted {
+struct LinkSearch {
     by: &'static str,
     value: String,
     terms: Vec<Term>,
@@ -77,30 +77,30 @@ pub async fn links(State(app): State<App>, EntryId(digest): EntryId) -> Result<R
     let truncated = wanted.len() > LINKED_VALUES;
     wanted.truncate(LINKED_VALUES);
     let mut links = entries_named(&app, &rows).await?;
-    for Wanted { by, value, terms } in wanted {
+    for LinkSearch { by, value, terms } in wanted {
         let page = app.index.search(terms, 0..u64::MAX, LINKED_ENTRIES + 1).await?;
         let mut others = page.entries;
         others.retain(|leaf| *leaf != entry.index);
         let more = page.more_after.is_some() || others.len() > LINKED_ENTRIES;
         others.truncate(LINKED_ENTRIES);
         if !others.is_empty() {
-            links.push(Link { by, value, entries: views(&app, &others).await?, more });
+            links.push(Link { by, value, entries: views(&app.log, &others).await?, more });
         }
     }
     let links = Links { entry_id: id, links, truncated, indexed_to: reached.indexed.to.get() };
     Ok(([(CACHE_CONTROL, "no-cache")], Json(links)).into_response())
 }
 
-fn wanted(rows: &[Lookup], id: &str) -> Vec<Wanted> {
+fn wanted(rows: &[Lookup], id: &str) -> Vec<LinkSearch> {
     let of = |kind: LookupKind| rows.iter().filter(move |row| row.kind == kind.number());
     let sessions: Vec<String> = of(LookupKind::Session).map(|row| row.value.clone()).collect();
     // The values of index rows are in canonical form already.
-    let one = |by, kind: LookupKind, value: &str| Wanted {
+    let one = |by, kind: LookupKind, value: &str| LinkSearch {
         by,
         value: value.to_owned(),
         terms: vec![Term::exactly(kind.number(), value)],
     };
-    let mut wanted: Vec<Wanted> =
+    let mut wanted: Vec<LinkSearch> =
         vec![one("answered_by", LookupKind::BackLink, id), one("erased_by", LookupKind::Erasure, id)];
     wanted.extend(of(LookupKind::Digest).map(|row| one("digest", LookupKind::Digest, &row.value)));
     wanted.extend(of(LookupKind::Session).map(|row| one("session", LookupKind::Session, &row.value)));
@@ -122,7 +122,7 @@ async fn entries_named(app: &App, rows: &[Lookup]) -> Result<Vec<Link>, Problem>
         for row in rows.iter().filter(|row| row.kind == kind.number()).take(LINKED_VALUES) {
             let Ok(digest) = row.value.parse() else { continue };
             let Some(leaf) = app.log.index_of(digest).await? else { continue };
-            let entries = views(app, &[leaf]).await?;
+            let entries = views(&app.log, &[leaf]).await?;
             links.push(Link { by, value: row.value.clone(), entries, more: false });
         }
     }

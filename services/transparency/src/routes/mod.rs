@@ -1,11 +1,14 @@
 //! Handlers: one module per resource.
 
 pub mod agents;
+mod answers;
+pub mod app;
 pub mod batch;
 pub mod bodies;
 pub mod checkpoints;
 pub mod configuration;
 pub mod entries;
+pub mod entry;
 pub mod equivocations;
 pub mod erasures;
 pub mod evaluate;
@@ -13,12 +16,12 @@ pub mod evidence;
 pub mod issuers;
 pub mod keys;
 pub mod links;
-pub mod listing;
 pub mod names;
 pub mod pages;
 pub mod payloads;
 pub mod policy;
 pub mod proof;
+pub mod router;
 pub mod search;
 pub mod sessions;
 pub mod statements;
@@ -40,8 +43,8 @@ use merkle::EntryDigest;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use crate::app::App;
-use crate::problem::Problem;
+use crate::edge::problem::Problem;
+use crate::routes::app::App;
 
 /// Bytes, to the API's description.
 #[derive(utoipa::ToSchema)]

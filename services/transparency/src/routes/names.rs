@@ -13,11 +13,11 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::edge::problem::Problem;
 use crate::index::term;
 use crate::limits::NAMED_ENTRIES;
-use crate::log::Log;
-use crate::problem::Problem;
+use crate::log::state::Log;
+use crate::routes::app::App;
 
 /// An entry ID, or a name from the statement itself.
 pub enum Locator {

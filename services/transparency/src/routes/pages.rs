@@ -10,7 +10,7 @@ use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use crate::media;
+use crate::edge::media;
 
 /// Content security policy of the page: scripts, styles and requests of this service only.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \

@@ -16,11 +16,11 @@ use store::Entry;
 use super::bodies::must_be_open;
 use super::statements::{CACHED, erased, stored_entry};
 use super::{Binary, EntryId};
-use crate::access::Caller;
-use crate::app::App;
-use crate::problem::Problem;
+use crate::edge::access::AuthenticatedCaller;
+use crate::edge::problem::Problem;
+use crate::routes::app::App;
 
-/// The payload of a statement: attached, or kept beside it.
+/// The payload of a statement: attached, or stored with it.
 ///
 /// Always served as bytes: its content type is in the statement, under the issuer's signature.
 #[utoipa::path(
@@ -33,13 +33,13 @@ use crate::problem::Problem;
         (status = 400, description = "Invalid locator"),
         (status = 401, description = "The body is closed, and no token was shown"),
         (status = 403, description = "The body is closed to this token"),
-        (status = 404, description = "Not Found, or the payload was never kept: the problem names the policy that says so"),
+        (status = 404, description = "Not Found, or the payload was not stored: the problem names the policy"),
         (status = 410, description = "It was erased; its proofs still hold")
     )
 )]
 pub async fn payload(
     State(app): State<App>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     EntryId(digest): EntryId,
 ) -> Result<Response, Problem> {
     let entry = stored_entry(&app, digest).await?;

@@ -11,14 +11,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Binary;
-use super::listing::rfc3339;
-use crate::admission::Current;
-use crate::app::App;
+use crate::edge::media;
+use crate::edge::problem::Problem;
 use crate::limits::{BATCH_STATEMENTS, HEADER_DEPTH, PAYLOAD_DEPTH, POLICY_HISTORY};
-use crate::log::RegisterError;
-use crate::media;
-use crate::policy_history::Past;
-use crate::problem::Problem;
+use crate::log::policies::PolicyEntry;
+use crate::log::policies::PolicyRevision;
+use crate::log::registration_outcome::RegisterError;
+use crate::routes::app::App;
+use crate::time::rfc3339;
 
 /// A policy that the log has or had.
 #[derive(Debug, Serialize, ToSchema)]
@@ -29,7 +29,7 @@ pub struct PolicyEntryView {
     entry_id: String,
     /// SHA-256 of the policy's canonical JSON, hex.
     digest: String,
-    /// How many policies came before it.
+    /// The number of earlier policies.
     revision: u64,
     /// When it was committed. RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,8 +38,8 @@ pub struct PolicyEntryView {
     in_force_from: u64,
 }
 
-impl From<&Past> for PolicyEntryView {
-    fn from(past: &Past) -> Self {
+impl From<&PolicyRevision> for PolicyEntryView {
+    fn from(past: &PolicyRevision) -> Self {
         Self {
             index: past.leaf.get(),
             entry_id: past.entry.to_string(),
@@ -108,7 +108,7 @@ pub async fn policy(State(app): State<App>, headers: HeaderMap) -> Result<Respon
     get,
     path = "/v1/policy/{revision}",
     tag = "Log",
-    params(("revision" = u64, Path, description = "How many policies came before it")),
+    params(("revision" = u64, Path, description = "The number of earlier policies")),
     responses(
         (status = 200, description = "The policy, with the leaf that holds it",
          content((PolicyRevisionView = "application/json"), (Binary = "application/cose"))),
@@ -150,11 +150,11 @@ fn as_statement(headers: &HeaderMap) -> Option<&'static str> {
         .find(|statement| media::prefers(headers, statement, &[media::JSON]))
 }
 
-fn document(policy: &Current) -> serde_json::Value {
+fn document(policy: &PolicyEntry) -> serde_json::Value {
     serde_json::from_slice(policy.in_force.policy().payload()).unwrap_or_default()
 }
 
-/// What a client can run into.
+/// The limits that concern clients.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LimitsView {
     /// Bytes of one statement, and of one detached payload.
@@ -190,7 +190,7 @@ pub struct LimitsView {
     entry_streams: usize,
     /// Those of one client.
     entry_streams_per_client: usize,
-    /// Seconds after which a reader who takes nothing is cut off.
+    /// Seconds after which a reader that reads nothing is disconnected.
     entry_stream_seconds: f32,
 }
 
@@ -215,9 +215,9 @@ impl From<crate::limits::Rate> for RateView {
 /// The limits in force.
 #[utoipa::path(get, path = "/v1/limits", tag = "Service", responses((status = 200, description = "The limits in force", body = LimitsView)))]
 pub async fn limits(State(app): State<App>) -> Json<LimitsView> {
-    let limits = app.house.limits.load_full();
+    let limits = app.edge.limits.load_full();
     Json(LimitsView {
-        statement_bytes: app.house.statement_bytes(),
+        statement_bytes: app.edge.statement_bytes(),
         batch_bytes: limits.batch_bytes,
         batch_statements: BATCH_STATEMENTS,
         headers: limits.headers,

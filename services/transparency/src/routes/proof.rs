@@ -21,11 +21,11 @@ use store::{HeadSignature, SignatureKind};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{Binary, checkpoints, tlog, wrong_query};
-use crate::app::App;
-use crate::media;
-use crate::problem::{Problem, shortened};
-use crate::receipts::NoReceipt;
-use crate::tiles::ProofError;
+use crate::edge::media;
+use crate::edge::problem::{Problem, shortened};
+use crate::proofs::receipts::ReceiptUnavailable;
+use crate::proofs::tiles::ProofFailure;
+use crate::routes::app::App;
 
 /// `Cache-Control` for requests that name their sizes: the proof never changes, but cosignatures may be added.
 const CACHED: &str = "public, max-age=60";
@@ -59,7 +59,7 @@ pub struct ConsistencyQuery {
 pub struct InclusionView {
     /// The leaf.
     index: u64,
-    /// SHA-256 of the statement, hex: what the leaf hash covers.
+    /// SHA-256 of the statement in hex: the content of the leaf.
     entry_id: String,
     /// Leaves of the tree.
     tree_size: u64,
@@ -110,18 +110,18 @@ pub async fn inclusion(
     let cached = cached(query.size);
     let size = size_with(&app, leaf, query.size).await?;
     let path = app.log.receipts.tiles().inclusion(leaf, size).await.map_err(no_proof)?;
-    match Form::of(&headers) {
-        Form::Receipt(media) => {
+    match ProofForm::of(&headers) {
+        ProofForm::Receipt(media) => {
             let signed = signed_root(&app, size).await?;
             Ok(answer(cached, media, signed.inclusion_receipt(leaf, &path)))
         }
-        Form::Bundle => {
+        ProofForm::Bundle => {
             let checkpoint = checkpoints::of_size(&app, size).await?.to_string();
             let bundle =
                 TlogProof::new(leaf, path, checkpoint.as_bytes()).map_err(|_| Problem::internal())?;
             Ok(answer(cached, TLOG_PROOF, bundle.to_string()))
         }
-        Form::Json => {
+        ProofForm::Json => {
             let entry = digest(&app, leaf).await?;
             let root = verify::implied_root(entry.leaf_hash(), leaf, size, &path);
             let root = root.map_err(|_| Problem::internal())?;
@@ -165,7 +165,7 @@ pub async fn consistency(
         TreeSize::EMPTY => Vec::new(),
         first => app.log.receipts.tiles().consistency(first, second).await.map_err(no_proof)?,
     };
-    if let Form::Receipt(media) = Form::of(&headers) {
+    if let ProofForm::Receipt(media) = ProofForm::of(&headers) {
         if path.is_empty() {
             let detail = "A consistency receipt has a path: the first size is neither 0 nor the second";
             return Err(Problem::malformed("proof-none", detail));
@@ -184,22 +184,22 @@ const TLOG_PROOF: &str = "text/x.tlog.proof";
 
 /// The form of a proof that the client prefers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ProofForm {
     Json,
     /// A COSE receipt with the requested type (RFC 9110, section 12.5.1).
     Receipt(&'static str),
     Bundle,
 }
 
-impl Form {
-    fn of(headers: &HeaderMap) -> Form {
+impl ProofForm {
+    fn of(headers: &HeaderMap) -> ProofForm {
         let wants = |media: &str| media::prefers(headers, media, &[media::JSON]);
         match () {
-            () if wants(TLOG_PROOF) => Form::Bundle,
+            () if wants(TLOG_PROOF) => ProofForm::Bundle,
             () if wants(media::RECEIPT) || wants(media::COSE) => {
-                Form::Receipt(media::cose_or(headers, media::RECEIPT))
+                ProofForm::Receipt(media::cose_or(headers, media::RECEIPT))
             }
-            () => Form::Json,
+            () => ProofForm::Json,
         }
     }
 }
@@ -309,11 +309,11 @@ fn bad_query(why: &QueryRejection) -> Problem {
     Problem::malformed("query", format!("The query cannot be read: {}", shortened(&wrong_query(why))))
 }
 
-fn no_proof(why: ProofError) -> Problem {
+fn no_proof(why: ProofFailure) -> Problem {
     match why {
-        ProofError::NoProof(why) => {
+        ProofFailure::NoProof(why) => {
             Problem::malformed("proof-none", format!("There is no such proof: {why}"))
         }
-        other => NoReceipt::from(other).into(),
+        other => ReceiptUnavailable::from(other).into(),
     }
 }

@@ -13,24 +13,24 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use http::header::CACHE_CONTROL;
-use merkle::LeafIndex;
 use registration::LookupKind;
 use serde::{Deserialize, Serialize};
 use store::{LogStore, Page, StoreError, Term};
 use utoipa::{IntoParams, ToSchema};
 
-use super::listing::{DEFAULT_PAGE, EntryView, PAGE_BYTES, read};
 use super::names::behind;
 use super::{lead_on, wrong_query};
-use crate::app::App;
-use crate::index::{Reached, term};
-use crate::problem::Problem;
+use crate::edge::problem::Problem;
+use crate::index::{IndexProgress, term};
+use crate::routes::app::App;
+use crate::view::entry_view::EntryView;
+use crate::view::pages::{DEFAULT_PAGE, PAGE_BYTES, read};
 
 /// Which entries: all that is named must be true of one. Without any of the values, every entry is listed.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Search {
+pub struct EntryQuery {
     /// List entries after this leaf; from the first when absent.
     #[serde(default, deserialize_with = "super::plain_number")]
     after: Option<u64>,
@@ -43,13 +43,13 @@ pub struct Search {
     /// What must be true of them.
     #[serde(flatten)]
     #[param(ignore)]
-    values: Values,
+    values: EntryValues,
 }
 
 /// What entries are found by: everything that is named must be true of one.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Values {
+pub struct EntryValues {
     /// The `receipt_id` of a VRF receipt.
     receipt_id: Option<String>,
     /// The `aer_id` of an execution receipt.
@@ -62,7 +62,7 @@ pub struct Values {
     issuer: Option<String>,
     /// `sub`.
     subject: Option<String>,
-    /// The content type, or that of what was hashed.
+    /// The content type, or that of the hashed content.
     content_type: Option<String>,
     /// A verdict or decision.
     verdict: Option<String>,
@@ -74,13 +74,13 @@ pub struct Values {
     digest: Option<String>,
     /// A call within a session.
     call_id: Option<String>,
-    /// What kind of task was verified.
+    /// The kind of the verified task.
     task_type: Option<String>,
     /// The tier of a verification.
     tier: Option<String>,
 }
 
-impl Values {
+impl EntryValues {
     /// The given values, with their parameter's name and their kind in the index.
     fn values(&self) -> impl Iterator<Item = (&'static str, LookupKind, &str)> {
         let all = [
@@ -113,7 +113,7 @@ impl Values {
     }
 }
 
-impl Search {
+impl EntryQuery {
     /// The range of leaves to search.
     async fn within(&self, store: &dyn LogStore) -> Result<Range<u64>, Problem> {
         let mut within = first_leaf(self.after)?..u64::MAX;
@@ -155,7 +155,7 @@ pub struct Entries {
     path = "/v1/entries",
     operation_id = "entries",
     tag = "Log",
-    params(Search, Values),
+    params(EntryQuery, EntryValues),
     responses(
         (status = 200, description = "The entries that match, from the first on", body = Entries, headers(("Link" = String, description = "rel=next, while there may be more"))),
         (status = 400, description = "A parameter is unknown, or its value is none")
@@ -163,10 +163,10 @@ pub struct Entries {
 )]
 pub async fn list(
     State(app): State<App>,
-    search: Result<Query<Search>, QueryRejection>,
+    search: Result<Query<EntryQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(search) = search.map_err(|refused| wrong_page(wrong_query(&refused)))?;
-    let limit = page_limit(search.limit, app.house.limits.load().page)?;
+    let limit = page_limit(search.limit, app.edge.limits.load().page)?;
     let terms = search.values.terms()?;
     let within = search.within(&*app.log.store).await?;
     let (page, last) = match terms.is_empty() {
@@ -181,7 +181,7 @@ pub async fn list(
 }
 
 async fn every(app: &App, within: Range<u64>, limit: usize) -> Result<(Entries, Option<u64>), Problem> {
-    let (entries, more) = read(app, within, limit).await?;
+    let (entries, more) = read(&app.log, within, limit).await?;
     let last = entries.last().map(EntryView::index).filter(|_| more);
     Ok((Entries { entries, indexed_to: None }, last))
 }
@@ -212,7 +212,11 @@ pub async fn found(
 /// The leaf after which a search of this range continues, or `None` if the page is complete. A page is incomplete if
 /// more entries match, or the index ends before the range does. An index that ends before the range begins is an error
 /// (503 `index-behind`).
-pub fn goes_on_after(reached: Reached, within: &Range<u64>, page: &Page) -> Result<Option<u64>, Problem> {
+pub fn goes_on_after(
+    reached: IndexProgress,
+    within: &Range<u64>,
+    page: &Page,
+) -> Result<Option<u64>, Problem> {
     let indexed = page.indexed.to.get();
     let end = within.end.min(reached.committed.get());
     match page.more_after {
@@ -281,7 +285,7 @@ fn wrong(detail: String) -> Problem {
 
 /// Returns the 400 for a wrong parameter of a page.
 pub fn wrong_page(detail: String) -> Problem {
-    Problem::malformed("page", crate::problem::shortened_to(&detail, 200))
+    Problem::malformed("page", crate::edge::problem::shortened_to(&detail, 200))
 }
 
 /// Percent-encodes all bytes but the unreserved characters of RFC 3986.
@@ -292,18 +296,9 @@ pub fn percent_encoded(text: &str) -> String {
         .collect()
 }
 
-/// The views of these entries, in their order.
-pub async fn views(app: &App, leaves: &[LeafIndex]) -> Result<Vec<EntryView>, StoreError> {
-    let mut views = Vec::with_capacity(leaves.len());
-    for leaf in leaves {
-        views.extend(app.log.store.entry(*leaf).await?.map(|entry| EntryView::of(&entry, None)));
-    }
-    Ok(views)
-}
-
 #[cfg(test)]
 mod tests {
-    use merkle::TreeSize;
+    use merkle::{LeafIndex, TreeSize};
     use store::Indexed;
 
     use super::*;
@@ -311,7 +306,7 @@ mod tests {
     /// Calls `goes_on_after` for a log of 6000 entries.
     fn goes_on(within: Range<u64>, indexed: u64, more_after: Option<u64>) -> Result<Option<u64>, Problem> {
         let indexed = Indexed { form: 1, to: TreeSize::new(indexed) };
-        let reached = Reached { indexed, committed: TreeSize::new(6000) };
+        let reached = IndexProgress { indexed, committed: TreeSize::new(6000) };
         let page = Page { entries: Vec::new(), more_after: more_after.map(LeafIndex::new), indexed };
         goes_on_after(reached, &within, &page)
     }

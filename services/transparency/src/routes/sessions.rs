@@ -20,28 +20,30 @@ use http::header::CACHE_CONTROL;
 use merkle::LeafIndex;
 use registration::LookupKind;
 use registration::policy::essence;
-use registration::vap::VAP_AUDIT;
 use registration::vrf::{VRF_CBOR, VRF_JSON};
 use serde::{Deserialize, Serialize};
 use store::Term;
 use store::lookup::VALUES_PER_TERM;
 use utoipa::{IntoParams, ToSchema};
+use vap::audit::VAP_AUDIT;
 
-use super::listing::{EntryView, Heads};
 use super::names::behind;
-use super::search::{Entries, first_leaf, found, page_limit, percent_encoded, views, wrong_page};
+use super::search::{Entries, first_leaf, found, page_limit, percent_encoded, wrong_page};
 use super::{lead_on, wrong_query};
-use crate::app::App;
-use crate::doors::Turnstile;
+use crate::edge::problem::Problem;
+use crate::edge::rate_limit::RequestCharge;
 use crate::index::term;
 use crate::limits::{SESSION_DIGESTS, SESSION_RECEIPTS};
-use crate::problem::Problem;
+use crate::log::heads::Heads;
+use crate::routes::app::App;
+use crate::view::entry_view::EntryView;
+use crate::view::pages::views;
 
 /// Paging parameters of a session.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Paging {
+pub struct SessionPaging {
     /// List entries after this leaf; from the first when absent.
     #[serde(default, deserialize_with = "super::plain_number")]
     after: Option<u64>,
@@ -89,7 +91,7 @@ pub struct StreamReference {
     get,
     path = "/v1/sessions/{session}",
     tag = "Log",
-    params(("session" = String, Path, description = "The session, as its own documents name it, percent-encoded"), Paging),
+    params(("session" = String, Path, description = "The session, as its own documents name it, percent-encoded"), SessionPaging),
     responses(
         (status = 200, description = "The entries of the session, from the first on", body = Session, headers(("Link" = String, description = "rel=next, while there may be more"))),
         (status = 400, description = "A parameter is unknown, or its value is none"),
@@ -98,12 +100,12 @@ pub struct StreamReference {
 )]
 pub async fn session(
     State(app): State<App>,
-    Extension(turnstile): Extension<Turnstile>,
+    Extension(turnstile): Extension<RequestCharge>,
     Path(session): Path<String>,
-    paging: Result<Query<Paging>, QueryRejection>,
+    paging: Result<Query<SessionPaging>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(paging) = paging.map_err(|refused| wrong_page(wrong_query(&refused)))?;
-    let limit = page_limit(paging.limit, app.house.limits.load().page)?;
+    let limit = page_limit(paging.limit, app.edge.limits.load().page)?;
     let within = first_leaf(paging.after)?..u64::MAX;
     let reached = app.index.caught_up().await?;
     let tally = app.index.tally(LookupKind::Session, &session).await?;
@@ -177,7 +179,7 @@ impl StreamReference {
 /// counts as a read of the client.
 async fn linked_receipts(
     app: &App,
-    turnstile: &Turnstile,
+    turnstile: &RequestCharge,
     entries: &[EntryView],
 ) -> Result<(Vec<EntryView>, bool), Problem> {
     let (digests, mut more) = digests(app, entries).await?;
@@ -191,7 +193,7 @@ async fn linked_receipts(
     let mut receipts: Vec<LeafIndex> = receipts.into_iter().collect();
     more |= receipts.len() > SESSION_RECEIPTS;
     receipts.truncate(SESSION_RECEIPTS);
-    let mut receipts = views(app, &receipts).await?;
+    let mut receipts = views(&app.log, &receipts).await?;
     date(app, &mut receipts).await?;
     Ok((receipts, more))
 }

@@ -12,11 +12,11 @@ use store::Entry;
 use super::bodies::must_be_open;
 use super::entries::still_running;
 use super::{Binary, EntryId};
-use crate::access::Caller;
-use crate::app::App;
-use crate::log::Resolved;
-use crate::media;
-use crate::problem::Problem;
+use crate::edge::access::AuthenticatedCaller;
+use crate::edge::media;
+use crate::edge::problem::Problem;
+use crate::log::state::Resolved;
+use crate::routes::app::App;
 
 /// `Cache-Control` of statements: short, because a statement may be erased.
 pub const CACHED: &str = "public, max-age=60";
@@ -38,7 +38,7 @@ pub const CACHED: &str = "public, max-age=60";
 )]
 pub async fn statement(
     State(app): State<App>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     EntryId(digest): EntryId,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -68,7 +68,7 @@ pub async fn statement(
 )]
 pub async fn transparent(
     State(app): State<App>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     EntryId(digest): EntryId,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -91,7 +91,11 @@ fn statement_type(headers: &HeaderMap) -> String {
     media::cose_or(headers, media::STATEMENT).to_owned()
 }
 
-async fn stored(app: &App, caller: &Caller, digest: EntryDigest) -> Result<(LeafIndex, Bytes), Problem> {
+async fn stored(
+    app: &App,
+    caller: &AuthenticatedCaller,
+    digest: EntryDigest,
+) -> Result<(LeafIndex, Bytes), Problem> {
     let entry = stored_entry(app, digest).await?;
     must_be_open(app, caller, &entry)?;
     Ok((entry.index, entry.statement.ok_or_else(erased)?))

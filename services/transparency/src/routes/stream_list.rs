@@ -23,16 +23,16 @@ use super::names::behind;
 use super::search::{page_limit, percent_encoded, wrong_page};
 use super::streams::{RecordView, record_of, unknown};
 use super::{lead_on, wrong_query};
-use crate::app::App;
-use crate::doors::Turnstile;
+use crate::edge::problem::Problem;
+use crate::edge::rate_limit::RequestCharge;
 use crate::limits::STREAM_RECORDS_A_READ;
-use crate::problem::Problem;
+use crate::routes::app::App;
 
 /// Paging parameters of a list of streams.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Paging {
+pub struct StreamPaging {
     /// List the streams after this one; from the first when absent.
     after: Option<String>,
     /// How many, at most.
@@ -70,7 +70,7 @@ pub struct ListedStream {
     get,
     path = "/v1/streams/{gateway}",
     tag = "Log",
-    params(("gateway" = String, Path, description = "The iss of the records, percent-encoded"), Paging),
+    params(("gateway" = String, Path, description = "The iss of the records, percent-encoded"), StreamPaging),
     responses(
         (status = 200, description = "The streams of the gateway, from the first on", body = Streams, headers(("Link" = String, description = "rel=next, while there may be more"))),
         (status = 400, description = "A parameter is unknown, or its value is none"),
@@ -79,12 +79,12 @@ pub struct ListedStream {
 )]
 pub async fn streams(
     State(app): State<App>,
-    Extension(turnstile): Extension<Turnstile>,
+    Extension(turnstile): Extension<RequestCharge>,
     Path(gateway): Path<String>,
-    paging: Result<Query<Paging>, QueryRejection>,
+    paging: Result<Query<StreamPaging>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(paging) = paging.map_err(|refused| wrong_page(wrong_query(&refused)))?;
-    let limit = page_limit(paging.limit, app.house.limits.load().page)?;
+    let limit = page_limit(paging.limit, app.edge.limits.load().page)?;
     let reached = app.index.caught_up().await?;
     let (streams, more) = listed(&app, &turnstile, &gateway, paging.after.as_deref(), limit).await?;
     if streams.is_empty() && (more || paging.after.is_none()) {
@@ -108,7 +108,7 @@ fn next_page(gateway: &str, last: &str, limit: usize) -> (String, String) {
 /// Reads a page of streams; the flag says whether there are more. A long page counts as several reads of the client.
 async fn listed(
     app: &App,
-    turnstile: &Turnstile,
+    turnstile: &RequestCharge,
     gateway: &str,
     after: Option<&str>,
     limit: usize,

@@ -22,12 +22,12 @@ use serde::{Deserialize, Serialize};
 use store::{Entry, GuardKey};
 use utoipa::ToSchema;
 
-use super::listing::rfc3339;
-use crate::app::App;
-use crate::doors::Turnstile;
+use crate::edge::problem::Problem;
+use crate::edge::rate_limit::RequestCharge;
 use crate::index::term;
 use crate::limits::{STREAM_GAPS, STREAM_PAGE, STREAM_RECORDS, STREAM_RECORDS_A_READ};
-use crate::problem::Problem;
+use crate::routes::app::App;
+use crate::time::rfc3339;
 
 /// A stream of audit records.
 #[derive(Debug, Serialize, ToSchema)]
@@ -46,7 +46,7 @@ pub struct Stream {
     open_decisions: Vec<Open>,
     /// Outcomes whose decision is not among the records.
     unknown_decisions: Vec<Open>,
-    /// Whether the stream says that it has ended; without it, a tail may be missing.
+    /// Whether the stream has its last record; without it, a tail may be missing.
     closed: bool,
     /// The tree of which this was read.
     tree_size: u64,
@@ -66,10 +66,10 @@ pub struct RecordView {
     index: u64,
     /// commitment, amendment, decision, outcome, denials, tools or closed.
     kind: String,
-    /// When it was made, as the gateway says. RFC 3339.
+    /// The time of the record, as the gateway states it. RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<String>,
-    /// What was decided.
+    /// The decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<String>,
     /// The tool that was called.
@@ -103,7 +103,7 @@ pub struct Open {
 
 /// The facts of an audit record, as read at its admission.
 #[derive(Deserialize)]
-struct Facts {
+struct RecordFacts {
     iss: String,
     sub: String,
     seq: u64,
@@ -128,7 +128,7 @@ struct Facts {
 )]
 pub async fn stream(
     State(app): State<App>,
-    Extension(turnstile): Extension<Turnstile>,
+    Extension(turnstile): Extension<RequestCharge>,
     Path((gateway, stream)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let reached = app.index.caught_up().await?;
@@ -165,7 +165,7 @@ pub fn unknown() -> Problem {
 /// stream is charged to its client as several reads.
 async fn records(
     app: &App,
-    turnstile: &Turnstile,
+    turnstile: &RequestCharge,
     (gateway, stream): (&str, &str),
     size: u64,
 ) -> Result<(BTreeMap<u64, RecordView>, bool), Problem> {
@@ -195,7 +195,7 @@ async fn records(
 
 /// Returns gateway, stream and record if the entry is an audit record.
 pub fn record_of(entry: &Entry) -> Option<(String, String, RecordView)> {
-    let facts: Facts = serde_json::from_str(&entry.facts).ok()?;
+    let facts: RecordFacts = serde_json::from_str(&entry.facts).ok()?;
     let record = RecordView {
         seq: facts.seq,
         entry_id: entry.digest.to_string(),

@@ -14,14 +14,15 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Deserialize;
+use serving::connections::ConnectionCloser;
 use utoipa::IntoParams;
 
-use super::search::Values;
+use super::search::EntryValues;
 use super::{canonical, wrong_query};
-use crate::app::App;
-use crate::doors::Turnstile;
-use crate::problem::{Problem, shortened_to};
-use crate::tail::{self, Cut, NONE, NoPlace, Wanted};
+use crate::edge::problem::{Problem, shortened_to};
+use crate::edge::rate_limit::RequestCharge;
+use crate::routes::app::App;
+use crate::tail::{self, EntryFilter, NONE, NoStreamSlot};
 
 /// The header field with the position of a browser that reconnects.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -35,7 +36,7 @@ const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-bufferi
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Position {
-    /// Begin behind this leaf; `none`: with the first. Without any of the three only entries to come are told.
+    /// Begin after this leaf; `none`: with the first. Without any of the three, only future entries are sent.
     after: Option<String>,
     /// Begin with this leaf.
     #[serde(default, deserialize_with = "super::plain_number")]
@@ -43,7 +44,7 @@ pub struct Position {
     /// What must be true of the entries.
     #[serde(flatten)]
     #[param(ignore)]
-    values: Values,
+    values: EntryValues,
 }
 
 /// Every entry from a position on, and those to come, one event each and in order; with values, only those that say all of
@@ -57,30 +58,30 @@ pub struct Position {
     tag = "Log",
     params(
         Position,
-        Values,
+        EntryValues,
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen: a leaf index, or `none`")
     ),
     responses(
         (status = 200, description = "Server-sent events; a comment every 15 seconds when there is nothing to tell, and more often at first",
          body = String, content_type = "text/event-stream"),
         (status = 400, description = "A parameter is unknown, or no position in this log"),
-        (status = 429, description = "This client has too many streams open; Retry-After says when to ask again"),
-        (status = 503, description = "Too many streams are open; Retry-After says when to ask again")
+        (status = 429, description = "This client has too many open streams; Retry-After gives the time to wait"),
+        (status = 503, description = "Too many streams are open; Retry-After gives the time to wait")
     )
 )]
 pub async fn stream(
     State(app): State<App>,
-    Extension(turnstile): Extension<Turnstile>,
-    cut: Option<Extension<Cut>>,
+    Extension(turnstile): Extension<RequestCharge>,
+    cut: Option<Extension<ConnectionCloser>>,
     position: Result<Query<Position>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Query(position) = position.map_err(|refused| wrong(shortened_to(&wrong_query(&refused), 200)))?;
-    let wanted = Wanted { terms: position.values.terms()? };
+    let wanted = EntryFilter { terms: position.values.terms()? };
     let next = next(&app, asked(&position, &headers)?).await?;
     let cut = cut.map(|Extension(cut)| cut).unwrap_or_default();
     let events =
-        tail::open(&app, turnstile.bucket(), wanted, next, cut).map_err(|why| no_place(&app, why))?;
+        tail::open(&app.tail, turnstile.bucket(), wanted, next, cut).map_err(|why| no_place(&app, why))?;
     let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, UNCACHED), UNBUFFERED];
     Ok((headers, events).into_response())
 }
@@ -113,7 +114,7 @@ fn behind(name: &str, seen: &str) -> Result<u64, Problem> {
 
 /// The first leaf of the stream; 400 `stream-ahead` if it is beyond the log's size.
 async fn next(app: &App, asked: Option<u64>) -> Result<u64, Problem> {
-    let Some(next) = asked else { return Ok(tail::signed_size(app).await?) };
+    let Some(next) = asked else { return Ok(tail::signed_size(&app.log).await?) };
     let committed = app.log.store.head().await?.size().get().max(app.log.committed_size().get());
     if next > committed {
         let detail = format!("The log has {committed} entries, and cannot go on at leaf {next}");
@@ -122,11 +123,11 @@ async fn next(app: &App, asked: Option<u64>) -> Result<u64, Problem> {
     Ok(next)
 }
 
-fn no_place(app: &App, why: NoPlace) -> Problem {
-    let wait = u64::from(app.house.limits.load().retry_after.max(1));
+fn no_place(app: &App, why: NoStreamSlot) -> Problem {
+    let wait = u64::from(app.edge.limits.load().retry_after.max(1));
     match why {
-        NoPlace::Full => Problem::busy("streams-full", "Too many streams of entries are open", wait),
-        NoPlace::TooMany { most } => {
+        NoStreamSlot::Full => Problem::busy("streams-full", "Too many streams of entries are open", wait),
+        NoStreamSlot::TooMany { most } => {
             let detail = format!("One client has at most {most} streams of entries open");
             let problem =
                 Problem::new(StatusCode::TOO_MANY_REQUESTS, "streams-too-many", "Too Many Requests", detail);

@@ -19,11 +19,11 @@ use merkle::{EntryDigest, LeafHash, LeafIndex, TreeSize};
 use store::{SignatureKind, StoreError};
 
 use super::Binary;
-use crate::app::App;
+use crate::edge::problem::Problem;
+use crate::keys::recorded::sound;
 use crate::limits::WITNESS_PACE;
-use crate::meaning::sound;
-use crate::problem::Problem;
-use crate::receipts::NoReceipt;
+use crate::proofs::receipts::ReceiptUnavailable;
+use crate::routes::app::App;
 
 /// The content type of a checkpoint.
 pub const NOTE: &str = "text/plain; charset=utf-8";
@@ -72,7 +72,7 @@ pub async fn tile(
     let (size, _) = published(&app).await?;
     let data = match name {
         TilePath::Hashes(tile) if tile.is_in(size) => {
-            app.log.receipts.tiles().tile(tile).await.map_err(NoReceipt::from)?
+            app.log.receipts.tiles().tile(tile).await.map_err(ReceiptUnavailable::from)?
         }
         TilePath::Entries(bundle) if bundle.is_in(size) => entries(&app, bundle).await?,
         _ => {
@@ -124,7 +124,7 @@ async fn entries(app: &App, bundle: BundleId) -> Result<Bytes, Problem> {
     // Caches keep the response for ever, so check it against the tree.
     let tile = TileId::at(0, bundle.number(), TreeSize::new(first.get() + u64::from(bundle.width())));
     let tile = tile.ok_or_else(|| no_tile("That bundle has no entries"))?;
-    let leaves = app.log.receipts.tiles().tile(tile).await.map_err(NoReceipt::from)?;
+    let leaves = app.log.receipts.tiles().tile(tile).await.map_err(ReceiptUnavailable::from)?;
     let are_leaves = digests.iter().map(|digest| digest.leaf_hash());
     if !are_leaves.eq(leaves.as_chunks().0.iter().map(|hash| LeafHash::from_bytes(*hash))) {
         let why = format!("an entry of bundle {} is not the leaf that the tree has", bundle.number());

@@ -8,11 +8,11 @@ use merkle::TreeSize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::listing::rfc3339;
 use super::tlog;
-use crate::app::App;
-use crate::problem::Problem;
-use crate::witnessing::OneWitness;
+use crate::edge::problem::Problem;
+use crate::routes::app::App;
+use crate::time::rfc3339;
+use crate::witnessing::WitnessState;
 
 /// The witnesses of the log.
 #[derive(Debug, Serialize, ToSchema)]
@@ -69,7 +69,7 @@ pub struct TroubleView {
     at: Option<String>,
 }
 
-/// Who cosigns this log's checkpoints, and how far each has come.
+/// The witnesses of this log, with the newest checkpoint that each has cosigned.
 #[utoipa::path(
     get,
     path = "/v1/witnesses",
@@ -79,24 +79,24 @@ pub struct TroubleView {
 pub async fn witnesses(State(app): State<App>) -> Result<Response, Problem> {
     let (newest, _) = tlog::published(&app).await?;
     let witnessing = &app.log.witnessing;
-    let standing = witnessing.standing();
+    let statuses = witnessing.statuses();
     let served = match witnessing.needs_quorum() {
         true => witnessing.served().map(|served| served.size.get()),
         false => Some(newest.get()),
     };
     let view = Witnesses {
         quorum: witnessing.quorum_name().map(str::to_owned),
-        quorum_met: !witnessing.needs_quorum() || standing.met,
+        quorum_met: !witnessing.needs_quorum() || statuses.met,
         newest_size: newest.get(),
         served_size: served,
         interval_seconds: witnessing.every().as_secs(),
-        witnesses: standing.witnesses.iter().map(|one| WitnessView::of(one, newest)).collect(),
+        witnesses: statuses.witnesses.iter().map(|one| WitnessView::of(one, newest)).collect(),
     };
     Ok(([(CACHE_CONTROL, "no-cache")], Json(view)).into_response())
 }
 
 impl WitnessView {
-    fn of(one: &OneWitness, newest: TreeSize) -> Self {
+    fn of(one: &WitnessState, newest: TreeSize) -> Self {
         let size = one.cosigned.map(|(size, _)| size.get());
         Self {
             name: one.name.clone(),

@@ -1,6 +1,6 @@
 //! Server-sent events as text (HTML, section 9.2). JSON has no raw line breaks, so one `data:` line is enough.
 
-use crate::routes::listing::EntryView;
+use crate::view::entry_view::EntryView;
 
 /// Milliseconds before a browser reconnects automatically.
 const RETRY: u32 = 2000;

@@ -3,14 +3,14 @@
 //! A stream buffers at most one page: it reads from the store as fast as its reader does, and wakes up when the
 //! sequencer publishes a larger signed head, on followers and on the leader. Entries that no signed head covers are
 //! never sent. A reader that takes nothing for a while gets the reason and is disconnected; it resumes after its last
-//! event (`Last-Event-ID`) without loss. [`places`] bounds the number of streams, [`page`] reads and shares pages, and
+//! event (`Last-Event-ID`) without loss. [`slots`] bounds the number of streams, [`page`] reads and shares pages, and
 //! [`stream`] serves one reader.
 //!
 //! Not here: the query parameters and HTTP responses (`routes/tail.rs`).
 
 mod event;
 mod page;
-mod places;
+mod slots;
 mod stream;
 
 use std::sync::Arc;
@@ -18,32 +18,38 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::index::Index;
 use crate::limits::TailLimits;
+use crate::log::state::Log;
 use crate::metrics::Metrics;
 
 pub use event::NONE;
-pub use page::Wanted;
-pub use places::NoPlace;
-pub use stream::{Cut, open, reasons, signed_size};
+pub use page::EntryFilter;
+pub use slots::NoStreamSlot;
+pub use stream::{open, signed_size};
 
 /// The state that all streams of entries share.
-pub struct Tail {
+pub struct EntryTails {
+    log: Arc<Log>,
+    index: Arc<Index>,
     limits: TailLimits,
-    places: places::Places,
-    pages: page::Shared,
+    slots: slots::StreamSlots,
+    pages: page::SharedPages,
     metrics: Arc<Metrics>,
     closing: CancellationToken,
     tasks: TaskTracker,
 }
 
-impl Tail {
+impl EntryTails {
     /// Creates the state, without open streams.
-    pub fn new(limits: TailLimits, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub fn new(log: Arc<Log>, index: Arc<Index>, limits: TailLimits) -> Arc<Self> {
         Arc::new(Self {
+            metrics: log.metrics.clone(),
+            log,
+            index,
             limits,
-            places: places::Places::new(limits.places, limits.places_per_client),
-            pages: page::Shared::default(),
-            metrics,
+            slots: slots::StreamSlots::new(limits.places, limits.places_per_client),
+            pages: page::SharedPages::default(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
         })

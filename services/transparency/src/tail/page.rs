@@ -8,22 +8,21 @@ use store::Term;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
+use super::EntryTails;
 use super::event;
-use crate::app::App;
+use crate::edge::problem::Problem;
 use crate::limits::{TAIL_FOUND, TAIL_PAGE, TAIL_READS, TAIL_SHARED_FOR};
-use crate::problem::Problem;
-use crate::routes::listing;
-use crate::routes::search::views;
+use crate::view::pages;
 
 /// The filter of a reader.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct EntryFilter {
     /// Terms that an entry must all match; without any, every entry matches.
     pub terms: Vec<Term>,
 }
 
 /// The matching entries of a range of leaves.
-pub struct Page {
+pub struct EventPage {
     /// The first leaf of the range.
     pub from: u64,
     /// The end of the range (exclusive); equal to `from` while there is nothing to read.
@@ -33,12 +32,12 @@ pub struct Page {
 }
 
 /// The newest page, and the limit on concurrent reads, shared by all readers.
-pub struct Shared {
-    newest: Mutex<Option<(Instant, Arc<Page>)>>,
+pub struct SharedPages {
+    newest: Mutex<Option<(Instant, Arc<EventPage>)>>,
     reads: Semaphore,
 }
 
-impl Default for Shared {
+impl Default for SharedPages {
     fn default() -> Self {
         Self { newest: Mutex::default(), reads: Semaphore::new(TAIL_READS) }
     }
@@ -46,30 +45,30 @@ impl Default for Shared {
 
 /// Entries that a signed head covers could not be read.
 #[derive(Debug)]
-pub struct Unreadable;
+pub struct EntriesUnreadable;
 
-impl Shared {
+impl SharedPages {
     /// The page from this leaf on, in the tree of `signed` leaves.
     pub async fn page(
         &self,
-        app: &App,
-        wanted: &Wanted,
+        tail: &EntryTails,
+        filter: &EntryFilter,
         from: u64,
         signed: u64,
-    ) -> Result<Arc<Page>, Unreadable> {
-        if !wanted.terms.is_empty() {
+    ) -> Result<Arc<EventPage>, EntriesUnreadable> {
+        if !filter.terms.is_empty() {
             let _turn = self.reads.acquire().await;
-            return found(app, wanted, from, signed).await.map(Arc::new);
+            return found(tail, filter, from, signed).await.map(Arc::new);
         }
         if signed - from > TAIL_PAGE as u64 {
             let _turn = self.reads.acquire().await;
-            return every(app, from, signed).await.map(Arc::new);
+            return every(tail, from, signed).await.map(Arc::new);
         }
         let mut newest = self.newest.lock().await;
         match &*newest {
             Some((read, page)) if page.serves(from) && read.elapsed() < TAIL_SHARED_FOR => Ok(page.clone()),
             _ => {
-                let page = Arc::new(every(app, from, signed).await?);
+                let page = Arc::new(every(tail, from, signed).await?);
                 *newest = Some((Instant::now(), page.clone()));
                 Ok(page)
             }
@@ -77,41 +76,47 @@ impl Shared {
     }
 }
 
-impl Page {
+impl EventPage {
     fn serves(&self, from: u64) -> bool {
         self.from <= from && from < self.next
     }
 }
 
-async fn every(app: &App, from: u64, signed: u64) -> Result<Page, Unreadable> {
-    let (read, _) = listing::read(app, from..signed, TAIL_PAGE).await.map_err(unreadable)?;
+async fn every(tail: &EntryTails, from: u64, signed: u64) -> Result<EventPage, EntriesUnreadable> {
+    let (read, _) =
+        pages::read(&tail.log, from..signed, TAIL_PAGE).await.map_err(|error| unreadable(error.into()))?;
     let next = from + read.len() as u64;
     let in_order = (from..).zip(&read).all(|(leaf, view)| view.index() == leaf);
     if next == from || !in_order {
         tracing::error!(from, signed, "entries that are signed cannot be read");
-        return Err(Unreadable);
+        return Err(EntriesUnreadable);
     }
     let events = read.iter().map(|view| (view.index(), event::entry(view))).collect();
-    Ok(Page { from, next, events })
+    Ok(EventPage { from, next, events })
 }
 
 /// Reads a page through the lookup index. If the index lags behind the signed head, the page ends where the index does.
-async fn found(app: &App, wanted: &Wanted, from: u64, signed: u64) -> Result<Page, Unreadable> {
+async fn found(
+    tail: &EntryTails,
+    filter: &EntryFilter,
+    from: u64,
+    signed: u64,
+) -> Result<EventPage, EntriesUnreadable> {
     let failed = |error: store::StoreError| unreadable(error.into());
-    let reached = app.index.caught_up().await.map_err(failed)?;
+    let reached = tail.index.caught_up().await.map_err(failed)?;
     let end = signed.min(reached.indexed.to.get());
     if end <= from {
-        return Ok(Page { from, next: from, events: Vec::new() });
+        return Ok(EventPage { from, next: from, events: Vec::new() });
     }
-    let page = app.index.search(wanted.terms.clone(), from..end, TAIL_FOUND).await.map_err(failed)?;
+    let page = tail.index.search(filter.terms.clone(), from..end, TAIL_FOUND).await.map_err(failed)?;
     // If the index was dropped meanwhile, it ends earlier.
     let next = page.more_after.map_or(end.min(page.indexed.to.get()), |last: LeafIndex| last.get() + 1);
-    let found = views(app, &page.entries).await.map_err(failed)?;
+    let found = pages::views(&tail.log, &page.entries).await.map_err(failed)?;
     let events = found.iter().map(|view| (view.index(), event::entry(view))).collect();
-    Ok(Page { from, next: next.max(from), events })
+    Ok(EventPage { from, next: next.max(from), events })
 }
 
-fn unreadable(problem: Problem) -> Unreadable {
+fn unreadable(problem: Problem) -> EntriesUnreadable {
     tracing::warn!(?problem, "a stream of entries cannot go on");
-    Unreadable
+    EntriesUnreadable
 }

@@ -2,62 +2,68 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::Frame;
+use serving::connections::ConnectionCloser;
 use store::{SignatureKind, StoreError};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::OwnedPermit;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::EntryTails;
 use super::event;
-use super::page::{Page, Unreadable, Wanted};
-use super::places::{NoPlace, Place};
-use crate::app::App;
-use crate::doors::Bucket;
+use super::page::{EntriesUnreadable, EntryFilter, EventPage};
+use super::slots::{NoStreamSlot, StreamSlot};
 use crate::limits::{INDEX_POLL, TAIL_CHUNK, TAIL_CHUNKS, TAIL_FIRST_HEARTBEAT};
+use crate::log::state::Log;
+use crate::metrics::stream_end::StreamEnd;
+use crate::quota::meter::RateBucket;
 
-/// Closes the connection of a request, for a reader that does not even take the last event.
-#[derive(Clone, Default)]
-pub struct Cut(pub CancellationToken);
-
-/// Opens a stream at leaf `next` for this client; [`NoPlace`] if there is no slot.
-pub fn open(app: &App, client: Bucket, wanted: Wanted, next: u64, cut: Cut) -> Result<Body, NoPlace> {
-    let place = app.tail.places.take(client)?;
+/// Opens a stream at leaf `next` for this client; [`NoStreamSlot`] if there is no slot.
+pub fn open(
+    tail: &Arc<EntryTails>,
+    client: RateBucket,
+    filter: EntryFilter,
+    next: u64,
+    cut: ConnectionCloser,
+) -> Result<Body, NoStreamSlot> {
+    let slot = tail.slots.take(client)?;
     let (chunks, taken) = mpsc::channel(TAIL_CHUNKS + 1);
     let left = CancellationToken::new();
-    let reader = Reader { app: app.clone(), wanted, next };
-    let out = Out { chunks, patience: app.tail.limits.patience, said: Instant::now() };
-    app.tail.tasks.spawn(reader.run(out, left.clone(), cut));
-    app.tail.metrics.entry_streams.inc();
-    let open = Open { _left: left.drop_guard(), _place: place, app: app.clone() };
-    Ok(Body::new(Taking { taken, _open: open }))
+    let reader = TailReader { tail: tail.clone(), filter, next };
+    let out = EventChannel { chunks, patience: tail.limits.patience, said: Instant::now() };
+    tail.tasks.spawn(reader.run(out, left.clone(), cut));
+    tail.metrics.entry_streams.inc();
+    let open = OpenStreamGuard { _left: left.drop_guard(), _place: slot, tail: tail.clone() };
+    Ok(Body::new(StreamBody { taken, _open: open }))
 }
 
 /// The response body: receives the chunks of a stream.
-struct Taking {
+struct StreamBody {
     taken: mpsc::Receiver<Bytes>,
-    _open: Open,
+    _open: OpenStreamGuard,
 }
 
 /// Guard of an open stream: ends it when the connection drops the body.
-struct Open {
+struct OpenStreamGuard {
     _left: DropGuard,
-    _place: Place,
-    app: App,
+    _place: StreamSlot,
+    tail: Arc<EntryTails>,
 }
 
-impl Drop for Open {
+impl Drop for OpenStreamGuard {
     fn drop(&mut self) {
-        self.app.tail.metrics.entry_streams.dec();
+        self.tail.metrics.entry_streams.dec();
     }
 }
 
-impl hyper::body::Body for Taking {
+impl hyper::body::Body for StreamBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -70,132 +76,107 @@ impl hyper::body::Body for Taking {
     }
 }
 
-/// The reason for the end of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// The reader disconnected.
-    Left,
-    /// The reader took nothing for [`TailLimits::patience`](crate::limits::TailLimits).
-    TooSlow,
-    /// The service stops ([`Tail::close`](super::Tail::close)).
-    Stopping,
-    /// The store could not be read.
-    Unavailable,
-}
-
-impl End {
-    const ALL: [End; 4] = [End::Left, End::TooSlow, End::Stopping, End::Unavailable];
-
-    /// The name of the reason, in the last event and in metrics.
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Left => "left",
-            Self::TooSlow => "too-slow",
-            Self::Stopping => "stopping",
-            Self::Unavailable => "unavailable",
-        }
-    }
-
-    fn detail(self) -> &'static str {
-        match self {
-            Self::Left => "the reader has left",
-            Self::TooSlow => "events were not taken in time; go on with Last-Event-ID, nothing is lost",
-            Self::Stopping => "the service stops; go on with Last-Event-ID in a moment",
-            Self::Unavailable => "the log cannot be read at the moment; go on with Last-Event-ID",
-        }
+/// The sentence in the last event.
+fn detail(end: StreamEnd) -> &'static str {
+    match end {
+        StreamEnd::Left => "the reader has left",
+        StreamEnd::TooSlow => "events were not taken in time; go on with Last-Event-ID, nothing is lost",
+        StreamEnd::Stopping => "the service stops; go on with Last-Event-ID in a moment",
+        StreamEnd::Unavailable => "the log cannot be read at the moment; go on with Last-Event-ID",
     }
 }
 
-/// The names of all reasons.
-pub fn reasons() -> [&'static str; 4] {
-    End::ALL.map(End::reason)
-}
-
-impl From<Unreadable> for End {
-    fn from(_: Unreadable) -> Self {
+impl From<EntriesUnreadable> for StreamEnd {
+    fn from(_: EntriesUnreadable) -> Self {
         Self::Unavailable
     }
 }
 
 /// The channel to the reader: a few chunks, and one slot reserved for the last event.
-struct Out {
+struct EventChannel {
     chunks: mpsc::Sender<Bytes>,
     patience: Duration,
     /// Time of the last chunk sent.
     said: Instant,
 }
 
-impl Out {
-    async fn send(&mut self, text: String) -> Result<(), End> {
+impl EventChannel {
+    async fn send(&mut self, text: String) -> Result<(), StreamEnd> {
         match timeout(self.patience, self.chunks.send(text.into())).await {
             Ok(Ok(())) => {
                 self.said = Instant::now();
                 Ok(())
             }
-            Ok(Err(_)) => Err(End::Left),
-            Err(_) => Err(End::TooSlow),
+            Ok(Err(_)) => Err(StreamEnd::Left),
+            Err(_) => Err(StreamEnd::TooSlow),
         }
     }
 }
 
-struct Reader {
-    app: App,
-    wanted: Wanted,
+struct TailReader {
+    tail: Arc<EntryTails>,
+    filter: EntryFilter,
     /// The next leaf to read.
     next: u64,
 }
 
-impl Reader {
-    async fn run(mut self, mut out: Out, left: CancellationToken, cut: Cut) {
+impl TailReader {
+    async fn run(mut self, mut out: EventChannel, left: CancellationToken, cut: ConnectionCloser) {
         let Ok(last_word) = out.chunks.clone().reserve_owned().await else { return };
-        let closing = self.app.tail.closing.clone();
+        let closing = self.tail.closing.clone();
         let end = tokio::select! {
-            () = closing.cancelled() => End::Stopping,
-            () = left.cancelled() => End::Left,
-            end = self.tell(&mut out) => end,
+            () = closing.cancelled() => StreamEnd::Stopping,
+            () = left.cancelled() => StreamEnd::Left,
+            end = self.send_events(&mut out) => end,
         };
-        self.app.tail.metrics.entry_stream_ended(end.reason());
+        self.tail.metrics.entry_stream_ended(end.reason());
         drop(out);
         self.finish(end, last_word, &left, &cut).await;
     }
 
     /// Sends the reason for the end. If a slow reader does not take even that in time, its connection is closed.
-    async fn finish(&self, end: End, last_word: OwnedPermit<Bytes>, left: &CancellationToken, cut: &Cut) {
-        if end == End::Left {
+    async fn finish(
+        &self,
+        end: StreamEnd,
+        last_word: OwnedPermit<Bytes>,
+        left: &CancellationToken,
+        cut: &ConnectionCloser,
+    ) {
+        if end == StreamEnd::Left {
             return;
         }
         tracing::debug!(reason = end.reason(), next = self.next, "a stream of entries ends");
-        drop(last_word.send(event::end(end.reason(), end.detail()).into()));
-        if end == End::TooSlow && timeout(self.app.tail.limits.grace, left.cancelled()).await.is_err() {
+        drop(last_word.send(event::end(end.reason(), detail(end)).into()));
+        if end == StreamEnd::TooSlow && timeout(self.tail.limits.grace, left.cancelled()).await.is_err() {
             cut.0.cancel();
         }
     }
 
-    async fn tell(&mut self, out: &mut Out) -> End {
-        match self.tell_on(out).await {
+    async fn send_events(&mut self, out: &mut EventChannel) -> StreamEnd {
+        match self.send_until_end(out).await {
             Ok(never) => match never {},
             Err(end) => end,
         }
     }
 
-    async fn tell_on(&mut self, out: &mut Out) -> Result<Infallible, End> {
-        let mut status = self.app.log.sequencer.status();
-        let most = self.app.tail.limits.heartbeat;
+    async fn send_until_end(&mut self, out: &mut EventChannel) -> Result<Infallible, StreamEnd> {
+        let mut status = self.tail.log.sequencer.status();
+        let most = self.tail.limits.heartbeat;
         // Over HTTP/1 a disconnected reader is only noticed by a failed send, and most readers that leave do so early,
         // so the first heartbeats are frequent.
         let mut heartbeat = TAIL_FIRST_HEARTBEAT.min(most);
         out.send(event::opening(self.next)).await?;
         loop {
             status.borrow_and_update();
-            let signed = signed_size(&self.app).await.map_err(|_| End::Unavailable)?;
-            self.tell_up_to(signed, out).await?;
+            let signed = signed_size(&self.tail.log).await.map_err(|_| StreamEnd::Unavailable)?;
+            self.send_up_to(signed, out).await?;
             let mut silence = heartbeat.saturating_sub(out.said.elapsed());
             if self.next < signed {
                 // The lookup index lags behind, and sends no notification when it has caught up.
                 silence = silence.min(INDEX_POLL);
             }
             if let Ok(changed) = timeout(silence, status.changed()).await {
-                changed.map_err(|_| End::Stopping)?;
+                changed.map_err(|_| StreamEnd::Stopping)?;
             }
             if out.said.elapsed() >= heartbeat {
                 out.send(event::heartbeat(self.next)).await?;
@@ -204,18 +185,18 @@ impl Reader {
         }
     }
 
-    async fn tell_up_to(&mut self, signed: u64, out: &mut Out) -> Result<(), End> {
+    async fn send_up_to(&mut self, signed: u64, out: &mut EventChannel) -> Result<(), StreamEnd> {
         while self.next < signed {
-            let page = self.app.tail.pages.page(&self.app, &self.wanted, self.next, signed).await?;
+            let page = self.tail.pages.page(&self.tail, &self.filter, self.next, signed).await?;
             if page.next <= self.next {
                 break;
             }
-            self.tell_page(&page, out).await?;
+            self.send_page(&page, out).await?;
         }
         Ok(())
     }
 
-    async fn tell_page(&mut self, page: &Page, out: &mut Out) -> Result<(), End> {
+    async fn send_page(&mut self, page: &EventPage, out: &mut EventChannel) -> Result<(), StreamEnd> {
         let mut chunk = String::new();
         // A shared page may begin before this reader's position.
         let from = self.next;
@@ -234,10 +215,10 @@ impl Reader {
 }
 
 /// The size of the newest signed tree.
-pub async fn signed_size(app: &App) -> Result<u64, StoreError> {
-    if let Some(published) = app.log.sequencer.published() {
+pub async fn signed_size(log: &Log) -> Result<u64, StoreError> {
+    if let Some(published) = log.sequencer.published() {
         return Ok(published.head.size.get());
     }
-    let signed = app.log.store.newest_signed(SignatureKind::Checkpoint).await?;
+    let signed = log.store.newest_signed(SignatureKind::Checkpoint).await?;
     Ok(signed.map_or(0, |signed| signed.head.size.get()))
 }

@@ -21,17 +21,17 @@ use tlog::note::{Note, SignatureLine};
 use tlog::witness::AddCheckpoint;
 
 use super::Witnessing;
-use super::witness::Witness;
+use super::witness::HttpWitness;
 use crate::limits::WITNESS_CLOCK_TOLERANCE;
-use crate::tiles::ProofError;
-use crate::watch::now;
+use crate::proofs::tiles::ProofFailure;
+use crate::time::now;
 
 /// Corrections of the size in one exchange.
 const CORRECTIONS: usize = 2;
 
 /// A signed head in the form sent to witnesses.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct SubmittedHead {
     /// Size of the head.
     pub size: TreeSize,
     /// Root of the head.
@@ -42,7 +42,7 @@ pub struct Shown {
 
 /// Reason why a witness did not cosign.
 #[derive(Debug, Error)]
-pub enum Trouble {
+pub enum WitnessError {
     /// The witness refused, or the request failed.
     #[error(transparent)]
     Asked(#[from] AddError),
@@ -64,13 +64,13 @@ pub enum Trouble {
     Damaged(TreeSize),
     /// The proof could not be built.
     #[error(transparent)]
-    Proof(#[from] ProofError),
+    Proof(#[from] ProofFailure),
     /// The database did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-impl Trouble {
+impl WitnessError {
     /// The reason as one word, for metrics.
     pub fn code(&self) -> &'static str {
         match self {
@@ -96,10 +96,14 @@ impl Trouble {
 
 impl Witnessing {
     /// Sends a head to a witness, and stores its cosignature.
-    pub(super) async fn ask(&self, witness: &Arc<Witness>, head: &Shown) -> Result<Cosignature, Trouble> {
+    pub(super) async fn ask(
+        &self,
+        witness: &Arc<HttpWitness>,
+        head: &SubmittedHead,
+    ) -> Result<Cosignature, WitnessError> {
         let (lines, asked) = self.submit(witness, head).await?;
         let answered = SystemClock.now();
-        let cosignature = verified(witness, head, lines).ok_or(Trouble::NotSigned)?;
+        let cosignature = verified(witness, head, lines).ok_or(WitnessError::NotSigned)?;
         witness.has_signed_at(cosignature.at, asked, answered);
         witness.has_seen(head.size);
         judge_clock(witness, cosignature.at)?;
@@ -112,9 +116,9 @@ impl Witnessing {
     /// request.
     async fn submit(
         &self,
-        witness: &Arc<Witness>,
-        head: &Shown,
-    ) -> Result<(Vec<SignatureLine>, Now), Trouble> {
+        witness: &Arc<HttpWitness>,
+        head: &SubmittedHead,
+    ) -> Result<(Vec<SignatureLine>, Now), WitnessError> {
         let mut old = self.believed_seen(witness).await?.min(head.size);
         for _ in 0..=CORRECTIONS {
             let request = self.request(old, head).await?;
@@ -142,7 +146,7 @@ impl Witnessing {
         Err(AddError::Nonsense("it names another size each time".into()).into())
     }
 
-    async fn believed_seen(&self, witness: &Witness) -> Result<TreeSize, StoreError> {
+    async fn believed_seen(&self, witness: &HttpWitness) -> Result<TreeSize, StoreError> {
         match witness.seen() {
             Some(size) => Ok(size),
             None => {
@@ -152,7 +156,7 @@ impl Witnessing {
         }
     }
 
-    async fn request(&self, old: TreeSize, head: &Shown) -> Result<AddCheckpoint, Trouble> {
+    async fn request(&self, old: TreeSize, head: &SubmittedHead) -> Result<AddCheckpoint, WitnessError> {
         let proof = match old == TreeSize::EMPTY || old == head.size {
             true => Vec::new(),
             false => self.tiles.consistency(old, head.size).await?,
@@ -161,11 +165,11 @@ impl Witnessing {
     }
 
     /// Handles a witness that has seen a larger tree than the one it was sent.
-    async fn beyond(&self, witness: &Arc<Witness>, seen: TreeSize) -> Result<Trouble, Trouble> {
+    async fn beyond(&self, witness: &Arc<HttpWitness>, seen: TreeSize) -> Result<WitnessError, WitnessError> {
         let newest = self.newest().await?.map_or(TreeSize::EMPTY, |newest| newest.size);
         if seen <= newest {
             witness.has_seen(seen);
-            return Ok(Trouble::Overtaken);
+            return Ok(WitnessError::Overtaken);
         }
         let halt = Halt::WitnessAhead { witness: witness.name.clone(), database: newest, signed: seen };
         Ok(self.contradicts(witness, halt))
@@ -175,11 +179,11 @@ impl Witnessing {
     /// which this process can verify itself.
     async fn unproven(
         &self,
-        witness: &Arc<Witness>,
-        head: &Shown,
+        witness: &Arc<HttpWitness>,
+        head: &SubmittedHead,
         request: &AddCheckpoint,
         why: String,
-    ) -> Result<Trouble, Trouble> {
+    ) -> Result<WitnessError, WitnessError> {
         let old = request.old;
         if old == TreeSize::EMPTY {
             return Ok(AddError::Unproven(why).into());
@@ -188,30 +192,30 @@ impl Witnessing {
             let root = self.store.head_of_size(old).await?.map(|then| then.root);
             let holds = |root| verify::consistency(old, head.size, root, head.root, &request.proof).is_ok();
             if root.is_some_and(|root| !holds(root)) {
-                return Ok(Trouble::Damaged(old));
+                return Ok(WitnessError::Damaged(old));
             }
         }
         Ok(self.disagrees(witness, old))
     }
 
-    fn disagrees(&self, witness: &Arc<Witness>, size: TreeSize) -> Trouble {
+    fn disagrees(&self, witness: &Arc<HttpWitness>, size: TreeSize) -> WitnessError {
         let halt = Halt::WitnessDisagrees { witness: witness.name.clone(), size };
         self.contradicts(witness, halt)
     }
 
     /// Stops signing first. The witness's own checkpoint is fetched in a separate task, which may take long.
-    fn contradicts(&self, witness: &Arc<Witness>, halt: Halt) -> Trouble {
+    fn contradicts(&self, witness: &Arc<HttpWitness>, halt: Halt) -> WitnessError {
         self.contradicted(halt.clone());
         if let Ok(origin) = self.origin.parse() {
-            tokio::spawn(tell_what_it_shows(witness.clone(), origin));
+            tokio::spawn(record_outcome(witness.clone(), origin));
         }
-        Trouble::Contradicted(halt)
+        WitnessError::Contradicted(halt)
     }
 }
 
 /// Logs the checkpoint that the witness shows, for the operator: with the log's signature on it, it is the proof of the
 /// contradiction.
-async fn tell_what_it_shows(witness: Arc<Witness>, origin: Origin) {
+async fn record_outcome(witness: Arc<HttpWitness>, origin: Origin) {
     match witness.client.latest(&origin).await {
         Ok(Some(note)) => {
             tracing::error!(witness = witness.name, checkpoint = %note, "this is what the witness shows");
@@ -222,7 +226,7 @@ async fn tell_what_it_shows(witness: Arc<Witness>, origin: Origin) {
 }
 
 /// The newest valid cosignature of this witness.
-fn verified(witness: &Witness, head: &Shown, lines: Vec<SignatureLine>) -> Option<Cosignature> {
+fn verified(witness: &HttpWitness, head: &SubmittedHead, lines: Vec<SignatureLine>) -> Option<Cosignature> {
     let own: Vec<SignatureLine> = lines.into_iter().filter(|line| line.is_by(&witness.key)).collect();
     let note = Note::from_parts(head.note.text(), own).ok()?;
     let at = cosignature::verified(&note, &witness.key)?;
@@ -233,10 +237,10 @@ fn verified(witness: &Witness, head: &Shown, lines: Vec<SignatureLine>) -> Optio
 
 /// Refuses a cosignature too far in the future, and warns about one too old: monitors measure freshness by the
 /// witness's clock.
-fn judge_clock(witness: &Witness, at: u64) -> Result<(), Trouble> {
+fn judge_clock(witness: &HttpWitness, at: u64) -> Result<(), WitnessError> {
     let (here, tolerance) = (now(), WITNESS_CLOCK_TOLERANCE.as_secs());
     if at > here.saturating_add(tolerance) {
-        return Err(Trouble::Clock(at - here));
+        return Err(WitnessError::Clock(at - here));
     }
     if here.abs_diff(at) > tolerance {
         tracing::warn!(witness = witness.name, there = at, here, "the witness's clock is not this one's");

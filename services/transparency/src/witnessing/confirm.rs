@@ -15,23 +15,23 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::Witnessing;
-use super::ask::{Shown, Trouble};
+use super::ask::{SubmittedHead, WitnessError};
 
 /// The witnesses, behind the sequencer's interface.
-pub struct Word(pub Arc<Witnessing>);
+pub struct WitnessConfirmation(pub Arc<Witnessing>);
 
 #[async_trait]
-impl sequencer::Witnesses for Word {
+impl sequencer::Witnesses for WitnessConfirmation {
     async fn confirm(&self, patience: Duration) -> Confirmation {
-        let mut heard = Heard::default();
-        if timeout(patience, self.hear(&mut heard)).await.is_err() {
+        let mut responses = WitnessResponses::default();
+        if timeout(patience, self.collect(&mut responses)).await.is_err() {
             tracing::warn!(?patience, "not all witnesses have answered in time");
-            heard.trouble("not all answered in time");
+            responses.trouble("not all answered in time");
         }
         // One contradiction counts more than any number of confirmations.
         match self.0.contradiction.borrow().clone() {
             Some(halt) => Confirmation::Contradicted(halt),
-            None => heard.outcome(),
+            None => responses.outcome(),
         }
     }
 
@@ -51,14 +51,14 @@ impl sequencer::Witnesses for Word {
 
 /// The responses so far.
 #[derive(Default)]
-struct Heard {
+struct WitnessResponses {
     by: Vec<String>,
     troubles: Vec<String>,
     /// `true` if the cosignatures meet the quorum.
     enough: bool,
 }
 
-impl Heard {
+impl WitnessResponses {
     fn outcome(self) -> Confirmation {
         match (self.enough, self.troubles.is_empty()) {
             (true, _) => Confirmation::Confirmed { by: self.by },
@@ -72,17 +72,17 @@ impl Heard {
     }
 }
 
-impl Word {
+impl WitnessConfirmation {
     /// Collects all responses in time: one witness that has seen more counts, even if a quorum has not.
-    async fn hear(&self, heard: &mut Heard) {
+    async fn collect(&self, responses: &mut WitnessResponses) {
         let witnessing = &self.0;
         if witnessing.asked.is_empty() {
-            return heard.trouble("there are none");
+            return responses.trouble("there are none");
         }
         let head = match witnessing.newest().await {
             Ok(Some(head)) => Arc::new(head),
-            Ok(None) => return self.hear_of_a_lost_log(heard).await,
-            Err(error) => return heard.trouble(error),
+            Ok(None) => return self.report_lost_log(responses).await,
+            Err(error) => return responses.trouble(error),
         };
         let mut note = head.note.clone();
         let mut asked = self.ask_all(&head);
@@ -90,19 +90,19 @@ impl Word {
             match answer {
                 Ok((name, Ok(line))) => {
                     let _ = line.map(|line| note.add(line));
-                    heard.by.push(name);
+                    responses.by.push(name);
                 }
-                Ok((_, Err(Trouble::Contradicted(_)))) => return,
-                Ok((name, Err(trouble))) => heard.trouble(format!("{name}: {trouble}")),
-                Err(error) => heard.trouble(error),
+                Ok((_, Err(WitnessError::Contradicted(_)))) => return,
+                Ok((name, Err(trouble))) => responses.trouble(format!("{name}: {trouble}")),
+                Err(error) => responses.trouble(error),
             }
-            heard.enough = self.is_enough(&note);
+            responses.enough = self.is_enough(&note);
         }
     }
 
     /// Handles a database without a signed head: the log is new, or lost. A witness has no checkpoint of a new log.
-    async fn hear_of_a_lost_log(&self, heard: &mut Heard) {
-        heard.trouble("no checkpoint is signed that they could confirm");
+    async fn report_lost_log(&self, responses: &mut WitnessResponses) {
+        responses.trouble("no checkpoint is signed that they could confirm");
         let Ok(origin) = self.0.origin.parse::<Origin>() else { return };
         let mut asked = JoinSet::new();
         for witness in &self.0.asked {
@@ -127,17 +127,17 @@ impl Word {
                 }
                 Ok((witness, Err(error))) => {
                     tracing::warn!(witness = witness.name, %error, "whether the witness has seen this log is not known");
-                    heard.trouble(format!("{}: {error}", witness.name));
+                    responses.trouble(format!("{}: {error}", witness.name));
                 }
-                Err(error) => heard.trouble(error),
+                Err(error) => responses.trouble(error),
             }
         }
     }
 
     fn ask_all(
         &self,
-        head: &Arc<Shown>,
-    ) -> JoinSet<(String, Result<Option<tlog::note::SignatureLine>, Trouble>)> {
+        head: &Arc<SubmittedHead>,
+    ) -> JoinSet<(String, Result<Option<tlog::note::SignatureLine>, WitnessError>)> {
         let mut asked = JoinSet::new();
         for witness in &self.0.asked {
             let (witnessing, witness, head) = (self.0.clone(), witness.clone(), head.clone());

@@ -18,7 +18,6 @@
 
 mod ask;
 mod confirm;
-mod metrics;
 mod rounds;
 mod served;
 mod witness;
@@ -33,36 +32,35 @@ use tlog::note::Note;
 use tlog::policy::WitnessPolicy;
 use tokio::sync::{Notify, watch};
 
-pub use confirm::Word;
-pub use metrics::WitnessMetrics;
+pub use confirm::WitnessConfirmation;
 pub use rounds::start;
-pub use served::{OneWitness, Served, Standing, with_cosignatures};
+pub use served::{ServedCheckpoint, WitnessState, WitnessStatuses, with_cosignatures};
 
-use crate::config::Witnesses;
+use crate::config::WitnessConfig;
+use crate::keys::recorded::sound;
 use crate::limits::WITNESS_TILES_BYTES;
-use crate::meaning::sound;
 use crate::metrics::Metrics;
-use crate::tiles::Tiles;
-use ask::Shown;
-use witness::Witness;
+use crate::proofs::tiles::Tiles;
+use ask::SubmittedHead;
+use witness::HttpWitness;
 
 /// The witnesses of a log, and the state of their cosignatures.
 pub struct Witnessing {
     origin: String,
-    settings: Witnesses,
+    settings: WitnessConfig,
     store: Arc<dyn LogStore>,
     tiles: Tiles,
     metrics: Arc<Metrics>,
     /// The witnesses with a URL.
-    asked: Vec<Arc<Witness>>,
+    asked: Vec<Arc<HttpWitness>>,
     /// The head of the current round; `None` while this process does not lead.
-    shown: watch::Sender<Option<Arc<Shown>>>,
+    shown: watch::Sender<Option<Arc<SubmittedHead>>>,
     /// Set once by the first witness that has seen a tree which the database does not contain.
     contradiction: watch::Sender<Option<Halt>>,
     /// Notified when a cosignature is stored.
     news: Notify,
-    served: ArcSwapOption<Served>,
-    standing: ArcSwap<Standing>,
+    served: ArcSwapOption<ServedCheckpoint>,
+    statuses: ArcSwap<WitnessStatuses>,
 }
 
 impl Witnessing {
@@ -72,12 +70,12 @@ impl Witnessing {
     /// If a witness's URL cannot be used.
     pub fn new(
         origin: &str,
-        settings: &Witnesses,
+        settings: &WitnessConfig,
         store: Arc<dyn LogStore>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, ClientError> {
         let of_policy = settings.policy.iter().flat_map(WitnessPolicy::witnesses);
-        let asked = of_policy.filter_map(|witness| Witness::new(witness).transpose());
+        let asked = of_policy.filter_map(|witness| HttpWitness::new(witness).transpose());
         let asked = asked.map(|witness| witness.map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
         asked.iter().for_each(|witness| metrics.witness.name(&witness.name));
         Ok(Self {
@@ -91,7 +89,7 @@ impl Witnessing {
             contradiction: watch::Sender::new(None),
             news: Notify::new(),
             served: ArcSwapOption::empty(),
-            standing: ArcSwap::default(),
+            statuses: ArcSwap::default(),
         })
     }
 
@@ -117,7 +115,7 @@ impl Witnessing {
 
     /// The newest head whose signed checkpoint is stored in the database. Only stored heads are sent, so a witness
     /// never sees more than a database that lost nothing.
-    async fn newest(&self) -> Result<Option<Shown>, StoreError> {
+    async fn newest(&self) -> Result<Option<SubmittedHead>, StoreError> {
         let Some(signed) = self.store.newest_signed(SignatureKind::Checkpoint).await? else {
             return Ok(None);
         };
@@ -125,7 +123,7 @@ impl Witnessing {
         let note = Note::parse(&signature.bytes).map_err(|why| {
             StoreError::Damaged(format!("the checkpoint of size {}: {why}", signed.head.size))
         })?;
-        Ok(Some(Shown { size: signed.head.size, root: signed.head.root, note }))
+        Ok(Some(SubmittedHead { size: signed.head.size, root: signed.head.root, note }))
     }
 
     /// Reports a contradiction: from here on nothing is signed.

@@ -13,15 +13,15 @@ use store::StoreError;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use super::ask::Trouble;
-use super::witness::Witness;
+use super::ask::WitnessError;
+use super::witness::HttpWitness;
 use super::{Witnessing, served};
-use crate::background::Background;
 use crate::limits::{WITNESS_LONGEST_PAUSE, WITNESS_RETRY, WITNESS_SIGNATURE_LOOK};
-use crate::watch::now;
+use crate::tasks::BackgroundTasks;
+use crate::time::now;
 
 /// Starts the tasks that send heads to the witnesses and serve the cosigned checkpoint.
-pub fn start(witnessing: &Arc<Witnessing>, status: &watch::Receiver<Status>, background: &Background) {
+pub fn start(witnessing: &Arc<Witnessing>, status: &watch::Receiver<Status>, background: &BackgroundTasks) {
     if witnessing.is_idle() {
         return;
     }
@@ -36,14 +36,14 @@ pub fn start(witnessing: &Arc<Witnessing>, status: &watch::Receiver<Status>, bac
 }
 
 /// The last round.
-struct Round {
+struct CosigningRound {
     size: TreeSize,
     at: Instant,
 }
 
 /// Starts rounds while this process leads, or the log is frozen.
 async fn call_rounds(witnessing: Arc<Witnessing>, mut status: watch::Receiver<Status>) {
-    let mut last: Option<Round> = None;
+    let mut last: Option<CosigningRound> = None;
     loop {
         let published = published(&status.borrow_and_update());
         let Some(published) = published else {
@@ -88,7 +88,7 @@ fn published(status: &Status) -> Option<TreeSize> {
     }
 }
 
-fn is_due(witnessing: &Witnessing, last: Option<&Round>, published: TreeSize) -> bool {
+fn is_due(witnessing: &Witnessing, last: Option<&CosigningRound>, published: TreeSize) -> bool {
     let settings = &witnessing.settings;
     last.is_none_or(|last| {
         let since = last.at.elapsed();
@@ -98,19 +98,22 @@ fn is_due(witnessing: &Witnessing, last: Option<&Round>, published: TreeSize) ->
 
 /// Starts a round with the newest stored head. `None` if it is the head of the last round, and too early to send it
 /// again.
-async fn call(witnessing: &Witnessing, last: Option<&Round>) -> Result<Option<Round>, StoreError> {
+async fn call(
+    witnessing: &Witnessing,
+    last: Option<&CosigningRound>,
+) -> Result<Option<CosigningRound>, StoreError> {
     let every = witnessing.settings.every;
     let is_news = |size| last.is_none_or(|last| size > last.size || last.at.elapsed() >= every);
     let newest = witnessing.newest().await?.filter(|newest| is_news(newest.size));
     Ok(newest.map(|newest| {
-        let round = Round { size: newest.size, at: Instant::now() };
+        let round = CosigningRound { size: newest.size, at: Instant::now() };
         witnessing.shown.send_replace(Some(Arc::new(newest)));
         round
     }))
 }
 
 /// Sends the head of each round to one witness, and after a failure the newest one again until it cosigns.
-async fn attend(witnessing: Arc<Witnessing>, witness: Arc<Witness>) {
+async fn attend(witnessing: Arc<Witnessing>, witness: Arc<HttpWitness>) {
     let mut shown = witnessing.shown.subscribe();
     loop {
         let head = shown.borrow_and_update().clone();
@@ -133,7 +136,7 @@ async fn attend(witnessing: Arc<Witnessing>, witness: Arc<Witness>) {
 }
 
 /// Records a failure, and returns the pause before the next attempt.
-fn after(witnessing: &Witnessing, witness: &Witness, trouble: &Trouble) -> Duration {
+fn after(witnessing: &Witnessing, witness: &HttpWitness, trouble: &WitnessError) -> Duration {
     let code = trouble.code();
     witnessing.metrics.witness.error(&witness.name, code);
     let times = witness.failed(code, now());

@@ -17,16 +17,16 @@ use tlog::policy::WitnessPolicy;
 use tokio::time::{sleep, timeout};
 
 use super::Witnessing;
-use super::witness::{Trouble, id_of};
+use super::witness::{WitnessFailure, id_of};
+use crate::keys::recorded::sound;
 use crate::limits::{
     WITNESS_FRESH_ROUNDS, WITNESS_LOOK, WITNESS_PAGE, WITNESS_RECALL, WITNESS_RETRY, WITNESS_SCAN,
 };
-use crate::meaning::sound;
-use crate::watch::now;
+use crate::time::now;
 
 /// A checkpoint with cosignatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct ServedCheckpoint {
     /// The checkpoint's size.
     pub size: TreeSize,
     /// The signed note.
@@ -35,16 +35,16 @@ pub struct Served {
 
 /// The state of all witnesses.
 #[derive(Clone, Debug, Default)]
-pub struct Standing {
+pub struct WitnessStatuses {
     /// `true` if a quorum of them has cosigned recently.
     pub met: bool,
     /// The witnesses in the order of the policy.
-    pub witnesses: Vec<OneWitness>,
+    pub witnesses: Vec<WitnessState>,
 }
 
 /// The state of one witness.
 #[derive(Clone, Debug)]
-pub struct OneWitness {
+pub struct WitnessState {
     /// The witness's name in the policy.
     pub name: String,
     /// The witness's verifier key, as text.
@@ -56,18 +56,18 @@ pub struct OneWitness {
     /// `true` if that time is recent.
     pub fresh: bool,
     /// Result of this process's last exchange with the witness, if it failed.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<WitnessFailure>,
 }
 
 impl Witnessing {
     /// The newest checkpoint with cosignatures; with a quorum of them if one is required.
-    pub fn served(&self) -> Option<Arc<Served>> {
+    pub fn served(&self) -> Option<Arc<ServedCheckpoint>> {
         self.served.load_full()
     }
 
     /// The state of all witnesses.
-    pub fn standing(&self) -> Arc<Standing> {
-        self.standing.load_full()
+    pub fn statuses(&self) -> Arc<WitnessStatuses> {
+        self.statuses.load_full()
     }
 
     /// Seconds for which a cosignature counts as fresh.
@@ -75,7 +75,7 @@ impl Witnessing {
         (self.settings.every.as_secs() * WITNESS_FRESH_ROUNDS).max(1)
     }
 
-    async fn look_up_standing(&self, policy: &WitnessPolicy) -> Result<(), StoreError> {
+    async fn look_up_statuses(&self, policy: &WitnessPolicy) -> Result<(), StoreError> {
         let mut witnesses = Vec::with_capacity(policy.witnesses().len());
         for witness in policy.witnesses() {
             let kept = self.store.newest_cosignature(&id_of(&witness.key)).await?;
@@ -83,7 +83,7 @@ impl Witnessing {
             if let Some(kept) = &kept {
                 self.metrics.witness.cosigned(&witness.name, kept.size.get(), kept.at);
             }
-            witnesses.push(OneWitness {
+            witnesses.push(WitnessState {
                 name: witness.name.clone(),
                 key: witness.key.to_string(),
                 url: witness.url.clone(),
@@ -92,15 +92,15 @@ impl Witnessing {
                 trouble: asked.and_then(|asked| asked.trouble()),
             });
         }
-        self.show_standing(policy, witnesses);
+        self.show_statuses(policy, witnesses);
         Ok(())
     }
 
-    fn show_standing(&self, policy: &WitnessPolicy, witnesses: Vec<OneWitness>) {
+    fn show_statuses(&self, policy: &WitnessPolicy, witnesses: Vec<WitnessState>) {
         let fresh: HashSet<&str> =
             witnesses.iter().filter(|one| one.fresh).map(|one| one.name.as_str()).collect();
         let met = policy.is_met_by(&fresh);
-        let before = self.standing.load();
+        let before = self.statuses.load();
         if before.met != met && !before.witnesses.is_empty() {
             match met {
                 true => tracing::info!(?fresh, "enough witnesses cosign again"),
@@ -108,7 +108,7 @@ impl Witnessing {
             }
         }
         self.metrics.witness.quorum_met.set(met.into());
-        self.standing.store(Arc::new(Standing { met, witnesses }));
+        self.statuses.store(Arc::new(WitnessStatuses { met, witnesses }));
     }
 
     /// Reads the served checkpoint once at the start, among the last [`WITNESS_RECALL`] cosignatures, so that a
@@ -122,7 +122,7 @@ impl Witnessing {
 
     async fn look_up(&self, policy: &WitnessPolicy, rows: usize) -> Result<(), StoreError> {
         self.look_up_served(policy, rows).await?;
-        self.look_up_standing(policy).await
+        self.look_up_statuses(policy).await
     }
 
     async fn look_up_served(&self, policy: &WitnessPolicy, rows: usize) -> Result<(), StoreError> {
@@ -134,7 +134,7 @@ impl Witnessing {
             None => self.newest_signed().await?,
         };
         if let Some(found) = found {
-            // Without a quorum the published head is the served one, and `watch` sets the gauge.
+            // Without a quorum the published head is the served one, and `background` sets the gauge.
             if self.needs_quorum() {
                 self.metrics.witness.served_size.set(i64::try_from(found.size.get()).unwrap_or(i64::MAX));
             }
@@ -150,7 +150,7 @@ impl Witnessing {
         policy: &WitnessPolicy,
         floor: Option<TreeSize>,
         rows: usize,
-    ) -> Result<Option<Served>, StoreError> {
+    ) -> Result<Option<ServedCheckpoint>, StoreError> {
         let (mut below, mut read) = (None, 0);
         while read < rows {
             let page = self.store.cosigned(below, WITNESS_PAGE).await?;
@@ -172,17 +172,17 @@ impl Witnessing {
                     read => read?.filter(|note| policy.judge(note).met),
                 };
                 if let Some(note) = note {
-                    return Ok(Some(Served { size, note: note.to_string().into() }));
+                    return Ok(Some(ServedCheckpoint { size, note: note.to_string().into() }));
                 }
             }
         }
         Ok(None)
     }
 
-    async fn newest_signed(&self) -> Result<Option<Served>, StoreError> {
+    async fn newest_signed(&self) -> Result<Option<ServedCheckpoint>, StoreError> {
         let Some(newest) = self.newest().await? else { return Ok(None) };
         let note = with_cosignatures(&*self.store, newest.size).await?;
-        Ok(note.map(|note| Served { size: newest.size, note: note.to_string().into() }))
+        Ok(note.map(|note| ServedCheckpoint { size: newest.size, note: note.to_string().into() }))
     }
 }
 

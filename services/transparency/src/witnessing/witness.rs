@@ -13,33 +13,33 @@ use tlog::policy;
 use crate::limits::WITNESS_CLOCK_AGE;
 
 /// A witness with a URL.
-pub struct Witness {
+pub struct HttpWitness {
     /// The witness's name in the policy.
     pub name: String,
     /// The witness's verifier key.
     pub key: VerifierKey,
     /// HTTP client of the witness.
     pub client: WitnessClient,
-    state: Mutex<State>,
+    state: Mutex<WitnessMemory>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WitnessMemory {
     /// The size that the witness last saw, as far as this process knows.
     seen: Option<TreeSize>,
-    trouble: Option<Trouble>,
-    heard: Option<Heard>,
+    trouble: Option<WitnessFailure>,
+    heard: Option<CosignatureTime>,
 }
 
 /// The time of a cosignature, with this process's clocks before the request and after the response.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct CosignatureTime {
     at: u64,
     asked: Now,
     answered: Now,
 }
 
-impl Heard {
+impl CosignatureTime {
     fn opinion(&self, name: &str, now: Now) -> Option<ClockOpinion> {
         let since = now.steady.saturating_sub(self.answered.steady);
         let theirs = Duration::from_secs(self.at) + since;
@@ -53,7 +53,7 @@ impl Heard {
 
 /// The failure of the last exchange with a witness.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct WitnessFailure {
     /// The reason as one word, as in the metrics.
     pub code: &'static str,
     /// Number of failures in a row.
@@ -62,7 +62,7 @@ pub struct Trouble {
     pub at: u64,
 }
 
-impl Witness {
+impl HttpWitness {
     /// Creates a witness; `None` without a URL: its cosignatures count, but this process cannot request them.
     pub fn new(witness: &policy::PolicyWitness) -> Result<Option<Self>, ClientError> {
         let Some(url) = &witness.url else { return Ok(None) };
@@ -91,7 +91,7 @@ impl Witness {
 
     /// Records the time of a cosignature, by the witness's clock.
     pub fn has_signed_at(&self, at: u64, asked: Now, answered: Now) {
-        self.state().heard = Some(Heard { at, asked, answered });
+        self.state().heard = Some(CosignatureTime { at, asked, answered });
     }
 
     /// The clock difference according to the newest cosignature, if it is not older than [`WITNESS_CLOCK_AGE`].
@@ -101,7 +101,7 @@ impl Witness {
     }
 
     /// The failure of the last exchange; `None` if it succeeded.
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<WitnessFailure> {
         self.state().trouble.clone()
     }
 
@@ -114,11 +114,11 @@ impl Witness {
     pub fn failed(&self, code: &'static str, at: u64) -> u32 {
         let mut state = self.state();
         let times = state.trouble.as_ref().map_or(0, |trouble| trouble.times).saturating_add(1);
-        state.trouble = Some(Trouble { code, times, at });
+        state.trouble = Some(WitnessFailure { code, times, at });
         times
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WitnessMemory> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn r36_a_witness_s_newest_time_says_for_a_while_by_how_much_our_clock_is_off() {
-        let heard = Heard { at: 1005, asked: now(1000, 0), answered: now(1010, 10) };
+        let heard = CosignatureTime { at: 1005, asked: now(1000, 0), answered: now(1010, 10) };
         let ahead = |at| heard.opinion("w1", at).map(|opinion| opinion.ahead);
         assert_eq!(ahead(now(1010, 10)), Some(0));
         assert_eq!(ahead(now(1110, 110)), Some(0), "time went by");

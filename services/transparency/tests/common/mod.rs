@@ -2,7 +2,6 @@
 #![allow(dead_code, unused_imports)]
 
 pub mod forms;
-mod gated;
 pub mod witness;
 
 use std::fs;
@@ -17,9 +16,9 @@ use reqwest::{Client, Method, StatusCode};
 use scitt::{Algorithm, KeySet, Receipt, SignedStatement, SigningKey};
 use store::LogStore;
 use tempfile::TempDir;
-use transparency::{Config, Database, Doors, KeyFiles, Limits, Rate, ReceiptAlgorithm, Service};
-
-pub use gated::Gated;
+use transparency::{
+    AccessConfig, Config, Database, Limits, Rate, ReceiptAlgorithm, Service, SigningKeyFiles,
+};
 
 /// What a client is told when it asks for nothing in particular.
 pub const COSE: &str = "application/cose";
@@ -68,15 +67,15 @@ impl Place {
             tls: None,
             migrate: true,
             plaintext: false,
-            keys: KeyFiles {
+            keys: SigningKeyFiles {
                 receipt: self.path("receipt.pem"),
                 checkpoint: self.path("checkpoint.pem"),
                 operator: Some(self.path("operator.pem")),
             },
             receipt_algorithm: ReceiptAlgorithm::Es256,
             policy: self.path("policy.toml"),
-            doors: Doors::default(),
-            witnesses: transparency::Witnesses::default(),
+            access: AccessConfig::default(),
+            witnesses: transparency::WitnessConfig::default(),
             limits: Limits { writes: Rate::per_second(10_000, 10_000), ..Limits::default() },
         }
     }

@@ -1,0 +1,164 @@
+//! The task that deletes erased bytes from the store.
+//!
+//! An erasure takes effect once it is an entry. The leading process walks the erasures by number and deletes the bytes.
+//! Deleting is idempotent: work that a crash left undone is done by the next start, which begins with the newest. An
+//! entry on hold keeps its bytes, and its erasure stays open until the hold ends. An unreadable erasure does not block
+//! the others.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use merkle::{LeafIndex, TreeSize};
+use registration::erasure::Erasure;
+use sequencer::Role;
+use store::{LogStore, StoreError};
+
+use super::permanent::permanent;
+use crate::limits::{ERASURE_LOOK, ERASURE_RETRY};
+use crate::log::erasures::{at, count, erased_leaves, leaves};
+use crate::log::state::Log;
+
+/// Erasures looked up at one time.
+const AT_ONCE: u64 = 16;
+
+/// Executes the log's erasures for as long as this process runs.
+pub async fn keep_erasing(log: Arc<Log>) {
+    let mut eraser = Eraser::default();
+    loop {
+        let wait = match eraser.round(&log).await {
+            Ok(()) => ERASURE_LOOK,
+            Err(error) => {
+                tracing::error!(%error, "bytes that are to be erased are still there");
+                ERASURE_RETRY
+            }
+        };
+        // Look again without a wake-up too: an erasure may arrive through the inbox, and another process may end a
+        // hold.
+        let _ = tokio::time::timeout(wait, log.erasing.0.notified()).await;
+    }
+}
+
+/// The progress of the walk.
+#[derive(Default)]
+struct Eraser {
+    /// Numbers of the erasures looked at. The range grows upwards with new ones, and down to 0.
+    seen: Option<Range<u64>>,
+    /// Size of the log at the last look for newer erasures.
+    looked_at: TreeSize,
+    /// Entries kept by a hold, by the number of their erasure.
+    held: BTreeMap<u64, Vec<LeafIndex>>,
+}
+
+impl Eraser {
+    async fn round(&mut self, log: &Log) -> Result<(), StoreError> {
+        let store = &*log.store;
+        loop {
+            if !matches!(log.sequencer.status().borrow().role, Role::Leading { .. }) {
+                return Ok(());
+            }
+            self.again(store).await?;
+            let size = log.committed_size();
+            if size != self.looked_at || self.seen.is_none() {
+                self.newer(store).await?;
+                self.looked_at = size;
+            }
+            if !self.older(store).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Tries again the erasures with entries on hold. They are removed once done, and not before.
+    async fn again(&mut self, store: &dyn LogStore) -> Result<(), StoreError> {
+        for (number, leaves) in self.held.clone() {
+            if store.held(&leaves).await?.len() < leaves.len() {
+                self.erase(store, number, &leaves).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Executes the erasures registered since the last call; the first call only notes their number.
+    async fn newer(&mut self, store: &dyn LogStore) -> Result<(), StoreError> {
+        let Some(Range { start, mut end }) = self.seen.clone() else {
+            let count = count(store).await?;
+            self.seen = Some(count..count);
+            return Ok(());
+        };
+        loop {
+            let found = self.look(store, end..end + AT_ONCE).await?;
+            end += found;
+            self.seen = Some(start..end);
+            if found < AT_ONCE {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Executes up to [`AT_ONCE`] erasures from before the start, the newest first. Returns `false` once there are
+    /// none.
+    async fn older(&mut self, store: &dyn LogStore) -> Result<bool, StoreError> {
+        let Some(Range { start, end }) = self.seen.clone().filter(|seen| seen.start > 0) else {
+            return Ok(false);
+        };
+        let from = start.saturating_sub(AT_ONCE);
+        self.look(store, from..start).await?;
+        self.seen = Some(from..end);
+        Ok(true)
+    }
+
+    /// Executes the erasures of these numbers that are in the log, and returns how many there are.
+    async fn look(&mut self, store: &dyn LogStore, numbers: Range<u64>) -> Result<u64, StoreError> {
+        let found = leaves(store, numbers.clone()).await?;
+        for (number, index) in numbers.zip(&found) {
+            match at(store, *index).await {
+                Ok(registered) => self.execute(store, number, &registered.erasure).await?,
+                Err(StoreError::Damaged(why)) => {
+                    tracing::error!(erasure = number, why, "what it erases may still be there");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found.len() as u64)
+    }
+
+    async fn execute(
+        &mut self,
+        store: &dyn LogStore,
+        number: u64,
+        erasure: &Erasure,
+    ) -> Result<(), StoreError> {
+        let mut there = store.standing(&erased_leaves(store, erasure).await?).await?;
+        there.retain(|standing| standing.has_statement);
+        let stay = permanent(store, &there).await?;
+        for entry in &stay {
+            tracing::error!(erasure = number, %entry, "a policy or an erasure is never erased");
+        }
+        let go: Vec<LeafIndex> =
+            there.into_iter().map(|standing| standing.entry).filter(|entry| !stay.contains(entry)).collect();
+        match go.is_empty() {
+            true => Ok(()),
+            false => self.erase(store, number, &go).await,
+        }
+    }
+
+    async fn erase(
+        &mut self,
+        store: &dyn LogStore,
+        number: u64,
+        leaves: &[LeafIndex],
+    ) -> Result<(), StoreError> {
+        let done = store.erase(leaves).await?;
+        tracing::info!(erasure = number, erased = done.erased.len(), held = done.held.len(), "erased");
+        match done.held.is_empty() {
+            true => self.held.remove(&number),
+            false => self.held.insert(number, done.held),
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "eraser_tests.rs"]
+mod tests;

@@ -1,0 +1,98 @@
+//! The memory budget of request bodies.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::limits::{SHARE_PART, SMALL_BODIES, SMALL_BODIES_PART, SMALL_BODY_BYTES, TOKENS_PART};
+use crate::quota::meter::RateBucket;
+
+/// The budget for all bodies in flight together.
+pub struct BodyBudget {
+    /// Pool for the first bytes of each body.
+    small: Arc<BytePool>,
+    /// Pool for all further bytes.
+    large: Arc<BytePool>,
+    small_bytes: usize,
+}
+
+impl BodyBudget {
+    /// Creates a budget of `bytes`. A client's share has room for at least one body of `largest` bytes.
+    pub fn new(bytes: usize, largest: usize) -> Self {
+        let small = bytes / SMALL_BODIES_PART;
+        Self {
+            small: BytePool::new(small, small / SHARE_PART),
+            large: BytePool::new(bytes, (bytes / SHARE_PART).max(largest).min(bytes)),
+            small_bytes: SMALL_BODY_BYTES.min(small / SHARE_PART / SMALL_BODIES),
+        }
+    }
+
+    /// Reserves `more` bytes for a body of which `before` bytes have arrived; `None` if there is no room.
+    pub fn reserve(&self, client: RateBucket, before: usize, more: usize) -> Option<ReservedBytes> {
+        let pool = if before + more <= self.small_bytes { &self.small } else { &self.large };
+        pool.reserve(client, more)
+    }
+}
+
+/// A number of bytes that clients share.
+struct BytePool {
+    all: Arc<Semaphore>,
+    /// Additional permits for callers with a token.
+    reserve: Arc<Semaphore>,
+    /// The largest number of bytes one client may reserve.
+    share: usize,
+    used: Mutex<HashMap<RateBucket, usize>>,
+}
+
+impl BytePool {
+    fn new(bytes: usize, share: usize) -> Arc<Self> {
+        let semaphore = |bytes: usize| Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
+        Arc::new(Self {
+            all: semaphore(bytes),
+            reserve: semaphore(bytes / TOKENS_PART),
+            share,
+            used: Mutex::default(),
+        })
+    }
+
+    fn reserve(self: &Arc<Self>, client: RateBucket, bytes: usize) -> Option<ReservedBytes> {
+        let count = u32::try_from(bytes).ok()?;
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_client = used.get(&client).copied().unwrap_or_default();
+        if of_client + bytes > self.share {
+            return None;
+        }
+        let taken = self.all.clone().try_acquire_many_owned(count);
+        let taken = match client {
+            RateBucket::Token(_) => taken.or_else(|_| self.reserve.clone().try_acquire_many_owned(count)),
+            _ => taken,
+        };
+        let permit = taken.ok()?;
+        used.insert(client, of_client + bytes);
+        Some(ReservedBytes { pool: self.clone(), client, bytes, _permit: permit })
+    }
+
+    fn refund(&self, client: RateBucket, bytes: usize) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = used.get(&client).copied().unwrap_or_default().saturating_sub(bytes);
+        match left {
+            0 => used.remove(&client),
+            left => used.insert(client, left),
+        };
+    }
+}
+
+/// Bytes reserved for a client, released on drop.
+pub struct ReservedBytes {
+    pool: Arc<BytePool>,
+    client: RateBucket,
+    bytes: usize,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for ReservedBytes {
+    fn drop(&mut self) {
+        self.pool.refund(self.client, self.bytes);
+    }
+}

@@ -1,0 +1,292 @@
+//! The middleware around all routes.
+//!
+//! From the outside in: [`frame`] (request number, head limits, problem bodies, headers, log line, metrics), panic
+//! catcher, time limit, rate limiter (`rate_limit`), routes. The frame is outermost so that all responses, also the
+//! framework's own, have the same form.
+//!
+//! Known limit: requests that hyper itself refuses (a request line that is not HTTP, more than 256 headers, a head over
+//! 128 KiB) get a bare status without a body, and a head that does not arrive in time gets a closed connection.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, REFERRER_POLICY, RETRY_AFTER,
+    SERVER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::config::roles::CallerRole;
+use crate::edge::access::needed;
+use crate::edge::media;
+use crate::edge::problem::Problem;
+use crate::edge::rate_limit::{self, AccessControl};
+use crate::edge::state::EdgeState;
+
+/// Wraps the routes in the middleware.
+pub fn enclose(routes: Router, edge: Arc<EdgeState>) -> Router {
+    routes
+        .fallback(|| async { Problem::of_status(StatusCode::NOT_FOUND) })
+        .method_not_allowed_fallback(|| async { Problem::of_status(StatusCode::METHOD_NOT_ALLOWED) })
+        .layer(from_fn_with_state(edge.access.clone(), rate_limit::authenticate_and_limit))
+        .layer(from_fn_with_state(edge.clone(), in_time))
+        .layer(CatchPanicLayer::custom(after_panic))
+        .layer(from_fn_with_state(edge, frame))
+}
+
+/// The properties of a request that the middleware needs for its response.
+struct RequestInfo {
+    id: Uuid,
+    method: Method,
+    route: Option<MatchedPath>,
+    json: bool,
+    preflight: bool,
+    /// `true` if the resource requires no role.
+    public: bool,
+    /// `true` if the request has an `Authorization` header field.
+    authorized: bool,
+    /// The value of `Access-Control-Allow-Origin`: the origin whose web pages may read the response.
+    readable_by: Option<HeaderValue>,
+}
+
+impl RequestInfo {
+    fn of(request: &Request, access: &AccessControl) -> Self {
+        let route: Option<MatchedPath> = request.extensions().get().cloned();
+        let public = route.as_ref().is_none_or(|route| needed(route.as_str()) == Some(CallerRole::Public));
+        Self {
+            id: Uuid::new_v4(),
+            method: request.method().clone(),
+            route,
+            json: reads_json(request),
+            preflight: is_preflight(request),
+            public,
+            authorized: request.headers().contains_key(AUTHORIZATION),
+            readable_by: if public {
+                Some(HeaderValue::from_static("*"))
+            } else {
+                listed_origin(request, access)
+            },
+        }
+    }
+
+    fn reads(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD)
+    }
+
+    fn route(&self) -> &str {
+        self.route.as_ref().map_or("", MatchedPath::as_str)
+    }
+}
+
+/// Returns `true` if problems are sent as JSON: under `/v1` only, and only if the client prefers it.
+fn reads_json(request: &Request) -> bool {
+    let path = request.uri().path();
+    let under_v1 = path == "/v1" || path.starts_with("/v1/");
+    let named = |media| media::prefers(request.headers(), media, &[media::CBOR, media::CONCISE_PROBLEM]);
+    under_v1 && (named(media::JSON) || named(media::JSON_PROBLEM))
+}
+
+/// Returns `true` for a CORS preflight (Fetch) that asks to read. Preflights for writes get no permission.
+fn is_preflight(request: &Request) -> bool {
+    let wanted = request.headers().get(ACCESS_CONTROL_REQUEST_METHOD);
+    let reads = wanted.is_some_and(|method| method == "GET" || method == "HEAD");
+    request.method() == Method::OPTIONS && reads
+}
+
+/// The origin of the requesting web page, if the configuration lists it.
+fn listed_origin(request: &Request, access: &AccessControl) -> Option<HeaderValue> {
+    let origin = request.headers().get(ORIGIN)?;
+    access.admits_origin(origin.to_str().ok()?).then(|| origin.clone())
+}
+
+/// Returns `true` for a write from a web page of another, unlisted origin (CSRF). Programs send no `Origin`.
+fn is_foreign_page(request: &Request, access: &AccessControl) -> bool {
+    let Some(origin) = request.headers().get(ORIGIN).filter(|_| request.method() == Method::POST) else {
+        return false;
+    };
+    let origin = origin.to_str().unwrap_or_default();
+    let here = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    let here = here.or_else(|| request.uri().authority().map(|authority| authority.as_str()));
+    let is_own = origin.split_once("://").is_some_and(|(_, authority)| here == Some(authority));
+    !is_own && !access.admits_origin(origin)
+}
+
+/// The outermost middleware.
+async fn frame(State(edge): State<Arc<EdgeState>>, request: Request, next: Next) -> Response {
+    let request_info = RequestInfo::of(&request, &edge.access);
+    let started = Instant::now();
+    let span = tracing::info_span!("request", id = %request_info.id, method = %request_info.method, route = request_info.route());
+    let in_flight = edge.metrics.http_in_flight();
+    let response = match head_problem(&request, &edge) {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).instrument(span.clone()).await,
+    };
+    drop(in_flight);
+    let response = dressed(response, &request_info);
+    let took = started.elapsed();
+    edge.metrics.http_request(&request_info.method, request_info.route(), response.status(), took);
+    span.in_scope(|| log(response.status(), took.as_secs_f64()));
+    response
+}
+
+fn log(status: StatusCode, seconds: f64) {
+    match status.as_u16() {
+        500.. => tracing::warn!(status = status.as_u16(), seconds, "answered"),
+        400.. => tracing::info!(status = status.as_u16(), seconds, "answered"),
+        _ => tracing::debug!(status = status.as_u16(), seconds, "answered"),
+    }
+}
+
+fn head_problem(request: &Request, edge: &EdgeState) -> Option<Problem> {
+    let limits = edge.limits.load();
+    if !names_one_host(request) {
+        let detail = "An HTTP/1.1 request has exactly one Host header field (RFC 9112, section 3.2)";
+        return Some(Problem::malformed("host", detail));
+    }
+    if is_foreign_page(request, &edge.access) {
+        let detail = "A web page of another origin may not register here; cors_origins lists those that may";
+        return Some(Problem::new(StatusCode::FORBIDDEN, "from-a-web-page", "Forbidden", detail));
+    }
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    if target > limits.head_bytes {
+        let detail = format!("The request target is longer than {} bytes", limits.head_bytes);
+        return Some(Problem::new(StatusCode::URI_TOO_LONG, "head-too-large", "URI Too Long", detail));
+    }
+    let title = "Request Header Fields Too Large";
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    if request.headers().len() > limits.headers {
+        let detail = format!("The request has more than {} header fields", limits.headers);
+        return Some(Problem::new(status, "headers-too-many", title, detail));
+    }
+    // As HTTP/1 writes a field: name, colon, space, value, line end.
+    let fields: usize =
+        request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if target + fields > limits.head_bytes {
+        let detail = format!("The request head is larger than {} bytes", limits.head_bytes);
+        return Some(Problem::new(status, "head-too-large", title, detail));
+    }
+    None
+}
+
+fn names_one_host(request: &Request) -> bool {
+    match (request.version(), request.headers().get_all(HOST).iter().count()) {
+        (Version::HTTP_11, hosts) => hosts == 1,
+        (_, hosts) => hosts <= 1,
+    }
+}
+
+/// Completes a response: the problem body of an error, and the headers of all responses.
+fn dressed(mut response: Response, request_info: &RequestInfo) -> Response {
+    // A preflight grants reading to any existing resource; the actual request is checked for permission.
+    if request_info.preflight
+        && request_info.readable_by.is_some()
+        && response.status() == StatusCode::METHOD_NOT_ALLOWED
+    {
+        response = may_be_read();
+    }
+    let status = response.status();
+    if status.is_client_error() || status.is_server_error() {
+        response = with_problem(response, request_info);
+    }
+    let headers = response.headers_mut();
+    headers.insert(SERVER, HeaderValue::from_static("tabellion"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    if request_info.reads() && !request_info.public {
+        keep_from_shared_caches(headers, request_info.authorized);
+    }
+    if let Some(origin) =
+        request_info.readable_by.as_ref().filter(|_| request_info.preflight || request_info.reads())
+    {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        headers.insert(
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static(
+                "location, link, retry-after, ratelimit, ratelimit-policy, deprecation, etag",
+            ),
+        );
+    }
+    response
+}
+
+/// Marks a response as private if the caller sent a token: a shared cache must neither store it nor serve it to another
+/// caller.
+fn keep_from_shared_caches(headers: &mut HeaderMap, authorized: bool) {
+    headers.append(VARY, HeaderValue::from_static("authorization, origin"));
+    let kept = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok());
+    let private = kept.filter(|_| authorized).and_then(|value| value.strip_prefix("public"));
+    if let Some(rest) = private.and_then(|rest| HeaderValue::try_from(format!("private{rest}")).ok()) {
+        headers.insert(CACHE_CONTROL, rest);
+    }
+}
+
+fn may_be_read() -> Response {
+    let headers = [
+        (ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
+        (ACCESS_CONTROL_ALLOW_HEADERS, "authorization, last-event-id, if-none-match, accept"),
+        (ACCESS_CONTROL_MAX_AGE, "86400"),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+fn with_problem(mut response: Response, request_info: &RequestInfo) -> Response {
+    let status = response.status();
+    let problem = response
+        .extensions_mut()
+        .remove::<Box<Problem>>()
+        .unwrap_or_else(|| Box::new(Problem::of_status(status)));
+    let body =
+        if request_info.json { problem.to_json(request_info.id) } else { problem.to_cbor(request_info.id) };
+    let media = if request_info.json { media::JSON_PROBLEM } else { media::CONCISE_PROBLEM };
+    let mut dressed = (status, body).into_response();
+    let headers = dressed.headers_mut();
+    keep(response.headers(), headers);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(seconds) = problem.retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    dressed
+}
+
+/// Copies the headers that describe the error itself and not the replaced body.
+fn keep(from: &HeaderMap, to: &mut HeaderMap) {
+    let limits = ["ratelimit", "ratelimit-policy"].map(HeaderName::from_static);
+    for name in [ALLOW, RETRY_AFTER, CACHE_CONTROL, CONNECTION].into_iter().chain(limits) {
+        if let Some(value) = from.get(&name) {
+            to.insert(name, value.clone());
+        }
+    }
+}
+
+async fn in_time(State(edge): State<Arc<EdgeState>>, request: Request, next: Next) -> Response {
+    let limits = edge.limits.load_full();
+    // Reading the body has its own limit; this one adds the time for the service's own work.
+    match tokio::time::timeout(limits.body_time + limits.request_time, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let detail = "The service did not finish in time; registering the same statement again is safe";
+            Problem::busy("too-slow", detail, limits.retry_after.into()).into_response()
+        }
+    }
+}
+
+fn after_panic(cause: Box<dyn Any + Send>) -> Response {
+    let text =
+        cause.downcast_ref::<&str>().copied().or_else(|| cause.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(cause = text.unwrap_or("unknown"), "a handler panicked");
+    Problem::internal().into_response()
+}

@@ -1,0 +1,352 @@
+//! The middleware around minimal routes, over real sockets: limits, response forms, panics, time limits.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::FromRef;
+use axum::routing::{get, post};
+use serving::listener::{Listener, ListenerSettings, RunningListener};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::config::AccessConfig;
+use crate::edge::body::ReceivedBody;
+use crate::edge::media;
+use crate::edge::middleware;
+use crate::edge::state::EdgeState;
+use crate::limits::{HYPER_HEAD_BYTES, HYPER_HEADERS, Limits, Rate};
+use crate::metrics::Metrics;
+
+#[derive(Clone, FromRef)]
+struct Toy(Arc<EdgeState>);
+
+impl AsRef<EdgeState> for Toy {
+    fn as_ref(&self) -> &EdgeState {
+        &self.0
+    }
+}
+
+struct Site {
+    serving: RunningListener,
+    address: SocketAddr,
+    edge: Arc<EdgeState>,
+}
+
+impl Site {
+    async fn open(limits: Limits) -> Self {
+        Self::with_doors(limits, AccessConfig::default()).await
+    }
+
+    async fn with_doors(limits: Limits, access: AccessConfig) -> Self {
+        let edge = Arc::new(EdgeState::new(&limits, &access, Arc::new(Metrics::new().unwrap())));
+        let routes = Router::new()
+            .route("/entries", post(|body: ReceivedBody| async move { body.bytes }))
+            .route("/v1/policy", get(|| async { "thing" }))
+            .route("/checkpoint", get(|| async { panic!("a toy broke") as &str }))
+            .route("/v1/limits", get(|| async { tokio::time::sleep(Duration::from_millis(300)).await }))
+            .with_state(Toy(edge.clone()));
+        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let settings = ListenerSettings {
+            connections: limits.connections,
+            client_connections: limits.connections,
+            header_time: limits.header_time,
+            headers: HYPER_HEADERS,
+            head_bytes: HYPER_HEAD_BYTES,
+            ..ListenerSettings::default()
+        };
+        let listener = Listener::bind(here, settings).await.unwrap();
+        let address = listener.address().unwrap();
+        Self { serving: listener.serve(middleware::enclose(routes, edge.clone())), address, edge }
+    }
+
+    /// Sends raw bytes and reads until the peer closes the connection or is silent for a while.
+    async fn raw(&self, bytes: &[u8]) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = tokio::time::timeout(Duration::from_secs(2), stream.read_to_end(&mut answer)).await;
+        Answer::parse(&answer)
+    }
+
+    async fn get(&self, path: &str, headers: &str) -> Answer {
+        self.raw(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n").as_bytes())
+            .await
+    }
+}
+
+/// A response parsed by hand: the tests do not trust the library under test.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn parse(bytes: &[u8]) -> Self {
+        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
+            return Self { status: 0, head: String::new(), body: Vec::new() };
+        };
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap().to_ascii_lowercase();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Self { status, head, body: bytes[end + 4..].to_vec() }
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
+    /// The problem's title, after a check of its form.
+    fn title(&self) -> String {
+        assert_eq!(self.header("content-type"), Some(media::CONCISE_PROBLEM), "{self:?}");
+        let problem = scitt::Problem::parse(&self.body).expect("a problem");
+        assert!(!problem.detail.expect("a detail").is_empty());
+        assert!(problem.instance.expect("an instance").starts_with("urn:uuid:"));
+        assert_eq!(problem.response_code, None, "-4 is a CoAP code");
+        problem.title.expect("a title")
+    }
+}
+
+fn post_of(length: usize) -> Vec<u8> {
+    let head =
+        format!("POST /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+    [head.as_bytes(), &vec![b'a'; length]].concat()
+}
+
+#[tokio::test]
+async fn whatever_the_framework_refuses_has_a_concise_problem_body() {
+    let site = Site::open(Limits::default()).await;
+    let unknown = site.get("/nothing", "Accept: text/html\r\n").await;
+    assert_eq!((unknown.status, unknown.title().as_str()), (404, "Not Found"));
+    let method = site.get("/entries", "").await;
+    assert_eq!((method.status, method.title().as_str()), (405, "Method Not Allowed"));
+    assert_eq!(method.header("allow"), Some("post"));
+    assert_eq!(method.header("server"), Some("tabellion"));
+    for method in ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
+        let request = format!("{method} /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let refused = site.raw(request.as_bytes()).await;
+        assert_eq!((refused.status, refused.title().as_str()), (405, "Method Not Allowed"), "{method}");
+    }
+    let odd = site.raw(b"BREW /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+    assert_eq!((odd.status, odd.title().as_str()), (405, "Method Not Allowed"));
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_may_read_what_is_public_and_not_write() {
+    let site = Site::open(Limits::default()).await;
+    let ask = async |path: &str, method: &str| {
+        let head = format!(
+            "OPTIONS {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nOrigin: https://a.example\r\n"
+        );
+        let asks = format!(
+            "Access-Control-Request-Method: {method}\r\nAccess-Control-Request-Headers: last-event-id\r\n\r\n"
+        );
+        site.raw(format!("{head}{asks}").as_bytes()).await
+    };
+    for method in ["GET", "HEAD"] {
+        let may = ask("/v1/policy", method).await;
+        assert_eq!((may.status, may.body.len()), (204, 0));
+        assert_eq!(may.header("access-control-allow-origin"), Some("*"));
+        assert_eq!(may.header("access-control-allow-methods"), Some("get, head"));
+        assert_eq!(
+            may.header("access-control-allow-headers"),
+            Some("authorization, last-event-id, if-none-match, accept")
+        );
+    }
+    for (path, method) in [("/entries", "POST"), ("/v1/policy", "POST"), ("/v1/policy", "")] {
+        let may_not = ask(path, method).await;
+        assert_eq!(may_not.status, 405, "{method} {path}");
+        assert_eq!(may_not.header("access-control-allow-origin"), None, "{method} {path}");
+    }
+    assert_eq!(ask("/nothing", "GET").await.status, 404);
+}
+
+#[tokio::test]
+async fn under_v1_a_problem_is_json_when_asked_for_and_cbor_otherwise() {
+    let site = Site::open(Limits::default()).await;
+    let json = site.get("/v1/nothing", "Accept: application/json\r\n").await;
+    assert_eq!(json.header("content-type"), Some(media::JSON_PROBLEM));
+    let body: serde_json::Value = serde_json::from_slice(&json.body).unwrap();
+    assert_eq!((body["status"].as_u64(), body["code"].as_str()), (Some(404), Some("route-unknown")));
+    assert_eq!(site.get("/v1/nothing", "").await.title(), "Not Found");
+    assert_eq!(site.get("/nothing", "Accept: application/json\r\n").await.title(), "Not Found");
+}
+
+#[tokio::test]
+async fn a_panic_costs_one_request() {
+    let site = Site::open(Limits::default()).await;
+    let broken = site.get("/checkpoint", "").await;
+    assert_eq!((broken.status, broken.title().as_str()), (500, "Internal Server Error"));
+    assert!(!String::from_utf8_lossy(&broken.body).contains("a toy broke"));
+    assert_eq!(site.get("/v1/policy", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn heads_beyond_our_limits_are_refused_with_a_body() {
+    let site = Site::open(Limits::default()).await;
+    let many: String = (0..150).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let refused = site.get("/v1/policy", &many).await;
+    assert_eq!((refused.status, refused.title().as_str()), (431, "Request Header Fields Too Large"));
+    let large = format!("X-Large: {}\r\n", "a".repeat(40 << 10));
+    let refused = site.get("/v1/policy", &large).await;
+    assert_eq!((refused.status, refused.title().as_str()), (431, "Request Header Fields Too Large"));
+    let refused = site.get(&format!("/{}", "a".repeat(40 << 10)), "").await;
+    assert_eq!((refused.status, refused.title().as_str()), (414, "URI Too Long"));
+    let fits: String = (0..90).map(|n| format!("X-{n}: 1\r\n")).collect();
+    assert_eq!(site.get("/v1/policy", &fits).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_hyper_refuses_itself_is_at_least_refused() {
+    let site = Site::open(Limits::default()).await;
+    let too_many: String = (0..300).map(|n| format!("X-{n}: 1\r\n")).collect();
+    assert_eq!(site.get("/v1/policy", &too_many).await.status, 431);
+    assert_eq!(site.raw(b"this is not HTTP\r\n\r\n").await.status, 400);
+    assert_eq!(site.get("/v1/policy", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn bodies_are_bounded_one_by_one() {
+    let site = Site::open(Limits { statement_bytes: 1000, ..Limits::default() }).await;
+    assert_eq!(site.raw(&post_of(1000)).await.body.len(), 1000);
+    let refused = site.raw(&post_of(1001)).await;
+    assert_eq!((refused.status, refused.title().as_str()), (413, "Content Too Large"));
+    // A client that is still sending can read the response.
+    assert_eq!(site.raw(&post_of(2 << 20)).await.status, 413);
+    let chunk = format!("1f4\r\n{}\r\n", "a".repeat(500));
+    let head = "POST /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let two = format!("{head}{chunk}{chunk}0\r\n\r\n");
+    assert!(site.raw(two.as_bytes()).await.status == 200);
+    let three = format!("{head}{chunk}{chunk}{chunk}0\r\n\r\n");
+    assert_eq!(site.raw(three.as_bytes()).await.status, 413);
+}
+
+#[tokio::test]
+async fn a_client_that_asks_first_is_told_before_it_sends() {
+    let site = Site::open(Limits { statement_bytes: 1000, ..Limits::default() }).await;
+    let head = "POST /entries HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n";
+    let refused = site.raw(format!("{head}Content-Length: 1001\r\n\r\n").as_bytes()).await;
+    assert_eq!(refused.status, 413, "and not 100");
+}
+
+#[tokio::test]
+async fn bodies_share_one_budget_and_give_it_back() {
+    let site = Site::open(Limits { bodies_in_flight_bytes: 1000, ..Limits::default() }).await;
+    let mut held = TcpStream::connect(site.address).await.unwrap();
+    let whole = post_of(900);
+    held.write_all(&whole[..whole.len() - 1]).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let refused = site.raw(&post_of(200)).await;
+    assert_eq!((refused.status, refused.title().as_str()), (503, "Service Unavailable"));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    drop(held);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(site.raw(&post_of(900)).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_client_that_only_announces_a_large_body_holds_nothing() {
+    let site = Site::open(Limits { bodies_in_flight_bytes: 1000, ..Limits::default() }).await;
+    let mut held = TcpStream::connect(site.address).await.unwrap();
+    held.write_all(b"POST /entries HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(site.raw(&post_of(900)).await.status, 200);
+}
+
+#[tokio::test]
+async fn slow_bodies_and_cut_bodies_are_refused() {
+    let limits = Limits { body_time: Duration::from_millis(200), ..Limits::default() };
+    let site = Site::open(limits).await;
+    let whole = post_of(100);
+    let slow = site.raw(&whole[..whole.len() - 1]).await;
+    assert_eq!((slow.status, slow.title().as_str()), (408, "Request Timeout"));
+    let mut cut = TcpStream::connect(site.address).await.unwrap();
+    cut.write_all(&whole[..whole.len() - 1]).await.unwrap();
+    cut.shutdown().await.unwrap();
+    let mut answer = Vec::new();
+    cut.read_to_end(&mut answer).await.unwrap();
+    let answer = Answer::parse(&answer);
+    assert!(answer.status == 400 || answer.status == 0, "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_closes_the_connection() {
+    let limits = Limits { header_time: Duration::from_millis(200), ..Limits::default() };
+    let site = Site::open(limits).await;
+    let served = "GET /v1/policy HTTP/1.1\r\nHost: x\r\n\r\n";
+    for start in ["", "GET /v1/policy HTTP/1.1\r\nX-Slow: ", served] {
+        let mut stream = TcpStream::connect(site.address).await.unwrap();
+        stream.write_all(start.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let closed = tokio::time::timeout(Duration::from_secs(2), stream.read_to_end(&mut answer)).await;
+        assert!(closed.is_ok(), "still open after {start:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_rate_limit_answers_429_with_retry_after() {
+    let site = Site::open(Limits { reads: Rate::per_second(1, 3), ..Limits::default() }).await;
+    let mut statuses = Vec::new();
+    for _ in 0..4 {
+        statuses.push(site.get("/v1/policy", "").await);
+    }
+    assert_eq!(statuses.iter().map(|answer| answer.status).collect::<Vec<_>>(), [200, 200, 200, 429]);
+    assert_eq!(statuses[3].title(), "Too Many Requests");
+    assert_eq!(statuses[3].header("retry-after"), Some("1"));
+    assert_eq!(statuses[3].header("ratelimit-policy"), Some("\"reads\";q=3;w=3"));
+    let left: Vec<_> = statuses.iter().map(|answer| answer.header("ratelimit").unwrap()).collect();
+    assert_eq!(left, ["\"reads\";r=2", "\"reads\";r=1", "\"reads\";r=0", "\"reads\";r=0;t=1"]);
+    assert_eq!(site.raw(&post_of(1)).await.status, 200, "writes are counted apart");
+}
+
+#[tokio::test]
+async fn a_required_token_opens_the_door_for_writes_and_reads_stay_open() {
+    let token = crate::config::ClientToken::new("ci", "0123456789abcdef");
+    let access = AccessConfig { tokens: vec![token], token_required: true, ..AccessConfig::default() };
+    let site = Site::with_doors(Limits::default(), access).await;
+    let with = |header: &str| {
+        format!("POST /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n{header}\r\n")
+            .into_bytes()
+    };
+    for header in ["", "Authorization: Bearer wrong\r\n", "Authorization: Basic 0123456789abcdef\r\n"] {
+        let refused = site.raw(&with(header)).await;
+        assert_eq!((refused.status, refused.title().as_str()), (401, "Unauthorized"));
+        assert_eq!(refused.header("www-authenticate"), Some("bearer"));
+    }
+    assert_eq!(site.raw(&with("Authorization: bearer 0123456789abcdef\r\n")).await.status, 200);
+    assert_eq!(site.get("/v1/policy", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn public_reads_are_for_every_origin_and_writes_for_none() {
+    let site = Site::open(Limits::default()).await;
+    let read = site.get("/v1/policy", "Origin: https://elsewhere.example\r\n").await;
+    assert_eq!(read.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(read.header("access-control-allow-credentials"), None);
+    assert_eq!(site.raw(&post_of(1)).await.header("access-control-allow-origin"), None);
+}
+
+#[tokio::test]
+async fn a_stop_lets_requests_in_flight_finish() {
+    let site = Site::open(Limits::default()).await;
+    let mut stream = TcpStream::connect(site.address).await.unwrap();
+    stream.write_all(b"GET /v1/limits HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let address = site.address;
+    let drained = tokio::spawn(site.serving.drain());
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    assert_eq!(Answer::parse(&answer).status, 200);
+    drained.await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err(), "no new connections");
+}
+
+#[tokio::test]
+async fn a_reload_changes_the_limits_of_the_next_request() {
+    let site = Site::open(Limits::default()).await;
+    let smaller = Limits { statement_bytes: 10, ..Limits::default() };
+    site.edge.reload(&smaller, &AccessConfig::default());
+    assert_eq!(site.raw(&post_of(11)).await.status, 413);
+}

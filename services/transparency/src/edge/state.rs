@@ -1,0 +1,53 @@
+//! The state that the middleware and the readers of requests share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arc_swap::ArcSwap;
+
+use crate::config::AccessConfig;
+use crate::edge::body_budget::BodyBudget;
+use crate::edge::rate_limit::AccessControl;
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+
+/// The state that the layers share.
+pub struct EdgeState {
+    /// The bounds in force.
+    pub limits: ArcSwap<Limits>,
+    /// The rate limiter and the table of tokens.
+    pub access: Arc<AccessControl>,
+    /// The memory budget of request bodies.
+    pub bodies: BodyBudget,
+    /// The metrics.
+    pub metrics: Arc<Metrics>,
+    /// Size of the largest statement that the policy in force admits, in bytes. A larger one is not read.
+    pub largest_admitted: Arc<AtomicUsize>,
+}
+
+impl EdgeState {
+    /// Creates the shared state with these bounds.
+    pub fn new(limits: &Limits, access: &AccessConfig, metrics: Arc<Metrics>) -> Self {
+        Self {
+            access: Arc::new(AccessControl::new(access, limits)),
+            bodies: BodyBudget::new(
+                limits.bodies_in_flight_bytes,
+                limits.statement_bytes.max(limits.batch_bytes),
+            ),
+            limits: ArcSwap::from_pointee(limits.clone()),
+            metrics,
+            largest_admitted: Arc::new(AtomicUsize::new(usize::MAX)),
+        }
+    }
+
+    /// The largest statement or detached payload that is read, in bytes.
+    pub fn statement_bytes(&self) -> usize {
+        self.limits.load().statement_bytes.min(self.largest_admitted.load(Ordering::Relaxed))
+    }
+
+    /// Applies new bounds and access settings to later requests. The budget for bodies does not change.
+    pub fn reload(&self, limits: &Limits, access: &AccessConfig) {
+        self.limits.store(Arc::new(limits.clone()));
+        self.access.reload(access, limits);
+    }
+}

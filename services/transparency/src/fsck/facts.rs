@@ -1,0 +1,224 @@
+//! Interpretation of a log's bytes for the check of its storage (`store::fsck`), which does not know COSE.
+//!
+//! Guards and twins are derived again from statement and policy, so a lost row is detected. No guards are derived for
+//! an entry whose issuer was established by a certificate outside the statement, because the collateral is not
+//! available here.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use merkle::{EntryDigest, LeafIndex};
+use registration::{Policy, PolicyInForce};
+use scitt::SignedStatement;
+use store::fsck::FsckFacts;
+use store::{
+    CommittedHead, Cosignature, Entry, GuardKey, HeadSignature, LogKey, LogStore, Lookup, SignatureKind,
+    StoreError,
+};
+use tlog::checkpoint::{Checkpoint, Origin};
+use tlog::cosignature;
+use tlog::key::VerifierKey;
+use tlog::note::{NotANote, Note};
+
+use crate::index;
+use crate::keys::recorded::{check_head_signature, check_key};
+use crate::limits::POLICIES_AT_HAND;
+use crate::log::erasures;
+use crate::operator::effects;
+
+/// The signatures that every head must have.
+const KINDS: [SignatureKind; 2] = [SignatureKind::Receipt, SignatureKind::Checkpoint];
+
+/// The interpretation of one log's entries and signatures.
+///
+/// Policies and erasures are read once an entry needs them.
+pub struct LogFacts {
+    origin: Origin,
+    known: Mutex<FactsCache>,
+}
+
+/// The policies and erasures read so far.
+#[derive(Default)]
+struct FactsCache {
+    /// Policies by their leaf; `None` if the entry is not a readable policy.
+    policies: BTreeMap<LeafIndex, Option<PolicyInForce>>,
+    /// Entries named by erasure statements of the log.
+    erased: HashSet<LeafIndex>,
+    /// The number of erasures read.
+    erasures: u64,
+}
+
+impl LogFacts {
+    /// Creates the interpretation for the log with this origin.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] if the origin is malformed.
+    pub fn of(origin: &str) -> Result<Self, StoreError> {
+        let origin = origin.parse().map_err(|_| StoreError::Refused(format!("{origin:?} is no origin")))?;
+        Ok(Self { origin, known: Mutex::default() })
+    }
+
+    fn known(&self) -> MutexGuard<'_, FactsCache> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads a policy that entries name, and caches at most [`POLICIES_AT_HAND`].
+    async fn fetch(&self, store: &dyn LogStore, leaf: LeafIndex) -> Result<(), StoreError> {
+        let policy = match store.entry(leaf).await.and_then(|entry| entry.map(Entry::verified).transpose()) {
+            Ok(entry) => entry.and_then(|entry| policy_in(&entry)),
+            Err(StoreError::Damaged(_)) => None,
+            Err(error) => return Err(error),
+        };
+        let mut known = self.known();
+        known.policies.insert(leaf, policy);
+        while known.policies.len() > POLICIES_AT_HAND {
+            known.policies.pop_first();
+        }
+        Ok(())
+    }
+
+    /// Reads the erasures not read yet. A statement is on the log before the bytes are deleted, so an erased entry
+    /// without one is damaged.
+    async fn fetch_erasures(&self, store: &dyn LogStore) -> Result<(), StoreError> {
+        let from = self.known().erasures;
+        let count = erasures::count(store).await?;
+        for number in from..count {
+            let erased = erased(store, number).await?;
+            let mut known = self.known();
+            known.erased.extend(erased);
+            known.erasures = number + 1;
+        }
+        Ok(())
+    }
+
+    fn policy_of(&self, entry: &Entry) -> Option<PolicyInForce> {
+        self.known().policies.get(&entry.policy).cloned().flatten()
+    }
+}
+
+#[async_trait]
+impl FsckFacts for LogFacts {
+    async fn prepare(&self, store: &dyn LogStore, entries: &[&Entry]) -> Result<(), StoreError> {
+        for entry in entries {
+            if !self.known().policies.contains_key(&entry.policy) {
+                self.fetch(store, entry.policy).await?;
+            }
+        }
+        let unexplained = |entry: &&&Entry| entry.statement.is_none() && !self.may_be_erased(entry.index);
+        match entries.iter().find(unexplained) {
+            Some(_) => self.fetch_erasures(store).await,
+            None => Ok(()),
+        }
+    }
+
+    fn guards(&self, entry: &Entry) -> Vec<GuardKey> {
+        let Some((policy, statement)) = self.policy_of(entry).zip(parse(entry)) else { return Vec::new() };
+        let guards = policy.claimed_again(&statement).unwrap_or_default();
+        guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect()
+    }
+
+    fn twin(&self, entry: &Entry) -> Option<EntryDigest> {
+        parse(entry)?.twin()
+    }
+
+    fn lookup_form(&self) -> Option<u32> {
+        Some(index::FORM)
+    }
+
+    async fn lookups(&self, store: &dyn LogStore, entry: &Entry) -> Result<Option<Vec<Lookup>>, StoreError> {
+        index::rows_of(store, entry.clone()).await.map(Some)
+    }
+
+    async fn explains_time(
+        &self,
+        store: &dyn LogStore,
+        before: &CommittedHead,
+        after: &CommittedHead,
+    ) -> Result<bool, StoreError> {
+        let entry = match store.entry(before.size.next_leaf()).await {
+            Ok(Some(entry)) => entry.verified(),
+            Ok(None) => return Ok(false),
+            Err(error) => Err(error),
+        };
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(StoreError::Damaged(_)) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        self.prepare(store, &[&entry]).await?;
+        let (policy, statement) = (self.policy_of(&entry), parse(&entry));
+        let correction = policy.zip(statement).and_then(|(policy, it)| policy.clock_correction(&it));
+        Ok(correction.is_some_and(|it| it.explains(before.size, before.at, after.at)))
+    }
+
+    async fn effect_missing(
+        &self,
+        store: &dyn LogStore,
+        entry: &Entry,
+    ) -> Result<Option<String>, StoreError> {
+        effects::effect_missing(store, entry).await
+    }
+
+    fn may_be_erased(&self, index: LeafIndex) -> bool {
+        self.known().erased.contains(&index)
+    }
+
+    fn kinds(&self) -> &[SignatureKind] {
+        &KINDS
+    }
+
+    fn check_key(&self, key: &LogKey) -> Result<(), String> {
+        check_key(key)
+    }
+
+    fn check_cosignature(&self, head: &CommittedHead, kept: &Cosignature) -> Result<(), String> {
+        // The ID of a witness in the store is its key.
+        let key = std::str::from_utf8(&kept.witness).ok().and_then(|text| text.parse::<VerifierKey>().ok());
+        let key = key.ok_or("its witness is no key")?;
+        let line = std::str::from_utf8(&kept.line).map_err(|why| why.to_string())?;
+        let line = line.parse().map_err(|why: NotANote| why.to_string())?;
+        let checkpoint = Checkpoint::new(self.origin.clone(), head.size, head.root);
+        let text = checkpoint.map_err(|why| why.to_string())?.text();
+        let note = Note::from_parts(&text, vec![line]).map_err(|why| why.to_string())?;
+        match cosignature::verified(&note, &key) {
+            Some(at) if at == kept.at => Ok(()),
+            Some(at) => Err(format!("it was made at {at}, and is stored as made at {}", kept.at)),
+            None => Err("it does not verify".to_owned()),
+        }
+    }
+
+    fn check_signature(
+        &self,
+        head: &CommittedHead,
+        signature: &HeadSignature,
+        keys: &[LogKey],
+    ) -> Result<(), String> {
+        check_head_signature(&self.origin, head, signature, keys)
+    }
+}
+
+/// The entries that an erasure statement names. A damaged one explains no erasure; the check reports it separately.
+async fn erased(store: &dyn LogStore, number: u64) -> Result<Vec<LeafIndex>, StoreError> {
+    let registered = match erasures::registered(store, number..number + 1).await {
+        Ok(registered) => registered,
+        Err(StoreError::Damaged(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut erased = Vec::new();
+    for found in registered {
+        erased.extend(erasures::erased_leaves(store, &found.erasure).await?);
+    }
+    Ok(erased)
+}
+
+fn policy_in(entry: &Entry) -> Option<PolicyInForce> {
+    let statement = parse(entry)?;
+    let named = statement.header().content_type().and_then(|name| name.as_text());
+    let payload = statement.payload().filter(|_| named == Some(registration::POLICY_CONTENT_TYPE))?;
+    Policy::from_payload(payload).ok().map(|policy| PolicyInForce::new(policy, entry.index))
+}
+
+fn parse(entry: &Entry) -> Option<SignedStatement> {
+    SignedStatement::parse(entry.statement.clone()?).ok()
+}

@@ -1,0 +1,14 @@
+//! The log of a running service: its state, registration, and what is read from its own entries.
+
+pub mod admission;
+pub mod content_type;
+pub mod dry_run;
+pub mod equivocation;
+pub mod erasures;
+pub mod free_space;
+pub mod heads;
+pub mod open_findings;
+pub mod policies;
+pub mod registration;
+pub mod registration_outcome;
+pub mod state;

@@ -1,0 +1,150 @@
+//! The state of a running log, as all its users share it, and look-ups in it.
+
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use bytes::Bytes;
+use merkle::{EntryDigest, LeafIndex, TreeSize};
+use sequencer::{Handle, Role};
+use store::{Found, LogStore, Progress, StoreError};
+
+use crate::edge::rate_limit::AccessControl;
+use crate::keys::signer::LogSigner;
+use crate::log::erasures::EraserWakeup;
+use crate::log::free_space::FreeSpace;
+use crate::log::open_findings::OpenFindings;
+use crate::log::policies::Policies;
+use crate::metrics::Metrics;
+use crate::proofs::published_keys::PublishedKeys;
+use crate::proofs::receipts::{ReceiptUnavailable, Receipts};
+use crate::witnessing::Witnessing;
+
+/// The permanent identity of the log, with the keys in use.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The log's name in checkpoints and the `sub` of receipts.
+    pub origin: String,
+    /// The `iss` of receipts.
+    pub iss: String,
+    /// The URL at which clients reach the log.
+    pub public_url: String,
+    /// Kid of the receipt key: base64url of the RFC 9679 thumbprint.
+    pub receipt_kid: String,
+    /// Signature algorithm of the receipts.
+    pub receipt_algorithm: &'static str,
+    /// The checkpoint key, as a C2SP verifier key.
+    pub checkpoint_key: String,
+}
+
+/// The log's state, shared by all handlers.
+pub struct Log {
+    /// The log's names and keys.
+    pub identity: Identity,
+    /// The database that stores the log.
+    pub store: Arc<dyn LogStore>,
+    /// The handle of the sequencer, which orders entries into batches.
+    pub sequencer: Handle,
+    /// The policy in force.
+    pub policies: Arc<Policies>,
+    /// The maker of receipts.
+    pub receipts: Receipts,
+    /// The published keys that verify receipts and checkpoints.
+    pub keys: ArcSwap<PublishedKeys>,
+    /// The signer of the log's heads.
+    pub signer: Arc<LogSigner>,
+    /// The reason why registration is refused, found after the start.
+    pub obstacle: ArcSwapOption<String>,
+    /// The findings of the storage check.
+    pub fsck: OpenFindings,
+    /// The free space of the disks.
+    pub space: FreeSpace,
+    /// The witnesses and their cosignatures.
+    pub witnessing: Arc<Witnessing>,
+    /// Wakes the task that deletes erased bytes.
+    pub erasing: EraserWakeup,
+    /// The rate limiter with the issuer quotas.
+    pub access: Arc<AccessControl>,
+    /// The metrics.
+    pub metrics: Arc<Metrics>,
+}
+
+/// The state of an entry ID.
+#[derive(Debug)]
+pub enum Resolved {
+    /// The entry is in the log; its receipt.
+    Receipt(Bytes),
+    /// The statement is accepted and not in the log yet.
+    Pending,
+    /// The statement was accepted and then refused, for this reason.
+    Failed(String),
+    /// The log does not know the entry ID.
+    Unknown,
+}
+
+impl Log {
+    /// Looks up an entry ID: its receipt, or the state of its registration.
+    pub async fn resolve(&self, digest: EntryDigest) -> Result<Resolved, ReceiptUnavailable> {
+        if let Some(index) = self.index_of(digest).await? {
+            return self.receipt(index).await;
+        }
+        match self.store.progress(&digest).await? {
+            Some(Progress::Pending) => Ok(Resolved::Pending),
+            Some(Progress::Failed(why)) => Ok(Resolved::Failed(why)),
+            Some(Progress::Registered(index)) => self.receipt(index).await,
+            None => Ok(Resolved::Unknown),
+        }
+    }
+
+    /// A fresh receipt of a leaf.
+    pub async fn receipt(&self, index: LeafIndex) -> Result<Resolved, ReceiptUnavailable> {
+        match self.receipts.fresh(index, &self.sequencer).await {
+            Ok(receipt) => Ok(Resolved::Receipt(receipt)),
+            Err(ReceiptUnavailable::NotSignedYet(_)) => Ok(Resolved::Pending),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// The leaf of an entry ID; `None` for a twin of it.
+    pub async fn index_of(&self, digest: EntryDigest) -> Result<Option<LeafIndex>, StoreError> {
+        let Some(found) = self.find(digest).await? else { return Ok(None) };
+        if found.digest == digest {
+            return Ok(Some(found.index));
+        }
+        // Either its twin was found, or the stored entry is damaged, which must not pass for an answer.
+        self.sound(found.index).await?;
+        Ok(None)
+    }
+
+    /// The entry that has this digest or is a twin of it.
+    pub(super) async fn find(&self, digest: EntryDigest) -> Result<Option<Found>, StoreError> {
+        Ok(self.store.find(&[digest]).await?.into_iter().next().flatten())
+    }
+
+    /// Checks that the entry at this leaf is undamaged.
+    pub(super) async fn sound(&self, index: LeafIndex) -> Result<(), StoreError> {
+        if let Some(entry) = self.store.entry(index).await? {
+            entry.verified()?;
+        }
+        Ok(())
+    }
+
+    /// The largest size that this process has seen committed or published.
+    pub fn committed_size(&self) -> TreeSize {
+        let published = self.sequencer.published().map_or(TreeSize::new(0), |published| published.head.size);
+        self.sequencer.status().borrow().size.max(published)
+    }
+
+    /// The number of readable leaves. A follower learns of commits later than the database, so it asks the database.
+    pub async fn readable_size(&self) -> Result<TreeSize, StoreError> {
+        let leads = matches!(self.sequencer.status().borrow().role, Role::Leading { .. });
+        match leads {
+            true => Ok(self.committed_size()),
+            false => Ok(self.store.head().await?.size()),
+        }
+    }
+
+    /// The URL of an entry's receipt, for `Location`.
+    pub fn location(&self, digest: EntryDigest) -> String {
+        format!("{}/entries/{digest}", self.identity.public_url)
+    }
+}

@@ -1,0 +1,58 @@
+//! The sequencer's events, as metrics.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use merkle::TreeSize;
+use sequencer::{Halt, Observer, Role};
+
+use crate::metrics::Metrics;
+
+/// Records the sequencer's events as metrics.
+pub struct Counting(pub Arc<Metrics>);
+
+impl Observer for Counting {
+    fn batch_committed(&self, entries: usize, _bytes: usize, took: Duration) {
+        self.0.sequence_batch.observe(entries as f64);
+        self.0.stage("commit", took);
+        self.0.round("none");
+    }
+
+    fn head_published(&self, _size: TreeSize, took: Duration) {
+        self.0.sequence_duration.observe(took.as_secs_f64());
+    }
+
+    fn signatures_made(&self, count: usize, took: Duration) {
+        self.0.stage("sign", took);
+        self.0.signatures.inc_by(count as u64);
+    }
+
+    fn commit_unknown(&self) {
+        self.0.commit_unknown.inc();
+        self.0.round("unknown");
+    }
+
+    fn signature_not_kept(&self) {
+        self.0.round("signature-not-kept");
+    }
+
+    fn role_changed(&self, role: &Role) {
+        match role {
+            Role::Halted(Halt::Frozen) => {
+                tracing::warn!("the log is frozen: it takes no more entries; reads go on")
+            }
+            Role::Halted(halt) => tracing::error!(%halt, "sequencing stopped; reads go on"),
+            other => {
+                tracing::info!(role = other.name(), epoch = other.epoch(), "the role of this process changed")
+            }
+        }
+    }
+
+    fn inbox_refused(&self) {
+        self.0.inbox_refused.inc();
+    }
+
+    fn queue(&self, entries: usize, _bytes: usize) {
+        self.0.queue_depth.set(entries as i64);
+    }
+}

@@ -1,0 +1,203 @@
+//! Rotation of the log's keys, on the admin listener: `tabellion key` uses these routes while a running process has
+//! exclusive use of the database.
+//!
+//! Not here: activating an announced key, which the leader does between two batches (`signer`).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use data_encoding::BASE64URL_NOPAD;
+use http::StatusCode;
+use merkle::TreeSize;
+use serde::{Deserialize, Serialize};
+use store::{KeyAnnouncement, LogKey, StoreError};
+
+use crate::edge::problem;
+use crate::log::state::Log;
+
+/// The routes of keys.
+pub fn routes(log: Arc<Log>) -> Router {
+    Router::new()
+        .route("/keys", get(list))
+        .route("/keys/announce", post(announce))
+        .route("/keys/compromised", post(mark_compromised))
+        .with_state(log)
+}
+
+/// The key table, as the admin listener shows it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyTable {
+    /// The log's origin.
+    pub origin: String,
+    /// Keys on record, oldest first.
+    pub keys: Vec<KeyRow>,
+    /// Announced keys that are not active yet.
+    pub announced: Vec<AnnouncementRow>,
+}
+
+/// A key on record. Kids and keys are unpadded base64url.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyRow {
+    kid: String,
+    public: String,
+    from_size: u64,
+    retired_at: Option<u64>,
+    retired_size: Option<u64>,
+    compromised_size: Option<u64>,
+}
+
+/// An announced key. Kids and keys are unpadded base64url.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnnouncementRow {
+    kid: String,
+    public: String,
+    replaces: String,
+    at: u64,
+}
+
+/// The body of `POST /keys/announce`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Announce {
+    /// The origin of the log.
+    pub origin: String,
+    /// The new key.
+    pub key: AnnouncementRow,
+}
+
+/// The body of `POST /keys/compromised`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compromised {
+    /// The origin of the log.
+    pub origin: String,
+    /// Kid of the key, unpadded base64url.
+    pub kid: String,
+    /// The tree size from which an attacker may have signed with the key.
+    pub since: u64,
+}
+
+impl From<&LogKey> for KeyRow {
+    fn from(key: &LogKey) -> Self {
+        Self {
+            kid: BASE64URL_NOPAD.encode(&key.kid),
+            public: BASE64URL_NOPAD.encode(&key.public),
+            from_size: key.from_size.get(),
+            retired_at: key.retired_at,
+            retired_size: key.retired_size.map(TreeSize::get),
+            compromised_size: key.compromised_size.map(TreeSize::get),
+        }
+    }
+}
+
+impl TryFrom<KeyRow> for LogKey {
+    type Error = String;
+
+    fn try_from(row: KeyRow) -> Result<Self, String> {
+        Ok(Self {
+            kid: bytes(&row.kid)?,
+            public: bytes(&row.public)?.into(),
+            from_size: TreeSize::new(row.from_size),
+            retired_at: row.retired_at,
+            retired_size: row.retired_size.map(TreeSize::new),
+            compromised_size: row.compromised_size.map(TreeSize::new),
+        })
+    }
+}
+
+impl From<&KeyAnnouncement> for AnnouncementRow {
+    fn from(key: &KeyAnnouncement) -> Self {
+        Self {
+            kid: BASE64URL_NOPAD.encode(&key.kid),
+            public: BASE64URL_NOPAD.encode(&key.public),
+            replaces: BASE64URL_NOPAD.encode(&key.replaces),
+            at: key.at,
+        }
+    }
+}
+
+impl TryFrom<AnnouncementRow> for KeyAnnouncement {
+    type Error = String;
+
+    fn try_from(row: AnnouncementRow) -> Result<Self, String> {
+        let (kid, public, replaces) = (bytes(&row.kid)?, bytes(&row.public)?.into(), bytes(&row.replaces)?);
+        Ok(Self { kid, public, replaces, at: row.at })
+    }
+}
+
+fn bytes(text: &str) -> Result<Vec<u8>, String> {
+    BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|error| format!("not unpadded base64url: {error}"))
+}
+
+/// A failed request, as problem details.
+struct RotationError(StatusCode, String);
+
+impl IntoResponse for RotationError {
+    fn into_response(self) -> Response {
+        let Self(status, detail) = self;
+        let title = status.canonical_reason().unwrap_or("Request Failed");
+        problem::on_admin(status, title, "key-rotation", &detail)
+    }
+}
+
+impl From<StoreError> for RotationError {
+    fn from(error: StoreError) -> Self {
+        let status = match &error {
+            StoreError::Refused(_) | StoreError::Frozen => StatusCode::CONFLICT,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self(status, error.to_string())
+    }
+}
+
+async fn list(State(log): State<Arc<Log>>) -> Result<Response, RotationError> {
+    // Read the announcements first: a key that is activated between the two reads is seen twice, and not missed.
+    let announced = log.store.announced_keys().await?;
+    let keys = log.store.keys().await?;
+    let table = KeyTable {
+        origin: log.identity.origin.clone(),
+        keys: keys.iter().map(KeyRow::from).collect(),
+        announced: announced.iter().map(AnnouncementRow::from).collect(),
+    };
+    Ok(Json(table).into_response())
+}
+
+async fn announce(
+    State(log): State<Arc<Log>>,
+    asked: Result<Json<Announce>, JsonRejection>,
+) -> Result<Response, RotationError> {
+    let Json(Announce { origin, key }) = asked.map_err(|why| RotationError(why.status(), why.body_text()))?;
+    check_origin(&log, &origin)?;
+    let key = KeyAnnouncement::try_from(key).map_err(|why| RotationError(StatusCode::BAD_REQUEST, why))?;
+    let named = LogKey::new(key.kid.clone(), key.public.clone(), TreeSize::EMPTY);
+    crate::keys::recorded::check_key(&named).map_err(|why| RotationError(StatusCode::BAD_REQUEST, why))?;
+    log.store.announce_key(&key).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn mark_compromised(
+    State(log): State<Arc<Log>>,
+    asked: Result<Json<Compromised>, JsonRejection>,
+) -> Result<Response, RotationError> {
+    let Json(Compromised { origin, kid, since }) =
+        asked.map_err(|why| RotationError(why.status(), why.body_text()))?;
+    check_origin(&log, &origin)?;
+    let kid = bytes(&kid).map_err(|why| RotationError(StatusCode::BAD_REQUEST, why))?;
+    log.store.mark_compromised(&kid, TreeSize::new(since)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn check_origin(log: &Log, asked: &str) -> Result<(), RotationError> {
+    let ours = &log.identity.origin;
+    match asked == ours {
+        true => Ok(()),
+        false => Err(RotationError(StatusCode::CONFLICT, format!("this service has the log {ours}"))),
+    }
+}

@@ -1,0 +1,236 @@
+//! Proofs from stored tiles, through a bounded cache.
+//!
+//! A tile from the database is verified before it is used: a full tile against the tile above it, another one against
+//! the edge of the committed head. So a damaged tile is a [`ProofFailure::Tile`], and never a proof that fails at the
+//! client.
+//!
+//! A tile only ever grows, so a cached one that is long enough for the requested tree is right. A proof reads only a
+//! few tiles: two levels at ten thousand leaves, three at ten million.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use merkle::proof::{self, NoProof, ProofPlan};
+use merkle::tile::{self, FULL_WIDTH, OpenTiles, ShortTile, TileId, TilePart};
+use merkle::{Hash, LeafIndex, TreeSize};
+use moka::sync::Cache;
+use store::{HASH_BYTES, Head, LogStore, StoreError, TileAddress};
+
+use crate::metrics::Metrics;
+
+/// Memory of a cached tile besides its data, in bytes.
+const OVERHEAD: usize = 96;
+
+/// A reader of proofs and tiles with a cache.
+pub struct Tiles {
+    store: Arc<dyn LogStore>,
+    cache: Cache<TileAddress, Bytes>,
+    metrics: Arc<Metrics>,
+}
+
+/// Reason why there is no proof.
+#[derive(Debug, thiserror::Error)]
+pub enum ProofFailure {
+    /// The tree has no such proof.
+    #[error(transparent)]
+    NoProof(#[from] NoProof),
+    /// The database did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A tile that the tree must have is missing, short or damaged.
+    #[error("tile {level}/{number} cannot be used: {why}")]
+    Tile {
+        /// The tile's level.
+        level: u8,
+        /// The tile's number.
+        number: u64,
+        /// The defect, in words.
+        why: String,
+    },
+}
+
+impl Tiles {
+    /// Creates a reader whose cache keeps at most `cache_bytes`.
+    pub fn new(store: Arc<dyn LogStore>, cache_bytes: u64, metrics: Arc<Metrics>) -> Self {
+        let cache = Cache::builder()
+            .weigher(|_, data: &Bytes| u32::try_from(data.len() + OVERHEAD).unwrap_or(u32::MAX))
+            .max_capacity(cache_bytes)
+            .build();
+        Self { store, cache, metrics }
+    }
+
+    /// The inclusion path of a leaf in the tree of a committed size.
+    pub async fn inclusion(&self, leaf: LeafIndex, size: TreeSize) -> Result<Vec<Hash>, ProofFailure> {
+        let started = Instant::now();
+        let path = self.prove(&proof::inclusion(leaf, size)?).await;
+        self.metrics.proof("inclusion", started.elapsed());
+        path
+    }
+
+    /// The consistency proof between two committed sizes.
+    pub async fn consistency(&self, older: TreeSize, newer: TreeSize) -> Result<Vec<Hash>, ProofFailure> {
+        let started = Instant::now();
+        let path = self.prove(&proof::consistency(older, newer)?).await;
+        self.metrics.proof("consistency", started.elapsed());
+        path
+    }
+
+    /// A tile of exactly the width in its ID.
+    pub async fn tile(&self, tile: TileId) -> Result<Bytes, ProofFailure> {
+        let found = self.read(&[tile]).await?;
+        let data = found.get(&address(tile)).ok_or_else(|| missing(Some(tile)))?;
+        let cut = tile.cut(data).ok_or_else(|| missing(Some(tile)))?;
+        Ok(data.slice_ref(cut))
+    }
+
+    async fn prove(&self, plan: &ProofPlan) -> Result<Vec<Hash>, ProofFailure> {
+        let tiles = self.read(&tile::needed_for(plan)).await?;
+        plan.fold(|node| {
+            let part = tile::covering(node, plan.size());
+            let found = part.and_then(|part| Some((part, tiles.get(&address(part.tile))?)));
+            let (part, data) = found.ok_or_else(|| missing(part.map(|part| part.tile)))?;
+            part.hash(data).map_err(|why| short(part.tile, &why))
+        })
+    }
+
+    /// Tiles from the cache, or from the database and then verified. A returned tile may be wider than requested.
+    async fn read(&self, needed: &[TileId]) -> Result<HashMap<TileAddress, Bytes>, ProofFailure> {
+        let mut found = HashMap::with_capacity(needed.len());
+        let mut absent = Vec::new();
+        for tile in needed {
+            match self.cache.get(&address(*tile)).filter(|data| data.len() >= tile.byte_len()) {
+                Some(data) => {
+                    found.insert(address(*tile), data);
+                }
+                None => absent.push(address(*tile)),
+            }
+        }
+        if absent.is_empty() {
+            return Ok(found);
+        }
+        // Read the head first: the tiles read after it contain all of its hashes.
+        let head = self.store.head().await?;
+        let checked = self.fetch(&head, &absent).await?;
+        found.extend(absent.iter().filter_map(|address| Some((*address, checked.get(address)?.clone()))));
+        Ok(found)
+    }
+
+    /// Reads tiles, with the uncached ones above them, and verifies them from the head's edge downwards.
+    async fn fetch(
+        &self,
+        head: &Head,
+        absent: &[TileAddress],
+    ) -> Result<HashMap<TileAddress, Bytes>, ProofFailure> {
+        let mut known = HashMap::new();
+        let mut wanted = BTreeSet::new();
+        for address in absent {
+            self.want(head, *address, &mut known, &mut wanted);
+        }
+        let wanted: Vec<TileAddress> = wanted.into_iter().collect();
+        let stored = self.store.tiles(&wanted).await?;
+        for (address, data) in wanted.into_iter().zip(stored).rev() {
+            let Some((tile, data)) = whole(head, address, data) else { continue };
+            check(head, tile, &data, &known)?;
+            self.cache.insert(address, data.clone());
+            known.insert(address, data);
+        }
+        Ok(known)
+    }
+
+    /// Collects a tile, and those above it up to one that is cached or not full.
+    fn want(
+        &self,
+        head: &Head,
+        address: TileAddress,
+        known: &mut HashMap<TileAddress, Bytes>,
+        wanted: &mut BTreeSet<TileAddress>,
+    ) {
+        let mut next = Some(address);
+        while let Some(address) = next.take().filter(|address| wanted.insert(*address)) {
+            let Some(above) = above(head, address) else { continue };
+            let enough = (position(address) + 1) * HASH_BYTES;
+            match self.cache.get(&above).filter(|data| data.len() >= enough) {
+                Some(data) => drop(known.insert(above, data)),
+                None => next = Some(above),
+            }
+        }
+    }
+}
+
+/// The tile that contains this one's root; `None` for one that is not full: its hashes are in the head's edge.
+fn above(head: &Head, address: TileAddress) -> Option<TileAddress> {
+    let tile = TileId::at(address.level, address.number, head.size())?;
+    let TileAddress { level, number } = address;
+    tile.is_full().then_some(TileAddress { level: level + 1, number: number / u64::from(FULL_WIDTH) })
+}
+
+/// The position of a tile's root in the tile above it.
+fn position(address: TileAddress) -> usize {
+    (address.number % u64::from(FULL_WIDTH)) as usize
+}
+
+/// A tile cut to the width it has in the head's tree: hashes added since then are not verified.
+fn whole(head: &Head, address: TileAddress, data: Option<Bytes>) -> Option<(TileId, Bytes)> {
+    let tile = TileId::at(address.level, address.number, head.size())?;
+    let data = data?;
+    let cut = tile.cut(&data)?;
+    Some((tile, data.slice_ref(cut)))
+}
+
+/// Verifies a tile against the tile above it or the head's edge; a damaged one is an error.
+fn check(
+    head: &Head,
+    tile: TileId,
+    data: &Bytes,
+    known: &HashMap<TileAddress, Bytes>,
+) -> Result<(), ProofFailure> {
+    let is_right = match above(head, address(tile)) {
+        None => hashes_of(tile, data).as_deref() == Some(in_edge(head, tile)),
+        Some(above) => {
+            let at = position(address(tile)) * HASH_BYTES;
+            let root =
+                TilePart { tile, first: 0, count: FULL_WIDTH }.hash(data).map_err(|why| short(tile, &why))?;
+            let above = known
+                .get(&above)
+                .ok_or_else(|| missing(TileId::at(above.level, above.number, head.size())))?;
+            above.get(at..at + HASH_BYTES) == Some(&root.as_bytes()[..])
+        }
+    };
+    match is_right {
+        true => Ok(()),
+        false => Err(ProofFailure::Tile {
+            level: tile.level(),
+            number: tile.number(),
+            why: "its hashes do not lead to the root of the log: it is damaged".into(),
+        }),
+    }
+}
+
+/// The roots of the perfect subtrees in a tile that is not full.
+fn hashes_of(tile: TileId, data: &Bytes) -> Option<Vec<Hash>> {
+    let alone = OpenTiles::restore(TreeSize::new(tile.width().into()), &[data]).ok()?;
+    Some(alone.range().hashes().to_vec())
+}
+
+/// The part of the head's edge with the same roots. The edge is ordered by level, the highest first.
+fn in_edge(head: &Head, tile: TileId) -> &[Hash] {
+    let larger = head.size().get().checked_shr(8 * (u32::from(tile.level()) + 1)).unwrap_or(0);
+    let first = larger.count_ones() as usize;
+    let count = tile.width().count_ones() as usize;
+    head.edge.hashes().get(first..first + count).unwrap_or_default()
+}
+
+fn address(tile: TileId) -> TileAddress {
+    TileAddress { level: tile.level(), number: tile.number() }
+}
+
+fn missing(tile: Option<TileId>) -> ProofFailure {
+    let (level, number) = tile.map_or((0, 0), |tile| (tile.level(), tile.number()));
+    ProofFailure::Tile { level, number, why: "not stored".into() }
+}
+
+fn short(tile: TileId, why: &ShortTile) -> ProofFailure {
+    ProofFailure::Tile { level: tile.level(), number: tile.number(), why: why.to_string() }
+}

@@ -1,0 +1,93 @@
+//! The router of the public listener, with its OpenAPI description.
+
+use axum::Router;
+use utoipa::{OpenApi, openapi};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::edge::middleware;
+use crate::routes::app::App;
+use crate::routes::{
+    agents, batch, checkpoints, configuration, entries, entry, equivocations, erasures, evaluate, evidence,
+    issuers, keys, links, pages, payloads, policy, proof, search, sessions, statements, stream_list, streams,
+    tail, tlog, witnesses,
+};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Tabellion transparency service",
+        description = "SCRAPI (draft-ietf-scitt-scrapi-11) and, under /v1, what it leaves out. Every 4xx and 5xx is a \
+                       concise problem details map (RFC 9290); under /v1 it is RFC 9457 JSON when JSON is asked for.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    tags(
+        (name = "SCRAPI", description = "The four resources of the standard"),
+        (name = "Log", description = "Reading the log"),
+        (name = "C2SP", description = "The tree as tlog monitors, mirrors and witnesses read it"),
+        (name = "Service", description = "About the service itself")
+    )
+)]
+struct Description;
+
+/// All routes with their OpenAPI description, from one list.
+fn described() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(entries::register))
+        .routes(routes!(entries::resolve))
+        .routes(routes!(batch::register_batch))
+        .routes(routes!(keys::all_keys))
+        .routes(routes!(keys::one_key))
+        .routes(routes!(search::list))
+        .routes(routes!(tail::stream))
+        .routes(routes!(entry::entry))
+        .routes(routes!(links::links))
+        .routes(routes!(issuers::issuer))
+        .routes(routes!(issuers::chain))
+        .routes(routes!(agents::summary))
+        .routes(routes!(statements::statement))
+        .routes(routes!(statements::transparent))
+        .routes(routes!(payloads::payload))
+        .routes(routes!(evidence::evidence))
+        .routes(routes!(evidence::evidence_page))
+        .routes(routes!(equivocations::equivocations))
+        .routes(routes!(sessions::session))
+        .routes(routes!(stream_list::streams))
+        .routes(routes!(streams::stream))
+        .routes(routes!(erasures::list))
+        .routes(routes!(erasures::one))
+        .routes(routes!(policy::policy))
+        .routes(routes!(policy::revision))
+        .routes(routes!(evaluate::evaluate))
+        .routes(routes!(policy::limits))
+        .routes(routes!(proof::inclusion))
+        .routes(routes!(proof::consistency))
+        .routes(routes!(tlog::checkpoint))
+        .routes(routes!(tlog::tile))
+        .routes(routes!(checkpoints::checkpoints))
+        .routes(routes!(checkpoints::checkpoint))
+        .routes(routes!(witnesses::witnesses))
+        .routes(routes!(configuration::scitt_configuration))
+        .routes(routes!(configuration::transparency_configuration))
+}
+
+/// The OpenAPI description as checked in (`openapi.json`): pretty JSON, deterministic.
+pub fn openapi_json() -> String {
+    let mut text = published(described().into_openapi()).to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// The public listener's routes inside the middleware.
+pub fn router(app: App) -> Router {
+    let edge = app.edge.clone();
+    let (routes, description) = described().split_for_parts();
+    middleware::enclose(routes.with_state(app).merge(pages::routes(published(description))), edge)
+}
+
+/// Rewrites path templates to OpenAPI's form, which has no parameter that spans segments (`{*name}`).
+fn published(mut description: openapi::OpenApi) -> openapi::OpenApi {
+    let paths = std::mem::take(&mut description.paths.paths);
+    description.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
+    description
+}

@@ -1,0 +1,165 @@
+//! Publication of the configured policy, as entry 0 or as the next revision.
+//!
+//! A policy takes effect once it is an entry. If the configured policy has the content of the one in force, there is
+//! nothing to do. If it is the next revision, it is signed and registered. Anything else is refused with an error that
+//! names both.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use registration::Policy;
+use registration::operator::SignError;
+use registration::policy_statement::{self as statement, PolicyConflict, Step};
+use scitt::{SignedStatement, SigningKey};
+use sequencer::{Role, Submission, SubmitError};
+
+use crate::config::Config;
+use crate::keys::key_files::{KeyFileError, signing_key};
+use crate::log::admission::{self, SideData};
+use crate::log::policies::{PolicyEntry, PolicyUnreadable};
+use crate::log::state::Log;
+
+/// The longest wait for the policy's registration, also by another process.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Interval between two reads of the policy in force.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Reason why the configured policy is not in force.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// The policy file cannot be read.
+    #[error("{path}: {why}")]
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// The defect, in words.
+        why: String,
+    },
+    /// The policy is neither the one in force nor the next revision.
+    #[error(transparent)]
+    Conflict(#[from] PolicyConflict),
+    /// The policy names another log than the configuration does.
+    #[error("the policy is for {policy}, the configuration for {configured}")]
+    AnotherLog {
+        /// `iss` and origin in the policy.
+        policy: String,
+        /// `iss` and origin configured.
+        configured: String,
+    },
+    /// The policy must be signed, and no `operator_key` is configured.
+    #[error("the policy has to be published, and no operator_key is configured")]
+    NoOperatorKey,
+    /// The operator key cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// Signing the policy failed.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    /// The policy in force does not admit it, or it is not valid as a first policy.
+    #[error("the policy would not be admitted: {0}")]
+    NotAdmitted(String),
+    /// The sequencer did not register the policy.
+    #[error("the policy could not be registered: {0}")]
+    NotRegistered(String),
+    /// The policy in force cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] PolicyUnreadable),
+    /// The policy was submitted, and is not in force within `PATIENCE`.
+    #[error("the policy was not registered in time; the process that leads may say why")]
+    NotInForce,
+}
+
+/// Reads the configured policy file, and checks that it is for this log.
+pub fn read(config: &Config) -> Result<Policy, PolicyError> {
+    let failed = |why: String| PolicyError::File { path: config.policy.clone(), why };
+    let text = std::fs::read_to_string(&config.policy).map_err(|why| failed(why.to_string()))?;
+    let policy = Policy::from_toml(&text).map_err(|mistakes| failed(mistakes.to_string()))?;
+    let contents = policy.contents();
+    if (&contents.iss, &contents.origin) != (&config.iss, &config.origin) {
+        let name = |iss: &str, origin: &str| format!("{iss} ({origin})");
+        let (policy, configured) = (name(&contents.iss, &contents.origin), name(&config.iss, &config.origin));
+        return Err(PolicyError::AnotherLog { policy, configured });
+    }
+    Ok(policy)
+}
+
+/// Publishes the configured policy if it is not in force, and returns the policy then in force.
+pub async fn publish(
+    log: &Log,
+    configured: &Policy,
+    config: &Config,
+) -> Result<Arc<PolicyEntry>, PolicyError> {
+    match in_force(log).await? {
+        None => first(log, configured, config).await?,
+        Some(current) => match statement::step(current.in_force.policy(), configured)? {
+            Step::Keep => return Ok(current),
+            Step::Publish => next(log, &current, configured, config).await?,
+        },
+    }
+    settled(log, configured).await
+}
+
+/// Waits until the configured policy is in force: another process may be the one that registers it.
+async fn settled(log: &Log, configured: &Policy) -> Result<Arc<PolicyEntry>, PolicyError> {
+    let looking = async {
+        loop {
+            if let Some(current) = in_force(log).await?
+                && statement::step(current.in_force.policy(), configured)? == Step::Keep
+            {
+                return Ok(current);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.unwrap_or(Err(PolicyError::NotInForce))
+}
+
+/// The newest policy entry; `None` while the log is empty.
+async fn in_force(log: &Log) -> Result<Option<Arc<PolicyEntry>>, PolicyError> {
+    let head = log.store.head().await.map_err(PolicyUnreadable::from)?;
+    if head.size().get() == 0 {
+        return Ok(None);
+    }
+    Ok(Some(log.policies.follow(head.policy).await?))
+}
+
+/// Submits the policy as entry 0. A process that does not lead leaves this to the leader.
+async fn first(log: &Log, policy: &Policy, config: &Config) -> Result<(), PolicyError> {
+    if !matches!(log.sequencer.status().borrow().role, Role::Leading { .. }) {
+        return Ok(());
+    }
+    let signed = sign(policy, policy, config)?;
+    let (_, permit) =
+        statement::genesis(&signed).map_err(|violation| PolicyError::NotAdmitted(violation.to_string()))?;
+    submit(log, admission::genesis(&signed, &permit)).await
+}
+
+async fn next(log: &Log, current: &PolicyEntry, policy: &Policy, config: &Config) -> Result<(), PolicyError> {
+    let signed = sign(policy, current.in_force.policy(), config)?;
+    let (store, metrics) = (&*log.store, &log.metrics);
+    let admitted = admission::admit(&signed, SideData::default(), &current.in_force, store, metrics, None);
+    let admitted = admitted.await.map_err(|why| PolicyError::NotAdmitted(why.to_string()))?;
+    submit(log, admitted.submission).await
+}
+
+fn sign(policy: &Policy, in_force: &Policy, config: &Config) -> Result<SignedStatement, PolicyError> {
+    let path = config.keys.operator.as_ref().ok_or(PolicyError::NoOperatorKey)?;
+    let key: SigningKey = signing_key(path)?;
+    Ok(statement::sign(policy, in_force, &key)?)
+}
+
+async fn submit(log: &Log, submission: Submission) -> Result<(), PolicyError> {
+    match log.sequencer.submit(submission).await {
+        Ok(placement) => {
+            tracing::info!(leaf = placement.index.get(), "registered the policy");
+            Ok(())
+        }
+        // The policy is accepted, or another process was first with this revision: `settled` looks at the policy in
+        // force.
+        Err(SubmitError::Accepted | SubmitError::GuardTaken { .. } | SubmitError::PolicyMoved { .. }) => {
+            Ok(())
+        }
+        Err(error) => Err(PolicyError::NotRegistered(error.to_string())),
+    }
+}

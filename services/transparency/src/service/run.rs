@@ -1,0 +1,336 @@
+//! Start, reload and stop of the service.
+//!
+//! A start follows the order of trust: the database and its durability, the keys on record, the sequencer with its pin,
+//! the policy on the log, and only then the listeners. A stop goes in the reverse order: no new connections, requests
+//! in flight answered, the sequencer emptied, the database closed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use sequencer::{Halt, Handle, Remedy, Role, Status};
+use serving::limits::ADMIN_CONNECTIONS;
+use serving::listener::{Listener, ListenerSettings, RunningListener};
+use serving::signals::hangups;
+use serving::tls::{Tls, TlsError};
+use serving::unix_socket::AdminSocket;
+use store::LogStore;
+use tokio::sync::{Notify, watch};
+
+use crate::background::maintenance::start as start_watching;
+use crate::background::readiness;
+use crate::config::{Config, InvalidSetting};
+use crate::edge::admin;
+use crate::edge::state::EdgeState;
+use crate::index::{self, Index};
+use crate::limits::{HYPER_HEAD_BYTES, HYPER_HEADERS, Limits, SHARE_PART, STOP_TIME};
+use crate::log::policies::{PolicyEntry, PolicyUnreadable};
+use crate::log::state::{Identity, Log};
+use crate::metrics::Metrics;
+use crate::operator::clock_correction;
+use crate::operator::freezing;
+use crate::operator::holds;
+use crate::operator::inbox;
+use crate::operator::rotation;
+use crate::operator::statements;
+use crate::routes::app::App;
+use crate::routes::router;
+use crate::service::policy::{self, PolicyError};
+use crate::service::startup::{StartError, bind, name_the_port, open_log, refuse_mistakes};
+use crate::storage;
+use crate::tail::EntryTails;
+use crate::tasks::BackgroundTasks;
+
+/// A running transparency service.
+pub struct Service {
+    public: RunningListener,
+    admin: Vec<RunningListener>,
+    addresses: ListenAddresses,
+    log: Arc<Log>,
+    edge: Arc<EdgeState>,
+    tail: Arc<EntryTails>,
+    tls: Option<Arc<Tls>>,
+    background: BackgroundTasks,
+    hangup: Arc<Notify>,
+}
+
+/// The addresses that a service listens on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenAddresses {
+    /// The public listener.
+    pub public: SocketAddr,
+    /// The admin listener over TCP.
+    pub admin: Option<SocketAddr>,
+    /// Path of the admin listener's Unix socket.
+    pub admin_socket: Option<PathBuf>,
+}
+
+/// A part of a configuration that could not be applied in a reload; the other parts are in force.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// The configuration has mistakes: nothing was applied.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Config(Vec<InvalidSetting>),
+    /// The new certificate cannot be used; the old one stays.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The new policy cannot be published; the old one stays.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+impl Service {
+    /// Opens the configured database and starts the service.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        refuse_mistakes(&config)?;
+        let store = storage::open(&config.database, config.migrate).await?;
+        Self::start_on(config, store).await
+    }
+
+    /// Starts the service on a store that is open already.
+    pub async fn start_on(mut config: Config, store: Arc<dyn LogStore>) -> Result<Self, StartError> {
+        refuse_mistakes(&config)?;
+        // From here on SIGHUP does not end the process.
+        let hangup = hangups().unwrap_or_default();
+        let tls = config.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
+        let settings = listener_settings(&config.limits, config.limits.connections);
+        let mut public = bind(config.listen, ListenerSettings { tls: tls.clone(), ..settings }).await?;
+        let admin = bind_admin(&config).await?;
+        name_the_port(&mut config, &public);
+        let metrics = Arc::new(Metrics::new()?);
+        let edge = Arc::new(EdgeState::new(&config.limits, &config.access, metrics.clone()));
+        let log = Arc::new(open_log(&config, store, &edge, metrics.clone()).await?);
+        if let Err(error) = put_policy_in_force(&log, &config).await {
+            // Release the lease and the database: the operator may correct the policy and restart at once.
+            log.sequencer.stop().await;
+            return Err(error.into());
+        }
+        let index = Index::new(log.clone());
+        let tail = EntryTails::new(log.clone(), index.clone(), config.limits.tail);
+        let app = App { log: log.clone(), edge: edge.clone(), index: index.clone(), tail: tail.clone() };
+        let background = BackgroundTasks::default();
+        start_watching(&log, &config, &background);
+        background.spawn("the look-up index", index.clone().follow());
+        let addresses = ListenAddresses {
+            public: public.address().unwrap_or(config.listen),
+            admin: admin.iter().find_map(Listener::address),
+            admin_socket: config.admin_socket.clone(),
+        };
+        let access = edge.access.clone();
+        public.settings_mut().is_proxy = Arc::new(move |address| access.is_proxy(address));
+        let public = public.serve(router::router(app));
+        let routes = admin_routes(&log, index, &edge, metrics);
+        let admin = admin.into_iter().map(|listener| listener.serve(routes.clone())).collect();
+        tracing::info!(public = %addresses.public, admin = ?addresses.admin, origin = log.identity.origin, "serving");
+        Ok(Self { public, admin, addresses, log, edge, tail, tls, background, hangup })
+    }
+
+    /// The addresses of the listeners.
+    pub fn addresses(&self) -> &ListenAddresses {
+        &self.addresses
+    }
+
+    /// The log's names and keys.
+    pub fn identity(&self) -> &Identity {
+        &self.log.identity
+    }
+
+    /// The policy in force: relying parties pin its entry ID.
+    pub fn policy(&self) -> Option<Arc<PolicyEntry>> {
+        self.log.policies.current()
+    }
+
+    /// The sequencer's handle, for observing its role.
+    pub fn sequencer(&self) -> &Handle {
+        &self.log.sequencer
+    }
+
+    /// Applies limits, access settings, certificate and policy of a new configuration; other settings need a restart. A
+    /// part that cannot be applied stays as it was.
+    ///
+    /// # Errors
+    /// A [`ReloadError`] for each part that was not applied.
+    pub async fn reload(&self, config: &Config) -> Result<(), Vec<ReloadError>> {
+        let mistakes = config.mistakes();
+        if !mistakes.is_empty() {
+            return Err(vec![ReloadError::Config(mistakes)]);
+        }
+        self.edge.reload(&config.limits, &config.access);
+        let mut failed = Vec::new();
+        if let (Some(tls), Some(files)) = (&self.tls, &config.tls) {
+            failed.extend(tls.reload(files).err().map(ReloadError::Tls));
+        }
+        failed.extend(put_policy_in_force(&self.log, config).await.err().map(ReloadError::Policy));
+        if failed.is_empty() {
+            tracing::info!("configuration reloaded");
+            return Ok(());
+        }
+        Err(failed)
+    }
+
+    /// Serves until `shutdown` resolves, then stops. `reread` is called on SIGHUP and returns the configuration to
+    /// apply.
+    ///
+    /// # Errors
+    /// The [`Halt`] of the sequencer after which this process must not be trusted with reads either, or
+    /// [`Halt::Panicked`] after the panic of a background task. Any other halt only prevents registration, and reads
+    /// continue.
+    pub async fn run_until(
+        self,
+        mut reread: impl FnMut() -> Result<Config, String>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), Halt> {
+        let mut shutdown = std::pin::pin!(shutdown);
+        let mut status = self.log.sequencer.status();
+        let ended = loop {
+            tokio::select! {
+                () = &mut shutdown => break Ok(()),
+                () = self.hangup.notified() => reload(&self, reread()).await,
+                halt = lost(&mut status) => break Err(halt),
+                task = self.background.panicked() => {
+                    tracing::error!(task, "a background task panicked: the process ends");
+                    break Err(Halt::Panicked);
+                }
+            }
+        };
+        self.stop().await;
+        ended
+    }
+
+    /// Stops accepting requests, answers those in flight, and stops sequencing. Takes at most ten seconds.
+    pub async fn stop(self) {
+        tracing::info!("stopping");
+        // An open stream of entries would keep its request in flight for ever.
+        self.tail.close();
+        let stopping = async {
+            let admin = async {
+                for listener in self.admin {
+                    listener.drain().await;
+                }
+            };
+            tokio::join!(self.public.drain(), admin);
+            self.tail.closed().await;
+            tokio::join!(self.background.stop(), self.log.sequencer.stop());
+            self.log.store.close().await;
+        };
+        if tokio::time::timeout(STOP_TIME, stopping).await.is_err() {
+            tracing::warn!("stopped without waiting for everything");
+        }
+    }
+}
+
+/// Binds the admin listener's address and socket, as far as they are configured.
+async fn bind_admin(config: &Config) -> Result<Vec<Listener>, StartError> {
+    let settings = listener_settings(&config.limits, ADMIN_CONNECTIONS);
+    let mut listeners = Vec::new();
+    if let Some(address) = config.admin_listen {
+        listeners.push(bind(address, settings.clone()).await?);
+    }
+    if let Some(path) = &config.admin_socket {
+        let socket =
+            AdminSocket::bind(path).map_err(|error| StartError::AdminSocket { path: path.clone(), error })?;
+        listeners.push(Listener::on_socket(socket, settings));
+    }
+    Ok(listeners)
+}
+
+fn admin_routes(log: &Arc<Log>, index: Arc<Index>, edge: &EdgeState, metrics: Arc<Metrics>) -> Router {
+    let commands = holds::routes(log.clone())
+        .merge(freezing::routes(log.clone()))
+        .merge(clock_correction::routes(log.clone()))
+        .merge(statements::routes(log.clone()))
+        .merge(inbox::routes(log.clone()))
+        .merge(rotation::routes(log.clone()))
+        .merge(index::routes(index));
+    admin::guarded(health_routes(log, metrics).merge(admin::commands(commands, edge.access.clone())))
+}
+
+fn health_routes(log: &Arc<Log>, metrics: Arc<Metrics>) -> Router {
+    let (alive, ready, measured) = (log.clone(), log.clone(), log.clone());
+    let obstacles = move || {
+        let log = ready.clone();
+        async move { readiness::obstacles(&log).await }
+    };
+    let text = move || {
+        readiness::refresh(&measured);
+        std::future::ready(metrics.text())
+    };
+    Router::new()
+        .route("/livez", serving::admin::liveness(move || readiness::stuck(&alive)))
+        .route("/readyz", serving::admin::readiness(obstacles))
+        .route("/metrics", serving::admin::metrics(text))
+}
+
+/// The settings of a listener; one client has a share of its connections.
+fn listener_settings(limits: &Limits, connections: usize) -> ListenerSettings {
+    ListenerSettings {
+        connections,
+        client_connections: connections / SHARE_PART,
+        header_time: limits.header_time,
+        headers: HYPER_HEADERS,
+        head_bytes: HYPER_HEAD_BYTES,
+        ..ListenerSettings::default()
+    }
+}
+
+/// Waits until the sequencer halts in a way that only a new process can recover from.
+async fn lost(status: &mut watch::Receiver<Status>) -> Halt {
+    let over =
+        |status: &Status| matches!(&status.role, Role::Halted(halt) if halt.remedy() == Remedy::Restart);
+    match status.wait_for(over).await.map(|status| status.role.clone()) {
+        Ok(Role::Halted(halt)) => halt,
+        _ => std::future::pending().await,
+    }
+}
+
+/// Reason why a service ended without a stop signal.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The service did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The sequencer failed, or a background task panicked.
+    #[error(transparent)]
+    Sequencer(#[from] Halt),
+}
+
+/// Starts a service and runs it until `shutdown` resolves. `reread` is called on SIGHUP and returns the configuration
+/// to apply.
+pub async fn run(
+    config: Config,
+    reread: impl FnMut() -> Result<Config, String>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    let mut shutdown = std::pin::pin!(shutdown);
+    let service = tokio::select! {
+        started = Service::start(config) => started?,
+        () = &mut shutdown => return Ok(()),
+    };
+    Ok(service.run_until(reread, shutdown).await?)
+}
+
+async fn reload(service: &Service, reread: Result<Config, String>) {
+    let failures = match reread {
+        Ok(config) => service.reload(&config).await.err().unwrap_or_default(),
+        Err(why) => return tracing::error!(why, "the configuration was not reloaded"),
+    };
+    for failure in failures {
+        tracing::error!(%failure, "not reloaded");
+    }
+}
+
+/// Publishes the configured policy, or, if this process registers nothing, follows the log's policy: a halted log is
+/// still served.
+async fn put_policy_in_force(log: &Log, config: &Config) -> Result<(), PolicyError> {
+    let configured = policy::read(config)?;
+    let registers_nothing = log.sequencer.status().borrow().obstacle().is_some();
+    if registers_nothing {
+        let head = log.store.head().await.map_err(PolicyUnreadable::from)?;
+        if head.size().get() > 0 {
+            log.policies.follow(head.policy).await?;
+        }
+        return Ok(());
+    }
+    policy::publish(log, &configured, config).await.map(|_| ())
+}

@@ -1,0 +1,4 @@
+//! Entries as clients read them.
+
+pub mod entry_view;
+pub mod pages;
