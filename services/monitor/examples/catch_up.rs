@@ -15,7 +15,7 @@ mod common;
 use std::time::Instant;
 
 use common::{Log, Nowhere, Shows, Tree, config};
-use monitor::{CheckName, Depth, Monitor, Outcome, Target};
+use monitor::{CheckName, Depth, Monitor, Outcome, WatchedLog};
 
 /// The ways, by name: whether one request is to do, whether the log makes proofs, and how deep.
 const WAYS: [(&str, bool, bool, Depth); 4] = [
@@ -51,7 +51,7 @@ async fn catch_up(
     (name, lean, makes_proofs, depth): (&str, bool, bool, Depth),
 ) {
     let folder = tempfile::tempdir().unwrap();
-    let target = Target { lean, depth, ..log.target() };
+    let target = WatchedLog { lean, depth, ..log.target() };
     let mut monitor = Monitor::begin(&config(folder.path(), target)).unwrap();
     log.change(|shows| (shows.size, shows.makes_proofs) = (from, makes_proofs));
     monitor.once(&Nowhere).await;

@@ -10,7 +10,7 @@ use crate::evidence::Evidence;
 /// part of the command line's contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Exit {
+pub enum MonitorExit {
     /// No check failed.
     Success,
     /// The monitor itself cannot work: for example, its state cannot be written.
@@ -25,7 +25,7 @@ pub enum Exit {
     Misbehaviour,
 }
 
-impl Exit {
+impl MonitorExit {
     /// The process's exit code, as documented for the command line.
     pub const fn code(self) -> u8 {
         match self {
@@ -56,15 +56,15 @@ macro_rules! kinds {
                 match self { $(AlarmKind::$variant => $name,)+ }
             }
 
-            /// Returns `true` if the alarm ends when its cause is no longer observed ([`Exit::Stale`] and
-            /// [`Exit::Unreachable`]). All other alarms stand until an operator resets them.
+            /// Returns `true` if the alarm ends when its cause is no longer observed ([`MonitorExit::Stale`] and
+            /// [`MonitorExit::Unreachable`]). All other alarms stand until an operator resets them.
             pub const fn passes(self) -> bool {
-                matches!(self.exit(), Exit::Stale | Exit::Unreachable)
+                matches!(self.exit(), MonitorExit::Stale | MonitorExit::Unreachable)
             }
 
             /// The exit status of a process that found an alarm of this kind.
-            pub const fn exit(self) -> Exit {
-                match self { $(AlarmKind::$variant => Exit::$exit,)+ }
+            pub const fn exit(self) -> MonitorExit {
+                match self { $(AlarmKind::$variant => MonitorExit::$exit,)+ }
             }
         }
     };
@@ -125,7 +125,7 @@ impl fmt::Display for AlarmKind {
 /// The party that an alarm concerns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "name", rename_all = "kebab-case")]
-pub enum About {
+pub enum AlarmSubject {
     /// The log itself.
     Log,
     /// An issuer of statements: the `iss` claim.
@@ -138,7 +138,7 @@ pub enum About {
     Vantage(String),
 }
 
-impl fmt::Display for About {
+impl fmt::Display for AlarmSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Log => f.write_str("log"),
@@ -158,7 +158,7 @@ pub struct Alarm {
     /// The log's name in the configuration.
     pub log: String,
     /// The party that the alarm concerns.
-    pub about: About,
+    pub about: AlarmSubject,
     /// Distinguishes several alarms of one `kind` and `about`: for example a leaf index or a tree size. Empty if not
     /// needed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -182,14 +182,14 @@ pub struct AlarmKey {
     /// The log's name in the configuration.
     pub log: String,
     /// The party that the alarm concerns.
-    pub about: About,
+    pub about: AlarmSubject,
     /// The discriminator, as in `Alarm::which`.
     pub which: String,
 }
 
 impl Alarm {
     /// Creates an alarm without evidence, first and last seen at `now` (Unix seconds).
-    pub fn new(kind: AlarmKind, log: &str, about: About, words: impl Into<String>, now: u64) -> Self {
+    pub fn new(kind: AlarmKind, log: &str, about: AlarmSubject, words: impl Into<String>, now: u64) -> Self {
         Self {
             kind,
             log: log.to_owned(),
@@ -242,7 +242,8 @@ mod tests {
 
     #[test]
     fn an_alarm_that_is_seen_again_has_the_same_key() {
-        let first = Alarm::new(AlarmKind::Gap, "ours", About::Subject("s".into()), "one", 1).which("7");
+        let first =
+            Alarm::new(AlarmKind::Gap, "ours", AlarmSubject::Subject("s".into()), "one", 1).which("7");
         let again = Alarm { words: "two".into(), first_seen: 2, last_seen: 2, ..first.clone() };
         assert_eq!(first.key(), again.key());
         assert_ne!(first.key(), first.clone().which("8").key());

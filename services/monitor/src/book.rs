@@ -1,6 +1,6 @@
 //! The result of a round under construction: collects the checks and alarms that become a `Round`.
 
-use crate::alarm::{About, Alarm, AlarmKind};
+use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
 use crate::evidence::Evidence;
 use crate::round::{Check, CheckName, Outcome};
 
@@ -47,7 +47,7 @@ impl Book {
         &mut self,
         name: CheckName,
         kind: AlarmKind,
-        about: About,
+        about: AlarmSubject,
         words: impl Into<String>,
         evidence: Option<Evidence>,
     ) {
@@ -64,7 +64,7 @@ impl Book {
     }
 
     /// Raises an alarm without recording a check.
-    pub fn alarm(&mut self, kind: AlarmKind, about: About, words: String, evidence: Option<Evidence>) {
+    pub fn alarm(&mut self, kind: AlarmKind, about: AlarmSubject, words: String, evidence: Option<Evidence>) {
         let alarm = Alarm::new(kind, &self.log, about, words, self.now);
         self.alarms.push(Alarm { evidence, ..alarm });
     }

@@ -1,7 +1,7 @@
 //! The monitor's configuration: the logs to watch and their keys, the receivers of alarms, and the thresholds.
 
-mod duration;
 mod file;
+mod service;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,8 +13,9 @@ use tlog::key::VerifierKey;
 use tlog::policy::WitnessPolicy;
 use url::Url;
 
+pub use service::{ServiceTarget, WatchedEntry, WatchedStatement};
+
 use crate::limits;
-use crate::scitt_service::ServiceTarget;
 
 /// A monitor's configuration, as read by [`Config::from_toml`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct Config {
     /// Interval between the starts of two rounds of one log.
     pub every: Duration,
     /// The logs to watch by checkpoints and tiles.
-    pub logs: Vec<Target>,
+    pub logs: Vec<WatchedLog>,
     /// SCITT services to watch by their receipts.
     pub services: Vec<ServiceTarget>,
     /// Listen address of the metrics endpoint, if any; it has no authentication, so keep it private.
@@ -49,7 +50,7 @@ pub struct Hook {
 
 /// A log to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct WatchedLog {
     /// The log's name in the configuration; also the name of its folder in the state directory.
     pub name: String,
     /// The prefix of `checkpoint` and `tile/` (C2SP tlog-tiles), with a trailing slash.
@@ -159,7 +160,7 @@ pub enum BadConfig {
 
 impl Config {
     /// A configuration with the default interval [`limits::EVERY`] and no webhooks.
-    pub fn new(state_dir: PathBuf, logs: Vec<Target>) -> Self {
+    pub fn new(state_dir: PathBuf, logs: Vec<WatchedLog>) -> Self {
         Self {
             state_dir,
             every: limits::EVERY,
@@ -180,7 +181,7 @@ impl Config {
     }
 }
 
-impl Target {
+impl WatchedLog {
     /// A log with the default thresholds of [`limits`] and [`Depth::Checkpoints`].
     pub fn new(name: &str, url: Url, vkey: VerifierKey) -> Self {
         Self {

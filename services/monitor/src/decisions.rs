@@ -14,16 +14,16 @@ use bytes::Bytes;
 use client::{Client, ClientError, Options};
 use verifier::TrustStore;
 
-use crate::alarm::{About, Alarm, AlarmKind};
+use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
 use crate::book::Book;
-use crate::config::{Depth, Target};
+use crate::config::{Depth, WatchedLog};
 use crate::evidence::{EntrySeen, Evidence};
 use crate::limits::{AUDIT_KEPT_EVERY, PATIENCE};
 use crate::outside::Outside;
 use crate::round::CheckName;
-use crate::seen::Seen;
-use crate::state::{LogFolder, LogState, StateError};
-use crate::watch::{Tap, Watching, complete};
+use crate::seen::SeenCheckpoint;
+use crate::state::{LogFolder, LogState, MonitorStateError};
+use crate::watch::{RecordingSource, Watching, complete};
 
 /// File of the audit's state in the log's folder.
 const AUDIT: &str = "audit.json";
@@ -35,7 +35,7 @@ const UNEXPLAINED: &str = "erasures";
 /// The decisions check of one round.
 pub struct Decisions<'a> {
     /// The log's configuration.
-    pub target: &'a Target,
+    pub target: &'a WatchedLog,
     /// The log's folder, which holds the audit's state.
     pub folder: &'a LogFolder,
     /// The log's state, for its list of troubles.
@@ -55,18 +55,18 @@ pub struct Decisions<'a> {
 }
 
 /// Reasons for which the audit did not complete.
-enum Stopped {
+enum AuditStop {
     Audit(AuditError),
     /// The time limit was reached; the number of entries decided so far.
     Later(u64),
     Reports(ClientError),
-    Kept(StateError),
+    Kept(MonitorStateError),
     Setup(String),
 }
 
 impl Decisions<'_> {
     /// Runs the audit up to `verified`, or records why it is not run.
-    pub async fn check(&mut self, verified: Option<&Seen>) {
+    pub async fn check(&mut self, verified: Option<&SeenCheckpoint>) {
         let why = match (self.target.depth, verified) {
             (Depth::Decisions, Some(seen)) => return self.decide_in_time(seen).await,
             (Depth::Decisions, None) => "the tree they would be of is not verified",
@@ -76,7 +76,7 @@ impl Decisions<'_> {
         self.book.not_checked(CheckName::WatchLists, why);
     }
 
-    async fn decide_in_time(&mut self, seen: &Seen) {
+    async fn decide_in_time(&mut self, seen: &SeenCheckpoint) {
         let Some(at_most) = self.at_most else { return self.decide(seen).await };
         if tokio::time::timeout(at_most + self.grace, self.decide(seen)).await.is_ok() {
             return;
@@ -96,7 +96,7 @@ impl Decisions<'_> {
         }
     }
 
-    async fn decide(&mut self, seen: &Seen) {
+    async fn decide(&mut self, seen: &SeenCheckpoint) {
         let options = Options {
             patience: PATIENCE,
             extra_roots: self.roots.cloned(),
@@ -105,7 +105,7 @@ impl Decisions<'_> {
         };
         let outcome = match Client::new(self.target.url.as_str(), options) {
             Ok(client) => self.walk(seen, &client).await.map(|found| (client, found)),
-            Err(why) => Err(Stopped::Setup(why.to_string())),
+            Err(why) => Err(AuditStop::Setup(why.to_string())),
         };
         match outcome {
             Ok((client, (report, watching))) => {
@@ -124,34 +124,38 @@ impl Decisions<'_> {
     }
 
     /// Runs the audit up to the verified head and passes the entries to the watch lists.
-    async fn walk(&self, seen: &Seen, client: &Client) -> Result<(AuditReport, Watching), Stopped> {
+    async fn walk(
+        &self,
+        seen: &SeenCheckpoint,
+        client: &Client,
+    ) -> Result<(AuditReport, Watching), AuditStop> {
         let outside = Outside::at(client, seen.size, seen.root, self.trust);
-        let mut watching = Watching::load(self.folder, self.book.now).map_err(Stopped::Kept)?;
-        let tap = Tap::of(&outside, watching.next());
+        let mut watching = Watching::load(self.folder, self.book.now).map_err(AuditStop::Kept)?;
+        let tap = RecordingSource::of(&outside, watching.next());
         let mut state = self.load()?;
         if watching.is_behind(self.target, state.audited()) {
             // The watch lists' memory is lost or older than the audit's state: both start over.
             state = AuditState::default();
         }
         let before = state.audited();
-        let mut audit = Audit::begin(&tap, state).await.map_err(Stopped::Audit)?;
+        let mut audit = Audit::begin(&tap, state).await.map_err(AuditStop::Audit)?;
         let (started, mut kept) = (Instant::now(), Instant::now());
         loop {
-            let more = audit.step().await.map_err(|why| Stopped::Audit(why.into()))?;
+            let more = audit.step().await.map_err(|why| AuditStop::Audit(why.into()))?;
             watching.observe(self.target, tap.drain(), |leaf| audit.agrees(leaf));
             if !more && !self.target.watches.is_empty() {
-                watching.read_reports(self.target, client).await.map_err(Stopped::Reports)?;
+                watching.read_reports(self.target, client).await.map_err(AuditStop::Reports)?;
                 complete(watching.found_mut(), &seen.sighting, client).await;
             }
             if !more || kept.elapsed() > AUDIT_KEPT_EVERY {
                 // The watch lists are saved first: they may be ahead of the audit, never behind it.
-                watching.keep(self.folder).map_err(Stopped::Kept)?;
+                watching.keep(self.folder).map_err(AuditStop::Kept)?;
                 if audit.state().audited() > before {
-                    self.folder.write(AUDIT, audit.state().to_json().as_bytes()).map_err(Stopped::Kept)?;
+                    self.folder.write(AUDIT, audit.state().to_json().as_bytes()).map_err(AuditStop::Kept)?;
                 }
                 kept = Instant::now();
                 if more && self.at_most.is_some_and(|most| started.elapsed() > most) {
-                    return Err(Stopped::Later(audit.progress().entries));
+                    return Err(AuditStop::Later(audit.progress().entries));
                 }
             }
             if !more {
@@ -160,11 +164,11 @@ impl Decisions<'_> {
         }
     }
 
-    fn load(&self) -> Result<AuditState, Stopped> {
-        let Some(bytes) = self.folder.read(AUDIT).map_err(Stopped::Kept)? else {
+    fn load(&self) -> Result<AuditState, AuditStop> {
+        let Some(bytes) = self.folder.read(AUDIT).map_err(AuditStop::Kept)? else {
             return Ok(AuditState::default());
         };
-        AuditState::from_json(&String::from_utf8_lossy(&bytes)).map_err(|why| Stopped::Audit(why.into()))
+        AuditState::from_json(&String::from_utf8_lossy(&bytes)).map_err(|why| AuditStop::Audit(why.into()))
     }
 
     fn report(&mut self, report: &AuditReport) {
@@ -198,35 +202,35 @@ impl Decisions<'_> {
         }
     }
 
-    fn stopped(&mut self, stopped: Stopped) {
+    fn stopped(&mut self, stopped: AuditStop) {
         let name = CheckName::Decisions;
         match stopped {
-            Stopped::Audit(AuditError::Source(error)) => self.unanswered(&error),
-            Stopped::Audit(AuditError::State(why @ AuditStateError::Ahead { .. })) => {
+            AuditStop::Audit(AuditError::Source(error)) => self.unanswered(&error),
+            AuditStop::Audit(AuditError::State(why @ AuditStateError::Ahead { .. })) => {
                 self.book.not_checked(name, format!("{why}: decided again before"));
             }
-            Stopped::Audit(AuditError::State(
+            AuditStop::Audit(AuditError::State(
                 why @ (AuditStateError::AnotherLog { .. }
                 | AuditStateError::AnotherHistory { .. }
                 | AuditStateError::Policy { .. }),
-            )) => self.book.accuse(name, AlarmKind::Decision, About::Log, why.to_string(), None),
-            Stopped::Audit(AuditError::State(why)) => self.book.failed(name, why.to_string()),
-            Stopped::Later(entries) => {
+            )) => self.book.accuse(name, AlarmKind::Decision, AlarmSubject::Log, why.to_string(), None),
+            AuditStop::Audit(AuditError::State(why)) => self.book.failed(name, why.to_string()),
+            AuditStop::Later(entries) => {
                 let words = format!("{entries} entries decided again so far; the rest in the next rounds");
                 self.book.not_checked(name, words);
             }
-            Stopped::Reports(why) => {
+            AuditStop::Reports(why) => {
                 self.book.unanswered(name, format!("reports of refused statements: {why}"))
             }
-            Stopped::Kept(why) => self.book.failed(name, why.to_string()),
-            Stopped::Setup(why) => self.book.failed(name, why),
+            AuditStop::Kept(why) => self.book.failed(name, why.to_string()),
+            AuditStop::Setup(why) => self.book.failed(name, why),
         }
     }
 
     fn unanswered(&mut self, error: &SourceError) {
         let name = CheckName::Decisions;
         if let SourceError::Damaged(_) = error {
-            self.book.accuse(name, AlarmKind::Inconsistent, About::Log, error.to_string(), None);
+            self.book.accuse(name, AlarmKind::Inconsistent, AlarmSubject::Log, error.to_string(), None);
             return;
         }
         if let SourceError::Closed(_) = error {
@@ -236,7 +240,7 @@ impl Decisions<'_> {
         self.book.unanswered(name, error.to_string());
         if lasts >= self.target.unreachable_after.as_secs() {
             let words = format!("no evidence of its decisions for {lasts} s: {error}");
-            self.book.alarm(AlarmKind::Unreachable, About::Log, words, None);
+            self.book.alarm(AlarmKind::Unreachable, AlarmSubject::Log, words, None);
         }
     }
 }
@@ -259,7 +263,7 @@ fn alarm(finding: &AuditFinding, book: &Book) -> Alarm {
         (None, Some(batch)) => format!("{} in batch {batch}", finding.rule),
         (None, None) => finding.rule.to_string(),
     };
-    let alarm = Alarm::new(AlarmKind::Decision, &book.log, About::Log, finding.to_string(), book.now);
+    let alarm = Alarm::new(AlarmKind::Decision, &book.log, AlarmSubject::Log, finding.to_string(), book.now);
     let entry =
         finding.entry.clone().map(|entry_id| EntrySeen { index: finding.leaf, entry_id, statement: None });
     let evidence = entry.map(|entry| Evidence::Entries { checkpoint: None, entries: vec![entry] });

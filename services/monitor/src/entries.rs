@@ -14,23 +14,23 @@ use futures::StreamExt;
 use merkle::tile::{BundleId, FULL_WIDTH, TileId, TilePath};
 use merkle::{CompactRange, LeafHash, TreeSize, hash_leaf};
 
-use crate::alarm::{About, AlarmKind};
+use crate::alarm::{AlarmKind, AlarmSubject};
 use crate::book::Book;
-use crate::config::Target;
+use crate::config::WatchedLog;
 use crate::evidence::Evidence;
-use crate::extends::{Extends, Prover};
+use crate::extends::{ConsistencyProver, Extends};
 use crate::growth::{missing, tiles};
 use crate::limits::{BUNDLES_AT_ONCE, ENTRIES_STEP};
 use crate::round::CheckName;
-use crate::seen::Seen;
+use crate::seen::SeenCheckpoint;
 use crate::state::{Edge, LogState};
 
 /// The entries check of one round.
-pub struct Entries<'a> {
+pub struct EntriesCheck<'a> {
     /// The log's configuration.
-    pub target: &'a Target,
+    pub target: &'a WatchedLog,
     /// Client and proof verifier for the log.
-    pub prover: &'a Prover,
+    pub prover: &'a ConsistencyProver,
     /// The log's state; `entries` holds the right edge of the entries checked so far.
     pub state: &'a mut LogState,
     /// The round's checks and alarms.
@@ -49,10 +49,10 @@ enum Broken {
     Wrong(String, Option<Evidence>),
 }
 
-impl Entries<'_> {
+impl EntriesCheck<'_> {
     /// Checks the entries up to the verified checkpoint `shown`. `kept` saves the state after each step and returns
     /// whether that succeeded.
-    pub async fn check(&mut self, shown: &Seen, kept: impl Fn(&LogState) -> bool) {
+    pub async fn check(&mut self, shown: &SeenCheckpoint, kept: impl Fn(&LogState) -> bool) {
         let Some(at_most) = self.at_most else { return self.read(shown, kept).await };
         if tokio::time::timeout(at_most + self.grace, self.read(shown, kept)).await.is_err() {
             let at = self.state.entries.as_ref().map_or(0, |edge| edge.size);
@@ -61,7 +61,7 @@ impl Entries<'_> {
         }
     }
 
-    async fn read(&mut self, shown: &Seen, kept: impl Fn(&LogState) -> bool) {
+    async fn read(&mut self, shown: &SeenCheckpoint, kept: impl Fn(&LogState) -> bool) {
         let from = self.state.entries.as_ref().map_or(0, |edge| edge.size);
         if from > shown.size.get() {
             let words = format!("{from} entries were checked, and the log shows fewer");
@@ -80,7 +80,7 @@ impl Entries<'_> {
                     return missing(self.target, self.state, self.book, (CheckName::Entries, ""), &error);
                 }
                 Err(Broken::Wrong(words, evidence)) => {
-                    let (kind, about) = (AlarmKind::Inconsistent, About::Log);
+                    let (kind, about) = (AlarmKind::Inconsistent, AlarmSubject::Log);
                     return self.book.accuse(CheckName::Entries, kind, about, words, evidence);
                 }
             }
@@ -105,7 +105,7 @@ impl Entries<'_> {
 
     /// Checks one step and returns its right edge. A step ends early when the time limit is reached, so that a slow log
     /// does not block the round.
-    async fn step(&mut self, shown: &Seen, started: Instant) -> Result<Edge, Broken> {
+    async fn step(&mut self, shown: &SeenCheckpoint, started: Instant) -> Result<Edge, Broken> {
         let edge = self.state.entries.clone().unwrap_or_default();
         let mut range = edge.range().map_err(|why| Broken::Wrong(why, None))?;
         let end = (edge.size / ENTRIES_STEP + 1).saturating_mul(ENTRIES_STEP).min(shown.size.get());
@@ -133,7 +133,12 @@ impl Entries<'_> {
     }
 
     /// Proves that the range's entries are a prefix of the signed tree.
-    async fn proven(&self, range: &CompactRange, shown: &Seen, started: Instant) -> Result<(), Broken> {
+    async fn proven(
+        &self,
+        range: &CompactRange,
+        shown: &SeenCheckpoint,
+        started: Instant,
+    ) -> Result<(), Broken> {
         let outcome = self.prover.extends((range.size(), range.root()), (shown.size, shown.root)).await;
         match outcome {
             Extends::Yes => Ok(()),
@@ -145,7 +150,7 @@ impl Entries<'_> {
     }
 
     /// Finds the wrong entry within the remaining time; without a result the accusation names only the range.
-    async fn wrong_in_time(&self, end: TreeSize, shown: &Seen, started: Instant) -> Broken {
+    async fn wrong_in_time(&self, end: TreeSize, shown: &SeenCheckpoint, started: Instant) -> Broken {
         let search = self.wrong_entry(end, shown);
         let Some(at_most) = self.at_most else { return search.await };
         let left = (at_most + self.grace / 2).saturating_sub(started.elapsed());
@@ -160,7 +165,7 @@ impl Entries<'_> {
     }
 
     /// Finds the first new entry whose hash differs from the one in the level-0 tile.
-    async fn wrong_entry(&self, end: TreeSize, shown: &Seen) -> Broken {
+    async fn wrong_entry(&self, end: TreeSize, shown: &SeenCheckpoint) -> Broken {
         let width = u64::from(FULL_WIDTH);
         let from = self.state.entries.as_ref().map_or(0, |edge| edge.size);
         for number in from / width..end.get().div_ceil(width) {
@@ -190,7 +195,11 @@ impl Entries<'_> {
 
     /// Returns the first leaf of a bundle whose hash differs from the level-0 tile, with the bundle's path and the
     /// entry's bytes.
-    async fn differing(&self, number: u64, shown: &Seen) -> Result<Option<(u64, String, Bytes)>, TlogError> {
+    async fn differing(
+        &self,
+        number: u64,
+        shown: &SeenCheckpoint,
+    ) -> Result<Option<(u64, String, Bytes)>, TlogError> {
         let client = self.prover.client();
         let (_, entries) = bundle(client, number, shown.size).await?;
         let Some(tile) = TileId::at(0, number, shown.size) else { return Ok(None) };

@@ -101,7 +101,7 @@ pub enum Evidence {
         newer: Sighting,
         /// Hashes that lead to the newer root and to a different older root; `None` if the sizes are equal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        path: Option<Path>,
+        path: Option<TwoRootPath>,
     },
     /// The log showed the larger checkpoint first and the smaller one later. The order is the monitor's word, unless
     /// cosignature timestamps show it.
@@ -152,7 +152,7 @@ pub enum Evidence {
 ///
 /// Like a consistency proof (RFC 9162, 2.1.4.2), except that the first node is always included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Path {
+pub struct TwoRootPath {
     /// The largest perfect subtree at the right edge of the older tree, in hex.
     pub start: String,
     /// The siblings from the bottom up, in hex.

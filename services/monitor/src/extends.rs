@@ -11,11 +11,11 @@ use bytes::Bytes;
 use client::tlog::{Grown, TlogClient, TlogError};
 use merkle::{Hash, NodeId, RootHash, TreeSize, proof, verify};
 
-use crate::evidence::Path;
+use crate::evidence::TwoRootPath;
 use crate::round::Cost;
 
 /// Fetches and verifies consistency proofs of one log.
-pub struct Prover {
+pub struct ConsistencyProver {
     client: TlogClient,
     /// Returns to `false` once the log answers a proof request with "not found".
     makes_proofs: AtomicBool,
@@ -33,14 +33,14 @@ pub enum Extends {
     /// The older tree is a prefix of the newer one.
     Yes,
     /// No append-only tree has both roots. The path shows it; `None` if the sizes are equal.
-    No(Option<Path>),
+    No(Option<TwoRootPath>),
     /// The served hashes do not yield the newer root, so nothing is proven.
     Unproven(String),
     /// The log does not serve the required tiles or proof.
     Unanswered(TlogError),
 }
 
-impl Prover {
+impl ConsistencyProver {
     /// Creates a prover for the log behind `client`; the log is assumed to serve proofs until it answers "not found".
     pub fn of(client: TlogClient) -> Self {
         Self {
@@ -143,7 +143,7 @@ impl Prover {
         self.count(siblings.len() + 1);
         match verify::implied_roots(older.0, newer.0, start, &siblings) {
             Ok(implied) if implied == (older.1, newer.1) => Extends::Yes,
-            Ok((_, root)) if root == newer.1 => Extends::No(Some(Path::of(start, &siblings))),
+            Ok((_, root)) if root == newer.1 => Extends::No(Some(TwoRootPath::of(start, &siblings))),
             Ok((_, root)) => Extends::Unproven(format!(
                 "the tiles of {} leaves make the root {root}, and {} is signed",
                 newer.0, newer.1
@@ -177,10 +177,10 @@ pub fn judge(older: TreeHead, newer: TreeHead, path: &[Hash]) -> Option<Extends>
     }
     let (start, siblings) = path.split_first().filter(|_| !older.0.get().is_power_of_two())?;
     let (_, root) = verify::implied_roots(older.0, newer.0, *start, siblings).ok()?;
-    (root == newer.1).then(|| Extends::No(Some(Path::of(*start, siblings))))
+    (root == newer.1).then(|| Extends::No(Some(TwoRootPath::of(*start, siblings))))
 }
 
-impl Path {
+impl TwoRootPath {
     /// Encodes a path in hex for [`Evidence`](crate::Evidence).
     pub fn of(start: Hash, siblings: &[Hash]) -> Self {
         Self { start: start.to_string(), siblings: siblings.iter().map(Hash::to_string).collect() }

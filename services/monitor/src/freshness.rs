@@ -6,9 +6,9 @@
 
 use jiff::fmt::rfc2822;
 
-use crate::alarm::{About, AlarmKind};
+use crate::alarm::{AlarmKind, AlarmSubject};
 use crate::book::Book;
-use crate::config::Target;
+use crate::config::WatchedLog;
 use crate::round::CheckName;
 use crate::state::LogState;
 
@@ -16,7 +16,7 @@ use crate::state::LogState;
 const UNCOSIGNED: &str = "cosignatures";
 
 /// The times by which a checkpoint's freshness is judged.
-pub struct Times<'a> {
+pub struct FreshnessTimes<'a> {
     /// Time of the newest cosignature by a known witness, in Unix seconds.
     pub cosigned_at: Option<u64>,
     /// Result of the witness policy (C2SP tlog-policy); `None` if no policy is configured.
@@ -26,7 +26,7 @@ pub struct Times<'a> {
 }
 
 /// Checks the age of the newest cosignature against `stale_after` and `clock_tolerance`.
-pub fn check(target: &Target, state: &mut LogState, book: &mut Book, times: &Times<'_>) {
+pub fn check(target: &WatchedLog, state: &mut LogState, book: &mut Book, times: &FreshnessTimes<'_>) {
     if target.witnesses.is_empty() {
         book.not_checked(
             CheckName::Freshness,
@@ -58,7 +58,7 @@ pub fn check(target: &Target, state: &mut LogState, book: &mut Book, times: &Tim
 
 /// Raises [`AlarmKind::Stale`], or [`AlarmKind::Clock`] if the log server's clock disagrees and the cosignature is
 /// recent by it.
-fn old(target: &Target, book: &mut Book, at: u64, server: Option<u64>) {
+fn old(target: &WatchedLog, book: &mut Book, at: u64, server: Option<u64>) {
     let now = book.now;
     let age = now.saturating_sub(at);
     let limit = target.stale_after.as_secs();
@@ -77,7 +77,7 @@ fn old(target: &Target, book: &mut Book, at: u64, server: Option<u64>) {
 }
 
 /// Handles a checkpoint with too few cosignatures: [`AlarmKind::Stale`] if that lasts longer than `stale_after`.
-fn uncosigned(target: &Target, state: &mut LogState, book: &mut Book, times: &Times<'_>) {
+fn uncosigned(target: &WatchedLog, state: &mut LogState, book: &mut Book, times: &FreshnessTimes<'_>) {
     let lasts = state.trouble(UNCOSIGNED, book.now);
     let who = match times.cosigned_at {
         None => "no known witness",
@@ -96,7 +96,7 @@ fn uncosigned(target: &Target, state: &mut LogState, book: &mut Book, times: &Ti
 }
 
 fn accuse(book: &mut Book, kind: AlarmKind, words: String) {
-    book.accuse(CheckName::Freshness, kind, About::Log, words, None);
+    book.accuse(CheckName::Freshness, kind, AlarmSubject::Log, words, None);
 }
 
 /// Describes the difference between the log server's clock and the monitor's.
@@ -123,7 +123,7 @@ mod tests {
 
     const DAY: u64 = 86_400;
     const NOW: u64 = 1_800_000_000;
-    const NONE: Times<'static> = Times { cosigned_at: None, quorum: None, date: None };
+    const NONE: FreshnessTimes<'static> = FreshnessTimes { cosigned_at: None, quorum: None, date: None };
 
     fn judged(cosigned_at: Option<u64>, server: Option<u64>) -> (Outcome, Vec<AlarmKind>) {
         let target = testing::target_with_witness();
@@ -132,7 +132,7 @@ mod tests {
             let at = jiff::Timestamp::from_second(at as i64).unwrap();
             at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
         });
-        let times = Times { cosigned_at, quorum: None, date: date.as_deref() };
+        let times = FreshnessTimes { cosigned_at, quorum: None, date: date.as_deref() };
         check(&target, &mut state, &mut book, &times);
         (book.checks[0].outcome, book.alarms.iter().map(|alarm| alarm.kind).collect())
     }
@@ -149,7 +149,7 @@ mod tests {
         let mut state = LogState::new(&target);
         let mut at = |now| {
             let mut book = Book::new("log", now);
-            let times = Times { cosigned_at: Some(now), quorum: Some(false), date: None };
+            let times = FreshnessTimes { cosigned_at: Some(now), quorum: Some(false), date: None };
             check(&target, &mut state, &mut book, &times);
             book.checks[0].outcome
         };

@@ -3,13 +3,13 @@
 use client::tlog::TlogError;
 use merkle::TreeSize;
 
-use crate::alarm::{About, AlarmKind};
+use crate::alarm::{AlarmKind, AlarmSubject};
 use crate::book::Book;
-use crate::config::Target;
-use crate::evidence::{Evidence, Path};
-use crate::extends::{Extends, Prover, TreeHead};
+use crate::config::WatchedLog;
+use crate::evidence::{Evidence, TwoRootPath};
+use crate::extends::{ConsistencyProver, Extends, TreeHead};
 use crate::round::CheckName;
-use crate::seen::Seen;
+use crate::seen::SeenCheckpoint;
 use crate::state::{Because, Beginning, LogState, Verified};
 
 /// Trouble name (see `LogState::trouble`) of a tree smaller than the verified one that the log proves to be a prefix of
@@ -21,9 +21,9 @@ const WITHHELD: &str = "withheld";
 /// The growth and consistency checks of one round.
 pub struct Growth<'a> {
     /// The log's configuration.
-    pub target: &'a Target,
+    pub target: &'a WatchedLog,
     /// Client and proof verifier for the log.
-    pub prover: &'a Prover,
+    pub prover: &'a ConsistencyProver,
     /// The log's state; the verified checkpoint advances if the shown tree extends it.
     pub state: &'a mut LogState,
     /// The round's checks and alarms.
@@ -32,7 +32,7 @@ pub struct Growth<'a> {
 
 impl Growth<'_> {
     /// Compares the shown checkpoint with the last verified one. Returns `true` if the shown one is now verified.
-    pub async fn check(&mut self, shown: &Seen) -> bool {
+    pub async fn check(&mut self, shown: &SeenCheckpoint) -> bool {
         let Some(last) = self.state.verified.clone() else {
             self.begin(shown);
             return true;
@@ -48,7 +48,7 @@ impl Growth<'_> {
     }
 
     /// Trusts the log's first checkpoint.
-    fn begin(&mut self, shown: &Seen) {
+    fn begin(&mut self, shown: &SeenCheckpoint) {
         let because = match shown.size.get() {
             0 => Because::Empty,
             _ => Because::FirstShown,
@@ -64,7 +64,7 @@ impl Growth<'_> {
     }
 
     /// Handles a tree at least as large as the verified one.
-    async fn grown(&mut self, last: &Verified, head: TreeHead, shown: &Seen) -> bool {
+    async fn grown(&mut self, last: &Verified, head: TreeHead, shown: &SeenCheckpoint) -> bool {
         match self.prover.extends(head, (shown.size, shown.root)).await {
             Extends::Yes => {
                 self.state.works(&tiles(CheckName::Consistency, ""));
@@ -92,7 +92,7 @@ impl Growth<'_> {
     /// Compares the newly verified tree with all earlier checkpoints that could not be proven. Those that it contains
     /// are removed; a contradiction is an accusation, and the checkpoint stays. Returns `true` if there is a
     /// contradiction.
-    async fn is_contradicted(&mut self, shown: &Seen) -> bool {
+    async fn is_contradicted(&mut self, shown: &SeenCheckpoint) -> bool {
         let mut contradicted = false;
         let mut rest = std::mem::take(&mut self.state.unproven).into_iter();
         for doubted in rest.by_ref() {
@@ -122,7 +122,13 @@ impl Growth<'_> {
     }
 
     /// Accuses the log of a fork: an earlier unproven checkpoint and the verified tree exclude each other.
-    fn contradicted(&mut self, doubted: &Verified, head: TreeHead, shown: &Seen, path: Option<Path>) {
+    fn contradicted(
+        &mut self,
+        doubted: &Verified,
+        head: TreeHead,
+        shown: &SeenCheckpoint,
+        path: Option<TwoRootPath>,
+    ) {
         let words = format!(
             "the log signed a tree of {} leaves that it did not prove, and now one of {} leaves: no log has both",
             head.0, shown.size
@@ -136,7 +142,7 @@ impl Growth<'_> {
 
     /// Handles a tree smaller than the verified one. A cache may serve an old checkpoint; an honest log can still prove
     /// the larger tree.
-    async fn shrunk(&mut self, last: &Verified, head: TreeHead, shown: &Seen) {
+    async fn shrunk(&mut self, last: &Verified, head: TreeHead, shown: &SeenCheckpoint) {
         let smaller = format!("the log shows {} leaves, and it had {}", shown.size, head.0);
         let evidence = Evidence::Rollback {
             vkey: self.target.vkey.to_string(),
@@ -145,7 +151,13 @@ impl Growth<'_> {
         };
         let rollback = |book: &mut Book, why: String| {
             let words = format!("{smaller}: {why}");
-            book.accuse(CheckName::Growth, AlarmKind::Rollback, About::Log, words, Some(evidence.clone()));
+            book.accuse(
+                CheckName::Growth,
+                AlarmKind::Rollback,
+                AlarmSubject::Log,
+                words,
+                Some(evidence.clone()),
+            );
             book.unanswered(CheckName::Consistency, "a smaller tree extends nothing");
         };
         if shown.size == TreeSize::EMPTY {
@@ -182,12 +194,12 @@ impl Growth<'_> {
 
     /// Handles an old checkpoint of the verified tree. Caches may be behind for `lag`; after that the checkpoint is
     /// stale.
-    fn old(&mut self, shown: &Seen, smaller: &str, evidence: Evidence) {
+    fn old(&mut self, shown: &SeenCheckpoint, smaller: &str, evidence: Evidence) {
         let lasts = self.state.trouble(BEHIND, self.book.now);
         self.book.not_checked(CheckName::Consistency, "nothing new is shown");
         if lasts >= self.target.lag.as_secs() {
             let words = format!("{smaller} and still has: what it shows is old, for {lasts} s");
-            self.book.accuse(CheckName::Growth, AlarmKind::Stale, About::Log, words, Some(evidence));
+            self.book.accuse(CheckName::Growth, AlarmKind::Stale, AlarmSubject::Log, words, Some(evidence));
         } else {
             let words = format!(
                 "{smaller} and still has: the tree of {} leaves is old, and a newer one may come",
@@ -197,7 +209,7 @@ impl Growth<'_> {
         }
     }
 
-    fn forked(&mut self, last: &Verified, head: TreeHead, shown: &Seen, path: Option<Path>) {
+    fn forked(&mut self, last: &Verified, head: TreeHead, shown: &SeenCheckpoint, path: Option<TwoRootPath>) {
         let words = match head.0 == shown.size {
             true => format!(
                 "the log signed two roots of {} leaves: {} before, and now {}",
@@ -212,7 +224,13 @@ impl Growth<'_> {
     }
 
     /// Accuses the log of a fork: the smaller tree now shown is not a prefix of the verified one.
-    fn forked_back(&mut self, last: &Verified, head: TreeHead, shown: &Seen, path: Option<Path>) {
+    fn forked_back(
+        &mut self,
+        last: &Verified,
+        head: TreeHead,
+        shown: &SeenCheckpoint,
+        path: Option<TwoRootPath>,
+    ) {
         let words = format!(
             "the log shows a tree of {} leaves with which the {} leaves that it signed before do not begin",
             shown.size, head.0
@@ -225,15 +243,15 @@ impl Growth<'_> {
         words: String,
         older: crate::Sighting,
         newer: crate::Sighting,
-        path: Option<Path>,
+        path: Option<TwoRootPath>,
     ) {
         let vkey = self.target.vkey.to_string();
         let evidence = Evidence::Contradiction { vkey, older, newer, path };
         self.book.failed(CheckName::Growth, words.clone());
-        self.book.accuse(CheckName::Consistency, AlarmKind::Fork, About::Log, words, Some(evidence));
+        self.book.accuse(CheckName::Consistency, AlarmKind::Fork, AlarmSubject::Log, words, Some(evidence));
     }
 
-    fn unproven(&mut self, head: TreeHead, shown: &Seen, why: &str) {
+    fn unproven(&mut self, head: TreeHead, shown: &SeenCheckpoint, why: &str) {
         let words = format!(
             "what the log serves does not show that its {} leaves begin with the {} it had: {why}",
             shown.size, head.0
@@ -241,7 +259,13 @@ impl Growth<'_> {
         let vkey = self.target.vkey.to_string();
         let evidence = Evidence::Checkpoint { vkey, seen: shown.sighting.clone() };
         self.book.ok(CheckName::Growth, format!("{} leaves, {} before", shown.size, head.0));
-        self.book.accuse(CheckName::Consistency, AlarmKind::Inconsistent, About::Log, words, Some(evidence));
+        self.book.accuse(
+            CheckName::Consistency,
+            AlarmKind::Inconsistent,
+            AlarmSubject::Log,
+            words,
+            Some(evidence),
+        );
     }
 
     fn unanswered(&mut self, error: &TlogError) {
@@ -249,7 +273,7 @@ impl Growth<'_> {
     }
 
     /// Makes `shown` the last verified checkpoint.
-    fn adopt(&mut self, shown: &Seen) {
+    fn adopt(&mut self, shown: &SeenCheckpoint) {
         // For an unchanged tree, keep the first note unless the new one has a newer cosignature: the time of receipt is
         // evidence.
         let same = self.state.verified.as_ref().and_then(Verified::head) == Some((shown.size, shown.root));
@@ -263,7 +287,7 @@ impl Growth<'_> {
 
 impl Verified {
     /// The checkpoint in the form kept in the state file.
-    pub(crate) fn of(seen: &Seen) -> Self {
+    pub(crate) fn of(seen: &SeenCheckpoint) -> Self {
         Self { size: seen.size.get(), root: seen.root.to_string(), seen: seen.sighting.clone() }
     }
 }
@@ -285,7 +309,7 @@ pub fn tiles(check: CheckName, place: &str) -> String {
 
 /// Records data of the signed tree that is not served; raises [`AlarmKind::MissingTile`] after `unreachable_after`.
 pub fn missing(
-    target: &Target,
+    target: &WatchedLog,
     state: &mut LogState,
     book: &mut Book,
     (check, place): (CheckName, &str),
@@ -296,6 +320,6 @@ pub fn missing(
     let lasts = state.trouble(&tiles(check, place), book.now);
     if lasts >= target.unreachable_after.as_secs() {
         let words = format!("{words}; so it has been for {lasts} s");
-        book.alarm(AlarmKind::MissingTile, About::Log, words, None);
+        book.alarm(AlarmKind::MissingTile, AlarmSubject::Log, words, None);
     }
 }

@@ -12,7 +12,6 @@
 //!
 //! Not here: the checks (`watcher.rs`), and the verification of evidence ([`crate::verdict`]).
 
-mod alarms;
 mod evidence_file;
 
 use std::path::{Path, PathBuf};
@@ -23,21 +22,21 @@ use async_trait::async_trait;
 use durable::FileAccess;
 use serde::Serialize;
 
-pub use alarms::{Alarms, AlarmsError, Reset, Standing, State};
 pub use evidence_file::{EvidenceFile, NotEvidence};
 
 use crate::alarm::Alarm;
+use crate::alarm_list::{AlarmList, AlarmRecord, AlarmsError};
+use crate::clock::now;
 use crate::config::Config;
 use crate::limits::MAX_STATE_BYTES;
 use crate::metrics::Metrics;
 use crate::round::{Round, Sink};
-use crate::run::now;
 use crate::webhook::{OpenError, Pass, WebhookPublicKey, Webhooks};
 
 /// Events for listeners, sent as they happen.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Event {
+pub enum MonitorEvent {
     /// A round has ended.
     Round {
         /// The round, without evidence (which is kept in files).
@@ -46,17 +45,17 @@ pub enum Event {
     /// A new alarm was raised.
     Raised {
         /// The alarm, with the path of its evidence file.
-        alarm: Box<Standing>,
+        alarm: Box<AlarmRecord>,
     },
     /// An alarm ended because its cause is no longer observed; see [`AlarmKind::passes`](crate::AlarmKind::passes).
     Cleared {
         /// The ended alarm.
-        alarm: Box<Standing>,
+        alarm: Box<AlarmRecord>,
     },
 }
 
 /// Callback for events.
-pub type Ear = Box<dyn Fn(&Event) + Send + Sync>;
+pub type Ear = Box<dyn Fn(&MonitorEvent) + Send + Sync>;
 
 /// The [`Sink`] that saves rounds and alarms in the state directory and queues webhooks.
 pub struct Keeper {
@@ -83,7 +82,7 @@ impl Keeper {
     pub fn new(state_dir: &Path, webhooks: Arc<Webhooks>, metrics: Arc<Metrics>, ear: Ear) -> Self {
         let state_dir = state_dir.to_owned();
         let keeper = Self { state_dir, webhooks, metrics, ear, failed: AtomicBool::new(false) };
-        match Alarms::read(&keeper.state_dir) {
+        match AlarmList::read(&keeper.state_dir) {
             Ok(alarms) => keeper.metrics.stand_at_start(&alarms),
             Err(error) => keeper.fail(&error.into()),
         }
@@ -132,7 +131,7 @@ impl Keeper {
         self.failed.load(Ordering::Relaxed)
     }
 
-    fn write(&self, round: &Round) -> Result<Vec<Event>, NotKept> {
+    fn write(&self, round: &Round) -> Result<Vec<MonitorEvent>, NotKept> {
         let mut alarms = self.alarms(round.at)?;
         let mut events = Vec::new();
         for alarm in &round.alarms {
@@ -140,11 +139,11 @@ impl Keeper {
                 continue;
             }
             let standing = self.raise(alarm, &mut alarms, round.at)?;
-            events.extend(standing.map(|alarm| Event::Raised { alarm: Box::new(alarm) }));
+            events.extend(standing.map(|alarm| MonitorEvent::Raised { alarm: Box::new(alarm) }));
         }
         for cleared in alarms.clear_what_passed(round) {
             self.tell("monitor.alarm.cleared", &cleared, None, round.at);
-            events.push(Event::Cleared { alarm: Box::new(cleared) });
+            events.push(MonitorEvent::Cleared { alarm: Box::new(cleared) });
         }
         alarms.write()?;
         self.metrics.stands(&alarms);
@@ -154,12 +153,12 @@ impl Keeper {
 
     /// Locks the list of alarms. An unreadable list is renamed for the operator, so that new alarms can still be
     /// raised.
-    fn alarms(&self, now: u64) -> Result<Alarms, NotKept> {
-        match Alarms::lock(&self.state_dir) {
+    fn alarms(&self, now: u64) -> Result<AlarmList, NotKept> {
+        match AlarmList::lock(&self.state_dir) {
             Err(error @ AlarmsError::Unreadable { .. }) => {
                 self.fail(&error.into());
-                Alarms::put_aside(&self.state_dir, now)?;
-                Ok(Alarms::lock(&self.state_dir)?)
+                AlarmList::put_aside(&self.state_dir, now)?;
+                Ok(AlarmList::lock(&self.state_dir)?)
             }
             other => Ok(other?),
         }
@@ -167,14 +166,14 @@ impl Keeper {
 
     /// Saves the evidence, queues the webhook, then adds the alarm. `None` if too many alarms of this kind stand
     /// already.
-    fn raise(&self, alarm: &Alarm, alarms: &mut Alarms, now: u64) -> Result<Option<Standing>, NotKept> {
+    fn raise(&self, alarm: &Alarm, alarms: &mut AlarmList, now: u64) -> Result<Option<AlarmRecord>, NotKept> {
         if alarms.is_full_for(alarm) {
             tracing::error!(kind = %alarm.kind, log = alarm.log, "too many alarms of its kind stand: this one is not kept");
             return Ok(None);
         }
         let evidence = EvidenceFile::of(alarm);
         let name = evidence.as_ref().map(|file| file.keep(&self.state_dir)).transpose();
-        let standing = Standing::new(alarm, now, name.map_err(NotKept::Evidence)?);
+        let standing = AlarmRecord::new(alarm, now, name.map_err(NotKept::Evidence)?);
         self.tell("monitor.alarm.raised", &standing, evidence.as_ref(), now);
         alarms.stand(standing.clone());
         self.metrics.raised(alarm);
@@ -182,10 +181,10 @@ impl Keeper {
     }
 
     /// Queues a webhook message. A full queue is only logged and counted: the alarm itself is still saved.
-    fn tell(&self, kind: &str, standing: &Standing, evidence: Option<&EvidenceFile>, now: u64) {
+    fn tell(&self, kind: &str, standing: &AlarmRecord, evidence: Option<&EvidenceFile>, now: u64) {
         #[derive(Serialize)]
         struct Told<'a> {
-            alarm: &'a Standing,
+            alarm: &'a AlarmRecord,
             #[serde(skip_serializing_if = "Option::is_none")]
             evidence: Option<&'a EvidenceFile>,
         }
@@ -234,7 +233,7 @@ impl Sink for Keeper {
             Ok(events) => events.iter().for_each(|event| (self.ear)(event)),
             Err(error) => self.fail(error),
         }
-        (self.ear)(&Event::Round { round: Box::new(without_evidence(round)) });
+        (self.ear)(&MonitorEvent::Round { round: Box::new(without_evidence(round)) });
         events.is_ok()
     }
 }

@@ -19,10 +19,13 @@
 
 pub mod admin;
 pub mod alarm;
+pub mod alarm_list;
 mod book;
+pub mod clock;
 pub mod config;
 mod decisions;
 mod entries;
+pub mod error;
 pub mod evidence;
 mod extends;
 mod freshness;
@@ -44,12 +47,14 @@ mod watch;
 mod watcher;
 pub mod webhook;
 
-pub use alarm::{About, Alarm, AlarmKind, Exit};
-pub use config::{BadConfig, Config, Depth, Target, Vantage, Watch};
+pub use alarm::{Alarm, AlarmKind, AlarmSubject, MonitorExit};
+pub use alarm_list::AlarmList;
+pub use config::{BadConfig, Config, Depth, ServiceTarget, Vantage, Watch, WatchedLog};
+pub use error::MonitorError;
 pub use evidence::{Evidence, Sighting};
-pub use keeper::{Alarms, EvidenceFile, Keeper, last_rounds};
+pub use keeper::{EvidenceFile, Keeper, last_rounds};
 pub use metrics::Metrics;
 pub use round::{Check, CheckName, Cost, Outcome, Round, Sink};
-pub use run::{Monitor, MonitorError};
-pub use scitt_service::{ServiceTarget, ServiceWatcher};
+pub use run::Monitor;
+pub use scitt_service::ServiceWatcher;
 pub use watcher::Watcher;

@@ -4,27 +4,27 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use prometheus::core::Collector;
-use prometheus::{Encoder, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
+use serving::metrics::MetricRegistry;
 
-use crate::alarm::{Alarm, AlarmKind, Exit};
-use crate::keeper::Alarms;
+use crate::alarm::{Alarm, AlarmKind, MonitorExit};
+use crate::alarm_list::AlarmList;
 use crate::round::{CheckName, Outcome, Round};
 use crate::webhook::Pass;
 
 /// Values of the `result` label, by the round's exit status.
-const RESULTS: [(Exit, &str); 6] = [
-    (Exit::Success, "ok"),
-    (Exit::Error, "error"),
-    (Exit::Failed, "failed"),
-    (Exit::Unreachable, "unreachable"),
-    (Exit::Stale, "stale"),
-    (Exit::Misbehaviour, "misbehaviour"),
+const RESULTS: [(MonitorExit, &str); 6] = [
+    (MonitorExit::Success, "ok"),
+    (MonitorExit::Error, "error"),
+    (MonitorExit::Failed, "failed"),
+    (MonitorExit::Unreachable, "unreachable"),
+    (MonitorExit::Stale, "stale"),
+    (MonitorExit::Misbehaviour, "misbehaviour"),
 ];
 
 /// All metrics of a monitor.
 pub struct Metrics {
-    registry: Registry,
+    registry: MetricRegistry,
     last_check: IntGaugeVec,
     inconsistency: IntCounterVec,
     rounds: IntCounterVec,
@@ -46,65 +46,54 @@ impl Metrics {
     /// # Errors
     /// If two metrics have the same name.
     pub fn new<'a>(logs: impl IntoIterator<Item = &'a str>) -> Result<Self, prometheus::Error> {
-        let registry = Registry::new();
+        let registry = MetricRegistry::default();
         let metrics = Self {
-            last_check: gauges(
-                &registry,
+            last_check: registry.gauges(
                 "tabellion_monitor_last_check_timestamp_seconds",
                 "When a log's checkpoint was last verified to extend the one before",
                 &["log"],
             )?,
-            inconsistency: counters(
-                &registry,
+            inconsistency: registry.counters(
                 "tabellion_monitor_inconsistency_total",
                 "Alarms of misbehaviour raised against a log; standing ones count at the start",
                 &["log"],
             )?,
-            rounds: counters(
-                &registry,
+            rounds: registry.counters(
                 "tabellion_monitor_rounds_total",
                 "Looks at a log by what they came to",
                 &["log", "result"],
             )?,
-            requests: counters(
-                &registry,
+            requests: registry.counters(
                 "tabellion_monitor_requests_total",
                 "Requests sent to a log",
                 &["log"],
             )?,
-            verified: gauges(
-                &registry,
+            verified: registry.gauges(
                 "tabellion_monitor_verified_size_leaves",
                 "Leaves up to which a log is proven consistent",
                 &["log"],
             )?,
-            freshness: gauges(
-                &registry,
+            freshness: registry.gauges(
                 "tabellion_monitor_freshness_age_seconds",
                 "Age of the newest cosignature of a known witness",
                 &["log"],
             )?,
-            alarms: gauges(
-                &registry,
+            alarms: registry.gauges(
                 "tabellion_monitor_alarms",
                 "Alarms that stand, by kind",
                 &["log", "kind"],
             )?,
-            not_kept: counter(
-                &registry,
+            not_kept: registry.counter(
                 "tabellion_monitor_not_kept_total",
                 "Rounds and messages that could not be written to the state directory",
             )?,
-            webhooks: counters(
-                &registry,
+            webhooks: registry.counters(
                 "tabellion_monitor_webhooks_total",
                 "Attempts to deliver a webhook by how they ended",
                 &["result"],
             )?,
-            webhooks_waiting: register(
-                &registry,
-                IntGauge::new("tabellion_monitor_webhooks_waiting", "Webhooks that did not arrive yet")?,
-            )?,
+            webhooks_waiting: registry
+                .gauge("tabellion_monitor_webhooks_waiting", "Webhooks that did not arrive yet")?,
             cosigned: Mutex::default(),
             logs: logs.into_iter().map(str::to_owned).collect(),
             registry,
@@ -149,20 +138,20 @@ impl Metrics {
     }
 
     /// Counts the alarms that stood before the process started, so that an inconsistency survives a restart.
-    pub(crate) fn stand_at_start(&self, alarms: &Alarms) {
+    pub(crate) fn stand_at_start(&self, alarms: &AlarmList) {
         alarms.standing().iter().for_each(|standing| self.raised(&standing.alarm));
         self.stands(alarms);
     }
 
     /// Counts a new alarm if it is misbehaviour.
     pub(crate) fn raised(&self, alarm: &Alarm) {
-        if alarm.kind.exit() == Exit::Misbehaviour {
+        if alarm.kind.exit() == MonitorExit::Misbehaviour {
             self.inconsistency.with_label_values(&[&alarm.log]).inc();
         }
     }
 
     /// Sets the gauges of standing alarms.
-    pub(crate) fn stands(&self, alarms: &Alarms) {
+    pub(crate) fn stands(&self, alarms: &AlarmList) {
         let mut counts: HashMap<(&str, AlarmKind), i64> = HashMap::new();
         for key in alarms.counts() {
             *counts.entry(key).or_default() += 1;
@@ -206,41 +195,10 @@ impl Metrics {
                 self.freshness.with_label_values(&[log]).set(signed(now.saturating_sub(*at)));
             }
         }
-        let mut families = self.registry.gather();
-        families.extend(prometheus::gather());
-        let mut text = Vec::new();
-        TextEncoder::new().encode(&families, &mut text)?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        self.registry.text_with_process()
     }
 }
 
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn register<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> Result<C, prometheus::Error> {
-    registry.register(Box::new(metric.clone()))?;
-    Ok(metric)
-}
-
-fn counter(registry: &Registry, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
-    register(registry, IntCounter::new(name, help)?)
-}
-
-fn counters(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-) -> Result<IntCounterVec, prometheus::Error> {
-    register(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
-}
-
-fn gauges(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-) -> Result<IntGaugeVec, prometheus::Error> {
-    register(registry, IntGaugeVec::new(Opts::new(name, help), labels)?)
 }

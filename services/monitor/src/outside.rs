@@ -22,8 +22,8 @@ use serde_json::value::RawValue;
 use store::{Collateral, Found, GuardKey};
 use verifier::{Code, TrustStore};
 
-use crate::run::now;
-use heads::{Committed, Heads};
+use crate::clock::now;
+use heads::{Committed, PageHeads};
 
 /// Entries in one request.
 const PAGE: usize = 256;
@@ -39,21 +39,21 @@ pub struct Outside<'a> {
     trust: Option<&'a TrustStore>,
     /// The verified head; if `None`, a receipt must prove it.
     verified: Option<(TreeSize, RootHash)>,
-    seen: Mutex<Seen>,
+    seen: Mutex<FetchedData>,
 }
 
 /// Fetched data that is still needed.
 #[derive(Default)]
-struct Seen {
+struct FetchedData {
     size: TreeSize,
     /// Entries fetched ahead of the audit.
-    ahead: VecDeque<Fetched>,
+    ahead: VecDeque<FetchedEntry>,
     beside: HashMap<LeafIndex, Vec<Collateral>>,
-    heads: Heads,
+    heads: PageHeads,
 }
 
 /// A fetched entry.
-struct Fetched {
+struct FetchedEntry {
     evidence: EntryEvidence,
     /// Tree size after the entry's batch, as reported by the service.
     size: Option<TreeSize>,
@@ -61,13 +61,13 @@ struct Fetched {
 
 /// A page of `GET /v1/evidence`.
 #[derive(Deserialize)]
-struct Page {
-    evidence: Vec<Told>,
+struct EvidenceRows {
+    evidence: Vec<EvidenceRow>,
 }
 
-/// A row of [`Page`].
+/// A row of [`EvidenceRows`].
 #[derive(Deserialize)]
-struct Told {
+struct EvidenceRow {
     index: u64,
     entry_id: String,
     statement: Option<String>,
@@ -106,7 +106,7 @@ impl<'a> Outside<'a> {
         Self { client, trust, verified: Some((size, root)), seen: Mutex::default() }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, FetchedData> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -129,9 +129,10 @@ impl<'a> Outside<'a> {
         Err(SourceError::Unavailable("its checkpoint stays behind its receipts".into()))
     }
 
-    async fn page(&self, from: LeafIndex, limit: usize) -> Result<Vec<Told>, NoPage> {
-        let page: Page = self.client.json(&format!("v1/evidence?from={from}&limit={limit}")).await?;
-        let follow = |(place, told): (usize, &Told)| told.index == from.get().saturating_add(place as u64);
+    async fn page(&self, from: LeafIndex, limit: usize) -> Result<Vec<EvidenceRow>, NoPage> {
+        let page: EvidenceRows = self.client.json(&format!("v1/evidence?from={from}&limit={limit}")).await?;
+        let follow =
+            |(place, told): (usize, &EvidenceRow)| told.index == from.get().saturating_add(place as u64);
         match page.evidence.len() <= limit && page.evidence.iter().enumerate().all(follow) {
             true => Ok(page.evidence),
             false => Err(nonsense("its evidence is not what was asked for").into()),
@@ -164,7 +165,7 @@ impl<'a> Outside<'a> {
 
     /// Fetches receipts of the page's batch heads, which prove commit times. For a signed head the time is kept with
     /// the head and removed from the entry.
-    async fn sign_times(&self, page: &mut [Result<Fetched, LeafRow>]) -> Result<(), SourceError> {
+    async fn sign_times(&self, page: &mut [Result<FetchedEntry, LeafRow>]) -> Result<(), SourceError> {
         let Some(trust) = self.trust else { return Ok(()) };
         let committed = page.iter().filter_map(|row| row.as_ref().ok()?.committed());
         let batches = self.seen().heads.turn(committed);
@@ -255,7 +256,7 @@ impl AuditSource for Outside<'_> {
     }
 
     async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<LeafRow>, SourceError> {
-        let mut page: Vec<Result<Fetched, LeafRow>> = Vec::with_capacity(count);
+        let mut page: Vec<Result<FetchedEntry, LeafRow>> = Vec::with_capacity(count);
         self.seen().start_at(from);
         while page.len() < count {
             let next = LeafIndex::new(from.get() + page.len() as u64);
@@ -272,7 +273,7 @@ impl AuditSource for Outside<'_> {
             }
         }
         self.sign_times(&mut page).await?;
-        let row = |fetched: Fetched| LeafRow::Kept(Box::new(fetched.evidence));
+        let row = |fetched: FetchedEntry| LeafRow::Kept(Box::new(fetched.evidence));
         Ok(page.into_iter().map(|fetched| fetched.map_or_else(|lost| lost, row)).collect())
     }
 
@@ -304,18 +305,18 @@ impl AuditSource for Outside<'_> {
     }
 }
 
-impl Seen {
+impl FetchedData {
     /// Drops the collateral of leaves before `from`.
     fn start_at(&mut self, from: LeafIndex) {
         self.beside.retain(|leaf, _| *leaf >= from);
     }
 
-    fn take(&mut self, leaf: LeafIndex) -> Option<Fetched> {
+    fn take(&mut self, leaf: LeafIndex) -> Option<FetchedEntry> {
         self.ahead.pop_front_if(|fetched| fetched.evidence.index == leaf)
     }
 }
 
-impl Fetched {
+impl FetchedEntry {
     /// The batch's tree and commit time, if the reported tree contains the leaf.
     fn committed(&self) -> Option<Committed> {
         let EntryEvidence { index: leaf, digest: entry, at, .. } = self.evidence;
@@ -324,8 +325,8 @@ impl Fetched {
     }
 }
 
-impl Told {
-    fn read(self) -> Result<(Fetched, Vec<Collateral>), SourceError> {
+impl EvidenceRow {
+    fn read(self) -> Result<(FetchedEntry, Vec<Collateral>), SourceError> {
         if self.closed {
             return Err(SourceError::Closed(LeafIndex::new(self.index)));
         }
@@ -346,7 +347,7 @@ impl Told {
             at: self.at,
         };
         let size = self.tree_size_committed.map(TreeSize::new);
-        Ok((Fetched { evidence, size }, beside))
+        Ok((FetchedEntry { evidence, size }, beside))
     }
 }
 

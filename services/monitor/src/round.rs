@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::alarm::{Alarm, Exit};
+use crate::alarm::{Alarm, MonitorExit};
 use crate::evidence::Sighting;
 
 /// The checks of a round, in their order.
@@ -132,15 +132,15 @@ pub struct Round {
 
 impl Round {
     /// The exit status of a process that makes this round alone: the worst of its alarms and checks.
-    pub fn exit(&self) -> Exit {
+    pub fn exit(&self) -> MonitorExit {
         let checks = self.checks.iter().map(|check| match (check.name, check.outcome) {
-            (_, Outcome::Ok | Outcome::NotChecked) => Exit::Success,
-            (_, Outcome::Unanswered) => Exit::Unreachable,
-            (CheckName::Kept, Outcome::Failed) => Exit::Error,
-            (_, Outcome::Failed) => Exit::Failed,
+            (_, Outcome::Ok | Outcome::NotChecked) => MonitorExit::Success,
+            (_, Outcome::Unanswered) => MonitorExit::Unreachable,
+            (CheckName::Kept, Outcome::Failed) => MonitorExit::Error,
+            (_, Outcome::Failed) => MonitorExit::Failed,
         });
         let alarms = self.alarms.iter().map(|alarm| alarm.kind.exit());
-        alarms.chain(checks).max().unwrap_or(Exit::Success)
+        alarms.chain(checks).max().unwrap_or(MonitorExit::Success)
     }
 
     /// The result of a check; `None` if it is not part of the round.

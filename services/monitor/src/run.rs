@@ -1,61 +1,28 @@
 //! Runs many logs in one process. Each log has its own task, so that a bad or slow log does not block the others.
 
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::clock::now;
 use crate::config::Config;
+use crate::error::MonitorError;
 use crate::limits::DEEP_FOR;
 use crate::round::{Round, Sink};
 use crate::scitt_service::{BadService, ServiceWatcher};
-use crate::state::{StateDir, StateError};
+use crate::state::MonitorStateDir;
 use crate::watcher::Watcher;
 
-/// Errors that stop a monitor.
-#[derive(Debug, thiserror::Error)]
-pub enum MonitorError {
-    /// The state cannot be read, written or locked.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// A log cannot be watched as configured.
-    #[error("log {log}: {why}")]
-    Target {
-        /// The log's name in the configuration.
-        log: String,
-        /// Reason for the rejection.
-        why: String,
-    },
-    /// A log's task panicked.
-    #[error("a log is not watched any more: {0}")]
-    Broken(String),
-    /// A file cannot be read.
-    #[error("{}: {why}", path.display())]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// Description of the error.
-        why: String,
-    },
-}
-
-impl MonitorError {
-    pub(crate) fn file(path: Option<&Path>, why: &io::Error) -> Self {
-        Self::File { path: path.unwrap_or(Path::new("")).to_owned(), why: why.to_string() }
-    }
-}
-
 /// A watched log (by checkpoints and tiles) or SCITT service (by receipts).
-enum Watched {
+enum AnyWatcher {
     Log(Box<Watcher>),
     Service(Box<ServiceWatcher>),
 }
 
-impl Watched {
+impl AnyWatcher {
     async fn round(&mut self, now: u64) -> Round {
         match self {
             Self::Log(watcher) => watcher.round(now).await,
@@ -75,9 +42,9 @@ impl Watched {
 /// A monitor with its locked state directory and its watchers.
 pub struct Monitor {
     every: Duration,
-    watchers: Vec<Watched>,
+    watchers: Vec<AnyWatcher>,
     /// Keeps the state directory locked against other monitors.
-    _dir: StateDir,
+    _dir: MonitorStateDir,
 }
 
 impl Monitor {
@@ -86,17 +53,17 @@ impl Monitor {
     /// # Errors
     /// If another monitor holds the state directory, a file cannot be used, or the state is that of another log.
     pub fn begin(config: &Config) -> Result<Self, MonitorError> {
-        let dir = StateDir::take(&config.state_dir)?;
+        let dir = MonitorStateDir::take(&config.state_dir)?;
         let mut watchers = Vec::with_capacity(config.logs.len());
         for target in &config.logs {
             let watcher = Watcher::new(target.clone(), dir.log(&target.name)?, now())?;
-            watchers.push(Watched::Log(Box::new(watcher)));
+            watchers.push(AnyWatcher::Log(Box::new(watcher)));
         }
         for target in &config.services {
             let failed =
                 |why: BadService| MonitorError::Target { log: target.name.clone(), why: why.to_string() };
             let watcher = ServiceWatcher::open(target, &dir).map_err(failed)?;
-            watchers.push(Watched::Service(Box::new(watcher)));
+            watchers.push(AnyWatcher::Service(Box::new(watcher)));
         }
         Ok(Self { every: config.every, watchers, _dir: dir })
     }
@@ -122,7 +89,7 @@ impl Monitor {
         let (tell, told) = watch::channel(false);
         let mut tasks = JoinSet::new();
         for mut watcher in watchers {
-            if let Watched::Log(watcher) = &mut watcher {
+            if let AnyWatcher::Log(watcher) = &mut watcher {
                 watcher.limit(DEEP_FOR);
             }
             tasks.spawn(go_on(watcher, every, sink.clone(), told.clone()));
@@ -140,7 +107,12 @@ impl Monitor {
     }
 }
 
-async fn go_on(mut watcher: Watched, every: Duration, sink: Arc<dyn Sink>, mut told: watch::Receiver<bool>) {
+async fn go_on(
+    mut watcher: AnyWatcher,
+    every: Duration,
+    sink: Arc<dyn Sink>,
+    mut told: watch::Receiver<bool>,
+) {
     let mut next = Instant::now();
     loop {
         let round = tokio::select! {
@@ -160,7 +132,7 @@ async fn go_on(mut watcher: Watched, every: Duration, sink: Arc<dyn Sink>, mut t
 }
 
 /// Waits until `time`, then makes the round.
-async fn round_at(time: Instant, watcher: &mut Watched) -> Round {
+async fn round_at(time: Instant, watcher: &mut AnyWatcher) -> Round {
     tokio::time::sleep_until(time).await;
     watcher.round(now()).await
 }
@@ -169,9 +141,4 @@ async fn round_at(time: Instant, watcher: &mut Watched) -> Round {
 fn jittered(every: Duration) -> Duration {
     let random = f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX);
     every.mul_f64(0.9 + random / 5.0)
-}
-
-/// The current time by the system clock, in Unix seconds.
-pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

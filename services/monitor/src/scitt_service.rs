@@ -10,7 +10,7 @@
 //! Not here: consistency between receipts. Receipts of vds 1 without a signed size, and those of a ledger, say nothing
 //! about other trees: two of different sizes cannot be related. To prove that, watch the log's tiles instead.
 
-mod file;
+mod files;
 mod memory;
 
 use std::path::PathBuf;
@@ -20,55 +20,18 @@ use bytes::Bytes;
 use client::{Client, ClientError};
 use merkle::EntryDigest;
 use scitt::SignedStatement;
-use url::Url;
 use verifier::{Code, ReceiptFacts, StatementVerdict, TrustStore, VerificationOutcome};
 
-use crate::alarm::{About, Alarm, AlarmKind};
+use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
 use crate::book::Book;
+use crate::config::{ServiceTarget, WatchedEntry, WatchedStatement};
 use crate::evidence::{Evidence, ReceiptSeen};
-use crate::limits::{LAG, LOOKS, MAX_RECEIPT_KEPT, SERVICE_EXCHANGE, UNREACHABLE_AFTER};
+use crate::limits::{LOOKS, MAX_RECEIPT_KEPT, SERVICE_EXCHANGE};
 use crate::round::{CheckName, Cost, Round};
-use crate::state::{LogFolder, StateDir, StateError};
+use crate::state::{LogFolder, MonitorStateDir, MonitorStateError};
 
-pub(crate) use file::{Service as ServiceText, trust};
-use memory::{Doubt, Kept, Memory};
-
-/// A SCITT service to watch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceTarget {
-    /// The service's name in the configuration; also the name of its folder in the state directory.
-    pub name: String,
-    /// Base URL of SCRAPI, with a trailing slash.
-    pub url: Url,
-    /// Path of the `trust.toml` with the service's receipt keys.
-    pub trust: PathBuf,
-    /// PEM file with additional root certificates for TLS.
-    pub ca_file: Option<PathBuf>,
-    /// Maximum time without a usable answer before an alarm is raised.
-    pub unreachable_after: Duration,
-    /// Maximum time for which a replica may be behind; after that, older receipts and missing entries are an alarm.
-    pub lag: Duration,
-    /// The entries to watch.
-    pub entries: Vec<WatchedEntry>,
-}
-
-/// An entry whose receipts are fetched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchedEntry {
-    /// The service's ID of the entry; by default the digest in hex.
-    pub id: Option<String>,
-    /// The digest or statement that the receipts must be for.
-    pub what: Watched,
-}
-
-/// Identification of a watched entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Watched {
-    /// SHA-256 of its statement.
-    Digest(EntryDigest),
-    /// Path of a file with the statement.
-    File(PathBuf),
-}
+pub(crate) use files::trust;
+use memory::{LagObservation, SavedReceipt, ServiceMemory};
 
 /// Errors of opening a service.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +49,7 @@ pub enum BadService {
     Client(#[from] ClientError),
     /// The saved state cannot be used.
     #[error(transparent)]
-    State(#[from] StateError),
+    State(#[from] MonitorStateError),
 }
 
 /// Watches one SCITT service.
@@ -99,7 +62,7 @@ pub struct ServiceWatcher {
     trust: TrustStore,
     entries: Vec<Entry>,
     folder: LogFolder,
-    memory: Memory,
+    memory: ServiceMemory,
 }
 
 #[derive(Debug)]
@@ -111,7 +74,7 @@ struct Entry {
 
 /// Results of a round, in addition to its checks.
 #[derive(Default)]
-struct Tally {
+struct RoundTally {
     asked: u64,
     bytes: u64,
     verified: u64,
@@ -127,16 +90,16 @@ impl ServiceWatcher {
     ///
     /// # Errors
     /// [`BadService`] if a file or the saved state cannot be used.
-    pub fn open(target: &ServiceTarget, state: &StateDir) -> Result<Self, BadService> {
+    pub fn open(target: &ServiceTarget, state: &MonitorStateDir) -> Result<Self, BadService> {
         let options = client::Options {
             patience: SERVICE_EXCHANGE,
-            extra_roots: target.ca_file.as_deref().map(file::read).transpose()?.map(Bytes::from),
+            extra_roots: target.ca_file.as_deref().map(files::read).transpose()?.map(Bytes::from),
             ..client::Options::default()
         };
         let entries = target.entries.iter().map(Entry::open).collect::<Result<_, _>>()?;
         let folder = state.log(&target.name)?;
         Ok(Self {
-            memory: Memory::load(&folder)?,
+            memory: ServiceMemory::load(&folder)?,
             name: target.name.clone(),
             unreachable_after: target.unreachable_after,
             lag: target.lag,
@@ -155,7 +118,7 @@ impl ServiceWatcher {
     /// Fetches and judges a receipt of every entry.
     pub async fn round(&mut self, now: u64) -> Round {
         let mut book = Book::new(&self.name, now);
-        let mut tally = Tally::default();
+        let mut tally = RoundTally::default();
         for place in 0..self.entries.len() {
             tally.asked += 1;
             let answer = self.client.receipt_named(&self.entries[place].id).await;
@@ -182,7 +145,13 @@ impl ServiceWatcher {
         }
     }
 
-    fn hear(&mut self, place: usize, answer: Result<Bytes, ClientError>, book: &mut Book, tally: &mut Tally) {
+    fn hear(
+        &mut self,
+        place: usize,
+        answer: Result<Bytes, ClientError>,
+        book: &mut Book,
+        tally: &mut RoundTally,
+    ) {
         let id = self.entries[place].id.clone();
         match answer {
             Ok(receipt) => {
@@ -193,7 +162,7 @@ impl ServiceWatcher {
                 Some(kept) => {
                     let words = format!("entry {id} had a receipt, and is not there any more");
                     let evidence = self.evidence([kept.seen.clone()]);
-                    match self.lasts(Doubt::Gone, &id, book.now) {
+                    match self.lasts(LagObservation::Gone, &id, book.now) {
                         true => accuse(book, AlarmKind::Vanished, &id, words, evidence),
                         false => tally.doubtful.push((CheckName::Entries, words)),
                     }
@@ -204,7 +173,7 @@ impl ServiceWatcher {
         }
     }
 
-    fn judge(&mut self, place: usize, receipt: &[u8], book: &mut Book, tally: &mut Tally) {
+    fn judge(&mut self, place: usize, receipt: &[u8], book: &mut Book, tally: &mut RoundTally) {
         let Entry { id, digest, statement } = &self.entries[place];
         let statement = statement.as_ref();
         let seen = ReceiptSeen::of(*digest, statement, receipt, self.client.base(), book.now);
@@ -217,8 +186,12 @@ impl ServiceWatcher {
             return accuse(book, kind, id, format!("entry {id}: {words}"), self.evidence([seen]));
         };
         tally.verified += 1;
-        let place = Place::of(facts);
-        let kept = Kept { seen, place: place.as_ref().map(Place::to_string), root: facts.root.clone() };
+        let place = ReceiptPosition::of(facts);
+        let kept = SavedReceipt {
+            seen,
+            place: place.as_ref().map(ReceiptPosition::to_string),
+            root: facts.root.clone(),
+        };
         if let Some(other) = self.memory.contradiction(&kept) {
             let name = kept.place.clone().unwrap_or_default();
             let words = format!("two roots were signed for {name}");
@@ -226,30 +199,30 @@ impl ServiceWatcher {
             return accuse(book, AlarmKind::Fork, &name, words, evidence);
         }
         let id = id.clone();
-        self.memory.settled(Doubt::Gone, &id);
-        if let Some(Place::Size { size, .. }) = place {
+        self.memory.settled(LagObservation::Gone, &id);
+        if let Some(ReceiptPosition::Size { size, .. }) = place {
             tally.largest = tally.largest.max(Some(size));
             if let Some(before) = self.larger_before(&id, size) {
                 let words = format!("entry {id}: a receipt of tree size {}, then one of {size}", before.0);
                 let evidence = self.evidence([before.1.seen.clone(), kept.seen.clone()]);
-                return match self.lasts(Doubt::Older, &id, book.now) {
+                return match self.lasts(LagObservation::Older, &id, book.now) {
                     true => accuse(book, AlarmKind::Rollback, &id, words, evidence),
                     false => tally.doubtful.push((CheckName::Growth, words)),
                 };
             }
         }
-        self.memory.settled(Doubt::Older, &id);
+        self.memory.settled(LagObservation::Older, &id);
         self.memory.remember(&id, kept);
     }
 
     /// Records a sighting of a doubt. Returns `true` if it has lasted for `lag` and at least [`LOOKS`] sightings.
-    fn lasts(&mut self, doubt: Doubt, id: &str, now: u64) -> bool {
+    fn lasts(&mut self, doubt: LagObservation, id: &str, now: u64) -> bool {
         let (looks, since) = self.memory.doubted(doubt, id, now);
         looks >= LOOKS && now.saturating_sub(since) >= self.lag.as_secs()
     }
 
     /// The last receipt, if it was for a larger tree: a receipt may be as old as the last one, but not older.
-    fn larger_before(&self, id: &str, size: u64) -> Option<(u64, &Kept)> {
+    fn larger_before(&self, id: &str, size: u64) -> Option<(u64, &SavedReceipt)> {
         let last = self.memory.last(id)?;
         let before = last.signed_size(&self.trust)?;
         (before > size).then_some((before, last))
@@ -262,7 +235,7 @@ impl ServiceWatcher {
 
     /// Records the reachability check; [`AlarmKind::Unreachable`] only after `unreachable_after`, because networks fail
     /// temporarily.
-    fn reach(&mut self, tally: &Tally, book: &mut Book) {
+    fn reach(&mut self, tally: &RoundTally, book: &mut Book) {
         match tally.unanswered.first() {
             None => {
                 self.memory.unreachable_since = None;
@@ -272,14 +245,14 @@ impl ServiceWatcher {
                 let since = *self.memory.unreachable_since.get_or_insert(book.now);
                 book.unanswered(CheckName::Reachable, why.clone());
                 if book.now.saturating_sub(since) > self.unreachable_after.as_secs() {
-                    book.alarm(AlarmKind::Unreachable, About::Log, why.clone(), None);
+                    book.alarm(AlarmKind::Unreachable, AlarmSubject::Log, why.clone(), None);
                 }
             }
         }
     }
 
     /// Records the remaining checks according to [`CONCLUSIONS`].
-    fn conclude(tally: &Tally, book: &mut Book) {
+    fn conclude(tally: &RoundTally, book: &mut Book) {
         for (name, kinds, words) in CONCLUSIONS {
             let bad = |alarm: &Alarm| kinds.contains(&alarm.kind);
             match book.alarms.iter().find(|alarm| bad(alarm)).map(|alarm| alarm.words.clone()) {
@@ -325,9 +298,9 @@ const CONCLUSIONS: &[(CheckName, &[AlarmKind], &str)] = &[
 impl Entry {
     fn open(watched: &WatchedEntry) -> Result<Self, BadService> {
         let (digest, statement) = match &watched.what {
-            Watched::Digest(digest) => (*digest, None),
-            Watched::File(path) => {
-                let statement = file::statement(path)?;
+            WatchedStatement::Digest(digest) => (*digest, None),
+            WatchedStatement::File(path) => {
+                let statement = files::statement(path)?;
                 (statement.digest(), Some(statement))
             }
         };
@@ -336,7 +309,7 @@ impl Entry {
 }
 
 /// The signed position of a verified receipt: two different roots for one position are a fork.
-pub(crate) enum Place {
+pub(crate) enum ReceiptPosition {
     /// A tree size.
     Size {
         /// The log's issuer name.
@@ -353,7 +326,7 @@ pub(crate) enum Place {
     },
 }
 
-impl Place {
+impl ReceiptPosition {
     pub(crate) fn of(facts: &ReceiptFacts) -> Option<Self> {
         let log = facts.log.clone().unwrap_or_default();
         match (facts.position.filter(|position| position.signed), &facts.transaction) {
@@ -365,7 +338,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ReceiptPosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Size { log, size } => write!(f, "{log}, size {size}"),
@@ -418,7 +391,8 @@ fn refusal(verdict: &StatementVerdict) -> (AlarmKind, String) {
 }
 
 fn accuse(book: &mut Book, kind: AlarmKind, which: &str, words: String, evidence: Evidence) {
-    let alarm = Alarm::new(kind, &book.log, About::Log, words, book.now).which(which).shown_by(evidence);
+    let alarm =
+        Alarm::new(kind, &book.log, AlarmSubject::Log, words, book.now).which(which).shown_by(evidence);
     book.alarms.push(alarm);
 }
 
@@ -428,20 +402,5 @@ fn is_gone(error: &ClientError) -> bool {
         ClientError::NotFound(_) => true,
         ClientError::Refused { status, .. } => status.as_u16() == 410,
         _ => false,
-    }
-}
-
-impl ServiceTarget {
-    /// A service with the default thresholds of [`limits`](crate::limits) and no entries.
-    pub fn new(name: &str, url: Url, trust: PathBuf) -> Self {
-        Self {
-            name: name.to_owned(),
-            url,
-            trust,
-            ca_file: None,
-            unreachable_after: UNREACHABLE_AFTER,
-            lag: LAG,
-            entries: Vec::new(),
-        }
     }
 }

@@ -7,12 +7,12 @@ use tlog::key::VerifierKey;
 use tlog::note::{NotVerified, Note};
 
 use crate::alarm::AlarmKind;
-use crate::config::Target;
+use crate::config::WatchedLog;
 use crate::evidence::Sighting;
 
 /// A checkpoint with a verified signature of the log.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct SeenCheckpoint {
     /// Tree size: the number of leaves.
     pub size: TreeSize,
     /// The root hash.
@@ -33,9 +33,9 @@ pub struct NotTheLogs {
     pub words: String,
 }
 
-impl Seen {
+impl SeenCheckpoint {
     /// Verifies a note with the log's keys, and reads the cosignatures of known witnesses.
-    pub fn open(note: &[u8], target: &Target, from: &str, at: u64) -> Result<Self, NotTheLogs> {
+    pub fn open(note: &[u8], target: &WatchedLog, from: &str, at: u64) -> Result<Self, NotTheLogs> {
         let checkpoint = Checkpoint::open(note, &target.origin, &target.all_keys())?;
         let note = Note::parse(note).map_err(CheckpointError::from)?;
         refuse_retired(&note, checkpoint.size(), target)?;
@@ -55,7 +55,7 @@ impl Seen {
 }
 
 /// Fails unless the note has a signature by a key that was in force at this size.
-fn refuse_retired(note: &Note, size: TreeSize, target: &Target) -> Result<(), NotTheLogs> {
+fn refuse_retired(note: &Note, size: TreeSize, target: &WatchedLog) -> Result<(), NotTheLogs> {
     let in_force = target.retired.iter().filter(|(_, end)| size < *end).map(|(key, _)| key);
     let in_force: Vec<VerifierKey> = std::iter::once(&target.vkey).chain(in_force).cloned().collect();
     if note.verify(&in_force).is_ok() {

@@ -19,17 +19,17 @@ use merkle::{CompactRange, Hash, RootHash, TreeSize};
 use serde::{Deserialize, Serialize};
 use tlog::checkpoint::Checkpoint;
 
-use crate::config::Target;
+use crate::config::WatchedLog;
 use crate::evidence::Sighting;
 use crate::limits::{MAX_STATE_BYTES, MAX_TROUBLES, MAX_UNPROVEN};
-use crate::seen::Seen;
+use crate::seen::SeenCheckpoint;
 
 /// Version of the state file format.
 const VERSION: u32 = 1;
 
 /// Errors of the state directory.
 #[derive(Debug, thiserror::Error)]
-pub enum StateError {
+pub enum MonitorStateError {
     /// Another monitor uses this state directory.
     #[error("another monitor works in {}", .0.display())]
     Taken(PathBuf),
@@ -63,26 +63,26 @@ pub enum StateError {
 
 /// A locked state directory.
 #[derive(Debug)]
-pub struct StateDir {
+pub struct MonitorStateDir {
     folder: PathBuf,
     /// Keeps the directory locked.
     _lock: Lock,
 }
 
-impl StateDir {
+impl MonitorStateDir {
     /// Locks the directory; creates it if it does not exist.
     ///
     /// # Errors
-    /// [`StateError::Taken`] if another monitor holds it, [`StateError::File`] if it cannot be created.
-    pub fn take(folder: &Path) -> Result<Self, StateError> {
+    /// [`MonitorStateError::Taken`] if another monitor holds it, [`MonitorStateError::File`] if it cannot be created.
+    pub fn take(folder: &Path) -> Result<Self, MonitorStateError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
-            move |why: io::Error| StateError::File { path, why }
+            move |why: io::Error| MonitorStateError::File { path, why }
         };
         durable::make_folder(folder, FileAccess::Secret).map_err(failed(folder))?;
         let path = folder.join("lock");
         let lock = Lock::take(&path, FileAccess::Secret).map_err(|error| match error {
-            LockError::Taken => StateError::Taken(folder.to_owned()),
+            LockError::Taken => MonitorStateError::Taken(folder.to_owned()),
             LockError::Io(why) => failed(&path)(why),
         })?;
         Ok(Self { folder: folder.to_owned(), _lock: lock })
@@ -91,11 +91,11 @@ impl StateDir {
     /// The folder of a log or SCITT service; created if it does not exist.
     ///
     /// # Errors
-    /// [`StateError::File`] if it cannot be created.
-    pub fn log(&self, name: &str) -> Result<LogFolder, StateError> {
+    /// [`MonitorStateError::File`] if it cannot be created.
+    pub fn log(&self, name: &str) -> Result<LogFolder, MonitorStateError> {
         let folder = self.folder.join(name);
         durable::make_folder(&folder, FileAccess::Secret)
-            .map_err(|why| StateError::File { path: folder.clone(), why })?;
+            .map_err(|why| MonitorStateError::File { path: folder.clone(), why })?;
         Ok(LogFolder { folder })
     }
 }
@@ -115,18 +115,18 @@ impl LogFolder {
     /// Loads the state of this log; `None` if the file does not exist.
     ///
     /// # Errors
-    /// [`StateError`] if the file is unreadable, or its origin, key or note is not the configured log's.
-    pub fn load(&self, target: &Target) -> Result<Option<LogState>, StateError> {
+    /// [`MonitorStateError`] if the file is unreadable, or its origin, key or note is not the configured log's.
+    pub fn load(&self, target: &WatchedLog) -> Result<Option<LogState>, MonitorStateError> {
         let path = self.file("state.json");
         let Some(bytes) = self.read("state.json")? else { return Ok(None) };
-        let unreadable = |why: String| StateError::Unreadable { path: path.clone(), why };
+        let unreadable = |why: String| MonitorStateError::Unreadable { path: path.clone(), why };
         let mut state: LogState =
             serde_json::from_slice(&bytes).map_err(|why| unreadable(why.to_string()))?;
         if state.version != VERSION {
             return Err(unreadable(format!("version {}", state.version)));
         }
         let foreign = |kept: &str, configured: String| {
-            Err(StateError::Foreign { path: path.clone(), kept: kept.to_owned(), configured })
+            Err(MonitorStateError::Foreign { path: path.clone(), kept: kept.to_owned(), configured })
         };
         if state.origin != target.origin.to_string() {
             return foreign(&state.origin, target.origin.to_string());
@@ -140,23 +140,23 @@ impl LogFolder {
     }
 
     /// Reads a file; `None` if it does not exist.
-    pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StateError> {
+    pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, MonitorStateError> {
         let path = self.file(name);
-        durable::read(&path, MAX_STATE_BYTES).map_err(|why| StateError::File { path, why })
+        durable::read(&path, MAX_STATE_BYTES).map_err(|why| MonitorStateError::File { path, why })
     }
 
     /// Replaces a file atomically.
-    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StateError> {
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), MonitorStateError> {
         let path = self.file(name);
         durable::replace(&path, bytes, FileAccess::Secret)
-            .map_err(|why| StateError::File { path, why: why.into() })
+            .map_err(|why| MonitorStateError::File { path, why: why.into() })
     }
 
     /// Saves the state. Once `Ok`, it survives power loss.
     ///
     /// # Errors
-    /// [`StateError::File`] if a file cannot be written.
-    pub fn keep(&self, state: &LogState) -> Result<(), StateError> {
+    /// [`MonitorStateError::File`] if a file cannot be written.
+    pub fn keep(&self, state: &LogState) -> Result<(), MonitorStateError> {
         let json = serde_json::to_vec_pretty(state).unwrap_or_default();
         self.write("state.json", &json)?;
         match &state.verified {
@@ -241,7 +241,7 @@ pub struct Edge {
 
 impl LogState {
     /// The empty state of a log.
-    pub fn new(target: &Target) -> Self {
+    pub fn new(target: &WatchedLog) -> Self {
         Self {
             version: VERSION,
             origin: target.origin.to_string(),
@@ -280,7 +280,7 @@ impl LogState {
 
     /// Remembers a signed checkpoint that is not proven. Beyond [`MAX_UNPROVEN`] only the last one is replaced: a log
     /// cannot displace its earlier checkpoints by signing more.
-    pub(crate) fn doubt(&mut self, seen: &Seen) {
+    pub(crate) fn doubt(&mut self, seen: &SeenCheckpoint) {
         let one = Verified::of(seen);
         let is_same = |known: &Verified| (known.size, &known.root) == (one.size, &one.root);
         if self.unproven.iter().chain(&self.verified).any(is_same) {
@@ -309,7 +309,7 @@ impl LogState {
 
     /// Checks that the notes are the configured log's and match the state, and that the edge is valid. A retired key
     /// counts at any size: it may have been marked as compromised after its checkpoint was verified.
-    fn check(&self, target: &Target) -> Result<(), String> {
+    fn check(&self, target: &WatchedLog) -> Result<(), String> {
         for verified in self.verified.iter().chain(&self.unproven) {
             let note = verified.seen.note.as_bytes();
             let checkpoint =
@@ -374,7 +374,8 @@ mod tests {
         for size in 1..=2 * MAX_UNPROVEN as u64 {
             let sighting = Sighting { note: String::new(), from: String::new(), at: 0 };
             let root = RootHash::from_bytes([7; 32]);
-            let seen = Seen { size: TreeSize::new(size), root, cosigned_at: None, quorum: None, sighting };
+            let seen =
+                SeenCheckpoint { size: TreeSize::new(size), root, cosigned_at: None, quorum: None, sighting };
             state.doubt(&seen);
             state.doubt(&seen);
         }

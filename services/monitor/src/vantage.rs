@@ -10,22 +10,22 @@ use client::tlog::{self, Options, TlogError};
 use client::witness::{self, WitnessClient};
 use merkle::TreeSize;
 
-use crate::alarm::{About, AlarmKind};
+use crate::alarm::{AlarmKind, AlarmSubject};
 use crate::book::Book;
-use crate::config::{Target, Vantage};
-use crate::evidence::{Evidence, Path};
-use crate::extends::{Extends, Prover, TreeHead};
+use crate::config::{Vantage, WatchedLog};
+use crate::evidence::{Evidence, TwoRootPath};
+use crate::extends::{ConsistencyProver, Extends, TreeHead};
 use crate::growth::{is_trouble, missing, tiles};
 use crate::round::CheckName;
-use crate::seen::Seen;
+use crate::seen::SeenCheckpoint;
 use crate::state::LogState;
 
 /// The vantage check of one round.
 pub struct Comparison<'a> {
     /// The log's configuration.
-    pub target: &'a Target,
+    pub target: &'a WatchedLog,
     /// Client and proof verifier for the log.
-    pub prover: &'a Prover,
+    pub prover: &'a ConsistencyProver,
     /// The log's state, with the last agreed checkpoint of each vantage point.
     pub state: &'a mut LogState,
     /// The round's checks and alarms.
@@ -49,16 +49,16 @@ pub struct View {
     /// Name of the vantage point.
     pub name: String,
     /// The checkpoint; `None` if the vantage point does not know the log.
-    pub seen: Result<Option<Seen>, String>,
+    pub seen: Result<Option<SeenCheckpoint>, String>,
 }
 
 /// Fetches the checkpoints of all vantage points concurrently.
-pub async fn look(target: &Target, roots: Option<&Bytes>, now: u64) -> Vec<View> {
+pub async fn look(target: &WatchedLog, roots: Option<&Bytes>, now: u64) -> Vec<View> {
     let views = target.vantages.iter().map(|vantage| async move {
         let name = vantage.to_string();
         let note = fetch(vantage, target, roots).await;
         let seen = note.and_then(|note| match note {
-            Some(note) => Seen::open(&note, target, &name, now).map(Some).map_err(|why| why.words),
+            Some(note) => SeenCheckpoint::open(&note, target, &name, now).map(Some).map_err(|why| why.words),
             None => Ok(None),
         });
         View { name, seen }
@@ -66,7 +66,11 @@ pub async fn look(target: &Target, roots: Option<&Bytes>, now: u64) -> Vec<View>
     futures::future::join_all(views).await
 }
 
-async fn fetch(vantage: &Vantage, target: &Target, roots: Option<&Bytes>) -> Result<Option<Vec<u8>>, String> {
+async fn fetch(
+    vantage: &Vantage,
+    target: &WatchedLog,
+    roots: Option<&Bytes>,
+) -> Result<Option<Vec<u8>>, String> {
     match vantage {
         Vantage::File(path) => durable::read(path, MAX_NOTE_BYTES as u64).map_err(|why| why.to_string()),
         Vantage::Url(url) => {
@@ -85,7 +89,7 @@ async fn fetch(vantage: &Vantage, target: &Target, roots: Option<&Bytes>) -> Res
 
 impl Comparison<'_> {
     /// Compares the vantage points' checkpoints with the log's.
-    pub async fn compare(&mut self, here: &Seen, views: Vec<View>) {
+    pub async fn compare(&mut self, here: &SeenCheckpoint, views: Vec<View>) {
         if views.is_empty() {
             self.book.not_checked(CheckName::Vantage, "no other place is configured to compare with");
             return;
@@ -122,7 +126,7 @@ impl Comparison<'_> {
     }
 
     /// Compares one vantage point's checkpoint with the log's.
-    async fn one(&mut self, name: &str, here: &Seen, there: &Seen) -> Compared {
+    async fn one(&mut self, name: &str, here: &SeenCheckpoint, there: &SeenCheckpoint) -> Compared {
         self.state.caught_up(name);
         if there.size == TreeSize::EMPTY {
             return Compared::Nothing(format!("{name} is shown no leaf: there is nothing to compare"));
@@ -137,7 +141,7 @@ impl Comparison<'_> {
     }
 
     /// Handles a vantage point whose tree is not larger.
-    async fn not_larger(&mut self, name: &str, here: &Seen, there: &Seen) -> Compared {
+    async fn not_larger(&mut self, name: &str, here: &SeenCheckpoint, there: &SeenCheckpoint) -> Compared {
         let head = (there.size.get(), there.root.to_string());
         if self.verified && self.state.agreed.get(name) == Some(&head) {
             return Compared::Agrees;
@@ -161,7 +165,7 @@ impl Comparison<'_> {
     }
 
     /// Handles a vantage point whose tree is larger.
-    async fn larger(&mut self, name: &str, here: &Seen, there: &Seen) -> Compared {
+    async fn larger(&mut self, name: &str, here: &SeenCheckpoint, there: &SeenCheckpoint) -> Compared {
         match self.prover.extends(head_of(here), head_of(there)).await {
             Extends::Yes => {
                 self.agreed(name, (there.size.get(), there.root.to_string()));
@@ -186,13 +190,19 @@ impl Comparison<'_> {
     }
 
     /// Records that the proof is not available yet.
-    fn missing(&mut self, name: &str, there: &Seen, error: &TlogError) {
+    fn missing(&mut self, name: &str, there: &SeenCheckpoint, error: &TlogError) {
         self.state.doubt(there);
         missing(self.target, self.state, self.book, (CheckName::Vantage, name), error);
     }
 
     /// Accuses the log of a split view.
-    fn split(&mut self, name: &str, older: &Seen, newer: &Seen, path: Option<Path>) {
+    fn split(
+        &mut self,
+        name: &str,
+        older: &SeenCheckpoint,
+        newer: &SeenCheckpoint,
+        path: Option<TwoRootPath>,
+    ) {
         let words = match older.size == newer.size {
             true => format!("{name} is shown another tree of {} leaves than is shown here", older.size),
             false => format!(
@@ -206,13 +216,19 @@ impl Comparison<'_> {
             newer: newer.sighting.clone(),
             path,
         };
-        let about = About::Vantage(name.to_owned());
+        let about = AlarmSubject::Vantage(name.to_owned());
         self.book.accuse(CheckName::Vantage, AlarmKind::SplitView, about, words, Some(evidence));
     }
 
     /// Handles a larger tree at a vantage point. That is normal for a while, since logs publish after cosigning; after
     /// `lag` the log's checkpoint counts as stale.
-    fn ahead(&mut self, name: &str, here: &Seen, there: &Seen, is_proven: bool) -> Compared {
+    fn ahead(
+        &mut self,
+        name: &str,
+        here: &SeenCheckpoint,
+        there: &SeenCheckpoint,
+        is_proven: bool,
+    ) -> Compared {
         let lasts = self.state.behind(name, there.size.get(), self.book.now);
         let words = format!("{name} is shown {} leaves, and here the log shows {}", there.size, here.size);
         if lasts >= self.target.lag.as_secs() {
@@ -225,14 +241,21 @@ impl Comparison<'_> {
         }
     }
 
-    fn accuse(&mut self, kind: AlarmKind, name: &str, words: String, here: &Seen, there: &Seen) {
+    fn accuse(
+        &mut self,
+        kind: AlarmKind,
+        name: &str,
+        words: String,
+        here: &SeenCheckpoint,
+        there: &SeenCheckpoint,
+    ) {
         let (larger, smaller) = if there.size > here.size { (there, here) } else { (here, there) };
         let evidence = Evidence::Rollback {
             vkey: self.target.vkey.to_string(),
             larger: larger.sighting.clone(),
             smaller: smaller.sighting.clone(),
         };
-        let about = About::Vantage(name.to_owned());
+        let about = AlarmSubject::Vantage(name.to_owned());
         self.book.accuse(CheckName::Vantage, kind, about, words, Some(evidence));
     }
 
@@ -246,12 +269,12 @@ impl Comparison<'_> {
         let lasts = self.state.trouble(&silence(name), self.book.now);
         if lasts >= self.target.unreachable_after.as_secs() {
             let words = format!("nothing usable from {name} for {lasts} s: {why}");
-            self.book.alarm(AlarmKind::Unreachable, About::Vantage(name.to_owned()), words, None);
+            self.book.alarm(AlarmKind::Unreachable, AlarmSubject::Vantage(name.to_owned()), words, None);
         }
     }
 }
 
-fn head_of(seen: &Seen) -> TreeHead {
+fn head_of(seen: &SeenCheckpoint) -> TreeHead {
     (seen.size, seen.root)
 }
 

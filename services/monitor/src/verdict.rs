@@ -42,7 +42,7 @@ pub enum Verdict {
 
 /// A verification step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct VerificationStep {
     /// Name of the step.
     pub name: &'static str,
     /// Result of the step.
@@ -53,7 +53,7 @@ pub struct Step {
 
 /// A tree head claimed by a note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Head {
+pub struct ClaimedHead {
     /// Origin of the log.
     pub origin: String,
     /// Tree size: the number of leaves.
@@ -67,15 +67,15 @@ pub struct Head {
 
 /// Result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct VerificationResult {
     /// The conclusion.
     pub verdict: Verdict,
     /// The conclusion in a sentence.
     pub words: String,
     /// The tree heads, the older one first.
-    pub heads: Vec<Head>,
+    pub heads: Vec<ClaimedHead>,
     /// The steps in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<VerificationStep>,
 }
 
 impl fmt::Display for Verdict {
@@ -92,21 +92,21 @@ impl fmt::Display for Verdict {
     }
 }
 
-impl Finding {
+impl VerificationResult {
     fn begin() -> Self {
         Self { verdict: Verdict::Unknown, words: String::new(), heads: Vec::new(), steps: Vec::new() }
     }
 
     fn ok(&mut self, name: &'static str, words: impl Into<String>) {
-        self.steps.push(Step { name, outcome: Outcome::Ok, words: words.into() });
+        self.steps.push(VerificationStep { name, outcome: Outcome::Ok, words: words.into() });
     }
 
     fn not_checked(&mut self, name: &'static str, words: impl Into<String>) {
-        self.steps.push(Step { name, outcome: Outcome::NotChecked, words: words.into() });
+        self.steps.push(VerificationStep { name, outcome: Outcome::NotChecked, words: words.into() });
     }
 
     fn failed(&mut self, name: &'static str, words: impl Into<String>) {
-        self.steps.push(Step { name, outcome: Outcome::Failed, words: words.into() });
+        self.steps.push(VerificationStep { name, outcome: Outcome::Failed, words: words.into() });
     }
 
     /// Concludes [`Verdict::Unknown`]: signatures by a key of unknown ownership accuse no party. `hint` tells how to

@@ -31,52 +31,54 @@ mod tap;
 
 use merkle::LeafIndex;
 
-use crate::alarm::{About, Alarm, AlarmKind};
+use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
 use crate::book::Book;
-use crate::config::{Target, Watch, Who};
+use crate::config::{Watch, WatchedLog, Who};
 use crate::limits::{MAX_NAMED, MAX_STATE_BYTES};
 use crate::round::CheckName;
-use crate::state::{LogFolder, StateError};
+use crate::state::{LogFolder, MonitorStateError};
 
-use facts::{Facts, Place};
-use memory::{Mark, Memory};
+use facts::{EntryPosition, WatchedFacts};
+use memory::{ChangeMark, WatchMemory};
 pub use reports::complete;
-pub use tap::Tap;
+pub use tap::RecordingSource;
 
 /// File of the memory in the log's folder.
 const FILE: &str = "watch.json";
 
 /// The memory of the watch lists, and their findings.
 pub struct Watching {
-    memory: Memory,
+    memory: WatchMemory,
     /// Number of alarms beyond `MAX_NAMED` of one kind and party.
     omitted: usize,
     /// Mark of the last saved memory.
-    kept: Option<Mark>,
+    kept: Option<ChangeMark>,
     now: u64,
 }
 
 impl Watching {
     /// Loads the memory; an empty one if it does not exist or has another format version.
-    pub fn load(folder: &LogFolder, now: u64) -> Result<Self, StateError> {
-        let unreadable =
-            |why: serde_json::Error| StateError::Unreadable { path: folder.file(FILE), why: why.to_string() };
+    pub fn load(folder: &LogFolder, now: u64) -> Result<Self, MonitorStateError> {
+        let unreadable = |why: serde_json::Error| MonitorStateError::Unreadable {
+            path: folder.file(FILE),
+            why: why.to_string(),
+        };
         let (memory, kept) = match folder.read(FILE)? {
             Some(bytes) => {
-                let memory: Memory = serde_json::from_slice(&bytes).map_err(unreadable)?;
+                let memory: WatchMemory = serde_json::from_slice(&bytes).map_err(unreadable)?;
                 let mark = memory.mark();
                 match memory.is_of_this_form() {
                     true => (memory, Some(mark)),
-                    false => (Memory::begun(now), None),
+                    false => (WatchMemory::begun(now), None),
                 }
             }
-            None => (Memory::begun(now), None),
+            None => (WatchMemory::begun(now), None),
         };
         Ok(Self { memory, omitted: 0, kept, now })
     }
 
     /// Removes the findings after the sink has saved them: until then every round reports them again.
-    pub fn told(folder: &LogFolder, now: u64) -> Result<(), StateError> {
+    pub fn told(folder: &LogFolder, now: u64) -> Result<(), MonitorStateError> {
         let mut watching = Self::load(folder, now)?;
         if !watching.memory.untold.is_empty() {
             watching.memory.untold.clear();
@@ -91,12 +93,12 @@ impl Watching {
     }
 
     /// Returns `true` if the audit is ahead of the watch lists, and there is a list.
-    pub fn is_behind(&self, target: &Target, audited: u64) -> bool {
+    pub fn is_behind(&self, target: &WatchedLog, audited: u64) -> bool {
         !target.watches.is_empty() && self.memory.next < audited
     }
 
     /// Saves the memory if it has changed. Once `Ok`, it survives power loss and fits into [`MAX_STATE_BYTES`].
-    pub fn keep(&mut self, folder: &LogFolder) -> Result<(), StateError> {
+    pub fn keep(&mut self, folder: &LogFolder) -> Result<(), MonitorStateError> {
         let mark = self.memory.mark();
         if self.kept != Some(mark) {
             folder.write(FILE, &self.memory.encode(MAX_STATE_BYTES as usize))?;
@@ -109,20 +111,20 @@ impl Watching {
     /// only the log's description connects them to an issuer.
     pub fn observe(
         &mut self,
-        target: &Target,
+        target: &WatchedLog,
         entries: Vec<audit::EntryEvidence>,
         is_as_told: impl Fn(LeafIndex) -> bool,
     ) {
         for watch in &target.watches {
-            self.memory.watch_from_here(&About::from(&watch.who).to_string(), self.now);
+            self.memory.watch_from_here(&AlarmSubject::from(&watch.who).to_string(), self.now);
         }
         for entry in entries {
             self.memory.next = entry.index.get() + 1;
             self.memory.erased += u64::from(entry.statement.is_none());
-            let Some(facts) = Facts::of(&entry) else { continue };
+            let Some(facts) = WatchedFacts::of(&entry) else { continue };
             if !is_as_told(entry.index) {
                 for watch in target.watches.iter().filter(|watch| facts.concern(&watch.who)) {
-                    self.memory.excuse(&About::from(&watch.who).to_string(), &facts);
+                    self.memory.excuse(&AlarmSubject::from(&watch.who).to_string(), &facts);
                 }
                 continue;
             }
@@ -141,13 +143,13 @@ impl Watching {
     /// same object.
     fn one(
         &mut self,
-        target: &Target,
+        target: &WatchedLog,
         watch: &Watch,
-        facts: &Facts,
-        taken: Option<&Place>,
-        otherwise: Option<&(Place, String)>,
+        facts: &WatchedFacts,
+        taken: Option<&EntryPosition>,
+        otherwise: Option<&(EntryPosition, String)>,
     ) {
-        let about = About::from(&watch.who);
+        let about = AlarmSubject::from(&watch.who);
         self.memory.heard(&about.to_string(), facts.at.unwrap_or(self.now).min(self.now));
         if !watch.keys.is_empty() && !facts.kid.as_ref().is_some_and(|kid| watch.keys.contains(kid)) {
             let kid = facts.kid.as_deref().unwrap_or("none");
@@ -179,12 +181,12 @@ impl Watching {
 
     fn alarm(
         &mut self,
-        target: &Target,
+        target: &WatchedLog,
         kind: AlarmKind,
-        about: &About,
+        about: &AlarmSubject,
         words: String,
-        facts: &Facts,
-        other: Option<&Place>,
+        facts: &WatchedFacts,
+        other: Option<&EntryPosition>,
     ) {
         let evidence = facts.evidence(other);
         let alarm = Alarm::new(kind, &target.name, about.clone(), words, self.now);
@@ -206,7 +208,7 @@ impl Watching {
     }
 
     /// Records the check [`CheckName::WatchLists`] and all current alarms.
-    pub fn judge(self, target: &Target, book: &mut Book) {
+    pub fn judge(self, target: &WatchedLog, book: &mut Book) {
         if target.watches.is_empty() {
             book.not_checked(CheckName::WatchLists, "nobody is on a watch list");
             return;
@@ -234,10 +236,10 @@ impl Watching {
     }
 }
 
-impl Memory {
+impl WatchMemory {
     /// Alarms that follow from a list's numbers and times at `now`.
-    fn standing(&self, target: &Target, watch: &Watch, now: u64) -> Vec<Alarm> {
-        let (about, mut found) = (About::from(&watch.who), Vec::new());
+    fn standing(&self, target: &WatchedLog, watch: &Watch, now: u64) -> Vec<Alarm> {
+        let (about, mut found) = (AlarmSubject::from(&watch.who), Vec::new());
         let name = about.to_string();
         let erased = usize::try_from(self.erased).unwrap_or(usize::MAX);
         // The position of an erased entry is unknown: tolerate as many missing numbers and open decisions as erased
@@ -275,7 +277,7 @@ impl Memory {
     }
 }
 
-impl From<&Who> for About {
+impl From<&Who> for AlarmSubject {
     fn from(who: &Who) -> Self {
         match who {
             Who::Issuer(name) => Self::Issuer(name.clone()),

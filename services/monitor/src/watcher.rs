@@ -7,21 +7,22 @@ use client::tlog::{Options, TlogClient, TlogError};
 use merkle::TreeSize;
 use verifier::TrustStore;
 
-use crate::alarm::{About, AlarmKind};
+use crate::alarm::{AlarmKind, AlarmSubject};
 use crate::book::Book;
-use crate::config::{Depth, Target};
+use crate::clock::now;
+use crate::config::{Depth, WatchedLog};
 use crate::decisions::Decisions;
-use crate::entries::Entries;
+use crate::entries::EntriesCheck;
+use crate::error::MonitorError;
 use crate::evidence::{Evidence, Sighting};
-use crate::extends::Prover;
-use crate::freshness::{self, Times};
+use crate::extends::ConsistencyProver;
+use crate::freshness::{self, FreshnessTimes};
 use crate::growth::Growth;
 use crate::limits::{DEEP_GRACE, LOOK, LOOKS};
 use crate::round::{CheckName, Cost, Round, Shown};
-use crate::run::{MonitorError, now};
 use crate::scitt_service;
-use crate::seen::{NotTheLogs, Seen};
-use crate::state::{Because, Beginning, LogFolder, LogState, StateError, Verified};
+use crate::seen::{NotTheLogs, SeenCheckpoint};
+use crate::state::{Because, Beginning, LogFolder, LogState, MonitorStateError, Verified};
 use crate::vantage::{self, Comparison, View};
 use crate::watch::Watching;
 
@@ -30,9 +31,9 @@ const SILENCE: &str = "log";
 
 /// Watches one log.
 pub struct Watcher {
-    target: Target,
+    target: WatchedLog,
     folder: LogFolder,
-    prover: Prover,
+    prover: ConsistencyProver,
     roots: Option<Bytes>,
     token: Option<String>,
     trust: Option<TrustStore>,
@@ -42,15 +43,15 @@ pub struct Watcher {
 }
 
 /// The log's verified checkpoint, and the `Date` of the response.
-struct Answer {
-    seen: Seen,
+struct CheckpointResponse {
+    seen: SeenCheckpoint,
     date: Option<String>,
     /// `true` if it was received with a consistency proof, not from the public `checkpoint` path.
     with_proof: bool,
 }
 
 /// A checkpoint's note as received.
-struct Came {
+struct ReceivedCheckpoint {
     note: Bytes,
     date: Option<String>,
     with_proof: bool,
@@ -61,7 +62,7 @@ impl Watcher {
     ///
     /// # Errors
     /// If the state is unreadable or that of another log, or the log cannot be watched as configured.
-    pub fn new(target: Target, folder: LogFolder, now: u64) -> Result<Self, MonitorError> {
+    pub fn new(target: WatchedLog, folder: LogFolder, now: u64) -> Result<Self, MonitorError> {
         let roots = target.ca_file.as_deref().map(std::fs::read).transpose();
         let roots =
             roots.map_err(|why| MonitorError::file(target.ca_file.as_deref(), &why))?.map(Bytes::from);
@@ -79,7 +80,7 @@ impl Watcher {
             None => beginning(&target, now)?,
         };
         Ok(Self {
-            prover: Prover::of(client),
+            prover: ConsistencyProver::of(client),
             target,
             folder,
             roots,
@@ -117,7 +118,7 @@ impl Watcher {
         let mut book = Book::new(&self.target.name, now);
         let (answer, views) = self.ask(&mut book).await;
         let mut shown = None;
-        if let Some(Answer { seen, date, .. }) = answer {
+        if let Some(CheckpointResponse { seen, date, .. }) = answer {
             self.judge(&mut book, &seen, date.as_deref(), views).await;
             shown = Some(Shown {
                 size: seen.size.get(),
@@ -141,7 +142,7 @@ impl Watcher {
     }
 
     /// Fetches the log's checkpoint, then those of the vantage points, at about the same time.
-    async fn ask(&mut self, book: &mut Book) -> (Option<Answer>, Vec<View>) {
+    async fn ask(&mut self, book: &mut Book) -> (Option<CheckpointResponse>, Vec<View>) {
         let answer = self.checkpoint(book).await;
         match answer {
             Some(answer) => {
@@ -154,14 +155,14 @@ impl Watcher {
 
     /// Fetches the log's newest checkpoint and verifies its signature. A checkpoint smaller than the last verified one
     /// is fetched up to [`LOOKS`] times, because a cache may be behind.
-    async fn checkpoint(&mut self, book: &mut Book) -> Option<Answer> {
+    async fn checkpoint(&mut self, book: &mut Book) -> Option<CheckpointResponse> {
         let known = self.state.verified.as_ref().map_or(TreeSize::EMPTY, |last| TreeSize::new(last.size));
         let mut answer = None;
         for look in 0..LOOKS {
             if look > 0 {
                 tokio::time::sleep(LOOK).await;
             }
-            let Came { note, date, with_proof } = match self.note(known).await {
+            let ReceivedCheckpoint { note, date, with_proof } = match self.note(known).await {
                 Ok(fetched) => fetched,
                 Err(error) => {
                     self.silent(book, &error);
@@ -169,10 +170,10 @@ impl Watcher {
                 }
             };
             let from = self.prover.client().base().to_string();
-            match Seen::open(&note, &self.target, &from, book.now) {
+            match SeenCheckpoint::open(&note, &self.target, &from, book.now) {
                 Ok(seen) => {
                     let enough = seen.size >= known;
-                    answer = Some(Answer { seen, date, with_proof });
+                    answer = Some(CheckpointResponse { seen, date, with_proof });
                     if enough {
                         break;
                     }
@@ -186,7 +187,7 @@ impl Watcher {
                     self.state.works(SILENCE);
                     let evidence = self.not_the_logs(&note, from, book.now);
                     book.ok(CheckName::Reachable, "the log answers");
-                    book.accuse(CheckName::Signature, kind, About::Log, words, evidence);
+                    book.accuse(CheckName::Signature, kind, AlarmSubject::Log, words, evidence);
                     return None;
                 }
             }
@@ -204,14 +205,14 @@ impl Watcher {
     }
 
     /// Fetches a checkpoint: with a consistency proof if `lean` is set and the log supports it, otherwise alone.
-    async fn note(&self, known: TreeSize) -> Result<Came, TlogError> {
+    async fn note(&self, known: TreeSize) -> Result<ReceivedCheckpoint, TlogError> {
         if self.target.lean
             && let Some(note) = self.prover.checkpoint_with_proof(known).await?
         {
-            return Ok(Came { note, date: None, with_proof: true });
+            return Ok(ReceivedCheckpoint { note, date: None, with_proof: true });
         }
         let fetched = self.prover.client().checkpoint().await?;
-        Ok(Came { note: fetched.note, date: fetched.date, with_proof: false })
+        Ok(ReceivedCheckpoint { note: fetched.note, date: fetched.date, with_proof: false })
     }
 
     /// A note that is not the log's, as evidence; `None` if it is not UTF-8.
@@ -226,17 +227,17 @@ impl Watcher {
         book.unanswered(CheckName::Reachable, error.to_string());
         if lasts >= self.target.unreachable_after.as_secs() {
             let words = format!("no checkpoint for {lasts} s: {error}");
-            book.alarm(AlarmKind::Unreachable, About::Log, words, None);
+            book.alarm(AlarmKind::Unreachable, AlarmSubject::Log, words, None);
         }
     }
 
     /// Makes all checks of a checkpoint.
-    async fn judge(&mut self, book: &mut Book, seen: &Seen, date: Option<&str>, views: Vec<View>) {
+    async fn judge(&mut self, book: &mut Book, seen: &SeenCheckpoint, date: Option<&str>, views: Vec<View>) {
         let Self { target, prover, state, folder, roots, token, trust, deep_for, grace } = self;
         let (at_most, grace) = (*deep_for, *grace);
         let verified = Growth { target, prover, state, book }.check(seen).await;
         let cosigned_at = views.iter().filter_map(|view| view.cosigned(seen)).chain(seen.cosigned_at).max();
-        let times = Times { cosigned_at, quorum: seen.quorum, date };
+        let times = FreshnessTimes { cosigned_at, quorum: seen.quorum, date };
         freshness::check(target, state, book, &times);
         book.show(AlarmKind::passes, || Evidence::Checkpoint {
             vkey: target.vkey.to_string(),
@@ -255,7 +256,7 @@ impl Watcher {
             }
             (true, true) => {
                 let kept = |state: &LogState| folder.keep(state).is_ok();
-                Entries { target, prover, state, book, at_most, grace }.check(seen, kept).await;
+                EntriesCheck { target, prover, state, book, at_most, grace }.check(seen, kept).await;
             }
         }
         Comparison { target, prover, state, book, verified }.compare(seen, views).await;
@@ -294,11 +295,11 @@ impl Watcher {
 }
 
 /// The initial state: the configured start checkpoint, or empty.
-fn beginning(target: &Target, now: u64) -> Result<LogState, MonitorError> {
+fn beginning(target: &WatchedLog, now: u64) -> Result<LogState, MonitorError> {
     let mut state = LogState::new(target);
     let Some(path) = &target.start else { return Ok(state) };
-    let note = std::fs::read(path).map_err(|why| StateError::File { path: path.clone(), why })?;
-    let seen = Seen::open(&note, target, &path.display().to_string(), now)
+    let note = std::fs::read(path).map_err(|why| MonitorStateError::File { path: path.clone(), why })?;
+    let seen = SeenCheckpoint::open(&note, target, &path.display().to_string(), now)
         .map_err(|why| MonitorError::Target { log: target.name.clone(), why: why.words })?;
     state.began = Some(Beginning { at: now, size: seen.size.get(), because: Because::Given });
     state.verified = Some(Verified::of(&seen));
@@ -307,7 +308,7 @@ fn beginning(target: &Target, now: u64) -> Result<LogState, MonitorError> {
 
 impl View {
     /// Newest cosignature time, if the vantage point shows the same tree.
-    fn cosigned(&self, same: &Seen) -> Option<u64> {
+    fn cosigned(&self, same: &SeenCheckpoint) -> Option<u64> {
         let seen = self.seen.as_ref().ok()?.as_ref()?;
         seen.is_same_tree(same).then_some(seen.cosigned_at)?
     }

@@ -7,12 +7,13 @@ mod site;
 use std::time::Duration;
 
 use axum::http::Uri;
+use monitor::clock::now;
 use monitor::config::Who;
 use monitor::evidence::Evidence;
-use monitor::run::now;
-use monitor::state::StateDir;
+use monitor::state::MonitorStateDir;
 use monitor::{
-    Alarm, AlarmKind, CheckName, Config, Depth, Exit, Monitor, Outcome, Round, Sink, Target, Watch, Watcher,
+    Alarm, AlarmKind, CheckName, Config, Depth, Monitor, MonitorExit, Outcome, Round, Sink, Watch,
+    WatchedLog, Watcher,
 };
 use scitt::{SignedStatement, Signer};
 use site::{Place, Site};
@@ -25,12 +26,12 @@ impl Sink for Nowhere {
     async fn round(&self, _: &Round) {}
 }
 
-fn target(place: &Place, site: &Site) -> Target {
-    let target = Target::new("ours", site.url.parse().unwrap(), place.vkey());
-    Target { depth: Depth::Decisions, lag: Duration::ZERO, ..target }
+fn target(place: &Place, site: &Site) -> WatchedLog {
+    let target = WatchedLog::new("ours", site.url.parse().unwrap(), place.vkey());
+    WatchedLog { depth: Depth::Decisions, lag: Duration::ZERO, ..target }
 }
 
-async fn once(place: &Place, target: &Target) -> Round {
+async fn once(place: &Place, target: &WatchedLog) -> Round {
     let config = Config::new(place.path("monitor"), vec![target.clone()]);
     Monitor::begin(&config).unwrap().once(&Nowhere).await.pop().unwrap()
 }
@@ -99,7 +100,7 @@ async fn every_entry_of_our_service_is_decided_again_as_it_grows() {
         for check in [CheckName::Entries, CheckName::Decisions] {
             assert_eq!(round.outcome(check), Some(Outcome::Ok), "{:?}", said(&round));
         }
-        assert_eq!((round.exit(), round.verified), (Exit::Success, Some(n + 1)), "{:?}", said(&round));
+        assert_eq!((round.exit(), round.verified), (MonitorExit::Success, Some(n + 1)), "{:?}", said(&round));
         assert_eq!(round.outcome(CheckName::WatchLists), Some(Outcome::NotChecked), "nobody is on a list");
     }
 }
@@ -108,14 +109,14 @@ async fn every_entry_of_our_service_is_decided_again_as_it_grows() {
 async fn our_service_answers_a_lean_monitor_in_one_request() {
     let place = Place::new(&testkit::policy_toml());
     let site = place.start().await;
-    let target = Target { depth: Depth::Checkpoints, lean: true, ..target(&place, &site) };
+    let target = WatchedLog { depth: Depth::Checkpoints, lean: true, ..target(&place, &site) };
     site.register(&testkit::vrf(1)).await;
     once(&place, &target).await;
     site.register(&testkit::vrf(2)).await;
     let round = once(&place, &target).await;
     assert_eq!(
         (round.exit(), round.verified, round.cost.requests),
-        (Exit::Success, Some(3), 1),
+        (MonitorExit::Success, Some(3), 1),
         "{:?}",
         said(&round)
     );
@@ -160,7 +161,7 @@ async fn forks_gaps_flips_and_unknown_keys_of_those_on_the_lists_are_named() {
     let flips = of_kind(&round, AlarmKind::VerdictFlip);
     assert_eq!(flips.len(), 2, "{:?}", said(&round));
     assert!(flips.iter().all(|alarm| alarm.which == flip.digest().to_string()));
-    assert_eq!(round.exit(), Exit::Failed);
+    assert_eq!(round.exit(), MonitorExit::Failed);
 
     let again = once(&place, &target).await;
     assert_eq!(of_kind(&again, AlarmKind::ChainFork).len(), 0, "an entry is read once");
@@ -176,7 +177,7 @@ async fn an_issuer_that_is_silent_for_too_long_is_named() {
     let silence = |limit| Watch { silence: Some(limit), ..watched(Who::Issuer(issuer.clone())) };
     target.watches = vec![silence(Duration::from_secs(600))];
     site.register(&testkit::vrf(1)).await;
-    assert_eq!(once(&place, &target).await.exit(), Exit::Success);
+    assert_eq!(once(&place, &target).await.exit(), MonitorExit::Success);
     target.watches = vec![silence(Duration::ZERO)];
     tokio::time::sleep(Duration::from_millis(2100)).await;
     let round = once(&place, &target).await;
@@ -226,7 +227,7 @@ async fn what_was_found_is_found_again_until_somebody_was_told() {
     for statement in [&one, &after(2, &one, 1), &after(3, &one, 1)] {
         site.register(statement).await;
     }
-    let dir = StateDir::take(&place.path("monitor")).unwrap();
+    let dir = MonitorStateDir::take(&place.path("monitor")).unwrap();
     let look = async || {
         let mut watcher = Watcher::new(target.clone(), dir.log("ours").unwrap(), now()).unwrap();
         let round = watcher.round(now()).await;
@@ -267,7 +268,7 @@ async fn a_log_that_cannot_show_why_it_admitted_an_entry_is_accused_with_the_ent
     let statement = testkit::vrf(1);
     site.register(&statement).await;
     let url = liar(&site, "\"verdict\":\"pass\"", "\"verdict\":\"fail\"").await;
-    let target = Target { url: url.parse().unwrap(), ..target(&place, &site) };
+    let target = WatchedLog { url: url.parse().unwrap(), ..target(&place, &site) };
     let round = once(&place, &target).await;
     let [alarm] = &of_kind(&round, AlarmKind::Decision)[..] else { panic!("{:?}", said(&round)) };
     assert_eq!(round.exit().code(), 8);

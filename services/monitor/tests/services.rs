@@ -12,9 +12,9 @@ use axum::extract::{Path as Wanted, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use merkle::{CompactRange, EntryDigest, LeafHash, LeafIndex, TreeSize};
-use monitor::run::now;
-use monitor::verdict::{Finding, Verdict, judge};
-use monitor::{Alarm, AlarmKind, CheckName, Config, Evidence, Exit, Monitor, Outcome, Round, Sink};
+use monitor::clock::now;
+use monitor::verdict::{Verdict, VerificationResult, judge};
+use monitor::{Alarm, AlarmKind, CheckName, Config, Evidence, Monitor, MonitorExit, Outcome, Round, Sink};
 use scitt::{Algorithm, CoseKey, ReceiptHeader, Signer, SigningKey};
 use tempfile::TempDir;
 use verifier::{TrustStore, TrustedLog};
@@ -123,14 +123,14 @@ async fn once(config: &Config) -> Round {
 async fn after_two_looks(config: &Config, open: CheckName) -> Round {
     for _ in 0..2 {
         let round = once(config).await;
-        assert_eq!((round.exit(), round.alarms.len()), (Exit::Success, 0), "{round:#?}");
+        assert_eq!((round.exit(), round.alarms.len()), (MonitorExit::Success, 0), "{round:#?}");
         assert_eq!(round.outcome(open), Some(Outcome::NotChecked), "{round:#?}");
     }
     once(config).await
 }
 
 /// What somebody makes of the evidence who has the service's keys. Without them it accuses nobody.
-fn judged(alarm: &Alarm) -> Finding {
+fn judged(alarm: &Alarm) -> VerificationResult {
     let Some(Evidence::Receipts { trust, .. }) = &alarm.evidence else { panic!("{alarm:?}") };
     let stranger = judge(alarm, &[], None);
     assert_ne!(stranger.verdict, Verdict::Contradiction, "{stranger:#?}");
@@ -164,7 +164,7 @@ async fn a_service_that_grows_is_no_alarm_across_restarts_of_its_monitor() {
     for size in [3, 3, 4, 9, 200, 200] {
         service.shows(&tree(size, HONEST));
         let round = once(&config).await;
-        assert_eq!((round.exit(), round.verified), (Exit::Success, Some(size as u64)), "{round:#?}");
+        assert_eq!((round.exit(), round.verified), (MonitorExit::Success, Some(size as u64)), "{round:#?}");
         for name in [CheckName::Signature, CheckName::Growth, CheckName::Consistency, CheckName::Kept] {
             let check = round.checks.iter().find(|check| check.name == name).unwrap();
             assert_eq!(check.outcome, Outcome::Ok, "{size}: {check:?}");
@@ -182,7 +182,11 @@ async fn a_receipt_that_is_never_renewed_is_no_alarm() {
     let larger = tree(8, HONEST);
     service.answers(watched[1], StatusCode::OK, service.receipt(&service.key, &larger, 1));
     let round = once(&config).await;
-    assert_eq!(round.exit(), Exit::Success, "one entry's receipt is newer than the others': {round:#?}");
+    assert_eq!(
+        round.exit(),
+        MonitorExit::Success,
+        "one entry's receipt is newer than the others': {round:#?}"
+    );
 }
 
 #[tokio::test]
@@ -191,11 +195,11 @@ async fn two_roots_of_one_size_are_a_fork_in_one_round_or_in_two_and_the_receipt
     let (ours, other) = (tree(5, HONEST), tree(5, 3));
     let config = service.watches(&[ours[0], ours[1]]);
     service.shows(&ours);
-    assert_eq!(once(&config).await.exit(), Exit::Success);
+    assert_eq!(once(&config).await.exit(), MonitorExit::Success);
     service.shows(&other);
     for _ in 0..2 {
         let round = once(&config).await;
-        assert_eq!(round.exit(), Exit::Misbehaviour);
+        assert_eq!(round.exit(), MonitorExit::Misbehaviour);
         assert!(!round.alarms.is_empty());
         for alarm in &round.alarms {
             assert_eq!(alarm.kind, AlarmKind::Fork);
@@ -243,10 +247,10 @@ async fn a_signed_size_that_goes_back_is_a_rollback_until_it_is_large_again() {
     service.shows(&tree(4, HONEST));
     for round in [after_two_looks(&config, CheckName::Growth).await, once(&config).await] {
         assert_eq!(only_alarm(&round), (AlarmKind::Rollback, Verdict::OnWord));
-        assert_eq!(round.exit(), Exit::Misbehaviour);
+        assert_eq!(round.exit(), MonitorExit::Misbehaviour);
     }
     service.shows(&tree(10, HONEST));
-    assert_eq!(once(&config).await.exit(), Exit::Success);
+    assert_eq!(once(&config).await.exit(), MonitorExit::Success);
 }
 
 #[tokio::test]
@@ -258,11 +262,11 @@ async fn an_entry_that_is_gone_after_its_receipt_was_seen_has_vanished() {
         service.answers(watched[1], status, Vec::new());
         service.answers(watched[0], StatusCode::OK, service.receipt(&service.key, &watched, 0));
         let round = once(&config).await;
-        assert_eq!(round.exit(), Exit::Success, "what was never there has not vanished: {round:#?}");
+        assert_eq!(round.exit(), MonitorExit::Success, "what was never there has not vanished: {round:#?}");
         service.answers(watched[0], status, Vec::new());
         let round = after_two_looks(&config, CheckName::Entries).await;
         assert_eq!(only_alarm(&round), (AlarmKind::Vanished, Verdict::OnWord));
-        assert_eq!(round.exit(), Exit::Misbehaviour);
+        assert_eq!(round.exit(), MonitorExit::Misbehaviour);
     }
 }
 
@@ -292,7 +296,7 @@ async fn a_page_in_the_place_of_a_receipt_is_no_answer_and_accuses_nobody() {
     for page in [&b"<html>back soon</html>"[..], b"", &vec![0; scitt::limits::RECEIPT_BYTES + 1]] {
         service.answers(watched[0], StatusCode::OK, page.to_vec());
         let round = once(&config).await;
-        assert_eq!((round.exit(), round.alarms.len()), (Exit::Unreachable, 0), "{round:#?}");
+        assert_eq!((round.exit(), round.alarms.len()), (MonitorExit::Unreachable, 0), "{round:#?}");
     }
 }
 
@@ -312,14 +316,14 @@ async fn replicas_that_are_behind_for_a_while_accuse_nobody() {
                 true => service.shows(&tree(4, HONEST)),
                 false => service.answer_all(StatusCode::NOT_FOUND),
             }
-            assert_eq!(once(&config).await.exit(), Exit::Success);
+            assert_eq!(once(&config).await.exit(), MonitorExit::Success);
             service.shows(&tree(9, HONEST));
-            assert_eq!(once(&config).await.exit(), Exit::Success);
+            assert_eq!(once(&config).await.exit(), MonitorExit::Success);
         }
     }
     service.shows(&tree(4, HONEST));
     for _ in 0..6 {
-        assert_eq!(once(&patient).await.exit(), Exit::Success, "however often it was looked at");
+        assert_eq!(once(&patient).await.exit(), MonitorExit::Success, "however often it was looked at");
     }
 }
 
@@ -332,7 +336,7 @@ async fn a_service_that_does_not_answer_is_unreachable_and_forgets_nothing() {
     once(&config).await;
     service.answer_all(StatusCode::FORBIDDEN);
     let round = once(&config).await;
-    assert_eq!((round.exit(), round.alarms.len()), (Exit::Unreachable, 0), "{round:#?}");
+    assert_eq!((round.exit(), round.alarms.len()), (MonitorExit::Unreachable, 0), "{round:#?}");
     service.shows(&tree(3, 0)); // A door that was closed for a while does not make a fork good.
     service.answers(
         watched[0],
@@ -352,7 +356,7 @@ async fn receipts_of_a_ccf_ledger_are_watched_under_the_ledger_s_own_names() {
     let receipt = hex(case["receipts"][0].as_str().unwrap());
     service.answers("2.18", StatusCode::OK, receipt.clone());
     for _ in 0..2 {
-        assert_eq!(once(&config).await.exit(), Exit::Success);
+        assert_eq!(once(&config).await.exit(), MonitorExit::Success);
     }
     // Another tree of the same ledger, for the same statement, signed as of the same transaction.
     let other = hex(vector("last-leaf")["receipts"][0].as_str().unwrap());

@@ -7,17 +7,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{Log, Nowhere, Shows, Tree, config, kinds};
+use monitor::clock::now;
 use monitor::evidence::Evidence;
-use monitor::run::now;
-use monitor::state::StateDir;
-use monitor::{About, AlarmKind, CheckName, Depth, Exit, Monitor, Outcome, Round, Target, Vantage, Watcher};
+use monitor::state::MonitorStateDir;
+use monitor::{
+    AlarmKind, AlarmSubject, CheckName, Depth, Monitor, MonitorExit, Outcome, Round, Vantage, WatchedLog,
+    Watcher,
+};
 use tempfile::TempDir;
 use tlog::note::NoteSigner;
 
 const NEVER: u64 = u64::MAX;
 
 /// One round of a new process.
-async fn once(folder: &Path, target: &Target) -> Round {
+async fn once(folder: &Path, target: &WatchedLog) -> Round {
     let mut monitor = Monitor::begin(&config(folder, target.clone())).unwrap();
     monitor.once(&Nowhere).await.pop().unwrap()
 }
@@ -49,7 +52,7 @@ async fn an_honest_log_that_grows_is_verified_by_tiles_and_by_its_own_proofs() {
         let (log, folder) = (Log::of(5).await, folder());
         log.change(|shows| shows.makes_proofs = makes_proofs);
         let first = once(folder.path(), &log.target()).await;
-        assert_eq!(first.exit(), Exit::Success);
+        assert_eq!(first.exit(), MonitorExit::Success);
         assert_eq!(
             first.outcome(CheckName::Consistency),
             Some(Outcome::NotChecked),
@@ -62,7 +65,7 @@ async fn an_honest_log_that_grows_is_verified_by_tiles_and_by_its_own_proofs() {
                 shows.size = size;
             });
             let round = once(folder.path(), &log.target()).await;
-            assert_eq!((round.exit(), round.alarms.len()), (Exit::Success, 0), "{round:?}");
+            assert_eq!((round.exit(), round.alarms.len()), (MonitorExit::Success, 0), "{round:?}");
             assert_eq!(round.outcome(CheckName::Consistency), Some(Outcome::Ok), "{size}");
             assert_eq!(round.verified, Some(size));
             assert_eq!(round.outcome(CheckName::Freshness), Some(Outcome::NotChecked));
@@ -74,7 +77,7 @@ async fn an_honest_log_that_grows_is_verified_by_tiles_and_by_its_own_proofs() {
 async fn a_lean_monitor_asks_once() {
     let (log, folder) = (Log::of(300).await, folder());
     log.change(|shows| shows.makes_proofs = true);
-    let target = Target { lean: true, ..log.target() };
+    let target = WatchedLog { lean: true, ..log.target() };
     once(folder.path(), &target).await;
     log.change(|shows| {
         shows.tree.grow(1000, NEVER, 0);
@@ -88,12 +91,12 @@ async fn a_lean_monitor_asks_once() {
 
 #[tokio::test]
 async fn r64_a_log_that_truncates_is_a_rollback_and_the_larger_checkpoint_is_kept() {
-    for makes_proofs in [false, true] {
+    for (makes_proofs, left) in [(false, 650), (true, 650), (false, 0), (true, 0)] {
         let (log, folder) = (Log::of(700).await, folder());
         log.change(|shows| shows.makes_proofs = makes_proofs);
         once(folder.path(), &log.target()).await;
         let larger = log.checkpoint();
-        log.change(|shows| shows.size = 650);
+        log.change(|shows| shows.size = left);
         for _ in 0..2 {
             let round = once(folder.path(), &log.target()).await;
             assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Rollback], 8), "{round:?}");
@@ -109,7 +112,9 @@ async fn r64_a_log_that_truncates_is_a_rollback_and_the_larger_checkpoint_is_kep
 #[tokio::test]
 async fn r64_a_log_that_forks_is_shown_to_by_a_proof_wherever_it_forks() {
     // At the last leaf, deep, and at the first leaf; with sizes that are powers of two and others.
-    for (size, fork, next) in [(700, 699, 900), (700, 3, 701), (512, 511, 513), (512, 0, 1024), (1, 0, 2)] {
+    for (size, fork, next) in
+        [(700, 699, 900), (700, 3, 701), (512, 511, 513), (512, 0, 1024), (1, 0, 2), (300, 299, 300)]
+    {
         for makes_proofs in [false, true] {
             let (log, folder) = (Log::of(size).await, folder());
             once(folder.path(), &log.target()).await;
@@ -130,54 +135,15 @@ async fn r64_a_log_that_forks_is_shown_to_by_a_proof_wherever_it_forks() {
 }
 
 #[tokio::test]
-async fn r64_another_root_of_the_same_size_is_a_fork_and_both_notes_are_the_proof() {
-    let (log, folder) = (Log::of(300).await, folder());
-    once(folder.path(), &log.target()).await;
-    log.change(|shows| *shows = Shows::tree(Tree::of(300, 299, 1)));
-    let round = once(folder.path(), &log.target()).await;
-    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Fork], 8));
-    assert!(is_proof(&round));
-}
-
-#[tokio::test]
 async fn a_smaller_fork_is_a_fork_if_the_log_still_shows_the_larger_tree() {
     let (log, folder) = (Log::of(700).await, folder());
     once(folder.path(), &log.target()).await;
     let small = Shows::tree(Tree::of(500, 400, 1)).checkpoint();
     std::fs::write(folder.path().join("fork"), &small).unwrap();
     let vantages = vec![Vantage::File(folder.path().join("fork"))];
-    let round = once(folder.path(), &Target { vantages, ..log.target() }).await;
+    let round = once(folder.path(), &WatchedLog { vantages, ..log.target() }).await;
     assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::SplitView], 8));
     assert!(is_proof(&round));
-}
-
-#[tokio::test]
-async fn r64_an_old_checkpoint_of_a_log_that_still_has_all_is_stale() {
-    let (log, folder) = (Log::of(700).await, folder());
-    once(folder.path(), &log.target()).await;
-    log.change(|shows| {
-        shows.size = 650;
-        shows.tiles_up_to = Some(700);
-    });
-    // A cache on the way may be behind for a moment: that is no alarm, and is not said to be fine.
-    let round = once(folder.path(), &log.target()).await;
-    assert_eq!((kinds(&round), round.outcome(CheckName::Growth)), (vec![], Some(Outcome::NotChecked)));
-    let target = Target { lag: Duration::ZERO, ..log.target() };
-    let round = once(folder.path(), &target).await;
-    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Stale], 9), "{round:?}");
-}
-
-#[tokio::test]
-async fn r64_a_log_that_shows_no_leaf_after_it_had_some_is_a_rollback() {
-    for makes_proofs in [false, true] {
-        let (log, folder) = (Log::of(300).await, folder());
-        log.change(|shows| shows.makes_proofs = makes_proofs);
-        once(folder.path(), &log.target()).await;
-        log.change(|shows| shows.size = 0);
-        let round = once(folder.path(), &log.target()).await;
-        assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Rollback], 8), "{round:?}");
-        assert_eq!(round.verified, Some(300));
-    }
 }
 
 #[tokio::test]
@@ -216,73 +182,8 @@ async fn what_was_shown_without_a_proof_is_forgotten_once_it_is_proven() {
     assert!(remembers());
     log.change(|shows| *shows = Shows::tree(Tree::of(700, NEVER, 0)));
     let round = once(folder.path(), &log.target()).await;
-    assert_eq!((round.exit(), round.verified), (Exit::Success, Some(700)), "{round:?}");
+    assert_eq!((round.exit(), round.verified), (MonitorExit::Success, Some(700)), "{round:?}");
     assert!(!remembers());
-}
-
-#[tokio::test]
-async fn r64_a_frozen_log_is_stale_once_no_witness_cosigned_for_too_long() {
-    let (log, folder) = (Log::of(10).await, folder());
-    let witnesses = vec![common::witness_key().key().clone()];
-    let target = Target { witnesses, stale_after: Duration::from_secs(600), ..log.target() };
-    log.change(|shows| shows.cosigned = Some(now() - 30));
-    let fresh = once(folder.path(), &target).await;
-    assert_eq!((fresh.outcome(CheckName::Freshness), fresh.exit()), (Some(Outcome::Ok), Exit::Success));
-    log.change(|shows| shows.cosigned = Some(now() - 3600));
-    let frozen = once(folder.path(), &target).await;
-    assert_eq!((kinds(&frozen), frozen.exit().code()), (vec![AlarmKind::Stale], 9));
-}
-
-#[tokio::test]
-async fn r37_a_clock_that_is_a_day_off_is_named_and_no_fork() {
-    const DAY: u64 = 86_400;
-    let (log, folder) = (Log::of(10).await, folder());
-    let target = Target { witnesses: vec![common::witness_key().key().clone()], ..log.target() };
-    for off in [now() - DAY, now() + DAY] {
-        log.change(|shows| {
-            shows.cosigned = Some(off);
-            shows.date = Some(off);
-        });
-        let round = once(folder.path(), &target).await;
-        assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Clock], 9), "{round:?}");
-        assert!(round.alarms[0].words.contains("clock"), "{}", round.alarms[0].words);
-    }
-}
-
-#[tokio::test]
-async fn r64_a_dropped_tile_is_unreachable_first_and_an_alarm_once_it_lasts() {
-    let (log, folder) = (Log::of(300).await, folder());
-    let mut target = log.target();
-    once(folder.path(), &target).await;
-    log.change(|shows| {
-        shows.tree.grow(600, NEVER, 0);
-        shows.size = 600;
-        shows.dropped = Some("tile/0/001".into());
-    });
-    let round = once(folder.path(), &target).await;
-    assert_eq!((kinds(&round), round.exit().code()), (vec![], 7), "{round:?}");
-    assert_eq!(round.outcome(CheckName::Consistency), Some(Outcome::Unanswered));
-    target.unreachable_after = Duration::ZERO;
-    let round = once(folder.path(), &target).await;
-    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::MissingTile], 7));
-    assert!(round.alarms[0].words.contains("tile/0/001"), "{}", round.alarms[0].words);
-    log.change(|shows| shows.dropped = None);
-    let round = once(folder.path(), &target).await;
-    assert_eq!((round.exit(), round.verified), (Exit::Success, Some(600)));
-}
-
-#[tokio::test]
-async fn r64_a_log_that_answers_500_is_unreachable_first_and_an_alarm_once_it_lasts() {
-    let (log, folder) = (Log::of(300).await, folder());
-    let mut target = log.target();
-    once(folder.path(), &target).await;
-    log.change(|shows| shows.status = Some(500));
-    let round = once(folder.path(), &target).await;
-    assert_eq!((kinds(&round), round.exit().code()), (vec![], 7));
-    assert!(round.shown.is_none());
-    target.unreachable_after = Duration::ZERO;
-    let round = once(folder.path(), &target).await;
-    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Unreachable], 7));
 }
 
 #[tokio::test]
@@ -325,7 +226,7 @@ async fn tiles_that_are_not_the_signed_tree_are_inconsistent() {
     let folder_of_note = tempfile::tempdir().unwrap();
     std::fs::write(folder_of_note.path().join("note"), honest).unwrap();
     let vantages = vec![Vantage::File(folder_of_note.path().join("note"))];
-    let round = once(folder.path(), &Target { vantages, ..log.target() }).await;
+    let round = once(folder.path(), &WatchedLog { vantages, ..log.target() }).await;
     assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::SplitView], 8), "{round:?}");
     assert!(is_proof(&round));
 }
@@ -334,12 +235,12 @@ async fn tiles_that_are_not_the_signed_tree_are_inconsistent() {
 async fn what_another_place_is_shown_is_compared() {
     let (log, folder) = (Log::of(700).await, folder());
     let file = folder.path().join("elsewhere");
-    let mut target = Target { vantages: vec![Vantage::File(file.clone())], ..log.target() };
+    let mut target = WatchedLog { vantages: vec![Vantage::File(file.clone())], ..log.target() };
     let round = once(folder.path(), &target).await;
     assert_eq!(round.outcome(CheckName::Vantage), Some(Outcome::NotChecked), "there is no file");
     std::fs::write(&file, Shows::tree(Tree::of(600, NEVER, 0)).checkpoint()).unwrap();
     let round = once(folder.path(), &target).await;
-    assert_eq!((round.outcome(CheckName::Vantage), round.exit()), (Some(Outcome::Ok), Exit::Success));
+    assert_eq!((round.outcome(CheckName::Vantage), round.exit()), (Some(Outcome::Ok), MonitorExit::Success));
     // Ahead of the log: that may come, for a while.
     std::fs::write(&file, Shows::tree(Tree::of(900, NEVER, 0)).checkpoint()).unwrap();
     let round = once(folder.path(), &target).await;
@@ -357,8 +258,8 @@ async fn what_another_place_is_shown_is_compared() {
 async fn a_log_that_publishes_late_is_not_accused_while_it_follows() {
     let (log, folder) = (Log::of(700).await, folder());
     let file = folder.path().join("elsewhere");
-    let target = Target { vantages: vec![Vantage::File(file.clone())], ..log.target() };
-    let dir = StateDir::take(folder.path()).unwrap();
+    let target = WatchedLog { vantages: vec![Vantage::File(file.clone())], ..log.target() };
+    let dir = MonitorStateDir::take(folder.path()).unwrap();
     let mut watcher = Watcher::new(target.clone(), dir.log("log").unwrap(), now()).unwrap();
     let (start, lag) = (now(), target.lag.as_secs());
     // Always ahead by one step, for much longer than the lag that is allowed, and never by the same tree.
@@ -367,7 +268,7 @@ async fn a_log_that_publishes_late_is_not_accused_while_it_follows() {
         log.change(|shows| *shows = Shows::tree(Tree::of(size, NEVER, 0)));
         std::fs::write(&file, Shows::tree(Tree::of(size + 10, NEVER, 0)).checkpoint()).unwrap();
         let round = watcher.round(start + step * lag * 2 / 3).await;
-        assert_eq!((kinds(&round), round.exit()), (vec![], Exit::Success), "{step}: {round:?}");
+        assert_eq!((kinds(&round), round.exit()), (vec![], MonitorExit::Success), "{step}: {round:?}");
     }
     // Then it follows no more.
     let round = watcher.round(start + 10 * lag).await;
@@ -384,7 +285,7 @@ async fn a_log_that_is_ahead_elsewhere_and_proves_it_shows_an_old_view_here_once
         shows.size = 700;
         shows.tiles_up_to = Some(900);
     });
-    let mut target = Target { vantages: vec![Vantage::File(file)], ..log.target() };
+    let mut target = WatchedLog { vantages: vec![Vantage::File(file)], ..log.target() };
     let round = once(folder.path(), &target).await;
     assert_eq!((round.outcome(CheckName::Vantage), kinds(&round)), (Some(Outcome::Ok), vec![]));
     target.lag = Duration::ZERO;
@@ -397,7 +298,7 @@ async fn a_log_in_trouble_is_not_accused_of_what_another_place_is_shown() {
     let (log, folder) = (Log::of(700).await, folder());
     let file = folder.path().join("elsewhere");
     std::fs::write(&file, Shows::tree(Tree::of(900, NEVER, 0)).checkpoint()).unwrap();
-    let mut target = Target { vantages: vec![Vantage::File(file)], lag: Duration::ZERO, ..log.target() };
+    let mut target = WatchedLog { vantages: vec![Vantage::File(file)], lag: Duration::ZERO, ..log.target() };
     log.change(|shows| shows.tiles_status = Some(503));
     let round = once(folder.path(), &target).await;
     assert_eq!((kinds(&round), round.exit().code()), (vec![], 7), "{round:?}");
@@ -411,7 +312,7 @@ async fn an_empty_tree_elsewhere_agrees_with_nothing() {
     let (log, folder) = (Log::of(700).await, folder());
     let file = folder.path().join("elsewhere");
     std::fs::write(&file, Shows::tree(Tree::of(0, NEVER, 0)).checkpoint()).unwrap();
-    let target = Target { vantages: vec![Vantage::File(file)], ..log.target() };
+    let target = WatchedLog { vantages: vec![Vantage::File(file)], ..log.target() };
     let round = once(folder.path(), &target).await;
     assert_eq!(round.outcome(CheckName::Vantage), Some(Outcome::NotChecked), "{round:?}");
 }
@@ -422,10 +323,13 @@ async fn a_witness_or_another_server_that_shows_another_tree_proves_a_split_view
     let there_at = |path: &str| format!("http://{}/{path}", there.address).parse().unwrap();
     let places = [Vantage::Url(there_at("checkpoint")), Vantage::Witness(there_at(""))];
     for vantage in places {
-        let target = Target { vantages: vec![vantage], ..here.target() };
+        let target = WatchedLog { vantages: vec![vantage], ..here.target() };
         there.change(|shows| *shows = Shows::tree(Tree::of(700, NEVER, 0)));
         let round = once(folder.path(), &target).await;
-        assert_eq!((round.outcome(CheckName::Vantage), round.exit()), (Some(Outcome::Ok), Exit::Success));
+        assert_eq!(
+            (round.outcome(CheckName::Vantage), round.exit()),
+            (Some(Outcome::Ok), MonitorExit::Success)
+        );
         for (size, fork) in [(700, 699), (650, 3)] {
             there.change(|shows| *shows = Shows::tree(Tree::of(size, fork, 1)));
             let round = once(folder.path(), &target).await;
@@ -441,10 +345,10 @@ async fn a_witness_that_cosigned_lately_vouches_for_a_checkpoint_without_its_lin
     witness.change(|shows| shows.cosigned = Some(now()));
     let vantage = Vantage::Witness(format!("http://{}/", witness.address).parse().unwrap());
     let witnesses = vec![common::witness_key().key().clone()];
-    let alone = Target { witnesses, ..log.target() };
+    let alone = WatchedLog { witnesses, ..log.target() };
     let round = once(folder.path(), &alone).await;
     assert_eq!(round.outcome(CheckName::Freshness), Some(Outcome::NotChecked));
-    let round = once(folder.path(), &Target { vantages: vec![vantage], ..alone }).await;
+    let round = once(folder.path(), &WatchedLog { vantages: vec![vantage], ..alone }).await;
     assert_eq!(round.outcome(CheckName::Freshness), Some(Outcome::Ok));
 }
 
@@ -459,7 +363,7 @@ async fn a_monitor_that_runs_looks_again_and_again_and_stops_when_it_is_told_to(
         }
     }
     let (log, folder) = (Log::of(10).await, folder());
-    let mut config = config(folder.path(), Target { depth: Depth::Entries, ..log.target() });
+    let mut config = config(folder.path(), WatchedLog { depth: Depth::Entries, ..log.target() });
     config.every = Duration::from_millis(50);
     let (kept, stop) = (Arc::new(Kept(Mutex::default())), tokio::sync::Notify::new());
     let running = Monitor::begin(&config).unwrap().run(kept.clone(), stop.notified());
@@ -483,11 +387,11 @@ async fn a_monitor_that_runs_looks_again_and_again_and_stops_when_it_is_told_to(
 #[tokio::test]
 async fn the_root_is_made_from_the_entries_and_a_wrong_entry_is_named() {
     let (log, folder) = (Log::of(700).await, folder());
-    let target = Target { depth: Depth::Entries, ..log.target() };
+    let target = WatchedLog { depth: Depth::Entries, ..log.target() };
     let round = once(folder.path(), &target).await;
     assert_eq!(
         (round.outcome(CheckName::Entries), round.exit()),
-        (Some(Outcome::Ok), Exit::Success),
+        (Some(Outcome::Ok), MonitorExit::Success),
         "{round:?}"
     );
     log.change(|shows| {
@@ -500,14 +404,14 @@ async fn the_root_is_made_from_the_entries_and_a_wrong_entry_is_named() {
     assert!(round.alarms[0].words.contains("leaf 900"), "{}", round.alarms[0].words);
     log.change(|shows| shows.other_entry = None);
     let round = once(folder.path(), &target).await;
-    assert_eq!((round.outcome(CheckName::Entries), round.exit()), (Some(Outcome::Ok), Exit::Success));
+    assert_eq!((round.outcome(CheckName::Entries), round.exit()), (Some(Outcome::Ok), MonitorExit::Success));
 }
 
 #[tokio::test]
 async fn a_long_catch_up_goes_on_from_round_to_round_and_says_what_is_not_checked_yet() {
     let (log, folder) = (Log::of(700).await, folder());
-    let dir = StateDir::take(folder.path()).unwrap();
-    let target = Target { depth: Depth::Entries, ..log.target() };
+    let dir = MonitorStateDir::take(folder.path()).unwrap();
+    let target = WatchedLog { depth: Depth::Entries, ..log.target() };
     for (entries, outcome) in [(256, Outcome::NotChecked), (512, Outcome::NotChecked), (700, Outcome::Ok)] {
         // A new process each time: what was read is kept.
         let mut watcher = Watcher::new(target.clone(), dir.log("log").unwrap(), now()).unwrap();
@@ -515,7 +419,7 @@ async fn a_long_catch_up_goes_on_from_round_to_round_and_says_what_is_not_checke
         let round = watcher.round(now()).await;
         assert_eq!(round.outcome(CheckName::Entries), Some(outcome), "{entries}");
         assert_eq!(watcher.state().entries.as_ref().map(|edge| edge.size), Some(entries));
-        assert_eq!(round.exit(), Exit::Success);
+        assert_eq!(round.exit(), MonitorExit::Success);
     }
 }
 
@@ -526,8 +430,8 @@ async fn a_log_that_never_answers_for_its_entries_holds_up_no_accusation() {
     let file = folder.path().join("elsewhere");
     std::fs::write(&file, Shows::tree(Tree::of(500, 400, 1)).checkpoint()).unwrap();
     let vantages = vec![Vantage::File(file)];
-    let target = Target { depth: Depth::Entries, vantages, ..log.target() };
-    let dir = StateDir::take(folder.path()).unwrap();
+    let target = WatchedLog { depth: Depth::Entries, vantages, ..log.target() };
+    let dir = MonitorStateDir::take(folder.path()).unwrap();
     let mut watcher = Watcher::new(target, dir.log("log").unwrap(), now()).unwrap();
     watcher.limit(Duration::ZERO);
     watcher.give_up_after(Duration::from_millis(200));
@@ -548,8 +452,8 @@ async fn a_wrong_entry_is_an_accusation_though_there_is_no_time_to_find_it() {
         shows.makes_proofs = true;
         shows.stalled = Some("tile/0/000".into());
     });
-    let target = Target { depth: Depth::Entries, ..log.target() };
-    let dir = StateDir::take(folder.path()).unwrap();
+    let target = WatchedLog { depth: Depth::Entries, ..log.target() };
+    let dir = MonitorStateDir::take(folder.path()).unwrap();
     let mut watcher = Watcher::new(target, dir.log("log").unwrap(), now()).unwrap();
     watcher.limit(Duration::ZERO);
     watcher.give_up_after(Duration::from_secs(10));
@@ -562,13 +466,13 @@ async fn a_wrong_entry_is_an_accusation_though_there_is_no_time_to_find_it() {
 async fn another_place_that_is_silent_is_an_alarm_about_that_place_once_it_lasts() {
     let (log, folder) = (Log::of(10).await, folder());
     let vantages = vec![Vantage::Url("http://127.0.0.1:1/checkpoint".parse().unwrap())];
-    let mut target = Target { vantages, ..log.target() };
+    let mut target = WatchedLog { vantages, ..log.target() };
     let round = once(folder.path(), &target).await;
     assert_eq!((round.outcome(CheckName::Vantage), kinds(&round)), (Some(Outcome::NotChecked), vec![]));
     target.unreachable_after = Duration::ZERO;
     let round = once(folder.path(), &target).await;
     assert_eq!(kinds(&round), [AlarmKind::Unreachable]);
-    assert!(matches!(&round.alarms[0].about, About::Vantage(name) if name.contains("127.0.0.1:1")));
+    assert!(matches!(&round.alarms[0].about, AlarmSubject::Vantage(name) if name.contains("127.0.0.1:1")));
 }
 
 #[tokio::test]
@@ -582,7 +486,7 @@ async fn a_log_that_goes_back_and_does_not_answer_for_what_it_had_is_in_trouble_
     let round = once(folder.path(), &log.target()).await;
     assert_eq!((kinds(&round), round.exit().code()), (vec![], 7));
     // Not for ever, though: who cannot show what it had for so long has it no more.
-    let patient_no_more = Target { unreachable_after: Duration::ZERO, ..log.target() };
+    let patient_no_more = WatchedLog { unreachable_after: Duration::ZERO, ..log.target() };
     let round = once(folder.path(), &patient_no_more).await;
     assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Rollback], 8));
     log.change(|shows| shows.tiles_status = None);
@@ -591,65 +495,14 @@ async fn a_log_that_goes_back_and_does_not_answer_for_what_it_had_is_in_trouble_
 }
 
 #[tokio::test]
-async fn r63_a_lost_state_begins_anew_and_says_so() {
-    let (log, folder) = (Log::of(10).await, folder());
-    once(folder.path(), &log.target()).await;
-    std::fs::remove_dir_all(folder.path().join("log")).unwrap();
-    let round = once(folder.path(), &log.target()).await;
-    assert_eq!(round.outcome(CheckName::Consistency), Some(Outcome::NotChecked));
-    assert!(round.checks.iter().any(|check| check.words.contains("begins anew")));
-}
-
-#[tokio::test]
 async fn r63_a_given_checkpoint_is_what_a_lost_state_begins_with() {
     let (log, folder) = (Log::of(10).await, folder());
     let given = folder.path().join("given");
     std::fs::write(&given, log.checkpoint()).unwrap();
     log.change(|shows| *shows = Shows::tree(Tree::of(20, 9, 1)));
-    let round = once(folder.path(), &Target { start: Some(given), ..log.target() }).await;
+    let round = once(folder.path(), &WatchedLog { start: Some(given), ..log.target() }).await;
     assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Fork], 8));
     assert!(is_proof(&round));
-}
-
-#[tokio::test]
-async fn r63_an_older_state_is_verified_from_there_on() {
-    let (log, folder) = (Log::of(10).await, folder());
-    once(folder.path(), &log.target()).await;
-    let state = folder.path().join("log/state.json");
-    let older = std::fs::read(&state).unwrap();
-    log.change(|shows| {
-        shows.tree.grow(300, NEVER, 0);
-        shows.size = 300;
-    });
-    once(folder.path(), &log.target()).await;
-    std::fs::write(&state, older).unwrap();
-    let round = once(folder.path(), &log.target()).await;
-    assert_eq!((round.outcome(CheckName::Consistency), round.verified), (Some(Outcome::Ok), Some(300)));
-}
-
-#[tokio::test]
-async fn r63_a_state_of_another_log_or_of_nothing_is_refused() {
-    let (log, folder) = (Log::of(10).await, folder());
-    once(folder.path(), &log.target()).await;
-    let other = Target { vkey: common::witness_key().key().clone(), ..log.target() };
-    let refused = Monitor::begin(&config(folder.path(), other)).err().unwrap().to_string();
-    assert!(refused.contains("the state of another log"), "{refused}");
-    let state = folder.path().join("log/state.json");
-    let changed = std::fs::read_to_string(&state).unwrap().replace("\"size\": 10", "\"size\": 9");
-    for bad in [changed.as_str(), "", "{}", "{\"version\": 99}"] {
-        std::fs::write(&state, bad).unwrap();
-        assert!(Monitor::begin(&config(folder.path(), log.target())).is_err(), "{bad}");
-    }
-}
-
-#[tokio::test]
-async fn r63_two_monitors_in_one_folder_are_one_too_many() {
-    let (log, folder) = (Log::of(10).await, folder());
-    let first = Monitor::begin(&config(folder.path(), log.target())).unwrap();
-    let refused = Monitor::begin(&config(folder.path(), log.target())).err().unwrap().to_string();
-    assert!(refused.contains("another monitor"), "{refused}");
-    drop(first);
-    Monitor::begin(&config(folder.path(), log.target())).unwrap();
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ const KEY_BYTES: u64 = 16 << 10;
 
 /// Errors of opening the signing key.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyError {
+pub enum WitnessKeyError {
     /// A new witness needs a key name: `Config::name`.
     #[error("a new witness needs a name")]
     NoName,
@@ -103,34 +103,34 @@ pub struct KeyPlace {
 
 impl KeyPlace {
     /// Opens the signing key, or generates it at the first start. `used`: logs were witnessed in this directory.
-    pub fn open(&self, used: bool) -> Result<LocalKey, KeyError> {
+    pub fn open(&self, used: bool) -> Result<LocalKey, WitnessKeyError> {
         match self.named()? {
             Some(named) => self.belonging_to(&named),
-            None if used => Err(KeyError::StateWithoutName(self.vkey.clone())),
+            None if used => Err(WitnessKeyError::StateWithoutName(self.vkey.clone())),
             None => self.first(),
         }
     }
 
     /// Reads the key named in `vkey`; `None` if the file does not exist.
-    fn named(&self) -> Result<Option<VerifierKey>, KeyError> {
+    fn named(&self) -> Result<Option<VerifierKey>, WitnessKeyError> {
         let Some(text) = read(&self.vkey)? else { return Ok(None) };
-        let flaw = |flaw| KeyError::Unusable { path: self.vkey.clone(), flaw };
+        let flaw = |flaw| WitnessKeyError::Unusable { path: self.vkey.clone(), flaw };
         let line = text.strip_suffix('\n').ok_or_else(|| flaw(BadKey::Form))?;
         line.parse().map(Some).map_err(flaw)
     }
 
-    fn belonging_to(&self, named: &VerifierKey) -> Result<LocalKey, KeyError> {
+    fn belonging_to(&self, named: &VerifierKey) -> Result<LocalKey, WitnessKeyError> {
         if let Some(asked) = self.name.as_ref().filter(|asked| *asked != named.name()) {
-            return Err(KeyError::OtherName { is: named.name().clone(), asked: asked.clone() });
+            return Err(WitnessKeyError::OtherName { is: named.name().clone(), asked: asked.clone() });
         }
         let aside = aside(&self.key);
         if !self.key.exists() && aside.exists() {
             self.put_in_place(&aside)?;
         }
-        let missing = || KeyError::Missing { path: self.key.clone(), key: Box::new(named.clone()) };
+        let missing = || WitnessKeyError::Missing { path: self.key.clone(), key: Box::new(named.clone()) };
         let key = self.read_key(named.name())?.ok_or_else(missing)?;
         if key.key() != named {
-            return Err(KeyError::Other {
+            return Err(WitnessKeyError::Other {
                 path: self.key.clone(),
                 expected: Box::new(named.clone()),
                 found: Box::new(key.key().clone()),
@@ -139,16 +139,16 @@ impl KeyPlace {
         Ok(key)
     }
 
-    fn first(&self) -> Result<LocalKey, KeyError> {
-        let name = self.name.clone().ok_or(KeyError::NoName)?;
+    fn first(&self) -> Result<LocalKey, WitnessKeyError> {
+        let name = self.name.clone().ok_or(WitnessKeyError::NoName)?;
         if let Some(key) = self.read_key(&name)? {
             if !self.unused {
-                return Err(KeyError::WithoutState(self.key.clone()));
+                return Err(WitnessKeyError::WithoutState(self.key.clone()));
             }
             self.write_name(key.key())?;
             return Ok(key);
         }
-        let (key, pem) = generate(name).map_err(|why| KeyError::Random(why.to_string()))?;
+        let (key, pem) = generate(name).map_err(|why| WitnessKeyError::Random(why.to_string()))?;
         let aside = aside(&self.key);
         durable::write_anew(&aside, pem.as_bytes(), FileAccess::Secret)
             .map_err(|error| failed(&aside, error))?;
@@ -157,22 +157,22 @@ impl KeyPlace {
         Ok(key)
     }
 
-    fn write_name(&self, key: &VerifierKey) -> Result<(), KeyError> {
+    fn write_name(&self, key: &VerifierKey) -> Result<(), WitnessKeyError> {
         Ok(durable::replace(&self.vkey, format!("{key}\n").as_bytes(), FileAccess::Public)?)
     }
 
-    fn put_in_place(&self, aside: &Path) -> Result<(), KeyError> {
+    fn put_in_place(&self, aside: &Path) -> Result<(), WitnessKeyError> {
         durable::rename(aside, &self.key).map_err(|error| failed(&self.key, error))
     }
 
-    fn read_key(&self, name: &KeyName) -> Result<Option<LocalKey>, KeyError> {
+    fn read_key(&self, name: &KeyName) -> Result<Option<LocalKey>, WitnessKeyError> {
         let Some(pem) = read(&self.key)? else { return Ok(None) };
         let metadata = fs::metadata(&self.key).map_err(|error| failed(&self.key, error))?;
         if metadata.permissions().mode() & 0o077 != 0 {
-            return Err(KeyError::Open(self.key.clone()));
+            return Err(WitnessKeyError::Open(self.key.clone()));
         }
         let key = LocalKey::cosigner_from_pkcs8_pem(name.clone(), &pem);
-        key.map(Some).map_err(|flaw| KeyError::Unusable { path: self.key.clone(), flaw })
+        key.map(Some).map_err(|flaw| WitnessKeyError::Unusable { path: self.key.clone(), flaw })
     }
 }
 
@@ -191,12 +191,12 @@ fn aside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn read(path: &Path) -> Result<Option<Zeroizing<String>>, KeyError> {
+fn read(path: &Path) -> Result<Option<Zeroizing<String>>, WitnessKeyError> {
     let bytes = files::read(path, KEY_BYTES).map_err(|error| failed(path, error))?;
     let text = bytes.map(|bytes| String::from_utf8(bytes).map(Zeroizing::new)).transpose();
-    text.map_err(|_| KeyError::Unusable { path: path.to_owned(), flaw: BadKey::Form })
+    text.map_err(|_| WitnessKeyError::Unusable { path: path.to_owned(), flaw: BadKey::Form })
 }
 
-fn failed(path: &Path, error: io::Error) -> KeyError {
-    KeyError::Io { path: path.to_owned(), error }
+fn failed(path: &Path, error: io::Error) -> WitnessKeyError {
+    WitnessKeyError::Io { path: path.to_owned(), error }
 }

@@ -60,13 +60,13 @@ pub struct Ledger {
     signer: LocalKey,
     logs: RwLock<Arc<LogList>>,
     /// State of each log, by the digest of its origin.
-    pages: Mutex<HashMap<String, Arc<Mutex<Page>>>>,
+    pages: Mutex<HashMap<String, Arc<Mutex<LedgerPage>>>>,
     in_doubt: CancellationToken,
 }
 
 /// State of one log.
 #[derive(Debug, Default)]
-struct Page {
+struct LedgerPage {
     latest: Option<Latest>,
     /// Rate limiter for growth.
     pace: Pace,
@@ -88,7 +88,7 @@ impl Ledger {
     ) -> Self {
         let page = |latest: Latest| {
             let goes_back = back_to.is_some_and(|now| latest.time > now);
-            Arc::new(Mutex::new(Page { latest: Some(latest), goes_back, ..Page::default() }))
+            Arc::new(Mutex::new(LedgerPage { latest: Some(latest), goes_back, ..LedgerPage::default() }))
         };
         let pages = kept.into_iter().map(|(origin, latest)| (origin.digest(), page(latest))).collect();
         Self {
@@ -163,7 +163,7 @@ impl Ledger {
         }
         let (latest, line) = self.cosign(&log, checkpoint, &request.checkpoint, now)?;
         self.state.keep(&latest).map_err(|error| self.not_kept(error))?;
-        *page = Page { latest: Some(latest), pace, goes_back: false };
+        *page = LedgerPage { latest: Some(latest), pace, goes_back: false };
         Ok(line)
     }
 
@@ -232,7 +232,7 @@ impl Ledger {
     }
 
     /// Saves two checkpoints of one size, both signed by the log, as self-contained proof of a fork.
-    fn keep_fork(&self, refusal: &CosignRefusal, page: &Page, request: &AddCheckpoint) {
+    fn keep_fork(&self, refusal: &CosignRefusal, page: &LedgerPage, request: &AddCheckpoint) {
         let (CosignRefusal::Fork { .. }, Some(seen)) = (refusal, &page.latest) else { return };
         let Ok(given) = Checkpoint::parse_text(request.checkpoint.text()) else { return };
         match self.state.keep_fork(seen, &given, &request.checkpoint) {
@@ -248,7 +248,7 @@ impl Ledger {
     }
 }
 
-impl Page {
+impl LedgerPage {
     /// The time to sign: never before the last one, because a cosignature states that at its time no larger tree was
     /// seen.
     fn not_before(&self, now: u64) -> Result<u64, NotCosigned> {

@@ -15,16 +15,14 @@ mod key;
 mod ledger;
 mod limits;
 mod list;
-mod listen;
 mod metrics;
 mod pace;
-mod peer;
 mod routes;
 mod service;
 mod state;
 
 pub use durable::WriteError;
-pub use key::KeyError;
+pub use key::WitnessKeyError;
 pub use list::{Log, LogList, NotAList};
 pub use service::{Config, InDoubt, ListError, StartError, Witness};
 pub use state::StateError;

@@ -15,18 +15,10 @@ pub const LOGS: usize = 100_000;
 pub const REQUEST_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of public connections; each has at most one request in flight.
 pub const CONNECTIONS: usize = 256;
-/// Maximum number of connections of the admin listener.
-pub const ADMIN_CONNECTIONS: usize = 16;
-/// Timeout for reading a request head, and for an idle connection between two requests: logs return every few seconds.
-pub const HEADER_TIME: Duration = Duration::from_secs(30);
 /// Maximum number of headers in a request.
 pub const HEADERS: usize = 64;
 /// Maximum size of a request head.
 pub const HEAD_BYTES: usize = 16 << 10;
-/// Time for which requests in flight may continue after a stop was requested.
-pub const DRAIN_TIME: Duration = Duration::from_secs(6);
-/// Pause after a failed `accept`.
-pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// `Retry-After` of a 503.
 pub const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Maximum number of forks saved as evidence for each log.

@@ -1,7 +1,8 @@
 //! Prometheus metrics. The only label with a name is the origin of a listed log.
 
 use http::StatusCode;
-use prometheus::{Encoder, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
+use serving::metrics::MetricRegistry;
 use tlog::checkpoint::Origin;
 
 use crate::ledger::Ledger;
@@ -9,7 +10,7 @@ use crate::ledger::Ledger;
 /// All metrics of a witness.
 #[derive(Debug)]
 pub struct Metrics {
-    registry: Registry,
+    registry: MetricRegistry,
     requests: IntCounterVec,
     forks: IntCounterVec,
     size: IntGaugeVec,
@@ -20,34 +21,35 @@ pub struct Metrics {
 impl Metrics {
     /// Creates a registry with all metrics at zero.
     pub fn new() -> Result<Self, prometheus::Error> {
-        let counter = |name, help, labels: &[&str]| IntCounterVec::new(Opts::new(name, help), labels);
-        let gauge = |name, help| IntGaugeVec::new(Opts::new(name, help), &["log"]);
-        let metrics = Self {
-            registry: Registry::new(),
-            requests: counter(
-                "witness_add_checkpoint_total",
-                "Requests to cosign, by the status of the answer",
-                &["status"],
-            )?,
-            forks: counter(
+        let registry = MetricRegistry::default();
+        let requests = registry.counters(
+            "witness_add_checkpoint_total",
+            "Requests to cosign, by the status of the answer",
+            &["status"],
+        )?;
+        for status in [200, 400, 403, 404, 409, 422, 429, 503] {
+            requests.with_label_values(&[status.to_string()]);
+        }
+        Ok(Self {
+            requests,
+            forks: registry.counters(
                 "witness_inconsistency_total",
                 "Signed checkpoints that do not extend what was cosigned: 422",
                 &["log"],
             )?,
-            size: gauge("witness_log_size_leaves", "Size of the newest checkpoint that was cosigned")?,
-            time: gauge("witness_log_cosigned_timestamp_seconds", "When it was cosigned")?,
-            logs: IntGauge::new("witness_logs", "Logs that are witnessed")?,
-        };
-        let Self { registry, requests, forks, size, time, logs } = &metrics;
-        for status in [200, 400, 403, 404, 409, 422, 429, 503] {
-            requests.with_label_values(&[status.to_string()]);
-        }
-        registry.register(Box::new(requests.clone()))?;
-        registry.register(Box::new(forks.clone()))?;
-        registry.register(Box::new(size.clone()))?;
-        registry.register(Box::new(time.clone()))?;
-        registry.register(Box::new(logs.clone()))?;
-        Ok(metrics)
+            size: registry.gauges(
+                "witness_log_size_leaves",
+                "Size of the newest checkpoint that was cosigned",
+                &["log"],
+            )?,
+            time: registry.gauges(
+                "witness_log_cosigned_timestamp_seconds",
+                "When it was cosigned",
+                &["log"],
+            )?,
+            logs: registry.gauge("witness_logs", "Logs that are witnessed")?,
+            registry,
+        })
     }
 
     /// Counts a response to `add-checkpoint` by its status.
@@ -61,7 +63,7 @@ impl Metrics {
     }
 
     /// All metrics in Prometheus's text format.
-    pub fn text(&self, ledger: &Ledger) -> Result<Vec<u8>, prometheus::Error> {
+    pub fn text(&self, ledger: &Ledger) -> Result<String, prometheus::Error> {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         self.logs.set(number(ledger.logs().len() as u64));
         for latest in ledger.all() {
@@ -69,8 +71,6 @@ impl Metrics {
             self.size.with_label_values(&log).set(number(latest.checkpoint.size().get()));
             self.time.with_label_values(&log).set(number(latest.time));
         }
-        let mut text = Vec::new();
-        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
-        Ok(text)
+        self.registry.text()
     }
 }

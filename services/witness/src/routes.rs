@@ -28,7 +28,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 /// State shared by the routes.
 #[derive(Clone)]
-pub struct Desk {
+pub struct RouteState {
     /// Decides on cosignatures.
     pub ledger: Arc<Ledger>,
     /// Counts requests.
@@ -36,31 +36,42 @@ pub struct Desk {
 }
 
 /// The public routes: `POST /add-checkpoint` and `GET /{log}/checkpoint`.
-pub fn public(desk: Desk) -> Router {
+pub fn public(state: RouteState) -> Router {
     Router::new()
         .route("/add-checkpoint", post(add_checkpoint))
         .route("/{log}/checkpoint", get(latest))
-        .with_state(desk)
+        .with_state(state)
         .layer(middleware::map_response(said_in_text))
         .layer(CatchPanicLayer::new())
 }
 
 /// The routes of the admin listener: `/livez`, `/readyz` and `/metrics`.
-pub fn admin(desk: Desk) -> Router {
+pub fn admin(state: RouteState) -> Router {
+    let ledger = state.ledger.clone();
+    let obstacles = move || {
+        let doubt = ledger.is_in_doubt().then(|| "what is on disk is not known".to_owned());
+        std::future::ready(doubt.into_iter().collect())
+    };
+    let text = move || {
+        let state = state.clone();
+        async move {
+            let text = tokio::task::spawn_blocking(move || state.metrics.text(&state.ledger)).await;
+            text.unwrap_or_else(|error| Err(prometheus::Error::Msg(error.to_string())))
+        }
+    };
     Router::new()
-        .route("/livez", get(|| async { "alive\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(desk)
+        .route("/livez", serving::admin::liveness(|| None))
+        .route("/readyz", serving::admin::readiness(obstacles))
+        .route("/metrics", serving::admin::metrics(text))
 }
 
-async fn add_checkpoint(State(desk): State<Desk>, request: Request<Body>) -> Response {
-    let answer = decide(&desk, request).await;
-    desk.metrics.answered(answer.status());
+async fn add_checkpoint(State(state): State<RouteState>, request: Request<Body>) -> Response {
+    let answer = decide(&state, request).await;
+    state.metrics.answered(answer.status());
     answer
 }
 
-async fn decide(desk: &Desk, request: Request<Body>) -> Response {
+async fn decide(state: &RouteState, request: Request<Body>) -> Response {
     let body = Limited::new(request.into_body(), REQUEST_BYTES).collect();
     let bytes = match tokio::time::timeout(REQUEST_TIME, body).await {
         Ok(Ok(body)) => body.to_bytes(),
@@ -72,13 +83,13 @@ async fn decide(desk: &Desk, request: Request<Body>) -> Response {
         Err(flaw) => return refuse(StatusCode::BAD_REQUEST, &flaw.to_string()),
     };
     let Some(now) = now() else { return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the clock is not set") };
-    let ledger = desk.ledger.clone();
+    let ledger = state.ledger.clone();
     // Runs to completion even if the client disconnects, so that the saved state matches the cosignatures.
     let work = tokio::task::spawn_blocking(move || (ledger.add(&request, now), request));
     match work.await {
         Ok((Ok(line), _)) => cosigned(&line),
         Ok((Err(why), request)) => {
-            count_inconsistency(desk, &why, &request);
+            count_inconsistency(state, &why, &request);
             answer(&why)
         }
         Err(error) => {
@@ -123,38 +134,23 @@ fn later(status: StatusCode, reason: &str, seconds: u64) -> Response {
     response
 }
 
-fn count_inconsistency(desk: &Desk, why: &NotCosigned, request: &AddCheckpoint) {
+fn count_inconsistency(state: &RouteState, why: &NotCosigned, request: &AddCheckpoint) {
     let NotCosigned::Refused(CosignRefusal::Unproven(_) | CosignRefusal::Fork { .. }) = why else { return };
     if let Ok(checkpoint) = Checkpoint::parse_text(request.checkpoint.text()) {
         tracing::warn!(log = %checkpoint.origin(), size = checkpoint.size().get(), %why, "not cosigned");
-        desk.metrics.inconsistent(checkpoint.origin());
+        state.metrics.inconsistent(checkpoint.origin());
     }
 }
 
 /// `GET /{log}/checkpoint`, for monitors: the newest cosigned checkpoint of a log.
-async fn latest(State(desk): State<Desk>, Path(log): Path<String>) -> Response {
+async fn latest(State(state): State<RouteState>, Path(log): Path<String>) -> Response {
     // Blocking, because the log's lock may be held during disk I/O.
-    let found = tokio::task::spawn_blocking(move || desk.ledger.latest(&log)).await;
+    let found = tokio::task::spawn_blocking(move || state.ledger.latest(&log)).await;
     match found.ok().flatten() {
         Some(latest) => {
             ([(CONTENT_TYPE, TEXT), (CACHE_CONTROL, "no-cache")], latest.note.to_string()).into_response()
         }
         None => refuse(StatusCode::NOT_FOUND, "no checkpoint of such a log was cosigned here"),
-    }
-}
-
-async fn ready(State(desk): State<Desk>) -> Response {
-    match desk.ledger.is_in_doubt() {
-        false => "ready\n".into_response(),
-        true => (StatusCode::SERVICE_UNAVAILABLE, "what is on disk is not known\n").into_response(),
-    }
-}
-
-async fn metrics(State(desk): State<Desk>) -> Response {
-    let text = tokio::task::spawn_blocking(move || desk.metrics.text(&desk.ledger)).await;
-    match text {
-        Ok(Ok(text)) => ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
-        _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 

@@ -5,19 +5,20 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serving::listener::{Listener, ListenerSettings, RunningListener};
 use tlog::key::{KeyName, VerifierKey};
 use tlog::note::NoteSigner;
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::files;
-use crate::key::{KeyError, KeyPlace};
+use crate::key::{KeyPlace, WitnessKeyError};
 use crate::ledger::Ledger;
-use crate::limits::{ADMIN_CONNECTIONS, CONNECTIONS, LIST_BYTES};
+use crate::limits::{
+    CONNECTION_AGE, CONNECTIONS, HEAD_BYTES, HEADERS, LIST_BYTES, PEER_CONNECTIONS, WRITE_TIME,
+};
 use crate::list::{LogList, NotAList};
-use crate::listen::{self, Serving};
 use crate::metrics::Metrics;
-use crate::routes::{self, Desk};
+use crate::routes::{self, RouteState};
 use crate::state::{StateDir, StateError};
 
 /// Configuration of a witness.
@@ -49,7 +50,7 @@ pub enum StartError {
     State(#[from] StateError),
     /// The signing key cannot be opened.
     #[error(transparent)]
-    Key(#[from] KeyError),
+    Key(#[from] WitnessKeyError),
     /// The list of logs ([`Config::logs`]) cannot be loaded.
     #[error(transparent)]
     List(#[from] ListError),
@@ -95,10 +96,11 @@ pub struct InDoubt;
 
 /// A running witness.
 pub struct Witness {
-    desk: Desk,
+    route_state: RouteState,
     list: PathBuf,
-    public: Serving,
-    admin: Option<Serving>,
+    public: RunningListener,
+    admin: Option<RunningListener>,
+    address: SocketAddr,
 }
 
 impl Witness {
@@ -116,34 +118,36 @@ impl Witness {
         let kept = state.load(key.key())?;
         let metrics = Arc::new(Metrics::new()?);
         let back_to = config.clock_was_ahead.then(routes::now).flatten();
-        let desk = Desk { ledger: Arc::new(Ledger::new(state, key, kept, list, back_to)), metrics };
-        let public = open(config.listen, CONNECTIONS, routes::public(desk.clone())).await?;
+        let route_state =
+            RouteState { ledger: Arc::new(Ledger::new(state, key, kept, list, back_to)), metrics };
+        let public = bind(config.listen, public_settings()).await?.serve(routes::public(route_state.clone()));
         let admin = match config.admin_listen {
-            Some(address) => Some(open(address, ADMIN_CONNECTIONS, routes::admin(desk.clone())).await?),
+            Some(address) => Some(bind(address, settings()).await?.serve(routes::admin(route_state.clone()))),
             None => None,
         };
-        tracing::info!(address = %public.address, key = %desk.ledger.signer().key(), "witnessing");
-        Ok(Self { desk, list: config.logs, public, admin })
+        let address = public.address().unwrap_or(config.listen);
+        tracing::info!(%address, key = %route_state.ledger.signer().key(), "witnessing");
+        Ok(Self { route_state, list: config.logs, public, admin, address })
     }
 
     /// The public listen address.
     pub fn address(&self) -> SocketAddr {
-        self.public.address
+        self.address
     }
 
     /// The listen address of the metrics, if any.
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().map(|admin| admin.address)
+        self.admin.as_ref().and_then(RunningListener::address)
     }
 
     /// The public key, for the policies of relying parties.
     pub fn key(&self) -> &VerifierKey {
-        self.desk.ledger.signer().key()
+        self.route_state.ledger.signer().key()
     }
 
     /// The number of witnessed logs.
     pub fn logs(&self) -> usize {
-        self.desk.ledger.logs().len()
+        self.route_state.ledger.logs().len()
     }
 
     /// Serves until `shutdown` resolves; reloads the list of logs whenever `reread` is notified.
@@ -160,7 +164,7 @@ impl Witness {
             tokio::select! {
                 () = &mut shutdown => break Ok(()),
                 () = reread.notified() => self.read_list_again(),
-                () = self.desk.ledger.doubt() => break Err(InDoubt),
+                () = self.route_state.ledger.doubt() => break Err(InDoubt),
             }
         };
         tracing::info!("stopping");
@@ -175,16 +179,35 @@ impl Witness {
         match read_list(&self.list) {
             Ok(list) => {
                 tracing::info!(logs = list.len(), "the list of logs was read again");
-                self.desk.ledger.witness(list);
+                self.route_state.ledger.witness(list);
             }
             Err(error) => tracing::error!(%error, "the list of logs stays as it was"),
         }
     }
 }
 
-async fn open(address: SocketAddr, connections: usize, router: axum::Router) -> Result<Serving, StartError> {
-    let bound = TcpListener::bind(address).await.and_then(|tcp| listen::serve(tcp, connections, router));
-    bound.map_err(|error| StartError::Listen { address, error })
+async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Listener, StartError> {
+    Listener::bind(address, settings).await.map_err(|error| StartError::Listen { address, error })
+}
+
+/// Settings of the admin listener.
+fn settings() -> ListenerSettings {
+    ListenerSettings {
+        headers: HEADERS,
+        head_bytes: HEAD_BYTES,
+        write_time: Some(WRITE_TIME),
+        age: Some(CONNECTION_AGE),
+        ..ListenerSettings::default()
+    }
+}
+
+fn public_settings() -> ListenerSettings {
+    ListenerSettings {
+        connections: CONNECTIONS,
+        client_connections: PEER_CONNECTIONS,
+        is_proxy: Arc::new(|address| address.to_canonical().is_loopback()),
+        ..settings()
+    }
 }
 
 fn read_list(path: &Path) -> Result<LogList, ListError> {

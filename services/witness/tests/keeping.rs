@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use common::{Home, Log, NAME, Running, replace};
-use witness::{KeyError, ListError, StartError, StateError};
+use witness::{ListError, StartError, StateError, WitnessKeyError};
 
 const LOG: &str = "log.example";
 
@@ -180,10 +180,10 @@ async fn the_key_is_made_once_and_is_its_owners_alone() {
     let mut other = home.config();
     other.name = Some("witness.example/w2".parse().unwrap());
     let error = Running::start(other).await.err().unwrap();
-    assert!(matches!(error, StartError::Key(KeyError::OtherName { .. })), "{error}");
+    assert!(matches!(error, StartError::Key(WitnessKeyError::OtherName { .. })), "{error}");
 
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-    assert!(matches!(home.refused().await, StartError::Key(KeyError::Open(_))));
+    assert!(matches!(home.refused().await, StartError::Key(WitnessKeyError::Open(_))));
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
 
     // No key, another key, no key file at all.
@@ -191,11 +191,11 @@ async fn the_key_is_made_once_and_is_its_owners_alone() {
     elsewhere.start().await.stop().await;
     let good = fs::read(&file).unwrap();
     fs::copy(elsewhere.file("key.pem"), &file).unwrap();
-    assert!(matches!(home.refused().await, StartError::Key(KeyError::Other { .. })));
+    assert!(matches!(home.refused().await, StartError::Key(WitnessKeyError::Other { .. })));
     fs::write(&file, "nonsense").unwrap();
-    assert!(matches!(home.refused().await, StartError::Key(KeyError::Unusable { .. })));
+    assert!(matches!(home.refused().await, StartError::Key(WitnessKeyError::Unusable { .. })));
     fs::remove_file(&file).unwrap();
-    assert!(matches!(home.refused().await, StartError::Key(KeyError::Missing { .. })));
+    assert!(matches!(home.refused().await, StartError::Key(WitnessKeyError::Missing { .. })));
     fs::write(&file, good).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     home.start().await.stop().await;
@@ -203,7 +203,7 @@ async fn the_key_is_made_once_and_is_its_owners_alone() {
     let fresh = Home::of(&[]);
     nameless.state = fresh.state();
     let error = Running::start(nameless).await.err().unwrap();
-    assert!(matches!(error, StartError::Key(KeyError::NoName)), "{error}");
+    assert!(matches!(error, StartError::Key(WitnessKeyError::NoName)), "{error}");
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn a_key_whose_state_is_lost_does_not_cosign() {
     witness.stop().await;
     fs::remove_dir_all(home.state()).unwrap();
     let error = Running::start(config.clone()).await.err().unwrap();
-    assert!(matches!(error, StartError::Key(KeyError::WithoutState(_))), "{error}");
+    assert!(matches!(error, StartError::Key(WitnessKeyError::WithoutState(_))), "{error}");
     // The operator's own word is needed.
     config.unused_key = true;
     Running::start(config).await.unwrap().stop().await;
@@ -227,7 +227,7 @@ async fn a_key_whose_state_is_lost_does_not_cosign() {
     witness.add(&log.request(0, 8)).await.must_be(200);
     witness.stop().await;
     fs::remove_file(home.file("vkey")).unwrap();
-    assert!(matches!(home.refused().await, StartError::Key(KeyError::StateWithoutName(_))));
+    assert!(matches!(home.refused().await, StartError::Key(WitnessKeyError::StateWithoutName(_))));
 }
 
 #[tokio::test]

@@ -38,15 +38,16 @@ use std::time::Duration;
 
 use merkle::TreeSize;
 use serde::Deserialize;
+use serving::units::parse_duration;
 use tlog::key::{KeyKind, VerifierKey};
 use tlog::policy::WitnessPolicy;
 use url::Url;
 
-use super::{BadConfig, Config, Depth, Hook, Target, Vantage, Watch, Who, duration};
+use super::service::{ServiceTable, ServiceTarget};
+use super::{BadConfig, Config, Depth, Hook, Vantage, Watch, WatchedLog, Who};
 use crate::limits::{
     EVERY, EVERY_AT_LEAST, LAG, MAX_LISTED, MAX_LOGS, MAX_WEBHOOKS, OUTCOME_WITHIN, UNREACHABLE_AFTER,
 };
-use crate::scitt_service::{ServiceTarget, ServiceText};
 
 /// Names of other files and folders in the state directory: a log must not have such a name.
 const RESERVED: &[&str] = &["alarms.json", "alarms.lock", "evidence", "lock", "webhook.key", "webhooks"];
@@ -57,9 +58,9 @@ struct File {
     state_dir: PathBuf,
     every: Option<String>,
     #[serde(default, rename = "log")]
-    logs: Vec<Log>,
+    logs: Vec<LogTable>,
     #[serde(default, rename = "service")]
-    services: Vec<ServiceText>,
+    services: Vec<ServiceTable>,
     listen: Option<SocketAddr>,
     #[serde(default, rename = "webhook")]
     webhooks: Vec<Receiver>,
@@ -77,7 +78,7 @@ struct Receiver {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Log {
+struct LogTable {
     name: String,
     url: String,
     vkey: String,
@@ -99,7 +100,7 @@ struct Log {
     lean: bool,
     start: Option<PathBuf>,
     #[serde(default, rename = "vantage")]
-    vantages: Vec<Place>,
+    vantages: Vec<VantageTable>,
     #[serde(default, rename = "watch")]
     watches: Vec<List>,
 }
@@ -113,7 +114,7 @@ struct RetiredKey {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Place {
+struct VantageTable {
     witness: Option<String>,
     url: Option<String>,
     file: Option<PathBuf>,
@@ -143,7 +144,8 @@ pub fn read(text: &str, folder: &Path) -> Result<Config, BadConfig> {
     if !(1..=MAX_LOGS).contains(&watched) {
         return Err(bad("log", format!("1 to {MAX_LOGS} logs are watched, not {watched}")));
     }
-    let logs: Vec<Target> = file.logs.into_iter().map(|log| log.read(folder)).collect::<Result<_, _>>()?;
+    let logs: Vec<WatchedLog> =
+        file.logs.into_iter().map(|log| log.read(folder)).collect::<Result<_, _>>()?;
     let services = file.services.into_iter().map(|text| service(text, folder));
     let services: Vec<ServiceTarget> = services.collect::<Result<_, _>>()?;
     let mut names = HashSet::new();
@@ -170,8 +172,8 @@ pub fn read(text: &str, folder: &Path) -> Result<Config, BadConfig> {
     })
 }
 
-/// A SCITT service: see `scitt_service/file.rs`.
-fn service(text: ServiceText, folder: &Path) -> Result<ServiceTarget, BadConfig> {
+/// A SCITT service: see `service.rs`.
+fn service(text: ServiceTable, folder: &Path) -> Result<ServiceTarget, BadConfig> {
     let named = |what: &str| format!("service {}: {what}", text.name);
     if !is_folder_name(&text.name) {
         return Err(bad(
@@ -187,8 +189,8 @@ fn service(text: ServiceText, folder: &Path) -> Result<ServiceTarget, BadConfig>
     Ok(ServiceTarget { unreachable_after: silence, lag, ..target })
 }
 
-impl Log {
-    fn read(self, folder: &Path) -> Result<Target, BadConfig> {
+impl LogTable {
+    fn read(self, folder: &Path) -> Result<WatchedLog, BadConfig> {
         let named = |what: &str| format!("log {}: {what}", self.name);
         if !is_folder_name(&self.name) {
             return Err(bad(
@@ -206,7 +208,7 @@ impl Log {
         if vkey.kind() != KeyKind::Ed25519 {
             return Err(bad(named("vkey"), "a log's key is of type 0x01; this one is a witness's"));
         }
-        let mut target = Target::new(&self.name, http(&self.url, &named("url"))?, vkey);
+        let mut target = WatchedLog::new(&self.name, http(&self.url, &named("url"))?, vkey);
         for retired in &self.retired_keys {
             let place = named("retired_keys");
             let size = TreeSize::new(retired.retired_size);
@@ -252,7 +254,7 @@ impl Log {
     }
 }
 
-impl Place {
+impl VantageTable {
     fn read(self, folder: &Path, name: &str) -> Result<Vantage, BadConfig> {
         match (self.witness, self.url, self.file) {
             (Some(witness), None, None) => Ok(Vantage::Witness(http(&witness, name)?)),
@@ -318,7 +320,9 @@ fn length(text: Option<&str>, name: &str, usual: Duration) -> Result<Duration, B
 }
 
 fn parsed(text: &str, name: &str) -> Result<Duration, BadConfig> {
-    duration::parse(text)
+    // Thresholds count whole seconds.
+    parse_duration(text)
+        .filter(|length| length.subsec_nanos() == 0)
         .ok_or_else(|| bad(name, format!("{text:?} is no length of time, as 90s, 15m, 2h or 1d are")))
 }
 

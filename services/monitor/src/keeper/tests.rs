@@ -3,18 +3,19 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::alarm::{About, AlarmKind};
+use crate::alarm::{AlarmKind, AlarmSubject};
+use crate::alarm_list::{AlarmReset, AlarmState};
 use crate::evidence::{Evidence, Sighting};
 use crate::limits::{MAX_ALARMS_BYTES, MAX_ALARMS_OF_KIND, MAX_ALARMS_OVER};
 use crate::round::{Check, CheckName, Cost, Outcome};
 use crate::verdict::{Verdict, judge};
-use crate::webhook::{Target, WebhookKey};
+use crate::webhook::{WebhookKey, WebhookReceiver};
 
 const NOW: u64 = 1_790_000_000;
 
 struct House {
     state: tempfile::TempDir,
-    heard: Arc<Mutex<Vec<Event>>>,
+    heard: Arc<Mutex<Vec<MonitorEvent>>>,
     metrics: Arc<Metrics>,
     webhooks: Arc<Webhooks>,
     keeper: Keeper,
@@ -26,15 +27,16 @@ impl House {
     }
 
     fn restarted(state: tempfile::TempDir) -> Self {
-        let target = Target { url: "http://127.0.0.1:1/hook".into(), allow_private: true, secret: None };
+        let target =
+            WebhookReceiver { url: "http://127.0.0.1:1/hook".into(), allow_private: true, secret: None };
         Self::telling(state, vec![target])
     }
 
-    fn telling(state: tempfile::TempDir, targets: Vec<Target>) -> Self {
+    fn telling(state: tempfile::TempDir, targets: Vec<WebhookReceiver>) -> Self {
         let key = WebhookKey::generate().unwrap();
         let webhooks = Arc::new(Webhooks::new(state.path(), key, targets).unwrap());
         let metrics = Arc::new(Metrics::new(["ours", "theirs"]).unwrap());
-        let heard: Arc<Mutex<Vec<Event>>> = Arc::default();
+        let heard: Arc<Mutex<Vec<MonitorEvent>>> = Arc::default();
         let ear = heard.clone();
         let ear: Ear = Box::new(move |event| ear.lock().unwrap().push(event.clone()));
         let keeper = Keeper::new(state.path(), webhooks.clone(), metrics.clone(), ear);
@@ -46,15 +48,15 @@ impl House {
         assert!(!self.keeper.has_failed());
     }
 
-    fn alarms(&self) -> Alarms {
-        Alarms::read(self.state.path()).unwrap()
+    fn alarms(&self) -> AlarmList {
+        AlarmList::read(self.state.path()).unwrap()
     }
 
     fn heard(&self) -> Vec<&'static str> {
-        let name = |event: &Event| match event {
-            Event::Round { .. } => "round",
-            Event::Raised { .. } => "raised",
-            Event::Cleared { .. } => "cleared",
+        let name = |event: &MonitorEvent| match event {
+            MonitorEvent::Round { .. } => "round",
+            MonitorEvent::Raised { .. } => "raised",
+            MonitorEvent::Cleared { .. } => "cleared",
         };
         self.heard.lock().unwrap().iter().map(name).collect()
     }
@@ -82,11 +84,11 @@ fn fork() -> Alarm {
         newer: seen("x"),
         path: None,
     };
-    Alarm::new(AlarmKind::Fork, "ours", About::Log, "two trees", NOW).shown_by(evidence)
+    Alarm::new(AlarmKind::Fork, "ours", AlarmSubject::Log, "two trees", NOW).shown_by(evidence)
 }
 
 fn stale() -> Alarm {
-    Alarm::new(AlarmKind::Stale, "ours", About::Log, "an hour old", NOW)
+    Alarm::new(AlarmKind::Stale, "ours", AlarmSubject::Log, "an hour old", NOW)
 }
 
 #[tokio::test]
@@ -126,7 +128,7 @@ async fn what_passes_is_cleared_when_it_is_seen_no_more_and_a_fork_never_is() {
     let alarms = house.alarms();
     let kinds: Vec<_> = alarms.standing().iter().map(|standing| standing.alarm.kind).collect();
     assert_eq!(kinds, [AlarmKind::Fork]);
-    assert_eq!(alarms.over()[0].state, State::Cleared);
+    assert_eq!(alarms.over()[0].state, AlarmState::Cleared);
     assert_eq!(house.webhooks.waiting(), 3, "the end is told too");
     house.sees(NOW + 120, vec![stale()]).await;
     assert_ne!(house.alarms().standing()[1].id, alarms.over()[0].id, "it is another alarm now");
@@ -161,12 +163,12 @@ async fn somebody_who_looked_takes_an_alarm_back_and_its_evidence_stays() {
     let reset = |ids: &[&str], log: Option<&str>| {
         let ids = ids.iter().map(|id| (*id).to_owned()).collect();
         let because = "the operator restored a copy".into();
-        let reset = Reset { ids, log: log.map(str::to_owned), because, at: NOW + 5 };
-        Alarms::reset(house.state.path(), &reset).unwrap()
+        let reset = AlarmReset { ids, log: log.map(str::to_owned), because, at: NOW + 5 };
+        AlarmList::reset(house.state.path(), &reset).unwrap()
     };
     assert!(reset(&["nothing"], None).is_empty());
     assert!(reset(&[], Some("theirs")).is_empty());
-    assert_eq!(reset(&[&standing.id], None)[0].state, State::Reset);
+    assert_eq!(reset(&[&standing.id], None)[0].state, AlarmState::Reset);
     assert!(house.alarms().standing().is_empty());
     assert_eq!(house.alarms().over()[0].because.as_deref(), Some("the operator restored a copy"));
     assert!(house.state.path().join(standing.evidence_file.unwrap()).exists());
@@ -247,7 +249,7 @@ async fn many_alarms_of_one_kind_crowd_out_neither_another_kind_nor_another_log_
  {
     let house = House::telling(tempfile::tempdir().unwrap(), vec![]);
     let many = MAX_ALARMS_OF_KIND + 5;
-    let of = |kind, about: &str| Alarm::new(kind, "ours", About::Issuer(about.into()), "words", NOW);
+    let of = |kind, about: &str| Alarm::new(kind, "ours", AlarmSubject::Issuer(about.into()), "words", NOW);
     let kinds = [AlarmKind::Gap, AlarmKind::BadSignature];
     let flood = |kind| (0..many).map(move |n| of(kind, &n.to_string()));
     house.sees(NOW, kinds.into_iter().flat_map(flood).collect()).await;

@@ -27,13 +27,13 @@ pub struct Committed {
 
 /// Signed heads of the current page.
 #[derive(Debug, Default)]
-pub struct Heads {
+pub struct PageHeads {
     page: Vec<HistoryHead>,
     /// Size of the newest head that was returned by [`give`](Self::give).
     given: Option<TreeSize>,
 }
 
-impl Heads {
+impl PageHeads {
     /// Starts a new page; returns the batches whose head was not returned yet.
     pub fn turn(&mut self, entries: impl Iterator<Item = Committed>) -> Vec<Committed> {
         self.page.clear();

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use verifier::TrustStore;
 
-use super::{Place, verify};
+use super::{ReceiptPosition, verify};
 use crate::evidence::ReceiptSeen;
 use crate::limits::{MAX_PLACES, MAX_PLACES_BYTES};
-use crate::state::{LogFolder, StateError};
+use crate::state::{LogFolder, MonitorStateError};
 
 /// File in the service's folder.
 const FILE: &str = "receipts.json";
@@ -17,16 +17,16 @@ const VERSION: u32 = 1;
 
 /// A verified receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct SavedReceipt {
     /// The receipt as received.
     pub seen: ReceiptSeen,
-    /// The signed position (see [`Place`]); `None` if the receipt signs none.
+    /// The signed position (see [`ReceiptPosition`]); `None` if the receipt signs none.
     pub place: Option<String>,
     /// The root hash, in hex.
     pub root: Option<String>,
 }
 
-impl Kept {
+impl SavedReceipt {
     /// Approximate size in the file, in bytes.
     fn bytes(&self) -> usize {
         let place = self.place.as_ref().map_or(0, String::len);
@@ -37,16 +37,16 @@ impl Kept {
     pub fn signed_size(&self, trust: &TrustStore) -> Option<u64> {
         let (entry, statement, receipt) = self.seen.parts().ok()?;
         let verdict = verify(entry, statement.as_ref(), &receipt, trust, self.seen.at);
-        match Place::of(verdict.receipts.first().filter(|facts| facts.verified)?)? {
-            Place::Size { size, .. } => Some(size),
-            Place::Transaction { .. } => None,
+        match ReceiptPosition::of(verdict.receipts.first().filter(|facts| facts.verified)?)? {
+            ReceiptPosition::Size { size, .. } => Some(size),
+            ReceiptPosition::Transaction { .. } => None,
         }
     }
 }
 
 /// Observations that a replica which is behind explains, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
+pub enum LagObservation {
     /// An entry that had a receipt is not served.
     Gone,
     /// A receipt is for a smaller tree than the last one.
@@ -64,7 +64,7 @@ struct Looked {
 /// The saved state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Memory {
+pub struct ServiceMemory {
     version: u32,
     /// Start of the service's silence, in Unix seconds; `None` if it answers.
     pub unreachable_since: Option<u64>,
@@ -72,16 +72,16 @@ pub struct Memory {
     #[serde(default)]
     doubts: BTreeMap<String, Looked>,
     /// Last receipt of each entry, by the service's ID.
-    last: BTreeMap<String, Kept>,
+    last: BTreeMap<String, SavedReceipt>,
     /// First receipt of each signed position.
-    places: BTreeMap<String, Kept>,
+    places: BTreeMap<String, SavedReceipt>,
 }
 
-impl Memory {
+impl ServiceMemory {
     /// Loads the state; empty if the file does not exist.
-    pub fn load(folder: &LogFolder) -> Result<Self, StateError> {
+    pub fn load(folder: &LogFolder) -> Result<Self, MonitorStateError> {
         let Some(bytes) = folder.read(FILE)? else { return Ok(Self::new()) };
-        let unreadable = |why: String| StateError::Unreadable { path: folder.file(FILE), why };
+        let unreadable = |why: String| MonitorStateError::Unreadable { path: folder.file(FILE), why };
         let memory: Self = serde_json::from_slice(&bytes).map_err(|why| unreadable(why.to_string()))?;
         match memory.version {
             VERSION => Ok(memory),
@@ -100,23 +100,23 @@ impl Memory {
     }
 
     /// Saves the state. Once `Ok`, it survives power loss.
-    pub fn keep(&self, folder: &LogFolder) -> Result<(), StateError> {
+    pub fn keep(&self, folder: &LogFolder) -> Result<(), MonitorStateError> {
         folder.write(FILE, &serde_json::to_vec_pretty(self).unwrap_or_default())
     }
 
     /// The last receipt of an entry.
-    pub fn last(&self, id: &str) -> Option<&Kept> {
+    pub fn last(&self, id: &str) -> Option<&SavedReceipt> {
         self.last.get(id)
     }
 
     /// A receipt with another root for the same position.
-    pub fn contradiction(&self, kept: &Kept) -> Option<&Kept> {
+    pub fn contradiction(&self, kept: &SavedReceipt) -> Option<&SavedReceipt> {
         let known = self.places.get(kept.place.as_ref()?)?;
         (known.root != kept.root).then_some(known)
     }
 
     /// Records a sighting of a doubt; returns the number of sightings and the time of the first.
-    pub fn doubted(&mut self, doubt: Doubt, id: &str, now: u64) -> (u32, u64) {
+    pub fn doubted(&mut self, doubt: LagObservation, id: &str, now: u64) -> (u32, u64) {
         let looked = self.doubts.entry(doubt.of(id)).or_insert(Looked { since: now, looks: 0 });
         // After a correction of a clock that was ahead, a start in the future becomes the current time.
         looked.since = looked.since.min(now);
@@ -125,17 +125,17 @@ impl Memory {
     }
 
     /// Removes a doubt.
-    pub fn settled(&mut self, doubt: Doubt, id: &str) {
+    pub fn settled(&mut self, doubt: LagObservation, id: &str) {
         self.doubts.remove(&doubt.of(id));
     }
 
     /// Remembers a receipt. If there is no more room for positions, the oldest are dropped ([`MAX_PLACES`],
     /// [`MAX_PLACES_BYTES`]).
-    pub fn remember(&mut self, id: &str, kept: Kept) {
+    pub fn remember(&mut self, id: &str, kept: SavedReceipt) {
         if let Some(place) = &kept.place {
             self.places.entry(place.clone()).or_insert_with(|| kept.clone());
         }
-        let mut bytes: usize = self.places.values().map(Kept::bytes).sum();
+        let mut bytes: usize = self.places.values().map(SavedReceipt::bytes).sum();
         while self.places.len() > MAX_PLACES || bytes > MAX_PLACES_BYTES {
             let oldest = self.places.iter().min_by_key(|(_, kept)| kept.seen.at);
             let Some(oldest) = oldest.map(|(place, _)| place.clone()) else { break };
@@ -145,7 +145,7 @@ impl Memory {
     }
 }
 
-impl Doubt {
+impl LagObservation {
     fn of(self, id: &str) -> String {
         match self {
             Self::Gone => format!("gone {id}"),
@@ -161,13 +161,13 @@ mod tests {
 
     #[test]
     fn large_receipts_of_ever_more_trees_do_not_outgrow_the_file_that_is_read_back() {
-        let mut memory = Memory::new();
+        let mut memory = ServiceMemory::new();
         let entry = merkle::EntryDigest::of(b"entry");
         let base = url::Url::parse("http://x.example/").unwrap();
         let receipt = vec![0; MAX_RECEIPT_KEPT];
         for size in 0..400u64 {
             let seen = ReceiptSeen::of(entry, None, &receipt, &base, size);
-            memory.remember("one", Kept { seen, place: Some(size.to_string()), root: None });
+            memory.remember("one", SavedReceipt { seen, place: Some(size.to_string()), root: None });
         }
         let bytes = serde_json::to_vec_pretty(&memory).unwrap().len();
         assert!(bytes < 2 * MAX_PLACES_BYTES, "{bytes}");

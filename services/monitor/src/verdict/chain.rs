@@ -17,7 +17,7 @@ pub enum NoFork {
 
 /// Describes the fork: the issuer, the position in the chain, and the agent.
 pub fn forked(one: &SignedStatement, other: &SignedStatement) -> Result<String, NoFork> {
-    let (first, second) = (Link::read(one)?, Link::read(other)?);
+    let (first, second) = (ChainLink::read(one)?, ChainLink::read(other)?);
     if one.digest() == other.digest() {
         return Err(NoFork::Wrong("both are the same receipt"));
     }
@@ -38,13 +38,13 @@ pub fn forked(one: &SignedStatement, other: &SignedStatement) -> Result<String, 
 }
 
 /// A receipt whose signature verifies with the key in its issuer's `did:key`.
-struct Link {
+struct ChainLink {
     issuer: String,
     agent: String,
     chain: Chain,
 }
 
-impl Link {
+impl ChainLink {
     fn read(statement: &SignedStatement) -> Result<Self, NoFork> {
         let other = |why: String| NoFork::Other(why);
         let headers = VrfHeaders::read(statement.header()).map_err(|why| other(why.to_string()))?;

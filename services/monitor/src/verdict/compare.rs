@@ -6,7 +6,7 @@ use tlog::checkpoint::Checkpoint;
 use tlog::key::VerifierKey;
 use tlog::note::Note;
 
-use super::{Finding, Head, Verdict};
+use super::{ClaimedHead, Verdict, VerificationResult};
 
 /// Data that relates two checkpoints of different sizes.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +26,8 @@ pub enum Join<'a> {
 }
 
 /// Compares two notes, in either order. Without keys the verdict is at most [`Verdict::Unknown`].
-pub fn compare(notes: [&[u8]; 2], keys: &[VerifierKey], join: Join<'_>) -> Finding {
-    let mut finding = Finding::begin();
+pub fn compare(notes: [&[u8]; 2], keys: &[VerifierKey], join: Join<'_>) -> VerificationResult {
+    let mut finding = VerificationResult::begin();
     let read = notes.map(|note| read(note, keys));
     let [(first, by), (second, by_too)] = match read {
         [Ok(first), Ok(second)] => [first, second],
@@ -66,8 +66,8 @@ pub fn compare(notes: [&[u8]; 2], keys: &[VerifierKey], join: Join<'_>) -> Findi
     }
 }
 
-pub(super) fn head(checkpoint: &Checkpoint) -> Head {
-    Head {
+pub(super) fn head(checkpoint: &Checkpoint) -> ClaimedHead {
+    ClaimedHead {
         origin: checkpoint.origin().to_string(),
         size: checkpoint.size().get(),
         root: checkpoint.root().to_string(),
@@ -85,7 +85,12 @@ fn read<'k>(note: &[u8], keys: &'k [VerifierKey]) -> Result<(Checkpoint, Vec<&'k
     Ok((Checkpoint::parse_text(note.text()).map_err(|why| why.to_string())?, by))
 }
 
-fn related(mut finding: Finding, older: &Checkpoint, newer: &Checkpoint, join: Join<'_>) -> Finding {
+fn related(
+    mut finding: VerificationResult,
+    older: &Checkpoint,
+    newer: &Checkpoint,
+    join: Join<'_>,
+) -> VerificationResult {
     let sizes = (older.size(), newer.size());
     if sizes.0 == sizes.1 {
         return match older.root() == newer.root() {
@@ -113,7 +118,12 @@ fn related(mut finding: Finding, older: &Checkpoint, newer: &Checkpoint, join: J
     }
 }
 
-fn by_proof(mut finding: Finding, older: &Checkpoint, newer: &Checkpoint, path: &[Hash]) -> Finding {
+fn by_proof(
+    mut finding: VerificationResult,
+    older: &Checkpoint,
+    newer: &Checkpoint,
+    path: &[Hash],
+) -> VerificationResult {
     let sizes = (older.size(), newer.size());
     match consistency(sizes.0, sizes.1, older.root(), newer.root(), path) {
         Ok(()) => {
@@ -136,12 +146,12 @@ fn by_proof(mut finding: Finding, older: &Checkpoint, newer: &Checkpoint, path: 
 }
 
 fn by_node(
-    mut finding: Finding,
+    mut finding: VerificationResult,
     older: &Checkpoint,
     newer: &Checkpoint,
     start: Hash,
     siblings: &[Hash],
-) -> Finding {
+) -> VerificationResult {
     let implied = implied_roots(older.size(), newer.size(), start, siblings);
     let is = |implied: RootHash, signed: RootHash| implied == signed;
     match implied {

@@ -12,9 +12,9 @@ use verifier::TrustStore;
 
 use super::chain::{self, NoFork};
 use super::compare::{Join, compare, head};
-use super::{Finding, Verdict};
+use super::{Verdict, VerificationResult};
 use crate::alarm::{Alarm, AlarmKind};
-use crate::evidence::{EntrySeen, Evidence, Path, Sighting};
+use crate::evidence::{EntrySeen, Evidence, Sighting, TwoRootPath};
 use crate::round::Outcome;
 
 /// Length of a SHA-256 hash.
@@ -24,14 +24,14 @@ const HASH_BYTES: usize = 32;
 ///
 /// Without known keys, the keys in the evidence are used. These are only as trustworthy as the file: an accuser can
 /// generate a key of any name and sign contradictions with it. The verdict then accuses no party.
-pub fn judge(alarm: &Alarm, known: &[VerifierKey], trust: Option<&TrustStore>) -> Finding {
+pub fn judge(alarm: &Alarm, known: &[VerifierKey], trust: Option<&TrustStore>) -> VerificationResult {
     let Some(evidence) = &alarm.evidence else {
-        return Finding::begin().ends(Verdict::OnWord, "there is nothing but the monitor's word");
+        return VerificationResult::begin().ends(Verdict::OnWord, "there is nothing but the monitor's word");
     };
     let keys = match keys(evidence, known) {
         Ok(keys) => keys,
         Err(why) => {
-            let mut finding = Finding::begin();
+            let mut finding = VerificationResult::begin();
             finding.failed("log key", why);
             return finding.ends(Verdict::Wrong, "the evidence has no key that can be used");
         }
@@ -76,12 +76,17 @@ fn keys(evidence: &Evidence, known: &[VerifierKey]) -> Result<Vec<VerifierKey>, 
 }
 
 /// Verifies two contradictory notes; the time and source of their sightings do not matter.
-fn contradiction(older: &Sighting, newer: &Sighting, path: Option<&Path>, keys: &[VerifierKey]) -> Finding {
+fn contradiction(
+    older: &Sighting,
+    newer: &Sighting,
+    path: Option<&TwoRootPath>,
+    keys: &[VerifierKey],
+) -> VerificationResult {
     let notes = [older.note.as_bytes(), newer.note.as_bytes()];
     let node = match path.map(hashes).transpose() {
         Ok(node) => node,
         Err(why) => {
-            let mut finding = Finding::begin();
+            let mut finding = VerificationResult::begin();
             finding.failed("consistency", why.to_string());
             return finding.ends(Verdict::Wrong, "the evidence cannot be read");
         }
@@ -98,7 +103,7 @@ fn contradiction(older: &Sighting, newer: &Sighting, path: Option<&Path>, keys: 
     }
 }
 
-fn rollback(larger: &Sighting, smaller: &Sighting, keys: &[VerifierKey]) -> Finding {
+fn rollback(larger: &Sighting, smaller: &Sighting, keys: &[VerifierKey]) -> VerificationResult {
     let notes = [smaller.note.as_bytes(), larger.note.as_bytes()];
     let mut finding = with_places(compare(notes, keys, Join::Nothing), [smaller, larger]);
     let sizes: Vec<u64> = finding.heads.iter().map(|head| head.size).collect();
@@ -120,8 +125,8 @@ fn rollback(larger: &Sighting, smaller: &Sighting, keys: &[VerifierKey]) -> Find
 }
 
 /// Verifies a single note and the fault stated by the alarm's kind.
-fn checkpoint(kind: AlarmKind, seen: &Sighting, keys: &[VerifierKey]) -> Finding {
-    let mut finding = Finding::begin();
+fn checkpoint(kind: AlarmKind, seen: &Sighting, keys: &[VerifierKey]) -> VerificationResult {
+    let mut finding = VerificationResult::begin();
     let note = match Note::parse(seen.note.as_bytes()) {
         Ok(note) => note,
         Err(why) => {
@@ -165,8 +170,8 @@ fn checkpoint(kind: AlarmKind, seen: &Sighting, keys: &[VerifierKey]) -> Finding
 }
 
 /// Verifies served bytes. If they are a whole tree's level-0 tile, its root is computed.
-fn served(checkpoint: &Sighting, path: &str, bytes: &str, keys: &[VerifierKey]) -> Finding {
-    let mut finding = Finding::begin();
+fn served(checkpoint: &Sighting, path: &str, bytes: &str, keys: &[VerifierKey]) -> VerificationResult {
+    let mut finding = VerificationResult::begin();
     let opened = Note::parse(checkpoint.note.as_bytes()).map_err(|why| why.to_string()).and_then(|note| {
         note.verify(keys).map_err(|why| why.to_string())?;
         Checkpoint::parse_text(note.text()).map_err(|why| why.to_string())
@@ -218,8 +223,8 @@ fn of_entries(
     checkpoint: Option<&Sighting>,
     entries: &[EntrySeen],
     known: &[VerifierKey],
-) -> Finding {
-    let mut finding = Finding::begin();
+) -> VerificationResult {
+    let mut finding = VerificationResult::begin();
     if let Some(seen) = checkpoint {
         let note = Note::parse(seen.note.as_bytes());
         match note.map_err(|why| why.to_string()).and_then(|note| {
@@ -301,12 +306,12 @@ fn place(entry: &EntrySeen) -> String {
     entry.index.map_or_else(|| "refused".to_owned(), |index| format!("leaf {index}"))
 }
 
-fn hashes(path: &Path) -> Result<(Hash, Vec<Hash>), NotAHash> {
+fn hashes(path: &TwoRootPath) -> Result<(Hash, Vec<Hash>), NotAHash> {
     Ok((path.start.parse()?, path.siblings.iter().map(|text| text.parse()).collect::<Result<_, _>>()?))
 }
 
 /// Adds the time and source of each sighting to the head of the same size and root; the order may differ.
-fn with_places<const N: usize>(mut finding: Finding, seen: [&Sighting; N]) -> Finding {
+fn with_places<const N: usize>(mut finding: VerificationResult, seen: [&Sighting; N]) -> VerificationResult {
     for sighting in seen {
         let head = Note::parse(sighting.note.as_bytes())
             .ok()

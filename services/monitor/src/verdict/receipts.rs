@@ -2,21 +2,26 @@
 
 use verifier::TrustStore;
 
-use super::{Finding, Head, Verdict};
+use super::{ClaimedHead, Verdict, VerificationResult};
 use crate::alarm::AlarmKind;
 use crate::evidence::ReceiptSeen;
-use crate::scitt_service::{Place, verify};
+use crate::scitt_service::{ReceiptPosition, verify};
 
 /// A receipt that verified: its signed position (name, and tree size if any) and root.
-struct Checked {
+struct VerifiedReceipt {
     place: Option<(String, Option<u64>)>,
     root: Option<String>,
 }
 
 /// Verifies all receipts with the keys in `known`, and whether they support the accusation. Without `known`, the keys
 /// in the evidence (`own`) are used, and the verdict accuses no party.
-pub fn judge(kind: AlarmKind, own: &str, known: Option<&TrustStore>, receipts: &[ReceiptSeen]) -> Finding {
-    let mut finding = Finding::begin();
+pub fn judge(
+    kind: AlarmKind,
+    own: &str,
+    known: Option<&TrustStore>,
+    receipts: &[ReceiptSeen],
+) -> VerificationResult {
+    let mut finding = VerificationResult::begin();
     let trust = match known.cloned().map_or_else(|| TrustStore::from_toml(own), Ok) {
         Ok(trust) => trust,
         Err(why) => {
@@ -24,7 +29,8 @@ pub fn judge(kind: AlarmKind, own: &str, known: Option<&TrustStore>, receipts: &
             return finding.ends(Verdict::Wrong, "the evidence cannot be read");
         }
     };
-    let checked: Vec<Result<Checked, String>> = receipts.iter().map(|seen| check(seen, &trust)).collect();
+    let checked: Vec<Result<VerifiedReceipt, String>> =
+        receipts.iter().map(|seen| check(seen, &trust)).collect();
     for (seen, checked) in receipts.iter().zip(&checked) {
         match checked {
             Ok(checked) => {
@@ -47,7 +53,11 @@ pub fn judge(kind: AlarmKind, own: &str, known: Option<&TrustStore>, receipts: &
     }
 }
 
-fn conclude(finding: Finding, kind: AlarmKind, checked: &[Result<Checked, String>]) -> Finding {
+fn conclude(
+    finding: VerificationResult,
+    kind: AlarmKind,
+    checked: &[Result<VerifiedReceipt, String>],
+) -> VerificationResult {
     let word = "that the service gave it, and when, is the monitor's word";
     match (kind, checked) {
         (AlarmKind::Fork, [Ok(one), Ok(other)]) if one.is_of_the_same(other) && one.root != other.root => {
@@ -69,7 +79,7 @@ fn conclude(finding: Finding, kind: AlarmKind, checked: &[Result<Checked, String
     }
 }
 
-impl Checked {
+impl VerifiedReceipt {
     fn is_of_the_same(&self, other: &Self) -> bool {
         self.place.is_some() && self.place == other.place
     }
@@ -79,21 +89,21 @@ impl Checked {
     }
 }
 
-fn check(seen: &ReceiptSeen, trust: &TrustStore) -> Result<Checked, String> {
+fn check(seen: &ReceiptSeen, trust: &TrustStore) -> Result<VerifiedReceipt, String> {
     let (entry, statement, receipt) = seen.parts()?;
     let verdict = verify(entry, statement.as_ref(), &receipt, trust, seen.at);
     let Some(facts) = verdict.receipts.first().filter(|facts| facts.verified) else {
         return Err(verdict.why().to_owned());
     };
-    let place = Place::of(facts).map(|place| match place {
-        Place::Size { size, .. } => (place.to_string(), Some(size)),
-        Place::Transaction { .. } => (place.to_string(), None),
+    let place = ReceiptPosition::of(facts).map(|place| match place {
+        ReceiptPosition::Size { size, .. } => (place.to_string(), Some(size)),
+        ReceiptPosition::Transaction { .. } => (place.to_string(), None),
     });
-    Ok(Checked { place, root: facts.root.clone() })
+    Ok(VerifiedReceipt { place, root: facts.root.clone() })
 }
 
-fn head(checked: &Checked, seen: &ReceiptSeen) -> Option<Head> {
+fn head(checked: &VerifiedReceipt, seen: &ReceiptSeen) -> Option<ClaimedHead> {
     let (place, size) = checked.place.clone()?;
     let root = checked.root.clone()?;
-    Some(Head { origin: place, size: size?, root, seen: Some(seen.from.clone()) })
+    Some(ClaimedHead { origin: place, size: size?, root, seen: Some(seen.from.clone()) })
 }

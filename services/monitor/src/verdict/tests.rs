@@ -10,8 +10,8 @@ use tlog::key::VerifierKey;
 use tlog::note::{LocalKey, NoteSigner};
 
 use super::*;
-use crate::alarm::{About, Alarm, AlarmKind};
-use crate::evidence::{EntrySeen, Evidence, Path, Sighting};
+use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
+use crate::evidence::{EntrySeen, Evidence, Sighting, TwoRootPath};
 
 const ORIGIN: &str = "log.example";
 
@@ -61,13 +61,13 @@ impl Log {
     }
 
     /// The path as the monitor writes it: always with the first node.
-    fn path(&self, older: usize, newer: usize) -> Path {
+    fn path(&self, older: usize, newer: usize) -> TwoRootPath {
         let mut hashes = self.proof(older, newer);
         if older.is_power_of_two() {
             hashes.insert(0, self.root(older).into());
         }
         let mut hashes = hashes.iter().map(ToString::to_string);
-        Path { start: hashes.next().unwrap(), siblings: hashes.collect() }
+        TwoRootPath { start: hashes.next().unwrap(), siblings: hashes.collect() }
     }
 }
 
@@ -88,10 +88,10 @@ fn seen(note: &str) -> Sighting {
 }
 
 fn alarm(kind: AlarmKind, evidence: Evidence) -> Alarm {
-    Alarm::new(kind, "ours", About::Log, "words", 1_790_000_000).shown_by(evidence)
+    Alarm::new(kind, "ours", AlarmSubject::Log, "words", 1_790_000_000).shown_by(evidence)
 }
 
-fn contradiction(older: &str, newer: &str, path: Option<Path>) -> Alarm {
+fn contradiction(older: &str, newer: &str, path: Option<TwoRootPath>) -> Alarm {
     let evidence =
         Evidence::Contradiction { vkey: vkey().to_string(), older: seen(older), newer: seen(newer), path };
     alarm(AlarmKind::Fork, evidence)

@@ -12,7 +12,7 @@ use crate::config::Who;
 use crate::evidence::{EntrySeen, Evidence};
 
 /// An entry's facts for the watch lists.
-pub struct Facts {
+pub struct WatchedFacts {
     /// The leaf index.
     pub leaf: u64,
     /// The entry ID, in hex.
@@ -36,7 +36,7 @@ pub struct Facts {
     /// The judged object: its `output_hash` or `audit_ref`.
     pub judged: Option<String>,
     /// The kind of audit record; `None` for other entries.
-    pub record: Option<Record>,
+    pub record: Option<StreamRecord>,
     /// Commit time reported by the log, in Unix seconds.
     pub at: Option<u64>,
     statement: Option<String>,
@@ -44,7 +44,7 @@ pub struct Facts {
 
 /// Kinds of audit records in a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum StreamRecord {
     /// A decision other than `denied`: an outcome must follow.
     Decision,
     /// The outcome of the decision with this entry ID.
@@ -57,14 +57,14 @@ pub enum Record {
 
 /// Leaf and ID of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct EntryPosition {
     /// The leaf index.
     pub leaf: u64,
     /// The entry ID, in hex.
     pub entry: String,
 }
 
-impl Record {
+impl StreamRecord {
     fn of(facts: &Map<String, Value>) -> Option<Self> {
         let text = |name: &str| facts.get(name).and_then(Value::as_str);
         Some(match (text("kind")?, text("decision")) {
@@ -76,7 +76,7 @@ impl Record {
     }
 }
 
-impl Facts {
+impl WatchedFacts {
     /// Reads an entry; `None` if its statement was erased or malformed, or lacks `iss` or `sub`.
     pub fn of(row: &Row) -> Option<Self> {
         let statement = SignedStatement::parse(row.statement.clone()?).ok()?;
@@ -98,7 +98,7 @@ impl Facts {
             previous: text("previous"),
             position: number("chain_position"),
             number: number("seq"),
-            record: number("seq").and_then(|_| Record::of(&facts)),
+            record: number("seq").and_then(|_| StreamRecord::of(&facts)),
             verdict: text("verdict"),
             judged,
             at: row.at,
@@ -116,7 +116,7 @@ impl Facts {
     }
 
     /// The entry and, if given, the entry that it conflicts with, as evidence.
-    pub fn evidence(&self, other: Option<&Place>) -> Evidence {
+    pub fn evidence(&self, other: Option<&EntryPosition>) -> Evidence {
         let other = other.map(|other| EntrySeen {
             index: Some(other.leaf),
             entry_id: other.entry.clone(),
@@ -131,7 +131,7 @@ impl Facts {
     }
 
     /// Leaf and ID of the entry.
-    pub fn place(&self) -> Place {
-        Place { leaf: self.leaf, entry: self.entry.clone() }
+    pub fn place(&self) -> EntryPosition {
+        EntryPosition { leaf: self.leaf, entry: self.entry.clone() }
     }
 }

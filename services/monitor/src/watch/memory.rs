@@ -6,8 +6,8 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::facts::{Facts, Place};
-use super::streams::Streams;
+use super::facts::{EntryPosition, WatchedFacts};
+use super::streams::OpenStreams;
 use crate::alarm::Alarm;
 use crate::evidence::Evidence;
 use crate::limits::MAX_REMEMBERED;
@@ -18,7 +18,7 @@ const FORM: u32 = 1;
 /// The saved memory.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Memory {
+pub struct WatchMemory {
     form: u32,
     /// The next leaf to observe.
     pub next: u64,
@@ -33,13 +33,13 @@ pub struct Memory {
     /// Newest commit time of an entry for each list.
     heard: BTreeMap<String, u64>,
     /// First entry at each position of a chain, by the hash of the position's name.
-    claims: BTreeMap<String, Place>,
+    claims: BTreeMap<String, EntryPosition>,
     /// Last verdict on each object, with its entry.
-    verdicts: BTreeMap<String, (Place, String)>,
+    verdicts: BTreeMap<String, (EntryPosition, String)>,
     /// Sequences by list and name.
     sequences: BTreeMap<String, BTreeMap<String, Sequence>>,
     /// Streams of audit records by list.
-    streams: BTreeMap<String, Streams>,
+    streams: BTreeMap<String, OpenStreams>,
     /// Number of observed entries without a statement.
     pub erased: u64,
     /// Total of missing numbers in all sequences.
@@ -60,16 +60,16 @@ struct Sequence {
 
 /// Identifies a state of the memory, for change detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct ChangeMark {
     next: u64,
     report: Option<u64>,
     untold: usize,
 }
 
-impl Memory {
+impl WatchMemory {
     /// The mark of the current state: the memory is a function of these positions.
-    pub fn mark(&self) -> Mark {
-        Mark { next: self.next, report: self.report, untold: self.untold.len() }
+    pub fn mark(&self) -> ChangeMark {
+        ChangeMark { next: self.next, report: self.report, untold: self.untold.len() }
     }
 
     /// An empty memory.
@@ -141,7 +141,7 @@ impl Memory {
     }
 
     /// Records the entry's predecessor and position in its chain. Returns another entry that has one of them already.
-    pub fn claims(&mut self, facts: &Facts) -> Option<Place> {
+    pub fn claims(&mut self, facts: &WatchedFacts) -> Option<EntryPosition> {
         let chain = format!("{}\n{}", facts.iss, facts.sub);
         let follows = facts.previous.as_ref().map(|previous| format!("{chain}\nafter {previous}"));
         let stands = facts.position.map(|position| format!("{chain}\nat {position}"));
@@ -159,7 +159,7 @@ impl Memory {
     }
 
     /// Records the entry's verdict. Returns the entry with a different previous verdict on the same object.
-    pub fn judged(&mut self, facts: &Facts) -> Option<(Place, String)> {
+    pub fn judged(&mut self, facts: &WatchedFacts) -> Option<(EntryPosition, String)> {
         let (verdict, judged) = (facts.verdict.as_ref()?, facts.judged.as_ref()?);
         let thing = hashed(&format!("{}\n{judged}", facts.sub));
         if !self.verdicts.contains_key(&thing) && self.verdicts.len() >= MAX_REMEMBERED {
@@ -171,19 +171,19 @@ impl Memory {
     }
 
     /// The streams of a list; `None` if there are none.
-    pub fn streams(&self, list: &str) -> Option<&Streams> {
+    pub fn streams(&self, list: &str) -> Option<&OpenStreams> {
         self.streams.get(list)
     }
 
     /// Records the entry's position in its chain.
-    pub fn follow_chain(&mut self, list: &str, facts: &Facts, now: u64) {
+    pub fn follow_chain(&mut self, list: &str, facts: &WatchedFacts, now: u64) {
         if let Some((name, position)) = chain_position(facts) {
             self.number(list, name, position, now);
         }
     }
 
     /// Records an audit record in its stream.
-    pub fn follow_stream(&mut self, list: &str, facts: &Facts, now: u64) {
+    pub fn follow_stream(&mut self, list: &str, facts: &WatchedFacts, now: u64) {
         let (Some((name, number)), Some(record)) = (stream_number(facts), &facts.record) else { return };
         let at = facts.at.unwrap_or(now).min(now);
         let streams = self.streams.entry(list.to_owned()).or_default();
@@ -205,7 +205,7 @@ impl Memory {
 
     /// Marks the numbers of an entry as present although its other facts are not used: they are not missing, regardless
     /// of the signer.
-    pub fn excuse(&mut self, list: &str, facts: &Facts) {
+    pub fn excuse(&mut self, list: &str, facts: &WatchedFacts) {
         for (name, number) in chain_position(facts).into_iter().chain(stream_number(facts)) {
             let Some(sequence) = self.sequences.get_mut(list).and_then(|all| all.get_mut(&name)) else {
                 continue;
@@ -228,12 +228,12 @@ impl Memory {
 }
 
 /// The entry's chain and its position there.
-fn chain_position(facts: &Facts) -> Option<(String, u64)> {
+fn chain_position(facts: &WatchedFacts) -> Option<(String, u64)> {
     Some((format!("chain of {} about {}", facts.iss, facts.sub), facts.position?))
 }
 
 /// The entry's stream and its number there.
-fn stream_number(facts: &Facts) -> Option<(String, u64)> {
+fn stream_number(facts: &WatchedFacts) -> Option<(String, u64)> {
     Some((format!("stream of {} about {}", facts.iss, facts.sub), facts.number?))
 }
 

@@ -9,43 +9,44 @@ use scitt::header::CwtClaims;
 use serde::Deserialize;
 
 use super::Watching;
-use crate::alarm::{About, Alarm, AlarmKind};
-use crate::config::{Target, Watch, Who};
+use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
+use crate::config::{Watch, WatchedLog, Who};
 use crate::evidence::{EntrySeen, Evidence, Sighting};
 use crate::limits::{MAX_COMPLETED, REPORT_PAGE, REPORT_PAGES};
 use crate::verdict::chain;
 
 #[derive(Deserialize)]
-struct Page {
-    equivocations: Vec<Report>,
+struct ReportPage {
+    equivocations: Vec<WatchReport>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Report {
+pub(super) struct WatchReport {
     number: u64,
     rule: Option<String>,
-    registered: Registered,
-    refused: Refused,
+    registered: RegisteredReport,
+    refused: RefusedReport,
 }
 
 #[derive(Deserialize)]
-struct Registered {
+struct RegisteredReport {
     entry_id: String,
     index: u64,
 }
 
 #[derive(Deserialize)]
-struct Refused {
+struct RefusedReport {
     entry_id: String,
     statement: Option<String>,
 }
 
 impl Watching {
     /// Processes the reports since the last round. A log without the endpoint (404) has no reports.
-    pub async fn read_reports(&mut self, target: &Target, client: &Client) -> Result<(), ClientError> {
+    pub async fn read_reports(&mut self, target: &WatchedLog, client: &Client) -> Result<(), ClientError> {
         for _ in 0..REPORT_PAGES {
             let after = self.memory.report.map(|number| format!("&after={number}")).unwrap_or_default();
-            let page = client.json::<Page>(&format!("v1/equivocations?limit={REPORT_PAGE}{after}")).await;
+            let page =
+                client.json::<ReportPage>(&format!("v1/equivocations?limit={REPORT_PAGE}{after}")).await;
             let reports = match page {
                 Ok(page) => page.equivocations,
                 Err(ClientError::NotFound(_)) => return Ok(()),
@@ -65,7 +66,7 @@ impl Watching {
     }
 
     /// Checks that a page has at most [`REPORT_PAGE`] reports, with strictly increasing numbers.
-    pub(super) fn grow(&self, reports: &[Report]) -> Result<(), ClientError> {
+    pub(super) fn grow(&self, reports: &[WatchReport]) -> Result<(), ClientError> {
         let mut last = self.memory.report;
         for report in reports {
             if last.is_some_and(|last| report.number <= last) {
@@ -87,7 +88,7 @@ impl Watching {
 
     /// Raises an alarm for a refused statement if its issuer or subject is on a list and the issuer's own signatures
     /// prove the fork. Reports with a missing, different or unsigned statement are ignored.
-    async fn report(&mut self, target: &Target, client: &Client, report: &Report) {
+    async fn report(&mut self, target: &WatchedLog, client: &Client, report: &WatchReport) {
         let Some(refused) = report.refused.parse() else { return };
         let Some((iss, sub)) = names(&refused) else { return };
         let concerns = |watch: &&Watch| match &watch.who {
@@ -121,8 +122,13 @@ impl Watching {
                     statement: report.refused.statement.clone(),
                 },
             ];
-            let alarm =
-                Alarm::new(AlarmKind::ChainFork, &target.name, About::from(&watch.who), words, self.now);
+            let alarm = Alarm::new(
+                AlarmKind::ChainFork,
+                &target.name,
+                AlarmSubject::from(&watch.who),
+                words,
+                self.now,
+            );
             let alarm = alarm.which(report.refused.entry_id.clone());
             self.found(alarm.shown_by(Evidence::Entries { checkpoint: None, entries }));
         }
@@ -141,7 +147,7 @@ pub async fn complete(alarms: &mut [Alarm], checkpoint: &Sighting, client: &Clie
     }
 }
 
-impl Refused {
+impl RefusedReport {
     /// Parses the statement; `None` if it is missing or does not match the entry ID.
     fn parse(&self) -> Option<SignedStatement> {
         let bytes = BASE64URL_NOPAD.decode(self.statement.as_ref()?.as_bytes()).ok()?;

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::{Facts, Record};
+use super::facts::{StreamRecord, WatchedFacts};
 use crate::limits::MAX_REMEMBERED;
 
 /// The streams of one list, by name.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Streams(BTreeMap<String, Stream>);
+pub struct OpenStreams(BTreeMap<String, TrackedStream>);
 
 /// A stream that is not closed, or has decisions without an outcome.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stream {
+struct TrackedStream {
     /// Permitting decisions without an outcome, by entry ID, with their commit times.
     open: BTreeMap<String, u64>,
     /// Decisions whose outcome was observed before the decision.
@@ -26,23 +26,23 @@ struct Stream {
     closed: bool,
 }
 
-impl Streams {
+impl OpenStreams {
     /// Records an audit record; returns `false` if there is no room ([`MAX_REMEMBERED`]).
-    pub fn take(&mut self, name: &str, facts: &Facts, record: &Record, at: u64) -> bool {
-        let known = self.0.values().map(Stream::weight).sum::<usize>();
+    pub fn take(&mut self, name: &str, facts: &WatchedFacts, record: &StreamRecord, at: u64) -> bool {
+        let known = self.0.values().map(TrackedStream::weight).sum::<usize>();
         if known >= MAX_REMEMBERED {
             return false;
         }
         let stream = self.0.entry(name.to_owned()).or_default();
         stream.newest = stream.newest.max(at);
         match record {
-            Record::Decision if !stream.ended.remove(&facts.entry) => {
+            StreamRecord::Decision if !stream.ended.remove(&facts.entry) => {
                 stream.open.insert(facts.entry.clone(), at);
             }
-            Record::Outcome(decision) if stream.open.remove(decision).is_none() => {
+            StreamRecord::Outcome(decision) if stream.open.remove(decision).is_none() => {
                 stream.ended.insert(decision.clone());
             }
-            Record::Closed => stream.closed = true,
+            StreamRecord::Closed => stream.closed = true,
             _ => {}
         }
         if stream.closed && stream.open.is_empty() {
@@ -66,7 +66,7 @@ impl Streams {
     }
 }
 
-impl Stream {
+impl TrackedStream {
     /// Approximate share of the memory's capacity.
     fn weight(&self) -> usize {
         1 + self.open.len() + self.ended.len()

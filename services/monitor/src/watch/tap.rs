@@ -8,20 +8,20 @@ use merkle::{EntryDigest, LeafHash, LeafIndex};
 use store::{Collateral, Found, GuardKey};
 
 /// A source, and the rows read from it.
-pub struct Tap<'a> {
+pub struct RecordingSource<'a> {
     source: &'a dyn AuditSource,
-    seen: Mutex<Seen>,
+    seen: Mutex<RowsRead>,
 }
 
-struct Seen {
+struct RowsRead {
     next: u64,
     rows: Vec<EntryEvidence>,
 }
 
-impl<'a> Tap<'a> {
+impl<'a> RecordingSource<'a> {
     /// Wraps a source; rows are recorded from leaf `next` on.
     pub fn of(source: &'a dyn AuditSource, next: u64) -> Self {
-        Self { source, seen: Mutex::new(Seen { next, rows: Vec::new() }) }
+        Self { source, seen: Mutex::new(RowsRead { next, rows: Vec::new() }) }
     }
 
     /// Returns the rows recorded since the last call.
@@ -31,7 +31,7 @@ impl<'a> Tap<'a> {
 }
 
 #[async_trait]
-impl AuditSource for Tap<'_> {
+impl AuditSource for RecordingSource<'_> {
     async fn head(&self) -> Result<AuditHead, SourceError> {
         self.source.head().await
     }

@@ -22,12 +22,12 @@ fn row(leaf: u64, position: u64) -> Row {
     }
 }
 
-fn target() -> Target {
+fn target() -> WatchedLog {
     let watch = Watch::of(Who::Issuer(ISS.into()));
-    Target { watches: vec![watch], lag: std::time::Duration::ZERO, ..testing::target() }
+    WatchedLog { watches: vec![watch], lag: std::time::Duration::ZERO, ..testing::target() }
 }
 
-fn watching(memory: Memory) -> Watching {
+fn watching(memory: WatchMemory) -> Watching {
     Watching { memory, omitted: 0, kept: None, now: 100 }
 }
 
@@ -42,14 +42,14 @@ fn found(mut watching: Watching, rows: Vec<Row>, is_as_told: bool) -> Vec<AlarmK
 #[test]
 fn an_entry_that_is_not_as_told_accuses_no_issuer_of_anything() {
     let fork = || vec![row(0, 0), row(1, 0), row(2, 9)];
-    let kinds = found(watching(Memory::begun(0)), fork(), true);
+    let kinds = found(watching(WatchMemory::begun(0)), fork(), true);
     assert!(kinds.contains(&AlarmKind::ChainFork) && kinds.contains(&AlarmKind::Gap), "{kinds:?}");
-    assert_eq!(found(watching(Memory::begun(0)), fork(), false), []);
+    assert_eq!(found(watching(WatchMemory::begun(0)), fork(), false), []);
 }
 
 /// A watch list that starts at leaf 5.
 fn added_later() -> Watching {
-    let mut later = watching(Memory::begun(0));
+    let mut later = watching(WatchMemory::begun(0));
     later.memory.next = 5;
     later
 }
@@ -66,7 +66,7 @@ fn a_list_that_is_added_later_accuses_nobody_of_gaps_before() {
 
 #[test]
 fn lists_that_have_seen_less_than_the_audit_are_behind_and_nobody_s_list_is_not() {
-    let mut lost = watching(Memory::begun(0));
+    let mut lost = watching(WatchMemory::begun(0));
     assert!(lost.is_behind(&target(), 7) && !lost.is_behind(&testing::target(), 7));
     lost.memory.next = 7;
     assert!(!lost.is_behind(&target(), 7));
@@ -74,23 +74,23 @@ fn lists_that_have_seen_less_than_the_audit_are_behind_and_nobody_s_list_is_not(
 
 #[test]
 fn what_is_remembered_is_never_written_longer_than_it_is_read_and_says_what_was_left_out() {
-    let mut watching = watching(Memory::begun(0));
+    let mut watching = watching(WatchMemory::begun(0));
     watching.observe(&target(), (0..40).map(|leaf| row(leaf, 0)).collect(), |_| true);
     let whole = watching.memory.encode(usize::MAX).len();
     assert!(!watching.memory.is_full());
     let less = watching.memory.encode(whole - 1);
     assert!(less.len() < whole && watching.memory.is_full());
-    let again: Memory = serde_json::from_slice(&less).unwrap();
+    let again: WatchMemory = serde_json::from_slice(&less).unwrap();
     assert!(again.is_full() && !again.untold.is_empty(), "alarms are told all the same");
 }
 
 #[test]
 fn reports_whose_numbers_do_not_grow_are_refused() {
-    let mut watching = watching(Memory::begun(0));
+    let mut watching = watching(WatchMemory::begun(0));
     let report = |number: u64| {
         let told = serde_json::json!({ "number": number, "rule": null,
             "registered": { "entry_id": "x", "index": 0 }, "refused": { "entry_id": "y", "statement": null } });
-        serde_json::from_value::<reports::Report>(told).unwrap()
+        serde_json::from_value::<reports::WatchReport>(told).unwrap()
     };
     let grows = |watching: &Watching, numbers: &[u64]| {
         watching.grow(&numbers.iter().map(|number| report(*number)).collect::<Vec<_>>()).is_ok()
@@ -125,8 +125,8 @@ async fn reported(refused: Vec<u8>) -> Vec<AlarmKind> {
     let client = client::Client::new(&url, client::Options::default()).unwrap();
     let iss = registered.header().claims().and_then(|claims| claims.iss()).unwrap().to_owned();
     let watch = Watch::of(Who::Issuer(iss));
-    let target = Target { watches: vec![watch], ..testing::target() };
-    let mut watching = watching(Memory::begun(0));
+    let target = WatchedLog { watches: vec![watch], ..testing::target() };
+    let mut watching = watching(WatchMemory::begun(0));
     watching.read_reports(&target, &client).await.unwrap();
     watching.into_found().iter().map(|alarm| alarm.kind).collect()
 }
@@ -165,8 +165,8 @@ fn wrong_with(rows: Vec<Row>) -> Vec<AlarmKind> {
     let mut watch = Watch::of(Who::Issuer(ISS.into()));
     let limit = std::time::Duration::from_secs(50);
     (watch.outcome_within, watch.closed_within) = (limit, Some(limit));
-    let target = Target { watches: vec![watch], ..target() };
-    let (mut watching, mut book) = (watching(Memory::begun(0)), Book::new("log", 100));
+    let target = WatchedLog { watches: vec![watch], ..target() };
+    let (mut watching, mut book) = (watching(WatchMemory::begun(0)), Book::new("log", 100));
     watching.observe(&target, rows, |_| true);
     watching.judge(&target, &mut book);
     book.alarms.iter().map(|alarm| alarm.kind).collect()
@@ -189,8 +189,8 @@ fn a_stream_counts_from_0_and_has_an_outcome_for_each_decision_and_an_end() {
 fn an_agents_list_asks_nothing_of_streams_of_which_it_sees_a_part() {
     let agent =
         |leaf, seq| record(leaf, seq, "\"kind\":\"decision\",\"verdict\":\"served\",\"agent_id\":\"a\"");
-    let target = Target { watches: vec![Watch::of(Who::Agent("a".into()))], ..target() };
-    let (mut watching, mut book) = (watching(Memory::begun(0)), Book::new("log", 10_000));
+    let target = WatchedLog { watches: vec![Watch::of(Who::Agent("a".into()))], ..target() };
+    let (mut watching, mut book) = (watching(WatchMemory::begun(0)), Book::new("log", 10_000));
     watching.now = 10_000;
     watching.observe(&target, vec![agent(0, 1), agent(1, 5)], |_| true);
     watching.judge(&target, &mut book);

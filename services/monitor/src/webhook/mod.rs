@@ -24,12 +24,12 @@ use serde::Serialize;
 use tokio::sync::Notify;
 
 pub use open::OpenError;
-pub use queue::{NotQueued, Pending, Queue};
-pub use send::{SetupError, Target};
-pub use signing::{Message, NotAKey, SharedSecret, WebhookKey, WebhookPublicKey};
+pub use queue::{NotQueued, Queue, QueuedMessage};
+pub use send::{SetupError, WebhookReceiver};
+pub use signing::{NotAKey, SharedSecret, WebhookKey, WebhookMessage, WebhookPublicKey};
 
 use crate::limits::{WEBHOOK_IDLE, WEBHOOK_RETRY_LONGEST, WEBHOOK_WAITS};
-use send::{Attempt, Sender};
+use send::{DeliveryAttempt, Sender};
 
 /// The receivers, the queue of messages, and the signing key.
 pub struct Webhooks {
@@ -66,7 +66,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`SetupError`] if a target has no HTTP URL or a non-public address.
-    pub fn new(state: &Path, key: WebhookKey, targets: Vec<Target>) -> Result<Self, SetupError> {
+    pub fn new(state: &Path, key: WebhookKey, targets: Vec<WebhookReceiver>) -> Result<Self, SetupError> {
         let senders = targets.into_iter().map(Sender::new).collect::<Result<_, _>>()?;
         Ok(Self {
             queue: Queue::in_directory(state),
@@ -97,7 +97,7 @@ impl Webhooks {
         let body = serde_json::to_string(&Body { kind, timestamp, data }).map_err(std::io::Error::from)?;
         let keep = |sender: &Sender| {
             let (id, target, body) = (id.to_owned(), sender.url().to_owned(), body.clone());
-            self.queue.keep(&Pending {
+            self.queue.keep(&QueuedMessage {
                 id,
                 target,
                 made_at: at,
@@ -137,7 +137,7 @@ impl Webhooks {
             tracing::error!(%error, "the webhook queue cannot be read");
             Vec::new()
         });
-        let mut by_target: BTreeMap<&str, Vec<&Pending>> = BTreeMap::new();
+        let mut by_target: BTreeMap<&str, Vec<&QueuedMessage>> = BTreeMap::new();
         for message in waiting.iter().filter(|message| self.due_at(message) <= now) {
             by_target.entry(message.target.as_str()).or_default().push(message);
         }
@@ -146,7 +146,7 @@ impl Webhooks {
     }
 
     /// Sends the due messages of one receiver in order; stops if the receiver is down.
-    async fn pass_to(&self, target: &str, due: Vec<&Pending>, now: u64) -> Pass {
+    async fn pass_to(&self, target: &str, due: Vec<&QueuedMessage>, now: u64) -> Pass {
         let mut pass = Pass::default();
         let Some(sender) = self.senders.iter().find(|sender| sender.url() == target) else {
             // The receiver was removed from the configuration: its messages cannot be delivered.
@@ -156,9 +156,9 @@ impl Webhooks {
         };
         for message in due {
             match sender.attempt(&self.key, message, now).await {
-                Attempt::Delivered => pass = pass.and(self.delivered(message)),
-                Attempt::Refused { why } => pass = pass.and(self.again(message, &why, None, now).0),
-                Attempt::Down { why, after } => {
+                DeliveryAttempt::Delivered => pass = pass.and(self.delivered(message)),
+                DeliveryAttempt::Refused { why } => pass = pass.and(self.again(message, &why, None, now).0),
+                DeliveryAttempt::Down { why, after } => {
                     let (tried, until) = self.again(message, &why, after, now);
                     self.hold(target, until);
                     return pass.and(tried);
@@ -168,7 +168,7 @@ impl Webhooks {
         pass
     }
 
-    fn delivered(&self, message: &Pending) -> Pass {
+    fn delivered(&self, message: &QueuedMessage) -> Pass {
         if let Err(error) = self.queue.forget(message) {
             tracing::warn!(%error, id = message.id, "a delivered webhook stays in the queue and will be sent again");
         }
@@ -176,13 +176,13 @@ impl Webhooks {
     }
 
     /// Schedules the next attempt, or gives up; returns the result and the time of the next attempt.
-    fn again(&self, message: &Pending, why: &str, after: Option<Duration>, now: u64) -> (Pass, u64) {
+    fn again(&self, message: &QueuedMessage, why: &str, after: Option<Duration>, now: u64) -> (Pass, u64) {
         let wait = wait_after(message.attempts).max(after.unwrap_or_default().min(WEBHOOK_RETRY_LONGEST));
         let next_at = now.saturating_add(wait.as_secs().max(1));
         if message.is_spent(now) {
             return (self.give_up(message, why), next_at);
         }
-        let later = Pending {
+        let later = QueuedMessage {
             attempts: message.attempts.saturating_add(1),
             next_at,
             problem: Some(why.to_owned()),
@@ -201,7 +201,7 @@ impl Webhooks {
         (Pass { failed: 1, ..Pass::default() }, next_at)
     }
 
-    fn give_up(&self, message: &Pending, why: &str) -> Pass {
+    fn give_up(&self, message: &QueuedMessage, why: &str) -> Pass {
         tracing::error!(id = message.id, target = message.target, why, "webhook given up");
         if let Err(error) = self.queue.forget(message) {
             tracing::warn!(%error, id = message.id, "a webhook that was given up stays in the queue");
@@ -218,7 +218,7 @@ impl Webhooks {
     }
 
     /// Time of the next attempt, not before the end of its receiver's hold.
-    fn due_at(&self, message: &Pending) -> u64 {
+    fn due_at(&self, message: &QueuedMessage) -> u64 {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.get(&message.target).map_or(message.next_at, |until| message.next_at.max(*until))
     }

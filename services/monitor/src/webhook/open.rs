@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use durable::FileAccess;
 
-use super::{NotAKey, SetupError, SharedSecret, Target, WebhookKey, Webhooks};
+use super::{NotAKey, SetupError, SharedSecret, WebhookKey, WebhookReceiver, Webhooks};
 use crate::config::{Config, Hook};
 use crate::limits::KEY_FILE_BYTES;
 
@@ -60,13 +60,13 @@ impl Webhooks {
     }
 }
 
-fn target(hook: &Hook) -> Result<Target, OpenError> {
+fn target(hook: &Hook) -> Result<WebhookReceiver, OpenError> {
     let secret = hook.secret_file.as_deref().map(|path| {
         let text = private_text(path)?.ok_or_else(|| missing(path))?;
         text.parse::<SharedSecret>().map_err(|why| OpenError::NotAKey { path: path.to_owned(), why })
     });
     let (url, allow_private) = (hook.url.clone(), hook.allow_private);
-    Ok(Target { url, allow_private, secret: secret.transpose()? })
+    Ok(WebhookReceiver { url, allow_private, secret: secret.transpose()? })
 }
 
 fn read_or_make(path: &Path) -> Result<WebhookKey, OpenError> {

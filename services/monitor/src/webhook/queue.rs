@@ -14,7 +14,7 @@ use crate::limits::{WEBHOOK_BYTES, WEBHOOK_LIFE, WEBHOOK_QUEUE};
 
 /// A queued message for one receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pending {
+pub struct QueuedMessage {
     /// The message ID (`webhook-id`), the same for all receivers and attempts.
     pub id: String,
     /// The receiver's URL.
@@ -32,7 +32,7 @@ pub struct Pending {
     pub body: String,
 }
 
-impl Pending {
+impl QueuedMessage {
     /// Returns `true` after [`WEBHOOK_LIFE`]: the next failed attempt is the last.
     pub fn is_spent(&self, now: u64) -> bool {
         now >= self.made_at.saturating_add(WEBHOOK_LIFE.as_secs())
@@ -74,13 +74,13 @@ impl Queue {
     }
 
     /// Queues a message. Once `Ok`, it survives power loss.
-    pub fn keep(&self, message: &Pending) -> Result<(), NotQueued> {
+    pub fn keep(&self, message: &QueuedMessage) -> Result<(), NotQueued> {
         if message.body.len() > WEBHOOK_BYTES {
             return Err(NotQueued::TooLong);
         }
         durable::make_folder(&self.folder, FileAccess::Secret)?;
         let path = self.folder.join(message.file_name());
-        let own = format!("-{}.json", Pending::short(&message.target));
+        let own = format!("-{}.json", QueuedMessage::short(&message.target));
         if !path.exists() && durable::names(&self.folder, &own)?.len() >= WEBHOOK_QUEUE {
             return Err(NotQueued::Full);
         }
@@ -89,7 +89,7 @@ impl Queue {
     }
 
     /// All queued messages, oldest first. Files that are not messages are skipped.
-    pub fn all(&self) -> io::Result<Vec<Pending>> {
+    pub fn all(&self) -> io::Result<Vec<QueuedMessage>> {
         let read = |name: String| {
             let bytes = durable::read(&self.folder.join(&name), 2 * WEBHOOK_BYTES as u64 + 4096);
             let message = bytes.ok().flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -107,7 +107,7 @@ impl Queue {
     }
 
     /// Removes a message that was delivered or given up.
-    pub fn forget(&self, message: &Pending) -> io::Result<()> {
+    pub fn forget(&self, message: &QueuedMessage) -> io::Result<()> {
         durable::remove(&self.folder.join(message.file_name()))
     }
 
@@ -120,9 +120,9 @@ impl Queue {
 mod tests {
     use super::*;
 
-    fn message(made_at: u64, id: &str, target: &str) -> Pending {
+    fn message(made_at: u64, id: &str, target: &str) -> QueuedMessage {
         let (id, target, body) = (id.to_owned(), target.to_owned(), "{}".to_owned());
-        Pending { id, target, made_at, attempts: 0, next_at: 0, problem: None, body }
+        QueuedMessage { id, target, made_at, attempts: 0, next_at: 0, problem: None, body }
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
     fn a_message_without_end_is_not_taken() {
         let state = tempfile::tempdir().unwrap();
         let body = "x".repeat(WEBHOOK_BYTES + 1);
-        let refused = Queue::in_directory(state.path()).keep(&Pending { body, ..message(1, "a", "x") });
+        let refused = Queue::in_directory(state.path()).keep(&QueuedMessage { body, ..message(1, "a", "x") });
         assert!(matches!(refused, Err(NotQueued::TooLong)));
     }
 

@@ -8,13 +8,13 @@ use http::{HeaderMap, StatusCode};
 use reqwest::Url;
 
 use super::address::{NotPublic, PublicOnly, check_literal};
-use super::queue::Pending;
-use super::signing::{Message, SharedSecret, WebhookKey};
+use super::queue::QueuedMessage;
+use super::signing::{SharedSecret, WebhookKey, WebhookMessage};
 use crate::limits::{WEBHOOK_CONNECT, WEBHOOK_EXCHANGE};
 
 /// A webhook receiver, as configured.
 #[derive(Debug)]
-pub struct Target {
+pub struct WebhookReceiver {
     /// The receiver's URL.
     pub url: String,
     /// Permits non-public addresses and plain HTTP.
@@ -50,13 +50,13 @@ pub enum SetupError {
 
 /// A receiver with its HTTP client.
 pub struct Sender {
-    target: Target,
+    target: WebhookReceiver,
     url: Url,
     http: reqwest::Client,
 }
 
 /// Result of one delivery attempt.
-pub enum Attempt {
+pub enum DeliveryAttempt {
     /// The receiver accepted the message (2xx).
     Delivered,
     /// The receiver rejected this message; others may succeed.
@@ -74,7 +74,7 @@ pub enum Attempt {
 }
 
 impl Sender {
-    pub fn new(target: Target) -> Result<Self, SetupError> {
+    pub fn new(target: WebhookReceiver) -> Result<Self, SetupError> {
         let url = check(&target)?;
         // Fails if a provider is installed already; it is the same one in this workspace.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -97,8 +97,8 @@ impl Sender {
     }
 
     /// Signs the message and sends it once.
-    pub async fn attempt(&self, key: &WebhookKey, pending: &Pending, now: u64) -> Attempt {
-        let message = Message { id: &pending.id, timestamp: now, body: pending.body.as_bytes() };
+    pub async fn attempt(&self, key: &WebhookKey, pending: &QueuedMessage, now: u64) -> DeliveryAttempt {
+        let message = WebhookMessage { id: &pending.id, timestamp: now, body: pending.body.as_bytes() };
         let shared = self.target.secret.as_ref().map(|secret| secret.sign(message));
         let signatures: Vec<String> = std::iter::once(key.sign(message)).chain(shared).collect();
         let request = self
@@ -111,20 +111,20 @@ impl Sender {
             .body(pending.body.clone());
         match request.send().await {
             Ok(answer) => judge(answer.status(), answer.headers()),
-            Err(error) => Attempt::Down { why: in_words(&error), after: None },
+            Err(error) => DeliveryAttempt::Down { why: in_words(&error), after: None },
         }
     }
 }
 
 /// Classifies a response: only 2xx is success; redirects are not followed and count as a rejection.
-fn judge(status: StatusCode, headers: &HeaderMap) -> Attempt {
+fn judge(status: StatusCode, headers: &HeaderMap) -> DeliveryAttempt {
     let why = format!("answered {status}");
     let busy = status.is_server_error()
         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
     match (status.is_success(), busy) {
-        (true, _) => Attempt::Delivered,
-        (_, true) => Attempt::Down { why, after: asked(headers) },
-        _ => Attempt::Refused { why },
+        (true, _) => DeliveryAttempt::Delivered,
+        (_, true) => DeliveryAttempt::Down { why, after: asked(headers) },
+        _ => DeliveryAttempt::Refused { why },
     }
 }
 
@@ -133,7 +133,7 @@ fn asked(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn check(target: &Target) -> Result<Url, SetupError> {
+fn check(target: &WebhookReceiver) -> Result<Url, SetupError> {
     let shown = || target.url.clone();
     let url = Url::parse(&target.url).map_err(|_| SetupError::NotAUrl(shown()))?;
     if !matches!(url.scheme(), "http" | "https") {

@@ -48,7 +48,7 @@ pub struct SharedSecret(hmac::Key);
 
 /// The signed parts of a message.
 #[derive(Clone, Copy, Debug)]
-pub struct Message<'a> {
+pub struct WebhookMessage<'a> {
     /// The message ID (`webhook-id`); the same for all attempts, so that receivers can detect duplicates.
     pub id: &'a str,
     /// Time of this attempt, in Unix seconds (`webhook-timestamp`).
@@ -57,7 +57,7 @@ pub struct Message<'a> {
     pub body: &'a [u8],
 }
 
-impl Message<'_> {
+impl WebhookMessage<'_> {
     fn signed_bytes(&self) -> Vec<u8> {
         let mut bytes = format!("{}.{}.", self.id, self.timestamp).into_bytes();
         bytes.extend_from_slice(self.body);
@@ -88,7 +88,7 @@ impl WebhookKey {
     }
 
     /// Signs a message with Ed25519; the result has the form `v1a,…`.
-    pub fn sign(&self, message: Message<'_>) -> String {
+    pub fn sign(&self, message: WebhookMessage<'_>) -> String {
         format!("v1a,{}", BASE64.encode(&self.0.sign(&message.signed_bytes()).to_bytes()))
     }
 }
@@ -119,7 +119,7 @@ impl fmt::Debug for WebhookKey {
 
 impl WebhookPublicKey {
     /// Returns `true` if the `webhook-signature` header has a valid Ed25519 signature of the message by this key.
-    pub fn verifies(&self, message: Message<'_>, header: &str) -> bool {
+    pub fn verifies(&self, message: WebhookMessage<'_>, header: &str) -> bool {
         let ours = header.split(' ').filter_map(|one| one.strip_prefix("v1a,"));
         let mut signatures = ours.filter_map(|text| BASE64.decode(text.as_bytes()).ok());
         let bytes = message.signed_bytes();
@@ -148,7 +148,7 @@ impl FromStr for WebhookPublicKey {
 
 impl SharedSecret {
     /// Signs a message with HMAC-SHA-256; the result has the form `v1,…`.
-    pub fn sign(&self, message: Message<'_>) -> String {
+    pub fn sign(&self, message: WebhookMessage<'_>) -> String {
         format!("v1,{}", BASE64.encode(hmac::sign(&self.0, &message.signed_bytes()).as_ref()))
     }
 }
@@ -181,7 +181,7 @@ fn decode(prefix: &str, text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    const MESSAGE: Message<'static> = Message {
+    const MESSAGE: WebhookMessage<'static> = WebhookMessage {
         id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
         timestamp: 1_614_265_330,
         body: br#"{"test": 2432232314}"#,
@@ -199,9 +199,9 @@ mod tests {
         let public: WebhookPublicKey = key.public().to_string().parse().unwrap();
         let header = format!("v1,AAAA {}", key.sign(MESSAGE));
         assert!(public.verifies(MESSAGE, &header));
-        assert!(!public.verifies(Message { timestamp: 1, ..MESSAGE }, &header));
-        assert!(!public.verifies(Message { id: "msg_2", ..MESSAGE }, &header));
-        assert!(!public.verifies(Message { body: b"{}", ..MESSAGE }, &header));
+        assert!(!public.verifies(WebhookMessage { timestamp: 1, ..MESSAGE }, &header));
+        assert!(!public.verifies(WebhookMessage { id: "msg_2", ..MESSAGE }, &header));
+        assert!(!public.verifies(WebhookMessage { body: b"{}", ..MESSAGE }, &header));
         assert!(!WebhookKey::generate().unwrap().public().verifies(MESSAGE, &header));
         assert!(!public.verifies(MESSAGE, "v1a,AAAA v2,x"));
     }

@@ -48,11 +48,11 @@ async fn receive(State(receiver): State<Receiver>, headers: HeaderMap, body: Byt
     }
 }
 
-fn target(url: &str) -> Target {
-    Target { url: url.to_owned(), allow_private: true, secret: None }
+fn target(url: &str) -> WebhookReceiver {
+    WebhookReceiver { url: url.to_owned(), allow_private: true, secret: None }
 }
 
-fn webhooks(state: &Path, targets: Vec<Target>) -> Webhooks {
+fn webhooks(state: &Path, targets: Vec<WebhookReceiver>) -> Webhooks {
     Webhooks::new(state, WebhookKey::generate().unwrap(), targets).unwrap()
 }
 
@@ -61,7 +61,7 @@ async fn a_message_arrives_once_with_a_signature_that_the_public_key_verifies() 
     let state = tempfile::tempdir().unwrap();
     let (receiver, url) = Receiver::answering(&[]).await;
     let secret = Some("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap());
-    let webhooks = webhooks(state.path(), vec![Target { secret, ..target(&url) }]);
+    let webhooks = webhooks(state.path(), vec![WebhookReceiver { secret, ..target(&url) }]);
     webhooks.tell("msg_1", "monitor.alarm.raised", NOW, &json!({ "kind": "split-view" })).unwrap();
     assert_eq!(webhooks.pass(NOW).await, Pass { delivered: 1, ..Pass::default() });
     assert_eq!(webhooks.pass(NOW + DAY).await, Pass::default());
@@ -71,7 +71,7 @@ async fn a_message_arrives_once_with_a_signature_that_the_public_key_verifies() 
     let header = |name: &str| headers[name].to_str().unwrap();
     assert_eq!(header("webhook-id"), "msg_1");
     let timestamp: u64 = header("webhook-timestamp").parse().unwrap();
-    let message = Message { id: "msg_1", timestamp, body };
+    let message = WebhookMessage { id: "msg_1", timestamp, body };
     assert!(webhooks.public_key().verifies(message, header("webhook-signature")));
     let shared: SharedSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
     assert!(header("webhook-signature").ends_with(&shared.sign(message)));
@@ -98,7 +98,7 @@ async fn r48_a_receiver_that_answers_500_gets_the_message_later_under_the_same_i
     assert!(came.iter().all(|(headers, _)| headers["webhook-id"] == "msg_1"));
     let verified = came.iter().all(|(headers, body)| {
         let timestamp = headers["webhook-timestamp"].to_str().unwrap().parse().unwrap();
-        let message = Message { id: "msg_1", timestamp, body };
+        let message = WebhookMessage { id: "msg_1", timestamp, body };
         webhooks.public_key().verifies(message, headers["webhook-signature"].to_str().unwrap())
     });
     assert!(verified, "each attempt has a time and a signature of its own");
@@ -162,7 +162,7 @@ async fn a_redirect_is_not_followed() {
 fn an_address_that_is_not_public_is_refused_before_anything_is_sent() {
     let state = tempfile::tempdir().unwrap();
     let open = |url: &str| {
-        let target = Target { allow_private: false, ..target(url) };
+        let target = WebhookReceiver { allow_private: false, ..target(url) };
         Webhooks::new(state.path(), WebhookKey::generate().unwrap(), vec![target]).err()
     };
     assert!(matches!(open("https://127.0.0.1/x"), Some(SetupError::Private { .. })));
@@ -179,7 +179,7 @@ async fn a_name_that_means_this_machine_is_refused_when_the_connection_is_made()
     let (receiver, url) = Receiver::answering(&[]).await;
     let port = url.trim_start_matches("http://127.0.0.1:").trim_end_matches("/hook");
     let url = format!("https://localhost:{port}/hook");
-    let webhooks = webhooks(state.path(), vec![Target { allow_private: false, ..target(&url) }]);
+    let webhooks = webhooks(state.path(), vec![WebhookReceiver { allow_private: false, ..target(&url) }]);
     webhooks.tell("msg_1", "x", NOW, &json!({})).unwrap();
     assert_eq!(webhooks.pass(NOW).await, Pass { failed: 1, ..Pass::default() });
     let problem = webhooks.queue.all().unwrap()[0].problem.clone().unwrap();

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use ed25519_dalek::SigningKey;
 use merkle::tile::TilePath;
 use merkle::{CompactRange, EntryDigest, Hash, NodeId, RootHash, TreeSize, hash_children, proof};
-use monitor::{AlarmKind, Config, Round, Sink, Target};
+use monitor::{AlarmKind, Config, Round, Sink, WatchedLog};
 use tlog::checkpoint::Checkpoint;
 use tlog::cosignature;
 use tlog::key::VerifierKey;
@@ -214,9 +214,9 @@ impl Log {
         self.shows.lock().unwrap().checkpoint()
     }
 
-    pub fn target(&self) -> Target {
+    pub fn target(&self) -> WatchedLog {
         let url = format!("http://{}/", self.address).parse().unwrap();
-        Target::new("log", url, vkey())
+        WatchedLog::new("log", url, vkey())
     }
 }
 
@@ -284,7 +284,7 @@ impl Sink for Nowhere {
 }
 
 /// One log, one folder.
-pub fn config(folder: &std::path::Path, target: Target) -> Config {
+pub fn config(folder: &std::path::Path, target: WatchedLog) -> Config {
     Config::new(folder.to_owned(), vec![target])
 }
 

@@ -11,7 +11,9 @@ use scitt::{Algorithm, SignedStatement, SigningKey};
 use tempfile::TempDir;
 use tlog::key::VerifierKey;
 use tlog::note::{LocalKey, NoteSigner};
-use transparency::{Config, Database, Doors, KeyFiles, Limits, Rate, ReceiptAlgorithm, Service, Witnesses};
+use transparency::{
+    AccessConfig, Config, Database, Limits, Rate, ReceiptAlgorithm, Service, SigningKeyFiles, WitnessConfig,
+};
 
 /// A folder with everything that a log is started with.
 pub struct Place {
@@ -58,15 +60,15 @@ impl Place {
             tls: None,
             migrate: true,
             plaintext: false,
-            keys: KeyFiles {
+            keys: SigningKeyFiles {
                 receipt: self.path("receipt.pem"),
                 checkpoint: self.path("checkpoint.pem"),
                 operator: Some(self.path("operator.pem")),
             },
             receipt_algorithm: ReceiptAlgorithm::Es256,
             policy: self.path("policy.toml"),
-            doors: Doors::default(),
-            witnesses: Witnesses::default(),
+            access: AccessConfig::default(),
+            witnesses: WitnessConfig::default(),
             limits: Limits { writes: Rate::per_second(10_000, 10_000), ..Limits::default() },
         };
         let service = Service::start(config).await.unwrap();

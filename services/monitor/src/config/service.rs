@@ -1,4 +1,4 @@
-//! SCITT services in the configuration file, and the files that they refer to.
+//! SCITT services to watch, and their tables in the configuration file.
 //!
 //! ```toml
 //! [[service]]
@@ -13,20 +13,70 @@
 //! ```
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use scitt::SignedStatement;
+use merkle::EntryDigest;
 use serde::Deserialize;
 use url::Url;
-use verifier::TrustStore;
-use verifier::trust::MAX_TRUST_BYTES;
 
-use super::{BadService, ServiceTarget, Watched, WatchedEntry};
-use crate::limits::MAX_LISTED;
+use crate::limits::{LAG, MAX_LISTED, UNREACHABLE_AFTER};
+
+/// A SCITT service to watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceTarget {
+    /// The service's name in the configuration; also the name of its folder in the state directory.
+    pub name: String,
+    /// Base URL of SCRAPI, with a trailing slash.
+    pub url: Url,
+    /// Path of the `trust.toml` with the service's receipt keys.
+    pub trust: PathBuf,
+    /// PEM file with additional root certificates for TLS.
+    pub ca_file: Option<PathBuf>,
+    /// Maximum time without a usable answer before an alarm is raised.
+    pub unreachable_after: Duration,
+    /// Maximum time for which a replica may be behind; after that, older receipts and missing entries are an alarm.
+    pub lag: Duration,
+    /// The entries to watch.
+    pub entries: Vec<WatchedEntry>,
+}
+
+/// An entry whose receipts are fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchedEntry {
+    /// The service's ID of the entry; by default the digest in hex.
+    pub id: Option<String>,
+    /// The digest or statement that the receipts must be for.
+    pub what: WatchedStatement,
+}
+
+/// Identification of a watched entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchedStatement {
+    /// SHA-256 of its statement.
+    Digest(EntryDigest),
+    /// Path of a file with the statement.
+    File(PathBuf),
+}
+
+impl ServiceTarget {
+    /// A service with the default thresholds of [`limits`](crate::limits) and no entries.
+    pub fn new(name: &str, url: Url, trust: PathBuf) -> Self {
+        Self {
+            name: name.to_owned(),
+            url,
+            trust,
+            ca_file: None,
+            unreachable_after: UNREACHABLE_AFTER,
+            lag: LAG,
+            entries: Vec::new(),
+        }
+    }
+}
 
 /// A `[[service]]` table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Service {
+pub struct ServiceTable {
     pub name: String,
     pub url: String,
     pub trust: PathBuf,
@@ -34,13 +84,13 @@ pub struct Service {
     pub unreachable_after: Option<String>,
     pub lag: Option<String>,
     #[serde(default)]
-    pub entries: Vec<EntryText>,
+    pub entries: Vec<EntryTable>,
 }
 
 /// An entry in the configuration: a digest, or a table.
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub enum EntryText {
+pub enum EntryTable {
     /// SHA-256 of the statement.
     Digest(String),
     /// A table with an ID and one of digest and statement.
@@ -55,7 +105,7 @@ pub struct NamedEntry {
     statement: Option<PathBuf>,
 }
 
-impl Service {
+impl ServiceTable {
     /// Converts the table to a target; the caller has checked `url` and the name.
     pub fn read(self, folder: &Path, url: Url) -> Result<ServiceTarget, String> {
         if !(1..=MAX_LISTED).contains(&self.entries.len()) {
@@ -67,15 +117,17 @@ impl Service {
     }
 }
 
-impl EntryText {
+impl EntryTable {
     fn read(self, folder: &Path) -> Result<WatchedEntry, String> {
         let named = match self {
             Self::Digest(digest) => NamedEntry { id: None, digest: Some(digest), statement: None },
             Self::Named(named) => named,
         };
         let what = match (named.digest, named.statement) {
-            (Some(text), None) => Watched::Digest(text.parse().map_err(|why| format!("{text}: {why}"))?),
-            (None, Some(path)) => Watched::File(folder.join(path)),
+            (Some(text), None) => {
+                WatchedStatement::Digest(text.parse().map_err(|why| format!("{text}: {why}"))?)
+            }
+            (None, Some(path)) => WatchedStatement::File(folder.join(path)),
             _ => return Err("an entry is named by one of digest and statement".into()),
         };
         match named.id {
@@ -89,26 +141,4 @@ impl EntryText {
 fn is_path_segment(id: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._~-".contains(c);
     (1..=128).contains(&id.len()) && id.chars().all(fits) && !id.chars().all(|c| c == '.')
-}
-
-pub fn trust(path: &Path) -> Result<TrustStore, BadService> {
-    let bad = |why: String| BadService::File { path: path.to_owned(), why };
-    let text = String::from_utf8(read(path)?).map_err(|why| bad(why.to_string()))?;
-    let trust = TrustStore::from_toml(&text).map_err(|why| bad(why.to_string()))?;
-    match trust.logs.is_empty() {
-        true => Err(bad("no log is trusted in it: no receipt could be verified".into())),
-        false => Ok(trust),
-    }
-}
-
-pub fn statement(path: &Path) -> Result<SignedStatement, BadService> {
-    SignedStatement::parse(read(path)?)
-        .map_err(|why| BadService::File { path: path.to_owned(), why: why.to_string() })
-}
-
-pub fn read(path: &Path) -> Result<Vec<u8>, BadService> {
-    let most = (MAX_TRUST_BYTES.max(scitt::limits::STATEMENT_BYTES)) as u64;
-    let bad = |why: String| BadService::File { path: path.to_owned(), why };
-    let bytes = durable::read(path, most).map_err(|why| bad(why.to_string()))?;
-    bytes.ok_or_else(|| bad("there is no such file".into()))
 }

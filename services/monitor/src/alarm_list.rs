@@ -11,7 +11,7 @@ use durable::{FileAccess, Lock, LockError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::alarm::{About, Alarm, AlarmKey, AlarmKind};
+use crate::alarm::{Alarm, AlarmKey, AlarmKind, AlarmSubject};
 use crate::evidence::Evidence;
 use crate::limits::{MAX_ALARMS_BYTES, MAX_ALARMS_OF_KIND, MAX_ALARMS_OVER};
 use crate::round::Round;
@@ -23,10 +23,10 @@ const FILE: &str = "alarms.json";
 /// Maximum time to wait for the lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
-/// State of an alarm.
+/// AlarmState of an alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum AlarmState {
     /// The alarm stands.
     Raised,
     /// The cause is no longer observed, and the alarm is of a kind that [`passes`](crate::AlarmKind::passes).
@@ -37,11 +37,11 @@ pub enum State {
 
 /// An alarm with its history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct AlarmRecord {
     /// Unique ID, in hex; never reused.
     pub id: String,
-    /// State of the alarm.
-    pub state: State,
+    /// AlarmState of the alarm.
+    pub state: AlarmState,
     /// The alarm without its evidence, which is in `evidence_file`.
     #[serde(flatten)]
     pub alarm: Alarm,
@@ -63,7 +63,7 @@ pub struct Standing {
 
 /// An operator's request to reset alarms.
 #[derive(Clone, Debug)]
-pub struct Reset {
+pub struct AlarmReset {
     /// IDs of the alarms; empty selects all.
     pub ids: Vec<String>,
     /// Restricts the reset to the alarms of this log.
@@ -103,7 +103,7 @@ pub enum AlarmsError {
 
 /// The list of alarms.
 #[derive(Debug)]
-pub struct Alarms {
+pub struct AlarmList {
     path: PathBuf,
     content: Content,
     _lock: Option<Lock>,
@@ -112,18 +112,18 @@ pub struct Alarms {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Content {
     version: u32,
-    standing: Vec<Standing>,
+    standing: Vec<AlarmRecord>,
     /// Ended alarms, oldest first.
-    over: Vec<Standing>,
+    over: Vec<AlarmRecord>,
 }
 
-impl Standing {
-    pub(super) fn new(alarm: &Alarm, now: u64, evidence_file: Option<String>) -> Self {
+impl AlarmRecord {
+    pub(crate) fn new(alarm: &Alarm, now: u64, evidence_file: Option<String>) -> Self {
         let key = serde_json::to_vec(&alarm.key()).unwrap_or_default();
         let digest = Sha256::new().chain_update(key).chain_update(now.to_be_bytes()).finalize();
         Self {
             id: data_encoding::HEXLOWER.encode(&digest[..6]),
-            state: State::Raised,
+            state: AlarmState::Raised,
             alarm: Alarm { evidence: None, first_seen: now, last_seen: now, ..alarm.clone() },
             times: 1,
             proven: evidence_file.is_some() && matches!(alarm.evidence, Some(Evidence::Contradiction { .. })),
@@ -138,7 +138,7 @@ impl Standing {
     }
 }
 
-impl Alarms {
+impl AlarmList {
     /// Reads the list without locking; the result cannot be changed.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl Alarms {
     }
 
     /// Locks and reads the list, for a change.
-    pub(super) fn lock(state_dir: &Path) -> Result<Self, AlarmsError> {
+    pub(crate) fn lock(state_dir: &Path) -> Result<Self, AlarmsError> {
         durable::make_folder(state_dir, FileAccess::Secret)
             .map_err(|why| AlarmsError::File { path: state_dir.to_owned(), why })?;
         let lock = lock(&state_dir.join("alarms.lock"))?;
@@ -158,40 +158,40 @@ impl Alarms {
     }
 
     /// Renames an unreadable file to `alarms.damaged-<now>.json`, which starts a new list.
-    pub(super) fn put_aside(state_dir: &Path, now: u64) -> Result<(), AlarmsError> {
+    pub(crate) fn put_aside(state_dir: &Path, now: u64) -> Result<(), AlarmsError> {
         let (path, aside) = (state_dir.join(FILE), state_dir.join(format!("alarms.damaged-{now}.json")));
         std::fs::rename(&path, &aside).map_err(|why| AlarmsError::File { path, why })
     }
 
-    /// Standing alarms in the order in which they were raised.
-    pub fn standing(&self) -> &[Standing] {
+    /// AlarmRecord alarms in the order in which they were raised.
+    pub fn standing(&self) -> &[AlarmRecord] {
         &self.content.standing
     }
 
     /// Recently ended alarms, oldest first; at most `MAX_ALARMS_OVER`.
-    pub fn over(&self) -> &[Standing] {
+    pub fn over(&self) -> &[AlarmRecord] {
         &self.content.over
     }
 
     /// The worst exit status of the standing alarms.
-    pub fn exit(&self) -> crate::Exit {
+    pub fn exit(&self) -> crate::MonitorExit {
         let exits = self.standing().iter().map(|standing| standing.alarm.kind.exit());
-        exits.max().unwrap_or(crate::Exit::Success)
+        exits.max().unwrap_or(crate::MonitorExit::Success)
     }
 
     /// Resets the alarms selected by `reset` and returns them. Evidence files are kept.
     ///
     /// # Errors
     /// If the file cannot be locked, read or written.
-    pub fn reset(state_dir: &Path, reset: &Reset) -> Result<Vec<Standing>, AlarmsError> {
+    pub fn reset(state_dir: &Path, reset: &AlarmReset) -> Result<Vec<AlarmRecord>, AlarmsError> {
         let mut alarms = Self::lock(state_dir)?;
-        let chosen = |standing: &Standing| {
+        let chosen = |standing: &AlarmRecord| {
             let named = reset.ids.is_empty() || reset.ids.contains(&standing.id);
             named && reset.log.as_ref().is_none_or(|log| *log == standing.alarm.log)
         };
         let mut taken = alarms.take(chosen);
         for standing in &mut taken {
-            standing.state = State::Reset;
+            standing.state = AlarmState::Reset;
             standing.over_at = Some(reset.at);
             standing.because = Some(reset.because.clone());
         }
@@ -202,7 +202,7 @@ impl Alarms {
 
     /// Records another sighting of a standing alarm. Returns `false` if the alarm does not stand yet, or brings better
     /// evidence than the standing one and must be added again.
-    pub(super) fn repeat(&mut self, alarm: &Alarm, now: u64) -> bool {
+    pub(crate) fn repeat(&mut self, alarm: &Alarm, now: u64) -> bool {
         let key = alarm.key();
         let Some(standing) = self.content.standing.iter_mut().find(|standing| standing.is(&key)) else {
             return false;
@@ -222,7 +222,7 @@ impl Alarms {
     }
 
     /// Adds an alarm. A standing alarm with the same key is replaced, with its `first_seen` and count kept.
-    pub(super) fn stand(&mut self, mut standing: Standing) {
+    pub(crate) fn stand(&mut self, mut standing: AlarmRecord) {
         let key = standing.alarm.key();
         if let Some(old) = self.content.standing.iter_mut().find(|old| old.is(&key)) {
             standing.alarm.first_seen = old.alarm.first_seen;
@@ -235,9 +235,9 @@ impl Alarms {
 
     /// Returns `true` if [`MAX_ALARMS_OF_KIND`] alarms of this kind and log stand already. Misbehaviour of the log
     /// itself or of a vantage point is exempt: a party that only writes to the log must not be able to displace it.
-    pub(super) fn is_full_for(&self, alarm: &Alarm) -> bool {
-        let own = matches!(alarm.about, About::Log | About::Vantage(_));
-        if own && alarm.kind.exit() == crate::Exit::Misbehaviour {
+    pub(crate) fn is_full_for(&self, alarm: &Alarm) -> bool {
+        let own = matches!(alarm.about, AlarmSubject::Log | AlarmSubject::Vantage(_));
+        if own && alarm.kind.exit() == crate::MonitorExit::Misbehaviour {
             return false;
         }
         let key = alarm.key();
@@ -248,21 +248,21 @@ impl Alarms {
     }
 
     /// Ends the alarms of the round's log that pass and were not seen in the round; returns them.
-    pub(super) fn clear_what_passed(&mut self, round: &Round) -> Vec<Standing> {
+    pub(crate) fn clear_what_passed(&mut self, round: &Round) -> Vec<AlarmRecord> {
         let seen: Vec<AlarmKey> = round.alarms.iter().map(Alarm::key).collect();
         let mut taken = self.take(|standing| {
             let alarm = &standing.alarm;
             alarm.log == round.log && alarm.kind.passes() && !seen.contains(&alarm.key())
         });
         for standing in &mut taken {
-            standing.state = State::Cleared;
+            standing.state = AlarmState::Cleared;
             standing.over_at = Some(round.at);
         }
         self.lay_aside(&taken);
         taken
     }
 
-    pub(super) fn write(&self) -> Result<(), AlarmsError> {
+    pub(crate) fn write(&self) -> Result<(), AlarmsError> {
         let content = Content {
             version: VERSION,
             standing: self.content.standing.clone(),
@@ -281,7 +281,7 @@ impl Alarms {
         self.standing().iter().map(|standing| (standing.alarm.log.as_str(), standing.alarm.kind))
     }
 
-    fn take(&mut self, chosen: impl Fn(&Standing) -> bool) -> Vec<Standing> {
+    fn take(&mut self, chosen: impl Fn(&AlarmRecord) -> bool) -> Vec<AlarmRecord> {
         let (taken, left) = std::mem::take(&mut self.content.standing).into_iter().partition(chosen);
         self.content.standing = left;
         taken
@@ -289,11 +289,12 @@ impl Alarms {
 
     /// Appends ended alarms and removes the oldest beyond [`MAX_ALARMS_OVER`]. The evidence file of a removed alarm is
     /// deleted if it was cleared automatically; after a reset by an operator it is kept.
-    fn lay_aside(&mut self, taken: &[Standing]) {
+    fn lay_aside(&mut self, taken: &[AlarmRecord]) {
         self.content.over.extend_from_slice(taken);
         let too_many = self.content.over.len().saturating_sub(MAX_ALARMS_OVER);
         let folder = self.path.parent().unwrap_or(Path::new("")).to_owned();
-        for forgotten in self.content.over.drain(..too_many).filter(|over| over.state == State::Cleared) {
+        for forgotten in self.content.over.drain(..too_many).filter(|over| over.state == AlarmState::Cleared)
+        {
             let gone = forgotten.evidence_file.map(|file| durable::remove(&folder.join(file)));
             if let Some(Err(error)) = gone {
                 tracing::warn!(%error, id = forgotten.id, "evidence of an alarm that passed was not removed");
