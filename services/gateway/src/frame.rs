@@ -23,7 +23,7 @@ use thiserror::Error;
 
 pub use id::{LooseId, RawId};
 pub use name::{Mirrored, mirrored_name};
-pub use scan::{Flaw, FlawKind};
+pub use scan::{FlawKind, JsonFlaw};
 
 use object::Object;
 use scan::Repeats;
@@ -69,7 +69,7 @@ pub enum Kind {
 pub enum FrameError {
     /// The text is not JSON, is nested too deeply, or repeats a member name.
     #[error(transparent)]
-    Flaw(#[from] Flaw),
+    Flaw(#[from] JsonFlaw),
     /// A batch: a JSON array of messages.
     #[error("batches are not accepted: one message for each request")]
     Batch,

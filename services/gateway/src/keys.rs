@@ -9,7 +9,7 @@
 //! active key first, retired ones after it. An unreadable set stops the start, because Verdicts signed with a key lost
 //! from it could never be verified again.
 //!
-//! Not here: registering the set in the log (`desk`), and serving it ([`posture`](crate::posture)).
+//! Not here: registering the set in the log (`decision_writer`), and serving it ([`posture`](crate::posture)).
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,8 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use crate::config::Config;
-use crate::limits::{MAX_JWKS_BYTES, MAX_JWKS_DEPTH, MAX_JWKS_KEYS, MAX_KEY_FILE_BYTES};
+use crate::jwk_set;
+use crate::limits::{MAX_JWKS_BYTES, MAX_JWKS_KEYS, MAX_KEY_FILE_BYTES};
 
 /// File name of the published JWK set in the state folder.
 const JWKS_FILE: &str = "jwks.json";
@@ -43,7 +44,7 @@ pub struct Keys {
 
 /// Reason why a key or the JWK set cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyError {
+pub enum GatewayKeyError {
     /// The key file is readable by its group or by others.
     #[error("{0} can be read by others (chmod 600)")]
     Open(PathBuf),
@@ -78,11 +79,11 @@ impl Keys {
     /// Reads the keys, creates those of the state folder that do not exist yet, and updates the published set.
     ///
     /// # Errors
-    /// A [`KeyError`] if a key is unusable or readable by others, or a file cannot be read or written.
-    pub fn open(config: &Config) -> Result<Self, KeyError> {
+    /// A [`GatewayKeyError`] if a key is unusable or readable by others, or a file cannot be read or written.
+    pub fn open(config: &Config) -> Result<Self, GatewayKeyError> {
         durable::make_folder(&config.state, FileAccess::Secret)
-            .map_err(|error| KeyError::Io { path: config.state.clone(), error })?;
-        let [evidence, verdict, state] = Place::all(config);
+            .map_err(|error| GatewayKeyError::Io { path: config.state.clone(), error })?;
+        let [evidence, verdict, state] = KeyPath::all(config);
         let (evidence, verdict, state) = (evidence.signing()?, verdict.signing()?, state.symmetric()?);
         let published = publish(&config.state.join(JWKS_FILE), verdict.public_key())?;
         Ok(Self {
@@ -108,10 +109,10 @@ impl Keys {
     /// Generates fresh keys that are not stored, for tests.
     ///
     /// # Errors
-    /// [`KeyError::Random`] if the system gives no random bytes.
-    pub fn ephemeral() -> Result<Self, KeyError> {
-        let evidence = SigningKey::generate(Algorithm::EdDsa).map_err(|_| KeyError::Random)?;
-        let verdict = SigningKey::generate(Algorithm::EdDsa).map_err(|_| KeyError::Random)?;
+    /// [`GatewayKeyError::Random`] if the system gives no random bytes.
+    pub fn ephemeral() -> Result<Self, GatewayKeyError> {
+        let evidence = SigningKey::generate(Algorithm::EdDsa).map_err(|_| GatewayKeyError::Random)?;
+        let verdict = SigningKey::generate(Algorithm::EdDsa).map_err(|_| GatewayKeyError::Random)?;
         let published = set_of(&[verdict.public_key().to_jwk()]);
         Ok(Self {
             evidence: Arc::new(evidence),
@@ -125,19 +126,19 @@ impl Keys {
 /// Reads the published JWK set without changing anything, for `gateway jwks`.
 ///
 /// # Errors
-/// [`KeyError::Missing`] if there is no set, or another [`KeyError`] if it cannot be read.
-pub fn published(state: &Path) -> Result<Vec<u8>, KeyError> {
+/// [`GatewayKeyError::Missing`] if there is no set, or another [`GatewayKeyError`] if it cannot be read.
+pub fn published(state: &Path) -> Result<Vec<u8>, GatewayKeyError> {
     let path = state.join(JWKS_FILE);
-    let keys = read_set(&path)?.ok_or(KeyError::Missing(path))?;
+    let keys = read_set(&path)?.ok_or(GatewayKeyError::Missing(path))?;
     Ok(set_of(&keys))
 }
 
 /// The paths of the keys that the first start would create. Creates nothing itself.
 ///
 /// # Errors
-/// A [`KeyError`] if a key is unusable, or the configuration names one that is missing.
-pub fn look(config: &Config) -> Result<Vec<PathBuf>, KeyError> {
-    let [evidence, verdict, state] = Place::all(config);
+/// A [`GatewayKeyError`] if a key is unusable, or the configuration names one that is missing.
+pub fn look(config: &Config) -> Result<Vec<PathBuf>, GatewayKeyError> {
+    let [evidence, verdict, state] = KeyPath::all(config);
     let there = [
         evidence.existing_signing()?.is_some(),
         verdict.existing_signing()?.is_some(),
@@ -151,20 +152,20 @@ pub fn look(config: &Config) -> Result<Vec<PathBuf>, KeyError> {
 /// Reads the evidence key; `None` if the first start has yet to create it. Creates nothing itself.
 ///
 /// # Errors
-/// A [`KeyError`] if the key is unusable, or the configuration names one that is missing.
-pub fn evidence(config: &Config) -> Result<Option<SigningKey>, KeyError> {
-    let [evidence, ..] = Place::all(config);
+/// A [`GatewayKeyError`] if the key is unusable, or the configuration names one that is missing.
+pub fn evidence(config: &Config) -> Result<Option<SigningKey>, GatewayKeyError> {
+    let [evidence, ..] = KeyPath::all(config);
     evidence.existing_signing()
 }
 
 /// The path of a key file.
-struct Place {
+struct KeyPath {
     path: PathBuf,
     /// True if the key is in the state folder, where it is created if missing.
     ours: bool,
 }
 
-impl Place {
+impl KeyPath {
     /// The places of the evidence, the verdict and the state key.
     fn all(config: &Config) -> [Self; 3] {
         let place = |given: &Option<PathBuf>, name: &str| match given {
@@ -178,17 +179,17 @@ impl Place {
         ]
     }
 
-    fn signing(&self) -> Result<SigningKey, KeyError> {
+    fn signing(&self) -> Result<SigningKey, GatewayKeyError> {
         if let Some(key) = self.existing_signing()? {
             return Ok(key);
         }
-        let key = SigningKey::generate(Algorithm::EdDsa).map_err(|_| KeyError::Random)?;
+        let key = SigningKey::generate(Algorithm::EdDsa).map_err(|_| GatewayKeyError::Random)?;
         let pem = key.to_pkcs8_pem().map_err(|error| self.unusable(error.to_string()))?;
         durable::replace(&self.path, pem.as_bytes(), FileAccess::Secret)?;
         Ok(key)
     }
 
-    fn existing_signing(&self) -> Result<Option<SigningKey>, KeyError> {
+    fn existing_signing(&self) -> Result<Option<SigningKey>, GatewayKeyError> {
         let Some(text) = self.read()? else { return Ok(None) };
         let key = SigningKey::from_pkcs8_pem(&text).map_err(|error| self.unusable(error.to_string()))?;
         match key.algorithm() {
@@ -199,7 +200,7 @@ impl Place {
         }
     }
 
-    fn symmetric(&self) -> Result<Zeroizing<[u8; 32]>, KeyError> {
+    fn symmetric(&self) -> Result<Zeroizing<[u8; 32]>, GatewayKeyError> {
         if let Some(key) = self.existing_symmetric()? {
             return Ok(key);
         }
@@ -209,7 +210,7 @@ impl Place {
         Ok(key)
     }
 
-    fn existing_symmetric(&self) -> Result<Option<Zeroizing<[u8; 32]>>, KeyError> {
+    fn existing_symmetric(&self) -> Result<Option<Zeroizing<[u8; 32]>>, GatewayKeyError> {
         let Some(text) = self.read()? else { return Ok(None) };
         let bytes = BASE64URL_NOPAD.decode(text.trim_end().as_bytes()).ok().map(Zeroizing::new);
         let key = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes.as_slice()).ok());
@@ -218,39 +219,39 @@ impl Place {
     }
 
     /// The text of the key file; `None` if a key of the state folder does not exist yet.
-    fn read(&self) -> Result<Option<Zeroizing<String>>, KeyError> {
-        let io = |error| KeyError::Io { path: self.path.clone(), error };
+    fn read(&self) -> Result<Option<Zeroizing<String>>, GatewayKeyError> {
+        let io = |error| GatewayKeyError::Io { path: self.path.clone(), error };
         let Some(bytes) = durable::read(&self.path, MAX_KEY_FILE_BYTES).map_err(io)? else {
-            return if self.ours { Ok(None) } else { Err(KeyError::Missing(self.path.clone())) };
+            return if self.ours { Ok(None) } else { Err(GatewayKeyError::Missing(self.path.clone())) };
         };
         let mode = std::fs::metadata(&self.path).map_err(io)?.permissions().mode();
         if mode & 0o077 != 0 {
-            return Err(KeyError::Open(self.path.clone()));
+            return Err(GatewayKeyError::Open(self.path.clone()));
         }
         let text = String::from_utf8(bytes).map_err(|_| self.unusable("not text".into()))?;
         Ok(Some(Zeroizing::new(text)))
     }
 
-    fn unusable(&self, why: String) -> KeyError {
-        KeyError::Unusable { path: self.path.clone(), why }
+    fn unusable(&self, why: String) -> GatewayKeyError {
+        GatewayKeyError::Unusable { path: self.path.clone(), why }
     }
 }
 
-fn random() -> Result<Zeroizing<[u8; 32]>, KeyError> {
+fn random() -> Result<Zeroizing<[u8; 32]>, GatewayKeyError> {
     let mut key = Zeroizing::new([0; 32]);
-    getrandom::fill(&mut *key).map_err(|_| KeyError::Random)?;
+    getrandom::fill(&mut *key).map_err(|_| GatewayKeyError::Random)?;
     Ok(key)
 }
 
 /// Writes the published set with the active key first, and keeps all keys that it already had.
-fn publish(path: &Path, active: &PublicKey) -> Result<Vec<u8>, KeyError> {
+fn publish(path: &Path, active: &PublicKey) -> Result<Vec<u8>, GatewayKeyError> {
     let active = active.to_jwk();
     let before = read_set(path)?.unwrap_or_default();
     let mut keys = vec![active.clone()];
     keys.extend(before.iter().filter(|key| key.thumbprint() != active.thumbprint()).cloned());
     if keys.len() > MAX_JWKS_KEYS {
         let why = format!("no more than {MAX_JWKS_KEYS} verdict keys");
-        return Err(KeyError::Unusable { path: path.to_owned(), why });
+        return Err(GatewayKeyError::Unusable { path: path.to_owned(), why });
     }
     let set = set_of(&keys);
     if set_of(&before) != set {
@@ -259,26 +260,12 @@ fn publish(path: &Path, active: &PublicKey) -> Result<Vec<u8>, KeyError> {
     Ok(set)
 }
 
-fn read_set(path: &Path) -> Result<Option<Vec<PublicJwk>>, KeyError> {
+fn read_set(path: &Path) -> Result<Option<Vec<PublicJwk>>, GatewayKeyError> {
     let most = u64::try_from(MAX_JWKS_BYTES).unwrap_or(u64::MAX);
-    let bytes = durable::read(path, most).map_err(|error| KeyError::Io { path: path.to_owned(), error })?;
-    let keys = bytes.map(|bytes| parse_set(&bytes)).transpose();
-    keys.map_err(|why| KeyError::Unusable { path: path.to_owned(), why })
-}
-
-/// Parses a JWK set, or a single JWK, into its public keys.
-///
-/// # Errors
-/// A description of the defect, if the text is neither.
-pub fn parse_set(bytes: &[u8]) -> Result<Vec<PublicJwk>, String> {
-    let strict = jose::json::Limits { bytes: MAX_JWKS_BYTES, depth: MAX_JWKS_DEPTH };
-    let value = jose::json::parse_strict(bytes, strict).map_err(|error| error.to_string())?;
-    let Some(keys) = value.get("keys") else {
-        return PublicJwk::from_value(&value).map(|key| vec![key]).map_err(|error| error.to_string());
-    };
-    let keys = keys.as_array().filter(|keys| (1..=MAX_JWKS_KEYS).contains(&keys.len()));
-    let keys = keys.ok_or_else(|| format!("a key set holds 1 to {MAX_JWKS_KEYS} keys"))?;
-    keys.iter().map(|key| PublicJwk::from_value(key).map_err(|error| error.to_string())).collect()
+    let bytes =
+        durable::read(path, most).map_err(|error| GatewayKeyError::Io { path: path.to_owned(), error })?;
+    let keys = bytes.map(|bytes| jwk_set::parse(&bytes)).transpose();
+    keys.map_err(|why| GatewayKeyError::Unusable { path: path.to_owned(), why })
 }
 
 /// The JWK set as canonical JSON; the `kid` of each key is its RFC 7638 thumbprint.
@@ -328,14 +315,14 @@ mod tests {
         let path = folder.path().join(JWKS_FILE);
         std::fs::write(&path, b"{\"keys\":[]}").unwrap();
         let key = SigningKey::generate(Algorithm::EdDsa).unwrap();
-        assert!(matches!(publish(&path, key.public_key()), Err(KeyError::Unusable { .. })));
+        assert!(matches!(publish(&path, key.public_key()), Err(GatewayKeyError::Unusable { .. })));
         assert_eq!(std::fs::read(&path).unwrap(), b"{\"keys\":[]}");
     }
 
     #[test]
     fn a_key_that_others_may_read_or_that_signs_otherwise_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let place = |name: &str| Place { path: folder.path().join(name), ours: true };
+        let place = |name: &str| KeyPath { path: folder.path().join(name), ours: true };
         let made = place("a").signing().unwrap();
         assert_eq!(place("a").signing().unwrap().public_key(), made.public_key());
         let secret = place("s").symmetric().unwrap();
@@ -343,11 +330,11 @@ mod tests {
         assert_eq!(std::fs::metadata(folder.path().join("s")).unwrap().permissions().mode() & 0o777, 0o600);
 
         std::fs::set_permissions(folder.path().join("a"), PermissionsExt::from_mode(0o640)).unwrap();
-        assert!(matches!(place("a").signing(), Err(KeyError::Open(_))));
+        assert!(matches!(place("a").signing(), Err(GatewayKeyError::Open(_))));
         let other = SigningKey::generate(Algorithm::Es256).unwrap().to_pkcs8_pem().unwrap();
         durable::replace(&folder.path().join("b"), other.as_bytes(), FileAccess::Secret).unwrap();
-        assert!(matches!(place("b").signing(), Err(KeyError::Unusable { .. })));
-        let named = Place { path: folder.path().join("none"), ours: false };
-        assert!(matches!(named.signing(), Err(KeyError::Missing(_))));
+        assert!(matches!(place("b").signing(), Err(GatewayKeyError::Unusable { .. })));
+        let named = KeyPath { path: folder.path().join("none"), ours: false };
+        assert!(matches!(named.signing(), Err(GatewayKeyError::Missing(_))));
     }
 }

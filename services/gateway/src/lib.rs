@@ -3,35 +3,40 @@
 //!
 //! A request arrives at the [`front`] (transport, origin, token) and is parsed as a [`frame`] (the original text, with
 //! the byte ranges of its members). It is then relayed unchanged ([`relay`]), or handled by [`calls`]: a tool call, or
-//! a request that carries a declaration. The crate `admission` decides; [`desk`] is the single decision writer, which
+//! a request that carries a declaration. The crate `admission` decides; [`decision_writer`] is the single decision writer, which
 //! makes a decision durable before the first byte is sent to an [`upstream`], and delivers the evidence to the log.
 //!
 //! Not here: the rules of admission (`admission`), storage of evidence (`evidence`), the client of the log (`client`).
 
-pub mod again;
+mod annex;
 pub mod approvals;
 pub mod calls;
 pub mod check;
 pub mod clarify;
 pub mod config;
-mod decision_inputs;
-pub mod desk;
+mod current_rules;
+pub mod decision_writer;
+mod evidence_store;
 pub mod frame;
 pub mod front;
 pub mod gateway;
 pub mod isolation;
 pub mod judge;
+mod jwk_set;
 pub mod keys;
 pub mod limits;
-mod listener;
 pub mod memory;
 pub mod oauth;
 pub mod posture;
 pub mod proof;
 pub mod relay;
+pub mod replay;
+mod servers;
+mod start_error;
 pub mod telemetry;
 pub mod tools;
 pub mod upstream;
 
 pub use config::Config;
-pub use gateway::{Gateway, StartError};
+pub use gateway::Gateway;
+pub use start_error::StartError;

@@ -240,7 +240,7 @@ pub const ANNEX_TEXT_BYTES: usize = 16 << 10;
 /// As [`ANNEX_TEXT_BYTES`], for an accepted commitment or amendment: a session cannot be replayed without it.
 pub const ANNEX_AGREED_TEXT_BYTES: usize = 64 << 10;
 /// As [`ANNEX_TEXT_BYTES`], for denied callers whose identity is unknown.
-pub const ANNEX_STRANGERS_TEXT_BYTES: usize = 1 << 10;
+pub const ANNEX_UNIDENTIFIED_TEXT_BYTES: usize = 1 << 10;
 /// Maximum number of statements in one request to the log.
 pub const SUBMIT_BATCH: usize = 256;
 /// Maximum number of bytes of statements in one request to the log; a single statement may be larger.
@@ -257,12 +257,6 @@ pub const UNSTICK_EVERY: Duration = Duration::from_secs(600);
 pub const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Maximum length of one event of a stream that the gateway inspects, in bytes.
 pub const MAX_EVENT_BYTES: usize = 64 << 20;
-/// Maximum length of all headers of a request, in bytes.
-pub const MAX_HEAD_BYTES: usize = 64 << 10;
-/// Maximum number of headers of a request.
-pub const MAX_HEADERS: usize = 128;
-/// Maximum time for a client to send its headers, or to send the next request on an idle connection.
-pub const HEAD_TIME: Duration = Duration::from_secs(30);
 /// Maximum time for a client to send a request body.
 pub const BODY_TIME: Duration = Duration::from_secs(60);
 /// Maximum number of concurrent requests on one HTTP/2 connection.
@@ -396,7 +390,7 @@ pub const ENDING_AGAIN_AFTER: Duration = Duration::from_secs(60);
 pub const DENIALS_EVERY: Duration = Duration::from_secs(60);
 
 /// Maximum number of denials per minute of unidentified callers that get a record each. Further ones are only counted.
-pub const STRANGERS_RECORDS: u32 = 10;
+pub const UNIDENTIFIED_RECORDS: u32 = 10;
 
 /// Maximum number of streams with a separate count of denials; denials in further streams count in the gateway's own
 /// stream.
@@ -421,7 +415,7 @@ pub const MAX_SPAN_TEXT: usize = 128;
 pub const MAX_TRACE_STATE: usize = 512;
 /// Maximum length of an answer that is inspected for the outcome of its span, where the status does not show it, in
 /// bytes.
-pub const MAX_HEARD: usize = 64 << 10;
+pub const MAX_OBSERVED_BYTES: usize = 64 << 10;
 /// Maximum time at shutdown for sending the last spans to the collector.
 pub const LAST_SPANS_TIME: Duration = Duration::from_secs(2);
 

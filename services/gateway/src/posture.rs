@@ -7,7 +7,6 @@
 //!
 //! Not here: inserting it into a server's answer (`calls`, with [`Reply`](crate::frame::reply::Reply)).
 
-use admission::message::VERSION;
 use admission::rules::{Decider, Rules};
 use admission::signature::Freshness;
 use axum::Router;
@@ -16,6 +15,7 @@ use axum::routing::get;
 use bytes::Bytes;
 use http::{StatusCode, header};
 use serde_json::{Value, json};
+use vap::message::VERSION;
 
 use crate::config::Config;
 
@@ -130,9 +130,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use admission::decimal::Decimal;
     use admission::risk::Degree;
     use admission::rules::{PolicyRule, Posture, Then};
+    use decimal::Decimal;
 
     use crate::config::{Dev, Requirement, Server};
 

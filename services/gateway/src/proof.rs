@@ -6,18 +6,19 @@
 //!
 //! Not here: trust in the keys, and whether the statement is in the log (`tabellion verify`).
 
-use admission::record::RecordKey;
 use jose::jcs;
 use jose::jwk::PublicJwk;
 use jose::jws::Jws;
 use merkle::EntryDigest;
-use registration::vap::{AuditKind, AuditRecord, VerdictRecord};
+use registration::vap::VerdictRecord;
 use scitt::{PublicKey, SignedStatement};
 use serde::Serialize;
 use serde_json::Value;
+use vap::audit::AuditRecord;
+use vap::record_key::RecordKey;
 
-use crate::check::{Finding, Outcome};
-use crate::keys;
+use crate::check::{CheckFinding, CheckOutcome};
+use crate::jwk_set;
 
 /// The result of verifying a Verdict.
 #[derive(Clone, Debug, Serialize)]
@@ -31,12 +32,12 @@ pub struct Proof {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iat: Option<u64>,
     /// The findings of all checks, in the order in which they were made.
-    pub checks: Vec<Finding>,
+    pub checks: Vec<CheckFinding>,
 }
 
 /// Inputs for verifying a Verdict. Checks without their input end as `NotChecked`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Given<'a> {
+pub struct VerdictInputs<'a> {
     /// The gateway's published keys: a JWK set or a single JWK.
     pub jwks: Option<&'a [u8]>,
     /// The statement that `audit_ref` names, with or without receipts.
@@ -67,16 +68,16 @@ fn find_in(text: &str) -> Option<Value> {
 
 /// Verifies a Verdict against the given inputs.
 #[must_use]
-pub fn prove(verdict: Value, given: Given<'_>) -> Proof {
+pub fn prove(verdict: Value, given: VerdictInputs<'_>) -> Proof {
     let text = jcs::canonical(&verdict);
     let record = match VerdictRecord::read(&text) {
         Ok(record) => record,
         Err(violation) => {
-            let checks = vec![finding("form", Outcome::Failed, violation.to_string())];
+            let checks = vec![finding("form", CheckOutcome::Failed, violation.to_string())];
             return Proof { verdict, kid: None, iat: None, checks };
         }
     };
-    let mut checks = vec![finding("form", Outcome::Ok, "a Verdict of VAP 0.1")];
+    let mut checks = vec![finding("form", CheckOutcome::Ok, "a Verdict of VAP 0.1")];
     checks.push(signature(record.signature.as_ref(), given.jwks));
     checks.extend(bound(&verdict, &record, given));
     let kid = record.signature.as_ref().map(|jws| jws.kid().to_owned());
@@ -84,41 +85,43 @@ pub fn prove(verdict: Value, given: Given<'_>) -> Proof {
     Proof { verdict, kid, iat, checks }
 }
 
-fn signature(jws: Option<&Jws>, jwks: Option<&[u8]>) -> Finding {
+fn signature(jws: Option<&Jws>, jwks: Option<&[u8]>) -> CheckFinding {
     const WHAT: &str = "signature";
     let Some(jws) = jws else {
-        return finding(WHAT, Outcome::Failed, "a gateway's Verdicts are always signed");
+        return finding(WHAT, CheckOutcome::Failed, "a gateway's Verdicts are always signed");
     };
     let Some(jwks) = jwks else {
-        return finding(WHAT, Outcome::NotChecked, "no keys were given: --jwks");
+        return finding(WHAT, CheckOutcome::NotChecked, "no keys were given: --jwks");
     };
-    let keys = match keys::parse_set(jwks) {
+    let keys = match jwk_set::parse(jwks) {
         Ok(keys) => keys,
-        Err(why) => return finding(WHAT, Outcome::NotChecked, format!("the keys: {why}")),
+        Err(why) => return finding(WHAT, CheckOutcome::NotChecked, format!("the keys: {why}")),
     };
     // A key matches by the `kid` that the set gives it, or by its thumbprint, which gateways use as `kid`.
     let called =
         |jwk: &PublicJwk, key: &PublicKey| jwk.kid() == Some(jws.kid()) || key.jwk_thumbprint() == jws.kid();
     let mut keys = keys.iter().filter_map(|jwk| Some((jwk, PublicKey::from_jwk(jwk).ok()?)));
     match keys.find(|(jwk, key)| called(jwk, key)).map(|(_, key)| key) {
-        None => finding(WHAT, Outcome::NotChecked, format!("no key of the set is called {}", jws.kid())),
+        None => finding(WHAT, CheckOutcome::NotChecked, format!("no key of the set is called {}", jws.kid())),
         Some(key) if key.verify_jws(jws).is_ok() => {
-            finding(WHAT, Outcome::Ok, format!("{}, kid {}", jws.algorithm().name(), jws.kid()))
+            finding(WHAT, CheckOutcome::Ok, format!("{}, kid {}", jws.algorithm().name(), jws.kid()))
         }
-        Some(_) => {
-            finding(WHAT, Outcome::Failed, "it does not verify: the Verdict was changed, or never signed")
-        }
+        Some(_) => finding(
+            WHAT,
+            CheckOutcome::Failed,
+            "it does not verify: the Verdict was changed, or never signed",
+        ),
     }
 }
 
 /// The checks against the statement that the Verdict's `audit_ref` names.
-fn bound(verdict: &Value, record: &VerdictRecord, given: Given<'_>) -> Vec<Finding> {
+fn bound(verdict: &Value, record: &VerdictRecord, given: VerdictInputs<'_>) -> Vec<CheckFinding> {
     let Some(bytes) = given.statement else {
-        return vec![finding("statement", Outcome::NotChecked, "none was given: --statement")];
+        return vec![finding("statement", CheckOutcome::NotChecked, "none was given: --statement")];
     };
     let statement = match SignedStatement::parse(bytes.to_vec()) {
         Ok(statement) => statement,
-        Err(error) => return vec![finding("statement", Outcome::Failed, error.to_string())],
+        Err(error) => return vec![finding("statement", CheckOutcome::Failed, error.to_string())],
     };
     let mut checks = vec![named(verdict, statement.digest())];
     let audit = statement
@@ -126,7 +129,7 @@ fn bound(verdict: &Value, record: &VerdictRecord, given: Given<'_>) -> Vec<Findi
         .ok_or("its payload is detached".to_owned())
         .and_then(|payload| AuditRecord::read(payload).map_err(|violation| violation.to_string()));
     match audit {
-        Err(why) => checks.push(finding("record", Outcome::Failed, why)),
+        Err(why) => checks.push(finding("record", CheckOutcome::Failed, why)),
         Ok(audit) => {
             checks.push(same_verdict(record, &audit));
             checks.push(same_binding(record, &audit));
@@ -136,75 +139,72 @@ fn bound(verdict: &Value, record: &VerdictRecord, given: Given<'_>) -> Vec<Findi
     checks
 }
 
-fn named(verdict: &Value, digest: EntryDigest) -> Finding {
+fn named(verdict: &Value, digest: EntryDigest) -> CheckFinding {
     let named = verdict.get("audit_ref").and_then(Value::as_str).and_then(|url| url.rsplit('/').next());
     match named == Some(digest.to_string().as_str()) {
-        true => finding("statement", Outcome::Ok, format!("entry {digest}, which audit_ref names")),
+        true => finding("statement", CheckOutcome::Ok, format!("entry {digest}, which audit_ref names")),
         false => {
-            finding("statement", Outcome::Failed, format!("audit_ref names another entry than {digest}"))
+            finding("statement", CheckOutcome::Failed, format!("audit_ref names another entry than {digest}"))
         }
     }
 }
 
-fn same_verdict(record: &VerdictRecord, audit: &AuditRecord) -> Finding {
-    let decided = match &audit.kind {
-        AuditKind::Commitment(decided) | AuditKind::Amendment(decided) | AuditKind::Decision(decided) => {
-            decided
-        }
-        AuditKind::Outcome(_) | AuditKind::Denials(_) | AuditKind::Tools(_) | AuditKind::Closed => {
-            return finding("record", Outcome::Failed, "the statement records no decision");
-        }
+fn same_verdict(record: &VerdictRecord, audit: &AuditRecord) -> CheckFinding {
+    let Some(decided) = audit.kind.decided() else {
+        return finding("record", CheckOutcome::Failed, "the statement records no decision");
     };
     match decided.verdict == record.verdict {
         true => finding(
             "record",
-            Outcome::Ok,
+            CheckOutcome::Ok,
             format!("{} in {}, record {}", decided.verdict.as_str(), audit.stream, audit.seq),
         ),
-        false => finding("record", Outcome::Failed, format!("the log says {}", decided.verdict.as_str())),
+        false => {
+            finding("record", CheckOutcome::Failed, format!("the log says {}", decided.verdict.as_str()))
+        }
     }
 }
 
-fn same_binding(record: &VerdictRecord, audit: &AuditRecord) -> Finding {
-    let document = audit.document();
-    let recorded = document.get("binding");
+fn same_binding(record: &VerdictRecord, audit: &AuditRecord) -> CheckFinding {
+    let recorded = audit.kind.decided().and_then(|decided| decided.binding.as_ref());
     let (Some(jws), Some(recorded)) = (&record.signature, recorded) else {
-        return finding("binding", Outcome::NotChecked, "the record binds no signature");
+        return finding("binding", CheckOutcome::NotChecked, "the record binds no signature");
     };
-    let iat = recorded.get("iat").and_then(Value::as_u64) == jws.iat();
-    let jti = recorded.get("jti").and_then(Value::as_str) == jws.text("jti");
+    let iat = recorded.iat == jws.iat();
+    let jti = recorded.jti.as_deref() == jws.text("jti");
     match iat && jti {
-        true => finding("binding", Outcome::Ok, "the record was made for this signature"),
-        false => finding("binding", Outcome::Failed, "the record was made for another signature"),
+        true => finding("binding", CheckOutcome::Ok, "the record was made for this signature"),
+        false => finding("binding", CheckOutcome::Failed, "the record was made for another signature"),
     }
 }
 
 /// Opens the record's commitment to the Verdict. The committed text is the Verdict without `audit_ref` and `signature`.
-fn opened(verdict: &Value, audit: &AuditRecord, key: Option<&str>) -> Finding {
+fn opened(verdict: &Value, audit: &AuditRecord, key: Option<&str>) -> CheckFinding {
     const WHAT: &str = "commitment";
-    let Some(key) = key else { return finding(WHAT, Outcome::NotChecked, "no key was given: --record-key") };
+    let Some(key) = key else {
+        return finding(WHAT, CheckOutcome::NotChecked, "no key was given: --record-key");
+    };
     let Some(key) = RecordKey::from_text(key) else {
-        return finding(WHAT, Outcome::Failed, "the record key is 32 bytes in base64url");
+        return finding(WHAT, CheckOutcome::Failed, "the record key is 32 bytes in base64url");
     };
     let mut plain = verdict.clone();
     if let Some(members) = plain.as_object_mut() {
         members.remove("audit_ref");
         members.remove("signature");
     }
-    let document = audit.document();
-    let committed = document.pointer("/committed/verdict").and_then(Value::as_str);
-    match committed == Some(key.commit("verdict", &jcs::canonical(&plain)).as_str()) {
-        true => finding(WHAT, Outcome::Ok, "the record commits to exactly this Verdict"),
+    let committed = audit.kind.decided().and_then(|decided| decided.committed.get("verdict"));
+    match committed == Some(&key.commit("verdict", &jcs::canonical(&plain))) {
+        true => finding(WHAT, CheckOutcome::Ok, "the record commits to exactly this Verdict"),
         false => finding(
             WHAT,
-            Outcome::Failed,
+            CheckOutcome::Failed,
             "the record commits to something else, or the key is another one's",
         ),
     }
 }
 
-fn finding(what: &str, outcome: Outcome, detail: impl Into<String>) -> Finding {
-    Finding { what: what.to_owned(), outcome, detail: detail.into() }
+fn finding(what: &str, outcome: CheckOutcome, detail: impl Into<String>) -> CheckFinding {
+    CheckFinding { what: what.to_owned(), outcome, detail: detail.into() }
 }
 
 #[cfg(test)]
@@ -228,7 +228,7 @@ mod tests {
         verdict
     }
 
-    fn outcome(proof: &Proof, what: &str) -> Outcome {
+    fn outcome(proof: &Proof, what: &str) -> CheckOutcome {
         proof.checks.iter().find(|check| check.what == what).unwrap().outcome
     }
 
@@ -254,17 +254,20 @@ mod tests {
         let [signer, other] = [0, 1].map(|_| SigningKey::generate(Algorithm::EdDsa).unwrap());
         let jwks = |key: &SigningKey| key.public_key().to_jwk().to_value().to_string();
         let (ours, theirs) = (jwks(&signer), jwks(&other));
-        let given = |jwks| Given { jwks, ..Given::default() };
+        let given = |jwks| VerdictInputs { jwks, ..VerdictInputs::default() };
         let good = verdict(&signer);
-        assert_eq!(outcome(&prove(good.clone(), given(Some(ours.as_bytes()))), "signature"), Outcome::Ok);
+        assert_eq!(
+            outcome(&prove(good.clone(), given(Some(ours.as_bytes()))), "signature"),
+            CheckOutcome::Ok
+        );
         assert_eq!(
             outcome(&prove(good.clone(), given(Some(theirs.as_bytes()))), "signature"),
-            Outcome::NotChecked
+            CheckOutcome::NotChecked
         );
-        assert_eq!(outcome(&prove(good.clone(), given(None)), "signature"), Outcome::NotChecked);
+        assert_eq!(outcome(&prove(good.clone(), given(None)), "signature"), CheckOutcome::NotChecked);
         let mut changed = good;
         changed["verdict"] = "served".into();
-        assert_eq!(outcome(&prove(changed, given(Some(ours.as_bytes()))), "signature"), Outcome::Failed);
+        assert_eq!(outcome(&prove(changed, given(Some(ours.as_bytes()))), "signature"), CheckOutcome::Failed);
     }
 
     #[test]
@@ -272,8 +275,8 @@ mod tests {
         let signer = SigningKey::generate(Algorithm::EdDsa).unwrap();
         let mut bare = verdict(&signer);
         bare.as_object_mut().unwrap().remove("signature");
-        assert_eq!(outcome(&prove(bare, Given::default()), "signature"), Outcome::Failed);
-        let nonsense = prove(json!({ "type": "verdict" }), Given::default());
-        assert_eq!(outcome(&nonsense, "form"), Outcome::Failed);
+        assert_eq!(outcome(&prove(bare, VerdictInputs::default()), "signature"), CheckOutcome::Failed);
+        let nonsense = prove(json!({ "type": "verdict" }), VerdictInputs::default());
+        assert_eq!(outcome(&nonsense, "form"), CheckOutcome::Failed);
     }
 }

@@ -358,7 +358,7 @@ impl Upstream for Spy {
     async fn exchange(
         &self,
         request: gateway::upstream::Exchange,
-    ) -> Result<gateway::upstream::Answer, gateway::upstream::UpstreamError> {
+    ) -> Result<gateway::upstream::UpstreamAnswer, gateway::upstream::UpstreamError> {
         self.0.lock().unwrap().push(request);
         Ok(gateway::upstream::answer::json(StatusCode::OK, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.into()))
     }
@@ -378,7 +378,7 @@ impl Upstream for Forger {
     async fn exchange(
         &self,
         request: gateway::upstream::Exchange,
-    ) -> Result<gateway::upstream::Answer, gateway::upstream::UpstreamError> {
+    ) -> Result<gateway::upstream::UpstreamAnswer, gateway::upstream::UpstreamError> {
         let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let opens = asked["method"] == "initialize";
         let (kind, text) = match request.method {
@@ -401,7 +401,7 @@ fn with_forger(forger: Forger) -> (Federation, Arc<Stdio>) {
 }
 
 /// All that comes, also if it breaks off.
-async fn whatever_comes(answer: gateway::upstream::Answer) -> String {
+async fn whatever_comes(answer: gateway::upstream::UpstreamAnswer) -> String {
     let parts: Vec<_> = answer.body.collect().await;
     let parts: Vec<_> = parts.into_iter().filter_map(Result::ok).collect();
     String::from_utf8(parts.concat()).unwrap()

@@ -9,7 +9,7 @@ use scitt::SigningKey;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::{Listed, Problem, Shown};
+use super::{Problem, QuestionList, QuestionView};
 use crate::limits::{APPROVALS_TIMEOUT, MAX_APPROVALS_ANSWER};
 
 /// A client of one gateway's approvals listener.
@@ -64,7 +64,7 @@ impl ApprovalsClient {
     ///
     /// # Errors
     /// [`ClientError`] if the gateway does not answer, or refuses.
-    pub async fn list(&self, key: &SigningKey, now: u64) -> Result<Listed, ClientError> {
+    pub async fn list(&self, key: &SigningKey, now: u64) -> Result<QuestionList, ClientError> {
         self.get("/approvals", key, now).await
     }
 
@@ -72,7 +72,7 @@ impl ApprovalsClient {
     ///
     /// # Errors
     /// [`ClientError`] if the gateway does not answer, or refuses.
-    pub async fn show(&self, id: &str, key: &SigningKey, now: u64) -> Result<Shown, ClientError> {
+    pub async fn show(&self, id: &str, key: &SigningKey, now: u64) -> Result<QuestionView, ClientError> {
         self.get(&format!("/approvals/{id}"), key, now).await
     }
 

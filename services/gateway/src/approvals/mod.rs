@@ -10,11 +10,11 @@
 //! | `GET /approvals/{id}` | one of them, with its answer once there is one |
 //! | `POST /approvals/{id}` | takes a signed answer, once |
 //!
-//! Not here: the form of questions and answers (`admission::approval`), and the decision about the call (`desk`).
+//! Not here: the form of questions and answers (`admission::approval`), and the decision about the call (`decision_writer`).
 
 mod client;
 
-use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use admission::approval::{ApprovalError, Question, SignedReader, Subject, SubjectKind, is_id};
@@ -27,24 +27,22 @@ use axum::{Json, Router};
 use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::net::TcpListener;
 
 pub use client::{ApprovalsClient, ClientError};
 
-use crate::desk::{Desk, KeptQuestion, NotAnswered, Standing};
-use crate::gateway::CurrentRules;
-use crate::listener::Listener;
+use crate::current_rules::CurrentRules;
+use crate::decision_writer::{DecisionWriter, NotAnswered, QuestionStatus, StoredQuestion};
 
 #[derive(Clone)]
 struct Shared {
-    desk: Desk,
+    writer: DecisionWriter,
     rules: CurrentRules,
     origin: Arc<str>,
 }
 
 /// The open questions that an approver may answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listed {
+pub struct QuestionList {
     /// The approver's name in the gateway's configuration.
     pub approver: String,
     /// The questions, oldest first.
@@ -53,7 +51,7 @@ pub struct Listed {
 
 /// A question, with its state and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct QuestionView {
     /// The approver's name in the gateway's configuration.
     pub approver: String,
     /// The state of the question: `open`, `answered` or `over`.
@@ -74,33 +72,26 @@ pub struct Problem {
     pub detail: String,
 }
 
-/// Serves approvers on `listener`. `url` is the public URL, unless it is the address itself; the proofs are signed for
-/// it.
-///
-/// # Errors
-/// If the address of the listener cannot be read.
-pub(crate) fn serve(
-    listener: TcpListener,
+/// The routes for approvers, at this address. `url` is the public URL, unless it is the address itself; the proofs are
+/// signed for it.
+pub(crate) fn routes(
+    address: SocketAddr,
     url: Option<&str>,
-    desk: Desk,
+    writer: DecisionWriter,
     rules: CurrentRules,
-) -> io::Result<Listener> {
-    let address = listener.local_addr()?;
+) -> Router {
     let origin = url.map_or_else(|| format!("http://{address}"), |url| url.trim_end_matches('/').to_owned());
-    let router = Router::new()
+    Router::new()
         .route("/approvals", get(list))
         .route("/approvals/{id}", get(show).post(answer))
         .layer(DefaultBodyLimit::max(MAX_APPROVAL))
-        .with_state(Shared { desk, rules, origin: origin.into() });
-    let served = Listener::serve(listener, router, "approvers")?;
-    tracing::info!(%address, "approvers are served");
-    Ok(served)
+        .with_state(Shared { writer, rules, origin: origin.into() })
 }
 
-async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<Listed>, Refused> {
+async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<QuestionList>, Refused> {
     let reader = shared.reader(&headers)?;
     let open =
-        shared.desk.open_questions().await.map_err(|error| Refused::unavailable(&error.to_string()))?;
+        shared.writer.open_questions().await.map_err(|error| Refused::unavailable(&error.to_string()))?;
     let mut approver = None;
     let mut questions = Vec::new();
     for question in open {
@@ -110,25 +101,25 @@ async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<L
         }
     }
     let approver = approver.or_else(|| shared.name_of(&reader)).ok_or_else(Refused::not_an_approver)?;
-    Ok(Json(Listed { approver, questions }))
+    Ok(Json(QuestionList { approver, questions }))
 }
 
 async fn show(
     State(shared): State<Shared>,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<Json<Shown>, Refused> {
+) -> Result<Json<QuestionView>, Refused> {
     let reader = shared.reader(&headers)?;
     let kept = shared.kept(&id).await?;
     // A question that an approver may not answer is reported like one that does not exist.
     let approver = shared.may_answer(&reader, &kept.question.subject).ok_or_else(Refused::unknown)?;
-    let standing = match kept.standing(shared.desk.now()) {
-        Standing::Open => "open",
-        Standing::Answered => "answered",
-        Standing::Over => "over",
+    let status = match kept.status(shared.writer.now()) {
+        QuestionStatus::Open => "open",
+        QuestionStatus::Answered => "answered",
+        QuestionStatus::Over => "over",
     };
-    let KeptQuestion { question, answer, spent: _ } = kept;
-    Ok(Json(Shown { approver, standing: standing.to_owned(), question, answer }))
+    let StoredQuestion { question, answer, spent: _ } = kept;
+    Ok(Json(QuestionView { approver, standing: status.to_owned(), question, answer }))
 }
 
 async fn answer(
@@ -139,7 +130,7 @@ async fn answer(
     if !is_id(&id) {
         return Err(Refused::unknown());
     }
-    let question = shared.desk.answer_question(&id, body.trim()).await?;
+    let question = shared.writer.answer_question(&id, body.trim()).await?;
     tracing::info!(question = id, route = question.subject.route, "a question was answered");
     Ok((StatusCode::OK, Json(json!({ "question": id }))).into_response())
 }
@@ -150,7 +141,7 @@ impl Shared {
     fn reader(&self, headers: &HeaderMap) -> Result<SignedReader, Refused> {
         let text = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let text = text.and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(Refused::not_an_approver)?;
-        let reader = SignedReader::parse(text, self.desk.now()).map_err(|_| Refused::not_an_approver())?;
+        let reader = SignedReader::parse(text, self.writer.now()).map_err(|_| Refused::not_an_approver())?;
         match reader.reader().origin == *self.origin && self.name_of(&reader).is_some() {
             true => Ok(reader),
             false => Err(Refused::not_an_approver()),
@@ -159,24 +150,25 @@ impl Shared {
 
     /// Returns the approver's name, on any route.
     fn name_of(&self, reader: &SignedReader) -> Option<String> {
-        let (rules, now) = (self.rules.load(), self.desk.now());
+        let (rules, now) = (self.rules.load(), self.writer.now());
         let found = rules.values().find_map(|rules: &Arc<Rules>| rules.approvals.reader(reader, now).ok());
         found.map(|approver| approver.name.clone())
     }
 
     /// Returns the approver's name, if it may answer a question about this subject.
     fn may_answer(&self, reader: &SignedReader, subject: &Subject) -> Option<String> {
-        let rules = self.desk.rules_of(&subject.route);
-        let approver: &Approver = rules.approvals.reader(reader, self.desk.now()).ok()?;
+        let rules = self.writer.rules_of(&subject.route);
+        let approver: &Approver = rules.approvals.reader(reader, self.writer.now()).ok()?;
         let kind: SubjectKind = subject.kind;
         approver.may_answer(kind, subject.name()).then(|| approver.name.clone())
     }
 
-    async fn kept(&self, id: &str) -> Result<KeptQuestion, Refused> {
+    async fn kept(&self, id: &str) -> Result<StoredQuestion, Refused> {
         if !is_id(id) {
             return Err(Refused::unknown());
         }
-        let kept = self.desk.question(id).await.map_err(|error| Refused::unavailable(&error.to_string()))?;
+        let kept =
+            self.writer.question(id).await.map_err(|error| Refused::unavailable(&error.to_string()))?;
         kept.ok_or_else(Refused::unknown)
     }
 }

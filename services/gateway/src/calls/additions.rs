@@ -4,11 +4,11 @@
 //! The Verdict goes where the message was, in the shape that the caller used. Members that an upstream put under one of
 //! the gateway's names are removed first: a server that could inject a Verdict could speak for the gateway.
 
-use admission::message::slot::{Key, OWN_KEY, Shape, VAP_KEY};
+use vap::message::slot::{Key, OWN_KEY, Shape, VAP_KEY};
 
 use serde_json::Value;
 
-use crate::front::Aside;
+use crate::front::InvocationMember;
 
 /// The member with the location of a decision's record.
 pub const EVIDENCE: &str = "dev.tabellion/evidence";
@@ -24,7 +24,7 @@ const OURS: &[&str] = &[VAP_KEY, OWN_KEY, EVIDENCE, COST, COMMITMENT, AER];
 
 /// The position of a message in a request, which its Verdict takes in the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct VerdictSlot {
     /// The shape: the bare message, or an object that holds it under a name.
     pub shape: Shape,
     /// The key in `_meta`.
@@ -37,7 +37,7 @@ pub struct Additions(Vec<(&'static str, String)>);
 
 impl Additions {
     /// Adds the signed Verdict, as stored, in the shape and under the key of `place`.
-    pub fn verdict(&mut self, place: Place, verdict: &str) {
+    pub fn verdict(&mut self, place: VerdictSlot, verdict: &str) {
         let text = place.shape.dress(verdict);
         self.0.extend(place.key.names().iter().map(|name| (*name, text.clone())));
     }
@@ -48,8 +48,9 @@ impl Additions {
     }
 
     /// Adds the `turnId` of the caller's `AiInvocation`, the only part of it that is echoed (S-2).
-    pub fn echo(&mut self, aside: Option<&Aside>) {
-        self.0.extend(aside.and_then(|aside| Some((aside.key, aside.invocation.echo()?))));
+    pub fn echo(&mut self, invocation: Option<&InvocationMember>) {
+        self.0
+            .extend(invocation.and_then(|invocation| Some((invocation.key, invocation.invocation.echo()?))));
     }
 
     /// Returns the members, to be spliced into `_meta`.
@@ -77,7 +78,7 @@ impl Additions {
 mod tests {
     use super::*;
 
-    fn members(place: Place) -> Vec<(&'static str, String)> {
+    fn members(place: VerdictSlot) -> Vec<(&'static str, String)> {
         let mut additions = Additions::default();
         additions.verdict(place, r#"{"v":1}"#);
         additions.0
@@ -85,8 +86,8 @@ mod tests {
 
     #[test]
     fn v_4_the_verdict_is_told_in_the_shape_and_under_the_key_of_the_message() {
-        let place = |shape, key| Place { shape, key };
-        assert_eq!(members(Place::default()), [("vap", r#"{"v":1}"#.to_owned())]);
+        let place = |shape, key| VerdictSlot { shape, key };
+        assert_eq!(members(VerdictSlot::default()), [("vap", r#"{"v":1}"#.to_owned())]);
         let nested = r#"{"verdict":{"v":1}}"#.to_owned();
         assert_eq!(members(place(Shape::Nested, Key::Own)), [("dev.tabellion/vap", nested.clone())]);
         let both = [("vap", nested.clone()), ("dev.tabellion/vap", nested)];

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use admission::approval::Question;
-use admission::clarify::{Answer, Purpose, Ticket};
+use admission::clarify::{HumanAnswer, Purpose, SealedCall};
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
@@ -14,34 +14,34 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::Calls;
-use super::call::{Call, Heard};
+use super::pending::{NextStep, PendingCall};
 use crate::clarify::state::Sealed;
-use crate::desk::{CallJob, HeldCall, Standing, Told};
+use crate::decision_writer::{CallJob, DecisionAnswer, QuestionStatus, UndecidedCall};
 use crate::frame::reply;
-use crate::front::Response;
 use crate::limits::{APPROVAL_HOLD, MAX_APPROVAL_TIME, QUESTION_KEEP_ALIVE};
-use crate::relay::{self, Opened};
+use crate::relay::Response;
+use crate::relay::{self, OpenedStream};
 
 impl Calls {
     /// Handles a call that is sent again while its question is open (modern era): holds it for up to [`APPROVAL_HOLD`],
     /// and asks the client to send it again. This is not recorded. `None` if the call is to be decided.
-    pub(super) async fn still_waits(&self, call: &Call, job: &CallJob) -> Option<Response> {
-        let ticket = job.shown.as_ref()?.ticket.as_ref()?;
+    pub(super) async fn still_waits(&self, call: &PendingCall, job: &CallJob) -> Option<Response> {
+        let ticket = job.state.as_ref()?.ticket.as_ref()?;
         if ticket.purpose != Purpose::Approval {
             return None;
         }
-        match self.shared.desk.wait_for_answer(&ticket.nonce, APPROVAL_HOLD).await {
-            Standing::Open => Some(relay::json(StatusCode::OK, self.come_again(call, ticket)?)),
-            Standing::Answered | Standing::Over => None,
+        match self.shared.writer.wait_for_answer(&ticket.nonce, APPROVAL_HOLD).await {
+            QuestionStatus::Open => Some(relay::json(StatusCode::OK, self.come_again(call, ticket)?)),
+            QuestionStatus::Answered | QuestionStatus::Over => None,
         }
     }
 
     /// Waits for the approver's answer, and decides the call with it (legacy era).
     pub(super) async fn wait_for_approver(
         &self,
-        call: Call,
+        call: PendingCall,
         question: &Question,
-        held: HeldCall,
+        held: UndecidedCall,
     ) -> Response {
         if !call.client.reads_events() {
             return self.wait_in_silence(call, question, held).await;
@@ -53,48 +53,53 @@ impl Calls {
     }
 
     /// Waits for the answer without a stream, for a client that reads no events.
-    async fn wait_in_silence(&self, call: Call, question: &Question, held: HeldCall) -> Response {
+    async fn wait_in_silence(&self, call: PendingCall, question: &Question, held: UndecidedCall) -> Response {
         tokio::select! {
-            _ = self.shared.desk.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => {}
+            _ = self.shared.writer.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => {}
             // Dropping `held` releases the reservation and withdraws the question.
             _ = call.client.gone() => return relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
         }
-        match self.heard(held.approved().await).await {
-            Heard::Told(told) => self.answer(call, told).await,
-            Heard::Ask(..) => relay::error(StatusCode::INTERNAL_SERVER_ERROR, -32603, "internal error"),
+        match self.next_step(held.approved().await).await {
+            NextStep::Answer(told) => self.answer(call, told).await,
+            NextStep::Ask(..) => relay::error(StatusCode::INTERNAL_SERVER_ERROR, -32603, "internal error"),
         }
     }
 
-    async fn wait_on(self, opened: Opened, call: Call, id: &str, held: HeldCall) {
+    async fn wait_on(self, opened: OpenedStream, call: PendingCall, id: &str, held: UndecidedCall) {
         let session = call.caller.mcp_session.as_deref();
         let withdrawn = self.shared.asked.withdrawable(&self.route, session, &call.id);
         let heard = match self.waited(&opened, id, withdrawn.token()).await {
-            Waited::Over => held.approved().await,
-            Waited::TakenBack => held.answered(Answer::Declined).await,
+            ApprovalWait::Over => held.approved().await,
+            ApprovalWait::TakenBack => held.answered(HumanAnswer::Declined).await,
             // Dropping `held` releases the reservation and withdraws the question.
-            Waited::Gone => return,
+            ApprovalWait::Gone => return,
         };
         drop(withdrawn);
-        match self.heard(heard).await {
-            Heard::Told(told) => self.answer_on(opened, call, told).await,
+        match self.next_step(heard).await {
+            NextStep::Answer(told) => self.answer_on(opened, call, told).await,
             // Only one question is asked about a call.
-            Heard::Ask(..) => {
+            NextStep::Ask(..) => {
                 opened.send(&reply::error(Some(&call.id), -32603, "internal error", None)).await;
             }
         }
     }
 
     /// Waits for the answer, and sends a keep-alive event every [`QUESTION_KEEP_ALIVE`].
-    async fn waited(&self, opened: &Opened, id: &str, withdrawn: Arc<CancellationToken>) -> Waited {
+    async fn waited(
+        &self,
+        opened: &OpenedStream,
+        id: &str,
+        withdrawn: Arc<CancellationToken>,
+    ) -> ApprovalWait {
         let mut alive = interval_at(Instant::now() + QUESTION_KEEP_ALIVE, QUESTION_KEEP_ALIVE);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let answer = self.shared.desk.wait_for_answer(id, MAX_APPROVAL_TIME);
+        let answer = self.shared.writer.wait_for_answer(id, MAX_APPROVAL_TIME);
         tokio::pin!(answer);
         loop {
             tokio::select! {
-                _ = &mut answer => return Waited::Over,
-                () = opened.gone() => return Waited::Gone,
-                () = withdrawn.cancelled() => return Waited::TakenBack,
+                _ = &mut answer => return ApprovalWait::Over,
+                () = opened.gone() => return ApprovalWait::Gone,
+                () = withdrawn.cancelled() => return ApprovalWait::TakenBack,
                 _ = alive.tick() => {
                     opened.keep_alive().await;
                 }
@@ -103,7 +108,12 @@ impl Calls {
     }
 
     /// Answers a decided call on an open stream.
-    pub(super) async fn answer_on(self, opened: Opened, call: Call, mut told: Box<Told>) {
+    pub(super) async fn answer_on(
+        self,
+        opened: OpenedStream,
+        call: PendingCall,
+        mut told: Box<DecisionAnswer>,
+    ) {
         self.count(&told);
         match told.pass.take() {
             Some(pass) => self.forward_on(opened, call, told, pass).await,
@@ -114,7 +124,7 @@ impl Calls {
     }
 
     /// Builds the result that asks the client to send the call again, with the state that names the question.
-    fn come_again(&self, call: &Call, ticket: &Ticket) -> Option<Bytes> {
+    fn come_again(&self, call: &PendingCall, ticket: &SealedCall) -> Option<Bytes> {
         let sealed = Sealed { ticket: ticket.clone(), upstream: None };
         let state = Value::from(self.shared.sealer.seal(&sealed).ok()?);
         let meta = call.echo.object();
@@ -124,7 +134,7 @@ impl Calls {
 }
 
 /// Result of waiting for an approver.
-enum Waited {
+enum ApprovalWait {
     /// The question is answered or over, or [`MAX_APPROVAL_TIME`] has passed.
     Over,
     /// The client cancelled its call.

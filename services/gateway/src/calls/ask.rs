@@ -2,41 +2,48 @@
 
 use std::sync::Arc;
 
-use admission::clarify::{Answer, Asked};
+use admission::clarify::{HumanAnswer, HumanQuestion};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Calls;
-use super::call::{Call, Heard};
+use super::pending::{NextStep, PendingCall};
 use super::refused::additions;
-use crate::clarify::asked::{self, Waiting};
+use crate::clarify::asked::{self, WaitingQuestion};
 use crate::clarify::state::Sealed;
-use crate::desk::{HeldCall, Told};
+use crate::decision_writer::{DecisionAnswer, UndecidedCall};
 use crate::frame::{Frame, RawId, reply};
-use crate::front::{Inbound, Response};
+use crate::front::Inbound;
 use crate::limits::QUESTION_KEEP_ALIVE;
-use crate::relay::{self, Opened};
+use crate::relay::Response;
+use crate::relay::{self, OpenedStream};
 
 /// The name of the gateway's question in a result's `inputRequests`.
 pub const ANSWER: &str = "dev.tabellion/confirm";
 
 impl Calls {
     /// Asks on a stream of the gateway's own, and decides the call with the answer (legacy era).
-    pub(super) fn ask(&self, call: Call, asked: Asked, held: HeldCall) -> Response {
+    pub(super) fn ask(&self, call: PendingCall, asked: HumanQuestion, held: UndecidedCall) -> Response {
         let (opened, response) = relay::open(&call.client);
         let calls = self.clone();
         call.client.clone().spawn(async move { calls.ask_on(opened, call, asked, held).await });
         response
     }
 
-    async fn ask_on(self, opened: Opened, call: Call, asked: Asked, held: HeldCall) {
+    async fn ask_on(
+        self,
+        opened: OpenedStream,
+        call: PendingCall,
+        asked: HumanQuestion,
+        held: UndecidedCall,
+    ) {
         let answer = self.question(&opened, &call, &asked.question).await;
-        match self.heard(held.answered(answer).await).await {
-            Heard::Told(told) => self.answer_on(opened, call, told).await,
+        match self.next_step(held.answered(answer).await).await {
+            NextStep::Answer(told) => self.answer_on(opened, call, told).await,
             // Only one question is asked about a call: a second one is dropped, which releases the reservation.
-            Heard::Ask(..) => {
+            NextStep::Ask(..) => {
                 opened.send(&reply::error(Some(&call.id), -32603, "internal error", None)).await;
             }
         }
@@ -44,21 +51,21 @@ impl Calls {
 
     /// Asks, and waits until the client answers, cancels its call or disconnects, but not longer than
     /// `Patience::question`.
-    async fn question(&self, opened: &Opened, call: &Call, words: &str) -> Answer {
+    async fn question(&self, opened: &OpenedStream, call: &PendingCall, words: &str) -> HumanAnswer {
         let session = call.caller.mcp_session.as_deref();
-        let Some(mut waiting) = self.shared.asked.open(session) else { return Answer::Unanswered };
+        let Some(mut waiting) = self.shared.asked.open(session) else { return HumanAnswer::Unanswered };
         let withdrawn = self.shared.asked.withdrawable(&self.route, session, &call.id);
         let question = waiting.request(words).to_string();
         if !opened.send(question.as_bytes()).await {
-            return Answer::Unanswered;
+            return HumanAnswer::Unanswered;
         }
         let answered = answered(&mut waiting, opened, withdrawn.token());
-        timeout(self.shared.patience.question, answered).await.unwrap_or(Answer::Unanswered)
+        timeout(self.shared.patience.question, answered).await.unwrap_or(HumanAnswer::Unanswered)
     }
 
     /// Builds the result that asks the client (modern era). `None` if the ruling has no question, or its state cannot
     /// be sealed.
-    pub(super) fn input_required(&self, call: &Call, told: &Told) -> Option<Bytes> {
+    pub(super) fn input_required(&self, call: &PendingCall, told: &DecisionAnswer) -> Option<Bytes> {
         let asked = told.ruling.as_ref()?.pending.as_ref()?;
         let sealed = Sealed { ticket: asked.ticket.clone(), upstream: None };
         let state = Value::from(self.shared.sealer.seal(&sealed).ok()?);
@@ -93,14 +100,18 @@ fn input_requests(words: &str) -> String {
 }
 
 /// Waits for the answer, and sends a keep-alive event every [`QUESTION_KEEP_ALIVE`].
-async fn answered(waiting: &mut Waiting, opened: &Opened, withdrawn: Arc<CancellationToken>) -> Answer {
+async fn answered(
+    waiting: &mut WaitingQuestion,
+    opened: &OpenedStream,
+    withdrawn: Arc<CancellationToken>,
+) -> HumanAnswer {
     let mut alive = interval_at(Instant::now() + QUESTION_KEEP_ALIVE, QUESTION_KEEP_ALIVE);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             answer = waiting.answer() => return answer,
-            () = opened.gone() => return Answer::Unanswered,
-            () = withdrawn.cancelled() => return Answer::Declined,
+            () = opened.gone() => return HumanAnswer::Unanswered,
+            () = withdrawn.cancelled() => return HumanAnswer::Declined,
             _ = alive.tick() => {
                 opened.keep_alive().await;
             }

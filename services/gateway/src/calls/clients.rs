@@ -26,11 +26,11 @@ const MODERN_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
 /// The sessions that servers issued, by route, with the data of their clients.
 #[derive(Clone)]
-pub struct Clients(Cache<(String, String), Known>);
+pub struct Clients(Cache<(String, String), KnownClient>);
 
 /// The data of a session's client.
 #[derive(Clone, Default)]
-struct Known {
+struct KnownClient {
     can_be_asked: bool,
     /// The name that the client states for itself.
     name: Option<Arc<str>>,
@@ -48,7 +48,7 @@ impl Clients {
     pub fn met(&self, route: &str, mcp_session: &str, initialize: &Frame) {
         let can_be_asked = initialize.param("capabilities").is_some_and(has_form);
         let name = initialize.param("clientInfo").and_then(name_in).map(Arc::from);
-        self.0.insert((route.to_owned(), mcp_session.to_owned()), Known { can_be_asked, name });
+        self.0.insert((route.to_owned(), mcp_session.to_owned()), KnownClient { can_be_asked, name });
     }
 
     /// Returns whether the route's server issued this session, as far as is remembered.

@@ -2,24 +2,25 @@
 //! the message is decided once the request has succeeded, with the Verdict in its answer. `vap/amend` carries an
 //! amendment alone and is not forwarded.
 
-use admission::message::Message;
-use admission::message::MessageType;
-use admission::message::slot::{self, Carrier, OWN_KEY, Received, Unreadable, VAP_KEY};
 use admission::principal::{Caller, Era};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
+use vap::message::Message;
+use vap::message::MessageType;
+use vap::message::slot::{self, Carrier, OWN_KEY, Received, Unreadable, VAP_KEY};
 
-use super::additions::{Additions, COMMITMENT, EVIDENCE, Place};
+use super::additions::{Additions, COMMITMENT, EVIDENCE, VerdictSlot};
+use super::answer_stream::{AnswerStream, UnrelatedTap, clean, unreadable};
 use super::call::{parameters, place};
-use super::strays::{Bystander, Passage, clean, unreadable};
 use super::{Calls, list};
-use crate::desk::{MessageAnswer, MessageJob, Told};
+use crate::decision_writer::{DecisionAnswer, MessageAnswer, MessageJob};
 use crate::frame::reply::{self, Reply};
 use crate::frame::{Frame, RawId};
-use crate::front::{Aside, Inbound, Opening, Response, unanswered};
+use crate::front::{Inbound, InvocationMember, Opening, unanswered};
+use crate::relay::Response;
 use crate::relay::{self, Over, Passing, Tap, Unanswered};
-use crate::upstream::Answer;
+use crate::upstream::UpstreamAnswer;
 use crate::upstream::request::SESSION;
 
 type Slot = Result<Received, Box<Unreadable>>;
@@ -31,19 +32,19 @@ impl Calls {
         let method = inbound.frame.method().unwrap_or_default();
         let message = carrier(method).and_then(|carrier| read(&inbound.frame, carrier));
         let (filters, watches) = (self.filters(method), self.watches(method));
-        let Inbound { route, exchange, frame, aside, caller, client, .. } = inbound;
+        let Inbound { route, exchange, frame, invocation, caller, client, .. } = inbound;
         match relay::ask(&*route.upstream, exchange, &client).await {
             Ok(answer) if message.is_some() || filters || watches => {
                 let caller = in_session(&frame, caller, &answer);
                 let succeeded = answer.status.is_success();
                 let calls = self.clone();
                 let passage = self.passage(&caller, Some(id.clone()));
-                let declared = Declared {
+                let declared = DeclarationTap {
                     calls,
                     id,
                     frame,
                     caller,
-                    aside,
+                    invocation,
                     message,
                     filters,
                     watches,
@@ -55,7 +56,7 @@ impl Calls {
             // The message does not count on this method, but the caller would believe a Verdict in the answer.
             Ok(answer) => {
                 let passage = self.passage(&caller, Some(id));
-                relay::watch(answer, Box::new(Bystander { passage })).await
+                relay::watch(answer, Box::new(UnrelatedTap { passage })).await
             }
             Err(Unanswered::Upstream(error)) => unanswered(Some(&id), &error),
             // The client has cancelled and does not read this.
@@ -74,7 +75,7 @@ impl Calls {
             let words = "vap/amend carries a Scope Amendment in params._meta.vap";
             return relay::json(StatusCode::OK, reply::error(Some(&id), -32602, words, None));
         };
-        let additions = self.declare(&inbound.caller, inbound.aside, message).await;
+        let additions = self.declare(&inbound.caller, inbound.invocation, message).await;
         let result = match inbound.era {
             Era::Modern => r#"{"resultType":"complete"}"#,
             Era::Legacy => "{}",
@@ -85,15 +86,20 @@ impl Calls {
     }
 
     /// Has a declaration decided, and returns the members for the answer.
-    async fn declare(&self, caller: &Caller, aside: Option<Aside>, message: Slot) -> Additions {
+    async fn declare(
+        &self,
+        caller: &Caller,
+        invocation: Option<InvocationMember>,
+        message: Slot,
+    ) -> Additions {
         let mut additions = Additions::default();
-        additions.echo(aside.as_ref());
+        additions.echo(invocation.as_ref());
         let slot = Some(message);
-        let at: Place = place(&slot);
+        let at: VerdictSlot = place(&slot);
         let Some(message) = slot else { return additions };
         let kind = kind(&message);
-        let aside = aside.map(|aside| aside.invocation);
-        let job = MessageJob { route: self.route.to_string(), caller: caller.clone(), message, aside };
+        let invocation = invocation.map(|invocation| invocation.invocation);
+        let job = MessageJob { route: self.route.to_string(), caller: caller.clone(), message, invocation };
         let told = self.judged_message(kind, job).await;
         additions.verdict(at, &told.text);
         if let Some(evidence) = &told.evidence {
@@ -105,10 +111,12 @@ impl Calls {
         additions
     }
 
-    async fn judged_message(&self, kind: MessageType, job: MessageJob) -> Box<Told> {
+    async fn judged_message(&self, kind: MessageType, job: MessageJob) -> Box<DecisionAnswer> {
         let mut answer = match kind {
-            MessageType::ScopeAmendment => self.shared.desk.amendment(job).await,
-            MessageType::ScopeCommitment | MessageType::IntentCall => self.shared.desk.commitment(job).await,
+            MessageType::ScopeAmendment => self.shared.writer.amendment(job).await,
+            MessageType::ScopeCommitment | MessageType::IntentCall => {
+                self.shared.writer.commitment(job).await
+            }
         };
         loop {
             answer = match answer {
@@ -127,29 +135,29 @@ impl Calls {
 
 /// A tap that waits for the answer to a request with a declaration. Without an answer, or with an error, the
 /// declaration is void.
-struct Declared {
+struct DeclarationTap {
     calls: Calls,
     id: RawId,
     frame: Frame,
     caller: Caller,
-    aside: Option<Aside>,
+    invocation: Option<InvocationMember>,
     message: Option<Slot>,
     /// `true` if tools that the caller may not call are removed from the answer.
     filters: bool,
     /// `true` if the tools in the answer are noted first.
     watches: bool,
     succeeded: bool,
-    passage: Passage,
+    passage: AnswerStream,
 }
 
 #[async_trait]
-impl Tap for Declared {
+impl Tap for DeclarationTap {
     async fn message(&mut self, text: Bytes) -> Passing {
         let Ok(reply) = Reply::parse(text.clone()) else {
             return unreadable(&text);
         };
         if !reply.answers(&self.id) {
-            return self.passage.stray(&reply).await;
+            return self.passage.unrelated(&reply).await;
         }
         if !self.succeeded || reply.is_error() {
             return match self.is_plain() {
@@ -166,7 +174,7 @@ impl Tap for Declared {
             return Passing::Untouched;
         }
         let additions = match self.message.take() {
-            Some(message) => Some(self.calls.declare(&self.caller, self.aside.take(), message).await),
+            Some(message) => Some(self.calls.declare(&self.caller, self.invocation.take(), message).await),
             None => None,
         };
         // After the declaration, which may determine the tools that the caller can call.
@@ -193,7 +201,7 @@ impl Tap for Declared {
     }
 }
 
-impl Declared {
+impl DeclarationTap {
     /// Returns whether the answer is only inspected: the request carried no message, and no tool is hidden.
     fn is_plain(&self) -> bool {
         self.message.is_none() && !self.filters
@@ -213,7 +221,7 @@ impl Declared {
 }
 
 /// Returns the caller, with the MCP session that an `initialize` opens, which only its answer names.
-fn in_session(frame: &Frame, caller: Caller, answer: &Answer) -> Caller {
+fn in_session(frame: &Frame, caller: Caller, answer: &UpstreamAnswer) -> Caller {
     let named = || answer.headers.get(&SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
     match frame.method() {
         Some("initialize") => caller.given(named()),

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use admission::clarify::Ticket;
-use admission::decide::{Settled, Status, Telling};
-use admission::message::slot::VAP_KEY;
+use admission::clarify::SealedCall;
+use admission::decide::{Settled, VerdictDelivery};
 use admission::principal::{Caller, Era};
 use admission::session::Meters;
 use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use vap::audit::CallStatus;
+use vap::message::slot::VAP_KEY;
 
 use super::Shared;
 use super::additions::{Additions, COST};
-use super::call::{Call, Subject};
+use super::answer_stream::clean;
+use super::pending::{CallSubject, PendingCall};
 use super::refused::additions;
-use super::strays::clean;
-use super::tasks;
 use crate::clarify::state::Sealed;
-use crate::desk::{Came, Pass, Told};
+use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
 use crate::front::UPSTREAM_FAILED;
@@ -37,26 +37,26 @@ pub struct Ending {
     /// The tool's name, as it was admitted.
     pub tool: String,
     shared: Arc<Shared>,
-    subject: Subject,
-    pass: Pass,
+    subject: CallSubject,
+    pass: AdmittedCall,
     additions: Additions,
     /// The Verdict for the data of an error, if the caller speaks VAP.
     verdict: Option<String>,
     told: bool,
-    ticket: Option<Box<Ticket>>,
+    ticket: Option<Box<SealedCall>>,
     session_id: Option<String>,
 }
 
 impl Ending {
     /// The settlement of a call that is about to be forwarded.
     pub fn of(
-        call: &Call,
-        (route, mut told): (Arc<str>, Box<Told>),
-        mut pass: Pass,
+        call: &PendingCall,
+        (route, mut told): (Arc<str>, Box<DecisionAnswer>),
+        mut pass: AdmittedCall,
         shared: Arc<Shared>,
     ) -> Self {
         pass.forwarding();
-        let is_told = told.telling != Telling::Silent;
+        let is_told = told.telling != VerdictDelivery::Silent;
         let additions = if is_told { additions(call, &told) } else { Additions::default() };
         let verdict = call.speaks_vap.then(|| call.place.shape.dress(&told.text));
         let session_id = told.evidence.as_ref().map(|_| told.verdict.session_id.clone());
@@ -94,7 +94,7 @@ impl Ending {
 
     /// Handles the answer: settles the call, or keeps it as a task.
     pub async fn end(self, reply: &Reply) -> Passing {
-        match tasks::created(reply).filter(|_| self.subject == Subject::Tool) {
+        match created_task(reply).filter(|_| self.subject == CallSubject::Tool) {
             Some(task_id) => self.goes_on_as(task_id, reply),
             None => self.over(reply).await,
         }
@@ -132,7 +132,7 @@ impl Ending {
     }
 
     /// Settles the call of a finished task, and returns its cost for the task's last result.
-    pub async fn settle_task(self, came: Came) -> Additions {
+    pub async fn settle_task(self, came: CallOutcomeReport) -> Additions {
         let settled = self.pass.settle(came).await;
         let mut additions = Additions::default();
         cost(&mut additions, &settled);
@@ -146,15 +146,15 @@ impl Ending {
 
     /// Settles a call of which nothing was sent: the reservation is released (V-14).
     pub async fn never_sent(self) {
-        self.pass.settle(Came { status: Status::Refused, cost: None, result: None }).await;
+        self.pass.settle(CallOutcomeReport { status: CallStatus::Refused, cost: None, result: None }).await;
     }
 }
 
 /// Derives the result of a call from its answer.
-pub fn came(reply: &Reply) -> Came {
+pub fn came(reply: &Reply) -> CallOutcomeReport {
     let failed = reply.is_error() || reply.is_tool_error();
-    Came {
-        status: if failed { Status::Errored } else { Status::Executed },
+    CallOutcomeReport {
+        status: if failed { CallStatus::Errored } else { CallStatus::Executed },
         cost: reply.meta(VAP_KEY).and_then(declared_cost),
         result: reply.result_without_meta(),
     }
@@ -198,7 +198,7 @@ fn question_of(reply: &Reply) -> Option<Option<String>> {
 }
 
 /// Wraps the upstream's state in a sealed one, so that the retry is recognized (V-38).
-fn wrapped(shared: &Shared, ticket: Ticket, theirs: Option<String>) -> Option<String> {
+fn wrapped(shared: &Shared, ticket: SealedCall, theirs: Option<String>) -> Option<String> {
     let sealed = Sealed { ticket, upstream: theirs };
     shared.sealer.seal(&sealed).ok().map(|state| Value::from(state).to_string())
 }
@@ -212,4 +212,17 @@ pub fn lost(id: &RawId, error: &UpstreamError, verdict: Option<&str>) -> Bytes {
     };
     let data = verdict.map(|verdict| format!("{{\"vap\":{verdict}}}"));
     reply::error(Some(id), UPSTREAM_FAILED, words, data.as_deref())
+}
+
+/// Returns the id of the task that a call became. An answer with a tool's result is not a task, even if it names one.
+fn created_task(reply: &Reply) -> Option<String> {
+    if ["content", "structuredContent", "isError"].iter().any(|of| reply.result_member(of).is_some()) {
+        return None;
+    }
+    let of = |text: &str| jose::json::parse_text(text).ok()?.get("taskId")?.as_str().map(str::to_owned);
+    match (reply.result_member("task"), reply.result_member("resultType")) {
+        (Some(task), _) => of(task),
+        (None, Some(r#""task""#)) => of(reply.result()?),
+        (None, _) => None,
+    }
 }

@@ -7,12 +7,12 @@
 //! that it knows which to commit to; so does a caller that only its signing key identifies, since this request is not
 //! signed.
 
-use admission::message::Scope;
 use admission::principal::Caller;
 use admission::rules::Posture;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use vap::message::Scope;
 
 use super::{Calls, Shared};
 use crate::frame::RawId;
@@ -27,7 +27,7 @@ const INTERNAL_ERROR: i32 = -32603;
 
 /// The part of a tool that is read.
 #[derive(Deserialize)]
-struct Tool {
+struct ListedTool {
     name: String,
 }
 
@@ -45,7 +45,7 @@ impl Calls {
     /// Returns the tools that the caller may call as a JSON array, each as the upstream wrote it. `None` if it sees the
     /// whole list.
     pub(super) async fn tools_of(&self, caller: &Caller, reply: &Reply) -> Option<String> {
-        let scopes = self.shared.desk.scopes_of(caller, &self.route).await;
+        let scopes = self.shared.writer.scopes_of(caller, &self.route).await;
         if scopes.is_empty() {
             return None;
         }
@@ -60,11 +60,11 @@ impl Shared {
     /// Notes the tools in an answer, if there are any, before the answer passes. After an error the answer must be
     /// withheld.
     pub(super) async fn note_tools(&self, route: &str, reply: &Reply) -> Result<(), NotNoted> {
-        let rules = self.desk.rules_of(route);
+        let rules = self.writer.rules_of(route);
         let Some(tools) = reply.result_member("tools").filter(|_| rules.tools.watches()) else {
             return Ok(());
         };
-        match self.tools.listed(&self.desk, route, tools).await {
+        match self.tools.listed(&self.writer, route, tools).await {
             Err(why) if rules.posture == Posture::Advisory => {
                 tracing::warn!(%why, route, "a list of tools passes without being noted");
                 Ok(())
@@ -79,12 +79,13 @@ pub(super) fn not_shown(id: &RawId, why: &NotNoted) -> Bytes {
     tracing::warn!(%why, "a list of tools does not pass");
     let words = match why {
         NotNoted::Unreadable(why) => why.to_string(),
-        NotNoted::Desk(why) => format!("{}: the list of tools could not be noted", why.reason()),
+        NotNoted::DecisionWriter(why) => format!("{}: the list of tools could not be noted", why.reason()),
     };
     reply::error(Some(id), INTERNAL_ERROR, &words, None)
 }
 
 /// Returns whether one of the commitments permits a tool. A tool whose name cannot be read cannot be called.
 fn is_allowed(scopes: &[Scope], tool: &str) -> bool {
-    serde_json::from_str::<Tool>(tool).is_ok_and(|tool| scopes.iter().any(|scope| scope.allows(&tool.name)))
+    serde_json::from_str::<ListedTool>(tool)
+        .is_ok_and(|tool| scopes.iter().any(|scope| scope.allows(&tool.name)))
 }

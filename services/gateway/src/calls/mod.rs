@@ -3,81 +3,83 @@
 //! A call is read and handed to the decision writer (`call`), and then takes one of three ways: it is refused in band
 //! (`refused`), a person is asked (`ask`), or it is forwarded and settled by its answer (`outcome`). A declaration is
 //! decided when the request that carried it has succeeded (`declare`, X-1). This module neither decides nor records:
-//! `desk` does.
+//! `decision_writer` does.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `call` | a call, from the request to the decision |
-//! | `brought` | the `requestState` that a client returned with it |
+//! | `returned` | the `requestState` that a client returned with it |
 //! | `ask` | a question on an open stream, or in an `input_required` result |
 //! | `approve` | a call that waits for an approver outside of the client |
 //! | `refused` | denials, and questions that the client cannot be asked |
 //! | `outcome` | the answer of an upstream as it passes: cost, result, Verdict |
 //! | `ending` | the settlement of a forwarded call by its answer |
 //! | `unanswered` | answers that a legacy server sends on another stream |
-//! | `strays` | messages that are not the awaited answer |
+//! | `answer_stream` | messages that are not the awaited answer |
 //! | `tasks` | calls that go on as tasks (V-37) |
 //! | `declare` | commitments and amendments |
 //! | `additions` | members that are spliced into an answer's `_meta` |
 //! | `clients` | known legacy sessions, and whether their clients can be asked |
 //! | `list` | `tools/list`: noted before it passes, and filtered by the caller's scopes (V-36) |
 //!
-//! Not here: transport (`front`, `relay`), admission rules (`admission`), durability (`desk`).
+//! Not here: transport (`front`, `relay`), admission rules (`admission`), durability (`decision_writer`).
 
 mod additions;
+mod answer_stream;
 mod approve;
 mod ask;
-mod brought;
 mod call;
 mod clients;
 mod declare;
 mod ending;
 mod list;
 mod outcome;
+mod pending;
 mod refused;
-mod strays;
+mod request_state;
 mod tasks;
 mod unanswered;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::decimal::Decimal;
 use admission::principal::{Caller, Era};
 use admission::rules::{Posture, Rules};
 use async_trait::async_trait;
 use bytes::Bytes;
+use decimal::Decimal;
 
-use crate::clarify::asked::Asked;
+use crate::clarify::asked::OpenQuestions;
 use crate::clarify::state::Sealer;
-use crate::desk::Desk;
+use crate::decision_writer::DecisionWriter;
 use crate::frame::RawId;
 use crate::frame::reply::Reply;
-use crate::front::{Handlers, Inbound, Late, Opening, Response};
+use crate::front::{Handlers, Inbound, Late, Opening};
 use crate::judge::{Judge, Meter};
 use crate::limits::{LATE_ANSWER_TIME, QUESTION_TIME};
 use crate::posture;
 use crate::relay::Passing;
+use crate::relay::Response;
 use crate::telemetry::Telemetry;
 use crate::tools::Tools;
 
-use call::Subject;
+use answer_stream::AnswerStream;
 use clients::Clients;
-use strays::Passage;
+use pending::CallSubject;
 use tasks::Tasks;
 use unanswered::Unanswered;
 
 /// The state that all routes share, and that outlives a configuration.
 pub struct Shared {
     /// The decision writer.
-    pub desk: Desk,
+    pub writer: DecisionWriter,
     /// Seals and opens `requestState`.
     pub sealer: Sealer,
     /// The metrics.
     pub telemetry: Arc<Telemetry>,
     /// The time limits for answers.
     pub patience: Patience,
-    asked: Asked,
+    asked: OpenQuestions,
     clients: Clients,
     tasks: Tasks,
     unanswered: Unanswered,
@@ -134,11 +136,16 @@ pub struct Calls {
 impl Shared {
     /// The shared state of a gateway that starts.
     #[must_use]
-    pub fn new(desk: Desk, sealer: Sealer, telemetry: Arc<Telemetry>, patience: Patience) -> Arc<Self> {
-        let (asked, clients) = (Asked::default(), Clients::default());
+    pub fn new(
+        writer: DecisionWriter,
+        sealer: Sealer,
+        telemetry: Arc<Telemetry>,
+        patience: Patience,
+    ) -> Arc<Self> {
+        let (asked, clients) = (OpenQuestions::default(), Clients::default());
         let (tasks, unanswered) = (Tasks::default(), Unanswered::new(patience.late_answer));
         let tools = Tools::default();
-        Arc::new(Self { desk, sealer, telemetry, patience, asked, clients, tasks, unanswered, tools })
+        Arc::new(Self { writer, sealer, telemetry, patience, asked, clients, tasks, unanswered, tools })
     }
 }
 
@@ -152,9 +159,9 @@ impl Calls {
 
     /// Returns the passage for a caller whose answers get the gateway's `_meta` members. `own` is the request that is
     /// answered there.
-    fn passage(&self, caller: &Caller, own: Option<RawId>) -> Passage {
+    fn passage(&self, caller: &Caller, own: Option<RawId>) -> AnswerStream {
         let (shared, route) = (self.shared.clone(), self.route.clone());
-        Passage { shared, route, caller: caller.clone(), own, told: true }
+        AnswerStream { shared, route, caller: caller.clone(), own, told: true }
     }
 
     /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.
@@ -174,14 +181,14 @@ impl Calls {
 #[async_trait]
 impl Handlers for Calls {
     async fn tools_call(&self, inbound: Inbound) -> Response {
-        self.call(inbound, Subject::Tool).await
+        self.call(inbound, CallSubject::Tool).await
     }
 
     async fn gated(&self, inbound: Inbound) -> Response {
         match inbound.frame.method() {
             Some(method) if method.starts_with(tasks::METHODS) => self.task(inbound).await,
             Some(list::METHOD) => self.carry(inbound).await,
-            _ => self.call(inbound, Subject::Method).await,
+            _ => self.call(inbound, CallSubject::Method).await,
         }
     }
 
@@ -220,7 +227,7 @@ impl Handlers for Calls {
     async fn late(&self, late: Late<'_>) -> Passing {
         let Ok(reply) = Reply::parse(late.message) else { return Passing::Withheld };
         let told = self.rules.posture != Posture::Advisory;
-        Passage { told, ..self.passage(late.caller, None) }.stray(&reply).await
+        AnswerStream { told, ..self.passage(late.caller, None) }.unrelated(&reply).await
     }
 
     fn gave(&self, mcp_session: &str) -> bool {
@@ -233,6 +240,6 @@ impl Handlers for Calls {
             self.shared.asked.withdraw_all(&self.route, session);
             self.shared.unanswered.gone(&self.route, caller);
         }
-        self.shared.desk.end_sessions_of(caller).await;
+        self.shared.writer.end_sessions_of(caller).await;
     }
 }

@@ -5,21 +5,26 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use super::Calls;
-use super::call::Call;
+use super::answer_stream::{AnswerStream, unreadable};
 use super::ending::{self, Ending};
-use super::strays::{Passage, unreadable};
-use super::unanswered::Listed;
-use crate::desk::{Pass, Told};
+use super::pending::PendingCall;
+use super::unanswered::UnansweredEntry;
+use crate::decision_writer::{AdmittedCall, DecisionAnswer};
 use crate::frame::RawId;
 use crate::frame::reply::Reply;
-use crate::front::Response;
-use crate::relay::{self, Opened, Over, Passing, Tap, Unanswered};
-use crate::upstream::{Answer, UpstreamError};
+use crate::relay::Response;
+use crate::relay::{self, OpenedStream, Over, Passing, Tap, Unanswered};
+use crate::upstream::{UpstreamAnswer, UpstreamError};
 use admission::principal::Era;
 
 impl Calls {
     /// Forwards a call, and responds with the upstream's answer.
-    pub(super) async fn forward(&self, call: Call, told: Box<Told>, pass: Pass) -> Response {
+    pub(super) async fn forward(
+        &self,
+        call: PendingCall,
+        told: Box<DecisionAnswer>,
+        pass: AdmittedCall,
+    ) -> Response {
         let client = call.client.clone();
         match self.sent(call, told, pass).await {
             Ok((answer, outcome)) => relay::forward(answer, Box::new(outcome), &client).await,
@@ -28,7 +33,13 @@ impl Calls {
     }
 
     /// Forwards a call, and answers on a stream that is open already.
-    pub(super) async fn forward_on(&self, opened: Opened, call: Call, told: Box<Told>, pass: Pass) {
+    pub(super) async fn forward_on(
+        &self,
+        opened: OpenedStream,
+        call: PendingCall,
+        told: Box<DecisionAnswer>,
+        pass: AdmittedCall,
+    ) {
         match self.sent(call, told, pass).await {
             Ok((answer, outcome)) => opened.carry(answer, Box::new(outcome)).await,
             Err(words) => {
@@ -38,7 +49,12 @@ impl Calls {
     }
 
     /// Sends a call once. The error is the JSON-RPC error for the caller.
-    async fn sent(&self, call: Call, told: Box<Told>, pass: Pass) -> Result<(Answer, Outcome), Bytes> {
+    async fn sent(
+        &self,
+        call: PendingCall,
+        told: Box<DecisionAnswer>,
+        pass: AdmittedCall,
+    ) -> Result<(UpstreamAnswer, OutcomeTap), Bytes> {
         let ending = Ending::of(&call, (self.route.clone(), told), pass, self.shared.clone());
         if call.client.era() == Era::Modern && call.client.is_gone() {
             // Cancelled before anything of it was sent.
@@ -48,13 +64,13 @@ impl Calls {
         }
         let (id, own) = (call.id.clone(), Some(call.id));
         let (shared, route, told) = (self.shared.clone(), self.route.clone(), ending.is_told());
-        let passage = Passage { shared, route, caller: call.caller, own, told };
+        let passage = AnswerStream { shared, route, caller: call.caller, own, told };
         // The answer may arrive on another stream as soon as the call is sent.
         let listed = self.shared.unanswered.list(ending);
         match relay::ask(&*call.route.upstream, call.exchange, &call.client).await {
             Ok(answer) => {
                 let refused = !answer.status.is_success();
-                Ok((answer, Outcome { listed, id, refused, passage }))
+                Ok((answer, OutcomeTap { listed, id, refused, passage }))
             }
             Err(Unanswered::Upstream(error)) => {
                 tracing::warn!(%error, "a call was not answered");
@@ -76,16 +92,16 @@ impl Calls {
 }
 
 /// A tap that waits for the answer to a call. If it is dropped before, the outcome is `unknown`.
-struct Outcome {
-    listed: Listed,
+struct OutcomeTap {
+    listed: UnansweredEntry,
     id: RawId,
     /// `true` if the HTTP status is an error, so that no result follows.
     refused: bool,
-    passage: Passage,
+    passage: AnswerStream,
 }
 
 #[async_trait]
-impl Tap for Outcome {
+impl Tap for OutcomeTap {
     async fn message(&mut self, text: Bytes) -> Passing {
         let Ok(reply) = Reply::parse(text.clone()) else {
             return if self.passage.told { unreadable(&text) } else { Passing::Untouched };
@@ -96,7 +112,7 @@ impl Tap for Outcome {
                 return ending.end(&reply).await;
             }
         }
-        self.passage.stray(&reply).await
+        self.passage.unrelated(&reply).await
     }
 
     async fn over(&mut self, how: Over) -> Option<Bytes> {

@@ -2,18 +2,18 @@
 
 use admission::explain::explain;
 use admission::principal::Era;
-use admission::reason::Reason;
-use admission::verdict::VerdictKind;
 use bytes::Bytes;
 use http::StatusCode;
+use vap::reason::Reason;
+use vap::verdict::VerdictKind;
 
 use super::Calls;
 use super::additions::{Additions, EVIDENCE};
-use super::call::{Call, Subject};
-use crate::desk::Told;
+use super::pending::{CallSubject, PendingCall};
+use crate::decision_writer::DecisionAnswer;
 use crate::frame::{RawId, reply};
-use crate::front::Response;
 use crate::relay;
+use crate::relay::Response;
 
 /// The JSON-RPC code for parameters that cannot be used.
 const INVALID_PARAMS: i32 = -32602;
@@ -22,20 +22,20 @@ pub const REFUSED: i32 = -31002;
 
 impl Calls {
     /// Answers a call that is not forwarded.
-    pub(super) fn refuse(&self, call: &Call, told: &Told) -> Response {
+    pub(super) fn refuse(&self, call: &PendingCall, told: &DecisionAnswer) -> Response {
         relay::json(StatusCode::OK, self.refusal(call, told))
     }
 
     /// Builds the message for a call that is not forwarded: a question for the client, a tool's error or a JSON-RPC
     /// error.
-    pub(super) fn refusal(&self, call: &Call, told: &Told) -> Bytes {
+    pub(super) fn refusal(&self, call: &PendingCall, told: &DecisionAnswer) -> Bytes {
         if let Some(message) = self.input_required(call, told) {
             return message;
         }
         let words = words(told);
         match call.subject {
-            Subject::Tool => tool_error(call, told, &words),
-            Subject::Method => {
+            CallSubject::Tool => tool_error(call, told, &words),
+            CallSubject::Method => {
                 reply::error(Some(&call.id), REFUSED, &words, Some(&additions(call, told).object()))
             }
         }
@@ -43,7 +43,7 @@ impl Calls {
 }
 
 /// Returns the members for the answer to a call: echo, Verdict and evidence.
-pub(super) fn additions(call: &Call, told: &Told) -> Additions {
+pub(super) fn additions(call: &PendingCall, told: &DecisionAnswer) -> Additions {
     let mut additions = call.echo.clone();
     additions.verdict(call.place, &told.text);
     if let Some(evidence) = &told.evidence {
@@ -52,7 +52,7 @@ pub(super) fn additions(call: &Call, told: &Told) -> Additions {
     additions
 }
 
-fn tool_error(call: &Call, told: &Told, words: &str) -> Bytes {
+fn tool_error(call: &PendingCall, told: &DecisionAnswer, words: &str) -> Bytes {
     let more: &[_] = match call.client.era() {
         Era::Modern => &[("resultType", "\"complete\"")],
         Era::Legacy => &[],
@@ -61,7 +61,7 @@ fn tool_error(call: &Call, told: &Told, words: &str) -> Bytes {
 }
 
 /// Returns the text for a person who sees the answer, made of fixed texts (V-27).
-fn words(told: &Told) -> String {
+fn words(told: &DecisionAnswer) -> String {
     let reason = told.verdict.verification.reason.as_ref();
     let decided = match told.verdict.verdict {
         VerdictKind::Clarify => "This call has to be confirmed first",

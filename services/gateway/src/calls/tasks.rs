@@ -9,31 +9,36 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use admission::decide::{Dice, FollowUp, Ruling, Scene, Status, Task, follow_up, unknown_task};
+use admission::decide::{FollowUp, Ruling, Task};
 use admission::principal::Principal;
-use admission::reason::Reason;
-use admission::rules::{Posture, Rules};
+use admission::rules::Posture;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
 use moka::sync::Cache;
+use vap::audit::CallStatus;
+use vap::reason::Reason;
 
 use super::Calls;
-use super::additions::{Additions, EVIDENCE, Place};
+use super::additions::{Additions, EVIDENCE, VerdictSlot};
+use super::answer_stream::{AnswerStream, UnrelatedTap, clean};
 use super::ending::{Ending, came};
 use super::refused::REFUSED;
-use super::strays::{Bystander, Passage, clean};
-use crate::desk::{Came, RefusalJob};
+use crate::decision_writer::{CallOutcomeReport, RefusalJob};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
-use crate::front::{Inbound, Response, unanswered};
+use crate::front::{Inbound, unanswered};
 use crate::limits::{KNOWN_TASK_IDLE, MAX_KNOWN_TASKS, MAX_NAMESAKES};
+use crate::relay::Response;
 use crate::relay::{self, Over, Passing, Tap, Unanswered};
+use crate::upstream::text::may_be_message;
 
 /// Prefix of the methods about tasks.
 pub const METHODS: &str = "tasks/";
 /// The method about tasks that names none.
 const LIST: &str = "tasks/list";
+/// The method that gives a task the inputs that its tool asks for.
+const UPDATE: &str = "tasks/update";
 /// The statuses of a task that are final.
 const FINAL: [&str; 3] = ["completed", "failed", "cancelled"];
 
@@ -44,10 +49,10 @@ pub struct Tasks(Cache<Name, Namesakes>);
 /// A route, and the server's name for a task on it.
 type Name = (Arc<str>, String);
 /// The tasks of one name, newest first, at most [`MAX_NAMESAKES`].
-type Namesakes = Arc<Vec<Arc<Known>>>;
+type Namesakes = Arc<Vec<Arc<KnownTask>>>;
 
 /// A task with its unsettled call. If it is evicted, the outcome is `unknown`.
-struct Known {
+struct KnownTask {
     task: Task,
     /// `true` if the caller's answers get the gateway's `_meta` members.
     told: bool,
@@ -72,7 +77,7 @@ impl Tasks {
             tool: ending.tool.clone(),
         };
         let (name, told) = ((ending.route.clone(), task_id), ending.is_told());
-        let known = Known { task, told, ending: Mutex::new(Some(ending)), given: OnceLock::new() };
+        let known = KnownTask { task, told, ending: Mutex::new(Some(ending)), given: OnceLock::new() };
         self.0.entry(name).and_upsert_with(|before| {
             let before = before.map(|entry| entry.into_value().to_vec()).unwrap_or_default();
             let all = std::iter::once(Arc::new(known)).chain(before);
@@ -103,10 +108,10 @@ impl Calls {
             Err(ruling) => return self.refuse_follow_up(inbound, ruling, &id).await,
         };
         let told = known.as_ref().is_some_and(|known| known.told);
-        let passage = Passage { told, ..self.passage(&inbound.caller, Some(id.clone())) };
+        let passage = AnswerStream { told, ..self.passage(&inbound.caller, Some(id.clone())) };
         match (relay::ask(&*inbound.route.upstream, inbound.exchange, &inbound.client).await, known) {
             (Ok(answer), Some(known)) => relay::watch(answer, Box::new(Last { id, known, passage })).await,
-            (Ok(answer), None) => relay::watch(answer, Box::new(Bystander { passage })).await,
+            (Ok(answer), None) => relay::watch(answer, Box::new(UnrelatedTap { passage })).await,
             (Err(Unanswered::Upstream(error)), _) => unanswered(Some(&id), &error),
             // The client has cancelled and does not read this.
             (Err(Unanswered::Cancelled), _) => relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
@@ -118,42 +123,40 @@ impl Calls {
     fn may_follow_up(
         &self,
         inbound: &Inbound,
-        all: &[Arc<Known>],
-    ) -> Result<Option<Arc<Known>>, Box<Ruling>> {
-        let rules = self.shared.desk.rules_of(&self.route);
-        let scene = self.scene(&rules, inbound);
+        all: &[Arc<KnownTask>],
+    ) -> Result<Option<Arc<KnownTask>>, Box<Ruling>> {
+        let (writer, caller) = (&self.shared.writer, &inbound.caller);
+        let method = inbound.frame.method().unwrap_or_default();
         let mut refused = None;
         for known in all {
-            match follows_up(&scene, inbound, known) {
+            let has_inputs = known.told && method == UPDATE;
+            let request = FollowUp { inputs: inbound.frame.param("inputResponses").filter(|_| has_inputs) };
+            match writer.denied_follow_up(&self.route, caller, &known.task, request) {
                 None => return Ok(Some(known.clone())),
                 // Another session's task may have the same name.
                 Some(ruling) if ruling.reason == Some(Reason::WrongPrincipal) => refused = Some(ruling),
                 Some(ruling) => return Err(ruling),
             }
         }
-        let passes = rules.posture == Posture::Advisory || inbound.frame.method() == Some(LIST);
+        let passes = || writer.rules_of(&self.route).posture == Posture::Advisory || method == LIST;
         match refused {
             Some(ruling) => Err(ruling),
-            None if passes => Ok(None),
-            None => Err(unknown_task(&scene, inbound.frame.method().unwrap_or_default())),
+            None if passes() => Ok(None),
+            None => Err(writer.denied_unknown_task(&self.route, caller, method)),
         }
-    }
-
-    /// Builds the scene of a decision: the rules in force, at the time of the writer's clock.
-    fn scene<'a>(&self, rules: &'a Rules, inbound: &'a Inbound) -> Scene<'a> {
-        Scene { rules, caller: &inbound.caller, now: self.shared.desk.now(), dice: Dice::default() }
     }
 
     /// Records the refusal of a request about a task. The answer is a JSON-RPC error, since there is no tool result.
     async fn refuse_follow_up(&self, inbound: Inbound, ruling: Box<Ruling>, id: &RawId) -> Response {
-        let Inbound { caller, aside, frame, .. } = inbound;
+        let Inbound { caller, invocation, frame, .. } = inbound;
         let mut additions = Additions::default();
-        additions.echo(aside.as_ref());
-        let (route, aside) = (self.route.to_string(), aside.map(|aside| aside.invocation));
+        additions.echo(invocation.as_ref());
+        let (route, invocation) =
+            (self.route.to_string(), invocation.map(|invocation| invocation.invocation));
         let method = frame.method().unwrap_or_default().to_owned();
-        let told = self.shared.desk.refuse(RefusalJob { route, caller, method, ruling, aside }).await;
+        let told = self.shared.writer.refuse(RefusalJob { route, caller, method, ruling, invocation }).await;
         self.count(&told);
-        additions.verdict(Place::default(), &told.text);
+        additions.verdict(VerdictSlot::default(), &told.text);
         if let Some(evidence) = &told.evidence {
             additions.put(EVIDENCE, evidence.to_json());
         }
@@ -163,31 +166,25 @@ impl Calls {
     }
 }
 
-fn follows_up(scene: &Scene<'_>, inbound: &Inbound, known: &Known) -> Option<Box<Ruling>> {
-    let brings = known.told && inbound.frame.method() == Some("tasks/update");
-    let inputs = inbound.frame.param("inputResponses").filter(|_| brings);
-    follow_up(scene, &known.task, FollowUp { inputs })
-}
-
 /// A tap that looks for a task's last result.
 struct Last {
     id: RawId,
-    known: Arc<Known>,
-    passage: Passage,
+    known: Arc<KnownTask>,
+    passage: AnswerStream,
 }
 
 #[async_trait]
 impl Tap for Last {
     async fn message(&mut self, text: Bytes) -> Passing {
         let Ok(reply) = Reply::parse(text.clone()) else {
-            return if self.known.told && relay::is_message(&text) {
+            return if self.known.told && may_be_message(&text) {
                 Passing::Withheld
             } else {
                 Passing::Untouched
             };
         };
         if !reply.answers(&self.id) {
-            return self.passage.stray(&reply).await;
+            return self.passage.unrelated(&reply).await;
         }
         let Some(last) = LastResult::of(&reply) else {
             return if self.known.told { clean(&reply) } else { Passing::Untouched };
@@ -210,7 +207,7 @@ impl Tap for Last {
 
 /// The last result of a task.
 struct LastResult {
-    status: Status,
+    status: CallStatus,
     /// The tool's result, if it is nested in the answer (`tasks/get`).
     nested: Option<Reply>,
 }
@@ -231,15 +228,15 @@ impl LastResult {
         }
         let status = match (status.as_str(), &nested) {
             (_, Some(nested)) => came(nested).status,
-            ("failed", None) => Status::Errored,
+            ("failed", None) => CallStatus::Errored,
             // The effects of a cancelled call are not known (V-12).
-            (_, None) => Status::Unknown,
+            (_, None) => CallStatus::Unknown,
         };
         Some(Self { status, nested })
     }
 
-    fn came(&self, reply: &Reply) -> Came {
-        Came { status: self.status, ..came(self.nested.as_ref().unwrap_or(reply)) }
+    fn came(&self, reply: &Reply) -> CallOutcomeReport {
+        CallOutcomeReport { status: self.status, ..came(self.nested.as_ref().unwrap_or(reply)) }
     }
 
     /// Adds the cost of the call to the answer, and removes names that a tool must not use (V-5).
@@ -266,17 +263,4 @@ fn by_itself(result: &str) -> Option<Reply> {
 
 fn by_itself_again(answer: &Bytes) -> Option<String> {
     Reply::parse(answer.clone()).ok()?.result().map(str::to_owned)
-}
-
-/// Returns the id of the task that a call became. An answer with a tool's result is not a task, even if it names one.
-pub fn created(reply: &Reply) -> Option<String> {
-    if ["content", "structuredContent", "isError"].iter().any(|of| reply.result_member(of).is_some()) {
-        return None;
-    }
-    let of = |text: &str| jose::json::parse_text(text).ok()?.get("taskId")?.as_str().map(str::to_owned);
-    match (reply.result_member("task"), reply.result_member("resultType")) {
-        (Some(task), _) => of(task),
-        (None, Some(r#""task""#)) => of(reply.result()?),
-        (None, _) => None,
-    }
 }

@@ -28,20 +28,20 @@ type Name = (Arc<str>, String, LooseId);
 /// The calls without an answer, and the answers that may be repeated.
 #[derive(Clone)]
 pub struct Unanswered {
-    table: Arc<Mutex<Table>>,
-    given: Cache<Name, Arc<Given>>,
+    table: Arc<Mutex<UnansweredTable>>,
+    given: Cache<Name, Arc<AnsweredCall>>,
     patience: Duration,
 }
 
 #[derive(Default)]
-struct Table {
-    open: HashMap<Name, Vec<Open>>,
+struct UnansweredTable {
+    open: HashMap<Name, Vec<UnansweredCall>>,
     /// Number of calls that are held only by this table.
     kept: usize,
 }
 
 /// A forwarded call.
-struct Open {
+struct UnansweredCall {
     id: RawId,
     /// `true` if the caller's answers get the gateway's `_meta` members.
     told: bool,
@@ -50,27 +50,27 @@ struct Open {
     kept: Option<Arc<Owes>>,
 }
 
-struct Given {
+struct AnsweredCall {
     id: RawId,
     additions: Additions,
 }
 
 /// The entry of a call among those without an answer. Dropping it removes the entry, unless [`Unanswered::keep`] was
 /// called.
-pub struct Listed {
-    table: Arc<Mutex<Table>>,
+pub struct UnansweredEntry {
+    table: Arc<Mutex<UnansweredTable>>,
     name: Option<Name>,
     owes: Arc<Owes>,
 }
 
-impl Listed {
+impl UnansweredEntry {
     /// Returns the unsettled call.
     pub fn owes(&self) -> &Owes {
         &self.owes
     }
 }
 
-impl Drop for Listed {
+impl Drop for UnansweredEntry {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
             lock(&self.table).remove(name, |open| open.is(&self.owes) && open.kept.is_none());
@@ -86,19 +86,19 @@ impl Unanswered {
     }
 
     /// Adds a call that is about to be forwarded.
-    pub fn list(&self, ending: Ending) -> Listed {
+    pub fn list(&self, ending: Ending) -> UnansweredEntry {
         let name = name(&ending.route, &ending.caller, &ending.id.loosely());
         let (id, told) = (ending.id.clone(), ending.is_told());
         let owes = Arc::new(Owes::new(Some(ending)));
         if let Some(name) = &name {
-            let open = Open { id, told, owes: Arc::downgrade(&owes), kept: None };
+            let open = UnansweredCall { id, told, owes: Arc::downgrade(&owes), kept: None };
             lock(&self.table).open.entry(name.clone()).or_default().push(open);
         }
-        Listed { table: self.table.clone(), name, owes }
+        UnansweredEntry { table: self.table.clone(), name, owes }
     }
 
     /// Keeps an unsettled call for some time after the end of its own stream.
-    pub fn keep(&self, listed: &Listed) {
+    pub fn keep(&self, listed: &UnansweredEntry) {
         let Some(name) = &listed.name else { return };
         if !lock(&self.table).keep(name, &listed.owes) {
             return;
@@ -114,7 +114,7 @@ impl Unanswered {
     /// Remembers the members of an answer, in case the answer is repeated.
     pub fn remember(&self, route: &Arc<str>, caller: &Caller, id: &RawId, additions: Additions) {
         if let Some(name) = name(route, caller, &id.loosely()) {
-            self.given.insert(name, Arc::new(Given { id: id.clone(), additions }));
+            self.given.insert(name, Arc::new(AnsweredCall { id: id.clone(), additions }));
         }
     }
 
@@ -151,7 +151,7 @@ impl Unanswered {
     }
 }
 
-impl Table {
+impl UnansweredTable {
     /// Returns the unsettled call that this reply answers exactly.
     fn answered_by(&self, name: &Name, reply: &Reply) -> Option<Arc<Owes>> {
         let mut all = self.open.get(name)?.iter().filter(|open| reply.answers(&open.id));
@@ -183,7 +183,7 @@ impl Table {
         self.remove(name, |open| open.kept.as_ref().is_some_and(is_paid));
     }
 
-    fn remove(&mut self, name: &Name, which: impl Fn(&Open) -> bool) {
+    fn remove(&mut self, name: &Name, which: impl Fn(&UnansweredCall) -> bool) {
         let Some(all) = self.open.get_mut(name) else { return };
         self.kept -= all.iter().filter(|open| which(open) && open.kept.is_some()).count();
         all.retain(|open| !which(open));
@@ -193,13 +193,13 @@ impl Table {
     }
 }
 
-impl Open {
+impl UnansweredCall {
     fn is(&self, owes: &Arc<Owes>) -> bool {
         std::ptr::eq(self.owes.as_ptr(), Arc::as_ptr(owes))
     }
 }
 
-fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
+fn lock(table: &Mutex<UnansweredTable>) -> MutexGuard<'_, UnansweredTable> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

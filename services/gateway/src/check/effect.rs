@@ -6,18 +6,18 @@
 
 use admission::rules::{Ceiling, Posture, Then};
 
-use super::{Finding, Outcome};
+use super::{CheckFinding, CheckOutcome};
 use crate::config::{Config, Requirement, Route, UpstreamConfig, waits};
 
 /// The warnings for settings without effect, route by route.
 #[must_use]
-pub fn without_effect(config: &Config) -> Vec<Finding> {
+pub fn without_effect(config: &Config) -> Vec<CheckFinding> {
     config.routes.iter().flat_map(|route| of_route(config, route)).collect()
 }
 
-fn of_route(config: &Config, route: &Route) -> Vec<Finding> {
+fn of_route(config: &Config, route: &Route) -> Vec<CheckFinding> {
     let warn = |what: String, detail: String| {
-        Finding::new(format!("{what} {}", route.path), Outcome::Warning, detail)
+        CheckFinding::new(format!("{what} {}", route.path), CheckOutcome::Warning, detail)
     };
     let mut findings = Vec::new();
     if route.without_vap == Posture::Advisory {

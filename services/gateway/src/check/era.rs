@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use crate::frame::reply::Reply;
 use crate::limits::{CHECK_TIME, MAX_CHECKED_ANSWER_BYTES};
-use crate::upstream::{Answer, ClientName, Exchange, Upstream};
+use crate::upstream::{ClientName, Exchange, Upstream, UpstreamAnswer};
 
 /// The request of the modern era.
 const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":"tabellion-check","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"tabellion","version":"0"}}}}"#;
@@ -93,7 +93,7 @@ async fn question(
 }
 
 /// Returns whether the answer is a result: as JSON, or as the first response in an event stream.
-async fn succeeds(mut answer: Answer) -> bool {
+async fn succeeds(mut answer: UpstreamAnswer) -> bool {
     if !answer.status.is_success() {
         return false;
     }

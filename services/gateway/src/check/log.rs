@@ -8,13 +8,13 @@ use client::{Client, ClientError};
 use jiff::Timestamp;
 use jose::jcs;
 use registration::jwk_set::JWK_SET;
-use registration::vap::VAP_AUDIT;
 use scitt::{Signer, SigningKey, StatementBuilder};
 use serde_json::{Value, json};
+use vap::audit::VAP_AUDIT;
 
-use super::{Finding, Outcome};
+use super::{CheckFinding, CheckOutcome};
 use crate::config::Config;
-use crate::gateway::log_client;
+use crate::evidence_store::log_client;
 use crate::keys;
 
 /// The stream of the sample record, which is never registered.
@@ -24,18 +24,18 @@ const SAMPLE_STREAM: &str = "tabellion-gateway-check";
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Checks the log with a sample of each kind of statement.
-pub async fn check(config: &Config) -> Vec<Finding> {
+pub async fn check(config: &Config) -> Vec<CheckFinding> {
     let client = match log_client(config, PATIENCE) {
         Ok(client) => client,
-        Err(error) => return vec![Finding::new("log", Outcome::Failed, error.to_string())],
+        Err(error) => return vec![CheckFinding::new("log", CheckOutcome::Failed, error.to_string())],
     };
     let key = match keys::evidence(config) {
         Ok(Some(key)) => key,
         Ok(None) => {
             let detail = "there is no evidence key yet: `tabellion gateway keys` makes it, and prints what the log's policy must list";
-            return vec![Finding::new("log", Outcome::NotChecked, detail)];
+            return vec![CheckFinding::new("log", CheckOutcome::NotChecked, detail)];
         }
-        Err(error) => return vec![Finding::new("log", Outcome::Failed, error.to_string())],
+        Err(error) => return vec![CheckFinding::new("log", CheckOutcome::Failed, error.to_string())],
     };
     let mut findings = Vec::new();
     findings.extend(
@@ -52,7 +52,7 @@ async fn sample(
     key: &SigningKey,
     config: &Config,
     (name, content_type, sub, payload): (&str, &'static str, &str, &Value),
-) -> Option<Finding> {
+) -> Option<CheckFinding> {
     let what = format!("log takes {name}");
     let statement = StatementBuilder::new(jcs::canonical(payload))
         .content_type(content_type)
@@ -62,10 +62,12 @@ async fn sample(
         .sign(key);
     let statement = match statement {
         Ok(statement) => statement,
-        Err(error) => return Some(Finding::new(what, Outcome::Failed, error.to_string())),
+        Err(error) => return Some(CheckFinding::new(what, CheckOutcome::Failed, error.to_string())),
     };
     Some(match client.evaluate(&Bytes::copy_from_slice(statement.bytes())).await {
-        Ok(answer) if answer.would_admit => Finding::new(what, Outcome::Ok, answer.rule.unwrap_or_default()),
+        Ok(answer) if answer.would_admit => {
+            CheckFinding::new(what, CheckOutcome::Ok, answer.rule.unwrap_or_default())
+        }
         Ok(answer) => {
             let why = answer.violation.map_or("it gives no reason".to_owned(), |violation| {
                 format!("{} ({}): {}", violation.rule, violation.place, violation.detail)
@@ -75,12 +77,12 @@ async fn sample(
                 "refused by {why}; the policy must list {} with {name} (tabellion gateway keys)",
                 config.issuer
             );
-            Finding::new(what, Outcome::Failed, detail)
+            CheckFinding::new(what, CheckOutcome::Failed, detail)
         }
         Err(error @ (ClientError::NotFound(_) | ClientError::Refused { .. })) => {
-            Finding::new(what, Outcome::Failed, error.to_string())
+            CheckFinding::new(what, CheckOutcome::Failed, error.to_string())
         }
-        Err(error) => Finding::new(what, Outcome::NotChecked, error.to_string()),
+        Err(error) => CheckFinding::new(what, CheckOutcome::NotChecked, error.to_string()),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Checks of a configuration against its environment before it serves: keys, log, servers. Nothing is changed or
 //! registered.
 //!
-//! Each check yields a [`Finding`]. A check that could not be made is not a failed check.
+//! Each check yields a [`CheckFinding`]. A check that could not be made is not a failed check.
 //!
 //! Not here: parsing the file; a [`Config`] is the result of that.
 
@@ -12,17 +12,17 @@ mod log;
 use serde::Serialize;
 
 use crate::config::{CommandServer, Config, Route, Server, UpstreamConfig};
-use crate::gateway::{confinement, one_server};
-use crate::isolation::{self, Host, OwnFiles};
+use crate::isolation::Host;
 use crate::keys;
 use crate::oauth::{FetchedKeys, Guard};
+use crate::servers::{confinement, one_server};
 pub use effect::without_effect;
 pub use era::{Eras, eras_of};
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// The check succeeded.
     Ok,
     /// The setting works, but perhaps not as the operator expects.
@@ -35,23 +35,23 @@ pub enum Outcome {
 
 /// The result of one check, with its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct CheckFinding {
     /// The subject of the check.
     pub what: String,
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
     /// The details, in words.
     pub detail: String,
 }
 
-impl Finding {
-    fn new(what: impl Into<String>, outcome: Outcome, detail: impl Into<String>) -> Self {
+impl CheckFinding {
+    fn new(what: impl Into<String>, outcome: CheckOutcome, detail: impl Into<String>) -> Self {
         Self { what: what.into(), outcome, detail: detail.into() }
     }
 }
 
 /// Runs all checks.
-pub async fn check(config: &Config) -> Vec<Finding> {
+pub async fn check(config: &Config) -> Vec<CheckFinding> {
     let mut findings = vec![keys_of(config)];
     findings.extend(log::check(config).await);
     findings.extend(isolation_of(config));
@@ -63,46 +63,48 @@ pub async fn check(config: &Config) -> Vec<Finding> {
 }
 
 /// Checks the isolation of servers that the gateway starts; `None` if it starts none.
-fn isolation_of(config: &Config) -> Option<Finding> {
+fn isolation_of(config: &Config) -> Option<CheckFinding> {
     let starts_servers = config.routes.iter().flat_map(|route| route.upstream.servers());
     if !starts_servers.into_iter().any(|server| matches!(server, Server::Command(_))) {
         return None;
     }
     let host = Host::detect();
     let what = "isolation of servers";
-    Some(match isolation::require(config, host) {
-        Ok(()) => Finding::new(what, Outcome::Ok, host.describe()),
-        Err(error) => Finding::new(what, Outcome::Failed, error.to_string()),
+    Some(match config.require_isolation(host) {
+        Ok(()) => CheckFinding::new(what, CheckOutcome::Ok, host.describe()),
+        Err(error) => CheckFinding::new(what, CheckOutcome::Failed, error.to_string()),
     })
 }
 
-fn keys_of(config: &Config) -> Finding {
+fn keys_of(config: &Config) -> CheckFinding {
     match keys::look(config) {
-        Ok(missing) if missing.is_empty() => Finding::new("keys", Outcome::Ok, "all there, and private"),
+        Ok(missing) if missing.is_empty() => {
+            CheckFinding::new("keys", CheckOutcome::Ok, "all there, and private")
+        }
         Ok(missing) => {
             let names: Vec<String> = missing.iter().map(|path| path.display().to_string()).collect();
             let detail =
                 format!("made at the first start, or by `tabellion gateway keys`: {}", names.join(", "));
-            Finding::new("keys", Outcome::Ok, detail)
+            CheckFinding::new("keys", CheckOutcome::Ok, detail)
         }
-        Err(error) => Finding::new("keys", Outcome::Failed, error.to_string()),
+        Err(error) => CheckFinding::new("keys", CheckOutcome::Failed, error.to_string()),
     }
 }
 
-fn oauth(config: &Config, route: &Route) -> Option<Finding> {
+fn oauth(config: &Config, route: &Route) -> Option<CheckFinding> {
     let settings = route.oauth.as_ref()?;
     let what = format!("tokens {}", route.path);
     Some(match Guard::new(settings, &config.public_url, &route.path, &FetchedKeys::default()) {
         Ok(guard) => {
             let detail = format!("for {}, metadata at {}", settings.audience, guard.metadata().url());
-            Finding::new(what, Outcome::Ok, detail)
+            CheckFinding::new(what, CheckOutcome::Ok, detail)
         }
-        Err(error) => Finding::new(what, Outcome::Failed, error.to_string()),
+        Err(error) => CheckFinding::new(what, CheckOutcome::Failed, error.to_string()),
     })
 }
 
 /// Asks every server for its eras. Servers behind one route must share an era.
-async fn servers(config: &Config, route: &Route) -> Vec<Finding> {
+async fn servers(config: &Config, route: &Route) -> Vec<CheckFinding> {
     let servers: Vec<(String, &Server)> = match &route.upstream {
         UpstreamConfig::One(server) => vec![(route.path.clone(), server)],
         UpstreamConfig::Many { servers: all, .. } => {
@@ -115,11 +117,15 @@ async fn servers(config: &Config, route: &Route) -> Vec<Finding> {
         let what = format!("server {name}");
         match ask(config, route, server).await {
             Ok(eras) if eras.any() => {
-                findings.push(Finding::new(what, Outcome::Ok, eras.to_string()));
+                findings.push(CheckFinding::new(what, CheckOutcome::Ok, eras.to_string()));
                 asked.push((name, eras));
             }
-            Ok(_) => findings.push(Finding::new(what, Outcome::Failed, "it speaks no revision that we know")),
-            Err(why) => findings.push(Finding::new(what, Outcome::NotChecked, why)),
+            Ok(_) => findings.push(CheckFinding::new(
+                what,
+                CheckOutcome::Failed,
+                "it speaks no revision that we know",
+            )),
+            Err(why) => findings.push(CheckFinding::new(what, CheckOutcome::NotChecked, why)),
         }
     }
     if let (UpstreamConfig::Many { servers: all, .. }, true) = (&route.upstream, !asked.is_empty()) {
@@ -128,23 +134,25 @@ async fn servers(config: &Config, route: &Route) -> Vec<Finding> {
     findings
 }
 
-fn one_era(route: &Route, asked: &[(String, Eras)], servers: usize) -> Finding {
+fn one_era(route: &Route, asked: &[(String, Eras)], servers: usize) -> CheckFinding {
     let what = format!("one era {}", route.path);
     let shared = asked.iter().fold(Eras::ALL, |shared, (_, eras)| shared.and(*eras));
     if !shared.any() {
         let told: Vec<String> = asked.iter().map(|(name, eras)| format!("{name}: {eras}")).collect();
         let detail = format!("servers behind one endpoint share an era: {}", told.join("; "));
-        return Finding::new(what, Outcome::Failed, detail);
+        return CheckFinding::new(what, CheckOutcome::Failed, detail);
     }
     match asked.len() == servers {
-        true => Finding::new(what, Outcome::Ok, shared.to_string()),
-        false => Finding::new(what, Outcome::NotChecked, format!("{shared}, of those that answered")),
+        true => CheckFinding::new(what, CheckOutcome::Ok, shared.to_string()),
+        false => {
+            CheckFinding::new(what, CheckOutcome::NotChecked, format!("{shared}, of those that answered"))
+        }
     }
 }
 
 async fn ask(config: &Config, route: &Route, server: &Server) -> Result<Eras, String> {
-    isolation::require(config, Host::detect()).map_err(|error| error.to_string())?;
-    let own_files = OwnFiles::of(config).map_err(|error| error.to_string())?;
+    config.require_isolation(Host::detect()).map_err(|error| error.to_string())?;
+    let own_files = config.own_files().map_err(|error| error.to_string())?;
     let confinement = |command: &CommandServer| confinement(command, &own_files, config);
     let mut children = Vec::new();
     let upstream =

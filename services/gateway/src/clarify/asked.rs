@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use admission::clarify::{Answer, SCHEMA};
+use admission::clarify::{HumanAnswer, SCHEMA};
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -21,31 +21,31 @@ const OURS: &str = "tabellion-";
 
 /// The open questions of this process.
 #[derive(Clone, Default)]
-pub struct Asked {
-    open: Arc<Mutex<HashMap<String, Open>>>,
+pub struct OpenQuestions {
+    open: Arc<Mutex<HashMap<String, AskedQuestion>>>,
     withdrawable: Arc<Mutex<HashMap<CallName, Arc<CancellationToken>>>>,
 }
 
 /// A call with an open question: its route, its MCP session and its id.
 type CallName = (Arc<str>, Option<String>, RawId);
 
-struct Open {
+struct AskedQuestion {
     session: Option<String>,
     answer: oneshot::Sender<Value>,
 }
 
-/// An open question. Dropping it removes it from [`Asked`].
-pub struct Waiting {
+/// An open question. Dropping it removes it from [`OpenQuestions`].
+pub struct WaitingQuestion {
     id: String,
     answer: oneshot::Receiver<Value>,
-    all: Asked,
+    all: OpenQuestions,
 }
 
-impl Asked {
+impl OpenQuestions {
     /// Opens a question to the client of an MCP session. `None` if [`MAX_OPEN_QUESTIONS`] are open, or there is no
     /// randomness.
     #[must_use]
-    pub fn open(&self, session: Option<&str>) -> Option<Waiting> {
+    pub fn open(&self, session: Option<&str>) -> Option<WaitingQuestion> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;
         let id = format!("{OURS}{}", HEXLOWER.encode(&random));
@@ -54,9 +54,9 @@ impl Asked {
         if open.len() >= MAX_OPEN_QUESTIONS {
             return None;
         }
-        open.insert(id.clone(), Open { session: session.map(str::to_owned), answer: sender });
+        open.insert(id.clone(), AskedQuestion { session: session.map(str::to_owned), answer: sender });
         drop(open);
-        Some(Waiting { id, answer, all: self.clone() })
+        Some(WaitingQuestion { id, answer, all: self.clone() })
     }
 
     /// Makes a call cancellable while its question is open.
@@ -109,7 +109,7 @@ fn call_name(route: &Arc<str>, session: Option<&str>, call: &RawId) -> CallName 
 pub struct Withdrawable {
     name: CallName,
     token: Arc<CancellationToken>,
-    all: Asked,
+    all: OpenQuestions,
 }
 
 impl Withdrawable {
@@ -129,7 +129,7 @@ impl Drop for Withdrawable {
     }
 }
 
-impl Waiting {
+impl WaitingQuestion {
     /// Returns the question as a JSON-RPC request.
     #[must_use]
     pub fn request(&self, words: &str) -> Value {
@@ -142,12 +142,12 @@ impl Waiting {
     }
 
     /// Waits for the answer. A client that answers with an error declines.
-    pub async fn answer(&mut self) -> Answer {
-        (&mut self.answer).await.map_or(Answer::Unanswered, |result| read(&result))
+    pub async fn answer(&mut self) -> HumanAnswer {
+        (&mut self.answer).await.map_or(HumanAnswer::Unanswered, |result| read(&result))
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingQuestion {
     fn drop(&mut self) {
         self.all.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
@@ -159,13 +159,13 @@ pub fn schema() -> Value {
     jose::json::parse_text(SCHEMA).unwrap_or_default()
 }
 
-/// Reads the result of an elicitation. Only an accepted form whose `confirm` is true is [`Answer::Confirmed`].
+/// Reads the result of an elicitation. Only an accepted form whose `confirm` is true is [`HumanAnswer::Confirmed`].
 #[must_use]
-pub fn read(result: &Value) -> Answer {
+pub fn read(result: &Value) -> HumanAnswer {
     let accepted = result.get("action").and_then(Value::as_str) == Some("accept");
     match accepted && result.pointer("/content/confirm").and_then(Value::as_bool) == Some(true) {
-        true => Answer::Confirmed,
-        false => Answer::Declined,
+        true => HumanAnswer::Confirmed,
+        false => HumanAnswer::Declined,
     }
 }
 
@@ -176,17 +176,17 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_reaches_the_question_it_names() {
-        let asked = Asked::default();
+        let asked = OpenQuestions::default();
         let mut waiting = asked.open(Some("m-1")).unwrap();
         let id = RawId::string(waiting.request("?")["id"].as_str().unwrap());
         let result = json!({ "action": "accept", "content": { "confirm": true } }).to_string();
         assert!(asked.take(Some("m-1"), &id, Some(&result)));
-        assert_eq!(waiting.answer().await, Answer::Confirmed);
+        assert_eq!(waiting.answer().await, HumanAnswer::Confirmed);
     }
 
     #[tokio::test]
     async fn another_sessions_answer_is_swallowed_and_answers_nothing() {
-        let asked = Asked::default();
+        let asked = OpenQuestions::default();
         let waiting = asked.open(Some("m-1")).unwrap();
         let id = RawId::string(waiting.request("?")["id"].as_str().unwrap());
         assert!(asked.take(Some("m-2"), &id, Some(r#"{"action":"accept"}"#)));
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_response_that_is_the_upstreams_is_left_to_it() {
-        let asked = Asked::default();
+        let asked = OpenQuestions::default();
         for id in ["7", "\"7\""] {
             assert!(!asked.take(None, &RawId::read(id).unwrap(), Some("{}")));
         }
@@ -203,14 +203,17 @@ mod tests {
 
     #[test]
     fn a_question_that_nobody_waits_for_is_forgotten() {
-        let asked = Asked::default();
+        let asked = OpenQuestions::default();
         drop(asked.open(None));
         assert!(asked.open.lock().unwrap().is_empty());
     }
 
     #[test]
     fn only_an_accepted_form_with_confirm_true_says_yes() {
-        assert_eq!(read(&json!({ "action": "accept", "content": { "confirm": true } })), Answer::Confirmed);
+        assert_eq!(
+            read(&json!({ "action": "accept", "content": { "confirm": true } })),
+            HumanAnswer::Confirmed
+        );
         for no in [
             json!({ "action": "accept", "content": { "confirm": false } }),
             json!({ "action": "accept", "content": { "confirm": "true" } }),
@@ -219,7 +222,7 @@ mod tests {
             json!({ "action": "cancel" }),
             json!(null),
         ] {
-            assert_eq!(read(&no), Answer::Declined, "{no}");
+            assert_eq!(read(&no), HumanAnswer::Declined, "{no}");
         }
     }
 }

@@ -10,7 +10,7 @@
 //! Not here: whether a ticket fits its call (`admission::clarify`), and whether its nonce was used before: that is
 //! evidence, which the decision writer reads in the transaction of the decision.
 
-use admission::clarify::Ticket;
+use admission::clarify::SealedCall;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
@@ -37,7 +37,7 @@ const NONCE: [u8; 12] = [0; 12];
 #[serde(deny_unknown_fields)]
 pub struct Sealed {
     /// The ticket that the retry is checked against.
-    pub ticket: Ticket,
+    pub ticket: SealedCall,
     /// The upstream's own state, if its question has one.
     pub upstream: Option<String>,
 }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     fn sealed() -> Sealed {
-        let ticket = Ticket {
+        let ticket = SealedCall {
             purpose: Purpose::Upstream,
             route: "/mcp".into(),
             session_id: "s-1".into(),

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use admission::decimal::Decimal;
 use admission::limits::METER_PREFIX;
 use admission::session::Meters;
+use decimal::Decimal;
 
 use super::file::Amount;
-use super::read::Reader;
+use super::reader::ConfigReader;
 use crate::limits::{MAX_AMOUNT_BYTES, MAX_METERS};
 
 /// Reads a non-negative decimal amount: digits, an optional fraction, an optional exponent. Reports a mistake and
 /// returns `None` if it is none.
-pub fn amount(reader: &mut Reader<'_>, key: &str, written: &Amount) -> Option<Decimal> {
+pub fn amount(reader: &mut ConfigReader<'_>, key: &str, written: &Amount) -> Option<Decimal> {
     let text = match written.get_ref() {
         toml::Value::String(text) => text.clone(),
         toml::Value::Integer(_) | toml::Value::Float(_) => reader.source(&written.span()).replace('_', ""),
@@ -28,7 +28,7 @@ pub fn amount(reader: &mut Reader<'_>, key: &str, written: &Amount) -> Option<De
 }
 
 /// Reads amounts by meter.
-pub fn meters(reader: &mut Reader<'_>, key: &str, written: &BTreeMap<String, Amount>) -> Meters {
+pub fn meters(reader: &mut ConfigReader<'_>, key: &str, written: &BTreeMap<String, Amount>) -> Meters {
     if written.len() > MAX_METERS {
         let span = written.values().next().map(toml::Spanned::span);
         reader.mistake(span, key, format!("no more than {MAX_METERS} meters"));
@@ -36,7 +36,7 @@ pub fn meters(reader: &mut Reader<'_>, key: &str, written: &BTreeMap<String, Amo
     let mut meters = Meters::default();
     for (meter, value) in written {
         let key = format!("{key}.{meter}");
-        if meter.starts_with(METER_PREFIX) || meter.is_empty() || meter.len() > admission::limits::MAX_NAME {
+        if meter.starts_with(METER_PREFIX) || meter.is_empty() || meter.len() > vap::limits::MAX_NAME {
             let why = format!("a meter has a name that does not begin with {METER_PREFIX}");
             reader.mistake(Some(value.span()), &key, why);
         } else if let Some(amount) = amount(reader, &key, value) {

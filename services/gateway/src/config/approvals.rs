@@ -4,17 +4,17 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-use admission::glob::Pattern;
 use admission::limits::MAX_APPROVER;
 use admission::rules::{Approvals, Approver as Approving, Decider, PolicyRule, Then};
 use admission::signature::{AgentKey, Holder};
 use jiff::SignedDuration;
 use toml::Spanned;
 use url::Url;
+use vap::glob::Pattern;
 
 use super::agents::AgentKeys;
 use super::file;
-use super::read::Reader;
+use super::reader::ConfigReader;
 use super::route::Route;
 use super::{Config, routes};
 use crate::limits::{APPROVAL_TIME, MAX_APPROVAL_TIME};
@@ -77,8 +77,8 @@ fn approving(approvers: &[Approver], route: &str) -> Vec<Approving> {
 
 /// Reads the `[approvals]` section.
 pub fn listener(
-    reader: &mut Reader<'_>,
-    given: Option<Spanned<file::Approvals>>,
+    reader: &mut ConfigReader<'_>,
+    given: Option<Spanned<file::ApprovalsSection>>,
 ) -> Option<ApprovalsListener> {
     let given = given?.into_inner();
     let time = reader.time("approvals.expires", given.expires.as_ref()).unwrap_or(APPROVAL_TIME);
@@ -92,8 +92,8 @@ pub fn listener(
 
 /// Reads the `[[approver]]` sections, and their keys as signers of amendments.
 pub fn approvers(
-    reader: &mut Reader<'_>,
-    given: &[file::Approver],
+    reader: &mut ConfigReader<'_>,
+    given: &[file::ApproverSection],
 ) -> (Vec<Approver>, Vec<(Range<usize>, AgentKeys)>) {
     let (mut approvers, mut signers) = (Vec::new(), Vec::new());
     for approver in given {
@@ -109,7 +109,7 @@ pub fn approvers(
         let Some((span, keys)) = reader.keys("approver", Holder::Approver, &approver.jwk, validity) else {
             continue;
         };
-        let mut patterns = |key: &str, given: &[file::Text]| -> Vec<Pattern> {
+        let mut patterns = |key: &str, given: &[file::SpannedText]| -> Vec<Pattern> {
             given.iter().filter_map(|text| routes::pattern(reader, key, text)).collect()
         };
         let (routes, tools) =
@@ -125,7 +125,7 @@ pub fn approvers(
 
 /// Reports settings of routes that wait for an approver although there is no approver or listener for them.
 pub fn check(
-    reader: &mut Reader<'_>,
+    reader: &mut ConfigReader<'_>,
     listener: Option<&ApprovalsListener>,
     approvers: &[Approver],
     routes: &[Route],

@@ -7,51 +7,51 @@ use serde::Deserialize;
 use toml::Spanned;
 
 /// A text with its position in the file.
-pub type Text = Spanned<String>;
+pub type SpannedText = Spanned<String>;
 /// A value with its position in the file, where its digits are read from the source text.
 pub type Amount = Spanned<toml::Value>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
-    pub issuer: Text,
-    pub listen: Text,
-    pub admin_listen: Option<Text>,
-    pub public_url: Option<Text>,
+pub struct ConfigFile {
+    pub issuer: SpannedText,
+    pub listen: SpannedText,
+    pub admin_listen: Option<SpannedText>,
+    pub public_url: Option<SpannedText>,
     pub state: PathBuf,
-    pub evidence: Option<Text>,
-    pub evidence_keep: Option<Text>,
+    pub evidence: Option<SpannedText>,
+    pub evidence_keep: Option<SpannedText>,
     pub hosts: Option<Vec<String>>,
     #[serde(default)]
-    pub origins: Vec<Text>,
-    pub session_idle: Option<Text>,
-    pub otlp: Option<Text>,
+    pub origins: Vec<SpannedText>,
+    pub session_idle: Option<SpannedText>,
+    pub otlp: Option<SpannedText>,
     #[serde(default)]
     pub hide: Vec<PathBuf>,
-    pub log: Log,
+    pub log: LogSection,
     #[serde(default)]
     pub outbox: Outbox,
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: LimitsSection,
     #[serde(default)]
-    pub keys: Keys,
-    pub judge: Option<Spanned<Judge>>,
+    pub keys: KeysSection,
+    pub judge: Option<Spanned<JudgeSection>>,
     #[serde(default, rename = "agent")]
-    pub agents: Vec<Agent>,
-    pub approvals: Option<Spanned<Approvals>>,
+    pub agents: Vec<AgentSection>,
+    pub approvals: Option<Spanned<ApprovalsSection>>,
     #[serde(default, rename = "approver")]
-    pub approvers: Vec<Approver>,
+    pub approvers: Vec<ApproverSection>,
     #[serde(default, rename = "route")]
-    pub routes: Vec<Spanned<Route>>,
+    pub routes: Vec<Spanned<RouteSection>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Log {
-    pub url: Text,
+pub struct LogSection {
+    pub url: SpannedText,
     #[serde(default = "no")]
     pub receipt_required: Spanned<bool>,
-    pub receipt_wait: Option<Text>,
+    pub receipt_wait: Option<SpannedText>,
     pub trust: Option<PathBuf>,
     pub token_file: Option<PathBuf>,
     pub ca_file: Option<PathBuf>,
@@ -66,12 +66,12 @@ fn no() -> Spanned<bool> {
 pub struct Outbox {
     pub records: Option<Spanned<u64>>,
     pub bytes: Option<Amount>,
-    pub age: Option<Text>,
+    pub age: Option<SpannedText>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct LimitsSection {
     pub body_bytes: Option<Amount>,
     pub requests_per_second: Option<Spanned<u32>>,
     pub burst: Option<Spanned<u32>>,
@@ -80,7 +80,7 @@ pub struct Limits {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Keys {
+pub struct KeysSection {
     pub evidence: Option<PathBuf>,
     pub verdict: Option<PathBuf>,
     pub state: Option<PathBuf>,
@@ -88,16 +88,16 @@ pub struct Keys {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Judge {
-    pub url: Text,
+pub struct JudgeSection {
+    pub url: SpannedText,
     pub model: String,
     pub key_file: Option<PathBuf>,
-    pub timeout: Option<Text>,
+    pub timeout: Option<SpannedText>,
     pub sample_rate: Option<Spanned<f64>>,
     pub confidence: Option<Spanned<f64>>,
     #[serde(default)]
     pub commitments: bool,
-    pub cache: Option<Text>,
+    pub cache: Option<SpannedText>,
     #[serde(default)]
     pub meter: crate::judge::Meter,
     pub cost: Option<Amount>,
@@ -106,109 +106,109 @@ pub struct Judge {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Agent {
-    pub id: Text,
+pub struct AgentSection {
+    pub id: SpannedText,
     pub jwk: Option<Spanned<PathBuf>>,
-    pub not_before: Option<Text>,
-    pub not_after: Option<Text>,
+    pub not_before: Option<SpannedText>,
+    pub not_after: Option<SpannedText>,
     pub oauth: Option<AgentOAuth>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentOAuth {
-    pub issuer: Text,
-    pub subject: Text,
+    pub issuer: SpannedText,
+    pub subject: SpannedText,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Approvals {
-    pub listen: Text,
-    pub url: Option<Text>,
-    pub expires: Option<Text>,
+pub struct ApprovalsSection {
+    pub listen: SpannedText,
+    pub url: Option<SpannedText>,
+    pub expires: Option<SpannedText>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Approver {
-    pub name: Text,
+pub struct ApproverSection {
+    pub name: SpannedText,
     #[serde(default)]
-    pub routes: Vec<Text>,
+    pub routes: Vec<SpannedText>,
     #[serde(default)]
-    pub tools: Vec<Text>,
+    pub tools: Vec<SpannedText>,
     pub jwk: Spanned<PathBuf>,
-    pub not_before: Option<Text>,
-    pub not_after: Option<Text>,
+    pub not_before: Option<SpannedText>,
+    pub not_after: Option<SpannedText>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Route {
-    pub path: Text,
-    pub upstream: Option<Text>,
+pub struct RouteSection {
+    pub path: SpannedText,
+    pub upstream: Option<SpannedText>,
     pub upstream_token_file: Option<PathBuf>,
-    pub upstream_headers: Option<BTreeMap<String, Text>>,
+    pub upstream_headers: Option<BTreeMap<String, SpannedText>>,
     pub upstream_ca_file: Option<PathBuf>,
     pub command: Option<Spanned<Vec<String>>>,
     pub env: Option<BTreeMap<String, String>>,
     pub pass_env: Option<Vec<String>>,
     pub folder: Option<PathBuf>,
     pub children: Option<Spanned<usize>>,
-    pub user: Option<Text>,
+    pub user: Option<SpannedText>,
     pub writable: Option<Vec<PathBuf>>,
     pub memory: Option<Amount>,
     pub processes: Option<Spanned<u64>>,
     pub open_files: Option<Spanned<u64>>,
     #[serde(default, rename = "server")]
-    pub servers: Vec<Spanned<Server>>,
-    pub separator: Option<Text>,
-    pub without_vap: Option<Text>,
+    pub servers: Vec<Spanned<ServerSection>>,
+    pub separator: Option<SpannedText>,
+    pub without_vap: Option<SpannedText>,
     #[serde(default)]
-    pub restricted: Vec<Text>,
-    pub signed: Option<Text>,
+    pub restricted: Vec<SpannedText>,
+    pub signed: Option<SpannedText>,
     pub amendments_signed: Option<bool>,
-    pub confirmations: Option<Text>,
+    pub confirmations: Option<SpannedText>,
     pub commitments_need_approval: Option<bool>,
     pub amendments_need_approval: Option<bool>,
-    pub freshness: Option<Text>,
+    pub freshness: Option<SpannedText>,
     #[serde(default)]
-    pub ceiling: Ceiling,
-    pub principal_ceiling: Option<PrincipalCeiling>,
+    pub ceiling: CeilingSection,
+    pub principal_ceiling: Option<PrincipalCeilingSection>,
     #[serde(default)]
-    pub cost: Costs,
+    pub cost: CostsSection,
     #[serde(default)]
     pub sensitivity: BTreeMap<String, Amount>,
     #[serde(default)]
-    pub risk: Risk,
+    pub risk: RiskSection,
     #[serde(default)]
-    pub gated: Vec<Text>,
+    pub gated: Vec<SpannedText>,
     #[serde(default, rename = "rule")]
-    pub rules: Vec<Rule>,
+    pub rules: Vec<RuleSection>,
     pub judge: Option<bool>,
-    pub oauth: Option<Spanned<OAuth>>,
+    pub oauth: Option<Spanned<OAuthSection>>,
     pub forward_invocation: Option<bool>,
     pub filter_tools: Option<bool>,
-    pub tool_pins: Option<Text>,
+    pub tool_pins: Option<SpannedText>,
     pub check_arguments: Option<bool>,
     pub arguments_bytes: Option<Amount>,
-    pub timeout: Option<Text>,
+    pub timeout: Option<SpannedText>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Server {
-    pub prefix: Text,
-    pub upstream: Option<Text>,
+pub struct ServerSection {
+    pub prefix: SpannedText,
+    pub upstream: Option<SpannedText>,
     pub upstream_token_file: Option<PathBuf>,
-    pub upstream_headers: Option<BTreeMap<String, Text>>,
+    pub upstream_headers: Option<BTreeMap<String, SpannedText>>,
     pub upstream_ca_file: Option<PathBuf>,
     pub command: Option<Spanned<Vec<String>>>,
     pub env: Option<BTreeMap<String, String>>,
     pub pass_env: Option<Vec<String>>,
     pub folder: Option<PathBuf>,
     pub children: Option<Spanned<usize>>,
-    pub user: Option<Text>,
+    pub user: Option<SpannedText>,
     pub writable: Option<Vec<PathBuf>>,
     pub memory: Option<Amount>,
     pub processes: Option<Spanned<u64>>,
@@ -217,26 +217,26 @@ pub struct Server {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ceiling {
+pub struct CeilingSection {
     pub max_calls: Option<Spanned<u64>>,
-    pub latest: Option<Text>,
-    pub lasts: Option<Text>,
+    pub latest: Option<SpannedText>,
+    pub lasts: Option<SpannedText>,
     #[serde(default)]
     pub limits: BTreeMap<String, Amount>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PrincipalCeiling {
+pub struct PrincipalCeilingSection {
     pub max_calls: Option<Spanned<u64>>,
-    pub window: Option<Text>,
+    pub window: Option<SpannedText>,
     #[serde(default)]
     pub limits: BTreeMap<String, Amount>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Costs {
+pub struct CostsSection {
     #[serde(default)]
     pub tools: BTreeMap<String, BTreeMap<String, Amount>>,
     #[serde(default)]
@@ -249,7 +249,7 @@ pub struct Costs {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Risk {
+pub struct RiskSection {
     #[serde(default)]
     pub weights: BTreeMap<String, Spanned<f64>>,
     pub threshold: Option<Spanned<f64>>,
@@ -257,26 +257,26 @@ pub struct Risk {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
-    pub name: Text,
-    pub tool: Option<Text>,
-    pub when: Option<Text>,
-    pub then: Text,
+pub struct RuleSection {
+    pub name: SpannedText,
+    pub tool: Option<SpannedText>,
+    pub when: Option<SpannedText>,
+    pub then: SpannedText,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OAuth {
-    pub mode: Text,
-    pub resource: Option<Text>,
-    pub metadata: Option<Text>,
-    pub issuer: Text,
+pub struct OAuthSection {
+    pub mode: SpannedText,
+    pub resource: Option<SpannedText>,
+    pub metadata: Option<SpannedText>,
+    pub issuer: SpannedText,
     pub jwks: Option<PathBuf>,
-    pub jwks_url: Option<Text>,
+    pub jwks_url: Option<SpannedText>,
     pub jwks_ca_file: Option<PathBuf>,
-    pub algorithms: Option<Vec<Text>>,
+    pub algorithms: Option<Vec<SpannedText>>,
     #[serde(default)]
-    pub scopes: Vec<Text>,
-    pub authorization_servers: Option<Vec<Text>>,
+    pub scopes: Vec<SpannedText>,
+    pub authorization_servers: Option<Vec<SpannedText>>,
     pub token_type: Option<String>,
 }

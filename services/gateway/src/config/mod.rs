@@ -14,11 +14,12 @@ mod agents;
 mod amounts;
 mod approvals;
 mod dev;
-mod duration;
 mod file;
+mod isolation;
 mod mistake;
 mod oauth;
 mod read;
+mod reader;
 mod route;
 mod routes;
 mod rules;
@@ -31,8 +32,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use admission::decimal::Decimal;
 use admission::signature::Keyring;
+use decimal::Decimal;
 use url::Url;
 
 pub use admission::rules::Posture;
@@ -41,6 +42,8 @@ pub(crate) use approvals::waits;
 pub use approvals::{ApprovalsListener, Approver};
 pub use dev::Dev;
 pub use mistake::{Mistake, Mistakes};
+#[cfg(test)]
+pub(crate) use oauth::TOKEN_ALGORITHMS;
 pub use oauth::{KeySource, OAuth, OAuthMode};
 pub use route::{CommandServer, HttpServer, Requirement, Route, Server, UpstreamConfig};
 

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use url::Url;
 
+/// The supported algorithms of tokens; `none` and shared secrets are never accepted.
+pub const TOKEN_ALGORITHMS: [&str; 4] = ["RS256", "ES256", "EdDSA", "Ed25519"];
+
 /// The OAuth settings of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuth {

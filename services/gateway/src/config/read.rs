@@ -1,36 +1,28 @@
-//! Reads a configuration: checks the values of a [`File`] and converts them.
+//! Reads a configuration: checks the values of a [`ConfigFile`] and converts them.
 
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use admission::decimal::Decimal;
 use admission::signature::{AgentKey, AgentSubject, Holder, Keyring};
-use jiff::Timestamp;
+use decimal::Decimal;
 use toml::Spanned;
 use url::Url;
 
-use super::file::{self, File, Text};
-use super::{
-    AgentKeys, Config, Evidence, Intake, Judge, KeyFiles, LogTarget, Mistake, Mistakes, Outbox, Route,
-};
-use super::{amounts, approvals, duration, routes};
+use super::file::{self, ConfigFile, SpannedText};
+use super::reader::{ConfigReader, line_of};
+use super::{AgentKeys, Config, Evidence, Intake, Judge, KeyFiles, LogTarget, Mistakes, Outbox, Route};
+use super::{amounts, approvals, routes};
 use crate::judge::Meter;
 use crate::limits;
 
 /// Reads the text of a configuration file.
 pub fn read(text: &str, folder: &Path) -> Result<Config, Mistakes> {
-    let file: File = toml::from_str(text).map_err(|error| not_read(text, &error))?;
-    let mut reader = Reader { text, folder, mistakes: Vec::new(), sources: Vec::new() };
+    let file: ConfigFile = toml::from_str(text).map_err(|error| not_read(text, &error))?;
+    let mut reader = ConfigReader::new(text, folder);
     let config = reader.config(file);
-    match (config, reader.mistakes.is_empty()) {
-        (Some(config), true) => Ok(Config { sources: reader.sources, ..config }),
-        _ => {
-            reader.mistakes.sort_by_key(|mistake| mistake.line);
-            Err(Mistakes(reader.mistakes))
-        }
-    }
+    let sources = reader.finish()?;
+    config.map(|config| Config { sources, ..config }).ok_or_else(|| Mistakes(Vec::new()))
 }
 
 /// A TOML syntax error, with its line only: the text around it may contain secrets.
@@ -39,25 +31,13 @@ fn not_read(text: &str, error: &toml::de::Error) -> Mistakes {
     Mistakes::one(line, "config", error.message().trim().to_owned())
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
-    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
-}
-
-/// A reader that collects mistakes.
-pub struct Reader<'a> {
-    text: &'a str,
-    folder: &'a Path,
-    mistakes: Vec<Mistake>,
-    sources: Vec<PathBuf>,
-}
-
-impl Reader<'_> {
-    fn config(&mut self, file: File) -> Option<Config> {
+impl ConfigReader<'_> {
+    fn config(&mut self, file: ConfigFile) -> Option<Config> {
         let issuer = self.issuer(&file.issuer);
         let listen = self.address("listen", &file.listen);
         let admin_listen = file.admin_listen.as_ref().and_then(|text| self.address("admin_listen", text));
         let public_url = self.public_url(file.public_url.as_ref(), &file.issuer, listen);
-        let state = self.folder.join(&file.state);
+        let state = self.path(&file.state);
         let evidence = self.evidence(file.evidence.as_ref(), &state);
         let evidence_keep = self.time("evidence_keep", file.evidence_keep.as_ref());
         let origins = file.origins.iter().filter_map(|text| self.origin(text)).collect();
@@ -106,12 +86,12 @@ impl Reader<'_> {
             dev: false,
             file: None,
             sources: Vec::new(),
-            hide: file.hide.iter().map(|path| self.folder.join(path)).collect(),
+            hide: file.hide.iter().map(|path| self.path(path)).collect(),
             unsafe_shared_user: false,
         })
     }
 
-    fn issuer(&mut self, text: &Text) -> Option<String> {
+    fn issuer(&mut self, text: &SpannedText) -> Option<String> {
         let issuer = text.get_ref();
         let usable = !issuer.is_empty()
             && issuer.len() <= limits::MAX_ISSUER_BYTES
@@ -123,7 +103,12 @@ impl Reader<'_> {
         }
     }
 
-    fn public_url(&mut self, given: Option<&Text>, issuer: &Text, listen: Option<SocketAddr>) -> Option<Url> {
+    fn public_url(
+        &mut self,
+        given: Option<&SpannedText>,
+        issuer: &SpannedText,
+        listen: Option<SocketAddr>,
+    ) -> Option<Url> {
         let url = match given {
             Some(text) => self.http("public_url", text)?,
             None => match Url::parse(issuer.get_ref()) {
@@ -165,17 +150,17 @@ impl Reader<'_> {
         hosts
     }
 
-    fn evidence(&mut self, given: Option<&Text>, state: &Path) -> Option<Evidence> {
+    fn evidence(&mut self, given: Option<&SpannedText>, state: &Path) -> Option<Evidence> {
         let Some(text) = given else { return Some(Evidence::Sqlite(state.join("evidence.db"))) };
         let url = text.get_ref();
         match url.split_once(':') {
-            Some(("sqlite", path)) => Some(Evidence::Sqlite(self.folder.join(path))),
+            Some(("sqlite", path)) => Some(Evidence::Sqlite(self.path(path))),
             Some(("postgres" | "postgresql", _)) => Some(Evidence::Postgres(url.clone())),
             _ => self.wrong(text, "evidence", "sqlite:PATH or postgres://USER@HOST/NAME"),
         }
     }
 
-    fn collector(&mut self, text: &Text) -> Option<Url> {
+    fn collector(&mut self, text: &SpannedText) -> Option<Url> {
         match self.http("otlp", text)? {
             url if url.query().is_none() => Some(url),
             _ => self.wrong(
@@ -186,7 +171,7 @@ impl Reader<'_> {
         }
     }
 
-    fn origin(&mut self, text: &Text) -> Option<String> {
+    fn origin(&mut self, text: &SpannedText) -> Option<String> {
         match Url::parse(text.get_ref()) {
             Ok(url) if url.origin().is_tuple() && url.origin().ascii_serialization() == *text.get_ref() => {
                 Some(text.get_ref().clone())
@@ -199,7 +184,7 @@ impl Reader<'_> {
         }
     }
 
-    fn log(&mut self, log: file::Log) -> Option<LogTarget> {
+    fn log(&mut self, log: file::LogSection) -> Option<LogTarget> {
         let url = self.http("log.url", &log.url);
         let receipt_wait = self.time("log.receipt_wait", log.receipt_wait.as_ref());
         if let (true, None) = (log.receipt_required.get_ref(), &log.trust) {
@@ -216,7 +201,7 @@ impl Reader<'_> {
         })
     }
 
-    fn judge(&mut self, judge: file::Judge) -> Option<Judge> {
+    fn judge(&mut self, judge: file::JudgeSection) -> Option<Judge> {
         let url = self.http("judge.url", &judge.url);
         // V-28: wherever there is a judge, some calls are examined at random.
         let sample_rate =
@@ -259,7 +244,7 @@ impl Reader<'_> {
         }
     }
 
-    fn agents(&mut self, agents: &[file::Agent]) -> Vec<(Range<usize>, AgentKeys)> {
+    fn agents(&mut self, agents: &[file::AgentSection]) -> Vec<(Range<usize>, AgentKeys)> {
         let mut read = Vec::new();
         for agent in agents {
             let holder = Holder::Agent(agent.id.get_ref().clone());
@@ -278,7 +263,7 @@ impl Reader<'_> {
 
     /// The token subjects by which agents are identified. Each belongs to one agent, and its issuer must be accepted on
     /// some route.
-    fn subjects(&mut self, agents: &[file::Agent], routes: &[Route]) -> Vec<AgentSubject> {
+    fn subjects(&mut self, agents: &[file::AgentSection], routes: &[Route]) -> Vec<AgentSubject> {
         let mut read: Vec<AgentSubject> = Vec::new();
         for agent in agents {
             let Some(oauth) = &agent.oauth else { continue };
@@ -305,28 +290,6 @@ impl Reader<'_> {
         read
     }
 
-    /// The keys in a file, which their holder may sign with in this period.
-    pub fn keys(
-        &mut self,
-        what: &str,
-        holder: Holder,
-        jwk: &Spanned<PathBuf>,
-        validity: [&Option<Text>; 2],
-    ) -> Option<(Range<usize>, AgentKeys)> {
-        let file = self.folder.join(jwk.get_ref());
-        let read = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()));
-        let keys = read.and_then(|bytes| crate::keys::parse_set(&bytes));
-        let [not_before, not_after] = validity.map(|text| self.timestamp(what, text.as_ref()));
-        self.sources.push(file.clone());
-        match keys {
-            Ok(keys) => Some((jwk.span(), AgentKeys { holder, keys, file, not_before, not_after })),
-            Err(why) => {
-                self.mistake(Some(jwk.span()), &format!("{what}.jwk"), why);
-                None
-            }
-        }
-    }
-
     /// A keyring of all keys. An unusable key is reported at the line that names its file.
     fn keyring(&mut self, agents: &[(Range<usize>, AgentKeys)]) -> Keyring {
         let mut keys = Vec::new();
@@ -346,15 +309,6 @@ impl Reader<'_> {
         })
     }
 
-    /// An RFC 3339 timestamp.
-    pub fn timestamp(&mut self, what: &str, text: Option<&Text>) -> Option<Timestamp> {
-        let text = text?;
-        match text.get_ref().parse() {
-            Ok(time) => Some(time),
-            Err(_) => self.wrong(text, what, "a time is written like 2026-12-01T00:00:00Z"),
-        }
-    }
-
     fn outbox(&mut self, outbox: file::Outbox) -> Outbox {
         let usual = Outbox::default();
         Outbox {
@@ -364,7 +318,7 @@ impl Reader<'_> {
         }
     }
 
-    fn intake(&mut self, given: file::Limits) -> Intake {
+    fn intake(&mut self, given: file::LimitsSection) -> Intake {
         let usual = Intake::default();
         let body = self.size("limits.body_bytes", given.body_bytes.as_ref());
         let body = body.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usual.body_bytes);
@@ -382,91 +336,5 @@ impl Reader<'_> {
             burst: self.positive("limits.burst", given.burst, usual.burst),
             connections: self.positive("limits.connections", given.connections, usual.connections),
         }
-    }
-
-    /// A number of at least 1.
-    pub fn positive<T: Default + PartialEq>(&mut self, key: &str, given: Option<Spanned<T>>, usual: T) -> T {
-        match given {
-            None => usual,
-            Some(number) if *number.get_ref() == T::default() => {
-                self.mistake(Some(number.span()), key, "0 would let nothing through");
-                usual
-            }
-            Some(number) => number.into_inner(),
-        }
-    }
-
-    /// A socket address.
-    pub fn address(&mut self, key: &str, text: &Text) -> Option<SocketAddr> {
-        match text.get_ref().parse() {
-            Ok(address) => Some(address),
-            Err(_) => self.wrong(text, key, "an address is written like 127.0.0.1:7400"),
-        }
-    }
-
-    /// An http or https URL without credentials and fragment.
-    pub fn http(&mut self, key: &str, text: &Text) -> Option<Url> {
-        match Url::parse(text.get_ref()) {
-            Ok(url) if !matches!(url.scheme(), "http" | "https") => {
-                self.wrong(text, key, "an http or https URL is needed here")
-            }
-            Ok(url) if url.fragment().is_some() || url.password().is_some() || !url.username().is_empty() => {
-                self.wrong(text, key, "no credentials and no fragment belong in this URL")
-            }
-            Ok(url) => Some(url),
-            Err(error) => self.wrong(text, key, error.to_string()),
-        }
-    }
-
-    /// A duration above zero.
-    pub fn time(&mut self, key: &str, text: Option<&Text>) -> Option<Duration> {
-        let text = text?;
-        match duration::time(text.get_ref()).filter(|length| !length.is_zero()) {
-            Some(length) => Some(length),
-            None => self.wrong(text, key, "a length of time is written like 250ms, 90s, 15m, 2h or 1d"),
-        }
-    }
-
-    /// A size in bytes.
-    pub fn size(&mut self, key: &str, written: Option<&file::Amount>) -> Option<u64> {
-        let written = written?;
-        let bytes = match written.get_ref() {
-            toml::Value::Integer(number) => u64::try_from(*number).ok(),
-            toml::Value::String(text) => duration::bytes(text),
-            _ => None,
-        };
-        if bytes.is_none() {
-            self.mistake(Some(written.span()), key, "a size is written like 1048576, \"4MiB\" or \"1GiB\"");
-        }
-        bytes
-    }
-
-    /// A path, resolved against the file's folder.
-    pub fn relative(&self, path: Option<PathBuf>) -> Option<PathBuf> {
-        path.map(|path| self.folder.join(path))
-    }
-
-    /// As [`Reader::relative`], for a file that is watched for changes.
-    pub fn source_file(&mut self, path: Option<PathBuf>) -> Option<PathBuf> {
-        let path = self.relative(path)?;
-        self.sources.push(path.clone());
-        Some(path)
-    }
-
-    /// The source text at this range of the file.
-    pub fn source(&self, span: &Range<usize>) -> String {
-        self.text.get(span.clone()).unwrap_or_default().trim().to_owned()
-    }
-
-    /// Reports a mistake, and returns `None` for the value.
-    pub fn wrong<T>(&mut self, at: &Text, key: &str, why: impl Into<String>) -> Option<T> {
-        self.mistake(Some(at.span()), key, why);
-        None
-    }
-
-    /// Reports a mistake.
-    pub fn mistake(&mut self, span: Option<Range<usize>>, key: &str, why: impl Into<String>) {
-        let line = span.map(|span| line_of(self.text, span.start));
-        self.mistakes.push(Mistake { line, key: key.to_owned(), why: why.into() });
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use admission::glob::Pattern;
 use admission::risk::{Degree, Weights};
 use admission::rules::{
     Ceiling, CostRules, Decider, PolicyRule, Posture, PrincipalCeiling, SensitivityRules,
@@ -12,6 +11,7 @@ use admission::rules::{
 use admission::signature::Freshness;
 use admission::tool::ToolRules;
 use url::Url;
+use vap::glob::Pattern;
 
 use super::oauth::OAuth;
 use crate::isolation::{ChildLimits, User};

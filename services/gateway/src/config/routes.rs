@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use admission::glob::Pattern;
-use admission::message::Sensitivity;
 use admission::risk::{Degree, Weights};
 use admission::rules::{
     Ceiling, CostRules, Decider, PolicyRule, Posture, PrincipalCeiling, RuleError, SensitivityRules, Then,
@@ -13,16 +11,17 @@ use admission::tool::{ToolPins, ToolRules};
 use jiff::SignedDuration;
 use toml::Spanned;
 use url::Url;
+use vap::glob::Pattern;
+use vap::message::Sensitivity;
 
-use super::file::{self, Text};
-use super::oauth::{KeySource, OAuth, OAuthMode};
-use super::read::Reader;
+use super::file::{self, SpannedText};
+use super::oauth::{KeySource, OAuth, OAuthMode, TOKEN_ALGORITHMS};
+use super::reader::ConfigReader;
 use super::route::{Requirement, Route, Server, UpstreamConfig};
 use super::{amounts, servers};
 use crate::limits::{
     ARGUMENT_BYTES, JUDGE_THRESHOLD, MAX_BODY_BYTES, MAX_ROUTES, MAX_RULES, UPSTREAM_TIMEOUT,
 };
-use crate::oauth::ALGORITHMS;
 
 /// Path prefix that is reserved for the gateway.
 const RESERVED: &str = "/.well-known/";
@@ -35,8 +34,8 @@ const SENSITIVITIES: &str = "one of reads, writes_data, writes_money, deletes, s
 
 /// Reads all routes.
 pub fn read(
-    reader: &mut Reader<'_>,
-    routes: Vec<Spanned<file::Route>>,
+    reader: &mut ConfigReader<'_>,
+    routes: Vec<Spanned<file::RouteSection>>,
     public_url: Option<&Url>,
 ) -> Vec<Route> {
     if !(1..=MAX_ROUTES).contains(&routes.len()) {
@@ -54,7 +53,11 @@ pub fn read(
     read
 }
 
-fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: Option<&Url>) -> Option<Route> {
+fn one(
+    reader: &mut ConfigReader<'_>,
+    route: Spanned<file::RouteSection>,
+    public_url: Option<&Url>,
+) -> Option<Route> {
     let span = route.span();
     let mut route = route.into_inner();
     // The other settings are read even if the path is bad, so that all mistakes are reported together.
@@ -116,7 +119,7 @@ fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: Option<
     })
 }
 
-fn path(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
+fn path(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
     let path = text.get_ref();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     let segments = path.strip_prefix('/').map(|rest| rest.split('/'));
@@ -131,7 +134,12 @@ fn path(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
 }
 
 /// One of a few words; the first one is the default.
-fn chosen<T: Copy>(reader: &mut Reader<'_>, key: &str, text: Option<&Text>, words: &[(&str, T)]) -> T {
+fn chosen<T: Copy>(
+    reader: &mut ConfigReader<'_>,
+    key: &str,
+    text: Option<&SpannedText>,
+    words: &[(&str, T)],
+) -> T {
     let usual = words[0].1;
     let Some(text) = text else { return usual };
     match words.iter().find(|(word, _)| word == text.get_ref()) {
@@ -145,7 +153,7 @@ fn chosen<T: Copy>(reader: &mut Reader<'_>, key: &str, text: Option<&Text>, word
 }
 
 /// A pattern of tool names (V-8): any text, with `*` for any run of characters.
-pub fn pattern(reader: &mut Reader<'_>, key: &str, text: &Text) -> Option<Pattern> {
+pub fn pattern(reader: &mut ConfigReader<'_>, key: &str, text: &SpannedText) -> Option<Pattern> {
     match Pattern::new(text.get_ref()) {
         Ok(pattern) if !text.get_ref().is_empty() => Some(pattern),
         Ok(_) => reader.wrong(text, key, "an empty pattern matches nothing"),
@@ -154,7 +162,7 @@ pub fn pattern(reader: &mut Reader<'_>, key: &str, text: &Text) -> Option<Patter
 }
 
 /// As [`pattern`], for the key of a table, which has no position of its own.
-fn named(reader: &mut Reader<'_>, key: &str, tool: &str) -> Option<Pattern> {
+fn named(reader: &mut ConfigReader<'_>, key: &str, tool: &str) -> Option<Pattern> {
     let read = Pattern::new(tool);
     if let Err(why) = &read {
         reader.mistake(None, key, why.to_string());
@@ -162,16 +170,16 @@ fn named(reader: &mut Reader<'_>, key: &str, tool: &str) -> Option<Pattern> {
     read.ok()
 }
 
-fn calls(reader: &mut Reader<'_>, key: &str, given: Option<&Spanned<u64>>) -> Option<u64> {
+fn calls(reader: &mut ConfigReader<'_>, key: &str, given: Option<&Spanned<u64>>) -> Option<u64> {
     let given = given.map(|calls| Spanned::new(calls.span(), *calls.get_ref()))?;
     Some(reader.positive(key, Some(given), 1))
 }
 
-fn length(reader: &mut Reader<'_>, key: &str, text: Option<&Text>) -> Option<SignedDuration> {
+fn length(reader: &mut ConfigReader<'_>, key: &str, text: Option<&SpannedText>) -> Option<SignedDuration> {
     reader.time(key, text).and_then(|length| SignedDuration::try_from(length).ok())
 }
 
-fn ceiling(reader: &mut Reader<'_>, key: &str, given: &file::Ceiling) -> Ceiling {
+fn ceiling(reader: &mut ConfigReader<'_>, key: &str, given: &file::CeilingSection) -> Ceiling {
     Ceiling {
         max_calls: calls(reader, &format!("{key}.max_calls"), given.max_calls.as_ref()),
         latest: reader.timestamp(&format!("{key}.latest"), given.latest.as_ref()),
@@ -180,7 +188,10 @@ fn ceiling(reader: &mut Reader<'_>, key: &str, given: &file::Ceiling) -> Ceiling
     }
 }
 
-fn principal_ceiling(reader: &mut Reader<'_>, given: &file::PrincipalCeiling) -> PrincipalCeiling {
+fn principal_ceiling(
+    reader: &mut ConfigReader<'_>,
+    given: &file::PrincipalCeilingSection,
+) -> PrincipalCeiling {
     let key = "principal_ceiling";
     PrincipalCeiling {
         max_calls: calls(reader, &format!("{key}.max_calls"), given.max_calls.as_ref()),
@@ -190,7 +201,7 @@ fn principal_ceiling(reader: &mut Reader<'_>, given: &file::PrincipalCeiling) ->
     }
 }
 
-fn costs(reader: &mut Reader<'_>, given: file::Costs) -> CostRules {
+fn costs(reader: &mut ConfigReader<'_>, given: file::CostsSection) -> CostRules {
     let tools = given.tools.iter().filter_map(|(tool, meters)| {
         let key = format!("cost.tools.{tool}");
         Some((named(reader, &key, tool)?, amounts::meters(reader, &key, meters)))
@@ -204,7 +215,7 @@ fn costs(reader: &mut Reader<'_>, given: file::Costs) -> CostRules {
     }
 }
 
-fn sensitivities(reader: &mut Reader<'_>, given: BTreeMap<String, file::Amount>) -> SensitivityRules {
+fn sensitivities(reader: &mut ConfigReader<'_>, given: BTreeMap<String, file::Amount>) -> SensitivityRules {
     let mut tools = Vec::new();
     for (tool, words) in given {
         let key = format!("sensitivity.{tool}");
@@ -224,7 +235,7 @@ fn sensitivities(reader: &mut Reader<'_>, given: BTreeMap<String, file::Amount>)
     SensitivityRules { tools }
 }
 
-fn risk(reader: &mut Reader<'_>, given: file::Risk) -> (Weights, Degree) {
+fn risk(reader: &mut ConfigReader<'_>, given: file::RiskSection) -> (Weights, Degree) {
     let mut degree = |key: &str, number: &Spanned<f64>| {
         let value = *number.get_ref();
         if !(0.0..=1.0).contains(&value) {
@@ -257,7 +268,7 @@ fn risk(reader: &mut Reader<'_>, given: file::Risk) -> (Weights, Degree) {
 }
 
 /// Reads the maximum length of arguments, which is bounded by the maximum length of a message.
-fn arguments_bytes(reader: &mut Reader<'_>, given: Option<&file::Amount>) -> usize {
+fn arguments_bytes(reader: &mut ConfigReader<'_>, given: Option<&file::Amount>) -> usize {
     let key = "arguments_bytes";
     let bytes = reader.size(key, given).and_then(|bytes| usize::try_from(bytes).ok());
     let bytes = bytes.unwrap_or(ARGUMENT_BYTES);
@@ -267,14 +278,14 @@ fn arguments_bytes(reader: &mut Reader<'_>, given: Option<&file::Amount>) -> usi
     bytes
 }
 
-fn gated(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
+fn gated(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
     match GATEABLE.contains(&text.get_ref().as_str()) {
         true => Some(text.get_ref().clone()),
         false => reader.wrong(text, "gated", format!("one of {}", GATEABLE.join(", "))),
     }
 }
 
-fn rules(reader: &mut Reader<'_>, given: Vec<file::Rule>) -> Vec<PolicyRule> {
+fn rules(reader: &mut ConfigReader<'_>, given: Vec<file::RuleSection>) -> Vec<PolicyRule> {
     if let Some(last) = given.get(MAX_RULES) {
         reader.mistake(Some(last.name.span()), "route.rule", format!("no more than {MAX_RULES} rules"));
     }
@@ -290,7 +301,7 @@ fn rules(reader: &mut Reader<'_>, given: Vec<file::Rule>) -> Vec<PolicyRule> {
     read
 }
 
-fn one_rule(reader: &mut Reader<'_>, rule: &file::Rule) -> Option<PolicyRule> {
+fn one_rule(reader: &mut ConfigReader<'_>, rule: &file::RuleSection) -> Option<PolicyRule> {
     let words = [
         ("deny", Then::Deny),
         ("allow", Then::Allow),
@@ -310,8 +321,8 @@ fn one_rule(reader: &mut Reader<'_>, rule: &file::Rule) -> Option<PolicyRule> {
 }
 
 fn oauth_of(
-    reader: &mut Reader<'_>,
-    oauth: Spanned<file::OAuth>,
+    reader: &mut ConfigReader<'_>,
+    oauth: Spanned<file::OAuthSection>,
     public_url: Option<&Url>,
     path: &str,
 ) -> Option<OAuth> {
@@ -361,7 +372,7 @@ fn oauth_of(
             return None;
         }
     };
-    let usual = || ALGORITHMS.iter().map(|name| (*name).to_owned()).collect();
+    let usual = || TOKEN_ALGORITHMS.iter().map(|name| (*name).to_owned()).collect();
     let algorithms = match oauth.algorithms {
         None => usual(),
         Some(given) => given.iter().filter_map(|text| algorithm(reader, text)).collect::<Vec<_>>(),
@@ -392,15 +403,15 @@ fn may_hold_tokens(oauth: &OAuth, upstream: &UpstreamConfig) -> bool {
     }
 }
 
-fn algorithm(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
-    match ALGORITHMS.contains(&text.get_ref().as_str()) {
+fn algorithm(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
+    match TOKEN_ALGORITHMS.contains(&text.get_ref().as_str()) {
         true => Some(text.get_ref().clone()),
-        false => reader.wrong(text, "oauth.algorithms", format!("one of {}", ALGORITHMS.join(", "))),
+        false => reader.wrong(text, "oauth.algorithms", format!("one of {}", TOKEN_ALGORITHMS.join(", "))),
     }
 }
 
 /// A scope token (RFC 6749, section 3.3), which needs no quoting in a challenge.
-fn scope(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
+fn scope(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
     let sound = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     match !text.get_ref().is_empty() && text.get_ref().bytes().all(sound) {
         true => Some(text.get_ref().clone()),

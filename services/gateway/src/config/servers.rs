@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use toml::Spanned;
 
-use super::file::{self, Amount, Text};
-use super::read::Reader;
+use super::file::{self, Amount, SpannedText};
+use super::reader::ConfigReader;
 use super::route::{CommandServer, HttpServer, Server, UpstreamConfig};
 use crate::isolation::{ChildLimits, User};
 use crate::limits::{CHILDREN, MAX_PREFIX_BYTES, MAX_SEPARATOR_BYTES, MAX_SERVERS, PASSED_ENV};
@@ -16,25 +16,25 @@ use crate::limits::{CHILDREN, MAX_PREFIX_BYTES, MAX_SEPARATOR_BYTES, MAX_SERVERS
 const SEPARATOR: &str = "__";
 
 /// The settings of one server, from a `[[route]]` or a `[[route.server]]` section.
-struct Named {
+struct ServerSettings {
     span: Range<usize>,
-    upstream: Option<Text>,
+    upstream: Option<SpannedText>,
     token_file: Option<PathBuf>,
-    headers: Option<BTreeMap<String, Text>>,
+    headers: Option<BTreeMap<String, SpannedText>>,
     ca_file: Option<PathBuf>,
     command: Option<Spanned<Vec<String>>>,
     env: Option<BTreeMap<String, String>>,
     pass_env: Option<Vec<String>>,
     folder: Option<PathBuf>,
     children: Option<Spanned<usize>>,
-    user: Option<Text>,
+    user: Option<SpannedText>,
     writable: Option<Vec<PathBuf>>,
     memory: Option<Amount>,
     processes: Option<Spanned<u64>>,
     open_files: Option<Spanned<u64>>,
 }
 
-impl Named {
+impl ServerSettings {
     /// Returns whether a setting is present that only applies to a `command`.
     fn has_settings_of_a_command(&self) -> bool {
         self.env.is_some()
@@ -51,11 +51,11 @@ impl Named {
 
 /// Reads the upstream of a route.
 pub fn upstream(
-    reader: &mut Reader<'_>,
+    reader: &mut ConfigReader<'_>,
     span: Range<usize>,
-    route: &mut file::Route,
+    route: &mut file::RouteSection,
 ) -> Option<UpstreamConfig> {
-    let named = Named {
+    let named = ServerSettings {
         span: span.clone(),
         upstream: route.upstream.take(),
         token_file: route.upstream_token_file.take(),
@@ -86,7 +86,7 @@ pub fn upstream(
 }
 
 /// The separator; its characters cannot occur in a prefix.
-fn separator(reader: &mut Reader<'_>, text: Option<&Text>) -> Option<String> {
+fn separator(reader: &mut ConfigReader<'_>, text: Option<&SpannedText>) -> Option<String> {
     let Some(text) = text else { return Some(SEPARATOR.to_owned()) };
     let sound = |byte: u8| b"._/".contains(&byte);
     match (1..=MAX_SEPARATOR_BYTES).contains(&text.get_ref().len()) && text.get_ref().bytes().all(sound) {
@@ -95,7 +95,10 @@ fn separator(reader: &mut Reader<'_>, text: Option<&Text>) -> Option<String> {
     }
 }
 
-fn many(reader: &mut Reader<'_>, servers: Vec<Spanned<file::Server>>) -> Option<Vec<(String, Server)>> {
+fn many(
+    reader: &mut ConfigReader<'_>,
+    servers: Vec<Spanned<file::ServerSection>>,
+) -> Option<Vec<(String, Server)>> {
     if servers.len() > MAX_SERVERS {
         reader.mistake(
             Some(servers[MAX_SERVERS].span()),
@@ -118,7 +121,7 @@ fn many(reader: &mut Reader<'_>, servers: Vec<Spanned<file::Server>>) -> Option<
                 "a second server of this prefix: upper and lower case are the same",
             );
         }
-        let named = Named {
+        let named = ServerSettings {
             span,
             upstream: given.upstream,
             token_file: given.upstream_token_file,
@@ -143,7 +146,7 @@ fn many(reader: &mut Reader<'_>, servers: Vec<Spanned<file::Server>>) -> Option<
 }
 
 /// A prefix: letters, digits and hyphens, a letter first, so that it cannot contain the separator (V-8).
-fn prefix(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
+fn prefix(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
     let sound = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let prefix = text.get_ref();
     let starts = prefix.starts_with(|first: char| first.is_ascii_alphabetic());
@@ -156,7 +159,7 @@ fn prefix(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
     }
 }
 
-fn server(reader: &mut Reader<'_>, named: Named) -> Option<Server> {
+fn server(reader: &mut ConfigReader<'_>, named: ServerSettings) -> Option<Server> {
     match (named.upstream.is_some(), named.command.is_some()) {
         (true, false) => http(reader, named).map(Server::Http),
         (false, true) => command(reader, named).map(Server::Command),
@@ -167,7 +170,7 @@ fn server(reader: &mut Reader<'_>, named: Named) -> Option<Server> {
     }
 }
 
-fn http(reader: &mut Reader<'_>, named: Named) -> Option<HttpServer> {
+fn http(reader: &mut ConfigReader<'_>, named: ServerSettings) -> Option<HttpServer> {
     if named.has_settings_of_a_command() {
         let why = "env, pass_env, folder, children, user, writable, memory, processes and open_files go with a command";
         reader.mistake(Some(named.span), "route", why);
@@ -184,7 +187,7 @@ fn http(reader: &mut Reader<'_>, named: Named) -> Option<HttpServer> {
 }
 
 /// A header that the operator configures. Headers that the protocol or the connection needs are refused.
-fn header(reader: &mut Reader<'_>, name: String, value: &Text) -> Option<(String, String)> {
+fn header(reader: &mut ConfigReader<'_>, name: String, value: &SpannedText) -> Option<(String, String)> {
     const OURS: [&str; 9] = [
         "authorization",
         "content-length",
@@ -208,7 +211,7 @@ fn header(reader: &mut Reader<'_>, name: String, value: &Text) -> Option<(String
     }
 }
 
-fn command(reader: &mut Reader<'_>, named: Named) -> Option<CommandServer> {
+fn command(reader: &mut ConfigReader<'_>, named: ServerSettings) -> Option<CommandServer> {
     let command = named.command?;
     if named.token_file.is_some() || named.headers.is_some() || named.ca_file.is_some() {
         reader.mistake(
@@ -245,7 +248,7 @@ fn command(reader: &mut Reader<'_>, named: Named) -> Option<CommandServer> {
     })
 }
 
-fn user(reader: &mut Reader<'_>, text: &Text) -> Option<User> {
+fn user(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<User> {
     match User::read(text.get_ref()) {
         Ok(user) => Some(user),
         Err(why) => reader.wrong(text, "user", why),

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use admission::decimal::Decimal;
 use admission::rules::{Posture, Then};
 use admission::signature::Holder;
+use decimal::Decimal;
 
 use super::*;
 

@@ -10,12 +10,12 @@ use crate::limits::CONFIG_LOOK_EVERY;
 
 /// The state of the files at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen(Vec<(PathBuf, Option<Look>)>);
+pub struct FileStates(Vec<(PathBuf, Option<Look>)>);
 
 /// The state of one file: inode, size, and modification time in seconds and nanoseconds.
 type Look = (u64, u64, i64, i64);
 
-impl Seen {
+impl FileStates {
     /// Reads the state of the files.
     #[must_use]
     pub fn of(files: &[PathBuf]) -> Self {
@@ -52,11 +52,11 @@ mod tests {
         let path = folder.path().join("a");
         let files = [path.clone(), folder.path().join("missing")];
         std::fs::write(&path, "one").unwrap();
-        let before = Seen::of(&files);
-        assert_eq!(before, Seen::of(&files));
+        let before = FileStates::of(&files);
+        assert_eq!(before, FileStates::of(&files));
         durable::replace(&path, b"two", durable::FileAccess::Public).unwrap();
-        assert_ne!(before, Seen::of(&files));
+        assert_ne!(before, FileStates::of(&files));
         std::fs::write(&files[1], "").unwrap();
-        assert_ne!(before, Seen::of(&files));
+        assert_ne!(before, FileStates::of(&files));
     }
 }

@@ -8,11 +8,11 @@ use std::hash::{Hash, Hasher};
 #[derive(Clone, Debug)]
 pub struct RawId {
     text: String,
-    value: Value,
+    value: IdValue,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Value {
+enum IdValue {
     Text(String),
     Whole(i128),
     /// A number that is not an integer: the bits of the `f64`.
@@ -34,12 +34,12 @@ pub enum LooseId {
 impl RawId {
     /// Parses an id from raw JSON: a string or a number. `None` for any other type.
     pub fn read(text: &str) -> Option<Self> {
-        Some(Self { value: Value::read(text)?, text: text.to_owned() })
+        Some(Self { value: IdValue::read(text)?, text: text.to_owned() })
     }
 
     /// Makes an id that is this string.
     pub fn string(value: &str) -> Self {
-        Self { text: serde_json::Value::from(value).to_string(), value: Value::Text(value.to_owned()) }
+        Self { text: serde_json::Value::from(value).to_string(), value: IdValue::Text(value.to_owned()) }
     }
 
     /// The raw JSON text of the id, including the quotes of a string.
@@ -50,16 +50,16 @@ impl RawId {
     /// The value of a string id; `None` for a number.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(value) => Some(value),
-            Value::Whole(_) | Value::Other(_) => None,
+            IdValue::Text(value) => Some(value),
+            IdValue::Whole(_) | IdValue::Other(_) => None,
         }
     }
 
     /// The id as a client reads it that converts ids to numbers.
     pub fn loosely(&self) -> LooseId {
         match &self.value {
-            Value::Text(value) => LooseId::of_text(value),
-            Value::Whole(_) | Value::Other(_) => {
+            IdValue::Text(value) => LooseId::of_text(value),
+            IdValue::Whole(_) | IdValue::Other(_) => {
                 self.text.parse().map_or(LooseId::AnyNumber, LooseId::of_number)
             }
         }
@@ -108,7 +108,7 @@ impl LooseId {
     }
 }
 
-impl Value {
+impl IdValue {
     fn read(text: &str) -> Option<Self> {
         match text.as_bytes().first()? {
             b'"' => Some(serde_json::from_str(text).map_or_else(|_| Self::Text(text.to_owned()), Self::Text)),

@@ -12,11 +12,11 @@ pub const BLANKS: &[char] = &[' ', '\t', '\n', '\r'];
 #[derive(Clone, Debug, Default)]
 pub struct Object {
     span: Range<usize>,
-    members: Vec<Member>,
+    members: Vec<ObjectMember>,
 }
 
 #[derive(Clone, Debug)]
-struct Member {
+struct ObjectMember {
     name: String,
     /// The range from behind the opening brace or comma before the member to the comma or closing brace after it.
     segment: Range<usize>,
@@ -43,7 +43,7 @@ impl Object {
             let start = scan::blanks(bytes, scan::blanks(bytes, name_end) + 1);
             let end = scan::skip(bytes, start);
             at = scan::blanks(bytes, end);
-            members.push(Member {
+            members.push(ObjectMember {
                 name: String::from_utf8_lossy(&scan::unescaped(&text[name + 1..name_end - 1])).into_owned(),
                 segment: segment..at,
                 value: start..end,

@@ -24,14 +24,14 @@ pub enum Repeats {
 /// A defect of a text, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("at byte {offset}: {kind}")]
-pub struct Flaw {
+pub struct JsonFlaw {
     /// Offset of the defect, in bytes from the start of the text.
     pub offset: usize,
     /// The kind of the defect.
     pub kind: FlawKind,
 }
 
-/// The kind of a [`Flaw`].
+/// The kind of a [`JsonFlaw`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FlawKind {
     /// The text is not UTF-8.
@@ -54,7 +54,7 @@ pub enum FlawKind {
     Reserved(String),
 }
 
-impl Flaw {
+impl JsonFlaw {
     /// Returns whether the text is not JSON at all: a syntax error, not a limit or a repeated or reserved name.
     pub fn is_syntax(&self) -> bool {
         !matches!(self.kind, FlawKind::TooDeep(_) | FlawKind::Duplicate(_) | FlawKind::Reserved(_))
@@ -62,9 +62,9 @@ impl Flaw {
 }
 
 /// Checks a text, with at most `depth` arrays and objects open at once.
-pub fn check(bytes: &[u8], depth: usize, repeats: Repeats) -> Result<&str, Flaw> {
+pub fn check(bytes: &[u8], depth: usize, repeats: Repeats) -> Result<&str, JsonFlaw> {
     let text = std::str::from_utf8(bytes)
-        .map_err(|flaw| Flaw { offset: flaw.valid_up_to(), kind: FlawKind::NotUtf8 })?;
+        .map_err(|flaw| JsonFlaw { offset: flaw.valid_up_to(), kind: FlawKind::NotUtf8 })?;
     let mut scanner = Scanner { text, at: 0, max_depth: depth, repeats };
     scanner.value(depth)?;
     scanner.blanks();
@@ -199,7 +199,7 @@ struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     /// Scans a value in which at most `depth` further arrays and objects may be open.
-    fn value(&mut self, depth: usize) -> Result<(), Flaw> {
+    fn value(&mut self, depth: usize) -> Result<(), JsonFlaw> {
         self.blanks();
         match self.peek() {
             Some(b'{') => self.object(self.deeper(depth)?),
@@ -213,17 +213,17 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn deeper(&self, depth: usize) -> Result<usize, Flaw> {
+    fn deeper(&self, depth: usize) -> Result<usize, JsonFlaw> {
         depth.checked_sub(1).ok_or_else(|| self.flaw(FlawKind::TooDeep(self.max_depth)))
     }
 
-    fn object(&mut self, depth: usize) -> Result<(), Flaw> {
+    fn object(&mut self, depth: usize) -> Result<(), JsonFlaw> {
         self.at += 1;
         self.blanks();
         if self.take(b'}') {
             return Ok(());
         }
-        let mut names = Names::default();
+        let mut names = SeenNames::default();
         loop {
             self.blanks();
             let start = self.at;
@@ -232,7 +232,9 @@ impl<'a> Scanner<'a> {
             }
             let raw = self.string()?;
             if self.repeats == Repeats::Refused {
-                names.add(unescaped(&raw[1..raw.len() - 1])).map_err(|kind| Flaw { offset: start, kind })?;
+                names
+                    .add(unescaped(&raw[1..raw.len() - 1]))
+                    .map_err(|kind| JsonFlaw { offset: start, kind })?;
             }
             self.blanks();
             self.expect(b':', "a colon")?;
@@ -245,7 +247,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<(), Flaw> {
+    fn array(&mut self, depth: usize) -> Result<(), JsonFlaw> {
         self.at += 1;
         self.blanks();
         if self.take(b']') {
@@ -262,7 +264,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Scans a string and returns its raw text, with quotes and escapes.
-    fn string(&mut self) -> Result<&'a str, Flaw> {
+    fn string(&mut self) -> Result<&'a str, JsonFlaw> {
         let start = self.at;
         self.at += 1;
         loop {
@@ -278,7 +280,7 @@ impl<'a> Scanner<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    fn escape(&mut self) -> Result<(), Flaw> {
+    fn escape(&mut self) -> Result<(), JsonFlaw> {
         self.at += 1;
         match self.peek() {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
@@ -290,7 +292,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Flaw> {
+    fn number(&mut self) -> Result<(), JsonFlaw> {
         self.take(b'-');
         if !self.take(b'0') {
             self.digits()?;
@@ -306,7 +308,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Scans one or more digits.
-    fn digits(&mut self) -> Result<(), Flaw> {
+    fn digits(&mut self) -> Result<(), JsonFlaw> {
         let count = self.rest(0).iter().take_while(|byte| byte.is_ascii_digit()).count();
         if count == 0 {
             return Err(self.expected("a digit"));
@@ -315,7 +317,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn word(&mut self, word: &'static str) -> Result<(), Flaw> {
+    fn word(&mut self, word: &'static str) -> Result<(), JsonFlaw> {
         if !self.rest(0).starts_with(word.as_bytes()) {
             return Err(self.expected("a value"));
         }
@@ -327,7 +329,7 @@ impl<'a> Scanner<'a> {
         self.at = blanks(self.text.as_bytes(), self.at);
     }
 
-    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Flaw> {
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), JsonFlaw> {
         match self.take(byte) {
             true => Ok(()),
             false => Err(self.expected(what)),
@@ -348,23 +350,23 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at + ahead..).unwrap_or_default()
     }
 
-    fn expected(&self, what: &'static str) -> Flaw {
+    fn expected(&self, what: &'static str) -> JsonFlaw {
         self.flaw(FlawKind::Expected(what))
     }
 
-    fn flaw(&self, kind: FlawKind) -> Flaw {
-        Flaw { offset: self.at, kind }
+    fn flaw(&self, kind: FlawKind) -> JsonFlaw {
+        JsonFlaw { offset: self.at, kind }
     }
 }
 
 /// Member names of an object that were seen so far.
 #[derive(Default)]
-struct Names<'a> {
+struct SeenNames<'a> {
     few: Vec<Cow<'a, [u8]>>,
     many: HashSet<Cow<'a, [u8]>>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> SeenNames<'a> {
     fn add(&mut self, name: Cow<'a, [u8]>) -> Result<(), FlawKind> {
         if name.starts_with(jose::json::RESERVED.as_bytes()) {
             return Err(FlawKind::Reserved(String::from_utf8_lossy(&name).into_owned()));

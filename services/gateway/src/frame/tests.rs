@@ -202,7 +202,7 @@ fn nesting_has_an_end() {
         Frame::parse(format!(r#"{{"id":1,"method":"x","params":{inner}}}"#).into())
     };
     assert!(nested(127).is_ok());
-    assert!(matches!(nested(128), Err(FrameError::Flaw(Flaw { kind: FlawKind::TooDeep(128), .. }))));
+    assert!(matches!(nested(128), Err(FrameError::Flaw(JsonFlaw { kind: FlawKind::TooDeep(128), .. }))));
     assert!(nested(1_000_000).is_err());
 }
 

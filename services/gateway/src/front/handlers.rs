@@ -4,9 +4,10 @@ use admission::principal::Caller;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Inbound, Response};
+use super::Inbound;
 use crate::frame::Frame;
 use crate::relay::Passing;
+use crate::relay::Response;
 
 /// Handlers of requests that need a decision. Each request runs in a task of its own, which is not dropped when the
 /// client disconnects ([`Inbound::client`] reports the disconnect; its meaning depends on the era).

@@ -1,31 +1,13 @@
-//! Forwarding of HTTP headers: hop-by-hop headers are removed.
+//! The request headers that are forwarded to an upstream.
 
-use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, ORIGIN, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::upstream::headers::end_to_end;
 pub use crate::upstream::request::{LAST_EVENT, METHOD, SESSION, VERSION};
 
 /// The header that may carry an AgentROA envelope instead of `_meta`.
 pub const ROA: HeaderName = HeaderName::from_static("agentroa");
-
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-
-/// Hop-by-hop headers (RFC 9110, section 7.6.1).
-const HOP_BY_HOP: [HeaderName; 9] = [
-    CONNECTION,
-    KEEP_ALIVE,
-    PROXY_CONNECTION,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-];
 
 /// The request headers for the upstream, with the credential that it receives.
 pub fn to_upstream(client: &HeaderMap, authorization: Option<HeaderValue>) -> HeaderMap {
@@ -36,25 +18,6 @@ pub fn to_upstream(client: &HeaderMap, authorization: Option<HeaderValue>) -> He
     }
     headers.extend(authorization.map(|value| (AUTHORIZATION, value)));
     headers
-}
-
-/// The headers without hop-by-hop ones, including those that `Connection` lists.
-pub fn end_to_end(mut headers: HeaderMap) -> HeaderMap {
-    let listed: Vec<HeaderName> = (headers.get_all(CONNECTION).iter())
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in listed.iter().filter(|name| !is_the_protocols(name)).chain(&HOP_BY_HOP) {
-        headers.remove(name);
-    }
-    headers
-}
-
-/// Returns whether the MCP protocol needs the header. Such a header is kept even if `Connection` lists it: without
-/// `Mcp-Session-Id`, for example, the upstream would see another message than the one that was decided on.
-fn is_the_protocols(name: &HeaderName) -> bool {
-    name.as_str().starts_with("mcp-") || *name == LAST_EVENT || *name == http::header::CONTENT_TYPE
 }
 
 /// The value of a header, if it is visible ASCII text.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use admission::invocation::AiInvocation;
 use admission::principal::{Caller, Era};
 
-use super::{Client, Route};
+use super::Route;
 use crate::frame::Frame;
+use crate::relay::Client;
 use crate::upstream::Exchange;
 
 /// Keys of `params._meta` that carry VAP messages.
@@ -23,12 +24,12 @@ pub struct Inbound {
     pub route: Arc<Route>,
     /// The request for the upstream: without VAP material and the client's credentials.
     pub exchange: Exchange,
-    /// The message as the client wrote it, without [`Inbound::aside`].
+    /// The message as the client wrote it, without [`Inbound::invocation`].
     pub frame: Frame,
     /// True if the message carries an AgentROA envelope, in `_meta` or as a header.
     pub has_roa_envelope: bool,
     /// The caller's statement about the reasons of its call (SEP-2817), with its key.
-    pub aside: Option<Aside>,
+    pub invocation: Option<InvocationMember>,
     /// The era of the client.
     pub era: Era,
     /// The caller.
@@ -38,7 +39,7 @@ pub struct Inbound {
 }
 
 /// A caller's statement about the reasons of its call, for the audit record only.
-pub struct Aside {
+pub struct InvocationMember {
     /// The key of `_meta` that carried it, under which its `turnId` is echoed (S-2).
     pub key: &'static str,
     /// The statement, not readable by the code that decides.

@@ -9,7 +9,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
 
 use super::headers;
-use super::refusal::Refusal;
+use super::refusal::RequestRefusal;
 use crate::limits::BODY_TIME;
 use crate::memory::{Exhausted, MESSAGES, Share};
 
@@ -20,45 +20,45 @@ pub async fn read(
     body: Body,
     limit: usize,
     address: Option<IpAddr>,
-) -> Result<Bytes, Refusal> {
+) -> Result<Bytes, RequestRefusal> {
     check_media(headers)?;
     let announced = headers::text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok());
     if announced.is_some_and(|length: u64| u64::try_from(limit).is_ok_and(|limit| length > limit)) {
-        return Err(Refusal::TooLong(limit));
+        return Err(RequestRefusal::TooLong(limit));
     }
     let read = tokio::time::timeout(BODY_TIME, collected(body, limit, MESSAGES.share(address)));
-    read.await.map_err(|_elapsed| Refusal::TooSlow)?
+    read.await.map_err(|_elapsed| RequestRefusal::TooSlow)?
 }
 
-async fn collected(mut body: Body, limit: usize, mut share: Share) -> Result<Bytes, Refusal> {
+async fn collected(mut body: Body, limit: usize, mut share: Share) -> Result<Bytes, RequestRefusal> {
     let mut text = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|_| RequestRefusal::Broken)?.into_data() else { continue };
         if text.len() + data.len() > limit {
-            return Err(Refusal::TooLong(limit));
+            return Err(RequestRefusal::TooLong(limit));
         }
-        share.resize(text.len() + data.len()).map_err(|Exhausted| Refusal::NoRoom)?;
+        share.resize(text.len() + data.len()).map_err(|Exhausted| RequestRefusal::NoRoom)?;
         text.extend_from_slice(&data);
     }
     Ok(share.attach(text.freeze()))
 }
 
 /// Checks that the body is declared as JSON in UTF-8, so that the upstream cannot read it as anything else.
-fn check_media(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_media(headers: &HeaderMap) -> Result<(), RequestRefusal> {
     if headers::repeats(headers, &CONTENT_TYPE) {
-        return Err(Refusal::RepeatedHeader("Content-Type"));
+        return Err(RequestRefusal::RepeatedHeader("Content-Type"));
     }
     let encoded = headers.get_all(CONTENT_ENCODING).iter();
     if encoded.into_iter().any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return Err(Refusal::Media("compressed messages are not accepted"));
+        return Err(RequestRefusal::Media("compressed messages are not accepted"));
     }
     let mut parts = headers::text(headers, &CONTENT_TYPE).unwrap_or_default().split(';');
     if !parts.next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json")) {
-        return Err(Refusal::Media("Content-Type must be application/json"));
+        return Err(RequestRefusal::Media("Content-Type must be application/json"));
     }
     match parts.all(|parameter| is_harmless(parameter.trim())) {
         true => Ok(()),
-        false => Err(Refusal::Media("the charset must be utf-8")),
+        false => Err(RequestRefusal::Media("the charset must be utf-8")),
     }
 }
 

@@ -4,15 +4,13 @@
 //! the message, headers that mirror the body (section 1.1). A message that needs a decision or carries material
 //! for the gateway then goes to the [`Handlers`]; any other message goes to the upstream unchanged.
 //!
-//! A request is split here: the caller's statement about its reasons (SEP-2817) goes to [`Inbound::aside`], which the
+//! A request is split here: the caller's statement about its reasons (SEP-2817) goes to [`Inbound::invocation`], which the
 //! code that decides cannot read; VAP material stays in [`Inbound::frame`] and is removed from
 //! [`Inbound::exchange`] (V-35).
 //!
 //! Not here: decisions (`calls`, `admission`), tokens (`oauth`), forwarding of answers (`relay`).
 
-mod addresses;
-mod admits;
-mod client;
+mod authorizer;
 mod handlers;
 mod headers;
 mod inbound;
@@ -29,12 +27,10 @@ mod taps;
 mod timed;
 mod watched;
 
-pub use admits::{Admits, Admitted, OpenDoor};
-pub use client::Client;
+pub use authorizer::{AllowAll, Authorized, Authorizer};
 pub use handlers::{Handlers, Late, Opening};
-pub use headers::end_to_end;
-pub use inbound::{Aside, Inbound, ROA_KEYS, VAP_KEYS, VAP_SLOTS};
-pub use listen::{Serving, Times};
+pub use inbound::{Inbound, InvocationMember, ROA_KEYS, VAP_KEYS, VAP_SLOTS};
+pub use listen::{Serving, Times, settings as listener_settings};
 pub use refusal::{UPSTREAM_FAILED, unanswered};
 pub use service::Front;
 
@@ -45,9 +41,6 @@ use axum::Router;
 use crate::config::Intake;
 use crate::upstream::Upstream;
 
-/// A response of the front end. Each frame of its body is flushed at once.
-pub type Response = axum::response::Response;
-
 /// One endpoint with its handlers, ready to be served.
 pub struct Route {
     /// The path: `/mcp`.
@@ -57,7 +50,7 @@ pub struct Route {
     /// The handlers of requests that need a decision.
     pub handlers: Arc<dyn Handlers>,
     /// The authentication of clients.
-    pub admits: Arc<dyn Admits>,
+    pub admits: Arc<dyn Authorizer>,
     /// True if `aiInvocation` is forwarded to the upstream (S-5).
     pub forward_invocation: bool,
 }

@@ -10,33 +10,34 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
 
-use super::refusal::Refusal;
-use super::{Plan, Response, headers};
+use super::refusal::RequestRefusal;
+use super::{Plan, headers};
+use crate::relay::Response;
 
 /// Response headers that a web page may read.
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("mcp-session-id, mcp-protocol-version, www-authenticate, retry-after");
 
 /// The origin of a web page that may call the gateway.
-pub struct Page(HeaderValue);
+pub struct WebOrigin(HeaderValue);
 
 /// Checks `Host` and `Origin`, and returns the web page that sent the request, if any.
-pub fn check(head: &Parts, plan: &Plan) -> Result<Option<Page>, Refusal> {
+pub fn check(head: &Parts, plan: &Plan) -> Result<Option<WebOrigin>, RequestRefusal> {
     if headers::repeats(&head.headers, &HOST) || headers::repeats(&head.headers, &ORIGIN) {
-        return Err(Refusal::RepeatedHeader("Host or Origin"));
+        return Err(RequestRefusal::RepeatedHeader("Host or Origin"));
     }
     let host = host(head);
     let known = |host: &str| plan.hosts.iter().any(|known| known.eq_ignore_ascii_case(host));
     if !plan.hosts.is_empty() && !host.as_deref().is_some_and(known) {
-        return Err(Refusal::Host);
+        return Err(RequestRefusal::Host);
     }
     let Some(origin) = head.headers.get(ORIGIN) else { return Ok(None) };
-    let named = origin.to_str().map_err(|_| Refusal::Origin)?;
+    let named = origin.to_str().map_err(|_| RequestRefusal::Origin)?;
     let listed = plan.origins.iter().any(|known| known.eq_ignore_ascii_case(named));
     let at_home = host.as_deref().is_some_and(is_loopback) && is_local_page(named);
     match listed || at_home {
-        true => Ok(Some(Page(origin.clone()))),
-        false => Err(Refusal::Origin),
+        true => Ok(Some(WebOrigin(origin.clone()))),
+        false => Err(RequestRefusal::Origin),
     }
 }
 
@@ -76,7 +77,7 @@ pub fn preflight(head: &Parts) -> Response {
     response
 }
 
-impl Page {
+impl WebOrigin {
     /// Allows the page to read the answer. An upstream's own CORS headers would be about another origin.
     pub fn may_read(self, headers: &mut HeaderMap) {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.0);

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use serving::network::client_network;
 
-use super::addresses;
 use crate::config::Intake;
 use crate::limits::COUNTED_ADDRESSES;
 
 /// A rate limiter for requests, keyed by client address.
-pub struct Pace {
+pub struct AddressRateLimit {
     limiter: DefaultKeyedRateLimiter<Bucket>,
     clock: DefaultClock,
     rate: (u32, u32),
@@ -31,7 +31,7 @@ enum Bucket {
     Crowd,
 }
 
-impl Pace {
+impl AddressRateLimit {
     /// A rate limiter with this rate and burst.
     pub fn new(intake: &Intake) -> Self {
         Self::counting(intake, COUNTED_ADDRESSES)
@@ -65,7 +65,7 @@ impl Pace {
 
     /// The count of an address. A known address keeps its own, however many others send requests.
     fn bucket(&self, address: IpAddr) -> Bucket {
-        let address = addresses::client(address);
+        let address = client_network(address);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= self.most && !known.contains_key(&address) {
             return Bucket::Crowd;
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn only_newcomers_share_the_count_of_a_crowd() {
         let intake = Intake { requests_per_second: 1, burst: 3, ..Intake::default() };
-        let pace = Pace::counting(&intake, 10);
+        let pace = AddressRateLimit::counting(&intake, 10);
         let known = IpAddr::from([192, 0, 2, 1]);
         assert!(pace.charge(known).is_ok());
         let crowd = (0..200_u32).map(|number| IpAddr::from(Ipv4Addr::from(0x0a00_0000 + number)));
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn one_network_of_64_bits_is_one_client() {
         let intake = Intake { requests_per_second: 1, burst: 1, ..Intake::default() };
-        let pace = Pace::new(&intake);
+        let pace = AddressRateLimit::new(&intake);
         let at = |text: &str| text.parse::<IpAddr>().map(|address| pace.charge(address).is_ok());
         assert_eq!(at("2001:db8::1"), Ok(true));
         assert_eq!(at("2001:db8::2"), Ok(false));

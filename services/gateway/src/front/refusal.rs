@@ -6,9 +6,9 @@ use axum::response::IntoResponse;
 use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderValue, Method, StatusCode};
 
-use super::Response;
 use crate::frame::{FrameError, RawId, reply};
 use crate::relay;
+use crate::relay::Response;
 use crate::upstream::UpstreamError;
 
 /// JSON-RPC error code: the upstream gave no answer.
@@ -20,7 +20,7 @@ const INVALID_PARAMS: i32 = -32602;
 
 /// Reason why the front end refuses a request.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum RequestRefusal {
     /// The address has reached its rate limit; the time to wait (V-11).
     TooMany(Duration),
     /// `Host` is not one of the gateway's names.
@@ -53,7 +53,7 @@ pub enum Refusal {
     AmendWithoutId,
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for RequestRefusal {
     fn into_response(self) -> Response {
         let invalid = |status, words: &str| relay::error(status, -32600, words);
         match self {
@@ -127,7 +127,7 @@ fn told(error: &UpstreamError) -> &'static str {
     }
 }
 
-/// Returns whether the HTTP method is served. Others are refused with [`Refusal::Method`].
+/// Returns whether the HTTP method is served. Others are refused with [`RequestRefusal::Method`].
 pub fn is_served(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::GET | Method::DELETE)
 }

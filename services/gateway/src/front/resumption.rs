@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::watch;
 
 /// The count of one session's resumptions.
-pub type Count = Arc<watch::Sender<u64>>;
+pub type ResumptionCount = Arc<watch::Sender<u64>>;
 
 /// The counts of sessions with requests in flight; other sessions need none.
 #[derive(Default)]
-pub struct Resumptions(Mutex<Sessions>);
+pub struct Resumptions(Mutex<ResumptionTable>);
 
 #[derive(Default)]
-struct Sessions {
+struct ResumptionTable {
     counts: HashMap<(String, String), Weak<watch::Sender<u64>>>,
     /// The number of counts at which unused ones are removed next.
     sweep_at: usize,
@@ -22,15 +22,15 @@ struct Sessions {
 
 impl Resumptions {
     /// The count of a session on a route. Without a session nothing can be resumed, and the count stays 0.
-    pub fn of(&self, route: &str, session: Option<&str>) -> Count {
-        let Some(session) = session else { return Count::default() };
+    pub fn of(&self, route: &str, session: Option<&str>) -> ResumptionCount {
+        let Some(session) = session else { return ResumptionCount::default() };
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (route.to_owned(), session.to_owned());
         if let Some(count) = sessions.counts.get(&key).and_then(Weak::upgrade) {
             return count;
         }
         sessions.sweep();
-        let count = Count::default();
+        let count = ResumptionCount::default();
         sessions.counts.insert(key, Arc::downgrade(&count));
         count
     }
@@ -44,7 +44,7 @@ impl Resumptions {
     }
 }
 
-impl Sessions {
+impl ResumptionTable {
     fn sweep(&mut self) {
         if self.counts.len() >= self.sweep_at {
             self.counts.retain(|_, count| count.strong_count() > 0);

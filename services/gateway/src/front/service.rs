@@ -10,29 +10,30 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
+use serving::network::client_network;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use super::inbound::Aside;
-use super::origin::{self, Page};
+use super::inbound::InvocationMember;
+use super::origin::{self, WebOrigin};
 use super::owners::Owners;
-use super::pace::Pace;
-use super::refusal::{self, Refusal, unanswered};
+use super::pace::AddressRateLimit;
+use super::refusal::{self, RequestRefusal, unanswered};
 use super::resumption::Resumptions;
 use super::taps::{Advertising, Listening};
 use super::timed::Timed;
 use super::watched::{ending_with, watched};
 use super::{
-    Admitted, Client, Inbound, Opening, Plan, ROA_KEYS, Response, Route, VAP_KEYS, VAP_SLOTS, addresses,
-    headers, intake, mirrors,
+    Authorized, Inbound, Opening, Plan, ROA_KEYS, Route, VAP_KEYS, VAP_SLOTS, headers, intake, mirrors,
 };
 use crate::frame::{Frame, Kind, TOOLS_CALL};
 use crate::limits::RESUME_PAUSE;
 use crate::relay;
+use crate::relay::{Client, Response};
 use crate::telemetry::Telemetry;
 use crate::upstream::request::speaks_modern;
-use crate::upstream::{Answer, ClientName, Exchange, UpstreamError};
+use crate::upstream::{ClientName, Exchange, UpstreamAnswer, UpstreamError};
 
 /// The method that only the gateway answers.
 const AMEND: &str = "vap/amend";
@@ -44,7 +45,7 @@ const SUBSCRIBE: &str = "subscriptions/listen";
 /// The HTTP service for clients.
 pub struct Front {
     plan: ArcSwap<Plan>,
-    pace: ArcSwap<Pace>,
+    pace: ArcSwap<AddressRateLimit>,
     resumptions: Resumptions,
     owners: Owners,
     telemetry: OnceLock<Arc<Telemetry>>,
@@ -56,7 +57,7 @@ impl Front {
     /// A front end that serves this plan.
     pub fn new(plan: Plan) -> Arc<Self> {
         Arc::new(Self {
-            pace: ArcSwap::from_pointee(Pace::new(&plan.intake)),
+            pace: ArcSwap::from_pointee(AddressRateLimit::new(&plan.intake)),
             plan: ArcSwap::from_pointee(plan),
             resumptions: Resumptions::default(),
             owners: Owners::default(),
@@ -69,7 +70,7 @@ impl Front {
     /// Replaces the plan. Requests in flight finish with the previous one.
     pub fn reload(&self, plan: Plan) {
         if !self.pace.load().is_at(&plan.intake) {
-            self.pace.store(Arc::new(Pace::new(&plan.intake)));
+            self.pace.store(Arc::new(AddressRateLimit::new(&plan.intake)));
         }
         self.plan.store(Arc::new(plan));
     }
@@ -92,7 +93,7 @@ impl Front {
     /// Answers a request of this client address.
     pub async fn answer(&self, address: IpAddr, request: Request<Body>) -> Response {
         if let Err(wait) = self.pace.load().charge(address) {
-            return Refusal::TooMany(wait).into_response();
+            return RequestRefusal::TooMany(wait).into_response();
         }
         let plan = self.plan.load_full();
         let path = request.uri().path();
@@ -111,7 +112,7 @@ impl Front {
     }
 }
 
-fn readable(mut response: Response, page: Option<Page>) -> Response {
+fn readable(mut response: Response, page: Option<WebOrigin>) -> Response {
     if let Some(page) = page {
         page.may_read(response.headers_mut());
     }
@@ -127,12 +128,12 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    async fn answer(self, body: Body, from_page: bool, limit: usize) -> Result<Response, Refusal> {
+    async fn answer(self, body: Body, from_page: bool, limit: usize) -> Result<Response, RequestRefusal> {
         if from_page && origin::is_preflight(&self.head) {
             return Ok(origin::preflight(&self.head));
         }
         if !refusal::is_served(&self.head.method) {
-            return Err(Refusal::Method);
+            return Err(RequestRefusal::Method);
         }
         self.refuse_repeated_headers()?;
         let admitted = match self.route.admits.admit(&self.head).await {
@@ -142,7 +143,7 @@ impl Visit<'_> {
         let (owners, path) = (&self.front.owners, &self.route.path);
         if self.session().is_some_and(|session| owners.is_of_another(path, session, admitted.token.as_ref()))
         {
-            return Err(Refusal::NoSession);
+            return Err(RequestRefusal::NoSession);
         }
         match self.head.method {
             Method::POST => self.post(admitted, body, limit).await,
@@ -152,23 +153,23 @@ impl Visit<'_> {
     }
 
     /// Refuses repeated headers: the gateway might read one of them, and the upstream another.
-    fn refuse_repeated_headers(&self) -> Result<(), Refusal> {
+    fn refuse_repeated_headers(&self) -> Result<(), RequestRefusal> {
         let once = [
             ("Mcp-Session-Id", headers::SESSION),
             ("MCP-Protocol-Version", headers::VERSION),
             ("Mcp-Method", headers::METHOD),
         ];
         match once.iter().find(|(_, name)| headers::repeats(&self.head.headers, name)) {
-            Some((name, _)) => Err(Refusal::RepeatedHeader(name)),
+            Some((name, _)) => Err(RequestRefusal::RepeatedHeader(name)),
             None => Ok(()),
         }
     }
 
-    async fn post(self, admitted: Admitted, body: Body, limit: usize) -> Result<Response, Refusal> {
-        let address = addresses::client(self.address);
+    async fn post(self, admitted: Authorized, body: Body, limit: usize) -> Result<Response, RequestRefusal> {
+        let address = client_network(self.address);
         let counted = (!address.is_loopback()).then_some(address);
         let text = intake::read(&self.head.headers, body, limit, counted).await?;
-        let frame = Frame::parse(text).map_err(Refusal::Message)?;
+        let frame = Frame::parse(text).map_err(RequestRefusal::Message)?;
         let era = mirrors::era(&frame, &self.head.headers);
         if era == Era::Modern {
             mirrors::check(&frame, &self.head.headers)?;
@@ -196,25 +197,25 @@ impl Visit<'_> {
         Client::new(era, reads_events, count, self.front.tasks.clone())
     }
 
-    fn inbound(self, whole: Frame, admitted: Admitted, client: Client) -> Result<Inbound, Refusal> {
+    fn inbound(self, whole: Frame, admitted: Authorized, client: Client) -> Result<Inbound, RequestRefusal> {
         let caller = self.caller(&admitted, client.era());
         let has_roa_envelope = self.head.headers.contains_key(headers::ROA)
             || whole.meta_keys().any(|key| ROA_KEYS.contains(&key));
-        let aside = aside(&whole);
+        let invocation = invocation(&whole);
         let mut hidden = VAP_KEYS.to_vec();
         if !self.route.forward_invocation {
             hidden.extend(KEYS);
         }
         let exchange = self.exchange(admitted, whole.without_meta(&hidden));
-        let frame = match aside {
+        let frame = match invocation {
             None => whole,
-            Some(_) => Frame::parse(whole.without_meta(&KEYS)).map_err(Refusal::Message)?,
+            Some(_) => Frame::parse(whole.without_meta(&KEYS)).map_err(RequestRefusal::Message)?,
         };
         let era = client.era();
-        Ok(Inbound { route: self.route, exchange, frame, has_roa_envelope, aside, era, caller, client })
+        Ok(Inbound { route: self.route, exchange, frame, has_roa_envelope, invocation, era, caller, client })
     }
 
-    async fn get(self, admitted: Admitted) -> Response {
+    async fn get(self, admitted: Authorized) -> Response {
         let caller = self.caller(&admitted, self.era());
         let exchange = self.exchange(admitted, bytes::Bytes::new());
         let resumes = exchange.headers.contains_key(headers::LAST_EVENT);
@@ -231,7 +232,7 @@ impl Visit<'_> {
 
     /// Opens the GET stream; retries once after a conflict, if a reader of the stream was released just now and the
     /// server may not know it yet.
-    async fn listened(&self, exchange: Exchange, let_go: bool) -> Result<Answer, UpstreamError> {
+    async fn listened(&self, exchange: Exchange, let_go: bool) -> Result<UpstreamAnswer, UpstreamError> {
         let answer = self.route.upstream.exchange(exchange.clone()).await?;
         if !let_go || answer.status != StatusCode::CONFLICT {
             return Ok(answer);
@@ -241,7 +242,7 @@ impl Visit<'_> {
         self.route.upstream.exchange(exchange).await
     }
 
-    async fn delete(self, admitted: Admitted) -> Response {
+    async fn delete(self, admitted: Authorized) -> Response {
         let caller = self.caller(&admitted, self.era());
         let exchange = self.exchange(admitted, bytes::Bytes::new());
         match self.route.upstream.exchange(exchange).await {
@@ -255,11 +256,11 @@ impl Visit<'_> {
         }
     }
 
-    fn client_name(&self, admitted: &Admitted) -> ClientName {
+    fn client_name(&self, admitted: &Authorized) -> ClientName {
         match &admitted.token {
             Some(token) => ClientName::Token(token.iss.clone(), token.sub.clone()),
             None if self.address.to_canonical().is_loopback() => ClientName::LocalProxy,
-            None => ClientName::Address(addresses::client(self.address)),
+            None => ClientName::Address(client_network(self.address)),
         }
     }
 
@@ -274,7 +275,7 @@ impl Visit<'_> {
         headers::text(&self.head.headers, &headers::SESSION)
     }
 
-    fn caller(&self, admitted: &Admitted, era: Era) -> Caller {
+    fn caller(&self, admitted: &Authorized, era: Era) -> Caller {
         Caller {
             era,
             token: admitted.token.clone(),
@@ -285,7 +286,7 @@ impl Visit<'_> {
         }
     }
 
-    fn exchange(&self, admitted: Admitted, body: bytes::Bytes) -> Exchange {
+    fn exchange(&self, admitted: Authorized, body: bytes::Bytes) -> Exchange {
         let client = self.client_name(&admitted);
         let headers = headers::to_upstream(&self.head.headers, admitted.authorization);
         Exchange { method: self.head.method.clone(), headers, body, client }
@@ -294,23 +295,23 @@ impl Visit<'_> {
 
 /// Reads the caller's statement about its reasons. If both keys are present with different values, neither is believed,
 /// and the audit record shows a malformed statement (S-1).
-fn aside(frame: &Frame) -> Option<Aside> {
+fn invocation(frame: &Frame) -> Option<InvocationMember> {
     let found: Vec<_> = KEYS.iter().filter_map(|key| Some((*key, frame.meta(key)?))).collect();
     match found.as_slice() {
         [] => None,
-        [(key, text)] => Some(Aside { key, invocation: AiInvocation::read(text) }),
+        [(key, text)] => Some(InvocationMember { key, invocation: AiInvocation::read(text) }),
         [(key, text), rest @ ..] => {
             let agree = rest.iter().all(|(_, other)| other == text);
             let text = if agree { text } else { "" };
-            Some(Aside { key, invocation: AiInvocation::read(text) })
+            Some(InvocationMember { key, invocation: AiInvocation::read(text) })
         }
     }
 }
 
-async fn dispatched(inbound: Inbound) -> Result<Response, Refusal> {
+async fn dispatched(inbound: Inbound) -> Result<Response, RequestRefusal> {
     match inbound.frame.kind() {
         Kind::Request => request(inbound).await,
-        Kind::Notification if inbound.frame.method() == Some(AMEND) => Err(Refusal::AmendWithoutId),
+        Kind::Notification if inbound.frame.method() == Some(AMEND) => Err(RequestRefusal::AmendWithoutId),
         Kind::Notification if inbound.route.handlers.notified(&inbound).await => Ok(swallowed()),
         Kind::Response if inbound.route.handlers.answered(&inbound).await => Ok(swallowed()),
         Kind::Notification | Kind::Response | Kind::Unknown => Ok(passed(inbound).await),
@@ -318,7 +319,7 @@ async fn dispatched(inbound: Inbound) -> Result<Response, Refusal> {
 }
 
 /// Runs the handler of a request to its end: a decision must not be dropped half way because its client disconnects.
-async fn request(inbound: Inbound) -> Result<Response, Refusal> {
+async fn request(inbound: Inbound) -> Result<Response, RequestRefusal> {
     let method = inbound.frame.method().unwrap_or_default().to_owned();
     let carries = inbound.frame.meta_keys().any(|key| VAP_SLOTS.contains(&key));
     let handlers = inbound.route.handlers.clone();

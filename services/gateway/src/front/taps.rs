@@ -9,7 +9,8 @@ use bytes::Bytes;
 use super::{Late, Opening, Route};
 use crate::frame::RawId;
 use crate::frame::reply::Reply;
-use crate::relay::{self, Over, Passing, Tap};
+use crate::relay::{Over, Passing, Tap};
+use crate::upstream::text::may_be_message;
 
 /// Prefix of the notifications that may contain a task's result.
 const TASKS: &str = "notifications/tasks";
@@ -70,7 +71,7 @@ async fn elsewhere(route: &Route, caller: &Caller, reply: &Reply) -> Passing {
 
 /// Withholds a message that cannot be parsed, because other readers might see a result in it.
 fn unreadable(text: &Bytes) -> Passing {
-    match relay::is_message(text) {
+    match may_be_message(text) {
         true => Passing::Withheld,
         false => Passing::Untouched,
     }

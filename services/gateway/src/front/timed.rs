@@ -8,12 +8,12 @@ use axum::response::IntoResponse;
 use http::HeaderMap;
 use tracing::{Instrument, Span};
 
-use super::Response;
 use super::headers;
-use super::refusal::Refusal;
+use super::refusal::RequestRefusal;
 use super::watched::heard;
 use crate::frame::{Frame, Kind};
-use crate::telemetry::{Asked, Heard, Telemetry, begun, failed, is_sent};
+use crate::relay::Response;
+use crate::telemetry::{AnswerObserver, SpanRequest, Telemetry, begun, failed, is_sent};
 
 /// The method name that stands for a client's response, which has no method.
 const RESPONSE: &str = "response";
@@ -30,7 +30,7 @@ impl Timed {
     /// Starts the measurement of a message that was read.
     pub fn begin(telemetry: Option<&Arc<Telemetry>>, frame: &Frame, head: &HeaderMap) -> Self {
         let method = frame.method().unwrap_or(RESPONSE).to_owned();
-        let asked = Asked {
+        let asked = SpanRequest {
             method: &method,
             session: headers::text(head, &headers::SESSION),
             tool: frame.is_tool_call().then(|| frame.tool_name()).flatten(),
@@ -43,8 +43,8 @@ impl Timed {
     /// Runs `work`, and ends the metric when its answer begins; the span ends with the body.
     pub async fn over(
         self,
-        work: impl Future<Output = Result<Response, Refusal>>,
-    ) -> Result<Response, Refusal> {
+        work: impl Future<Output = Result<Response, RequestRefusal>>,
+    ) -> Result<Response, RequestRefusal> {
         let answer = work.instrument(self.span.clone()).await.map_err(IntoResponse::into_response);
         let response = answer.unwrap_or_else(|refused| refused);
         let status = response.status();
@@ -53,7 +53,7 @@ impl Timed {
             telemetry.served(&self.method, failure.as_deref(), self.began.elapsed());
         }
         if is_sent(&self.span) {
-            let listens = Heard::new(self.span, response.headers(), failure);
+            let listens = AnswerObserver::new(self.span, response.headers(), failure);
             return Ok(heard(response, listens));
         }
         if let Some(failure) = &failure {

@@ -7,14 +7,15 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use futures::StreamExt;
 use hyper::body::{Frame, SizeHint};
+use serving::guarded_body::guarded;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::Response;
-use crate::telemetry::Heard;
+use crate::relay::Response;
+use crate::telemetry::AnswerObserver;
 
 /// The response with a guard that is dropped when its body is not read any more.
 pub fn watched(response: Response, guard: DropGuard) -> Response {
-    response.map(|body| Body::new(Watched { body, _guard: guard }))
+    response.map(|body| guarded(body, guard))
 }
 
 /// The response with a body that also ends on `stop`: an endless stream must not delay the stop of the gateway.
@@ -23,13 +24,13 @@ pub fn ending_with(response: Response, stop: CancellationToken) -> Response {
 }
 
 /// The response with a body that is passed to the telemetry while it is read.
-pub fn heard(response: Response, listens: Heard) -> Response {
+pub fn heard(response: Response, listens: AnswerObserver) -> Response {
     response.map(|body| Body::new(Overheard { body, listens }))
 }
 
 struct Overheard {
     body: Body,
-    listens: Heard,
+    listens: AnswerObserver,
 }
 
 impl HttpBody for Overheard {
@@ -47,31 +48,6 @@ impl HttpBody for Overheard {
             self.listens.pass(bytes);
         }
         polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-struct Watched {
-    body: Body,
-    _guard: DropGuard,
-}
-
-impl HttpBody for Watched {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {

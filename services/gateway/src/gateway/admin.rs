@@ -3,43 +3,32 @@
 //! `/livez`: the process answers. `/readyz`: calls can be decided; status 503 with the reason while evidence cannot be
 //! committed, or the outbox is full. `/metrics`: Prometheus text format.
 
-use std::io;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use http::{StatusCode, header};
+use http::StatusCode;
 use serde_json::json;
-use tokio::net::TcpListener;
 
-use crate::desk::{Desk, Status};
-use crate::listener::Listener;
+use crate::decision_writer::{DecisionWriter, WriterStatus};
 use crate::telemetry::Telemetry;
 
-#[derive(Clone)]
-struct Seen {
-    desk: Desk,
-    telemetry: Arc<Telemetry>,
-}
-
-/// Serves health and metrics on this listener.
-///
-/// # Errors
-/// If the listener has no local address.
-pub(crate) fn serve(listener: TcpListener, desk: Desk, telemetry: Arc<Telemetry>) -> io::Result<Listener> {
-    let router = Router::new()
+/// The routes of health and metrics.
+pub fn routes(writer: DecisionWriter, telemetry: Arc<Telemetry>) -> Router {
+    let measured = writer.clone();
+    let text = move || std::future::ready(telemetry.render(&measured.status()));
+    Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(Seen { desk, telemetry });
-    Listener::serve(listener, router, "health and metrics")
+        .route("/metrics", serving::admin::metrics(text))
+        .with_state(writer)
 }
 
-async fn ready(State(seen): State<Seen>) -> Response {
-    let status = seen.desk.status();
+async fn ready(State(writer): State<DecisionWriter>) -> Response {
+    let status = writer.status();
     let why = why_not(&status);
     let code = if why.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let told = json!({
@@ -53,11 +42,6 @@ async fn ready(State(seen): State<Seen>) -> Response {
 }
 
 /// The reason why no call can be decided now, if any.
-fn why_not(status: &Status) -> Option<String> {
+fn why_not(status: &WriterStatus) -> Option<String> {
     status.store_failing.clone().or_else(|| status.backpressure.clone())
-}
-
-async fn metrics(State(seen): State<Seen>) -> Response {
-    let text = seen.telemetry.render(&seen.desk.status());
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

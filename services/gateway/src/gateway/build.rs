@@ -2,36 +2,32 @@
 //!
 //! Objects that hold connections, children or sessions are kept for as long as their configuration does not change.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::rules::Rules;
-use arc_swap::ArcSwap;
 use axum::Router;
 use axum::routing::get;
 use bytes::Bytes;
 use zeroize::Zeroizing;
 
-use super::StartError;
-use super::evidence::secret;
 use crate::calls::{Calls, Judging, Offer, Shared};
 use crate::config::{CommandServer, Config, OAuthMode, Route as RouteConfig, Server, UpstreamConfig};
-use crate::front::{Admits, Handlers, OpenDoor, Plan, Route};
-use crate::isolation::{self, Confinement, Host, OwnFiles};
+use crate::current_rules::{CurrentRules, rules_of};
+use crate::evidence_store::secret;
+use crate::front::{AllowAll, Authorizer, Handlers, Plan, Route};
+use crate::isolation::{Host, OwnFiles};
 use crate::judge::{HttpJudge, JudgeSettings};
 use crate::keys::Keys;
 use crate::oauth::{FetchedKeys, Guard};
 use crate::posture;
+use crate::servers::{confinement, one_server};
+use crate::start_error::StartError;
 use crate::telemetry::{Metered, Telemetry};
 use crate::upstream::Upstream;
-use crate::upstream::discreet::Discreet;
 use crate::upstream::federation::Federation;
-use crate::upstream::http::Http;
-use crate::upstream::stdio::{Program, Stdio};
-
-/// The current rules of each route, by path. The decision writer reads them.
-pub type CurrentRules = Arc<ArcSwap<HashMap<String, Arc<Rules>>>>;
+use crate::upstream::stdio::Stdio;
+use crate::upstream::without_challenges::WithoutChallenges;
 
 /// A builder of plans, with the objects that successive plans share.
 pub struct Builder {
@@ -52,11 +48,6 @@ struct Kept {
     children: Vec<Arc<Stdio>>,
 }
 
-/// The rules of all routes, by path.
-pub fn rules_of(config: &Config) -> HashMap<String, Arc<Rules>> {
-    config.routes.iter().map(|route| (route.path.clone(), Arc::new(config.rules(route)))).collect()
-}
-
 impl Builder {
     /// Makes an empty builder.
     pub fn new(keys: Keys, shared: Arc<Shared>, rules: CurrentRules) -> Self {
@@ -70,8 +61,8 @@ impl Builder {
     /// # Errors
     /// A [`StartError`] if an upstream or a guard cannot be made.
     pub fn plan(&mut self, config: &Config) -> Result<Plan, StartError> {
-        isolation::require(config, Host::detect())?;
-        let own_files = OwnFiles::of(config)?;
+        config.require_isolation(Host::detect())?;
+        let own_files = config.own_files()?;
         let mut servers = BTreeMap::new();
         let mut routes = Vec::new();
         let judge = judge(config)?;
@@ -114,7 +105,7 @@ impl Builder {
         let mut children = Vec::new();
         let mut one = |server: &Server| {
             let confinement = |command: &CommandServer| confinement(command, own_files, config);
-            one(route, server, confinement, &mut children)
+            one_server(route, server, confinement, &mut children)
         };
         let upstream = match &route.upstream {
             UpstreamConfig::One(server) => one(server)?,
@@ -141,8 +132,12 @@ impl Builder {
     }
 
     /// The authentication of a route, and the page with its resource metadata.
-    fn guard(&self, config: &Config, route: &RouteConfig) -> Result<(Arc<dyn Admits>, Router), StartError> {
-        let Some(oauth) = &route.oauth else { return Ok((Arc::new(OpenDoor), Router::new())) };
+    fn guard(
+        &self,
+        config: &Config,
+        route: &RouteConfig,
+    ) -> Result<(Arc<dyn Authorizer>, Router), StartError> {
+        let Some(oauth) = &route.oauth else { return Ok((Arc::new(AllowAll), Router::new())) };
         let guard = Guard::new(oauth, &config.public_url, &route.path, &self.fetched_keys)
             .map_err(|error| StartError::OAuth { route: route.path.clone(), error })?;
         let guard = Arc::new(guard);
@@ -165,46 +160,6 @@ impl Builder {
     }
 }
 
-/// Makes one server of a route.
-pub fn one(
-    route: &RouteConfig,
-    server: &Server,
-    confinement: impl Fn(&CommandServer) -> Confinement,
-    children: &mut Vec<Arc<Stdio>>,
-) -> Result<Arc<dyn Upstream>, StartError> {
-    match server {
-        Server::Http(server) => {
-            let http = Http::new(server, route.timeout)
-                .map_err(|error| StartError::Upstream { route: route.path.clone(), error })?;
-            Ok(Arc::new(http))
-        }
-        Server::Command(server) => {
-            let program = Program {
-                command: server.command.clone(),
-                env: server.env.clone(),
-                pass_env: server.pass_env.clone(),
-                folder: server.folder.clone(),
-                children: server.children,
-                confinement: Some(confinement(server)),
-            };
-            let child = Arc::new(Stdio::new(program, &route.path));
-            children.push(child.clone());
-            Ok(child)
-        }
-    }
-}
-
-/// The sandbox that keeps a child process from the gateway's files and memory.
-pub fn confinement(server: &CommandServer, own_files: &OwnFiles, config: &Config) -> Confinement {
-    Confinement {
-        own_files: own_files.clone(),
-        writable: server.writable.clone(),
-        user: server.user.clone(),
-        limits: server.limits,
-        landlock_optional: config.unsafe_shared_user,
-    }
-}
-
 /// Hides the authentication challenges of an upstream, unless it receives the client's own token, or the gateway has
 /// neither a credential nor a guard for it.
 fn behind_the_door(route: &RouteConfig, upstream: &Arc<dyn Upstream>) -> Arc<dyn Upstream> {
@@ -213,7 +168,7 @@ fn behind_the_door(route: &RouteConfig, upstream: &Arc<dyn Upstream>) -> Arc<dyn
         None => has_credential(&route.upstream),
     };
     match is_ours {
-        true => Arc::new(Discreet::new(upstream.clone())),
+        true => Arc::new(WithoutChallenges::new(upstream.clone())),
         false => upstream.clone(),
     }
 }
@@ -236,7 +191,7 @@ fn judge(config: &Config) -> Result<Option<Judging>, StartError> {
     Ok(Some(Judging { judge: Arc::new(asked), meter: judge.meter, usual: judge.cost }))
 }
 
-async fn metadata(guard: Arc<Guard>) -> crate::front::Response {
+async fn metadata(guard: Arc<Guard>) -> crate::relay::Response {
     use axum::response::IntoResponse;
     match guard.metadata().document().await {
         Ok(document) => posture::document_of("application/json", document),

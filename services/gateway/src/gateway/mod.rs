@@ -12,32 +12,28 @@
 
 mod admin;
 mod build;
-mod error;
-mod evidence;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use serving::listener::{Listener, ListenerSettings, RunningListener};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, Notify};
-
-pub(crate) use build::{CurrentRules, rules_of};
-pub(crate) use build::{confinement, one as one_server};
-pub use error::StartError;
-pub(crate) use evidence::{Look, beside, log_client};
 
 use crate::approvals;
 use crate::calls::{Patience, Shared};
 use crate::check::without_effect;
 use crate::clarify::state::Sealer;
-use crate::config::watch::Seen;
+use crate::config::watch::FileStates;
 use crate::config::{Config, Mistakes};
-use crate::desk::{Clock, Desk, RulesOf, Running};
-use crate::front::{Front, Serving, Times};
-use crate::isolation::{self, Host};
+use crate::current_rules::{CurrentRules, rules_of};
+use crate::decision_writer::{Clock, DecisionWriter, RulesOf, RunningWriter};
+use crate::evidence_store;
+use crate::front::{self, Front, Serving, Times};
+use crate::isolation::Host;
 use crate::keys::Keys;
-use crate::listener::Listener;
+use crate::start_error::StartError;
 use crate::telemetry::Telemetry;
 use build::Builder;
 
@@ -45,13 +41,13 @@ use build::Builder;
 pub struct Gateway {
     config: Config,
     keys: Keys,
-    desk: Desk,
-    running: Running,
+    writer: DecisionWriter,
+    running: RunningWriter,
     builder: Mutex<Builder>,
     front: Arc<Front>,
     public: Serving,
-    admin: Option<Listener>,
-    approvals: Option<Listener>,
+    admin: Option<RunningListener>,
+    approvals: Option<RunningListener>,
     telemetry: Arc<Telemetry>,
 }
 
@@ -61,26 +57,37 @@ impl Gateway {
     /// # Errors
     /// A [`StartError`] if a key, the evidence store, a server or an address cannot be used.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        isolation::require(&config, Host::detect())?;
+        config.require_isolation(Host::detect())?;
         warn_of_what_has_no_effect(&config);
         let keys = Keys::open(&config)?;
         let telemetry = Arc::new(Telemetry::new()?);
-        let store = evidence::open(&config).await?;
-        let log = evidence::log(&config)?;
-        let desk_keys = evidence::desk_keys(&keys)?;
-        let settings = evidence::settings(&config);
+        let store = evidence_store::open(&config).await?;
+        let log = evidence_store::log(&config)?;
+        let writer_keys = evidence_store::writer_keys(&keys)?;
+        let settings = evidence_store::settings(&config);
         let rules = CurrentRules::new(ArcSwap::from_pointee(rules_of(&config)));
         let current = rules.clone();
         let rules_now: RulesOf = Arc::new(move |route: &str| current.load().get(route).cloned());
-        let (desk, running) =
-            Desk::open(store, &desk_keys, log, Clock::system(), settings, rules_now).await?;
+        let (writer, running) =
+            DecisionWriter::open(store, &writer_keys, log, Clock::system(), settings, rules_now).await?;
         let sealer = Sealer::new((*keys.state).clone(), &config.issuer);
-        let shared = Shared::new(desk.clone(), sealer, telemetry.clone(), Patience::default());
+        let shared = Shared::new(writer.clone(), sealer, telemetry.clone(), Patience::default());
         let builder = Builder::new(keys.clone(), shared, rules.clone());
-        match Self::serve(&config, builder, &desk, (rules, &telemetry)).await {
+        match Self::serve(&config, builder, &writer, (rules, &telemetry)).await {
             Ok((builder, front, public, (admin, approvals))) => {
                 let builder = Mutex::new(builder);
-                Ok(Self { config, keys, desk, running, builder, front, public, admin, approvals, telemetry })
+                Ok(Self {
+                    config,
+                    keys,
+                    writer,
+                    running,
+                    builder,
+                    front,
+                    public,
+                    admin,
+                    approvals,
+                    telemetry,
+                })
             }
             Err(error) => {
                 running.stop().await;
@@ -92,28 +99,29 @@ impl Gateway {
     async fn serve(
         config: &Config,
         mut builder: Builder,
-        desk: &Desk,
+        writer: &DecisionWriter,
         (rules, telemetry): (CurrentRules, &Arc<Telemetry>),
-    ) -> Result<(Builder, Arc<Front>, Serving, (Option<Listener>, Option<Listener>)), StartError> {
-        let listener = listen(config.listen).await?;
+    ) -> Result<(Builder, Arc<Front>, Serving, (Option<RunningListener>, Option<RunningListener>)), StartError>
+    {
+        let listener = TcpListener::bind(config.listen).await.map_err(|error| at(config.listen, error))?;
         let front = Front::new(builder.plan(config)?);
         front.time(telemetry.clone());
         let admin = match config.admin_listen {
             Some(address) => {
-                let listener = listen(address).await?;
-                Some(
-                    admin::serve(listener, desk.clone(), telemetry.clone())
-                        .map_err(|error| at(address, error))?,
-                )
+                let listener = listen(address, ListenerSettings::default()).await?;
+                Some(listener.serve(admin::routes(writer.clone(), telemetry.clone())))
             }
             None => None,
         };
         let approvals = match &config.approvals {
             Some(approvals) => {
-                let listener = listen(approvals.listen).await?;
+                let settings = front::listener_settings(config.intake.connections);
+                let listener = listen(approvals.listen, settings).await?;
+                let address = listener.address().unwrap_or(approvals.listen);
                 let url = approvals.url.as_ref().map(url::Url::as_str);
-                let served = approvals::serve(listener, url, desk.clone(), rules);
-                Some(served.map_err(|error| at(approvals.listen, error))?)
+                let served = listener.serve(approvals::routes(address, url, writer.clone(), rules));
+                tracing::info!(%address, "approvers are served");
+                Some(served)
             }
             None => None,
         };
@@ -131,19 +139,19 @@ impl Gateway {
     /// The address of the listener for health and metrics, if any.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().map(Listener::address)
+        self.admin.as_ref().and_then(RunningListener::address)
     }
 
     /// The address of the listener for approvers, if any.
     #[must_use]
     pub fn approvals_address(&self) -> Option<SocketAddr> {
-        self.approvals.as_ref().map(Listener::address)
+        self.approvals.as_ref().and_then(RunningListener::address)
     }
 
     /// The decision writer, for its status.
     #[must_use]
-    pub fn desk(&self) -> &Desk {
-        &self.desk
+    pub fn writer(&self) -> &DecisionWriter {
+        &self.writer
     }
 
     /// The gateway's keys.
@@ -161,7 +169,7 @@ impl Gateway {
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
-        let mut seen = Seen::of(&self.config.sources);
+        let mut seen = FileStates::of(&self.config.sources);
         loop {
             let changed = async {
                 match self.config.sources.is_empty() {
@@ -177,9 +185,9 @@ impl Gateway {
             // The state of the files is taken before they are read, so that a change during the reload is noticed the
             // next time.
             let files = self.config.sources.clone();
-            seen = Seen::of(&files);
+            seen = FileStates::of(&files);
             if self.reload(reread()).await && self.config.sources != files {
-                seen = Seen::of(&self.config.sources);
+                seen = FileStates::of(&self.config.sources);
             }
         }
         self.stop().await;
@@ -222,10 +230,10 @@ impl Gateway {
         self.builder.into_inner().stop().await;
         self.running.stop().await;
         if let Some(admin) = self.admin {
-            admin.stop().await;
+            admin.cut().await;
         }
         if let Some(approvals) = self.approvals {
-            approvals.stop().await;
+            approvals.cut().await;
         }
     }
 }
@@ -237,8 +245,8 @@ fn warn_of_what_has_no_effect(config: &Config) {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|error| at(address, error))
+async fn listen(address: SocketAddr, settings: ListenerSettings) -> Result<Listener, StartError> {
+    Listener::bind(address, settings).await.map_err(|error| at(address, error))
 }
 
 fn at(address: SocketAddr, error: std::io::Error) -> StartError {

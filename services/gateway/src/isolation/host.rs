@@ -2,7 +2,7 @@
 
 use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, Scope};
 
-use crate::config::{CommandServer, Config, Server};
+use super::user::User;
 
 /// Isolation that this system offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,28 +70,17 @@ pub enum NotIsolated {
     OwnUser(String),
 }
 
-/// Checks that every server that the gateway starts can be isolated on this system.
+/// Checks that a server of a route can be isolated on this system, with the user that is configured for it.
 ///
 /// # Errors
-/// A [`NotIsolated`] for the first server that cannot.
-pub fn require(config: &Config, host: Host) -> Result<(), NotIsolated> {
-    for route in &config.routes {
-        for server in route.upstream.servers() {
-            if let Server::Command(server) = server {
-                require_for(server, &route.path, host, config.unsafe_shared_user)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn require_for(
-    server: &CommandServer,
+/// A [`NotIsolated`] if it cannot.
+pub fn require(
+    user: Option<&User>,
     route: &str,
     host: Host,
     unsafe_shared_user: bool,
 ) -> Result<(), NotIsolated> {
-    match &server.user {
+    match user {
         Some(_) if !host.root => Err(NotIsolated::NeedsRoot(route.to_owned())),
         Some(user) if user.uid == rustix::process::geteuid().as_raw() => {
             Err(NotIsolated::OwnUser(route.to_owned()))

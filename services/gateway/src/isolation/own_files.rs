@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::config::{Config, Evidence, HttpServer, KeySource, Server};
-
 /// Reason why the gateway's files cannot be protected from its children.
 #[derive(Debug, thiserror::Error)]
 #[error("{path} cannot be kept from servers that the gateway starts: {why}")]
@@ -25,12 +23,12 @@ pub struct OwnFiles {
 }
 
 impl OwnFiles {
-    /// The files that the configuration names.
+    /// Resolves the configured paths of secret and of public files.
     ///
     /// # Errors
     /// An [`OwnFilesError`] if a path cannot be resolved, or is the root of the file system.
-    pub fn of(config: &Config) -> Result<Self, OwnFilesError> {
-        Ok(Self { secret: resolve_all(secret_paths(config))?, public: resolve_all(public_paths(config))? })
+    pub fn resolve(secret: Vec<PathBuf>, public: Vec<PathBuf>) -> Result<Self, OwnFilesError> {
+        Ok(Self { secret: resolve_all(secret)?, public: resolve_all(public)? })
     }
 }
 
@@ -50,46 +48,6 @@ fn resolve_all(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, OwnFilesError> {
 
 fn refused(path: &Path, why: &str) -> OwnFilesError {
     OwnFilesError { path: path.to_owned(), why: why.to_owned() }
-}
-
-fn secret_paths(config: &Config) -> Vec<PathBuf> {
-    let mut paths = vec![config.state.clone()];
-    if let Evidence::Sqlite(path) = &config.evidence {
-        paths.extend(["", "-wal", "-shm", "-journal"].map(|end| with_end(path, end)));
-    }
-    let keys = [&config.keys.evidence, &config.keys.verdict, &config.keys.state];
-    let tokens = http_servers(config).map(|server| &server.token_file);
-    paths.extend(keys.into_iter().chain([&config.log.token_file]).chain(tokens).flatten().cloned());
-    paths.extend(config.judge.iter().filter_map(|judge| judge.key_file.clone()));
-    paths.extend(config.file.iter().chain(&config.hide).cloned());
-    paths
-}
-
-fn public_paths(config: &Config) -> Vec<PathBuf> {
-    let certificates = http_servers(config).map(|server| &server.ca_file);
-    let log = [&config.log.trust, &config.log.ca_file];
-    let mut paths: Vec<PathBuf> = log.into_iter().chain(certificates).flatten().cloned().collect();
-    for oauth in config.routes.iter().filter_map(|route| route.oauth.as_ref()) {
-        if let KeySource::Url { ca_file: Some(path), .. } = &oauth.keys {
-            paths.push(path.clone());
-        }
-    }
-    paths.extend(config.sources.iter().cloned());
-    paths.extend(std::env::current_exe());
-    paths
-}
-
-fn http_servers(config: &Config) -> impl Iterator<Item = &HttpServer> {
-    config.routes.iter().flat_map(|route| route.upstream.servers()).filter_map(|server| match server {
-        Server::Http(server) => Some(server),
-        Server::Command(_) => None,
-    })
-}
-
-fn with_end(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    name.into()
 }
 
 /// The path with the links of its folder resolved, and its target if it is itself a link.

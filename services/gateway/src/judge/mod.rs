@@ -9,12 +9,12 @@
 
 mod http;
 
-use admission::decide::{Finding, Question, Semantic};
-use admission::decimal::Decimal;
+use admission::decide::{JudgeAnswer, JudgeFinding, JudgeQuestion};
 use admission::risk::Degree;
-use admission::verdict::Trigger;
 use async_trait::async_trait;
+use decimal::Decimal;
 use serde::Deserialize;
+use vap::verdict::Trigger;
 
 pub use http::{HttpJudge, JudgeSettings};
 
@@ -44,8 +44,8 @@ impl Meter {
 /// A judge's opinion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opinion {
-    /// The finding; [`Finding::Unavailable`] if there is no answer.
-    pub finding: Finding,
+    /// The finding; [`JudgeFinding::Unavailable`] if there is no answer.
+    pub finding: JudgeFinding,
     /// The judge's confidence; zero if it stated none.
     pub confidence: Degree,
     /// Number of tokens spent, if the endpoint stated it.
@@ -58,33 +58,38 @@ pub struct Opinion {
 #[async_trait]
 pub trait Judge: Send + Sync {
     /// Asks a question. Returns in bounded time in every case; a failure is an [`Opinion::none`].
-    async fn ask(&self, question: &Question) -> Opinion;
+    async fn ask(&self, question: &JudgeQuestion) -> Opinion;
 }
 
 impl Opinion {
-    /// The opinion [`Finding::Unavailable`], with the reason in words.
+    /// The opinion [`JudgeFinding::Unavailable`], with the reason in words.
     #[must_use]
     pub fn none(words: impl Into<String>) -> Self {
-        Self { finding: Finding::Unavailable, confidence: Degree::ZERO, tokens: None, words: words.into() }
+        Self {
+            finding: JudgeFinding::Unavailable,
+            confidence: Degree::ZERO,
+            tokens: None,
+            words: words.into(),
+        }
     }
 
     /// Returns the finding as a word, for the metrics.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self.finding {
-            Finding::Consistent => "consistent",
-            Finding::Inconsistent => "inconsistent",
-            Finding::Unsure => "unsure",
-            Finding::Unavailable => "failed",
+            JudgeFinding::Consistent => "consistent",
+            JudgeFinding::Inconsistent => "inconsistent",
+            JudgeFinding::Unsure => "unsure",
+            JudgeFinding::Unavailable => "failed",
         }
     }
 
     /// Returns the judge's conclusion for the decision. Its cost is the number of tokens if `meter` counts them and the
     /// endpoint stated it, and `usual` otherwise.
     #[must_use]
-    pub fn semantic(&self, trigger: Trigger, meter: Meter, usual: Decimal) -> Semantic {
+    pub fn semantic(&self, trigger: Trigger, meter: Meter, usual: Decimal) -> JudgeAnswer {
         let tokens = self.tokens.filter(|_| meter == Meter::Tokens);
         let cost = tokens.map_or(usual, Decimal::from);
-        Semantic { finding: self.finding, confidence: self.confidence, trigger, cost }
+        JudgeAnswer { finding: self.finding, confidence: self.confidence, trigger, cost }
     }
 }

@@ -9,16 +9,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use data_encoding::BASE64URL_NOPAD;
 use jose::json::{Limits, parse_strict};
-use jose::jwk::PublicJwk;
-use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
-use scitt::{Algorithm, PublicKey};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use thiserror::Error;
 use url::Url;
 
-use super::token::{Token, TokenAlgorithm};
+use super::token::BearerToken;
+use super::token_key::TokenKey;
 use crate::config::KeySource;
 use crate::limits::{
     JWKS_FAILED_PAUSE, JWKS_FETCH_TIME, JWKS_FRESH, JWKS_STALE, JWKS_UNKNOWN_PAUSE, MAX_JWKS_BYTES,
@@ -39,56 +36,6 @@ pub enum KeysError {
     Setup(String),
 }
 
-/// One public key of the set.
-#[derive(Clone, Debug)]
-pub struct TokenKey {
-    /// The key's `kid`.
-    pub kid: Option<String>,
-    alg: Option<String>,
-    material: Material,
-}
-
-#[derive(Clone, Debug)]
-enum Material {
-    Rsa { n: Vec<u8>, e: Vec<u8> },
-    Other(PublicKey),
-}
-
-impl TokenKey {
-    /// Returns whether the key may verify this algorithm, by its `alg` and its type.
-    pub fn is_for(&self, algorithm: TokenAlgorithm) -> bool {
-        let ed25519 = |name: &str| matches!(name, "EdDSA" | "Ed25519");
-        let said = self
-            .alg
-            .as_deref()
-            .is_none_or(|alg| alg == algorithm.name() || (ed25519(alg) && ed25519(algorithm.name())));
-        said && match (&self.material, cose(algorithm)) {
-            (Material::Rsa { .. }, None) => true,
-            (Material::Other(key), Some(algorithm)) => key.accepts(algorithm),
-            _ => false,
-        }
-    }
-
-    /// Returns whether the signature of `message` verifies with this key.
-    pub fn verifies(&self, algorithm: TokenAlgorithm, message: &[u8], signature: &[u8]) -> bool {
-        match (&self.material, cose(algorithm)) {
-            (Material::Rsa { n, e }, None) => RsaPublicKeyComponents { n, e }
-                .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
-                .is_ok(),
-            (Material::Other(key), Some(algorithm)) => key.verify(algorithm, message, signature).is_ok(),
-            _ => false,
-        }
-    }
-}
-
-fn cose(algorithm: TokenAlgorithm) -> Option<Algorithm> {
-    match algorithm {
-        TokenAlgorithm::Rs256 => None,
-        TokenAlgorithm::Es256 => Some(Algorithm::Es256),
-        TokenAlgorithm::EdDsa | TokenAlgorithm::Ed25519 => Some(Algorithm::EdDsa),
-    }
-}
-
 /// Parses a JWK set. Keys for other purposes or of unsupported types are skipped; a private or symmetric key is an
 /// error.
 pub fn parse(bytes: &[u8]) -> Result<Vec<TokenKey>, KeysError> {
@@ -105,7 +52,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<TokenKey>, KeysError> {
         if members.contains_key("d") || members.contains_key("k") {
             return Err(bad("private or symmetric key material in a published set".to_owned()));
         }
-        read.extend(one(members));
+        read.extend(TokenKey::read(members));
     }
     match read.is_empty() {
         true => Err(bad("no key that tokens can be checked with".to_owned())),
@@ -113,54 +60,35 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<TokenKey>, KeysError> {
     }
 }
 
-fn one(members: &Map<String, Value>) -> Option<TokenKey> {
-    let text = |name: &str| members.get(name).and_then(Value::as_str);
-    if text("use").is_some_and(|usage| usage != "sig") {
-        return None;
-    }
-    let material = match text("kty")? {
-        "RSA" => {
-            let number = |name| BASE64URL_NOPAD.decode(text(name)?.as_bytes()).ok();
-            Material::Rsa { n: number("n")?, e: number("e")? }
-        }
-        _ => {
-            let mut bare = members.clone();
-            bare.remove("alg");
-            Material::Other(PublicKey::from_jwk(&PublicJwk::from_value(&Value::Object(bare)).ok()?).ok()?)
-        }
-    };
-    Some(TokenKey { kid: text("kid").map(str::to_owned), alg: text("alg").map(str::to_owned), material })
-}
-
 /// The source of the issuer's keys, with the keys known so far.
 pub enum KeyBook {
     /// Keys of a file, read once; a change of the file reloads the configuration.
     File(Arc<Vec<TokenKey>>),
     /// Keys fetched from a URL.
-    Url(Box<Remote>),
+    Url(Box<RemoteKeys>),
 }
 
 /// A JWK set at a URL.
-pub struct Remote {
+pub struct RemoteKeys {
     url: Url,
     http: reqwest::Client,
-    fetched: Arc<Fetched>,
+    fetched: Arc<FetchedState>,
 }
 
 /// The fetched keys of one source. They are kept when the configuration is reloaded; otherwise all tokens would be
 /// refused while the issuer is unreachable.
 #[derive(Default)]
-struct Fetched {
-    known: Mutex<Known>,
+struct FetchedState {
+    known: Mutex<KnownKeys>,
     fetching: tokio::sync::Mutex<()>,
 }
 
 /// The fetched keys of all sources that a guard uses.
 #[derive(Default)]
-pub struct FetchedKeys(Mutex<HashMap<KeySource, Weak<Fetched>>>);
+pub struct FetchedKeys(Mutex<HashMap<KeySource, Weak<FetchedState>>>);
 
 #[derive(Default)]
-struct Known {
+struct KnownKeys {
     keys: Option<(Arc<Vec<TokenKey>>, Instant)>,
     tried: Option<Instant>,
     /// Time and reason of the last failed fetch. Without it, every token without a known key would cause another fetch,
@@ -170,7 +98,7 @@ struct Known {
 
 impl FetchedKeys {
     /// The fetched keys of a source that a guard still uses; otherwise an empty state.
-    fn of(&self, source: &KeySource) -> Arc<Fetched> {
+    fn of(&self, source: &KeySource) -> Arc<FetchedState> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, fetched| fetched.strong_count() > 0);
         if let Some(fetched) = all.get(source).and_then(Weak::upgrade) {
@@ -194,13 +122,13 @@ impl KeyBook {
             KeySource::Url { url, ca_file } => {
                 let roots = ca_file.as_deref().map(read).transpose()?;
                 let http = http_client(roots.as_deref())?;
-                Ok(Self::Url(Box::new(Remote { url: url.clone(), http, fetched: fetched.of(source) })))
+                Ok(Self::Url(Box::new(RemoteKeys { url: url.clone(), http, fetched: fetched.of(source) })))
             }
         }
     }
 
     /// The keys with which to verify this token.
-    pub async fn for_token(&self, token: &Token) -> Result<Arc<Vec<TokenKey>>, KeysError> {
+    pub async fn for_token(&self, token: &BearerToken) -> Result<Arc<Vec<TokenKey>>, KeysError> {
         match self {
             Self::File(keys) => Ok(keys.clone()),
             Self::Url(remote) => remote.for_token(token).await,
@@ -208,8 +136,8 @@ impl KeyBook {
     }
 }
 
-impl Remote {
-    async fn for_token(&self, token: &Token) -> Result<Arc<Vec<TokenKey>>, KeysError> {
+impl RemoteKeys {
+    async fn for_token(&self, token: &BearerToken) -> Result<Arc<Vec<TokenKey>>, KeysError> {
         if let Some(keys) = self.usable(token) {
             return Ok(keys);
         }
@@ -243,7 +171,7 @@ impl Remote {
 
     /// The known keys, if they are fresh and contain the token's key, or if a fetch was tried within
     /// [`JWKS_UNKNOWN_PAUSE`].
-    fn usable(&self, token: &Token) -> Option<Arc<Vec<TokenKey>>> {
+    fn usable(&self, token: &BearerToken) -> Option<Arc<Vec<TokenKey>>> {
         let known = self.lock();
         let (keys, at) = known.keys.as_ref()?;
         let asked = |pause: Duration| known.tried.is_some_and(|tried| tried.elapsed() < pause);
@@ -271,7 +199,7 @@ impl Remote {
         parse(&get_bounded(&self.http, &self.url, MAX_JWKS_BYTES).await?)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, KnownKeys> {
         self.fetched.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,10 +19,10 @@ pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 pub struct Metadata {
     url: String,
     path: String,
-    shown: Shown,
+    shown: MetadataSource,
 }
 
-enum Shown {
+enum MetadataSource {
     Ours(Bytes),
     Theirs { url: Url, http: reqwest::Client, kept: Mutex<Option<(Bytes, Instant)>> },
 }
@@ -31,10 +31,12 @@ impl Metadata {
     /// The metadata of the route at `path`.
     pub fn of(settings: &OAuth, public_url: &Url, path: &str) -> Result<Self, KeysError> {
         let shown = match &settings.mode {
-            OAuthMode::Gateway => Shown::Ours(document(settings)),
-            OAuthMode::Upstream { metadata } => {
-                Shown::Theirs { url: metadata.clone(), http: http_client(None)?, kept: Mutex::default() }
-            }
+            OAuthMode::Gateway => MetadataSource::Ours(document(settings)),
+            OAuthMode::Upstream { metadata } => MetadataSource::Theirs {
+                url: metadata.clone(),
+                http: http_client(None)?,
+                kept: Mutex::default(),
+            },
         };
         let below = format!("{WELL_KNOWN}{path}");
         Ok(Self { url: format!("{}{below}", public_url.as_str().trim_end_matches('/')), path: below, shown })
@@ -58,8 +60,8 @@ impl Metadata {
     /// A [`KeysError`] if the server's metadata cannot be fetched.
     pub async fn document(&self) -> Result<Bytes, KeysError> {
         let (url, http, kept) = match &self.shown {
-            Shown::Ours(document) => return Ok(document.clone()),
-            Shown::Theirs { url, http, kept } => (url, http, kept),
+            MetadataSource::Ours(document) => return Ok(document.clone()),
+            MetadataSource::Theirs { url, http, kept } => (url, http, kept),
         };
         let known = || kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((document, at)) = known().as_ref()

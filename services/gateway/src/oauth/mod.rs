@@ -12,12 +12,14 @@
 //!
 //! Not here: introspection of opaque tokens, DPoP, and the permissions of a principal.
 
-mod door;
+mod algorithm;
+mod authorizer;
 mod jwks;
 mod metadata;
 #[cfg(test)]
 mod tests;
 mod token;
+mod token_key;
 
 use admission::principal::TokenSubject;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -28,10 +30,7 @@ use crate::config::{OAuth, OAuthMode};
 use jwks::KeyBook;
 pub use jwks::{FetchedKeys, KeysError};
 pub use metadata::Metadata;
-use token::{Token, TokenError};
-
-/// The supported algorithms of tokens; `none` and shared secrets are never accepted.
-pub const ALGORITHMS: [&str; 4] = ["RS256", "ES256", "EdDSA", "Ed25519"];
+use token::{BearerToken, TokenError};
 
 /// The token check of one route.
 pub struct Guard {
@@ -86,7 +85,7 @@ impl Guard {
         let Some(presented) = bearer(headers).map_err(|why| self.refused(why))? else {
             return Err(self.challenge(StatusCode::UNAUTHORIZED, None, "no token".to_owned()));
         };
-        let token = Token::read(presented).map_err(|why| self.refused(why))?;
+        let token = BearerToken::read(presented).map_err(|why| self.refused(why))?;
         if !self.settings.algorithms.iter().any(|name| name == token.algorithm.name()) {
             return Err(self.refused(TokenError::Algorithm(token.algorithm.name().to_owned())));
         }

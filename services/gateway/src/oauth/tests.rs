@@ -105,7 +105,7 @@ fn settings(keys: KeySource) -> OAuth {
         audience: GATEWAY.into(),
         issuer: ISSUER.into(),
         keys,
-        algorithms: super::ALGORITHMS.map(str::to_owned).to_vec(),
+        algorithms: crate::config::TOKEN_ALGORITHMS.map(str::to_owned).to_vec(),
         scopes: vec!["mcp:tools".into()],
         authorization_servers: vec![ISSUER.into()],
         token_type: None,

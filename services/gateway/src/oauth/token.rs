@@ -7,39 +7,13 @@ use jose::json::{Limits, parse_strict};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::jwks::TokenKey;
+use super::algorithm::TokenAlgorithm;
+use super::token_key::TokenKey;
 use crate::config::OAuth;
 use crate::limits::{CLOCK_LEEWAY_SECONDS, MAX_CLAIM_TEXT, MAX_TOKEN_BYTES, MAX_TOKEN_DEPTH};
 
 /// Header members that choose a key, or change the verification.
 const FORBIDDEN: [&str; 6] = ["jwk", "jku", "x5u", "crit", "b64", "zip"];
-
-/// The signature algorithm of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenAlgorithm {
-    /// RSASSA-PKCS1-v1_5 with SHA-256.
-    Rs256,
-    /// ECDSA on P-256 with SHA-256.
-    Es256,
-    /// Ed25519, under the older name `EdDSA`.
-    EdDsa,
-    /// Ed25519, under its name of RFC 9864.
-    Ed25519,
-}
-
-impl TokenAlgorithm {
-    const ALL: [Self; 4] = [Self::Rs256, Self::Es256, Self::EdDsa, Self::Ed25519];
-
-    /// The value of `alg`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rs256 => "RS256",
-            Self::Es256 => "ES256",
-            Self::EdDsa => "EdDSA",
-            Self::Ed25519 => "Ed25519",
-        }
-    }
-}
 
 /// Reason why a token is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -70,8 +44,8 @@ pub enum TokenError {
     Claim(&'static str),
 }
 
-/// A parsed token. Its content is not trusted before [`Token::verify`].
-pub struct Token {
+/// A parsed token. Its content is not trusted before [`BearerToken::verify`].
+pub struct BearerToken {
     /// The signature algorithm that the header names.
     pub algorithm: TokenAlgorithm,
     /// The `kid` of the header.
@@ -83,14 +57,14 @@ pub struct Token {
 }
 
 /// The claims of a verified token that the gateway uses.
-pub struct Claims {
+pub struct TokenClaims {
     /// The token's subject.
     pub subject: TokenSubject,
     /// The scopes granted to the token.
     pub scopes: Vec<String>,
 }
 
-impl Token {
+impl BearerToken {
     /// Parses a compact JWS.
     pub fn read(text: &str) -> Result<Self, TokenError> {
         if text.len() > MAX_TOKEN_BYTES {
@@ -131,7 +105,7 @@ impl Token {
     }
 
     /// Checks the claims against the settings of the route, and returns those that the gateway uses.
-    pub fn claims(&self, wanted: &OAuth, now: Timestamp) -> Result<Claims, TokenError> {
+    pub fn claims(&self, wanted: &OAuth, now: Timestamp) -> Result<TokenClaims, TokenError> {
         if let Some(kind) = &wanted.token_type
             && !self.kind.as_ref().is_some_and(|typ| is_type(typ, kind))
         {
@@ -147,7 +121,7 @@ impl Token {
             return Err(TokenError::Claim("a token that is bound to a key is no bearer token"));
         }
         self.is_in_time(now)?;
-        Ok(Claims { subject: self.subject()?, scopes: self.scopes()? })
+        Ok(TokenClaims { subject: self.subject()?, scopes: self.scopes()? })
     }
 
     fn is_in_time(&self, now: Timestamp) -> Result<(), TokenError> {

@@ -8,18 +8,20 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::mpsc;
 
 use super::tapped::{Leaving, Tapped};
+use super::{Client, Response};
 use super::{Over, Passing, Tap};
-use crate::front::{Client, Response};
 use crate::limits::{MAX_ANSWER_BYTES, MESSAGES_AHEAD};
 use crate::memory::ANSWERS;
-use crate::upstream::{Answer, AnswerBody, UpstreamError};
+use crate::upstream::events::is_event_stream;
+use crate::upstream::text::may_be_message;
+use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError};
 
 /// The header that asks intermediate proxies not to buffer (`X-Accel-Buffering`).
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The form of an answer's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum AnswerForm {
     /// An event stream.
     Events,
     /// Any other body, usually JSON.
@@ -30,16 +32,16 @@ pub enum Form {
 }
 
 /// Passes the answer unchanged.
-pub fn pass(answer: Answer) -> Response {
+pub fn pass(answer: UpstreamAnswer) -> Response {
     match form(&answer) {
-        Form::Events => events(answer.status, answer.headers, Body::from_stream(answer.body)),
+        AnswerForm::Events => events(answer.status, answer.headers, Body::from_stream(answer.body)),
         _ => response(answer.status, answer.headers, Body::from_stream(answer.body)),
     }
 }
 
 /// Passes the answer through a tap. The answer ends when the client disconnects.
-pub async fn watch(answer: Answer, tap: Box<dyn Tap>) -> Response {
-    if form(&answer) != Form::Events {
+pub async fn watch(answer: UpstreamAnswer, tap: Box<dyn Tap>) -> Response {
+    if form(&answer) != AnswerForm::Events {
         return shown(answer, tap, Leaving::Dropped).await;
     }
     let tapped = Tapped::new(answer.body, tap, Leaving::Dropped);
@@ -48,9 +50,9 @@ pub async fn watch(answer: Answer, tap: Box<dyn Tap>) -> Response {
 }
 
 /// Passes the answer to a call through a tap. The era determines the effect of a disconnect (`Leaving::of_call`).
-pub async fn forward(answer: Answer, tap: Box<dyn Tap>, client: &Client) -> Response {
+pub async fn forward(answer: UpstreamAnswer, tap: Box<dyn Tap>, client: &Client) -> Response {
     let leaving = Leaving::of_call(client);
-    if form(&answer) != Form::Events {
+    if form(&answer) != AnswerForm::Events {
         return shown(answer, tap, leaving).await;
     }
     let mut tapped = Tapped::new(answer.body, tap, leaving);
@@ -75,13 +77,13 @@ pub fn error(status: StatusCode, code: i32, words: &str) -> Response {
     json(status, crate::frame::reply::error(None, code, words, None))
 }
 
-async fn shown(answer: Answer, mut tap: Box<dyn Tap>, leaving: Leaving) -> Response {
+async fn shown(answer: UpstreamAnswer, mut tap: Box<dyn Tap>, leaving: Leaving) -> Response {
     let (status, mut headers) = (answer.status, answer.headers.clone());
     let text = match whole(answer, leaving).await {
         Ok(text) => text,
         Err(over) => return last_words(tap.over(over).await),
     };
-    if !is_message(&text) {
+    if !may_be_message(&text) {
         tap.over(Over::Complete).await;
         return response(status, headers, Body::from(text));
     }
@@ -105,8 +107,8 @@ fn last_words(words: Option<Bytes>) -> Response {
 }
 
 /// Reads an answer's body to its end.
-pub async fn whole(answer: Answer, leaving: Leaving) -> Result<Bytes, Over> {
-    if form(&answer) == Form::Unreadable {
+pub async fn whole(answer: UpstreamAnswer, leaving: Leaving) -> Result<Bytes, Over> {
+    if form(&answer) == AnswerForm::Unreadable {
         return Err(Over::Broken(UpstreamError::Lost(
             "it is compressed, though nobody asked for that, or of two kinds at once".into(),
         )));
@@ -127,32 +129,17 @@ async fn collected(mut body: AnswerBody) -> Result<Bytes, UpstreamError> {
     Ok(share.attach(text.freeze()))
 }
 
-/// Returns whether the text may be a JSON-RPC message. Some clients read one whatever the content type is, also after a
-/// byte order mark, or in UTF-16 and UTF-32 (the same characters between NUL bytes).
-pub fn is_message(text: &[u8]) -> bool {
-    let is_before =
-        |byte: &u8| matches!(byte, 0 | 0xef | 0xbb | 0xbf | 0xfe | 0xff) || byte.is_ascii_whitespace();
-    matches!(text.iter().find(|byte| !is_before(byte)), Some(b'{' | b'['))
-}
-
 /// The form of an answer, by its headers.
-pub fn form(answer: &Answer) -> Form {
+pub fn form(answer: &UpstreamAnswer) -> AnswerForm {
     let encoding = answer.headers.get(CONTENT_ENCODING);
     if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return Form::Unreadable;
+        return AnswerForm::Unreadable;
     }
     match is_event_stream(&answer.headers) {
-        true => Form::Events,
-        false if may_be_event_stream(&answer.headers) => Form::Unreadable,
-        false => Form::Whole,
+        true => AnswerForm::Events,
+        false if may_be_event_stream(&answer.headers) => AnswerForm::Unreadable,
+        false => AnswerForm::Whole,
     }
-}
-
-/// Returns whether the headers announce an event stream.
-pub fn is_event_stream(headers: &HeaderMap) -> bool {
-    let media = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()).unwrap_or_default();
-    let media = media.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    media.eq_ignore_ascii_case(b"text/event-stream")
 }
 
 /// Returns whether some client would read an event stream despite another content type. In `application/json,

@@ -12,7 +12,7 @@
 //!   request.
 
 mod answer;
-pub mod events;
+mod client;
 mod opened;
 mod tapped;
 #[cfg(test)]
@@ -21,11 +21,14 @@ mod tests;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::front::Client;
-use crate::upstream::{Answer, Exchange, Upstream, UpstreamError};
+use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 
-pub use answer::{error, forward, is_event_stream, is_message, json, pass, watch};
-pub use opened::{Opened, open};
+pub use answer::{error, forward, json, pass, watch};
+pub use client::Client;
+pub use opened::{OpenedStream, open};
+
+/// A response to a client. Each frame of its body is flushed at once.
+pub type Response = axum::response::Response;
 
 /// An observer of an answer's messages.
 #[async_trait]
@@ -77,7 +80,11 @@ pub enum Unanswered {
 ///
 /// # Errors
 /// [`Unanswered`] if there is no answer.
-pub async fn ask(upstream: &dyn Upstream, exchange: Exchange, client: &Client) -> Result<Answer, Unanswered> {
+pub async fn ask(
+    upstream: &dyn Upstream,
+    exchange: Exchange,
+    client: &Client,
+) -> Result<UpstreamAnswer, Unanswered> {
     tokio::select! {
         biased;
         answer = upstream.exchange(exchange) => answer.map_err(Unanswered::Upstream),

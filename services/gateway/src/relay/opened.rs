@@ -4,28 +4,29 @@ use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::mpsc;
 
-use super::answer::{self, Form};
+use super::answer::{self, AnswerForm};
 use super::tapped::{Leaving, Tapped};
-use super::{Over, Passing, Tap, events};
-use crate::front::{Client, Response};
+use super::{Client, Response};
+use super::{Over, Passing, Tap};
 use crate::limits::MESSAGES_AHEAD;
-use crate::upstream::Answer;
+use crate::upstream::text::may_be_message;
+use crate::upstream::{UpstreamAnswer, events};
 
 /// An open event stream to a client. Dropping it ends the response.
-pub struct Opened {
+pub struct OpenedStream {
     client: Client,
     sender: mpsc::Sender<Bytes>,
 }
 
 /// Opens an event stream as the response. The task that sends on it must run in [`Client::spawn`], because the response
 /// has to be returned before the client receives anything.
-pub fn open(client: &Client) -> (Opened, Response) {
+pub fn open(client: &Client) -> (OpenedStream, Response) {
     let (sender, receiver) = mpsc::channel(MESSAGES_AHEAD);
     let response = answer::events(StatusCode::OK, http::HeaderMap::new(), answer::received(receiver));
-    (Opened { client: client.clone(), sender }, response)
+    (OpenedStream { client: client.clone(), sender }, response)
 }
 
-impl Opened {
+impl OpenedStream {
     /// Sends a message. Returns false if the client has disconnected.
     pub async fn send(&self, message: &[u8]) -> bool {
         self.sender.send(events::message(message)).await.is_ok()
@@ -44,9 +45,9 @@ impl Opened {
 
     /// Continues with the upstream's answer in any form: JSON becomes one event. For an answer without a message, the
     /// tap's [`Tap::over`] supplies the text, since the HTTP status can no longer be passed on.
-    pub async fn carry(self, answer: Answer, mut tap: Box<dyn Tap>) {
+    pub async fn carry(self, answer: UpstreamAnswer, mut tap: Box<dyn Tap>) {
         let leaving = Leaving::of_call(&self.client);
-        if answer::form(&answer) == Form::Events {
+        if answer::form(&answer) == AnswerForm::Events {
             let mut tapped = Tapped::new(answer.body, tap, leaving);
             while let Some(bytes) = tapped.next().await {
                 let _gone = self.sender.send(bytes).await;
@@ -66,7 +67,7 @@ impl Opened {
     }
 
     async fn show(&self, text: Bytes, tap: &mut dyn Tap) {
-        if !answer::is_message(&text) {
+        if !may_be_message(&text) {
             return;
         }
         match tap.message(text.clone()).await {

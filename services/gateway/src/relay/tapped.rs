@@ -6,11 +6,11 @@ use std::future::Future;
 use bytes::Bytes;
 use futures::StreamExt;
 
-use super::events::{self, Event, Splitter};
+use super::Client;
 use super::{Over, Passing, Tap};
-use crate::front::Client;
 use crate::limits::ORPHAN_TIME;
 use crate::memory::ANSWERS;
+use crate::upstream::events::{self, Event, Splitter};
 use crate::upstream::{AnswerBody, UpstreamError};
 use admission::principal::Era;
 

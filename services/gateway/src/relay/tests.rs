@@ -4,9 +4,9 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use proptest::prelude::*;
 
-use super::events::{Event, Splitter, message};
 use super::tapped::{Leaving, Tapped};
 use super::*;
+use crate::upstream::events::{Event, Splitter, message};
 
 /// Reference reader: the data of each event that the specification dispatches from a whole stream.
 fn read_by_the_book(stream: &[u8]) -> Vec<Vec<u8>> {

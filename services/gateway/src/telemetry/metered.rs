@@ -9,9 +9,9 @@ use futures::StreamExt;
 use tracing::{Instrument, Span};
 
 use super::spans::exchanged;
-use super::{Asked, Heard, Telemetry, failed, is_sent};
+use super::{AnswerObserver, SpanRequest, Telemetry, failed, is_sent};
 use crate::frame::Frame;
-use crate::upstream::{Answer, Exchange, Upstream, UpstreamError};
+use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 
 /// An [`Upstream`] that measures every exchange.
 pub struct Metered {
@@ -28,8 +28,8 @@ impl Metered {
 
 #[async_trait]
 impl Upstream for Metered {
-    async fn exchange(&self, request: Exchange) -> Result<Answer, UpstreamError> {
-        let message = Message::of(&request);
+    async fn exchange(&self, request: Exchange) -> Result<UpstreamAnswer, UpstreamError> {
+        let message = MeteredMessage::of(&request);
         let (span, began) = (message.span(), Instant::now());
         let answer = self.inner.exchange(request).instrument(span.clone()).await;
         let failure = match &answer {
@@ -41,7 +41,7 @@ impl Upstream for Metered {
         };
         self.telemetry.exchanged(&message.method, failure.as_deref(), began.elapsed());
         match answer {
-            Ok(answer) if is_sent(&span) => Ok(heard(answer, span, failure)),
+            Ok(answer) if is_sent(&span) => Ok(answer_observer(answer, span, failure)),
             answer => {
                 if let Some(failure) = &failure {
                     failed(&span, failure);
@@ -53,8 +53,8 @@ impl Upstream for Metered {
 }
 
 /// The answer with a body that is observed until it is dropped.
-fn heard(mut answer: Answer, span: Span, failure: Option<String>) -> Answer {
-    let mut listens = Heard::new(span, &answer.headers, failure);
+fn answer_observer(mut answer: UpstreamAnswer, span: Span, failure: Option<String>) -> UpstreamAnswer {
+    let mut listens = AnswerObserver::new(span, &answer.headers, failure);
     let listening = answer.body.inspect(move |chunk| {
         if let Ok(bytes) = chunk {
             listens.pass(bytes);
@@ -68,7 +68,7 @@ fn heard(mut answer: Answer, span: Span, failure: Option<String>) -> Answer {
 const READ_AGAIN: usize = 64 << 10;
 
 /// The description of an exchange for its metric and span.
-struct Message {
+struct MeteredMessage {
     /// The method of the message; without a message, or with a long one, the `Mcp-Method` header or the HTTP method.
     method: String,
     session: Option<String>,
@@ -77,7 +77,7 @@ struct Message {
     is_there: bool,
 }
 
-impl Message {
+impl MeteredMessage {
     fn of(request: &Exchange) -> Self {
         let header =
             |name| request.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -97,7 +97,7 @@ impl Message {
         if !self.is_there {
             return Span::none();
         }
-        exchanged(&Asked {
+        exchanged(&SpanRequest {
             method: &self.method,
             session: self.session.as_deref(),
             tool: self.tool.clone(),

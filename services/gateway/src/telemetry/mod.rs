@@ -6,10 +6,10 @@
 //!
 //! Spans are part of the log's lines; with the feature `otlp` they are also exported to a collector (module `otlp`).
 //!
-//! Not here: the counts of the decision writer ([`desk::Status`](crate::desk::Status)); they are read when metrics are
+//! Not here: the counts of the decision writer ([`decision_writer::Status`](crate::decision_writer::WriterStatus)); they are read when metrics are
 //! rendered.
 
-mod heard;
+mod answer_observer;
 mod metered;
 #[cfg(feature = "otlp")]
 pub mod otlp;
@@ -18,15 +18,13 @@ mod spans;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use prometheus::{
-    Encoder, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
-    TextEncoder,
-};
+use prometheus::{Gauge, HistogramVec, IntCounter, IntCounterVec, IntGauge};
+use serving::metrics::MetricRegistry;
 
-use crate::desk::Status;
-pub use heard::Heard;
+use crate::decision_writer::WriterStatus;
+pub use answer_observer::AnswerObserver;
 pub use metered::Metered;
-pub use spans::{Asked, begun, failed, is_sent};
+pub use spans::{SpanRequest, begun, failed, is_sent};
 
 /// The `tracing` target of the gateway's spans; nothing else uses it.
 const TARGET: &str = "gateway::telemetry";
@@ -66,7 +64,7 @@ const BUCKETS: [f64; 14] =
 
 /// The metrics of one gateway.
 pub struct Telemetry {
-    registry: Registry,
+    registry: MetricRegistry,
     server: HistogramVec,
     client: HistogramVec,
     decisions: IntCounterVec,
@@ -95,61 +93,46 @@ impl Telemetry {
     /// # Errors
     /// Only if a metric's name is invalid or repeated.
     pub fn new() -> Result<Self, prometheus::Error> {
-        let registry = Registry::new();
-        let this = Self {
-            server: duration(
-                &registry,
-                "mcp_server_operation_duration_seconds",
-                "requests, as clients see them",
-            )?,
-            client: duration(&registry, "mcp_client_operation_duration_seconds", "exchanges with servers")?,
-            decisions: counter(&registry, "gateway_decisions_total", "verdicts", &["decision", "rule"])?,
-            advised: counter(
-                &registry,
+        let registry = MetricRegistry::default();
+        let durations = |name: &str, help: &str| {
+            registry.histograms(name, help, &BUCKETS, &["mcp_method_name", "error_type"])
+        };
+        Ok(Self {
+            server: durations("mcp_server_operation_duration_seconds", "requests, as clients see them")?,
+            client: durations("mcp_client_operation_duration_seconds", "exchanges with servers")?,
+            decisions: registry.counters("gateway_decisions_total", "verdicts", &["decision", "rule"])?,
+            advised: registry.counters(
                 "gateway_advised_total",
                 "verdicts that rules would have given on calls that the posture advisory let through",
                 &["decision", "rule"],
             )?,
-            judge: counter(&registry, "gateway_judge_total", "questions to the judge", &["finding"])?,
-            reloads: counter(
-                &registry,
+            judge: registry.counters("gateway_judge_total", "questions to the judge", &["finding"])?,
+            reloads: registry.counters(
                 "gateway_config_reloads_total",
                 "configurations read again",
                 &["result"],
             )?,
-            pending: gauge(&registry, "gateway_evidence_pending", "records that wait for the log")?,
-            pending_bytes: gauge(&registry, "gateway_evidence_pending_bytes", "bytes of them")?,
-            oldest: gauge(&registry, "gateway_evidence_oldest_seconds", "the age of the oldest of them")?,
-            stuck: gauge(&registry, "gateway_evidence_stuck", "records that the log refuses for good")?,
-            failures: total(
-                &registry,
-                "gateway_evidence_failures_total",
-                "commits in doubt, and refused records",
-            )?,
-            refused: total(&registry, "gateway_evidence_refused_total", "records that the log refused")?,
-            commits: total(&registry, "gateway_evidence_commits_total", "transactions")?,
-            records: total(&registry, "gateway_evidence_records_total", "records in them")?,
-            conflicts: total(
-                &registry,
-                "gateway_evidence_conflicts_total",
-                "times another process was first",
-            )?,
-            sessions: gauge(&registry, "gateway_sessions_in_memory", "sessions in memory")?,
-            questions: gauge(&registry, "gateway_open_questions", "questions that wait for an approver")?,
-            waiting_for_cost: gauge(
-                &registry,
+            pending: registry.gauge("gateway_evidence_pending", "records that wait for the log")?,
+            pending_bytes: registry.gauge("gateway_evidence_pending_bytes", "bytes of them")?,
+            oldest: registry.gauge("gateway_evidence_oldest_seconds", "the age of the oldest of them")?,
+            stuck: registry.gauge("gateway_evidence_stuck", "records that the log refuses for good")?,
+            failures: registry
+                .counter("gateway_evidence_failures_total", "commits in doubt, and refused records")?,
+            refused: registry.counter("gateway_evidence_refused_total", "records that the log refused")?,
+            commits: registry.counter("gateway_evidence_commits_total", "transactions")?,
+            records: registry.counter("gateway_evidence_records_total", "records in them")?,
+            conflicts: registry
+                .counter("gateway_evidence_conflicts_total", "times another process was first")?,
+            sessions: registry.gauge("gateway_sessions_in_memory", "sessions in memory")?,
+            questions: registry.gauge("gateway_open_questions", "questions that wait for an approver")?,
+            waiting_for_cost: registry.gauge(
                 "gateway_calls_waiting_for_cost",
                 "calls that wait until the cost of an earlier one is known",
             )?,
-            share: Gauge::with_opts(Opts::new(
-                "gateway_evidence_share",
-                "the part of the outbox that is taken",
-            ))?,
+            share: registry.fraction("gateway_evidence_share", "the part of the outbox that is taken")?,
             rendering: Mutex::default(),
             registry,
-        };
-        this.registry.register(Box::new(this.share.clone()))?;
-        Ok(this)
+        })
     }
 
     /// Counts a verdict: `served`, `downgraded`, `clarify` or `denied`, with the code of its reason, if any.
@@ -186,8 +169,10 @@ impl Telemetry {
     }
 
     /// Renders the metrics in the text format of Prometheus, with the current status of the decision writer.
-    #[must_use]
-    pub fn render(&self, status: &Status) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// If a metric cannot be encoded.
+    pub fn render(&self, status: &WriterStatus) -> Result<String, prometheus::Error> {
         self.pending.set(signed(status.backlog.records));
         self.pending_bytes.set(signed(status.backlog.bytes));
         self.stuck.set(signed(status.backlog.stuck));
@@ -205,10 +190,7 @@ impl Telemetry {
         self.sessions.set(signed(status.sessions_in_memory));
         self.questions.set(signed(status.open_questions));
         self.waiting_for_cost.set(signed(status.waiting_for_cost));
-        let mut text = Vec::new();
-        // Writing to memory does not fail.
-        let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
-        text
+        self.registry.text()
     }
 }
 
@@ -219,36 +201,6 @@ fn known(method: &str) -> &'static str {
 
 fn observe(durations: &HistogramVec, method: &str, failure: Option<&str>, took: Duration) {
     durations.with_label_values(&[known(method), failure.unwrap_or("")]).observe(took.as_secs_f64());
-}
-
-fn duration(registry: &Registry, name: &str, help: &str) -> Result<HistogramVec, prometheus::Error> {
-    let options = HistogramOpts::new(name, help).buckets(BUCKETS.to_vec());
-    let durations = HistogramVec::new(options, &["mcp_method_name", "error_type"])?;
-    registry.register(Box::new(durations.clone()))?;
-    Ok(durations)
-}
-
-fn counter(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-) -> Result<IntCounterVec, prometheus::Error> {
-    let counter = IntCounterVec::new(Opts::new(name, help), labels)?;
-    registry.register(Box::new(counter.clone()))?;
-    Ok(counter)
-}
-
-fn gauge(registry: &Registry, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
-    let gauge = IntGauge::new(name, help)?;
-    registry.register(Box::new(gauge.clone()))?;
-    Ok(gauge)
-}
-
-fn total(registry: &Registry, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
-    let counter = IntCounter::new(name, help)?;
-    registry.register(Box::new(counter.clone()))?;
-    Ok(counter)
 }
 
 /// Raises a counter to a value that was counted elsewhere.
@@ -267,7 +219,7 @@ mod tests {
     use super::*;
 
     fn text(telemetry: &Telemetry) -> String {
-        String::from_utf8(telemetry.render(&Status::default())).unwrap()
+        telemetry.render(&WriterStatus::default()).unwrap()
     }
 
     #[test]
@@ -317,8 +269,8 @@ mod tests {
     fn a_counter_follows_what_was_counted_elsewhere_and_never_goes_back() {
         let telemetry = Telemetry::new().unwrap();
         let rendered = |commits: u64| {
-            let status = Status { commits, ..Status::default() };
-            String::from_utf8(telemetry.render(&status)).unwrap()
+            let status = WriterStatus { commits, ..WriterStatus::default() };
+            telemetry.render(&status).unwrap()
         };
         for (counted, shown) in [(0, 0), (3, 3), (3, 3), (7, 7), (2, 7)] {
             let text = rendered(counted);

@@ -112,9 +112,10 @@ fn below(collector: &Url) -> String {
 /// Makes a new span a child of the client's span: of the trace context in the message, otherwise of the one in the HTTP
 /// headers. If both are present, the span links to the latter.
 pub fn continued(span: &Span, frame: &Frame, headers: &HeaderMap) {
-    let said = remote(&Said { parent: frame.meta_string(PARENT), state: frame.meta_string(STATE) });
+    let said =
+        remote(&ClientTraceContext { parent: frame.meta_string(PARENT), state: frame.meta_string(STATE) });
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let around = remote(&Said { parent: header(PARENT), state: header(STATE) });
+    let around = remote(&ClientTraceContext { parent: header(PARENT), state: header(STATE) });
     // A span that is not exported needs no parent.
     match (said, around) {
         (None, None) => {}
@@ -138,19 +139,19 @@ fn below_of(parent: SpanContext) -> Context {
 }
 
 /// The client's trace context, if it is valid.
-fn remote(said: &Said) -> Option<SpanContext> {
+fn remote(said: &ClientTraceContext) -> Option<SpanContext> {
     let context = TraceContextPropagator::new().extract_with_context(&Context::new(), said);
     let context = context.span().span_context().clone();
     context.is_valid().then_some(context)
 }
 
 /// A trace context as the client wrote it.
-struct Said {
+struct ClientTraceContext {
     parent: Option<String>,
     state: Option<String>,
 }
 
-impl Extractor for Said {
+impl Extractor for ClientTraceContext {
     fn get(&self, key: &str) -> Option<&str> {
         match key {
             PARENT => self.parent.as_deref(),

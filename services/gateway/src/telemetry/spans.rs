@@ -23,7 +23,7 @@ use crate::limits::MAX_SPAN_TEXT;
 const SHOWN_DIGEST: usize = 16;
 
 /// The attributes of a message's span.
-pub struct Asked<'a> {
+pub struct SpanRequest<'a> {
     /// The method of the message, or a word that stands for it.
     pub method: &'a str,
     /// The MCP session of the message.
@@ -34,7 +34,7 @@ pub struct Asked<'a> {
     pub id: Option<&'a str>,
 }
 
-impl Asked<'_> {
+impl SpanRequest<'_> {
     /// The span name, such as `tools/call get_time`. Unknown methods are `other`, because span names must be few.
     fn name(&self) -> String {
         match self.tool() {
@@ -79,7 +79,7 @@ macro_rules! span {
 
 /// The span of a client's message, a child of the client's own span if the message names one.
 #[must_use]
-pub fn begun(asked: &Asked<'_>, frame: &Frame, headers: &HeaderMap) -> Span {
+pub fn begun(asked: &SpanRequest<'_>, frame: &Frame, headers: &HeaderMap) -> Span {
     let span = span!("mcp.server", "server", asked);
     continued(&span, frame, headers);
     span
@@ -87,7 +87,7 @@ pub fn begun(asked: &Asked<'_>, frame: &Frame, headers: &HeaderMap) -> Span {
 
 /// The span of one exchange with a server.
 #[must_use]
-pub fn exchanged(asked: &Asked<'_>) -> Span {
+pub fn exchanged(asked: &SpanRequest<'_>) -> Span {
     span!("mcp.client", "client", asked)
 }
 
@@ -148,7 +148,7 @@ mod tests {
         tracing::subscriber::with_default(lines, || {
             let method = "m".repeat(300_000);
             let tool = Some("t".repeat(300_000));
-            let asked = Asked { method: &method, session: Some("SECRET-SESSION-ID"), tool, id: None };
+            let asked = SpanRequest { method: &method, session: Some("SECRET-SESSION-ID"), tool, id: None };
             exchanged(&asked).in_scope(|| tracing::info!("something went on"));
         });
         let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();

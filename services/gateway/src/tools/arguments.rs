@@ -5,19 +5,19 @@
 
 use std::sync::Arc;
 
-use admission::reason::Reason;
 use admission::tool::{CheckedArguments, Description, ToolFault, ToolRules};
 use schema::{Misfit, Schema, Unusable};
+use vap::reason::Reason;
 
 use super::{Compiled, Tools};
-use crate::desk::Desk;
+use crate::decision_writer::DecisionWriter;
 
 impl Tools {
     /// Checks arguments against the tool description in force. When the call is decided, this description must still be
     /// in force.
     pub async fn check(
         &self,
-        desk: &Desk,
+        writer: &DecisionWriter,
         rules: ToolRules,
         (route, tool): (&str, &str),
         arguments: &str,
@@ -25,7 +25,7 @@ impl Tools {
         if !rules.check_arguments {
             return CheckedArguments::default();
         }
-        let pin = match desk.pin_of(route, tool).await {
+        let pin = match writer.pin_of(route, tool).await {
             Ok(pin) => pin,
             Err(error) => {
                 tracing::warn!(%error, "the arguments of a call are not checked: the evidence cannot be read");

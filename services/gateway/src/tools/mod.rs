@@ -6,7 +6,7 @@
 //! | `arguments` | the check of a call's arguments against the tool's schema |
 //! | `operator` | listing and approving tools, as an operator |
 //!
-//! Not here: which description counts (`admission`), durable pins (`desk`), and the handling of lists and calls
+//! Not here: which description counts (`admission`), durable pins (`decision_writer`), and the handling of lists and calls
 //! (`calls`).
 
 mod arguments;
@@ -21,9 +21,9 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
 pub use listing::UnreadableList;
-pub use operator::{OperatorError, Tool, ToolState, Which, approve, fault, list};
+pub use operator::{OperatorError, PinnedTool, ToolSelection, ToolState, approve, fault, list};
 
-use crate::desk::{Desk, DeskError};
+use crate::decision_writer::{DecisionWriter, WriterError};
 use crate::limits::{ARGUMENT_CHECKS, COMPILED_SCHEMAS, KNOWN_LIST_TIME, KNOWN_LISTS};
 
 /// A tool's compiled schema, by the digest of its description; `None` if it has no schema.
@@ -45,7 +45,7 @@ pub enum NotNoted {
     Unreadable(#[from] UnreadableList),
     /// The result could not be made durable.
     #[error(transparent)]
-    Desk(#[from] DeskError),
+    DecisionWriter(#[from] WriterError),
 }
 
 impl Default for Tools {
@@ -63,13 +63,13 @@ impl Tools {
     ///
     /// # Errors
     /// [`NotNoted`] if two parsers could see different lists, or the result could not be made durable.
-    pub async fn listed(&self, desk: &Desk, route: &str, tools: &str) -> Result<(), NotNoted> {
+    pub async fn listed(&self, writer: &DecisionWriter, route: &str, tools: &str) -> Result<(), NotNoted> {
         let digest =
             Sha256::new().chain_update(route).chain_update([0]).chain_update(tools).finalize().into();
         if self.known.contains_key(&digest) {
             return Ok(());
         }
-        if desk.tools_listed(route, listing::read(tools)?).await? {
+        if writer.tools_listed(route, listing::read(tools)?).await? {
             // A list that was known before may be a change when it is sent again.
             self.known.invalidate_all();
         }

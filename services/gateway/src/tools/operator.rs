@@ -4,20 +4,20 @@
 //! An approval applies to the description that was listed last when the operator looked. A running gateway sees it with
 //! the next decision, and records it.
 
-use admission::digest::Digest;
 use admission::tool::{Pin, PinnedBy, ToolFault};
-use evidence::{Beside, CommitError, StoreError};
+use evidence::{CommitError, StoreError, StreamEditor};
 use jiff::Timestamp;
 use serde::Serialize;
+use vap::digest::Digest;
 
 use crate::config::{Config, Evidence};
-use crate::desk::states::{State, tool_stream, tool_streams};
-use crate::gateway::{Look, beside};
+use crate::decision_writer::states::{StreamState, tool_stream, tool_streams};
+use crate::evidence_store::{EvidenceReader, operator_access};
 use crate::limits::TOOLS_PAGE;
 
 /// A tool with its pin, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Tool {
+pub struct PinnedTool {
     /// The path of the route.
     pub route: String,
     /// The tool's name, as clients call it.
@@ -64,7 +64,7 @@ impl ToolState {
 
 /// The tools to approve.
 #[derive(Clone, Debug)]
-pub enum Which {
+pub enum ToolSelection {
     /// All tools that are not approved as they are.
     All,
     /// One tool; if a digest is given, only with this description.
@@ -99,11 +99,11 @@ pub enum OperatorError {
 ///
 /// # Errors
 /// [`OperatorError::Store`] if the evidence store cannot be read.
-pub async fn list(config: &Config) -> Result<Vec<Tool>, OperatorError> {
-    let store = beside(config).await?;
+pub async fn list(config: &Config) -> Result<Vec<PinnedTool>, OperatorError> {
+    let store = operator_access(config).await?;
     let pins = pins(&*store).await;
     store.close().await;
-    Ok(pins?.iter().map(|(_, pin)| Tool::of(pin)).collect())
+    Ok(pins?.iter().map(|(_, pin)| PinnedTool::of(pin)).collect())
 }
 
 /// Approves tools with the descriptions listed last. Returns those that were not approved before.
@@ -111,11 +111,11 @@ pub async fn list(config: &Config) -> Result<Vec<Tool>, OperatorError> {
 /// # Errors
 /// [`OperatorError`] if there is no such tool, its description is not the one looked at, or the store cannot be
 /// changed.
-pub async fn approve(config: &Config, which: &Which) -> Result<Vec<Tool>, OperatorError> {
-    let store = beside(config).await?;
+pub async fn approve(config: &Config, which: &ToolSelection) -> Result<Vec<PinnedTool>, OperatorError> {
+    let store = operator_access(config).await?;
     let approved = match which {
-        Which::All => approve_all(&*store).await,
-        Which::One { route, tool, digest } => {
+        ToolSelection::All => approve_all(&*store).await,
+        ToolSelection::One { route, tool, digest } => {
             approve_one(&*store, (route, tool), digest.as_deref()).await.map(Vec::from_iter)
         }
     };
@@ -137,7 +137,7 @@ pub async fn fault(
     let pin = match &config.evidence {
         Evidence::Sqlite(path) if !path.exists() => None,
         _ => {
-            let (look, stream) = (Look::at(config).await?, tool_stream(route, tool));
+            let (look, stream) = (EvidenceReader::at(config).await?, tool_stream(route, tool));
             let kept = look.streams(&[&stream]).await;
             look.close().await;
             match kept?.pop().flatten() {
@@ -151,7 +151,7 @@ pub async fn fault(
     Ok(rules.fault_of(pin.as_ref(), &checked.unwrap_or_default()))
 }
 
-async fn approve_all(store: &dyn Beside) -> Result<Vec<Tool>, OperatorError> {
+async fn approve_all(store: &dyn StreamEditor) -> Result<Vec<PinnedTool>, OperatorError> {
     let mut approved = Vec::new();
     for (_, pin) in pins(store).await? {
         // Only the description read here is approved: a tool that changes meanwhile is an error.
@@ -162,10 +162,10 @@ async fn approve_all(store: &dyn Beside) -> Result<Vec<Tool>, OperatorError> {
 }
 
 async fn approve_one(
-    store: &dyn Beside,
+    store: &dyn StreamEditor,
     (route, tool): (&str, &str),
     digest: Option<&str>,
-) -> Result<Option<Tool>, OperatorError> {
+) -> Result<Option<PinnedTool>, OperatorError> {
     let stream = tool_stream(route, tool);
     loop {
         let kept = store.streams(&[&stream]).await?.pop().flatten();
@@ -176,13 +176,14 @@ async fn approve_one(
         if digest.is_some_and(|digest| digest != newest) {
             return Err(OperatorError::Moved(tool.to_owned(), newest));
         }
-        if Tool::of(&pin).state == ToolState::Approved {
+        if PinnedTool::of(&pin).state == ToolState::Approved {
             return Ok(None);
         }
         pin.approve(Timestamp::now());
-        let told = Tool::of(&pin);
-        let state =
-            State::Tool(Box::new(pin)).running().map_err(|error| StoreError::Refused(error.to_string()))?;
+        let told = PinnedTool::of(&pin);
+        let state = StreamState::Tool(Box::new(pin))
+            .running()
+            .map_err(|error| StoreError::Refused(error.to_string()))?;
         match store.amend(&stream, kept.version, &state).await {
             Ok(()) => return Ok(Some(told)),
             // The tool was listed again meanwhile, or the outcome is unknown: it is read once more.
@@ -192,7 +193,7 @@ async fn approve_one(
     }
 }
 
-async fn pins(store: &dyn Beside) -> Result<Vec<(u64, Pin)>, StoreError> {
+async fn pins(store: &dyn StreamEditor) -> Result<Vec<(u64, Pin)>, StoreError> {
     let mut all = Vec::new();
     let mut after = tool_streams().to_owned();
     loop {
@@ -214,14 +215,14 @@ async fn pins(store: &dyn Beside) -> Result<Vec<(u64, Pin)>, StoreError> {
 }
 
 fn read(stream: &str, running: &bytes::Bytes) -> Result<Option<Pin>, StoreError> {
-    match State::read(stream, None, running) {
-        Ok(Some(State::Tool(pin))) => Ok(Some(*pin)),
+    match StreamState::read(stream, None, running) {
+        Ok(Some(StreamState::Tool(pin))) => Ok(Some(*pin)),
         Ok(_) => Ok(None),
         Err(error) => Err(StoreError::Damaged(format!("the state of stream {stream}: {error}"))),
     }
 }
 
-impl Tool {
+impl PinnedTool {
     fn of(pin: &Pin) -> Self {
         let newest = pin.newest();
         let is_changed = pin.changed_at.is_some() || pin.listed.is_some();

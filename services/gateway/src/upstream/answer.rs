@@ -6,8 +6,8 @@ use futures::{StreamExt, stream};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use super::text::{Message, quoted};
-use super::{Answer, AnswerBody};
+use super::text::{RpcMessage, quoted};
+use super::{AnswerBody, UpstreamAnswer};
 
 /// JSON-RPC error code "Parse error": the body is no JSON-RPC message.
 pub const PARSE_ERROR: i64 = -32700;
@@ -25,19 +25,19 @@ pub const NO_SESSION: i64 = -32000;
 pub const UNAVAILABLE: i64 = -32001;
 
 /// An answer with a status and an empty body.
-pub fn empty(status: StatusCode) -> Answer {
-    Answer { status, headers: HeaderMap::new(), body: stream::empty().boxed() }
+pub fn empty(status: StatusCode) -> UpstreamAnswer {
+    UpstreamAnswer { status, headers: HeaderMap::new(), body: stream::empty().boxed() }
 }
 
 /// An answer with one JSON message as its body.
-pub fn json(status: StatusCode, text: Bytes) -> Answer {
+pub fn json(status: StatusCode, text: Bytes) -> UpstreamAnswer {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Answer { status, headers, body: stream::iter([Ok(text)]).boxed() }
+    UpstreamAnswer { status, headers, body: stream::iter([Ok(text)]).boxed() }
 }
 
 /// A JSON-RPC error. `id` is the raw JSON of the request's id; without one, `null` is sent.
-pub fn error(status: StatusCode, id: Option<&str>, code: i64, message: &str) -> Answer {
+pub fn error(status: StatusCode, id: Option<&str>, code: i64, message: &str) -> UpstreamAnswer {
     let id = id.unwrap_or("null");
     let message = quoted(message);
     json(
@@ -47,59 +47,59 @@ pub fn error(status: StatusCode, id: Option<&str>, code: i64, message: &str) -> 
 }
 
 /// Status 400: a request of the legacy eras without `Mcp-Session-Id`.
-pub fn session_missing(id: Option<&str>) -> Answer {
+pub fn session_missing(id: Option<&str>) -> UpstreamAnswer {
     let why = "an Mcp-Session-Id is missing; initialize gives one";
     error(StatusCode::BAD_REQUEST, id, NO_SESSION, why)
 }
 
 /// Status 400: a second `initialize` in a session.
-pub fn initialized_already(id: Option<&str>) -> Answer {
+pub fn initialized_already(id: Option<&str>) -> UpstreamAnswer {
     let why = "this session is initialized already; a new one is opened without Mcp-Session-Id";
     error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, why)
 }
 
 /// Status 404: `initialize` at a server of the revision without sessions.
-pub fn no_sessions(id: Option<&str>) -> Answer {
+pub fn no_sessions(id: Option<&str>) -> UpstreamAnswer {
     error(StatusCode::NOT_FOUND, id, NO_METHOD, "there is no initialize in this revision")
 }
 
 /// Status 400: a client's response to a server that sends no requests.
-pub fn no_responses() -> Answer {
+pub fn no_responses() -> UpstreamAnswer {
     let why = "clients send no responses in this revision";
     error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, why)
 }
 
 /// Status 400: a body that is no JSON-RPC message.
-pub fn no_message() -> Answer {
+pub fn no_message() -> UpstreamAnswer {
     error(StatusCode::BAD_REQUEST, None, PARSE_ERROR, "the body is no JSON-RPC message")
 }
 
 /// Status 404: an unknown or ended session.
-pub fn no_such_session(id: Option<&str>) -> Answer {
+pub fn no_such_session(id: Option<&str>) -> UpstreamAnswer {
     error(StatusCode::NOT_FOUND, id, UNAVAILABLE, "there is no such session (any more)")
 }
 
 /// Status 405, with the `Allow` header.
-pub fn not_allowed(allowed: &'static str) -> Answer {
+pub fn not_allowed(allowed: &'static str) -> UpstreamAnswer {
     let mut answer = error(StatusCode::METHOD_NOT_ALLOWED, None, NO_SESSION, "method not allowed");
     answer.headers.insert(ALLOW, HeaderValue::from_static(allowed));
     answer
 }
 
 /// Status 503 with `Retry-After`: a limit of the gateway is reached.
-pub fn busy(id: Option<&str>, message: &str) -> Answer {
+pub fn busy(id: Option<&str>, message: &str) -> UpstreamAnswer {
     let mut answer = error(StatusCode::SERVICE_UNAVAILABLE, id, UNAVAILABLE, message);
     answer.headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
     answer
 }
 
 /// Status 200 with an event stream (`text/event-stream`) as its body.
-pub fn events(body: AnswerBody) -> Answer {
+pub fn events(body: AnswerBody) -> UpstreamAnswer {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    Answer { status: StatusCode::OK, headers, body }
+    UpstreamAnswer { status: StatusCode::OK, headers, body }
 }
 
 /// A message as a server-sent event; `id` is given where the stream can be resumed.
@@ -119,7 +119,7 @@ pub const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 
 /// The HTTP status for a modern server's message that is sent before any other output, as the MCP revision defines it
 /// for the protocol's error codes.
-pub fn modern_status(message: &Message<'_>) -> StatusCode {
+pub fn modern_status(message: &RpcMessage<'_>) -> StatusCode {
     match message.error_code() {
         Some(-32601) => StatusCode::NOT_FOUND,
         Some(-32700 | -32600 | -32602 | -32020 | -32021 | -32022) => StatusCode::BAD_REQUEST,

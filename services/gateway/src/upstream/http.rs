@@ -18,11 +18,11 @@ use reqwest::redirect::Policy;
 use thiserror::Error;
 use url::Url;
 
-use super::{Answer, Exchange, Upstream, UpstreamError};
+use super::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 use crate::config::HttpServer;
-use crate::front::end_to_end;
 use crate::limits::{CONNECT_TIME, UPSTREAM_IDLE, UPSTREAM_IDLE_CONNECTIONS, UPSTREAM_KEEP_ALIVE};
-use crate::relay::is_event_stream;
+use crate::upstream::events::is_event_stream;
+use crate::upstream::headers::end_to_end;
 
 /// An MCP server over HTTP.
 pub struct Http {
@@ -115,7 +115,7 @@ fn own_headers(server: &HttpServer) -> Result<HeaderMap, HttpError> {
 
 #[async_trait]
 impl Upstream for Http {
-    async fn exchange(&self, exchange: Exchange) -> Result<Answer, UpstreamError> {
+    async fn exchange(&self, exchange: Exchange) -> Result<UpstreamAnswer, UpstreamError> {
         let answer = self.client.execute(self.request(exchange));
         let answer = tokio::time::timeout(self.answer_time, answer).await;
         let answer = answer.map_err(|_elapsed| UpstreamError::TimedOut)?.map_err(failed)?;
@@ -126,7 +126,7 @@ impl Upstream for Http {
             true => body.boxed(),
             false => timed(body, self.answer_time).boxed(),
         };
-        Ok(Answer { status, headers, body })
+        Ok(UpstreamAnswer { status, headers, body })
     }
 }
 

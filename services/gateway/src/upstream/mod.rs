@@ -4,12 +4,14 @@
 //! with child processes (`stdio`), or with several servers behind one endpoint (`federation`).
 
 pub mod answer;
-pub mod discreet;
+pub mod events;
 pub mod federation;
+pub mod headers;
 pub mod http;
 pub mod request;
 pub mod stdio;
 pub mod text;
+pub mod without_challenges;
 
 use ::http::{HeaderMap, Method, StatusCode};
 use async_trait::async_trait;
@@ -24,7 +26,7 @@ pub trait Upstream: Send + Sync + 'static {
     ///
     /// # Errors
     /// An [`UpstreamError`] if no answer arrives; it says whether the request can have had an effect.
-    async fn exchange(&self, request: Exchange) -> Result<Answer, UpstreamError>;
+    async fn exchange(&self, request: Exchange) -> Result<UpstreamAnswer, UpstreamError>;
 }
 
 /// A request for an upstream. Hop-by-hop headers, the gateway's own headers and the client's credentials are already
@@ -56,7 +58,7 @@ pub enum ClientName {
 }
 
 /// An upstream's HTTP response.
-pub struct Answer {
+pub struct UpstreamAnswer {
     /// The HTTP status.
     pub status: StatusCode,
     /// The headers, without hop-by-hop ones.

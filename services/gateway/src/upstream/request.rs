@@ -4,7 +4,7 @@ use data_encoding::BASE64URL_NOPAD;
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName, Method};
 
-use super::text::{Kind, Message};
+use super::text::{RpcKind, RpcMessage};
 use super::{Exchange, UpstreamError};
 
 /// The header that names a legacy session.
@@ -33,7 +33,7 @@ pub fn accepts_events(request: &Exchange) -> bool {
 }
 
 /// Returns whether a message belongs to the modern era (without sessions), by its own members or by its headers.
-pub fn is_modern(request: &Exchange, message: &Message<'_>) -> bool {
+pub fn is_modern(request: &Exchange, message: &RpcMessage<'_>) -> bool {
     message.is_modern() || (!is_initialize(message) && speaks_modern(&request.headers))
 }
 
@@ -55,8 +55,8 @@ pub fn is_method_of_the_past(request: &Exchange) -> bool {
 }
 
 /// Returns whether this is an `initialize` request, which opens a session.
-pub fn is_initialize(message: &Message<'_>) -> bool {
-    message.kind == Kind::Request && message.method().as_deref() == Some("initialize")
+pub fn is_initialize(message: &RpcMessage<'_>) -> bool {
+    message.kind == RpcKind::Request && message.method().as_deref() == Some("initialize")
 }
 
 /// Generates an unguessable session id (192 random bits) in visible ASCII.

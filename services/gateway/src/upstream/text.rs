@@ -33,7 +33,7 @@ impl<'a> Json<'a> {
         if !self.0.starts_with('{') {
             return Vec::new();
         }
-        serde_json::Deserializer::from_str(self.0).deserialize_map(Members).unwrap_or_default()
+        serde_json::Deserializer::from_str(self.0).deserialize_map(ObjectVisitor).unwrap_or_default()
     }
 
     /// The items of an array; empty for any other value.
@@ -41,7 +41,7 @@ impl<'a> Json<'a> {
         if !self.0.starts_with('[') {
             return Vec::new();
         }
-        serde_json::Deserializer::from_str(self.0).deserialize_seq(Items).unwrap_or_default()
+        serde_json::Deserializer::from_str(self.0).deserialize_seq(ArrayVisitor).unwrap_or_default()
     }
 
     /// The member with this name; of duplicates, the last one.
@@ -99,7 +99,7 @@ impl Id {
 
 /// The kind of a JSON-RPC message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RpcKind {
     /// A message with a `method` and an `id`.
     Request,
     /// A message with a `method` and no `id`.
@@ -110,22 +110,22 @@ pub enum Kind {
 
 /// A parsed JSON-RPC message, as slices of its text.
 #[derive(Clone, Debug)]
-pub struct Message<'a> {
+pub struct RpcMessage<'a> {
     text: &'a str,
     members: Vec<(String, Json<'a>)>,
     /// The kind of the message.
-    pub kind: Kind,
+    pub kind: RpcKind,
 }
 
-impl<'a> Message<'a> {
+impl<'a> RpcMessage<'a> {
     /// Parses a message; `None` if the text is not a JSON-RPC message.
     pub fn read(text: &'a str) -> Option<Self> {
         let members = Json::whole(text)?.members();
         let has = |name: &str| members.iter().any(|(key, _)| key == name);
         let kind = match (has("method"), has("id")) {
-            (true, true) => Kind::Request,
-            (true, false) => Kind::Notification,
-            (false, _) if has("result") || has("error") => Kind::Response,
+            (true, true) => RpcKind::Request,
+            (true, false) => RpcKind::Notification,
+            (false, _) if has("result") || has("error") => RpcKind::Response,
             (false, _) => return None,
         };
         Some(Self { text, members, kind })
@@ -246,9 +246,9 @@ pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-struct Members;
+struct ObjectVisitor;
 
-impl<'de> Visitor<'de> for Members {
+impl<'de> Visitor<'de> for ObjectVisitor {
     type Value = Vec<(String, Json<'de>)>;
 
     fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -264,9 +264,9 @@ impl<'de> Visitor<'de> for Members {
     }
 }
 
-struct Items;
+struct ArrayVisitor;
 
-impl<'de> Visitor<'de> for Items {
+impl<'de> Visitor<'de> for ArrayVisitor {
     type Value = Vec<Json<'de>>;
 
     fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -282,6 +282,14 @@ impl<'de> Visitor<'de> for Items {
     }
 }
 
+/// Returns whether the text may be a JSON-RPC message. Some clients read one whatever the content type is, also after a
+/// byte order mark, or in UTF-16 and UTF-32 (the same characters between NUL bytes).
+pub fn may_be_message(text: &[u8]) -> bool {
+    let is_before =
+        |byte: &u8| matches!(byte, 0 | 0xef | 0xbb | 0xbf | 0xfe | 0xff) || byte.is_ascii_whitespace();
+    matches!(text.iter().find(|byte| !is_before(byte)), Some(b'{' | b'['))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,7 +297,7 @@ mod tests {
     #[test]
     fn an_edit_leaves_everything_else_as_it_was_written() {
         let text = r#"{ "id" : 1e2, "params":{"x":1.0, "a":[1,{"b":"\u2028"}], "_meta":{"progressToken":"1"}},"method":"m"}"#;
-        let message = Message::read(text).unwrap();
+        let message = RpcMessage::read(text).unwrap();
         let mut edits = Edits::of(text);
         edits.replace(message.meta(meta::PROGRESS_TOKEN).unwrap(), "7");
         edits.replace(message.id().unwrap(), "\"seven\"");
@@ -309,14 +317,14 @@ mod tests {
 
     #[test]
     fn of_a_member_that_is_there_twice_the_last_one_counts() {
-        let message = Message::read(r#"{"id":1,"id":2,"result":{}}"#).unwrap();
+        let message = RpcMessage::read(r#"{"id":1,"id":2,"result":{}}"#).unwrap();
         assert_eq!(message.id().unwrap().raw(), "2");
     }
 
     #[test]
     fn what_is_neither_request_nor_response_is_no_message() {
         for text in ["", "[]", "17", "{}", r#"{"id":1}"#, "Starting server...", r#"{"method":"m""#] {
-            assert!(Message::read(text).is_none(), "{text}");
+            assert!(RpcMessage::read(text).is_none(), "{text}");
         }
     }
 }

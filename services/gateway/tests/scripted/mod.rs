@@ -10,7 +10,7 @@ use std::io::{BufRead, Write};
 use bytes::Bytes;
 use futures::StreamExt;
 use gateway::upstream::stdio::Program;
-use gateway::upstream::{Answer, AnswerBody, ClientName, Exchange, Upstream, UpstreamError};
+use gateway::upstream::{AnswerBody, ClientName, Exchange, Upstream, UpstreamAnswer, UpstreamError};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -267,19 +267,19 @@ impl<'a> Client<'a> {
     }
 
     /// A message, with the headers that repeat it if it is a modern one.
-    pub async fn post(&self, body: impl ToString) -> Result<Answer, UpstreamError> {
+    pub async fn post(&self, body: impl ToString) -> Result<UpstreamAnswer, UpstreamError> {
         let body = body.to_string();
         let mirrors = mirrors(&body);
         let mirrors: Vec<_> = mirrors.iter().map(|(name, value)| (*name, &**value)).collect();
         self.send(Method::POST, &mirrors, body.into()).await
     }
 
-    pub async fn get(&self, last_event: Option<&str>) -> Answer {
+    pub async fn get(&self, last_event: Option<&str>) -> UpstreamAnswer {
         let headers: Vec<_> = last_event.map(|id| ("last-event-id", id)).into_iter().collect();
         self.send(Method::GET, &headers, Bytes::new()).await.unwrap()
     }
 
-    pub async fn delete(&self) -> Answer {
+    pub async fn delete(&self) -> UpstreamAnswer {
         self.send(Method::DELETE, &[], Bytes::new()).await.unwrap()
     }
 
@@ -299,7 +299,7 @@ impl<'a> Client<'a> {
         method: Method,
         more: &[(&'static str, &str)],
         body: Bytes,
-    ) -> Result<Answer, UpstreamError> {
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let mut headers = HeaderMap::new();
         for (name, value) in more {
             headers.insert(*name, HeaderValue::from_str(value).unwrap());
@@ -338,13 +338,13 @@ pub fn modern(id: Value, method: &str, mut params: Value, meta: Value) -> Value 
 }
 
 /// The whole body.
-pub async fn text(answer: Answer) -> String {
+pub async fn text(answer: UpstreamAnswer) -> String {
     let parts: Vec<_> = answer.body.map(|part| part.unwrap()).collect().await;
     String::from_utf8(parts.concat()).unwrap()
 }
 
 /// All messages of an answer.
-pub async fn messages(answer: Answer) -> Vec<Value> {
+pub async fn messages(answer: UpstreamAnswer) -> Vec<Value> {
     let is_json = answer.headers["content-type"] == "application/json";
     let text = text(answer).await;
     match is_json {
@@ -364,7 +364,7 @@ pub fn read_event(event: &str) -> Option<(Option<String>, Value)> {
 pub struct Events(pub AnswerBody, pub String);
 
 impl Events {
-    pub fn of(answer: Answer) -> Self {
+    pub fn of(answer: UpstreamAnswer) -> Self {
         assert_eq!(answer.status, StatusCode::OK);
         assert_eq!(answer.headers["content-type"], "text/event-stream");
         Self(answer.body, String::new())

@@ -6,15 +6,12 @@
 //! may see a response in it. Ids are equal if type and value are equal: SDKs that treat `"7"` as 7 do not widen the
 //! check.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use super::names::Whose;
-use super::sessions::Session;
-use crate::limits::{FEDERATED_ASKED, MAX_ASKED_ID_BYTES};
-use crate::relay;
+use super::names::ServerIndex;
+use super::sessions::FederatedSession;
 use crate::upstream::Exchange;
-use crate::upstream::text::{Id, Json, Kind, Message};
+use crate::upstream::text::{Id, RpcKind, RpcMessage, may_be_message};
 
 /// The responses that may appear on a stream.
 #[derive(Clone, Debug)]
@@ -22,35 +19,35 @@ pub enum Awaited {
     /// The response to the request with this id. `None` if the message was no request: then no response may appear.
     Of(Option<Id>),
     /// Responses to any request of the session that went to the same server.
-    Session(Arc<Session>),
+    Session(Arc<FederatedSession>),
 }
 
 impl Awaited {
     /// The response awaited by the message of an exchange.
     pub fn of(request: &Exchange) -> Self {
         let text = std::str::from_utf8(&request.body).ok();
-        Self::to(text.and_then(Message::read).as_ref())
+        Self::to(text.and_then(RpcMessage::read).as_ref())
     }
 
     /// The response awaited by this message.
-    pub fn to(message: Option<&Message<'_>>) -> Self {
-        let request = message.filter(|message| message.kind == Kind::Request);
-        Self::Of(request.and_then(Message::id).and_then(Id::read))
+    pub fn to(message: Option<&RpcMessage<'_>>) -> Self {
+        let request = message.filter(|message| message.kind == RpcKind::Request);
+        Self::Of(request.and_then(RpcMessage::id).and_then(Id::read))
     }
 
     /// Returns whether this server may send this text on the stream.
-    pub fn takes(&self, whose: Whose, text: &[u8]) -> bool {
-        let message = std::str::from_utf8(text).ok().and_then(Message::read);
+    pub fn takes(&self, whose: ServerIndex, text: &[u8]) -> bool {
+        let message = std::str::from_utf8(text).ok().and_then(RpcMessage::read);
         match message {
-            None => !relay::is_message(text),
+            None => !may_be_message(text),
             Some(message) if message.get("result").is_none() && message.get("error").is_none() => true,
             Some(message) => self.takes_response(whose, &message),
         }
     }
 
-    fn takes_response(&self, whose: Whose, message: &Message<'_>) -> bool {
+    fn takes_response(&self, whose: ServerIndex, message: &RpcMessage<'_>) -> bool {
         // Some readers treat a message with `result` and `method` as a response, others as a request.
-        if message.kind != Kind::Response {
+        if message.kind != RpcKind::Response {
             return false;
         }
         let Some(id) = message.id().filter(|id| id.raw() != "null") else {
@@ -65,50 +62,12 @@ impl Awaited {
     }
 }
 
-/// The server to which each of a session's recent requests went; the last [`FEDERATED_ASKED`] are kept, for resumed
-/// streams.
-#[derive(Debug, Default)]
-pub struct AskedOf(Mutex<Requests>);
-
-#[derive(Debug, Default)]
-struct Requests {
-    servers: HashMap<Id, Whose>,
-    order: VecDeque<Id>,
-}
-
-impl AskedOf {
-    /// Records that the request with this id goes to this server. With `None` it goes to all servers, and no single one
-    /// may answer it.
-    pub fn remember(&self, id: Option<Json<'_>>, whose: Option<Whose>) {
-        let id = id.filter(|id| id.raw().len() <= MAX_ASKED_ID_BYTES);
-        let Some(id) = id.and_then(Id::read) else { return };
-        let mut requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(whose) = whose else {
-            requests.servers.remove(&id);
-            return;
-        };
-        if requests.servers.insert(id.clone(), whose).is_none() {
-            requests.order.push_back(id);
-        }
-        while requests.order.len() > FEDERATED_ASKED {
-            if let Some(oldest) = requests.order.pop_front() {
-                requests.servers.remove(&oldest);
-            }
-        }
-    }
-
-    fn is_of(&self, id: &Id, whose: Whose) -> bool {
-        let requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.servers.get(id) == Some(&whose)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn awaited(request: &str) -> Awaited {
-        Awaited::to(Message::read(request).as_ref())
+        Awaited::to(RpcMessage::read(request).as_ref())
     }
 
     #[test]
@@ -145,15 +104,5 @@ mod tests {
     fn what_is_no_request_has_no_answer() {
         let awaited = awaited(r#"{"id":7,"result":{}}"#);
         assert!(!awaited.takes(0, br#"{"id":7,"result":{}}"#));
-    }
-
-    #[test]
-    fn old_requests_are_forgotten() {
-        let asked = AskedOf::default();
-        for id in 0..=FEDERATED_ASKED {
-            asked.remember(Json::whole(&id.to_string()), Some(1));
-        }
-        let id = |text: &str| Json::whole(text).and_then(Id::read).unwrap();
-        assert!(!asked.is_of(&id("0"), 1) && asked.is_of(&id("1"), 1) && !asked.is_of(&id("1"), 0));
     }
 }

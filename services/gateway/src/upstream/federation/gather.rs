@@ -7,18 +7,18 @@ use http::{HeaderMap, StatusCode};
 use tokio::time::timeout;
 
 use super::answers::Awaited;
-use super::names::Whose;
+use super::names::ServerIndex;
 use crate::limits;
 use crate::memory::ANSWERS;
-use crate::relay::events::Splitter;
-use crate::upstream::text::{Json, Kind, Message};
-use crate::upstream::{Answer, AnswerBody, UpstreamError, answer};
+use crate::upstream::events::Splitter;
+use crate::upstream::text::{Json, RpcKind, RpcMessage};
+use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError, answer};
 
 /// One server's complete answer.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct ServerAnswer {
     /// The server's index.
-    pub whose: Whose,
+    pub whose: ServerIndex,
     /// The HTTP status.
     pub status: StatusCode,
     /// The HTTP headers.
@@ -27,10 +27,10 @@ pub struct Said {
     pub text: Bytes,
 }
 
-impl Said {
+impl ServerAnswer {
     /// The JSON-RPC message; `None` if the body is none.
-    pub fn message(&self) -> Option<Message<'_>> {
-        Message::read(std::str::from_utf8(&self.text).ok()?)
+    pub fn message(&self) -> Option<RpcMessage<'_>> {
+        RpcMessage::read(std::str::from_utf8(&self.text).ok()?)
     }
 
     /// The `result`, if the HTTP status is a success.
@@ -44,7 +44,7 @@ impl Said {
     }
 
     /// Converts back into an HTTP answer, with the original `Content-Type` if the body is no message.
-    pub fn into_answer(self) -> Answer {
+    pub fn into_answer(self) -> UpstreamAnswer {
         if self.message().is_some() {
             return answer::json(self.status, self.text);
         }
@@ -63,7 +63,11 @@ impl Said {
 /// # Errors
 /// An [`UpstreamError`] if the body breaks off, is too long, takes longer than `GATHER_TIME`, or answers another
 /// request.
-pub async fn read(whose: Whose, answer: Answer, awaited: &Awaited) -> Result<Said, UpstreamError> {
+pub async fn read(
+    whose: ServerIndex,
+    answer: UpstreamAnswer,
+    awaited: &Awaited,
+) -> Result<ServerAnswer, UpstreamError> {
     let reading = async {
         match is_events(&answer.headers) {
             true => response(answer.body, whose, awaited).await,
@@ -74,7 +78,7 @@ pub async fn read(whose: Whose, answer: Answer, awaited: &Awaited) -> Result<Sai
     if !awaited.takes(whose, &text) {
         return Err(other_answer());
     }
-    Ok(Said { whose, status: answer.status, headers: answer.headers, text })
+    Ok(ServerAnswer { whose, status: answer.status, headers: answer.headers, text })
 }
 
 /// Returns whether the body is an event stream.
@@ -106,13 +110,18 @@ pub async fn whole(mut body: AnswerBody, most: usize) -> Result<Bytes, UpstreamE
     Ok(share.attach(all.freeze()))
 }
 
-async fn response(mut body: AnswerBody, whose: Whose, awaited: &Awaited) -> Result<Bytes, UpstreamError> {
+async fn response(
+    mut body: AnswerBody,
+    whose: ServerIndex,
+    awaited: &Awaited,
+) -> Result<Bytes, UpstreamError> {
     let mut splitter = Splitter::default();
     while let Some(chunk) = body.next().await {
         let events = splitter.push(chunk?).map_err(|error| UpstreamError::Lost(error.to_string()))?;
-        for data in events.iter().filter_map(crate::relay::events::Event::data) {
-            let message = std::str::from_utf8(&data).ok().and_then(Message::read);
-            if message.is_some_and(|message| message.kind == Kind::Response) && awaited.takes(whose, &data) {
+        for data in events.iter().filter_map(crate::upstream::events::Event::data) {
+            let message = std::str::from_utf8(&data).ok().and_then(RpcMessage::read);
+            if message.is_some_and(|message| message.kind == RpcKind::Response) && awaited.takes(whose, &data)
+            {
                 return Ok(data);
             }
         }

@@ -3,19 +3,19 @@
 //! A member that the gateway does not know is taken from the first server that has it. A capability is offered if any
 //! server offers it. Cache lifetime and scope are the strictest of all (1.4).
 
-use super::names::{Names, Whose};
+use super::names::{ServerIndex, ServerNames};
 use super::rewrite::item_outward;
 use crate::limits;
 use crate::upstream::text::{Json, quoted};
 
 /// A result, with the index of its server.
-pub type Part<'a> = (Whose, Json<'a>);
+pub type ServerResult<'a> = (ServerIndex, Json<'a>);
 
 /// A JSON object under construction: member names with their raw JSON values.
 #[derive(Clone, Debug, Default)]
-struct Members(Vec<(String, String)>);
+struct ObjectBuilder(Vec<(String, String)>);
 
-impl Members {
+impl ObjectBuilder {
     fn set(&mut self, name: &str, value: impl Into<String>) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value.into(),
@@ -48,7 +48,7 @@ fn united_to(depth: usize, objects: &[Json<'_>]) -> String {
             names.push(name);
         }
     }
-    let mut all = Members::default();
+    let mut all = ObjectBuilder::default();
     for name in names {
         let values: Vec<Json<'_>> = objects.iter().filter_map(|object| object.get(&name)).collect();
         all.set(&name, united_value(depth, &values));
@@ -67,7 +67,7 @@ fn united_value(depth: usize, values: &[Json<'_>]) -> String {
 }
 
 /// The result of `initialize`, merged from all servers.
-pub fn initialized(names: &Names, parts: &[Part<'_>], version: &str) -> String {
+pub fn initialized(names: &ServerNames, parts: &[ServerResult<'_>], version: &str) -> String {
     let mut all = introduced(names, parts);
     all.set("protocolVersion", quoted(version));
     all.set("serverInfo", us());
@@ -75,8 +75,8 @@ pub fn initialized(names: &Names, parts: &[Part<'_>], version: &str) -> String {
 }
 
 /// The result of `server/discover`; `None` if the servers have no revision in common.
-pub fn discovered(names: &Names, parts: &[Part<'_>]) -> Option<String> {
-    let versions = |part: &Part<'_>| -> Vec<String> {
+pub fn discovered(names: &ServerNames, parts: &[ServerResult<'_>]) -> Option<String> {
+    let versions = |part: &ServerResult<'_>| -> Vec<String> {
         let versions = part.1.get("supportedVersions").map(Json::items).unwrap_or_default();
         versions.into_iter().filter_map(Json::string).collect()
     };
@@ -93,7 +93,7 @@ pub fn discovered(names: &Names, parts: &[Part<'_>]) -> Option<String> {
     let metas: Vec<_> = parts.iter().filter_map(|(_, result)| result.get("_meta")).collect();
     if !metas.is_empty() {
         let united = united(&metas);
-        let mut members = Members::default();
+        let mut members = ObjectBuilder::default();
         for (name, value) in Json::whole(&united).map(Json::members).unwrap_or_default() {
             members.set(&name, value.raw());
         }
@@ -110,7 +110,7 @@ fn us() -> String {
     format!(r#"{{"name":"tabellion-gateway","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")))
 }
 
-fn introduced(names: &Names, parts: &[Part<'_>]) -> Members {
+fn introduced(names: &ServerNames, parts: &[ServerResult<'_>]) -> ObjectBuilder {
     let mut all = first_of_each(parts);
     let capabilities: Vec<_> = parts.iter().filter_map(|(_, result)| result.get("capabilities")).collect();
     all.set("capabilities", united(&capabilities));
@@ -126,7 +126,7 @@ fn introduced(names: &Names, parts: &[Part<'_>]) -> Members {
 }
 
 /// One page of a list: the items of all servers that were asked, and a cursor if any of them has more.
-pub fn listed(names: &Names, list: &str, parts: &[Part<'_>]) -> String {
+pub fn listed(names: &ServerNames, list: &str, parts: &[ServerResult<'_>]) -> String {
     let mut items = Vec::new();
     let mut cursors = vec![None; names.len()];
     for (whose, result) in parts {
@@ -135,7 +135,7 @@ pub fn listed(names: &Names, list: &str, parts: &[Part<'_>]) -> String {
         }
         cursors[*whose] = result.get("nextCursor").and_then(Json::string);
     }
-    let mut all = Members::default();
+    let mut all = ObjectBuilder::default();
     all.set(list, format!("[{}]", items.join(",")));
     for (name, value) in first_of_each(parts).0 {
         if name != list && name != "nextCursor" {
@@ -149,8 +149,8 @@ pub fn listed(names: &Names, list: &str, parts: &[Part<'_>]) -> String {
     all.text()
 }
 
-fn first_of_each(parts: &[Part<'_>]) -> Members {
-    let mut all = Members::default();
+fn first_of_each(parts: &[ServerResult<'_>]) -> ObjectBuilder {
+    let mut all = ObjectBuilder::default();
     for (name, value) in parts.iter().flat_map(|(_, result)| result.members()) {
         if !all.0.iter().any(|(known, _)| *known == name) {
             all.set(&name, value.raw());
@@ -161,12 +161,12 @@ fn first_of_each(parts: &[Part<'_>]) -> Members {
 
 /// Sets the shortest `ttlMs` (0 for a server without one), and `cacheScope` to `public` only if every server has it.
 /// Each is set only if at least one server sends it.
-fn tighten(all: &mut Members, parts: &[Part<'_>]) {
+fn tighten(all: &mut ObjectBuilder, parts: &[ServerResult<'_>]) {
     if parts.iter().any(|(_, result)| result.get("ttlMs").is_some()) {
         let times = parts.iter().map(|(_, result)| result.get("ttlMs").and_then(Json::integer).unwrap_or(0));
         all.set("ttlMs", times.min().unwrap_or(0).to_string());
     }
-    let scope = |(_, result): &Part<'_>| result.get("cacheScope").and_then(Json::string);
+    let scope = |(_, result): &ServerResult<'_>| result.get("cacheScope").and_then(Json::string);
     if parts.iter().any(|part| scope(part).is_some()) {
         let public = parts.iter().all(|part| scope(part).as_deref() == Some("public"));
         all.set("cacheScope", if public { "\"public\"" } else { "\"private\"" });
@@ -174,10 +174,10 @@ fn tighten(all: &mut Members, parts: &[Part<'_>]) {
 }
 
 /// The acknowledgement of a subscription at all servers, merged from theirs.
-pub fn acknowledged(names: &Names, acks: &[Part<'_>]) -> String {
+pub fn acknowledged(names: &ServerNames, acks: &[ServerResult<'_>]) -> String {
     let params: Vec<Json<'_>> = acks.iter().filter_map(|(_, ack)| ack.get("params")).collect();
     let united = united(&params);
-    let mut all = Members::default();
+    let mut all = ObjectBuilder::default();
     for (name, value) in Json::whole(&united).map(Json::members).unwrap_or_default() {
         all.set(&name, value.raw());
     }
@@ -192,7 +192,7 @@ pub fn acknowledged(names: &Names, acks: &[Part<'_>]) -> String {
         .collect();
     let filters: Vec<Json<'_>> = params.iter().filter_map(|params| params.get("notifications")).collect();
     if !uris.is_empty() {
-        let mut filter = Members::default();
+        let mut filter = ObjectBuilder::default();
         let united = self::united(&filters);
         for (name, value) in Json::whole(&united).map(Json::members).unwrap_or_default() {
             filter.set(&name, value.raw());
@@ -210,8 +210,8 @@ pub fn acknowledged(names: &Names, acks: &[Part<'_>]) -> String {
 mod tests {
     use super::*;
 
-    fn names() -> Names {
-        Names::new(vec!["a".into(), "b".into()], ".").unwrap()
+    fn names() -> ServerNames {
+        ServerNames::new(vec!["a".into(), "b".into()], ".").unwrap()
     }
 
     fn json(text: &str) -> Json<'_> {

@@ -20,6 +20,7 @@ mod names;
 mod opening;
 mod requests;
 mod rewrite;
+mod sent_requests;
 mod sessions;
 mod streams;
 
@@ -33,23 +34,23 @@ use futures::stream::FuturesUnordered;
 use http::{HeaderMap, Method, StatusCode};
 
 use self::answers::Awaited;
-use self::gather::Said;
+use self::gather::ServerAnswer;
 pub use self::names::BadName;
-use self::names::{Names, Whose};
+use self::names::{ServerIndex, ServerNames};
 use self::requests::{no_such_method, no_such_name};
-use self::sessions::{Session, Sessions};
+use self::sessions::{FederatedSession, FederatedSessions};
 use super::request::{LAST_EVENT, SESSION, header, is_initialize, is_method_of_the_past, is_modern};
-use super::text::{Json, Kind, Message};
-use super::{Answer, Exchange, Upstream, UpstreamError, answer};
+use super::text::{Json, RpcKind, RpcMessage};
+use super::{Exchange, Upstream, UpstreamAnswer, UpstreamError, answer};
 use crate::limits;
 
 /// Several servers as one [`Upstream`].
-pub struct Federation(Arc<Inner>);
+pub struct Federation(Arc<FederationState>);
 
-struct Inner {
-    names: Arc<Names>,
+struct FederationState {
+    names: Arc<ServerNames>,
     servers: Vec<Arc<dyn Upstream>>,
-    sessions: Sessions,
+    sessions: FederatedSessions,
 }
 
 impl Federation {
@@ -60,8 +61,8 @@ impl Federation {
     /// A [`BadName`] if the names or the separator are unsuitable.
     pub fn new(servers: Vec<(String, Arc<dyn Upstream>)>, separator: &str) -> Result<Self, BadName> {
         let (names, servers): (Vec<_>, Vec<_>) = servers.into_iter().unzip();
-        let names = Arc::new(Names::new(names, separator)?);
-        let inner = Arc::new(Inner { names, servers, sessions: Sessions::default() });
+        let names = Arc::new(ServerNames::new(names, separator)?);
+        let inner = Arc::new(FederationState { names, servers, sessions: FederatedSessions::default() });
         tokio::spawn(close_idle(Arc::downgrade(&inner)));
         Ok(Self(inner))
     }
@@ -74,7 +75,7 @@ impl Federation {
 
 #[async_trait]
 impl Upstream for Federation {
-    async fn exchange(&self, request: Exchange) -> Result<Answer, UpstreamError> {
+    async fn exchange(&self, request: Exchange) -> Result<UpstreamAnswer, UpstreamError> {
         match request.method {
             Method::POST => self.0.post(&request).await,
             _ if is_method_of_the_past(&request) => Ok(answer::not_allowed("POST")),
@@ -87,14 +88,14 @@ impl Upstream for Federation {
 
 /// A client's request, with its session in the legacy eras.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct FederatedRequest<'a> {
     request: &'a Exchange,
-    session: Option<&'a Arc<Session>>,
+    session: Option<&'a Arc<FederatedSession>>,
 }
 
-impl Asked<'_> {
+impl FederatedRequest<'_> {
     /// The exchange with one server, with that server's session headers.
-    fn to(&self, whose: Whose, body: Bytes) -> Exchange {
+    fn to(&self, whose: ServerIndex, body: Bytes) -> Exchange {
         let headers = match self.session {
             Some(session) => session.headers(whose, &self.request.headers),
             None => without_session(&self.request.headers),
@@ -104,24 +105,24 @@ impl Asked<'_> {
     }
 
     /// Records the request for its session: only streams of a session can be resumed later.
-    fn remember(&self, message: &Message<'_>, whose: Option<Whose>) {
+    fn remember(&self, message: &RpcMessage<'_>, whose: Option<ServerIndex>) {
         if let Some(session) = self.session {
             session.asked().remember(message.id(), whose);
         }
     }
 }
 
-impl Inner {
-    async fn post(&self, request: &Exchange) -> Result<Answer, UpstreamError> {
-        let Some(message) = std::str::from_utf8(&request.body).ok().and_then(Message::read) else {
+impl FederationState {
+    async fn post(&self, request: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
+        let Some(message) = std::str::from_utf8(&request.body).ok().and_then(RpcMessage::read) else {
             return Ok(answer::no_message());
         };
         if is_modern(request, &message) {
-            let asked = Asked { request, session: None };
+            let asked = FederatedRequest { request, session: None };
             return match message.kind {
-                Kind::Request => self.request(asked, &message).await,
-                Kind::Notification => Ok(answer::empty(StatusCode::ACCEPTED)),
-                Kind::Response => Ok(answer::no_responses()),
+                RpcKind::Request => self.request(asked, &message).await,
+                RpcKind::Notification => Ok(answer::empty(StatusCode::ACCEPTED)),
+                RpcKind::Response => Ok(answer::no_responses()),
             };
         }
         let session = match self.session(request, &message) {
@@ -132,17 +133,21 @@ impl Inner {
             Ok(None) => return self.initialize(request, &message).await,
             Err(refusal) => return Ok(refusal),
         };
-        let asked = Asked { request, session: Some(&session) };
+        let asked = FederatedRequest { request, session: Some(&session) };
         let answer = match message.kind {
-            Kind::Request => self.request(asked, &message).await,
-            Kind::Notification => self.tell(asked, &message).await,
-            Kind::Response => self.reply(asked, &message).await,
+            RpcKind::Request => self.request(asked, &message).await,
+            RpcKind::Notification => self.tell(asked, &message).await,
+            RpcKind::Response => self.reply(asked, &message).await,
         };
         self.noticed(request, answer).await
     }
 
     /// The session that a request names; `None` if the request opens one.
-    fn session(&self, request: &Exchange, message: &Message<'_>) -> Result<Option<Arc<Session>>, Answer> {
+    fn session(
+        &self,
+        request: &Exchange,
+        message: &RpcMessage<'_>,
+    ) -> Result<Option<Arc<FederatedSession>>, UpstreamAnswer> {
         let id = message.id().map(Json::raw);
         match header(request, &SESSION) {
             Some(named) => match self.sessions.get(named) {
@@ -159,8 +164,8 @@ impl Inner {
     async fn noticed(
         &self,
         request: &Exchange,
-        answer: Result<Answer, UpstreamError>,
-    ) -> Result<Answer, UpstreamError> {
+        answer: Result<UpstreamAnswer, UpstreamError>,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let lost = answer.as_ref().is_ok_and(|answer| answer.status == StatusCode::NOT_FOUND);
         let named = header(request, &SESSION).filter(|_| lost);
         if let Some(session) = named.and_then(|id| self.sessions.remove(id)) {
@@ -169,7 +174,11 @@ impl Inner {
         answer
     }
 
-    async fn request(&self, asked: Asked<'_>, message: &Message<'_>) -> Result<Answer, UpstreamError> {
+    async fn request(
+        &self,
+        asked: FederatedRequest<'_>,
+        message: &RpcMessage<'_>,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let method = message.method().unwrap_or_default();
         if let Some(named) = rewrite::named(&method) {
             let target = rewrite::target(&self.names, message, named);
@@ -193,16 +202,16 @@ impl Inner {
         }
     }
 
-    fn to_everybody(&self, message: &Message<'_>) -> Vec<(Whose, Bytes)> {
+    fn to_everybody(&self, message: &RpcMessage<'_>) -> Vec<(ServerIndex, Bytes)> {
         let body = Bytes::copy_from_slice(message.text().as_bytes());
         (0..self.servers.len()).map(|whose| (whose, body.clone())).collect()
     }
 
     async fn ask(
         &self,
-        asked: Asked<'_>,
-        bodies: Vec<(Whose, Bytes)>,
-    ) -> Result<Vec<(Whose, Answer)>, UpstreamError> {
+        asked: FederatedRequest<'_>,
+        bodies: Vec<(ServerIndex, Bytes)>,
+    ) -> Result<Vec<(ServerIndex, UpstreamAnswer)>, UpstreamError> {
         let asking = bodies.into_iter().map(|(whose, body)| async move {
             Ok((whose, self.servers[whose].exchange(asked.to(whose, body)).await?))
         });
@@ -212,9 +221,9 @@ impl Inner {
     /// The complete answers to these requests, in the order of the requests.
     async fn gather(
         &self,
-        asked: Asked<'_>,
-        bodies: Vec<(Whose, Bytes)>,
-    ) -> Result<Vec<Said>, UpstreamError> {
+        asked: FederatedRequest<'_>,
+        bodies: Vec<(ServerIndex, Bytes)>,
+    ) -> Result<Vec<ServerAnswer>, UpstreamError> {
         let awaited = &Awaited::of(asked.request);
         let asking = bodies.into_iter().map(|(whose, body)| async move {
             gather::read(whose, self.servers[whose].exchange(asked.to(whose, body)).await?, awaited).await
@@ -226,7 +235,7 @@ impl Inner {
 const NO_COMMON_REVISION: &str = "the servers behind this endpoint have no revision in common";
 
 /// A JSON-RPC error as answer. In the legacy eras the HTTP status is 200, in the modern era it is an error as well.
-fn bad(asked: Asked<'_>, message: &Message<'_>, code: i64, why: &str) -> Answer {
+fn bad(asked: FederatedRequest<'_>, message: &RpcMessage<'_>, code: i64, why: &str) -> UpstreamAnswer {
     let status = match (asked.session.is_some(), code) {
         (true, _) => StatusCode::OK,
         (false, answer::NO_METHOD) => StatusCode::NOT_FOUND,
@@ -242,7 +251,7 @@ fn without_session(headers: &HeaderMap) -> HeaderMap {
     headers
 }
 
-async fn close_idle(federation: Weak<Inner>) {
+async fn close_idle(federation: Weak<FederationState>) {
     loop {
         tokio::time::sleep(limits::SESSION_SWEEP).await;
         let Some(inner) = federation.upgrade() else { return };

@@ -18,11 +18,11 @@ use crate::limits;
 use crate::upstream::text::{Id, Json, quoted};
 
 /// Index of a server in the list of servers.
-pub type Whose = usize;
+pub type ServerIndex = usize;
 
 /// The servers' names, and the separator between a server's name and another name.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct ServerNames {
     servers: Vec<String>,
     separator: String,
 }
@@ -44,7 +44,7 @@ pub enum BadName {
     Separator,
 }
 
-impl Names {
+impl ServerNames {
     /// Checks the names of the servers and the separator.
     ///
     /// # Errors
@@ -75,44 +75,44 @@ impl Names {
     }
 
     /// The name of a server.
-    pub fn server(&self, whose: Whose) -> &str {
+    pub fn server(&self, whose: ServerIndex) -> &str {
         &self.servers[whose]
     }
 
-    fn find(&self, name: &str) -> Option<Whose> {
+    fn find(&self, name: &str) -> Option<ServerIndex> {
         self.servers.iter().position(|server| server == name)
     }
 
     /// The name of a tool, prompt or task as the client sees it.
-    pub fn outside(&self, whose: Whose, name: &str) -> String {
+    pub fn outside(&self, whose: ServerIndex, name: &str) -> String {
         [self.server(whose), &self.separator, name].concat()
     }
 
     /// The server of a tool, prompt or task, and the name there. `None` if the prefix names no server.
-    pub fn inside<'a>(&self, name: &'a str) -> Option<(Whose, &'a str)> {
+    pub fn inside<'a>(&self, name: &'a str) -> Option<(ServerIndex, &'a str)> {
         let (server, rest) = name.split_once(&self.separator)?;
         Some((self.find(server)?, rest))
     }
 
     /// The URI of a resource as the client sees it.
-    pub fn uri_outside(&self, whose: Whose, uri: &str) -> String {
+    pub fn uri_outside(&self, whose: ServerIndex, uri: &str) -> String {
         format!("{}+{uri}", self.server(whose).to_ascii_lowercase())
     }
 
     /// The server of a resource, and the URI there. The comparison ignores case, because clients may change the case of
     /// the scheme.
-    pub fn uri_inside<'a>(&self, uri: &'a str) -> Option<(Whose, &'a str)> {
+    pub fn uri_inside<'a>(&self, uri: &'a str) -> Option<(ServerIndex, &'a str)> {
         let (server, rest) = uri.split_once('+')?;
         Some((self.servers.iter().position(|name| name.eq_ignore_ascii_case(server))?, rest))
     }
 
     /// The id or progress token of a server's request as the client sees it, as JSON text.
-    pub fn id_outside(&self, whose: Whose, id: Json<'_>) -> String {
+    pub fn id_outside(&self, whose: ServerIndex, id: Json<'_>) -> String {
         quoted(&format!("{}:{}", self.server(whose), id.raw()))
     }
 
     /// The server that sent the request with this id, and the raw JSON of the id there.
-    pub fn id_inside(&self, id: Json<'_>) -> Option<(Whose, String)> {
+    pub fn id_inside(&self, id: Json<'_>) -> Option<(ServerIndex, String)> {
         let text = id.string()?;
         let (server, raw) = text.split_once(':')?;
         Id::read(Json::whole(raw)?)?;
@@ -120,7 +120,7 @@ impl Names {
     }
 
     /// The id of an event on a stream of one server.
-    pub fn event_outside(&self, whose: Whose, id: &str) -> String {
+    pub fn event_outside(&self, whose: ServerIndex, id: &str) -> String {
         format!("{}:{id}", self.server(whose))
     }
 
@@ -130,10 +130,10 @@ impl Names {
     }
 
     /// The position that an event id from the client denotes; `None` if the id is not one of ours.
-    pub fn event_inside(&self, id: &str) -> Option<Place> {
+    pub fn event_inside(&self, id: &str) -> Option<ResumePosition> {
         match id.split_once(':')? {
-            ("*", places) => self.unpacked(places).map(Place::All),
-            (server, id) => Some(Place::One(self.find(server)?, id.to_owned())),
+            ("*", places) => self.unpacked(places).map(ResumePosition::All),
+            (server, id) => Some(ResumePosition::One(self.find(server)?, id.to_owned())),
         }
     }
 
@@ -169,9 +169,9 @@ impl Names {
 
 /// The position at which a stream is resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ResumePosition {
     /// An event id of one server's stream.
-    One(Whose, String),
+    One(ServerIndex, String),
     /// The common stream: each server's last event id, if that server sent one.
     All(Vec<Option<String>>),
 }
@@ -180,8 +180,8 @@ pub enum Place {
 mod tests {
     use super::*;
 
-    fn names() -> Names {
-        Names::new(vec!["git".into(), "time".into()], ".").unwrap()
+    fn names() -> ServerNames {
+        ServerNames::new(vec!["git".into(), "time".into()], ".").unwrap()
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn servers_that_cannot_be_told_apart_are_refused() {
         let new = |servers: &[&str], separator| {
-            Names::new(servers.iter().map(|name| (*name).to_owned()).collect(), separator).unwrap_err()
+            ServerNames::new(servers.iter().map(|name| (*name).to_owned()).collect(), separator).unwrap_err()
         };
         assert_eq!(new(&["a-b"], "-"), BadName::HoldsSeparator("a-b".into(), "-".into()));
         assert_eq!(new(&["a.b"], "."), BadName::Unsound("a.b".into()));
@@ -229,7 +229,7 @@ mod tests {
         let names = names();
         let cursors = [None, Some("x".to_owned())];
         assert_eq!(names.cursor_inside(&names.cursor_outside(&cursors)).unwrap(), cursors);
-        let other = Names::new(vec!["svn".into(), "x".into()], ".").unwrap();
+        let other = ServerNames::new(vec!["svn".into(), "x".into()], ".").unwrap();
         let long = "A".repeat(limits::MAX_PACKED_BYTES + 1);
         for cursor in
             ["", "more", &other.cursor_outside(&cursors), &names.cursor_outside(&[None, None]), &long]
@@ -241,10 +241,10 @@ mod tests {
     #[test]
     fn a_place_says_where_one_server_was_or_all_of_them() {
         let names = names();
-        let one = Place::One(0, "a:b".into());
+        let one = ResumePosition::One(0, "a:b".into());
         assert_eq!(names.event_inside(&names.event_outside(0, "a:b")), Some(one));
         let all = vec![None, Some("7".to_owned())];
-        assert_eq!(names.event_inside(&names.place_outside(&all)), Some(Place::All(all)));
+        assert_eq!(names.event_inside(&names.place_outside(&all)), Some(ResumePosition::All(all)));
         assert_eq!(names.event_inside("svn:1"), None);
     }
 }

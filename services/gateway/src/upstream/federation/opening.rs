@@ -7,25 +7,25 @@ use futures::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::answers::Awaited;
-use super::gather::{self, Said};
-use super::names::{Place, Whose};
-use super::sessions::{Member, Session};
-use super::{Asked, Inner, NO_COMMON_REVISION, bad, merge, streams};
+use super::gather::{self, ServerAnswer};
+use super::names::{ResumePosition, ServerIndex};
+use super::sessions::{FederatedSession, ServerSession};
+use super::{FederatedRequest, FederationState, NO_COMMON_REVISION, bad, merge, streams};
 use crate::upstream::request::{LAST_EVENT, SESSION, header, new_session_id};
-use crate::upstream::text::{Edits, Json, Message, quoted};
-use crate::upstream::{Answer, ClientName, Exchange, UpstreamError, answer};
+use crate::upstream::text::{Edits, Json, RpcMessage, quoted};
+use crate::upstream::{ClientName, Exchange, UpstreamAnswer, UpstreamError, answer};
 
-impl Inner {
+impl FederationState {
     pub(super) async fn initialize(
         &self,
         request: &Exchange,
-        message: &Message<'_>,
-    ) -> Result<Answer, UpstreamError> {
+        message: &RpcMessage<'_>,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let id = message.id().map_or("null", Json::raw);
         if !self.sessions.have_room() {
             return Ok(answer::busy(Some(id), "there are as many sessions as there may be"));
         }
-        let asked = Asked { request, session: None };
+        let asked = FederatedRequest { request, session: None };
         let mut opened = self.open(asked, self.to_everybody(message)).await?;
         if opened.refused().is_none() {
             opened = self.agreed(asked, message, opened).await?;
@@ -47,17 +47,21 @@ impl Inner {
         let value =
             HeaderValue::from_str(&session).map_err(|error| UpstreamError::Lost(error.to_string()))?;
         answer.headers.insert(SESSION, value);
-        self.sessions.insert(session, Session::new(opened.members));
+        self.sessions.insert(session, FederatedSession::new(opened.members));
         Ok(answer)
     }
 
     /// Opens a session at each of these servers. If one fails, the others are closed.
-    async fn open(&self, asked: Asked<'_>, bodies: Vec<(Whose, Bytes)>) -> Result<Opened, UpstreamError> {
+    async fn open(
+        &self,
+        asked: FederatedRequest<'_>,
+        bodies: Vec<(ServerIndex, Bytes)>,
+    ) -> Result<OpenedServers, UpstreamError> {
         let awaited = &Awaited::of(asked.request);
         let opening = bodies.into_iter().map(|(whose, body)| async move {
             gather::read(whose, self.servers[whose].exchange(asked.to(whose, body)).await?, awaited).await
         });
-        let mut opened = Opened::default();
+        let mut opened = OpenedServers::default();
         let mut failure = None;
         for said in join_all(opening).await {
             match said {
@@ -78,12 +82,12 @@ impl Inner {
     /// opened again in the earliest one.
     async fn agreed(
         &self,
-        asked: Asked<'_>,
-        message: &Message<'_>,
-        mut opened: Opened,
-    ) -> Result<Opened, UpstreamError> {
+        asked: FederatedRequest<'_>,
+        message: &RpcMessage<'_>,
+        mut opened: OpenedServers,
+    ) -> Result<OpenedServers, UpstreamError> {
         let version = opened.version();
-        let later: Vec<Whose> =
+        let later: Vec<ServerIndex> =
             (0..opened.said.len()).filter(|at| opened.members[*at].version != *version).collect();
         let (Some(part), false) = (message.param("protocolVersion"), later.is_empty()) else {
             return Ok(opened);
@@ -106,7 +110,7 @@ impl Inner {
         Ok(opened)
     }
 
-    pub(super) async fn delete(&self, request: &Exchange) -> Result<Answer, UpstreamError> {
+    pub(super) async fn delete(&self, request: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
         let Some(id) = header(request, &SESSION) else { return Ok(answer::session_missing(None)) };
         let Some(session) = self.sessions.remove(id) else { return Ok(answer::no_such_session(None)) };
         self.close(session.members()).await;
@@ -115,7 +119,7 @@ impl Inner {
 
     /// Closes the sessions at their servers. Errors are ignored: a server that is not reached ends the idle session
     /// itself.
-    pub(super) async fn close(&self, members: &[Member]) {
+    pub(super) async fn close(&self, members: &[ServerSession]) {
         let closing = members.iter().filter(|member| member.id.is_some());
         join_all(closing.map(|member| {
             let headers = member.headers(&HeaderMap::new());
@@ -126,13 +130,13 @@ impl Inner {
         .await;
     }
 
-    pub(super) async fn listen(&self, request: &Exchange) -> Result<Answer, UpstreamError> {
+    pub(super) async fn listen(&self, request: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
         let Some(id) = header(request, &SESSION) else { return Ok(answer::session_missing(None)) };
         let Some(session) = self.sessions.get(id) else { return Ok(answer::no_such_session(None)) };
         let places = match header(request, &LAST_EVENT).map(|id| self.names.event_inside(id)) {
             None => vec![None; self.servers.len()],
-            Some(Some(Place::All(places))) => places,
-            Some(Some(Place::One(whose, id))) => {
+            Some(Some(ResumePosition::All(places))) => places,
+            Some(Some(ResumePosition::One(whose, id))) => {
                 let answer = self.open_stream(request, &session, whose, Some(&id)).await;
                 let awaited = Awaited::Session(Arc::clone(&session));
                 let answer =
@@ -167,11 +171,11 @@ impl Inner {
     async fn open_stream(
         &self,
         request: &Exchange,
-        session: &Arc<Session>,
-        whose: Whose,
+        session: &Arc<FederatedSession>,
+        whose: ServerIndex,
         place: Option<&str>,
-    ) -> Result<Answer, UpstreamError> {
-        let mut exchange = Asked { request, session: Some(session) }.to(whose, Bytes::new());
+    ) -> Result<UpstreamAnswer, UpstreamError> {
+        let mut exchange = FederatedRequest { request, session: Some(session) }.to(whose, Bytes::new());
         if let Some(place) = place.and_then(|place| HeaderValue::from_str(place).ok()) {
             exchange.headers.insert(LAST_EVENT, place);
         }
@@ -181,16 +185,16 @@ impl Inner {
 
 /// The servers' answers to `initialize`, and the session at each of them.
 #[derive(Default)]
-struct Opened {
-    said: Vec<Said>,
-    members: Vec<Member>,
+struct OpenedServers {
+    said: Vec<ServerAnswer>,
+    members: Vec<ServerSession>,
 }
 
-impl Opened {
-    fn add(&mut self, said: Said) {
+impl OpenedServers {
+    fn add(&mut self, said: ServerAnswer) {
         let version = said.result().and_then(|result| result.get("protocolVersion")?.string());
         let version = version.and_then(|version| HeaderValue::from_str(&version).ok());
-        self.members.push(Member {
+        self.members.push(ServerSession {
             whose: said.whose,
             id: said.headers.get(SESSION).cloned(),
             version: version.unwrap_or_else(|| HeaderValue::from_static("")),
@@ -198,7 +202,7 @@ impl Opened {
         self.said.push(said);
     }
 
-    fn refused(&self) -> Option<Said> {
+    fn refused(&self) -> Option<ServerAnswer> {
         self.said.iter().find(|said| said.result().is_none()).cloned()
     }
 

@@ -6,22 +6,22 @@ use data_encoding::BASE64;
 use http::{HeaderValue, StatusCode};
 
 use super::answers::Awaited;
-use super::gather::Said;
-use super::names::Whose;
-use super::rewrite::{self, Named, Target};
-use super::{Asked, Inner, NO_COMMON_REVISION, bad, merge, streams};
+use super::gather::ServerAnswer;
+use super::names::ServerIndex;
+use super::rewrite::{self, NameKind, NamedTarget};
+use super::{FederatedRequest, FederationState, NO_COMMON_REVISION, bad, merge, streams};
 use crate::upstream::request::NAME;
-use crate::upstream::text::{Edits, Json, Message, quoted};
-use crate::upstream::{Answer, UpstreamError, answer};
+use crate::upstream::text::{Edits, Json, RpcMessage, quoted};
+use crate::upstream::{UpstreamAnswer, UpstreamError, answer};
 
-impl Inner {
+impl FederationState {
     /// Forwards a request that names something of one server.
     pub(super) async fn one(
         &self,
-        asked: Asked<'_>,
-        message: &Message<'_>,
-        target: &Target<'_>,
-    ) -> Result<Answer, UpstreamError> {
+        asked: FederatedRequest<'_>,
+        message: &RpcMessage<'_>,
+        target: &NamedTarget<'_>,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let mut exchange = asked.to(target.whose, rewrite::inward(&self.names, message, target));
         if exchange.headers.contains_key(NAME) {
             exchange.headers.insert(NAME, mirrored(&target.inside));
@@ -31,21 +31,26 @@ impl Inner {
     }
 
     /// Sends a request without a result of its own (such as `ping`) to all servers. The client gets the first success.
-    pub(super) async fn all(&self, asked: Asked<'_>, message: &Message<'_>) -> Result<Answer, UpstreamError> {
+    pub(super) async fn all(
+        &self,
+        asked: FederatedRequest<'_>,
+        message: &RpcMessage<'_>,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let said = self.gather(asked, self.to_everybody(message)).await?;
         Ok(match successes(said) {
-            Ok(parts) => {
-                parts.into_iter().next().map_or_else(|| no_such_method(asked, message), Said::into_answer)
-            }
+            Ok(parts) => parts
+                .into_iter()
+                .next()
+                .map_or_else(|| no_such_method(asked, message), ServerAnswer::into_answer),
             Err(other) => other.into_answer(),
         })
     }
 
     pub(super) async fn discover(
         &self,
-        asked: Asked<'_>,
-        message: &Message<'_>,
-    ) -> Result<Answer, UpstreamError> {
+        asked: FederatedRequest<'_>,
+        message: &RpcMessage<'_>,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let said = self.gather(asked, self.to_everybody(message)).await?;
         if let Some(other) = said.iter().find(|said| said.result().is_none()) {
             return Ok(other.clone().into_answer());
@@ -60,10 +65,10 @@ impl Inner {
 
     pub(super) async fn list(
         &self,
-        asked: Asked<'_>,
-        message: &Message<'_>,
+        asked: FederatedRequest<'_>,
+        message: &RpcMessage<'_>,
         list: &str,
-    ) -> Result<Answer, UpstreamError> {
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let cursor = message.param("cursor").filter(|cursor| cursor.raw() != "null");
         let bodies = match cursor {
             None => self.to_everybody(message),
@@ -99,9 +104,9 @@ impl Inner {
 
     pub(super) async fn subscribe(
         &self,
-        asked: Asked<'_>,
-        message: &Message<'_>,
-    ) -> Result<Answer, UpstreamError> {
+        asked: FederatedRequest<'_>,
+        message: &RpcMessage<'_>,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let uris = message.at(&["params", "notifications", "resourceSubscriptions"]);
         let bodies = (0..self.servers.len()).map(|whose| {
             let mut edits = Edits::of(message.text());
@@ -128,9 +133,9 @@ impl Inner {
     /// request has the same id at each of them).
     pub(super) async fn tell(
         &self,
-        asked: Asked<'_>,
-        message: &Message<'_>,
-    ) -> Result<Answer, UpstreamError> {
+        asked: FederatedRequest<'_>,
+        message: &RpcMessage<'_>,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         if message.method().as_deref() == Some("notifications/progress") {
             let Some(token) = message.param("progressToken") else {
                 return Ok(answer::empty(StatusCode::ACCEPTED));
@@ -151,16 +156,16 @@ impl Inner {
         })
     }
 
-    fn passed(&self, whose: Whose, answer: Answer, awaited: Awaited) -> Answer {
+    fn passed(&self, whose: ServerIndex, answer: UpstreamAnswer, awaited: Awaited) -> UpstreamAnswer {
         streams::passed(Arc::clone(&self.names), whose, answer, awaited)
     }
 
     /// Forwards the client's response to the server that sent the request.
     pub(super) async fn reply(
         &self,
-        asked: Asked<'_>,
-        message: &Message<'_>,
-    ) -> Result<Answer, UpstreamError> {
+        asked: FederatedRequest<'_>,
+        message: &RpcMessage<'_>,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         match rewrite::reply_inward(&self.names, message) {
             Some((whose, body)) => {
                 let answer = self.servers[whose].exchange(asked.to(whose, body)).await?;
@@ -173,7 +178,7 @@ impl Inner {
 
 /// The successful answers. Servers without the method are left out; any other failure is returned as the error, to be
 /// passed to the client.
-fn successes(said: Vec<Said>) -> Result<Vec<Said>, Box<Said>> {
+fn successes(said: Vec<ServerAnswer>) -> Result<Vec<ServerAnswer>, Box<ServerAnswer>> {
     let (successes, other): (Vec<_>, Vec<_>) = said.into_iter().partition(|said| said.result().is_some());
     match other.into_iter().find(|said| !said.has_no_such_method()) {
         Some(other) => Err(Box::new(other)),
@@ -182,14 +187,18 @@ fn successes(said: Vec<Said>) -> Result<Vec<Said>, Box<Said>> {
 }
 
 /// The error for a method that no server has.
-pub fn no_such_method(asked: Asked<'_>, message: &Message<'_>) -> Answer {
+pub fn no_such_method(asked: FederatedRequest<'_>, message: &RpcMessage<'_>) -> UpstreamAnswer {
     bad(asked, message, answer::NO_METHOD, "no server behind this endpoint has this method")
 }
 
 /// The error for a name that no server has; in the legacy eras `-32002` for a resource.
-pub fn no_such_name(asked: Asked<'_>, message: &Message<'_>, named: Named) -> Answer {
+pub fn no_such_name(
+    asked: FederatedRequest<'_>,
+    message: &RpcMessage<'_>,
+    named: NameKind,
+) -> UpstreamAnswer {
     let code = match named {
-        Named::Uri(_) if asked.session.is_some() => -32002,
+        NameKind::Uri(_) if asked.session.is_some() => -32002,
         _ => answer::INVALID_PARAMS,
     };
     bad(asked, message, code, "no server behind this endpoint has what this names")

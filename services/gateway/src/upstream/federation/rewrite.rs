@@ -5,14 +5,14 @@
 
 use bytes::Bytes;
 
-use super::names::{Names, Whose};
-use crate::upstream::text::{Edits, Json, Kind, Message, meta, quoted};
+use super::names::{ServerIndex, ServerNames};
+use crate::upstream::text::{Edits, Json, RpcKind, RpcMessage, meta, quoted};
 
 /// The destination of a request that names something of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target<'a> {
+pub struct NamedTarget<'a> {
     /// The server.
-    pub whose: Whose,
+    pub whose: ServerIndex,
     /// The name in the request's text.
     pub part: Json<'a>,
     /// The name at the server.
@@ -21,7 +21,7 @@ pub struct Target<'a> {
 
 /// The kind and place of the name in a request whose method goes to one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum NameKind {
     /// A tool or prompt, with the path of its name.
     Name(&'static [&'static str]),
     /// A resource, with the path of its URI.
@@ -33,33 +33,35 @@ pub enum Named {
 }
 
 /// The kind of name in requests with this method. `None` if the method goes to all servers or is unknown.
-pub fn named(method: &str) -> Option<Named> {
+pub fn named(method: &str) -> Option<NameKind> {
     Some(match method {
-        "tools/call" | "prompts/get" => Named::Name(&["params", "name"]),
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => Named::Uri(&["params", "uri"]),
-        "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => Named::Task,
-        "completion/complete" => Named::Reference,
+        "tools/call" | "prompts/get" => NameKind::Name(&["params", "name"]),
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+            NameKind::Uri(&["params", "uri"])
+        }
+        "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => NameKind::Task,
+        "completion/complete" => NameKind::Reference,
         _ => return None,
     })
 }
 
 /// The destination of a request; `None` if it names no server of the federation.
-pub fn target<'a>(names: &Names, request: &Message<'a>, named: Named) -> Option<Target<'a>> {
+pub fn target<'a>(names: &ServerNames, request: &RpcMessage<'a>, named: NameKind) -> Option<NamedTarget<'a>> {
     let by_name = |part: Json<'a>| {
         let name = part.string()?;
         let (whose, inside) = names.inside(&name)?;
-        Some(Target { whose, part, inside: inside.to_owned() })
+        Some(NamedTarget { whose, part, inside: inside.to_owned() })
     };
     let by_uri = |part: Json<'a>| {
         let uri = part.string()?;
         let (whose, inside) = names.uri_inside(&uri)?;
-        Some(Target { whose, part, inside: inside.to_owned() })
+        Some(NamedTarget { whose, part, inside: inside.to_owned() })
     };
     match named {
-        Named::Name(path) => by_name(request.at(path)?),
-        Named::Task => by_name(request.at(&["params", "taskId"])?),
-        Named::Uri(path) => by_uri(request.at(path)?),
-        Named::Reference => match request.at(&["params", "ref", "name"]) {
+        NameKind::Name(path) => by_name(request.at(path)?),
+        NameKind::Task => by_name(request.at(&["params", "taskId"])?),
+        NameKind::Uri(path) => by_uri(request.at(path)?),
+        NameKind::Reference => match request.at(&["params", "ref", "name"]) {
             Some(name) => by_name(name),
             None => by_uri(request.at(&["params", "ref", "uri"])?),
         },
@@ -67,7 +69,7 @@ pub fn target<'a>(names: &Names, request: &Message<'a>, named: Named) -> Option<
 }
 
 /// The request with the names that its server uses.
-pub fn inward(names: &Names, request: &Message<'_>, target: &Target<'_>) -> Bytes {
+pub fn inward(names: &ServerNames, request: &RpcMessage<'_>, target: &NamedTarget<'_>) -> Bytes {
     let mut edits = Edits::of(request.text());
     edits.replace(target.part, quoted(&target.inside));
     let task = request.meta(meta::RELATED_TASK).and_then(|task| task.get("taskId"));
@@ -76,7 +78,7 @@ pub fn inward(names: &Names, request: &Message<'_>, target: &Target<'_>) -> Byte
 }
 
 /// The client's response to a server's request with the id that the server wrote, and that server.
-pub fn reply_inward(names: &Names, reply: &Message<'_>) -> Option<(Whose, Bytes)> {
+pub fn reply_inward(names: &ServerNames, reply: &RpcMessage<'_>) -> Option<(ServerIndex, Bytes)> {
     let id = reply.id()?;
     let (whose, raw) = names.id_inside(id)?;
     let mut edits = Edits::of(reply.text());
@@ -85,7 +87,7 @@ pub fn reply_inward(names: &Names, reply: &Message<'_>) -> Option<(Whose, Bytes)
     Some((whose, edits.done()))
 }
 
-fn task_inward<'a>(names: &Names, task: Option<Json<'a>>, edits: &mut Edits<'a>) {
+fn task_inward<'a>(names: &ServerNames, task: Option<Json<'a>>, edits: &mut Edits<'a>) {
     let Some((part, name)) = task.and_then(|part| Some((part, part.string()?))) else { return };
     if let Some((_, inside)) = names.inside(&name) {
         edits.replace(part, quoted(inside));
@@ -93,14 +95,14 @@ fn task_inward<'a>(names: &Names, task: Option<Json<'a>>, edits: &mut Edits<'a>)
 }
 
 /// A server's message with the names that the client sees. `None` if nothing changes.
-pub fn outward(names: &Names, whose: Whose, text: &[u8]) -> Option<Bytes> {
+pub fn outward(names: &ServerNames, whose: ServerIndex, text: &[u8]) -> Option<Bytes> {
     let text = std::str::from_utf8(text).ok()?;
-    let message = Message::read(text)?;
+    let message = RpcMessage::read(text)?;
     let mut out = Outward { names, whose, edits: Edits::of(text) };
     match message.kind {
-        Kind::Request => out.question(&message),
-        Kind::Notification => out.notification(&message),
-        Kind::Response => {
+        RpcKind::Request => out.question(&message),
+        RpcKind::Notification => out.notification(&message),
+        RpcKind::Response => {
             if let Some(result) = message.get("result") {
                 out.result(result);
             }
@@ -110,7 +112,7 @@ pub fn outward(names: &Names, whose: Whose, text: &[u8]) -> Option<Bytes> {
 }
 
 /// A list item with the names that the client sees.
-pub fn item_outward(names: &Names, whose: Whose, list: &str, item: Json<'_>) -> Bytes {
+pub fn item_outward(names: &ServerNames, whose: ServerIndex, list: &str, item: Json<'_>) -> Bytes {
     let mut out = Outward { names, whose, edits: Edits::of(item.raw()) };
     match list {
         "tools" | "prompts" => out.name(item.get("name")),
@@ -125,19 +127,19 @@ pub fn item_outward(names: &Names, whose: Whose, list: &str, item: Json<'_>) -> 
 }
 
 struct Outward<'n, 'a> {
-    names: &'n Names,
-    whose: Whose,
+    names: &'n ServerNames,
+    whose: ServerIndex,
     edits: Edits<'a>,
 }
 
 impl<'a> Outward<'_, 'a> {
-    fn question(&mut self, message: &Message<'a>) {
+    fn question(&mut self, message: &RpcMessage<'a>) {
         self.id(message.id());
         self.id(message.meta(meta::PROGRESS_TOKEN));
         self.name(message.meta(meta::RELATED_TASK).and_then(|task| task.get("taskId")));
     }
 
-    fn notification(&mut self, message: &Message<'a>) {
+    fn notification(&mut self, message: &RpcMessage<'a>) {
         self.name(message.meta(meta::RELATED_TASK).and_then(|task| task.get("taskId")));
         match message.method().unwrap_or_default().as_str() {
             "notifications/cancelled" => self.id(message.param("requestId")),
@@ -210,8 +212,8 @@ impl<'a> Outward<'_, 'a> {
 mod tests {
     use super::*;
 
-    fn names() -> Names {
-        Names::new(vec!["a".into(), "b".into()], ".").unwrap()
+    fn names() -> ServerNames {
+        ServerNames::new(vec!["a".into(), "b".into()], ".").unwrap()
     }
 
     fn out(text: &str) -> String {
@@ -222,7 +224,7 @@ mod tests {
     #[test]
     fn only_the_names_of_a_request_change_on_the_way_in() {
         let text = r#"{"id":1e0, "method":"tools/call","params":{"name" : "b.x.y","arguments":{"name":"b.x","n":1.0}}}"#;
-        let message = Message::read(text).unwrap();
+        let message = RpcMessage::read(text).unwrap();
         let target = target(&names(), &message, named("tools/call").unwrap()).unwrap();
         assert_eq!(target.whose, 1);
         assert_eq!(inward(&names(), &message, &target), text.replace("\"b.x.y\"", "\"x.y\"").as_bytes());
@@ -258,7 +260,7 @@ mod tests {
             r#"{"id":"b:0","method":"elicitation/create","params":{"_meta":{"progressToken":"b:\"p\""}}}"#;
         assert_eq!(question, expected);
         let reply = r#"{"id":"b:0","result":{ "action":"accept" }}"#;
-        let (whose, text) = reply_inward(&names(), &Message::read(reply).unwrap()).unwrap();
+        let (whose, text) = reply_inward(&names(), &RpcMessage::read(reply).unwrap()).unwrap();
         assert_eq!((whose, &text[..]), (1, &br#"{"id":0,"result":{ "action":"accept" }}"#[..]));
     }
 

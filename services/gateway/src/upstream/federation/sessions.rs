@@ -6,48 +6,48 @@ use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue};
 
-use super::answers::AskedOf;
-use super::names::Whose;
+use super::names::ServerIndex;
+use super::sent_requests::SentRequests;
 use crate::limits;
 use crate::upstream::request::{LAST_EVENT, SESSION, VERSION};
 
 /// A client's legacy session, with its session at each server.
 #[derive(Debug)]
-pub struct Session {
-    members: Vec<Member>,
-    asked: AskedOf,
+pub struct FederatedSession {
+    members: Vec<ServerSession>,
+    asked: SentRequests,
     used: Mutex<Instant>,
 }
 
 /// The session at one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct ServerSession {
     /// The server's index.
-    pub whose: Whose,
+    pub whose: ServerIndex,
     /// The `Mcp-Session-Id` that the server issued; `None` if the server has no sessions.
     pub id: Option<HeaderValue>,
     /// The agreed protocol revision.
     pub version: HeaderValue,
 }
 
-impl Session {
+impl FederatedSession {
     /// Makes a session that is open at all servers.
-    pub fn new(members: Vec<Member>) -> Self {
-        Self { members, asked: AskedOf::default(), used: Mutex::new(Instant::now()) }
+    pub fn new(members: Vec<ServerSession>) -> Self {
+        Self { members, asked: SentRequests::default(), used: Mutex::new(Instant::now()) }
     }
 
     /// The headers of a request, with the session and revision of this server.
-    pub fn headers(&self, whose: Whose, headers: &HeaderMap) -> HeaderMap {
+    pub fn headers(&self, whose: ServerIndex, headers: &HeaderMap) -> HeaderMap {
         self.members[whose].headers(headers)
     }
 
     /// The session at each server.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[ServerSession] {
         &self.members
     }
 
     /// The record of which request went to which server.
-    pub fn asked(&self) -> &AskedOf {
+    pub fn asked(&self) -> &SentRequests {
         &self.asked
     }
 
@@ -60,7 +60,7 @@ impl Session {
     }
 }
 
-impl Member {
+impl ServerSession {
     /// The headers of a request, with the session and revision of this server, and without `Last-Event-ID`.
     pub fn headers(&self, headers: &HeaderMap) -> HeaderMap {
         let mut headers = headers.clone();
@@ -76,34 +76,34 @@ impl Member {
 
 /// The open sessions, by the `Mcp-Session-Id` towards the client.
 #[derive(Debug, Default)]
-pub struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
+pub struct FederatedSessions(Mutex<HashMap<String, Arc<FederatedSession>>>);
 
-impl Sessions {
+impl FederatedSessions {
     /// Returns whether another session may be opened (limit `FEDERATED_SESSIONS`).
     pub fn have_room(&self) -> bool {
         self.lock().len() < limits::FEDERATED_SESSIONS
     }
 
     /// Adds an opened session.
-    pub fn insert(&self, id: String, session: Session) {
+    pub fn insert(&self, id: String, session: FederatedSession) {
         self.lock().insert(id, Arc::new(session));
     }
 
     /// The session with this id; marks it as used now.
-    pub fn get(&self, id: &str) -> Option<Arc<Session>> {
+    pub fn get(&self, id: &str) -> Option<Arc<FederatedSession>> {
         let session = self.lock().get(id).cloned()?;
         session.touch();
         Some(session)
     }
 
     /// Removes a session.
-    pub fn remove(&self, id: &str) -> Option<Arc<Session>> {
+    pub fn remove(&self, id: &str) -> Option<Arc<FederatedSession>> {
         self.lock().remove(id)
     }
 
     /// Removes and returns the sessions that were idle for longer than `FEDERATED_IDLE` and that no request or stream
     /// holds.
-    pub fn remove_idle(&self) -> Vec<Arc<Session>> {
+    pub fn remove_idle(&self) -> Vec<Arc<FederatedSession>> {
         let mut idle = Vec::new();
         self.lock().retain(|_, session| {
             let goes = session.is_idle() && Arc::strong_count(session) == 1;
@@ -120,7 +120,7 @@ impl Sessions {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<FederatedSession>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

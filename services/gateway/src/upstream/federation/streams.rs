@@ -12,17 +12,22 @@ use tokio::time::timeout;
 
 use super::answers::Awaited;
 use super::gather::{self, is_events};
-use super::names::{Names, Whose};
-use super::sessions::Session;
+use super::names::{ServerIndex, ServerNames};
+use super::sessions::FederatedSession;
 use super::{merge, rewrite};
 use crate::limits;
-use crate::relay::events::{Event, Splitter};
+use crate::upstream::events::{Event, Splitter};
 use crate::upstream::request::SESSION;
 use crate::upstream::text::Json;
-use crate::upstream::{Answer, AnswerBody, UpstreamError, answer};
+use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError, answer};
 
 /// One server's answer, rewritten for the client. Responses to anything but the awaited request are removed.
-pub fn passed(names: Arc<Names>, whose: Whose, mut answer: Answer, awaited: Awaited) -> Answer {
+pub fn passed(
+    names: Arc<ServerNames>,
+    whose: ServerIndex,
+    mut answer: UpstreamAnswer,
+    awaited: Awaited,
+) -> UpstreamAnswer {
     answer.headers.remove(SESSION);
     answer.headers.remove(CONTENT_LENGTH);
     if is_events(&answer.headers) {
@@ -49,11 +54,11 @@ pub fn passed(names: Arc<Names>, whose: Whose, mut answer: Answer, awaited: Awai
 /// The session streams of several servers as one stream. It ends when one of them ends, so that the client resumes all
 /// of them together: each event id contains the positions of all servers.
 pub fn common(
-    names: Arc<Names>,
-    session: &Arc<Session>,
+    names: Arc<ServerNames>,
+    session: &Arc<FederatedSession>,
     mut places: Vec<Option<String>>,
-    answers: Vec<(Whose, Answer)>,
-) -> Answer {
+    answers: Vec<(ServerIndex, UpstreamAnswer)>,
+) -> UpstreamAnswer {
     let awaited = Awaited::Session(Arc::clone(session));
     let streams = answers.into_iter().map(|(whose, answer)| (whose, events(answer.body))).collect();
     let renamed = until_one_ends(streams).map(move |(whose, event)| {
@@ -71,10 +76,10 @@ pub fn common(
 /// # Errors
 /// An [`UpstreamError`] if a server does not acknowledge within `GATHER_TIME`.
 pub async fn subscribed(
-    names: Arc<Names>,
-    answers: Vec<(Whose, Answer)>,
+    names: Arc<ServerNames>,
+    answers: Vec<(ServerIndex, UpstreamAnswer)>,
     awaited: Awaited,
-) -> Result<Answer, UpstreamError> {
+) -> Result<UpstreamAnswer, UpstreamError> {
     let acknowledging = answers.into_iter().map(|(whose, answer)| async move {
         let mut events = events(answer.body);
         while let Some(event) = events.next().await {
@@ -86,7 +91,7 @@ pub async fn subscribed(
     });
     let acknowledged = timeout(limits::GATHER_TIME, future::try_join_all(acknowledging));
     let acknowledged = acknowledged.await.map_err(|_| UpstreamError::TimedOut)??;
-    let texts: Vec<(Whose, String)> = acknowledged
+    let texts: Vec<(ServerIndex, String)> = acknowledged
         .iter()
         .map(|(whose, ack, _)| (*whose, String::from_utf8_lossy(ack).into_owned()))
         .collect();
@@ -100,14 +105,14 @@ pub async fn subscribed(
 }
 
 /// A server's index, and its answer.
-type Said = (Whose, Answer);
+type ServerAnswer = (ServerIndex, UpstreamAnswer);
 
 /// Separates the answers to opening a stream. Returns the open streams, or the refusal to pass on; `Err(None)` if no
 /// server was asked. Refusals with 404 or 405 are ignored while another server's stream is open.
-pub fn opened(answers: Vec<Said>) -> Result<Vec<Said>, Option<Box<Said>>> {
+pub fn opened(answers: Vec<ServerAnswer>) -> Result<Vec<ServerAnswer>, Option<Box<ServerAnswer>>> {
     let (open, mut refusals): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|(_, answer)| answer.status.is_success() && is_events(&answer.headers));
-    let serious = |(_, answer): &Said| {
+    let serious = |(_, answer): &ServerAnswer| {
         !matches!(answer.status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND) || open.is_empty()
     };
     match refusals.iter().position(serious) {
@@ -133,8 +138,8 @@ fn events(body: AnswerBody) -> Events {
 }
 
 fn until_one_ends(
-    streams: Vec<(Whose, Events)>,
-) -> impl futures::Stream<Item = (Whose, Result<Event, UpstreamError>)> + Send + 'static {
+    streams: Vec<(ServerIndex, Events)>,
+) -> impl futures::Stream<Item = (ServerIndex, Result<Event, UpstreamError>)> + Send + 'static {
     let marked = streams.into_iter().map(|(whose, events)| {
         let end = stream::once(future::ready(None));
         events.map(move |event| Some((whose, event))).chain(end).boxed()
@@ -143,8 +148,8 @@ fn until_one_ends(
 }
 
 fn renamed(
-    names: &Names,
-    whose: Whose,
+    names: &ServerNames,
+    whose: ServerIndex,
     event: Event,
     awaited: &Awaited,
     id_outside: impl FnMut(&str) -> Option<String>,

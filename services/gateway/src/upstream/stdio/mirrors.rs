@@ -10,8 +10,8 @@ use http::{HeaderMap, HeaderName, StatusCode};
 
 use crate::limits;
 use crate::upstream::request::{METHOD, NAME, VERSION};
-use crate::upstream::text::{Json, Message, meta};
-use crate::upstream::{Answer, answer};
+use crate::upstream::text::{Json, RpcMessage, meta};
+use crate::upstream::{UpstreamAnswer, answer};
 
 /// Prefix of the header for a parameter.
 pub const PARAM_PREFIX: &str = "mcp-param-";
@@ -20,7 +20,7 @@ const MARK: &str = "x-mcp-header";
 
 /// A parameter that the schema marks with a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declared {
+pub struct DeclaredHeader {
     /// The member names that lead to the parameter in the arguments.
     path: Vec<String>,
     header: HeaderName,
@@ -31,7 +31,7 @@ pub struct Declared {
 ///
 /// # Errors
 /// The answer to the client, if not.
-pub fn check(headers: &HeaderMap, message: &Message<'_>) -> Result<(), Box<Answer>> {
+pub fn check(headers: &HeaderMap, message: &RpcMessage<'_>) -> Result<(), Box<UpstreamAnswer>> {
     let version = message.meta(meta::PROTOCOL_VERSION);
     let (Some(version), Some(_)) = (version, message.meta(meta::CLIENT_CAPABILITIES)) else {
         let why = "params._meta lacks io.modelcontextprotocol/protocolVersion or …/clientCapabilities";
@@ -56,7 +56,7 @@ pub fn check(headers: &HeaderMap, message: &Message<'_>) -> Result<(), Box<Answe
 }
 
 /// Returns whether a call has arguments that may have a header, or a header for a parameter.
-pub fn may_have_parameters(headers: &HeaderMap, message: &Message<'_>) -> bool {
+pub fn may_have_parameters(headers: &HeaderMap, message: &RpcMessage<'_>) -> bool {
     message.method().as_deref() == Some("tools/call")
         && (message.param("arguments").is_some_and(|arguments| !arguments.members().is_empty())
             || headers.keys().any(|name| name.as_str().starts_with(PARAM_PREFIX)))
@@ -67,10 +67,10 @@ pub fn may_have_parameters(headers: &HeaderMap, message: &Message<'_>) -> bool {
 /// # Errors
 /// The answer to the client, if not.
 pub fn check_parameters(
-    declared: &[Declared],
+    declared: &[DeclaredHeader],
     headers: &HeaderMap,
-    message: &Message<'_>,
-) -> Result<(), Box<Answer>> {
+    message: &RpcMessage<'_>,
+) -> Result<(), Box<UpstreamAnswer>> {
     let arguments = message.param("arguments");
     let wrong = declared.iter().find(|one| {
         let path: Vec<&str> = one.path.iter().map(String::as_str).collect();
@@ -90,7 +90,7 @@ pub fn check_parameters(
 /// The parameters of a tool that have headers: marked strings, integers and booleans that are reached through
 /// `properties` only. If a schema marks anything else, or marks two parameters with one header, the result is empty:
 /// clients do not show such a tool.
-pub fn declared(schema: Json<'_>) -> Vec<Declared> {
+pub fn declared(schema: Json<'_>) -> Vec<DeclaredHeader> {
     let mut found = Vec::new();
     let sound = find(schema, &mut Vec::new(), &mut found) && !marks_elsewhere(schema, found.len());
     let mut names: Vec<&HeaderName> = found.iter().map(|one| &one.header).collect();
@@ -100,7 +100,7 @@ pub fn declared(schema: Json<'_>) -> Vec<Declared> {
 }
 
 /// Collects the marked parameters. Returns false if a mark is invalid, or the schema is too deep to be searched.
-fn find(schema: Json<'_>, path: &mut Vec<String>, found: &mut Vec<Declared>) -> bool {
+fn find(schema: Json<'_>, path: &mut Vec<String>, found: &mut Vec<DeclaredHeader>) -> bool {
     if path.len() > limits::SCHEMA_DEPTH {
         return false;
     }
@@ -112,7 +112,7 @@ fn find(schema: Json<'_>, path: &mut Vec<String>, found: &mut Vec<Declared>) -> 
             match (header.and_then(|name| HeaderName::try_from(name).ok()), kind.as_deref()) {
                 (Some(header), Some("string" | "integer" | "boolean")) => {
                     let is_integer = kind.as_deref() == Some("integer");
-                    found.push(Declared { path: path.clone(), header, is_integer });
+                    found.push(DeclaredHeader { path: path.clone(), header, is_integer });
                 }
                 _ => return false,
             }
@@ -131,7 +131,7 @@ fn marks_elsewhere(schema: Json<'_>, found: usize) -> bool {
     schema.raw().matches(&format!("\"{MARK}\"")).count() != found
 }
 
-fn agrees(one: &Declared, headers: &HeaderMap, value: Option<Json<'_>>) -> bool {
+fn agrees(one: &DeclaredHeader, headers: &HeaderMap, value: Option<Json<'_>>) -> bool {
     let given: Vec<_> = headers.get_all(&one.header).iter().collect();
     let rendered = value.and_then(|value| match value.raw() {
         "true" | "false" => Some(value.raw().to_owned()),
@@ -171,7 +171,7 @@ fn decoded(value: &str) -> Option<String> {
     }
 }
 
-fn refused(message: &Message<'_>, code: i64, why: &str) -> Box<Answer> {
+fn refused(message: &RpcMessage<'_>, code: i64, why: &str) -> Box<UpstreamAnswer> {
     Box::new(answer::error(StatusCode::BAD_REQUEST, message.id().map(Json::raw), code, why))
 }
 
@@ -189,7 +189,7 @@ mod tests {
         }
         let declared = declared(Json::whole(SCHEMA).unwrap());
         assert_eq!(declared.len(), 2);
-        check_parameters(&declared, &map, &Message::read(&text).unwrap()).is_ok()
+        check_parameters(&declared, &map, &RpcMessage::read(&text).unwrap()).is_ok()
     }
 
     #[test]

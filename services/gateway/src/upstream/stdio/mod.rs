@@ -29,14 +29,14 @@ use async_trait::async_trait;
 use http::{HeaderValue, Method, StatusCode};
 
 pub use self::child::Program;
-use self::session::{Begun, Session};
-use self::shared::Shared;
+use self::session::{Begun, StdioSession};
+use self::shared::SharedChild;
 use super::request::{
     LAST_EVENT, SESSION, accepts_events, header, is_initialize, is_method_of_the_past, is_modern,
     new_session_id,
 };
-use super::text::{Json, Kind, Message};
-use super::{Answer, ClientName, Exchange, Upstream, UpstreamError, answer};
+use super::text::{Json, RpcKind, RpcMessage};
+use super::{ClientName, Exchange, Upstream, UpstreamAnswer, UpstreamError, answer};
 use crate::limits;
 
 /// An [`Upstream`] that is a program with the stdio transport.
@@ -44,8 +44,8 @@ use crate::limits;
 pub struct Stdio {
     program: Program,
     name: Arc<str>,
-    sessions: Arc<Sessions>,
-    shared: Shared,
+    sessions: Arc<StdioSessions>,
+    shared: SharedChild,
     spared: Duration,
 }
 
@@ -56,7 +56,7 @@ impl Stdio {
         let name: Arc<str> = name.into();
         let sessions = Arc::default();
         tokio::spawn(end_idle(Arc::downgrade(&sessions)));
-        let shared = Shared::new(program.clone(), Arc::clone(&name));
+        let shared = SharedChild::new(program.clone(), Arc::clone(&name));
         Self { shared, program, name, sessions, spared: limits::SESSION_SPARED }
     }
 
@@ -92,8 +92,8 @@ impl Stdio {
         }
     }
 
-    async fn post(&self, request: &Exchange) -> Result<Answer, UpstreamError> {
-        let Some(message) = std::str::from_utf8(&request.body).ok().and_then(Message::read) else {
+    async fn post(&self, request: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
+        let Some(message) = std::str::from_utf8(&request.body).ok().and_then(RpcMessage::read) else {
             return Ok(answer::error(
                 StatusCode::BAD_REQUEST,
                 None,
@@ -103,18 +103,18 @@ impl Stdio {
         };
         if is_modern(request, &message) {
             return match message.kind {
-                Kind::Request if is_initialize(&message) => match self.shared.is_modern().await? {
+                RpcKind::Request if is_initialize(&message) => match self.shared.is_modern().await? {
                     true => Ok(answer::no_sessions(message.id().map(Json::raw))),
                     false => self.initialize(&request.client, &message).await,
                 },
-                Kind::Request => self.shared.request(&request.headers, &message).await,
-                Kind::Notification => self.shared.tell(&message).await,
-                Kind::Response => Ok(answer::no_responses()),
+                RpcKind::Request => self.shared.request(&request.headers, &message).await,
+                RpcKind::Notification => self.shared.tell(&message).await,
+                RpcKind::Response => Ok(answer::no_responses()),
             };
         }
         let id = message.id().map(Json::raw);
         match self.session(request, id) {
-            Ok(session) if message.kind != Kind::Request => Ok(session.tell(&message).await),
+            Ok(session) if message.kind != RpcKind::Request => Ok(session.tell(&message).await),
             Ok(_) if is_initialize(&message) => Ok(answer::initialized_already(id)),
             Ok(session) => session.request(&message, accepts_events(request)).await,
             Err(_) if is_initialize(&message) => self.initialize(&request.client, &message).await,
@@ -122,12 +122,16 @@ impl Stdio {
         }
     }
 
-    async fn initialize(&self, client: &ClientName, message: &Message<'_>) -> Result<Answer, UpstreamError> {
+    async fn initialize(
+        &self,
+        client: &ClientName,
+        message: &RpcMessage<'_>,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let _place = match self.sessions.reserve(client, self.program.children, self.spared) {
             Ok(place) => place,
             Err(why) => return Ok(answer::busy(message.id().map(Json::raw), why)),
         };
-        let session = Session::start(&self.program, &self.name)
+        let session = StdioSession::start(&self.program, &self.name)
             .map_err(|error| UpstreamError::NeverSent(format!("{} does not start: {error}", self.name)))?;
         let text = match session.initialize(message).await? {
             Begun::Ready(text) => text,
@@ -141,14 +145,14 @@ impl Stdio {
         Ok(answer)
     }
 
-    fn listen(&self, request: &Exchange) -> Answer {
+    fn listen(&self, request: &Exchange) -> UpstreamAnswer {
         match self.session(request, None) {
             Ok(session) => session.listen(header(request, &LAST_EVENT)),
             Err(refusal) => refusal,
         }
     }
 
-    fn delete(&self, request: &Exchange) -> Answer {
+    fn delete(&self, request: &Exchange) -> UpstreamAnswer {
         let session = match self.session(request, None) {
             Ok(session) => session,
             Err(refusal) => return refusal,
@@ -161,7 +165,7 @@ impl Stdio {
     }
 
     /// The living session that a request names, or the refusal.
-    fn session(&self, request: &Exchange, id: Option<&str>) -> Result<Arc<Session>, Answer> {
+    fn session(&self, request: &Exchange, id: Option<&str>) -> Result<Arc<StdioSession>, UpstreamAnswer> {
         let Some(named) = header(request, &SESSION) else {
             return Err(answer::session_missing(id));
         };
@@ -172,7 +176,7 @@ impl Stdio {
 
 #[async_trait]
 impl Upstream for Stdio {
-    async fn exchange(&self, request: Exchange) -> Result<Answer, UpstreamError> {
+    async fn exchange(&self, request: Exchange) -> Result<UpstreamAnswer, UpstreamError> {
         match request.method {
             Method::POST => self.post(&request).await,
             _ if is_method_of_the_past(&request) => Ok(answer::not_allowed("POST")),
@@ -185,10 +189,10 @@ impl Upstream for Stdio {
 
 /// The open sessions of all clients.
 #[derive(Debug, Default)]
-struct Sessions(Mutex<Table>);
+struct StdioSessions(Mutex<StdioSessionTable>);
 
 #[derive(Debug, Default)]
-struct Table {
+struct StdioSessionTable {
     open: HashMap<String, Owned>,
     /// Numbers of children that are starting, by client.
     starting: HashMap<ClientName, usize>,
@@ -200,10 +204,10 @@ struct Table {
 #[derive(Debug)]
 struct Owned {
     client: ClientName,
-    session: Arc<Session>,
+    session: Arc<StdioSession>,
 }
 
-impl Table {
+impl StdioSessionTable {
     fn all(&self) -> usize {
         self.open.len() + self.starting.values().sum::<usize>()
     }
@@ -247,9 +251,9 @@ fn share(client: &ClientName, most: usize) -> usize {
 
 /// A reservation to start one child; it is released on drop.
 #[derive(Debug)]
-struct Reserved(Arc<Sessions>, ClientName);
+struct StartReservation(Arc<StdioSessions>, ClientName);
 
-impl Drop for Reserved {
+impl Drop for StartReservation {
     fn drop(&mut self) {
         let mut table = self.0.lock();
         if let Some(count) = table.starting.get_mut(&self.1) {
@@ -261,7 +265,7 @@ impl Drop for Reserved {
     }
 }
 
-impl Sessions {
+impl StdioSessions {
     /// Reserves a session. If the client has used its share, or all sessions are taken, the client's longest idle
     /// session is ended: many clients never close theirs.
     fn reserve(
@@ -269,9 +273,10 @@ impl Sessions {
         client: &ClientName,
         most: usize,
         spared: Duration,
-    ) -> Result<Reserved, &'static str> {
+    ) -> Result<StartReservation, &'static str> {
         let mut table = self.lock();
-        let is_full = |table: &Table| table.all() >= most || table.of(client) >= share(client, most);
+        let is_full =
+            |table: &StdioSessionTable| table.all() >= most || table.of(client) >= share(client, most);
         if is_full(&table)
             && let Some(longest) = table.longest_idle(client, spared)
             && let Some(owned) = table.open.remove(&longest)
@@ -285,11 +290,11 @@ impl Sessions {
             return Err("this client starts too many sessions");
         }
         *table.starting.entry(client.clone()).or_default() += 1;
-        Ok(Reserved(Arc::clone(self), client.clone()))
+        Ok(StartReservation(Arc::clone(self), client.clone()))
     }
 
     /// Adds a session; it is removed when its child ends.
-    fn insert(self: &Arc<Self>, id: String, client: ClientName, session: &Arc<Session>) {
+    fn insert(self: &Arc<Self>, id: String, client: ClientName, session: &Arc<StdioSession>) {
         self.lock().open.insert(id.clone(), Owned { client, session: Arc::clone(session) });
         let sessions = Arc::downgrade(self);
         let ended = session.ended();
@@ -301,12 +306,12 @@ impl Sessions {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, StdioSessionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn end_idle(sessions: Weak<Sessions>) {
+async fn end_idle(sessions: Weak<StdioSessions>) {
     loop {
         tokio::time::sleep(limits::SESSION_SWEEP).await;
         let Some(sessions) = sessions.upgrade() else { return };
@@ -316,7 +321,7 @@ async fn end_idle(sessions: Weak<Sessions>) {
 
 /// The HTTP status for a refused `initialize`: 400 for the error codes of the modern era, otherwise 200.
 fn refusal_status(text: &[u8]) -> StatusCode {
-    let message = std::str::from_utf8(text).ok().and_then(Message::read);
+    let message = std::str::from_utf8(text).ok().and_then(RpcMessage::read);
     match message.and_then(|message| message.error_code()) {
         Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,

@@ -11,18 +11,18 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::streams::{COMMON, StreamNo};
 use crate::limits;
-use crate::upstream::text::{Id, Kind, Message, meta};
+use crate::upstream::text::{Id, RpcKind, RpcMessage, meta};
 
 /// The open requests of one session, in both directions.
 #[derive(Debug, Default)]
 pub struct Routing {
-    calls: BTreeMap<StreamNo, Call>,
+    calls: BTreeMap<StreamNo, RoutedCall>,
     /// Requests of the server, with the stream to which each was sent.
     asked: HashMap<Id, StreamNo>,
 }
 
 #[derive(Debug)]
-struct Call {
+struct RoutedCall {
     id: Id,
     /// The raw JSON of the id, as the client wrote it.
     id_text: String,
@@ -35,7 +35,7 @@ struct Call {
 
 /// The destination of a child's message.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum MessageRoute {
     /// The response to the request of this stream, with the raw id that the client wrote.
     Answer(StreamNo, String),
     /// A message for this stream.
@@ -60,7 +60,7 @@ impl Routing {
     ///
     /// # Errors
     /// The reason, as [`NotTaken`], if not.
-    pub fn may_open(&self, request: &Message<'_>) -> Result<(), NotTaken> {
+    pub fn may_open(&self, request: &RpcMessage<'_>) -> Result<(), NotTaken> {
         let id = request.id().and_then(Id::read).ok_or(NotTaken::NoId)?;
         if self.calls.len() >= limits::SESSION_CALLS {
             return Err(NotTaken::TooMany);
@@ -72,10 +72,10 @@ impl Routing {
     }
 
     /// Records a request that is sent to the child.
-    pub fn opened(&mut self, stream: StreamNo, request: &Message<'_>) {
+    pub fn opened(&mut self, stream: StreamNo, request: &RpcMessage<'_>) {
         let Some((id, text)) = request.id().and_then(|id| Some((Id::read(id)?, id.raw()))) else { return };
         let method = request.method().unwrap_or_default();
-        let call = Call {
+        let call = RoutedCall {
             id,
             id_text: text.to_owned(),
             token: request.meta(meta::PROGRESS_TOKEN).and_then(Id::read),
@@ -97,10 +97,10 @@ impl Routing {
     }
 
     /// The destination of a child's message. `listening`: the common stream has a reader.
-    pub fn route(&mut self, message: &Message<'_>, listening: bool) -> Route {
+    pub fn route(&mut self, message: &RpcMessage<'_>, listening: bool) -> MessageRoute {
         match message.kind {
-            Kind::Response => self.answer(message),
-            Kind::Request => {
+            RpcKind::Response => self.answer(message),
+            RpcKind::Request => {
                 let stream = self.of_task(message).unwrap_or_else(|| self.of_question(listening));
                 if let Some(id) = message.id().and_then(Id::read) {
                     if self.asked.len() >= limits::SESSION_CALLS {
@@ -108,25 +108,25 @@ impl Routing {
                     }
                     self.asked.insert(id, stream);
                 }
-                Route::On(stream)
+                MessageRoute::On(stream)
             }
-            Kind::Notification => Route::On(self.of_notification(message)),
+            RpcKind::Notification => MessageRoute::On(self.of_notification(message)),
         }
     }
 
-    fn answer(&mut self, message: &Message<'_>) -> Route {
+    fn answer(&mut self, message: &RpcMessage<'_>) -> MessageRoute {
         let id = message.id().and_then(Id::read);
         let Some(stream) =
             self.calls.iter().find(|(_, call)| Some(&call.id) == id.as_ref()).map(|(no, _)| *no)
         else {
-            return Route::Nowhere;
+            return MessageRoute::Nowhere;
         };
         let text = self.calls.remove(&stream).map(|call| call.id_text).unwrap_or_default();
         self.asked.retain(|_, asked_on| *asked_on != stream);
-        Route::Answer(stream, text)
+        MessageRoute::Answer(stream, text)
     }
 
-    fn of_notification(&mut self, message: &Message<'_>) -> StreamNo {
+    fn of_notification(&mut self, message: &RpcMessage<'_>) -> StreamNo {
         match message.method().as_deref() {
             Some("notifications/progress") => {
                 let token = message.param(meta::PROGRESS_TOKEN).and_then(Id::read);
@@ -143,7 +143,7 @@ impl Routing {
         }
     }
 
-    fn of_task(&self, message: &Message<'_>) -> Option<StreamNo> {
+    fn of_task(&self, message: &RpcMessage<'_>) -> Option<StreamNo> {
         let task = message.meta(meta::RELATED_TASK)?.get("taskId")?.string()?;
         self.find(|call| call.task.as_ref() == Some(&task))
     }
@@ -167,7 +167,7 @@ impl Routing {
         }
     }
 
-    fn find(&self, is_it: impl Fn(&Call) -> bool) -> Option<StreamNo> {
+    fn find(&self, is_it: impl Fn(&RoutedCall) -> bool) -> Option<StreamNo> {
         self.calls.iter().find(|(_, call)| is_it(call)).map(|(stream, _)| *stream)
     }
 }
@@ -180,13 +180,13 @@ mod tests {
     const B: StreamNo = StreamNo(2);
 
     fn open(routing: &mut Routing, stream: StreamNo, text: &str) {
-        let message = Message::read(text).unwrap();
+        let message = RpcMessage::read(text).unwrap();
         routing.may_open(&message).unwrap();
         routing.opened(stream, &message);
     }
 
-    fn route(routing: &mut Routing, text: &str) -> Route {
-        routing.route(&Message::read(text).unwrap(), true)
+    fn route(routing: &mut Routing, text: &str) -> MessageRoute {
+        routing.route(&RpcMessage::read(text).unwrap(), true)
     }
 
     fn two_calls() -> Routing {
@@ -199,9 +199,9 @@ mod tests {
     #[test]
     fn an_answer_finds_its_request_by_value_and_type_of_the_id() {
         let mut routing = two_calls();
-        assert_eq!(route(&mut routing, r#"{"id":"1","result":{}}"#), Route::Answer(B, "\"1\"".into()));
-        assert_eq!(route(&mut routing, r#"{"id":"1","result":{}}"#), Route::Nowhere);
-        assert_eq!(route(&mut routing, r#"{"id":1,"error":{}}"#), Route::Answer(A, "1".into()));
+        assert_eq!(route(&mut routing, r#"{"id":"1","result":{}}"#), MessageRoute::Answer(B, "\"1\"".into()));
+        assert_eq!(route(&mut routing, r#"{"id":"1","result":{}}"#), MessageRoute::Nowhere);
+        assert_eq!(route(&mut routing, r#"{"id":1,"error":{}}"#), MessageRoute::Answer(A, "1".into()));
     }
 
     #[test]
@@ -212,9 +212,9 @@ mod tests {
                 r#"{{"method":"notifications/progress","params":{{"progressToken":{token},"progress":1}}}}"#
             )
         };
-        assert_eq!(route(&mut routing, &progress("7")), Route::On(B));
-        assert_eq!(route(&mut routing, &progress("\"p\"")), Route::On(A));
-        assert_eq!(route(&mut routing, &progress("\"7\"")), Route::On(COMMON));
+        assert_eq!(route(&mut routing, &progress("7")), MessageRoute::On(B));
+        assert_eq!(route(&mut routing, &progress("\"p\"")), MessageRoute::On(A));
+        assert_eq!(route(&mut routing, &progress("\"7\"")), MessageRoute::On(COMMON));
     }
 
     #[test]
@@ -222,15 +222,15 @@ mod tests {
         let mut routing = Routing::default();
         open(&mut routing, A, r#"{"id":1,"method":"tools/call"}"#);
         open(&mut routing, B, r#"{"id":2,"method":"tools/list"}"#);
-        assert_eq!(route(&mut routing, r#"{"id":0,"method":"elicitation/create"}"#), Route::On(A));
+        assert_eq!(route(&mut routing, r#"{"id":0,"method":"elicitation/create"}"#), MessageRoute::On(A));
     }
 
     #[test]
     fn a_question_that_may_be_of_two_calls_goes_where_somebody_reads() {
         let mut routing = two_calls();
-        let question = Message::read(r#"{"id":0,"method":"elicitation/create"}"#).unwrap();
-        assert_eq!(routing.route(&question, true), Route::On(COMMON));
-        assert_eq!(routing.route(&question, false), Route::On(B));
+        let question = RpcMessage::read(r#"{"id":0,"method":"elicitation/create"}"#).unwrap();
+        assert_eq!(routing.route(&question, true), MessageRoute::On(COMMON));
+        assert_eq!(routing.route(&question, false), MessageRoute::On(B));
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
         let waits = StreamNo(3);
         open(&mut routing, waits, r#"{"id":3,"method":"tasks/result","params":{"taskId":"t"}}"#);
         let question = r#"{"id":0,"method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}"#;
-        assert_eq!(route(&mut routing, question), Route::On(waits));
+        assert_eq!(route(&mut routing, question), MessageRoute::On(waits));
     }
 
     #[test]
@@ -248,13 +248,13 @@ mod tests {
         open(&mut routing, A, r#"{"id":1,"method":"tools/call"}"#);
         route(&mut routing, r#"{"id":"q","method":"roots/list"}"#);
         let cancelled = r#"{"method":"notifications/cancelled","params":{"requestId":"q"}}"#;
-        assert_eq!(route(&mut routing, cancelled), Route::On(A));
+        assert_eq!(route(&mut routing, cancelled), MessageRoute::On(A));
     }
 
     #[test]
     fn a_second_request_with_the_id_of_an_open_one_is_not_taken() {
         let routing = two_calls();
-        let again = Message::read(r#"{"id":1.0,"method":"ping"}"#).unwrap();
+        let again = RpcMessage::read(r#"{"id":1.0,"method":"ping"}"#).unwrap();
         assert_eq!(routing.may_open(&again), Err(NotTaken::SameId));
     }
 }

@@ -19,48 +19,48 @@ use tokio::time::timeout;
 
 use super::catalog::{self, Catalog};
 use super::child::{Child, Gone, Lines, Program};
-use super::mirrors::Declared;
+use super::mirrors::DeclaredHeader;
 use crate::limits;
-use crate::upstream::text::{Edits, Json, Kind, Message, meta};
-use crate::upstream::{Answer, AnswerBody, UpstreamError, answer};
+use crate::upstream::text::{Edits, Json, RpcKind, RpcMessage, meta};
+use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError, answer};
 
 const ENDED: &str = "the server's process ended";
 
 /// A running child process, with its open requests.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningChild {
     child: Child,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<OpenRequests>,
     catalog: tokio::sync::Mutex<Catalog>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    calls: HashMap<i64, Call>,
+struct OpenRequests {
+    calls: HashMap<i64, OpenRequest>,
     next: i64,
     closed: bool,
 }
 
 /// An open request.
 #[derive(Debug)]
-struct Call {
+struct OpenRequest {
     /// The raw JSON of the id, as the client wrote it.
     id: String,
     token: Option<String>,
     wants_log: bool,
-    to: mpsc::UnboundedSender<Said>,
+    to: mpsc::UnboundedSender<ClientMessage>,
     unread: Arc<AtomicUsize>,
 }
 
 /// A message for a client, with the client's own ids.
 #[derive(Debug)]
-struct Said {
+struct ClientMessage {
     text: Bytes,
     status: StatusCode,
     last: bool,
 }
 
-impl Running {
+impl RunningChild {
     /// Starts the child.
     ///
     /// # Errors
@@ -88,14 +88,14 @@ impl Running {
     ///
     /// # Errors
     /// [`UpstreamError::NeverSent`] if the child has ended.
-    pub async fn tell(&self, message: &Message<'_>) -> Result<(), UpstreamError> {
+    pub async fn tell(&self, message: &RpcMessage<'_>) -> Result<(), UpstreamError> {
         let sent = self.child.write(message.text().as_bytes()).await;
         sent.map_err(|Gone| UpstreamError::NeverSent(ENDED.to_owned()))
     }
 
     /// Sends a request of the gateway's own, and waits for its response.
     pub async fn answer(self: &Arc<Self>, request: &str) -> Option<Bytes> {
-        let mut call = self.open(&Message::read(request)?).ok()?;
+        let mut call = self.open(&RpcMessage::read(request)?).ok()?;
         self.child.write(&call.sent).await.ok()?;
         loop {
             let said = call.next().await?;
@@ -107,7 +107,7 @@ impl Running {
 
     /// The parameters of a tool that have headers, from the cache or the child's `tools/list`. Empty if the child does
     /// not answer: that is no reason to fail a call.
-    pub async fn declared(self: &Arc<Self>, tool: &str, request: &Message<'_>) -> Vec<Declared> {
+    pub async fn declared(self: &Arc<Self>, tool: &str, request: &RpcMessage<'_>) -> Vec<DeclaredHeader> {
         let mut catalog = self.catalog.lock().await;
         if let Some(known) = catalog.get(tool) {
             return known.to_vec();
@@ -117,7 +117,7 @@ impl Running {
         for _ in 0..limits::CATALOG_PAGES {
             let page = catalog::page(request, cursor.as_deref());
             let Ok(Some(text)) = timeout(limits::PROBE_TIME, self.answer(&page)).await else { break };
-            let answer = std::str::from_utf8(&text).ok().and_then(Message::read);
+            let answer = std::str::from_utf8(&text).ok().and_then(RpcMessage::read);
             cursor = answer.and_then(|answer| catalog.learn(&answer));
             if cursor.is_none() {
                 break;
@@ -130,7 +130,10 @@ impl Running {
     ///
     /// # Errors
     /// [`UpstreamError::NeverSent`] if the child has ended, or [`UpstreamError::Lost`] if it ends before it answers.
-    pub async fn request(self: &Arc<Self>, message: &Message<'_>) -> Result<Answer, UpstreamError> {
+    pub async fn request(
+        self: &Arc<Self>,
+        message: &RpcMessage<'_>,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let mut call = match self.open(message) {
             Ok(call) => call,
             Err(NotOpened::TooMany) => {
@@ -151,7 +154,7 @@ impl Running {
         }
     }
 
-    fn open(self: &Arc<Self>, message: &Message<'_>) -> Result<OpenCall, NotOpened> {
+    fn open(self: &Arc<Self>, message: &RpcMessage<'_>) -> Result<OpenCall, NotOpened> {
         let mut waiting = self.waiting();
         if waiting.closed {
             return Err(NotOpened::Gone);
@@ -168,7 +171,7 @@ impl Running {
         }
         let (to, heard) = mpsc::unbounded_channel();
         let unread = Arc::new(AtomicUsize::new(0));
-        let call = Call {
+        let call = OpenRequest {
             id: message.id().map_or("null", Json::raw).to_owned(),
             token: token.map(|token| token.raw().to_owned()),
             wants_log: message.meta(meta::LOG_LEVEL).is_some(),
@@ -180,17 +183,18 @@ impl Running {
     }
 
     /// Delivers a child's message to the request that it belongs to.
-    fn bring(&self, message: &Message<'_>, name: &str) {
-        if message.kind == Kind::Request {
+    fn bring(&self, message: &RpcMessage<'_>, name: &str) {
+        if message.kind == RpcKind::Request {
             return self.refuse(message, name);
         }
         let mut waiting = self.waiting();
         let Some(ours) = waiting.whose(message) else {
             return tracing::debug!(server = %name, "a message that belongs to nobody");
         };
-        let last = message.kind == Kind::Response;
+        let last = message.kind == RpcKind::Response;
         let Some(call) = waiting.calls.get(&ours) else { return };
-        let said = Said { text: call.restored(message), status: answer::modern_status(message), last };
+        let said =
+            ClientMessage { text: call.restored(message), status: answer::modern_status(message), last };
         let unread = call.unread.fetch_add(said.text.len(), Ordering::Relaxed);
         let too_much = !last && unread > limits::UNREAD_BYTES;
         if call.to.send(said).is_err() || last || too_much {
@@ -204,7 +208,7 @@ impl Running {
     }
 
     /// Refuses a request of the server: the modern era has none, and the server would wait for a response forever.
-    fn refuse(&self, message: &Message<'_>, name: &str) {
+    fn refuse(&self, message: &RpcMessage<'_>, name: &str) {
         tracing::warn!(server = %name, "a request of the server, which this revision does not have");
         let id = message.id().map_or("null", Json::raw);
         let answer = format!(
@@ -222,7 +226,7 @@ impl Running {
         );
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, OpenRequests> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -232,9 +236,9 @@ enum NotOpened {
     Gone,
 }
 
-impl Waiting {
-    fn whose(&self, message: &Message<'_>) -> Option<i64> {
-        if message.kind == Kind::Response {
+impl OpenRequests {
+    fn whose(&self, message: &RpcMessage<'_>) -> Option<i64> {
+        if message.kind == RpcKind::Response {
             return message.id()?.integer();
         }
         if let Some(subscription) = message.meta(meta::SUBSCRIPTION) {
@@ -251,9 +255,9 @@ impl Waiting {
     }
 }
 
-impl Call {
+impl OpenRequest {
     /// The message with the client's own id, progress token and subscription id.
-    fn restored(&self, message: &Message<'_>) -> Bytes {
+    fn restored(&self, message: &RpcMessage<'_>) -> Bytes {
         let is_progress = message.method().as_deref() == Some("notifications/progress");
         let token = message.param(meta::PROGRESS_TOKEN).filter(|_| is_progress);
         let mut edits = Edits::of(message.text());
@@ -273,9 +277,9 @@ impl Call {
 
 /// The client's side of an open request. Dropping it before the response arrived cancels the request.
 struct OpenCall {
-    running: Arc<Running>,
+    running: Arc<RunningChild>,
     ours: i64,
-    heard: mpsc::UnboundedReceiver<Said>,
+    heard: mpsc::UnboundedReceiver<ClientMessage>,
     unread: Arc<AtomicUsize>,
     /// The request's text with the gateway's ids.
     sent: Bytes,
@@ -283,7 +287,7 @@ struct OpenCall {
 }
 
 impl OpenCall {
-    async fn next(&mut self) -> Option<Said> {
+    async fn next(&mut self) -> Option<ClientMessage> {
         let said = self.heard.recv().await;
         if let Some(said) = &said {
             self.unread.fetch_sub(said.text.len(), Ordering::Relaxed);
@@ -318,10 +322,10 @@ fn as_events(call: OpenCall, first: Option<Bytes>) -> AnswerBody {
     first.chain(rest).boxed()
 }
 
-async fn hear(running: Weak<Running>, mut lines: Lines, name: Arc<str>) {
+async fn hear(running: Weak<RunningChild>, mut lines: Lines, name: Arc<str>) {
     while let Some(line) = lines.recv().await {
         let Some(running) = running.upgrade() else { return };
-        match std::str::from_utf8(&line).ok().and_then(Message::read) {
+        match std::str::from_utf8(&line).ok().and_then(RpcMessage::read) {
             Some(message) => running.bring(&message, &name),
             None => tracing::debug!(server = %name, "a line that is no message"),
         }

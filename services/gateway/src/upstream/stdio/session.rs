@@ -9,18 +9,18 @@ use http::StatusCode;
 use tokio::time::timeout;
 
 use super::child::{Child, Gone, Lines, Program};
-use super::routing::{NotTaken, Route, Routing};
-use super::streams::{COMMON, Next, NoReader, Place, Reader, StreamNo, Streams};
+use super::routing::{MessageRoute, NotTaken, Routing};
+use super::streams::{COMMON, EventPosition, NextEvent, NoReader, SessionStreams, StreamNo, StreamReader};
 use crate::limits;
 use crate::upstream::answer;
-use crate::upstream::text::{Edits, Json, Message};
-use crate::upstream::{Answer, AnswerBody, UpstreamError};
+use crate::upstream::text::{Edits, Json, RpcMessage};
+use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError};
 
 /// A legacy session with its child.
 #[derive(Debug)]
-pub struct Session {
+pub struct StdioSession {
     child: Child,
-    streams: Arc<Streams>,
+    streams: Arc<SessionStreams>,
     routing: Mutex<Routing>,
     /// The agreed protocol revision.
     version: OnceLock<String>,
@@ -35,7 +35,7 @@ pub enum Begun {
     Refused(Bytes),
 }
 
-impl Session {
+impl StdioSession {
     /// Starts a child, and a task that reads its messages.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Session {
             version: OnceLock::new(),
             used: Mutex::new(Instant::now()),
         });
-        let listener = Listener {
+        let listener = ChildReader {
             session: Arc::downgrade(&session),
             streams: Arc::clone(&session.streams),
             name: Arc::clone(name),
@@ -62,20 +62,20 @@ impl Session {
     ///
     /// # Errors
     /// An [`UpstreamError`] if no response arrives within `INITIALIZE_TIME`.
-    pub async fn initialize(&self, message: &Message<'_>) -> Result<Begun, UpstreamError> {
+    pub async fn initialize(&self, message: &RpcMessage<'_>) -> Result<Begun, UpstreamError> {
         let (stream, mut reader) = self.open(message).await.map_err(|_| gone())?;
         let answer = async {
             loop {
                 match reader.next().await {
-                    Next::Event(event) if event.last => return Ok(event.text),
-                    Next::Event(event) => self.streams.say(COMMON, event.text, false).await,
-                    Next::End | Next::Broken => return Err(lost()),
+                    NextEvent::Event(event) if event.last => return Ok(event.text),
+                    NextEvent::Event(event) => self.streams.say(COMMON, event.text, false).await,
+                    NextEvent::End | NextEvent::Broken => return Err(lost()),
                 }
             }
         };
         let text = timeout(limits::INITIALIZE_TIME, answer).await.map_err(|_| UpstreamError::TimedOut)??;
         self.streams.forget(stream);
-        let Some(said) = std::str::from_utf8(&text).ok().and_then(Message::read) else {
+        let Some(said) = std::str::from_utf8(&text).ok().and_then(RpcMessage::read) else {
             return Ok(Begun::Refused(text));
         };
         let version = said.at(&["result", "protocolVersion"]).and_then(|version| version.string());
@@ -90,24 +90,28 @@ impl Session {
     ///
     /// # Errors
     /// [`UpstreamError::Lost`] if the child ends before it answers.
-    pub async fn request(&self, message: &Message<'_>, events: bool) -> Result<Answer, UpstreamError> {
+    pub async fn request(
+        &self,
+        message: &RpcMessage<'_>,
+        events: bool,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         self.touch();
         let (stream, mut reader) = match self.open(message).await {
             Ok(open) => open,
-            Err(Refusal::NotTaken(why)) => return Ok(not_taken(why, message)),
-            Err(Refusal::Gone) => return Ok(answer::no_such_session(message.id().map(Json::raw))),
+            Err(PostRefusal::NotTaken(why)) => return Ok(not_taken(why, message)),
+            Err(PostRefusal::Gone) => return Ok(answer::no_such_session(message.id().map(Json::raw))),
         };
         if events {
             return Ok(self.stream(reader, None));
         }
         let first = timeout(limits::FIRST_MESSAGE_TIME, reader.next()).await.ok();
         match first {
-            Some(Next::Event(event)) if event.last => {
+            Some(NextEvent::Event(event)) if event.last => {
                 self.streams.forget(stream);
                 Ok(answer::json(StatusCode::OK, event.text))
             }
-            Some(Next::End | Next::Broken) => Err(lost()),
-            Some(Next::Event(event)) => {
+            Some(NextEvent::End | NextEvent::Broken) => Err(lost()),
+            Some(NextEvent::Event(event)) => {
                 Ok(self.stream(reader, Some(answer::event(Some(&event.place.to_string()), &event.text))))
             }
             None => Ok(self.stream(reader, None)),
@@ -115,7 +119,7 @@ impl Session {
     }
 
     /// Forwards a notification, or a response to a request of the server.
-    pub async fn tell(&self, message: &Message<'_>) -> Answer {
+    pub async fn tell(&self, message: &RpcMessage<'_>) -> UpstreamAnswer {
         self.touch();
         match self.child.write(message.text().as_bytes()).await {
             Ok(()) => answer::empty(StatusCode::ACCEPTED),
@@ -124,13 +128,13 @@ impl Session {
     }
 
     /// Answers a GET: with the common stream, or with the stream that `Last-Event-ID` resumes.
-    pub fn listen(&self, last_event: Option<&str>) -> Answer {
+    pub fn listen(&self, last_event: Option<&str>) -> UpstreamAnswer {
         self.touch();
         let reader = match last_event {
             None => self.streams.read(COMMON),
-            Some(text) => {
-                Place::read(text).ok_or(NoReader::Unknown).and_then(|place| self.streams.resume(place))
-            }
+            Some(text) => EventPosition::read(text)
+                .ok_or(NoReader::Unknown)
+                .and_then(|place| self.streams.resume(place)),
         };
         let bad = |why| answer::error(StatusCode::BAD_REQUEST, None, answer::NO_SESSION, why);
         match reader {
@@ -178,26 +182,26 @@ impl Session {
         (!self.routing().is_busy() && !self.streams.somebody_reads()).then_some(unused)
     }
 
-    async fn open(&self, message: &Message<'_>) -> Result<(StreamNo, Reader), Refusal> {
+    async fn open(&self, message: &RpcMessage<'_>) -> Result<(StreamNo, StreamReader), PostRefusal> {
         let stream = {
             let mut routing = self.routing();
-            routing.may_open(message).map_err(Refusal::NotTaken)?;
+            routing.may_open(message).map_err(PostRefusal::NotTaken)?;
             let stream = self.streams.open();
             routing.opened(stream, message);
             stream
         };
         let mut unsent = Unsent(Some((self, stream)));
-        let reader = self.streams.read(stream).map_err(|_| Refusal::Gone)?;
-        self.child.write(message.text().as_bytes()).await.map_err(|Gone| Refusal::Gone)?;
+        let reader = self.streams.read(stream).map_err(|_| PostRefusal::Gone)?;
+        self.child.write(message.text().as_bytes()).await.map_err(|Gone| PostRefusal::Gone)?;
         unsent.0 = None;
         Ok((stream, reader))
     }
 
     /// The answer with this stream: an event that was already read comes first, and before it, since revision
     /// 2025-11-25, a priming event.
-    fn stream(&self, reader: Reader, first: Option<Bytes>) -> Answer {
+    fn stream(&self, reader: StreamReader, first: Option<Bytes>) -> UpstreamAnswer {
         let primed = self.version.get().is_some_and(|version| &**version >= PRIMING_SINCE);
-        let place = Place { stream: reader.place().stream, number: 0 };
+        let place = EventPosition { stream: reader.place().stream, number: 0 };
         let start = (primed && place.stream != COMMON).then(|| answer::priming(&place.to_string()));
         answer::events(as_events(reader, start.into_iter().chain(first).collect()))
     }
@@ -216,7 +220,7 @@ impl Session {
 const PRIMING_SINCE: &str = "2025-11-25";
 
 /// A request that is not sent to the child yet; dropping it removes its stream.
-struct Unsent<'a>(Option<(&'a Session, StreamNo)>);
+struct Unsent<'a>(Option<(&'a StdioSession, StreamNo)>);
 
 impl Drop for Unsent<'_> {
     fn drop(&mut self) {
@@ -227,23 +231,23 @@ impl Drop for Unsent<'_> {
     }
 }
 
-enum Refusal {
+enum PostRefusal {
     NotTaken(NotTaken),
     Gone,
 }
 
 /// The task that reads a child's messages and puts them on the streams. It holds the session weakly: when the session
 /// is dropped, its child ends.
-struct Listener {
-    session: std::sync::Weak<Session>,
-    streams: Arc<Streams>,
+struct ChildReader {
+    session: std::sync::Weak<StdioSession>,
+    streams: Arc<SessionStreams>,
     name: Arc<str>,
 }
 
-impl Listener {
+impl ChildReader {
     async fn hear(self, mut lines: Lines) {
         while let Some(line) = lines.recv().await {
-            let Some(message) = std::str::from_utf8(&line).ok().and_then(Message::read) else {
+            let Some(message) = std::str::from_utf8(&line).ok().and_then(RpcMessage::read) else {
                 tracing::debug!(server = %self.name, "a line that is no message");
                 continue;
             };
@@ -252,11 +256,13 @@ impl Listener {
                 None => break,
             };
             match route {
-                Route::Answer(stream, id) => {
+                MessageRoute::Answer(stream, id) => {
                     self.streams.say(stream, with_id(&message, &id, &line), true).await;
                 }
-                Route::On(stream) => self.streams.say(stream, line.clone(), false).await,
-                Route::Nowhere => tracing::debug!(server = %self.name, "an answer that nobody waits for"),
+                MessageRoute::On(stream) => self.streams.say(stream, line.clone(), false).await,
+                MessageRoute::Nowhere => {
+                    tracing::debug!(server = %self.name, "an answer that nobody waits for")
+                }
             }
         }
         self.streams.break_off();
@@ -264,7 +270,7 @@ impl Listener {
 }
 
 /// The response with the id as the client wrote it, even if the server used another spelling.
-fn with_id(message: &Message<'_>, id: &str, line: &Bytes) -> Bytes {
+fn with_id(message: &RpcMessage<'_>, id: &str, line: &Bytes) -> Bytes {
     match message.id() {
         Some(written) if written.raw() != id => {
             let mut edits = Edits::of(message.text());
@@ -275,24 +281,24 @@ fn with_id(message: &Message<'_>, id: &str, line: &Bytes) -> Bytes {
     }
 }
 
-fn as_events(reader: Reader, first: Vec<Bytes>) -> AnswerBody {
+fn as_events(reader: StreamReader, first: Vec<Bytes>) -> AnswerBody {
     let first = stream::iter(first.into_iter().map(Ok));
     let rest = stream::unfold(Some(reader), |reader| async move {
         let mut reader = reader?;
         match timeout(limits::KEEP_ALIVE, reader.next()).await {
             Err(_) => Some((Ok(answer::ALIVE), Some(reader))),
-            Ok(Next::Event(event)) => {
+            Ok(NextEvent::Event(event)) => {
                 let reader = (!event.last).then_some(reader);
                 Some((Ok(answer::event(Some(&event.place.to_string()), &event.text)), reader))
             }
-            Ok(Next::End) => None,
-            Ok(Next::Broken) => Some((Err(lost()), None)),
+            Ok(NextEvent::End) => None,
+            Ok(NextEvent::Broken) => Some((Err(lost()), None)),
         }
     });
     first.chain(rest).boxed()
 }
 
-fn not_taken(why: NotTaken, message: &Message<'_>) -> Answer {
+fn not_taken(why: NotTaken, message: &RpcMessage<'_>) -> UpstreamAnswer {
     let id = message.id().map(Json::raw);
     match why {
         NotTaken::SameId => answer::error(

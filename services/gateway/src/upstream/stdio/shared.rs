@@ -17,28 +17,28 @@ use tokio::time::timeout;
 
 use super::child::Program;
 use super::mirrors;
-use super::running::Running;
+use super::running::RunningChild;
 use crate::limits;
-use crate::upstream::text::{Edits, Json, Message};
-use crate::upstream::{Answer, UpstreamError, answer};
+use crate::upstream::text::{Edits, Json, RpcMessage};
+use crate::upstream::{UpstreamAnswer, UpstreamError, answer};
 
 /// The shared child, started on demand, and the known era of its program.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedChild {
     program: Program,
     name: Arc<str>,
-    state: tokio::sync::Mutex<State>,
+    state: tokio::sync::Mutex<SharedChildState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    running: Option<Arc<Running>>,
+struct SharedChildState {
+    running: Option<Arc<RunningChild>>,
     starts: VecDeque<Instant>,
-    era: Era,
+    era: ProgramEra,
 }
 
 #[derive(Clone, Debug, Default)]
-enum Era {
+enum ProgramEra {
     #[default]
     Unknown,
     Modern,
@@ -49,7 +49,7 @@ enum Era {
     Ended(Instant),
 }
 
-impl Shared {
+impl SharedChild {
     /// Makes the state; no child runs yet.
     pub fn new(program: Program, name: Arc<str>) -> Self {
         Self { program, name, state: tokio::sync::Mutex::default() }
@@ -60,17 +60,21 @@ impl Shared {
     /// # Errors
     /// [`UpstreamError::NeverSent`] if the program does not start.
     pub async fn is_modern(&self) -> Result<bool, UpstreamError> {
-        Ok(matches!(self.get().await?, Found::Modern(_)))
+        Ok(matches!(self.get().await?, ProbedProgram::Modern(_)))
     }
 
     /// Forwards a request, after checking that its headers match its body.
     ///
     /// # Errors
     /// An [`UpstreamError`] if the child does not start, or ends before it answers.
-    pub async fn request(&self, headers: &HeaderMap, message: &Message<'_>) -> Result<Answer, UpstreamError> {
+    pub async fn request(
+        &self,
+        headers: &HeaderMap,
+        message: &RpcMessage<'_>,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let running = match self.get().await? {
-            Found::Modern(running) => running,
-            Found::Legacy(said) => return Ok(refused(message, said.as_ref())),
+            ProbedProgram::Modern(running) => running,
+            ProbedProgram::Legacy(said) => return Ok(refused(message, said.as_ref())),
         };
         if let Err(refusal) = mirrors::check(headers, message) {
             return Ok(*refusal);
@@ -90,9 +94,9 @@ impl Shared {
     ///
     /// # Errors
     /// An [`UpstreamError`] if the child does not start or has ended.
-    pub async fn tell(&self, message: &Message<'_>) -> Result<Answer, UpstreamError> {
+    pub async fn tell(&self, message: &RpcMessage<'_>) -> Result<UpstreamAnswer, UpstreamError> {
         let is_for_others = message.method().as_deref() == Some("notifications/cancelled");
-        if !is_for_others && let Found::Modern(running) = self.get().await? {
+        if !is_for_others && let ProbedProgram::Modern(running) = self.get().await? {
             running.tell(message).await?;
         }
         Ok(answer::empty(StatusCode::ACCEPTED))
@@ -106,32 +110,34 @@ impl Shared {
         }
     }
 
-    async fn get(&self) -> Result<Found, UpstreamError> {
+    async fn get(&self) -> Result<ProbedProgram, UpstreamError> {
         let mut state = self.state.lock().await;
         if let Some(running) = state.running.as_ref().filter(|running| running.is_alive()) {
-            return Ok(Found::Modern(Arc::clone(running)));
+            return Ok(ProbedProgram::Modern(Arc::clone(running)));
         }
         match &state.era {
-            Era::Legacy(said) => return Ok(Found::Legacy(said.clone())),
-            Era::Ended(when) if when.elapsed() < limits::RESTART_WINDOW => return Ok(Found::Legacy(None)),
-            Era::Unknown | Era::Modern | Era::Ended(_) => {}
+            ProgramEra::Legacy(said) => return Ok(ProbedProgram::Legacy(said.clone())),
+            ProgramEra::Ended(when) if when.elapsed() < limits::RESTART_WINDOW => {
+                return Ok(ProbedProgram::Legacy(None));
+            }
+            ProgramEra::Unknown | ProgramEra::Modern | ProgramEra::Ended(_) => {}
         }
         state.running = None;
         let running = self.start(&mut state)?;
-        if !matches!(state.era, Era::Modern) {
+        if !matches!(state.era, ProgramEra::Modern) {
             state.era = ask(&running).await;
         }
         match &state.era {
-            Era::Legacy(said) => Ok(Found::Legacy(said.clone())),
-            Era::Ended(_) => Ok(Found::Legacy(None)),
-            Era::Modern | Era::Unknown => {
+            ProgramEra::Legacy(said) => Ok(ProbedProgram::Legacy(said.clone())),
+            ProgramEra::Ended(_) => Ok(ProbedProgram::Legacy(None)),
+            ProgramEra::Modern | ProgramEra::Unknown => {
                 state.running = Some(Arc::clone(&running));
-                Ok(Found::Modern(running))
+                Ok(ProbedProgram::Modern(running))
             }
         }
     }
 
-    fn start(&self, state: &mut State) -> Result<Arc<Running>, UpstreamError> {
+    fn start(&self, state: &mut SharedChildState) -> Result<Arc<RunningChild>, UpstreamError> {
         let never = |why: String| UpstreamError::NeverSent(why);
         while state.starts.front().is_some_and(|start| start.elapsed() > limits::RESTART_WINDOW) {
             state.starts.pop_front();
@@ -140,23 +146,23 @@ impl Shared {
             return Err(never(format!("{}: its process ends again and again", self.name)));
         }
         state.starts.push_back(Instant::now());
-        let running = Running::start(&self.program, &self.name);
+        let running = RunningChild::start(&self.program, &self.name);
         running.map_err(|error| never(format!("{} does not start: {error}", self.name)))
     }
 }
 
-enum Found {
-    Modern(Arc<Running>),
+enum ProbedProgram {
+    Modern(Arc<RunningChild>),
     Legacy(Option<Bytes>),
 }
 
 /// The answer to a modern client from a legacy server. `server/discover` is answered with the server's own error.
-fn refused(message: &Message<'_>, said: Option<&Bytes>) -> Answer {
+fn refused(message: &RpcMessage<'_>, said: Option<&Bytes>) -> UpstreamAnswer {
     let id = message.id().map(Json::raw);
     let error = said
         .filter(|_| message.method().as_deref() == Some("server/discover"))
         .and_then(|said| std::str::from_utf8(said).ok())
-        .and_then(Message::read);
+        .and_then(RpcMessage::read);
     if let (Some(error), Some(id)) = (error, message.id()) {
         let mut edits = Edits::of(error.text());
         if let Some(ours) = error.id() {
@@ -173,16 +179,16 @@ fn refused(message: &Message<'_>, said: Option<&Bytes>) -> Answer {
 }
 
 /// Asks the child for its era.
-async fn ask(running: &Arc<Running>) -> Era {
+async fn ask(running: &Arc<RunningChild>) -> ProgramEra {
     let Ok(said) = timeout(limits::PROBE_TIME, running.answer(DISCOVER)).await else {
-        return Era::Legacy(None);
+        return ProgramEra::Legacy(None);
     };
-    let said = said.as_deref().and_then(|text| std::str::from_utf8(text).ok()).and_then(Message::read);
+    let said = said.as_deref().and_then(|text| std::str::from_utf8(text).ok()).and_then(RpcMessage::read);
     match said {
-        Some(said) if said.at(&["result", "supportedVersions"]).is_some() => Era::Modern,
-        Some(said) if said.error_code() == Some(-32022) => Era::Modern,
-        Some(said) => Era::Legacy(said.get("error").is_some().then(|| said.text().to_owned().into())),
-        None => Era::Ended(Instant::now()),
+        Some(said) if said.at(&["result", "supportedVersions"]).is_some() => ProgramEra::Modern,
+        Some(said) if said.error_code() == Some(-32022) => ProgramEra::Modern,
+        Some(said) => ProgramEra::Legacy(said.get("error").is_some().then(|| said.text().to_owned().into())),
+        None => ProgramEra::Ended(Instant::now()),
     }
 }
 

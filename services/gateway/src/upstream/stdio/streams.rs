@@ -24,14 +24,14 @@ pub const COMMON: StreamNo = StreamNo(0);
 
 /// The position of an event, written `stream-number` in `id:` and `Last-Event-ID`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct EventPosition {
     /// The stream of the event.
     pub stream: StreamNo,
     /// The number of the event in its stream; 0 is the position before the first event.
     pub number: u64,
 }
 
-impl Place {
+impl EventPosition {
     /// Parses a position; `None` if the text is not one.
     pub fn read(text: &str) -> Option<Self> {
         let (stream, number) = text.split_once('-')?;
@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for EventPosition {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}-{}", self.stream.0, self.number)
     }
@@ -47,20 +47,20 @@ impl std::fmt::Display for Place {
 
 /// One message on a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct StreamEvent {
     /// The position of the event.
-    pub place: Place,
+    pub place: EventPosition,
     /// The message.
     pub text: Bytes,
     /// True if this is the response that ends the stream.
     pub last: bool,
 }
 
-/// The result of [`Reader::next`].
+/// The result of [`StreamReader::next`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextEvent {
     /// The next event.
-    Event(Event),
+    Event(StreamEvent),
     /// The stream has ended, or another reader has taken over.
     End,
     /// The child has ended, so that the response will never arrive.
@@ -80,14 +80,14 @@ pub enum NoReader {
 
 /// All streams of one session.
 #[derive(Debug, Default)]
-pub struct Streams {
-    inner: Mutex<Inner>,
+pub struct SessionStreams {
+    inner: Mutex<StreamTable>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    streams: BTreeMap<StreamNo, Stream>,
+struct StreamTable {
+    streams: BTreeMap<StreamNo, EventQueue>,
     next: u64,
     readers: u64,
     kept_bytes: usize,
@@ -96,8 +96,8 @@ struct Inner {
 }
 
 #[derive(Debug, Default)]
-struct Stream {
-    events: VecDeque<Event>,
+struct EventQueue {
+    events: VecDeque<StreamEvent>,
     /// The number of the newest event.
     newest: u64,
     /// The number of the newest event that was read.
@@ -108,13 +108,13 @@ struct Stream {
     reader: Option<u64>,
 }
 
-impl Streams {
+impl SessionStreams {
     /// Opens a stream for a request.
     pub fn open(&self) -> StreamNo {
         let mut inner = self.lock();
         inner.next += 1;
         let stream = StreamNo(inner.next);
-        inner.streams.insert(stream, Stream::default());
+        inner.streams.insert(stream, EventQueue::default());
         stream
     }
 
@@ -172,7 +172,7 @@ impl Streams {
     ///
     /// # Errors
     /// [`NoReader::Taken`] if the stream has a reader, [`NoReader::Unknown`] if it does not exist.
-    pub fn read(self: &Arc<Self>, stream: StreamNo) -> Result<Reader, NoReader> {
+    pub fn read(self: &Arc<Self>, stream: StreamNo) -> Result<StreamReader, NoReader> {
         let mut inner = self.lock();
         let from = match inner.streams.get(&stream) {
             Some(taken) if taken.reader.is_some() => return Err(NoReader::Taken),
@@ -180,7 +180,7 @@ impl Streams {
             None if stream == COMMON => 0,
             None => return Err(NoReader::Unknown),
         };
-        Ok(self.reader(&mut inner, Place { stream, number: from }))
+        Ok(self.reader(&mut inner, EventPosition { stream, number: from }))
     }
 
     /// Resumes a stream after this position. A previous reader is replaced. On the common stream, dropped events are
@@ -188,7 +188,7 @@ impl Streams {
     ///
     /// # Errors
     /// [`NoReader::Unknown`] if there is no such position, [`NoReader::NotKept`] if later events were already dropped.
-    pub fn resume(self: &Arc<Self>, mut from: Place) -> Result<Reader, NoReader> {
+    pub fn resume(self: &Arc<Self>, mut from: EventPosition) -> Result<StreamReader, NoReader> {
         let mut inner = self.lock();
         let stream = inner.streams.get(&from.stream).ok_or(NoReader::Unknown)?;
         if from.number > stream.newest {
@@ -206,21 +206,21 @@ impl Streams {
         Ok(reader)
     }
 
-    fn reader(self: &Arc<Self>, inner: &mut Inner, at: Place) -> Reader {
+    fn reader(self: &Arc<Self>, inner: &mut StreamTable, at: EventPosition) -> StreamReader {
         inner.readers += 1;
         let number = inner.readers;
         let stream = inner.streams.entry(at.stream).or_default();
         stream.reader = Some(number);
         stream.read = at.number;
-        Reader { streams: Arc::clone(self), at, number }
+        StreamReader { streams: Arc::clone(self), at, number }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, StreamTable> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl StreamTable {
     fn add(&mut self, stream: StreamNo, text: Bytes, last: bool) {
         if self.broken || (stream != COMMON && !self.streams.contains_key(&stream)) {
             return;
@@ -233,7 +233,11 @@ impl Inner {
         open.over = last;
         self.kept_bytes += text.len();
         self.kept_events += 1;
-        open.events.push_back(Event { place: Place { stream, number: open.newest }, text, last });
+        open.events.push_back(StreamEvent {
+            place: EventPosition { stream, number: open.newest },
+            text,
+            last,
+        });
         self.make_room();
     }
 
@@ -258,7 +262,7 @@ impl Inner {
             .map(|(stream, _)| *stream)
     }
 
-    fn drop_events(&mut self, may_go: impl Fn(&Stream, &Event) -> bool) {
+    fn drop_events(&mut self, may_go: impl Fn(&EventQueue, &StreamEvent) -> bool) {
         for stream in self.streams.values_mut() {
             while (self.kept_bytes > limits::KEPT_EVENT_BYTES || self.kept_events > limits::KEPT_EVENTS)
                 && stream.events.front().is_some_and(|event| may_go(stream, event))
@@ -293,26 +297,26 @@ impl Inner {
 
 /// The reader of one stream.
 #[derive(Debug)]
-pub struct Reader {
-    streams: Arc<Streams>,
-    at: Place,
+pub struct StreamReader {
+    streams: Arc<SessionStreams>,
+    at: EventPosition,
     number: u64,
 }
 
-impl Reader {
+impl StreamReader {
     /// The position of the last event that was read.
-    pub const fn place(&self) -> Place {
+    pub const fn place(&self) -> EventPosition {
         self.at
     }
 
     /// Waits for the next event.
-    pub async fn next(&mut self) -> Next {
+    pub async fn next(&mut self) -> NextEvent {
         let streams = Arc::clone(&self.streams);
         loop {
             let mut changed = pin!(streams.changed.notified());
             changed.as_mut().enable();
             if let Some(next) = self.look() {
-                if matches!(next, Next::Event(_)) {
+                if matches!(next, NextEvent::Event(_)) {
                     streams.changed.notify_waiters(); // Somebody may wait for room.
                 }
                 return next;
@@ -321,28 +325,28 @@ impl Reader {
         }
     }
 
-    fn look(&mut self) -> Option<Next> {
+    fn look(&mut self) -> Option<NextEvent> {
         let mut inner = self.streams.lock();
         let broken = inner.broken;
-        let Some(stream) = inner.streams.get_mut(&self.at.stream) else { return Some(Next::End) };
+        let Some(stream) = inner.streams.get_mut(&self.at.stream) else { return Some(NextEvent::End) };
         if stream.reader != Some(self.number) {
-            return Some(Next::End);
+            return Some(NextEvent::End);
         }
         let index = stream.events.partition_point(|event| event.place.number <= self.at.number);
         if let Some(event) = stream.events.get(index).cloned() {
             self.at = event.place;
             stream.read = event.place.number;
-            return Some(Next::Event(event));
+            return Some(NextEvent::Event(event));
         }
         if stream.over {
-            return Some(Next::End);
+            return Some(NextEvent::End);
         }
         let nothing_lost = self.at.stream == COMMON;
-        broken.then_some(if nothing_lost { Next::End } else { Next::Broken })
+        broken.then_some(if nothing_lost { NextEvent::End } else { NextEvent::Broken })
     }
 }
 
-impl Drop for Reader {
+impl Drop for StreamReader {
     fn drop(&mut self) {
         let mut inner = self.streams.lock();
         let stream = inner.streams.get_mut(&self.at.stream);
@@ -358,16 +362,16 @@ impl Drop for Reader {
 mod tests {
     use super::*;
 
-    fn event(next: Next) -> String {
+    fn event(next: NextEvent) -> String {
         match next {
-            Next::Event(event) => String::from_utf8(event.text.to_vec()).unwrap(),
+            NextEvent::Event(event) => String::from_utf8(event.text.to_vec()).unwrap(),
             other => panic!("no event: {other:?}"),
         }
     }
 
     #[tokio::test]
     async fn what_was_said_while_nobody_listened_is_read_by_who_comes() {
-        let streams = Arc::new(Streams::default());
+        let streams = Arc::new(SessionStreams::default());
         streams.say(COMMON, "a".into(), false).await;
         let mut reader = streams.read(COMMON).unwrap();
         assert_eq!(event(reader.next().await), "a");
@@ -376,47 +380,50 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_is_resumed_after_the_event_that_was_read_last() {
-        let streams = Arc::new(Streams::default());
+        let streams = Arc::new(SessionStreams::default());
         let call = streams.open();
         let mut first = streams.read(call).unwrap();
         for text in ["a", "b"] {
             streams.say(call, text.into(), false).await;
         }
         assert_eq!(event(first.next().await), "a");
-        let mut second = streams.resume(Place { stream: call, number: 1 }).unwrap();
-        assert_eq!(first.next().await, Next::End, "another one reads on");
+        let mut second = streams.resume(EventPosition { stream: call, number: 1 }).unwrap();
+        assert_eq!(first.next().await, NextEvent::End, "another one reads on");
         assert_eq!(event(second.next().await), "b");
         streams.say(call, "c".into(), true).await;
         assert_eq!(event(second.next().await), "c");
-        assert_eq!(second.next().await, Next::End);
+        assert_eq!(second.next().await, NextEvent::End);
     }
 
     #[tokio::test]
     async fn a_place_that_never_was_or_is_gone_is_not_resumed() {
-        let streams = Arc::new(Streams::default());
+        let streams = Arc::new(SessionStreams::default());
         let call = streams.open();
         let big = Bytes::from(vec![b'x'; limits::KEPT_EVENT_BYTES / 2 + 1]);
         for _ in 0..3 {
             streams.say(call, big.clone(), false).await;
         }
-        assert_eq!(streams.resume(Place { stream: call, number: 9 }).unwrap_err(), NoReader::Unknown);
-        assert_eq!(streams.resume(Place { stream: StreamNo(7), number: 0 }).unwrap_err(), NoReader::Unknown);
-        assert_eq!(streams.resume(Place { stream: call, number: 0 }).unwrap_err(), NoReader::NotKept);
+        assert_eq!(streams.resume(EventPosition { stream: call, number: 9 }).unwrap_err(), NoReader::Unknown);
+        assert_eq!(
+            streams.resume(EventPosition { stream: StreamNo(7), number: 0 }).unwrap_err(),
+            NoReader::Unknown
+        );
+        assert_eq!(streams.resume(EventPosition { stream: call, number: 0 }).unwrap_err(), NoReader::NotKept);
     }
 
     #[tokio::test]
     async fn a_call_whose_child_is_gone_is_broken_and_listening_just_ends() {
-        let streams = Arc::new(Streams::default());
+        let streams = Arc::new(SessionStreams::default());
         let mut call = streams.read(streams.open()).unwrap();
         let mut common = streams.read(COMMON).unwrap();
         streams.break_off();
-        assert_eq!(call.next().await, Next::Broken);
-        assert_eq!(common.next().await, Next::End);
+        assert_eq!(call.next().await, NextEvent::Broken);
+        assert_eq!(common.next().await, NextEvent::End);
     }
 
     #[tokio::test]
     async fn a_child_waits_for_a_client_that_reads_slowly() {
-        let streams = Arc::new(Streams::default());
+        let streams = Arc::new(SessionStreams::default());
         let call = streams.open();
         let mut reader = streams.read(call).unwrap();
         let big = Bytes::from(vec![b'x'; limits::UNREAD_BYTES + 1]);
@@ -427,17 +434,17 @@ mod tests {
                 streams.say(call, "small".into(), false).await;
             }
         });
-        assert!(matches!(reader.next().await, Next::Event(_)));
+        assert!(matches!(reader.next().await, NextEvent::Event(_)));
         assert_eq!(event(reader.next().await), "small");
         saying.await.unwrap();
     }
 
     #[test]
     fn a_place_is_read_as_it_was_written() {
-        let place = Place { stream: StreamNo(3), number: 14 };
-        assert_eq!(Place::read(&place.to_string()), Some(place));
+        let place = EventPosition { stream: StreamNo(3), number: 14 };
+        assert_eq!(EventPosition::read(&place.to_string()), Some(place));
         for text in ["", "3", "3-", "-1", "a-b", "3-4-5"] {
-            assert_eq!(Place::read(text), None, "{text}");
+            assert_eq!(EventPosition::read(text), None, "{text}");
         }
     }
 }

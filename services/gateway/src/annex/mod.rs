@@ -1,0 +1,235 @@
+//! Annexes: the data that the store keeps in clear next to a record. The decision writer writes them; recovery and
+//! replays read them.
+//!
+//! Callers choose the length of their texts, so an annex bounds how much of each is kept ([`Text`]).
+//!
+//! Not here: what a record commits to (`admission::record`); the commitment covers the whole text, even if the annex is
+//! cut.
+
+mod inputs;
+mod text;
+
+use admission::decide::{About, Flag, Ruling, Settled};
+use admission::invocation::AiInvocation;
+use admission::session::ReservationId;
+use bytes::Bytes;
+use evidence::StoredRecord;
+use jose::json::JsonError;
+use merkle::EntryDigest;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+use vap::digest::Canon;
+use vap::reason::Reason;
+
+pub use inputs::{DecisionInputs, JudgeOpinion, PutInputs};
+pub use text::{NotWhole, Text, whole};
+
+use crate::limits::{ANNEX_AGREED_TEXT_BYTES, ANNEX_TEXT_BYTES, ANNEX_UNIDENTIFIED_TEXT_BYTES};
+
+/// The annex of a record that has nothing to keep in clear.
+pub const EMPTY: Bytes = Bytes::from_static(b"{}");
+
+/// The annex of a decision: the texts of the message, the client's description of itself (S-4), and the inputs of the
+/// decision.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DecisionAnnex {
+    session_id: Option<Text>,
+    goal: Option<Text>,
+    rationale: Option<Text>,
+    expected_effect: Option<Text>,
+    /// The arguments, in the bytes that the record commits to.
+    pub arguments: Option<Text>,
+    effective_commitment: Option<Text>,
+    principal: Option<Text>,
+    req: Option<Text>,
+    #[serde(rename = "aiInvocation")]
+    ai_invocation: Option<Value>,
+    reason: Option<Text>,
+    flags: Vec<String>,
+    /// The reservation, if the call belongs to a session.
+    pub reservation: Option<ReservationId>,
+    tool: Option<Text>,
+    /// The inputs of the decision.
+    #[serde(rename = "replay")]
+    pub inputs: Option<RecordedInputs>,
+}
+
+/// The inputs of a decision, as recorded.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum RecordedInputs {
+    /// The inputs, sufficient to replay the decision.
+    Decision(Box<DecisionInputs>),
+    /// The denial of a call after its admission: the log issued no receipt for the decision.
+    LateDenial {
+        /// The entry ID of the decision.
+        instead_of: String,
+        /// The reason of the denial.
+        why: String,
+    },
+    /// Inputs that cannot be read, since a text in them was cut.
+    Partial(Value),
+}
+
+/// The annex of an outcome.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OutcomeAnnex {
+    /// The entry ID of the decision.
+    pub decision: Option<String>,
+    /// The tool's name.
+    pub tool: Option<Text>,
+    reservation: Option<ReservationId>,
+    /// The cost that the tool declared, as written.
+    pub cost: Option<Text>,
+    result: Option<Text>,
+    flags: Vec<String>,
+}
+
+impl DecisionAnnex {
+    /// The annex of a ruling's record.
+    pub fn new(
+        ruling: &Ruling,
+        reservation: Option<ReservationId>,
+        invocation: Option<&AiInvocation>,
+        inputs: RecordedInputs,
+    ) -> Self {
+        let text = |text: &Option<String>| text.clone().map(Text::Whole);
+        let lossy = |bytes: &Option<Vec<u8>>| {
+            Some(Text::Whole(String::from_utf8_lossy(bytes.as_ref()?).into_owned()))
+        };
+        let said = &ruling.said;
+        Self {
+            session_id: Some(Text::whole(&ruling.verdict.session_id)),
+            goal: text(&said.goal),
+            rationale: text(&said.rationale),
+            expected_effect: text(&said.expected_effect),
+            arguments: lossy(&said.arguments),
+            effective_commitment: lossy(&said.effective_commitment),
+            principal: lossy(&said.principal),
+            req: ruling.req.as_ref().map(|req| Text::whole(req.as_str())),
+            ai_invocation: invocation.map(|invocation| invocation.assertion().clone()),
+            reason: ruling.reason.as_ref().map(|reason| Text::Whole(reason.to_string())),
+            flags: names(&ruling.flags),
+            reservation,
+            tool: text(&ruling.tool),
+            inputs: Some(inputs),
+        }
+    }
+
+    /// Serializes the annex of this ruling, with long texts cut to the bound for the ruling.
+    pub fn into_bytes(mut self, ruling: &Ruling) -> Bytes {
+        // V-11: a caller that is denied for its rate must not fill the disk, so none of its texts is kept.
+        if ruling.reason == Some(Reason::RateLimited) {
+            self.drop_texts();
+        }
+        text::serialize(&self, most(ruling))
+    }
+
+    /// Parses the annex of a decision's record.
+    pub fn read(stored: &StoredRecord) -> Result<Self, JsonError> {
+        jose::json::read_bytes(&stored.record.annex)
+    }
+
+    /// Drops the texts of arbitrary length: the caller's and the judge's.
+    fn drop_texts(&mut self) {
+        if let Some(invocation) = &mut self.ai_invocation {
+            *invocation = json!(Text::dropped());
+        }
+        let mut texts = vec![
+            &mut self.goal,
+            &mut self.rationale,
+            &mut self.expected_effect,
+            &mut self.arguments,
+            &mut self.effective_commitment,
+            &mut self.req,
+        ];
+        if let Some(RecordedInputs::Decision(inputs)) = &mut self.inputs {
+            let DecisionInputs { message, header, judge, .. } = &mut **inputs;
+            texts.extend([message, header]);
+            judge.iter_mut().for_each(|judge| judge.words = Text::dropped());
+        }
+        texts.into_iter().flatten().for_each(|text| *text = Text::dropped());
+    }
+}
+
+/// Returns the number of bytes that are kept of each text of a ruling.
+fn most(ruling: &Ruling) -> usize {
+    match (ruling.about, &ruling.said.principal) {
+        // Later decisions depend on these texts.
+        (About::Commitment | About::Amendment, Some(_)) if ruling.reason.is_none() => ANNEX_AGREED_TEXT_BYTES,
+        (_, None) if !ruling.verdict.verdict.is_permit() => ANNEX_UNIDENTIFIED_TEXT_BYTES,
+        _ => ANNEX_TEXT_BYTES,
+    }
+}
+
+impl RecordedInputs {
+    /// Returns the path of the route, if it is recorded.
+    pub fn route(&self) -> Option<&str> {
+        match self {
+            Self::Decision(inputs) => Some(&inputs.route),
+            Self::LateDenial { .. } => None,
+            Self::Partial(value) => value["route"].as_str(),
+        }
+    }
+
+    /// Returns the name of the called tool, if it is recorded whole.
+    pub fn tool(&self) -> Option<&str> {
+        match self {
+            Self::Decision(inputs) => whole(inputs.tool.as_ref()).ok().flatten(),
+            Self::LateDenial { .. } => None,
+            Self::Partial(value) => value["tool"].as_str(),
+        }
+    }
+}
+
+impl From<DecisionInputs> for RecordedInputs {
+    fn from(inputs: DecisionInputs) -> Self {
+        Self::Decision(Box::new(inputs))
+    }
+}
+
+impl<'de> Deserialize<'de> for RecordedInputs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        if let (Some(instead_of), Some(why)) = (value["instead_of"].as_str(), value["why"].as_str()) {
+            return Ok(Self::LateDenial { instead_of: instead_of.to_owned(), why: why.to_owned() });
+        }
+        Ok(DecisionInputs::deserialize(&value).map_or(Self::Partial(value), Self::from))
+    }
+}
+
+impl OutcomeAnnex {
+    /// The annex of the outcome of a call.
+    pub fn new(
+        (decision, tool): (EntryDigest, &str),
+        reservation: Option<ReservationId>,
+        cost: Option<&str>,
+        result: Option<&Canon>,
+        settled: &Settled,
+    ) -> Self {
+        Self {
+            decision: Some(decision.to_string()),
+            tool: Some(Text::whole(tool)),
+            reservation,
+            cost: cost.map(Text::whole),
+            result: result.map(|result| Text::bounded(&result.bytes, ANNEX_TEXT_BYTES)),
+            flags: names(&settled.flags),
+        }
+    }
+
+    /// Serializes the annex, with long texts cut.
+    pub fn to_bytes(&self) -> Bytes {
+        text::serialize(self, ANNEX_TEXT_BYTES)
+    }
+
+    /// Parses the annex of an outcome's record.
+    pub fn read(stored: &StoredRecord) -> Result<Self, JsonError> {
+        jose::json::read_bytes(&stored.record.annex)
+    }
+}
+
+fn names(flags: &[Flag]) -> Vec<String> {
+    flags.iter().map(|flag| flag.as_str().to_owned()).collect()
+}

@@ -1,0 +1,114 @@
+//! Texts in an annex: kept whole up to a bound, and longer ones by their beginning, length and SHA-256 digest, which
+//! identify them.
+
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// A text, as far as it was kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Text {
+    /// The whole text.
+    Whole(String),
+    /// The beginning only: the text was too long, or its caller was denied for its rate.
+    Cut {
+        /// The part that was kept.
+        beginning: String,
+        /// The length of the whole text, in bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes: Option<usize>,
+        /// The SHA-256 digest of the whole text, in hexadecimal digits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sha256: Option<String>,
+    },
+}
+
+/// Error for a text that was kept only in part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotWhole;
+
+impl Text {
+    /// Creates a [`Text::Whole`].
+    #[must_use]
+    pub fn whole(text: &str) -> Self {
+        Self::Whole(text.to_owned())
+    }
+
+    /// A text of which nothing is kept.
+    pub const fn dropped() -> Self {
+        Self::Cut { beginning: String::new(), bytes: None, sha256: None }
+    }
+
+    /// Returns a text of at most `most` bytes whole, and cuts a longer one.
+    pub fn bounded(bytes: &[u8], most: usize) -> Self {
+        if bytes.len() <= most {
+            return Self::Whole(String::from_utf8_lossy(bytes).into_owned());
+        }
+        // A character that the bound would split is left out.
+        let beginning = bytes[..most].utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
+        Self::Cut {
+            beginning: beginning.to_owned(),
+            bytes: Some(bytes.len()),
+            sha256: Some(HEXLOWER.encode(&Sha256::digest(bytes))),
+        }
+    }
+}
+
+/// Returns an absent text as `None`, and a whole one as it is: no decision can be replayed from a part.
+///
+/// # Errors
+/// [`NotWhole`] if only the beginning was kept.
+pub fn whole(text: Option<&Text>) -> Result<Option<&str>, NotWhole> {
+    match text {
+        None => Ok(None),
+        Some(Text::Whole(text)) => Ok(Some(text)),
+        Some(Text::Cut { .. }) => Err(NotWhole),
+    }
+}
+
+/// Serializes an annex in which each string longer than `most` bytes is replaced by a [`Text::Cut`].
+pub fn serialize(annex: &impl Serialize, most: usize) -> Bytes {
+    let mut annex = json!(annex);
+    cut(&mut annex, most);
+    annex.to_string().into()
+}
+
+fn cut(value: &mut Value, most: usize) {
+    match value {
+        Value::String(whole) if whole.len() > most => *value = json!(Text::bounded(whole.as_bytes(), most)),
+        Value::Array(values) => values.iter_mut().for_each(|value| cut(value, most)),
+        Value::Object(members) => members.values_mut().for_each(|value| cut(value, most)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_text_within_the_bound_is_kept_whole_and_a_longer_one_by_its_beginning_length_and_digest() {
+        let annex = json!({ "short": "1234", "in": [{ "long": "12345" }], "number": 123_456 });
+        let kept: Value = serde_json::from_slice(&serialize(&annex, 4)).unwrap();
+        let digest = HEXLOWER.encode(&Sha256::digest("12345"));
+        let long = json!({ "beginning": "1234", "bytes": 5, "sha256": digest });
+        assert_eq!(kept, json!({ "short": "1234", "in": [{ "long": long }], "number": 123_456 }));
+    }
+
+    fn beginning(bytes: &[u8], most: usize) -> String {
+        match Text::bounded(bytes, most) {
+            Text::Whole(text) => text,
+            Text::Cut { beginning, .. } => beginning,
+        }
+    }
+
+    #[test]
+    fn a_character_is_not_cut_in_two() {
+        assert_eq!(beginning("aé".as_bytes(), 2), "a");
+        assert_eq!(beginning(&[b'a', 0xff, b'b', b'c'], 3), "a");
+    }
+}

@@ -1,0 +1,122 @@
+//! Messages to a client that are not the awaited answer: answers to other requests, answers with an id that only
+//! resembles the awaited one, and notifications with a task's result.
+//!
+//! Clients match answers by id on any stream, and some take `"1"` for 1. So the gateway's names are removed from such
+//! messages (V-5), and a message that some client could take for the answer to an admitted call is withheld.
+
+use std::sync::Arc;
+
+use admission::principal::Caller;
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::Deserialize;
+
+use super::Shared;
+use super::additions::Additions;
+use crate::frame::reply::Reply;
+use crate::frame::{LooseId, RawId};
+use crate::relay::{Over, Passing, Tap};
+use crate::upstream::text::may_be_message;
+
+/// Prefix of the notifications about tasks.
+const TASKS: &str = "notifications/tasks";
+
+/// The part of a notification about a task that is read.
+#[derive(Deserialize)]
+struct TaskNamed {
+    #[serde(rename = "taskId")]
+    task_id: String,
+}
+
+/// The stream on which a message passes to a caller.
+#[derive(Clone)]
+pub struct AnswerStream {
+    /// The state that all routes share.
+    pub shared: Arc<Shared>,
+    /// The path of the route.
+    pub route: Arc<str>,
+    /// The caller that reads the stream.
+    pub caller: Caller,
+    /// The request that is answered on this stream, if any.
+    pub own: Option<RawId>,
+    /// `true` if the caller's answers get the gateway's `_meta` members.
+    pub told: bool,
+}
+
+impl AnswerStream {
+    /// Handles a message that is not the answer awaited on this stream.
+    pub async fn unrelated(&self, reply: &Reply) -> Passing {
+        if !reply.may_answer() {
+            let is_about_task = reply.method().is_some_and(|method| method.starts_with(TASKS));
+            return if is_about_task && self.is_told_of_task(reply) {
+                clean(reply)
+            } else {
+                Passing::Untouched
+            };
+        }
+        // The server may send the answer to a list on any stream.
+        if let Err(why) = self.shared.note_tools(&self.route, reply).await {
+            tracing::warn!(%why, "a list of tools is withheld");
+            return Passing::Withheld;
+        }
+        if let Some(passing) = self.shared.unanswered.came(&self.route, &self.caller, reply).await {
+            return passing;
+        }
+        let is_own = |own: &RawId| reply.answers(own);
+        let takes_for_own = |own: &RawId| reply.is_mistaken_for_answer(own);
+        match &self.own {
+            Some(own) if !self.told && (is_own(own) || takes_for_own(own)) => Passing::Untouched,
+            Some(own) if takes_for_own(own) => Passing::Withheld,
+            _ if reply.loose_id() == Some(LooseId::AnyNumber) => Passing::Withheld,
+            _ => clean(reply),
+        }
+    }
+
+    /// Returns whether the task's messages get the gateway's `_meta` members; on an advisory route this depends on the
+    /// task.
+    fn is_told_of_task(&self, notification: &Reply) -> bool {
+        let task = || jose::json::read_text::<TaskNamed>(notification.member("params")?).ok();
+        self.told || task().is_some_and(|task| self.shared.tasks.is_told(&self.route, task.task_id))
+    }
+}
+
+/// Removes the names that are reserved for the gateway from a message.
+pub fn clean(reply: &Reply) -> Passing {
+    let cleaned = reply.without_said(Additions::dropped());
+    match cleaned == *reply.text() {
+        true => Passing::Untouched,
+        false => Passing::Replaced(cleaned),
+    }
+}
+
+/// Withholds a message that cannot be parsed, since other parsers might see a Verdict in it (V-5). Other text passes.
+pub fn unreadable(text: &[u8]) -> Passing {
+    match may_be_message(text) {
+        true => Passing::Withheld,
+        false => Passing::Untouched,
+    }
+}
+
+/// A tap for streams that answer no admitted call, whose messages the caller may believe all the same.
+pub struct UnrelatedTap {
+    /// The inspected stream.
+    pub passage: AnswerStream,
+}
+
+#[async_trait]
+impl Tap for UnrelatedTap {
+    async fn message(&mut self, text: Bytes) -> Passing {
+        let Ok(reply) = Reply::parse(text.clone()) else {
+            return unreadable(&text);
+        };
+        match self.passage.own.as_ref().is_some_and(|own| reply.answers(own)) {
+            true if self.passage.told => clean(&reply),
+            true => Passing::Untouched,
+            false => self.passage.unrelated(&reply).await,
+        }
+    }
+
+    async fn over(&mut self, _: Over) -> Option<Bytes> {
+        None
+    }
+}

@@ -1,0 +1,52 @@
+//! A call that is being decided.
+
+use std::sync::Arc;
+
+use admission::clarify::HumanQuestion;
+use admission::principal::Caller;
+
+use super::additions::{Additions, VerdictSlot};
+use crate::decision_writer::{DecisionAnswer, UndecidedCall};
+use crate::frame::RawId;
+use crate::front::Route;
+use crate::relay::Client;
+use crate::upstream::Exchange;
+
+/// The kind of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallSubject {
+    /// A tool call.
+    Tool,
+    /// A method that the operator gates: it is decided like a tool, under the method's name (1.4).
+    Method,
+}
+
+/// A call that is being decided, with all that its answer needs.
+pub struct PendingCall {
+    /// The route of the request.
+    pub route: Arc<Route>,
+    /// The request for the upstream.
+    pub exchange: Exchange,
+    /// The JSON-RPC id of the request.
+    pub id: RawId,
+    /// The kind of the call.
+    pub subject: CallSubject,
+    /// The caller's identity.
+    pub caller: Caller,
+    /// The client's connection, on which the answer is awaited.
+    pub client: Client,
+    /// The position of the Verdict in the answer.
+    pub place: VerdictSlot,
+    /// `true` if the request carries a VAP message.
+    pub speaks_vap: bool,
+    /// The members that every answer to this call gets.
+    pub echo: Additions,
+}
+
+/// An answer of the decision writer after which the judge need not be asked.
+pub enum NextStep {
+    /// The decision is made.
+    Answer(Box<DecisionAnswer>),
+    /// A person or an approver must be asked.
+    Ask(Box<HumanQuestion>, Box<UndecidedCall>),
+}

@@ -1,0 +1,108 @@
+//! The permission to forward one call, and the duty to record its outcome.
+//!
+//! An admitted call has exactly one outcome, even if its forwarding task is dropped. An [`AdmittedCall`] that is dropped
+//! before anything was sent records `refused`, and the reservation is released; one that is dropped later records `unknown`,
+//! and the reservation stays spent (V-12, V-14).
+
+use admission::decide::{Ruling, Settled};
+use jose::json::{self, Limits};
+use merkle::EntryDigest;
+use tokio::sync::oneshot;
+use vap::audit::CallStatus;
+use vap::digest::Canon;
+
+use super::outcome::{CallOutcomeReport, LateDenial, OutcomeWork, UnsettledCall};
+use super::writing::RecordedRuling;
+use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::error::WriterError;
+use crate::limits::{LARGE_RESULT, MAX_ANSWER_DEPTH, SETTLE_TIME};
+
+/// The permission to forward a call, once.
+#[derive(Debug)]
+pub struct AdmittedCall {
+    writer: DecisionWriter,
+    call: Option<Box<UnsettledCall>>,
+    forwarding: bool,
+}
+
+impl AdmittedCall {
+    pub(super) fn new(writer: DecisionWriter, call: UnsettledCall) -> Self {
+        Self { writer, call: Some(Box::new(call)), forwarding: false }
+    }
+
+    /// Marks the call as being forwarded: from the next byte on it may have an effect.
+    pub fn forwarding(&mut self) {
+        self.forwarding = true;
+    }
+
+    /// Returns the entry ID of the decision.
+    pub fn decision(&self) -> Option<EntryDigest> {
+        self.call.as_ref().map(|call| call.decision)
+    }
+
+    /// Settles the call. Returns at once, unless the cost exceeded the reservation: then when the outcome is durable,
+    /// or after [`SETTLE_TIME`].
+    ///
+    /// A [`CallOutcomeReport::status`] of `refused` releases the reservation, so it must be used only if nothing was sent.
+    pub async fn settle(mut self, report: CallOutcomeReport) -> Settled {
+        let Some(call) = self.call.take() else { return Settled::default() };
+        let settled = call.preview(&report);
+        let exceeded = settled.exceeded_reservation;
+        let large = report.result.as_ref().is_some_and(|result| result.len() > LARGE_RESULT);
+        let (reply, answer) = oneshot::channel();
+        let writer = self.writer.clone();
+        let hand_in = move || {
+            let result = report.result.as_deref().and_then(canon);
+            let work = OutcomeWork::of(
+                writer.clone(),
+                *call,
+                report.status,
+                report.cost,
+                result,
+                exceeded.then_some(reply),
+            );
+            writer.hand_in(Box::new(work));
+        };
+        match large {
+            false => hand_in(),
+            // The answer does not wait for the canonical form of a large result.
+            true => self.writer.spawn_owed(async move { hand_in() }),
+        }
+        if exceeded && tokio::time::timeout(SETTLE_TIME, answer).await.is_err() {
+            tracing::error!(
+                "an answer is given before what it cost is durable: the database does not take it"
+            );
+        }
+        settled
+    }
+
+    /// Denies the call after its admission, since the log issued no receipt for the decision. Records the outcome
+    /// `refused` and a denial in place of `permit`, and returns that denial.
+    pub(in crate::decision_writer) async fn deny(
+        mut self,
+        permit: Box<Ruling>,
+        why: WriterError,
+    ) -> Result<(Box<Ruling>, RecordedRuling), WriterError> {
+        let Some(call) = self.call.take() else { return Err(why) };
+        let (reply, denied) = oneshot::channel();
+        let denial = LateDenial::new(permit, why.clone(), reply);
+        self.writer.hand_in(Box::new(OutcomeWork::denied(self.writer.clone(), *call, denial)));
+        denied.await.unwrap_or(Err(why))
+    }
+}
+
+/// The canonical result that the record commits to. `None` for a result that is not strict JSON, which is passed on
+/// without a commitment.
+fn canon(result: &str) -> Option<Canon> {
+    let limits = Limits { bytes: result.len(), depth: MAX_ANSWER_DEPTH };
+    json::check(result.as_bytes(), limits).ok().map(Canon::of)
+}
+
+impl Drop for AdmittedCall {
+    fn drop(&mut self) {
+        let Some(call) = self.call.take() else { return };
+        let status = if self.forwarding { CallStatus::Unknown } else { CallStatus::Refused };
+        let work = OutcomeWork::of(self.writer.clone(), *call, status, None, None, None);
+        self.writer.hand_in(Box::new(work));
+    }
+}

@@ -1,0 +1,245 @@
+//! Working copies of a session and of its principal's account for one decision; they replace the originals if a
+//! decision is made.
+
+use admission::decide::{self, DecisionContext, EarlierResults};
+use admission::principal::account_key;
+use admission::principal::{Caller, Era, Identity};
+use admission::rules::Rules;
+use admission::session::{Account, Reservation, ReservationId, Session};
+use vap::message::slot::Received;
+
+use crate::decision_writer::states::{QuestionReservation, SessionState, StreamState, account_stream};
+use crate::decision_writer::transactions::Batch;
+use crate::limits::{ACCOUNT_DUE, DENIALS_DUE, FOR_EVER, QUESTION_SLACK};
+
+/// The parts of a message that determine the session and the account it is decided with.
+pub struct SentMessage<'a> {
+    /// The rules, the sender and the time.
+    pub context: DecisionContext<'a>,
+    /// The parsed message; `None` if there is none that can be read.
+    pub received: Option<&'a Received>,
+    /// Results of earlier passes.
+    pub before: EarlierResults<'a>,
+}
+
+/// The working copies for one decision.
+pub struct WorkingCopies {
+    /// The sender, with its presumed MCP session if that has an account (see [`on_record`]).
+    pub caller: Caller,
+    /// The stream of the session that the message names, if any.
+    pub stream: Option<String>,
+    /// The session, if it exists.
+    pub session: Option<Session>,
+    /// Reservations held while a judge or a person is asked.
+    pub asking: Vec<QuestionReservation>,
+    /// `true` if the session closes as soon as no call is in flight.
+    pub ending: bool,
+    /// The principal's account. If the session counts consumption in a separate ledger, the amounts spent are the
+    /// ledger's.
+    pub account: Account,
+    account_stream: Option<String>,
+    /// The stream of that ledger, if it is not the account's.
+    ledger_stream: Option<String>,
+}
+
+impl WorkingCopies {
+    /// Copies the session that a message names, and its sender's account. `None` if a stream is not loaded yet.
+    pub fn of_message(batch: &mut Batch<'_>, sent: &SentMessage<'_>) -> Option<Self> {
+        let stream = sent.received.map(|received| received.message.session_id().to_owned());
+        let state = match &stream {
+            Some(stream) => session_of(batch, stream)?,
+            None => None,
+        };
+        let session = state.as_ref().map(|state| &state.session);
+        let caller = on_record(batch, sent.context.caller)?;
+        let key = account_of(&DecisionContext { caller: &caller, ..sent.context }, sent, session);
+        Self::of(batch, stream, state, key, caller)
+    }
+
+    /// Copies a session and its principal's account. `None` if a stream is not loaded yet.
+    pub fn of_session(batch: &mut Batch<'_>, stream: &str) -> Option<Self> {
+        let state = session_of(batch, stream)?;
+        let key = state.as_ref().map(|state| state.session.agreed.account().to_owned());
+        Self::of(batch, Some(stream.to_owned()), state, key, Caller::unknown(Era::Modern))
+    }
+
+    fn of(
+        batch: &mut Batch<'_>,
+        stream: Option<String>,
+        state: Option<SessionState>,
+        key: Option<String>,
+        caller: Caller,
+    ) -> Option<Self> {
+        let ledger = state.as_ref().and_then(|state| state.session.agreed.ledger().map(str::to_owned));
+        let ledger_stream =
+            ledger.filter(|ledger| Some(ledger) != key.as_ref()).as_deref().map(account_stream);
+        let account_stream = key.as_deref().map(account_stream);
+        let mut account = match &account_stream {
+            Some(name) => account_in(batch, name)?,
+            None => Account::default(),
+        };
+        if let Some(name) = &ledger_stream {
+            account = account.with_spent_of(&account_in(batch, name)?);
+        }
+        let (session, asking, ending) = match state {
+            Some(SessionState { session, asking, ending }) => (Some(session), asking, ending),
+            None => (None, Vec::new(), false),
+        };
+        Some(Self { caller, stream, session, asking, ending, account, account_stream, ledger_stream })
+    }
+
+    /// Releases the reservations of questions that are past their time, or were asked by a process that is gone.
+    pub fn forget_questions(&mut self, batch: &Batch<'_>, rules: &Rules) {
+        let Some(session) = &mut self.session else { return };
+        let (now, context) = (batch.now / 1000, batch.context);
+        let is_over = |asking: &QuestionReservation| {
+            let elsewhere = asking.instance != context.instance;
+            now > asking.until || (elsewhere && !context.settings.shared)
+        };
+        let (over, live): (Vec<QuestionReservation>, Vec<QuestionReservation>) =
+            std::mem::take(&mut self.asking).into_iter().partition(is_over);
+        for asking in over {
+            decide::refund(rules, session, &mut self.account, asking.held);
+        }
+        self.asking = live;
+    }
+
+    /// The reservations held for questions about other messages of the session; `own` is this message's reservation.
+    pub fn held_for_others(&self, own: Option<ReservationId>) -> Vec<Reservation> {
+        let others = self.asking.iter().map(|asking| asking.held).filter(|held| Some(*held) != own);
+        let reservation = |held| self.session.as_ref()?.running.reservation(held).cloned();
+        others.filter_map(reservation).collect()
+    }
+
+    /// Replaces the originals. `held` becomes the reservation of a question that this instance asks; no question is
+    /// open any more about the reservation `before`.
+    pub fn hold(self, batch: &mut Batch<'_>, before: Option<ReservationId>, held: Option<ReservationId>) {
+        self.hold_until(batch, before, held, 0);
+    }
+
+    /// Like [`hold`](Self::hold), for a question that can be answered until `until`, in Unix seconds.
+    pub fn hold_until(
+        mut self,
+        batch: &mut Batch<'_>,
+        before: Option<ReservationId>,
+        held: Option<ReservationId>,
+        until: u64,
+    ) {
+        self.asking.retain(|asking| Some(asking.held) != before);
+        if let Some(held) = held {
+            let until = until.max(batch.now / 1000) + QUESTION_SLACK.as_secs();
+            self.asking.push(QuestionReservation { held, instance: batch.context.instance.clone(), until });
+        }
+        self.keep(batch);
+    }
+
+    /// Replaces the originals that have changed.
+    pub fn keep(self, batch: &mut Batch<'_>) {
+        let due = self.session.as_ref().map(|session| due(session, batch));
+        if let (Some(stream), Some(session)) = (self.stream, self.session)
+            && let Some(copy) = batch.stream(&stream)
+        {
+            let state = SessionState { session, asking: self.asking, ending: self.ending };
+            let before = match copy.state() {
+                Some(StreamState::Session(before)) => Some(before),
+                _ => None,
+            };
+            let agreed = before.is_none_or(|before| before.session.agreed != state.session.agreed);
+            // An unchanged state does not extend the session's life; otherwise a stranger that knows its name could.
+            if agreed || before.is_none_or(|before| **before != state) {
+                copy.put(StreamState::Session(Box::new(state)), agreed);
+                if !copy.is_closed() {
+                    copy.keep(due.unwrap_or(FOR_EVER));
+                }
+            }
+        }
+        let account = self.account;
+        if let Some(name) = &self.ledger_stream {
+            keep_account(batch, name, |ledger| ledger.with_spent_of(&account));
+        }
+        if let Some(name) = &self.account_stream {
+            let apart = self.ledger_stream.is_some();
+            keep_account(
+                batch,
+                name,
+                |own| if apart { account.clone().with_spent_of(&own) } else { account },
+            );
+        }
+    }
+}
+
+/// Replaces an account if `changed` alters it.
+fn keep_account(batch: &mut Batch<'_>, name: &str, changed: impl FnOnce(Account) -> Account) {
+    let now = batch.now / 1000;
+    let Some(before) = account_in(batch, name) else { return };
+    let account = changed(before.clone());
+    if before == account {
+        return;
+    }
+    let due = if account.is_passing() { DENIALS_DUE } else { ACCOUNT_DUE };
+    if let Some(copy) = batch.stream(name) {
+        copy.put(StreamState::Account(account), false);
+        copy.reopen(now + due.as_secs());
+    }
+}
+
+/// Returns an account as stored, or an empty one. `None` if its stream is not loaded yet.
+fn account_in(batch: &mut Batch<'_>, name: &str) -> Option<Account> {
+    Some(match batch.stream(name)?.state() {
+        Some(StreamState::Account(account)) => account.clone(),
+        _ => Account::default(),
+    })
+}
+
+/// Returns when a session is due, in Unix seconds: at its deadline, or after `session_idle` if that is earlier.
+fn due(session: &Session, batch: &Batch<'_>) -> u64 {
+    let idle = batch.now / 1000 + batch.context.settings.session_idle.as_secs();
+    let ends = session.agreed.ends().and_then(|ends| u64::try_from(ends.as_second()).ok());
+    ends.unwrap_or(FOR_EVER).min(idle).min(FOR_EVER)
+}
+
+/// Returns a session's state. Outer `None`: the stream is not loaded yet; inner `None`: there is no session.
+fn session_of(batch: &mut Batch<'_>, stream: &str) -> Option<Option<SessionState>> {
+    Some(match batch.stream(stream)?.state() {
+        Some(StreamState::Session(state)) => Some((**state).clone()),
+        _ => None,
+    })
+}
+
+/// Identifies the sender of a message. A gateway that was restarted has not seen a server issue the MCP session; if the
+/// presumed session has an account, its earlier commitments bind the sender all the same (V-2, V-33).
+fn on_record(batch: &mut Batch<'_>, caller: &Caller) -> Option<Caller> {
+    let Some(presumed) = caller.presumed() else { return Some(caller.clone()) };
+    let Some(key) = account_key(&presumed, None) else { return Some(caller.clone()) };
+    Some(match batch.stream(&account_stream(&key))?.state() {
+        Some(StreamState::Account(account)) if !account.is_passing() => presumed,
+        _ => caller.clone(),
+    })
+}
+
+/// Returns the key of the account that a message is decided with: the session principal's, if the sender is shown to be
+/// that principal, or else the sender's own. Step C1 finds the same, since both check the signature in the same way.
+fn account_of(
+    scene: &DecisionContext<'_>,
+    sent: &SentMessage<'_>,
+    session: Option<&Session>,
+) -> Option<String> {
+    let by_key = session
+        .is_some_and(|session| matches!(session.agreed.principal().identity(), Identity::SigningKey(_)));
+    let signed_by = match by_key || account_key(scene.caller, None).is_none() {
+        true => sent.received.and_then(|received| decide::signed_by(scene, received, &sent.before, session)),
+        false => None,
+    };
+    let shown =
+        session.filter(|session| session.agreed.principal().is_shown_by(scene.caller, signed_by.as_deref()));
+    match shown {
+        Some(session) => Some(session.agreed.account().to_owned()),
+        None => account_key(scene.caller, signed_by.as_deref()),
+    }
+}
+
+/// Returns whether a decision depends on the principal's account beyond the session: always outside a session, and
+/// wherever the operator limits all sessions together (`principal_ceiling`).
+pub fn depends_on_others(ruling: &decide::Ruling, rules: &Rules) -> bool {
+    ruling.stream == decide::Stream::Unbound || rules.principal_ceiling.is_some()
+}

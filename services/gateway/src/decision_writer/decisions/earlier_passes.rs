@@ -1,0 +1,59 @@
+//! Results that a call or a message brings from the passes before.
+
+use std::sync::Arc;
+
+use admission::clarify::HumanAnswer;
+use admission::decide::JudgeAnswer;
+use admission::session::{Account, ReservationId};
+
+use super::copies::WorkingCopies;
+use crate::annex::{DecisionInputs, JudgeOpinion};
+
+/// Results of earlier passes over a call or a message: its reservation and the answers of a judge, a person or an
+/// approver.
+#[derive(Clone, Debug, Default)]
+pub struct EarlierPasses {
+    /// The reservation made in an earlier pass.
+    pub held: Option<ReservationId>,
+    /// The judge's conclusion.
+    pub judged: Option<JudgeAnswer>,
+    /// The answer of the person at the client.
+    pub answer: Option<HumanAnswer>,
+    /// The id of the question that was put to approvers.
+    pub question: Option<String>,
+    /// The judge's opinion with its wording, for the annex (V-27).
+    pub opinion: Option<Arc<JudgeOpinion>>,
+    /// Time of the first pass, in milliseconds since the Unix epoch.
+    pub first_at: Option<i64>,
+}
+
+impl EarlierPasses {
+    /// The passes before the next one, in which the reservation `held` was made. Of their answers, only the judge's
+    /// opinion is kept, for the annex.
+    pub fn next(&self, held: Option<ReservationId>) -> Self {
+        Self { held, opinion: self.opinion.clone(), first_at: self.first_at, ..Self::default() }
+    }
+
+    /// Like [`next`](Self::next), with the judge's conclusion and its wording.
+    pub fn judged(&self, held: Option<ReservationId>, judged: JudgeAnswer, words: &str) -> Self {
+        let opinion = Some(Arc::new(JudgeOpinion::new(&judged, words)));
+        Self { judged: Some(judged), opinion, ..self.next(held) }
+    }
+
+    /// Adds these passes to the inputs of a decision. `copies` are from after the decision, `account` is from before
+    /// it.
+    pub fn recorded(
+        &self,
+        inputs: DecisionInputs,
+        copies: &WorkingCopies,
+        account: Option<Account>,
+    ) -> DecisionInputs {
+        DecisionInputs {
+            first_at: self.first_at,
+            judge: self.opinion.as_deref().cloned(),
+            held_for_others: copies.held_for_others(self.held),
+            account,
+            ..inputs
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Outcomes of forwarded calls: settled, recorded, and retried until they are durable.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use admission::decide::{self, CallOutcome, CallPermit, Ruling, Settled};
+use admission::record::{self, RecordPosition};
+use admission::rules::Rules;
+use admission::session::{Account, ReservationId, Session};
+use evidence::RecordKind;
+use merkle::EntryDigest;
+use tokio::sync::oneshot;
+use vap::audit::CallStatus;
+use vap::digest::Canon;
+
+use super::close::end;
+use super::copies::WorkingCopies;
+use super::denial;
+use super::writing::{RecordedRuling, next_position, timestamp, write};
+use crate::annex::{OutcomeAnnex, RecordedInputs};
+use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::error::WriterError;
+use crate::decision_writer::transactions::{Batch, Job, JobStep, NewRecord, Work};
+
+/// An admitted call whose outcome is not recorded.
+#[derive(Debug)]
+pub struct UnsettledCall {
+    /// The rules under which the call was admitted.
+    pub rules: Arc<Rules>,
+    /// The stream of the decision.
+    pub stream: String,
+    /// The entry ID of the decision.
+    pub decision: EntryDigest,
+    /// The permit of the call, with its reservation.
+    pub permit: CallPermit,
+    /// The tool's name as it was admitted.
+    pub tool: String,
+    /// The session at the time of the admission.
+    pub snapshot: Option<Box<Session>>,
+}
+
+/// The end of a call, to be settled.
+#[derive(Clone, Debug)]
+pub struct CallOutcomeReport {
+    /// The status of the outcome.
+    pub status: CallStatus,
+    /// The text of the cost that the tool declared, if any (V-5).
+    pub cost: Option<String>,
+    /// The text of the result without `_meta` (V-39), if there is one.
+    pub result: Option<String>,
+}
+
+/// A job that settles a call and records its outcome.
+pub struct OutcomeWork {
+    writer: DecisionWriter,
+    rules: Arc<Rules>,
+    stream: String,
+    decision: EntryDigest,
+    reservation: Option<ReservationId>,
+    tool: String,
+    status: CallStatus,
+    cost: Option<String>,
+    result: Option<Canon>,
+    since: Instant,
+    durable: Option<oneshot::Sender<()>>,
+    denied: Option<LateDenial>,
+}
+
+/// The denial of a call after its admission.
+pub struct LateDenial {
+    permit: Box<Ruling>,
+    why: WriterError,
+    reply: oneshot::Sender<Result<(Box<Ruling>, RecordedRuling), WriterError>>,
+    written: Option<(Box<Ruling>, RecordedRuling)>,
+}
+
+impl LateDenial {
+    /// A denial in place of `permit`; `reply` receives it when it is recorded.
+    pub fn new(
+        permit: Box<Ruling>,
+        why: WriterError,
+        reply: oneshot::Sender<Result<(Box<Ruling>, RecordedRuling), WriterError>>,
+    ) -> Self {
+        Self { permit, why, reply, written: None }
+    }
+}
+
+impl UnsettledCall {
+    /// Computes the settlement from the session at the time of the admission: a session's limits are never relaxed
+    /// (V-16), and the reservation is the call's own.
+    pub fn preview(&self, report: &CallOutcomeReport) -> Settled {
+        let (Some(reservation), Some(mut session)) = (self.permit.reservation(), self.snapshot.clone())
+        else {
+            return Settled::default();
+        };
+        let outcome = CallOutcome { status: report.status, tool: &self.tool, cost: report.cost.as_deref() };
+        let mut account = Account::default();
+        let settled = decide::settle(&self.rules, &mut session, &mut account, reservation, outcome);
+        settled.unwrap_or_default()
+    }
+}
+
+impl OutcomeWork {
+    /// The outcome of a call. `durable` is notified when the outcome is committed.
+    pub fn of(
+        writer: DecisionWriter,
+        call: UnsettledCall,
+        status: CallStatus,
+        cost: Option<String>,
+        result: Option<Canon>,
+        durable: Option<oneshot::Sender<()>>,
+    ) -> Self {
+        let UnsettledCall { rules, stream, decision, permit, tool, .. } = call;
+        let work = Self::unknown(writer, rules, (stream, decision), permit.reservation(), tool);
+        Self { status, cost, result, durable, ..work }
+    }
+
+    /// The outcome [`CallStatus::Refused`] of a call that is denied after its admission, before anything of it was sent.
+    pub fn denied(writer: DecisionWriter, call: UnsettledCall, denied: LateDenial) -> Self {
+        Self { denied: Some(denied), ..Self::of(writer, call, CallStatus::Refused, None, None, None) }
+    }
+
+    /// The outcome [`CallStatus::Unknown`] of a call whose process died.
+    pub fn unknown(
+        writer: DecisionWriter,
+        rules: Arc<Rules>,
+        (stream, decision): (String, EntryDigest),
+        reservation: Option<ReservationId>,
+        tool: String,
+    ) -> Self {
+        let (status, since) = (CallStatus::Unknown, Instant::now());
+        let (cost, result, durable, denied) = (None, None, None, None);
+        Self {
+            writer,
+            rules,
+            stream,
+            decision,
+            reservation,
+            tool,
+            status,
+            cost,
+            result,
+            since,
+            durable,
+            denied,
+        }
+    }
+
+    /// Adds the channel that is notified when the outcome is durable.
+    pub fn notifying(self, durable: oneshot::Sender<()>) -> Self {
+        Self { durable: Some(durable), ..self }
+    }
+
+    fn settle(&self, copies: &mut WorkingCopies) -> Settled {
+        let (Some(reservation), Some(session)) = (self.reservation, &mut copies.session) else {
+            return Settled::default();
+        };
+        let outcome = CallOutcome { status: self.status, tool: &self.tool, cost: self.cost.as_deref() };
+        let settled = decide::settle(&self.rules, session, &mut copies.account, reservation, outcome);
+        settled.unwrap_or_default()
+    }
+
+    fn write(&mut self, batch: &mut Batch<'_>) -> Result<Option<Vec<String>>, WriterError> {
+        let Some(mut copies) = WorkingCopies::of_session(batch, &self.stream) else {
+            return Ok(Some(batch.missing()));
+        };
+        let settled = self.settle(&mut copies);
+        let in_session = copies.session.is_some();
+        copies.keep(batch);
+        if !in_session && self.reservation.is_none() {
+            batch.count_settled(&self.stream);
+        }
+        self.record(batch, &settled)?;
+        if let Some(denied) = &mut self.denied {
+            let mut ruling = denial::after_admission(&denied.permit, &settled, denied.why.reason());
+            let inputs = RecordedInputs::LateDenial {
+                instead_of: self.decision.to_string(),
+                why: denied.why.to_string(),
+            };
+            let written = write(batch, &mut ruling, None, inputs)?;
+            denied.written = Some((ruling, written));
+        }
+        end(batch, &self.stream)?;
+        Ok(None)
+    }
+
+    fn record(&self, batch: &mut Batch<'_>, settled: &Settled) -> Result<(), WriterError> {
+        let (context, now) = (batch.context, batch.now);
+        let (key, seq) = next_position(batch, &self.stream)?;
+        let position = RecordPosition {
+            gateway: context.record_signer.issuer(),
+            stream: &self.stream,
+            seq,
+            at: timestamp(now),
+            key: &key,
+        };
+        let outcome = record::OutcomeRecord {
+            decision: self.decision,
+            status: self.status,
+            settled: &settled.settled,
+            result: self.result.as_ref(),
+        };
+        let signed =
+            context.record_signer.audit_record(record::outcome(&position, &outcome), &self.stream)?;
+        let call = (self.decision, self.tool.as_str());
+        let result = self.result.as_ref();
+        let annex =
+            OutcomeAnnex::new(call, self.reservation, self.cost.as_deref(), result, settled).to_bytes();
+        let Some(copy) = batch.stream(&self.stream) else {
+            return Err(WriterError::Unrecordable(format!("the stream {} is not open", self.stream)));
+        };
+        copy.record(&self.stream, now, NewRecord { kind: RecordKind::Outcome, signed, verdict: None, annex });
+        copy.settle(self.decision);
+        Ok(())
+    }
+}
+
+impl Work for OutcomeWork {
+    fn streams(&self) -> Vec<String> {
+        vec![self.stream.clone(), self.writer.unbound().to_owned()]
+    }
+
+    fn since(&self) -> Instant {
+        self.since
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.durable.is_some() || self.denied.is_some()
+    }
+
+    fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
+        match self.write(batch) {
+            Ok(None) => JobStep::Decided,
+            Ok(Some(needs)) => JobStep::Needs(needs),
+            Err(why) => JobStep::Impossible(why),
+        }
+    }
+
+    fn committed(self: Box<Self>) {
+        if let Some(durable) = self.durable {
+            let _ = durable.send(());
+        }
+        let Some(LateDenial { reply, written: Some(written), .. }) = self.denied else { return };
+        let _ = reply.send(Ok(written));
+    }
+
+    fn failed(mut self: Box<Self>, why: &WriterError) -> Option<Job> {
+        // The caller is denied now, without a record of the denial. The outcome `refused` is still owed.
+        if let Some(denied) = self.denied.take() {
+            let _ = denied.reply.send(Err(why.clone()));
+        }
+        match why {
+            WriterError::Unrecordable(_) => None,
+            _ => Some(self),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The answers to calls and messages, and those that are undecided: their reservation is held while a judge or a person
+//! is asked. Dropping one releases the reservation.
+
+use std::sync::Arc;
+
+use admission::clarify::{HumanAnswer, HumanQuestion};
+use admission::decide::{JudgeAnswer, JudgeQuestion};
+use admission::session::ReservationId;
+use vap::message::slot::Received;
+
+use super::answer::DecisionAnswer;
+use super::earlier_passes::EarlierPasses;
+use super::refund::RefundWork;
+use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::jobs::{CallJob, MessageJob, MessageKind};
+
+/// The answer to a [`CallJob`]. There is no error: a call that cannot be decided durably is denied.
+#[derive(Debug)]
+pub enum CallAnswer {
+    /// The decision is made.
+    Ruled(Box<DecisionAnswer>),
+    /// The judge must be asked; its answer goes to [`UndecidedCall::judged`].
+    Judge(Box<JudgeQuestion>, UndecidedCall),
+    /// A person must be asked; the answer goes to [`UndecidedCall::answered`], or to [`UndecidedCall::approved`] for an
+    /// approver's.
+    Ask(Box<HumanQuestion>, UndecidedCall),
+}
+
+/// The answer to a [`MessageJob`].
+#[derive(Debug)]
+pub enum MessageAnswer {
+    /// The decision is made.
+    Ruled(Box<DecisionAnswer>),
+    /// The judge must be asked; its answer goes to [`UndecidedMessage::judged`].
+    Judge(Box<JudgeQuestion>, Box<UndecidedMessage>),
+}
+
+/// A call that is held until a judge, a person or an approver answers.
+#[derive(Debug)]
+pub struct UndecidedCall {
+    job: Arc<CallJob>,
+    reservation: HeldReservation,
+    /// The id of the question that was put to approvers about the call.
+    question: Option<String>,
+    /// Results of earlier passes: when a person is asked, the judge's opinion.
+    passes: EarlierPasses,
+}
+
+/// A commitment or an amendment that is held until the judge answers.
+#[derive(Debug)]
+pub struct UndecidedMessage {
+    job: Arc<MessageJob>,
+    kind: MessageKind,
+    reservation: HeldReservation,
+    passes: EarlierPasses,
+}
+
+/// A reservation that is released when it is dropped, unless a decision released it or took it over.
+#[derive(Debug)]
+struct HeldReservation {
+    writer: DecisionWriter,
+    route: String,
+    /// The session's stream.
+    stream: Option<String>,
+    id: Option<ReservationId>,
+}
+
+impl UndecidedCall {
+    pub(super) fn new(
+        writer: DecisionWriter,
+        job: Arc<CallJob>,
+        (held, question): (Option<ReservationId>, Option<String>),
+        passes: EarlierPasses,
+    ) -> Self {
+        let received = job.envelope.as_ref().and_then(|envelope| envelope.as_ref().ok());
+        let reservation = HeldReservation::new(writer, &job.route, received, held);
+        Self { job, reservation, question, passes }
+    }
+
+    /// Returns the job of the held call.
+    pub fn job(&self) -> &CallJob {
+        &self.job
+    }
+
+    /// Decides the call again, from step C1 on, with the judge's conclusion and its wording.
+    pub async fn judged(self, judged: JudgeAnswer, words: &str) -> CallAnswer {
+        let passes = self.passes.judged(self.reservation.id, judged, words);
+        self.again(passes).await
+    }
+
+    /// Decides the call again, from step C1 on, with the person's answer, or without one.
+    pub async fn answered(self, answer: HumanAnswer) -> CallAnswer {
+        let passes = EarlierPasses { answer: Some(answer), ..self.passes.next(self.reservation.id) };
+        self.again(passes).await
+    }
+
+    /// Decides the call again, from step C1 on, with the stored state of its question to approvers, which is answered
+    /// or over.
+    pub async fn approved(self) -> CallAnswer {
+        let question = self.question.clone();
+        let passes = EarlierPasses { question, ..self.passes.next(self.reservation.id) };
+        self.again(passes).await
+    }
+
+    async fn again(self, passes: EarlierPasses) -> CallAnswer {
+        let answer = self.reservation.writer.decide_call(self.job.clone(), passes).await;
+        drop(self);
+        answer
+    }
+}
+
+impl Drop for UndecidedCall {
+    fn drop(&mut self) {
+        if let Some(question) = &self.question {
+            self.reservation.writer.withdraw_question(question);
+        }
+    }
+}
+
+impl UndecidedMessage {
+    pub(super) fn new(
+        writer: DecisionWriter,
+        (job, kind): (Arc<MessageJob>, MessageKind),
+        held: Option<ReservationId>,
+        passes: EarlierPasses,
+    ) -> Self {
+        let reservation = HeldReservation::new(writer, &job.route, job.message.as_ref().ok(), held);
+        Self { job, kind, reservation, passes }
+    }
+
+    /// Decides the message again, with the judge's conclusion and its wording.
+    pub async fn judged(self, judged: JudgeAnswer, words: &str) -> MessageAnswer {
+        let passes = self.passes.judged(self.reservation.id, judged, words);
+        let answer = self.reservation.writer.decide_message(self.job.clone(), self.kind, passes).await;
+        drop(self);
+        answer
+    }
+}
+
+impl HeldReservation {
+    fn new(
+        writer: DecisionWriter,
+        route: &str,
+        received: Option<&Received>,
+        id: Option<ReservationId>,
+    ) -> Self {
+        let stream = received.map(|received| received.message.session_id().to_owned());
+        Self { writer, route: route.to_owned(), stream, id }
+    }
+}
+
+impl Drop for HeldReservation {
+    fn drop(&mut self) {
+        if let (Some(id), Some(stream)) = (self.id, self.stream.take()) {
+            let work = RefundWork::new(self.writer.rules_of(&self.route), stream, id);
+            self.writer.hand_in(Box::new(work));
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Records of rulings (section 7 of the design): the record is written and signed, which gives its reference at the
+//! log, and then the Verdict is signed, which contains that reference.
+
+use admission::decide::{About, CallPermit, ClaimKind, Ruling, Stream, claimed_jti};
+use admission::invocation::AiInvocation;
+use admission::record::{self, RecordPosition};
+use bytes::Bytes;
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use evidence::{Claim, RecordKind};
+use jiff::Timestamp;
+use merkle::EntryDigest;
+use serde_json::json;
+use sha2::Digest as _;
+use vap::digest::Digest;
+use vap::message::UNBOUND;
+use vap::message::slot::Received;
+use vap::record_key::{RecordKey, StreamKey};
+use vap::verdict::Binding;
+
+use crate::annex::{DecisionAnnex, RecordedInputs};
+use crate::decision_writer::error::WriterError;
+use crate::decision_writer::states::{STATES_STREAM, StreamState, UnboundState, random};
+use crate::decision_writer::transactions::{Batch, NewRecord};
+use crate::limits::FOR_EVER;
+
+/// A ruling that is written into its stream, in force once the batch is committed.
+pub struct RecordedRuling {
+    /// The stream of the record.
+    pub stream: String,
+    /// The record's entry ID.
+    pub id: EntryDigest,
+    /// The signed Verdict.
+    pub text: String,
+    /// The location of the record.
+    pub evidence: RecordReference,
+}
+
+/// The location of a record, and the key that opens its commitments and no others (4.10).
+#[derive(Clone, Debug)]
+pub struct RecordReference {
+    /// The URL of the record at the log.
+    pub audit_ref: String,
+    /// The record's entry ID.
+    pub id: EntryDigest,
+    /// The record's sequence number in its stream.
+    pub seq: u64,
+    /// The key of the record's commitments.
+    pub key: RecordKey,
+    /// The log's receipt, if one was waited for.
+    pub receipt: Option<Bytes>,
+}
+
+/// Converts milliseconds since the Unix epoch to a timestamp; a value out of range becomes the maximum.
+pub fn timestamp(milliseconds: u64) -> Timestamp {
+    let milliseconds = i64::try_from(milliseconds).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX)
+}
+
+impl RecordReference {
+    /// Returns the JSON for the member `dev.tabellion/evidence` of an answer's `_meta`.
+    pub fn to_json(&self) -> String {
+        let mut evidence = json!({ "audit_ref": self.audit_ref, "seq": self.seq, "key": self.key.to_text() });
+        if let Some(receipt) = &self.receipt {
+            evidence["receipt"] = BASE64URL_NOPAD.encode(receipt).into();
+        }
+        evidence.to_string()
+    }
+}
+
+/// The claims that a Verdict's signature covers besides it (V-25). `now` is in milliseconds since the Unix epoch.
+///
+/// # Errors
+/// [`WriterError::Unsigned`] if the system provides no randomness.
+pub fn binding(now: u64, req: Option<Digest>) -> Result<Binding, WriterError> {
+    Ok(Binding { iat: now / 1000, jti: HEXLOWER.encode(&random::<16>()?), req })
+}
+
+/// Returns the stream for a ruling's record: the session's, unless it is closed, since no record follows a closing
+/// record.
+///
+/// A record without a session goes into the stream of its client, once a call of that client was forwarded, or else
+/// into the gateway's own.
+fn stream_of(
+    batch: &mut Batch<'_>,
+    ruling: &Ruling,
+    permit: Option<&CallPermit>,
+    client: Option<&str>,
+) -> Result<String, WriterError> {
+    if let Stream::Session(session_id) = &ruling.stream {
+        let copy = batch.stream(session_id).ok_or_else(|| not_open(session_id))?;
+        if !copy.is_closed() {
+            return Ok(session_id.clone());
+        }
+    }
+    if let Some(client) = client {
+        let copy = batch.stream(client).ok_or_else(|| not_open(client))?;
+        if !copy.is_closed() && (permit.is_some() || copy.state().is_some()) {
+            return Ok(client.to_owned());
+        }
+    }
+    Ok(batch.context.unbound.clone())
+}
+
+/// Writes a ruling into its stream, whose state must be the one after the ruling. The client's description of itself
+/// (`invocation`) and the inputs of the decision go into the annex.
+pub fn write(
+    batch: &mut Batch<'_>,
+    ruling: &mut Ruling,
+    invocation: Option<&AiInvocation>,
+    inputs: RecordedInputs,
+) -> Result<RecordedRuling, WriterError> {
+    write_call(batch, ruling, None, invocation, inputs, None)
+}
+
+/// Writes the ruling of a call, which stays open in its stream if there is a permit to forward it. A record without a
+/// session may go into the client stream `client`.
+pub fn write_call(
+    batch: &mut Batch<'_>,
+    ruling: &mut Ruling,
+    permit: Option<&CallPermit>,
+    invocation: Option<&AiInvocation>,
+    inputs: RecordedInputs,
+    client: Option<&str>,
+) -> Result<RecordedRuling, WriterError> {
+    let (context, now) = (batch.context, batch.now);
+    let stream = stream_of(batch, ruling, permit, client)?;
+    let binding = binding(now, ruling.req.clone())?;
+    let (signed, key, seq) = {
+        let (key, seq) = next_position(batch, &stream)?;
+        let position = RecordPosition {
+            at: timestamp(now),
+            gateway: context.record_signer.issuer(),
+            stream: &stream,
+            seq,
+            key: &key,
+        };
+        let signed = context
+            .record_signer
+            .audit_record(record::decided(&position, ruling, Some(&binding)), &stream)?;
+        (signed, position.record_key(), seq)
+    };
+    let audit_ref = context.record_signer.audit_ref(signed.id);
+    ruling.verdict.audit_ref = Some(audit_ref.clone());
+    let text = ruling.verdict.sign(&context.verdict, &binding)?;
+    let reservation = permit.and_then(CallPermit::reservation);
+    let annex = DecisionAnnex::new(ruling, reservation, invocation, inputs).into_bytes(ruling);
+    let id = signed.id;
+    let kind = match ruling.about {
+        About::Commitment => RecordKind::Commitment,
+        About::Amendment => RecordKind::Amendment,
+        About::Call => RecordKind::Decision,
+    };
+    // A replay has a record too, but does not consume its claims again.
+    let mut claims = claims(ruling, Some(stream.as_str()).filter(|stream| !stream.starts_with(UNBOUND)));
+    claims.retain(|claim| !batch.is_used(claim));
+    let copy = batch.stream(&stream).ok_or_else(|| not_open(&stream))?;
+    copy.record(&stream, now, NewRecord { kind, signed, verdict: Some(text.clone().into()), annex });
+    if permit.is_some() {
+        copy.open(id);
+    }
+    for claim in claims {
+        let copy = batch.stream(&claim.stream).ok_or_else(|| not_open(&claim.stream))?;
+        if claim.stream == STATES_STREAM {
+            copy.keep(FOR_EVER);
+        }
+        copy.claim(claim);
+    }
+    Ok(RecordedRuling {
+        id,
+        text,
+        evidence: RecordReference { audit_ref, id, seq, key, receipt: None },
+        stream,
+    })
+}
+
+/// Returns a stream's commitment key and its next sequence number. The gateway's own streams begin with their first
+/// record.
+pub fn next_position(batch: &mut Batch<'_>, stream: &str) -> Result<(StreamKey, u64), WriterError> {
+    let is_own = stream == batch.context.unbound;
+    let is_ours = stream.starts_with(&batch.context.unbound);
+    let due = match is_own {
+        true => batch.context.unbound_due(batch.now / 1000),
+        false => batch.now / 1000 + batch.context.settings.session_idle.as_secs(),
+    };
+    let copy = batch.stream(stream).ok_or_else(|| not_open(stream))?;
+    if is_ours && copy.state().is_none() {
+        copy.put(StreamState::Unbound(UnboundState::generate()?), false);
+        copy.keep(due);
+    }
+    if is_ours && !is_own && !copy.is_closed() {
+        copy.keep(due);
+    }
+    let key = match copy.state() {
+        Some(StreamState::Session(state)) => state.session.agreed.key().clone(),
+        Some(StreamState::Unbound(unbound)) => unbound.key.clone(),
+        _ => {
+            return Err(WriterError::Unrecordable(format!("there is no stream {stream}")));
+        }
+    };
+    Ok((key, copy.next_seq()))
+}
+
+/// A claim as the store keeps it: the key is the SHA-256 of `key`, so it always has 32 bytes.
+pub fn claim(stream: &str, kind: evidence::ClaimKind, key: &str) -> Claim {
+    let key = Bytes::copy_from_slice(&sha2::Sha256::digest(key.as_bytes()));
+    Claim { stream: stream.to_owned(), kind, key }
+}
+
+/// The claim on a message's `jti`, which is accepted once in its session (V-21).
+pub fn jti_of(received: &Received) -> Option<Claim> {
+    Some(claim(received.message.session_id(), evidence::ClaimKind::MessageId, &claimed_jti(received)?))
+}
+
+/// Returns the stream that holds the claims on state tokens: the session's, or the one that all instances share.
+pub fn states_stream(session_id: Option<&str>) -> &str {
+    session_id.unwrap_or(STATES_STREAM)
+}
+
+/// The claims that a ruling consumes. A `jti` counts within its session; outside a session there is nothing to protect.
+fn claims(ruling: &Ruling, session: Option<&str>) -> Vec<Claim> {
+    let stored = ruling.claims.iter().filter_map(|used| match (used.kind, session) {
+        (ClaimKind::Jti, Some(session)) => Some(claim(session, evidence::ClaimKind::MessageId, &used.key)),
+        // The consumption of an approval is part of its question's state.
+        (ClaimKind::Jti, None) | (ClaimKind::Approval, _) => None,
+        (ClaimKind::State, session) => {
+            Some(claim(states_stream(session), evidence::ClaimKind::Question, &used.key))
+        }
+    });
+    stored.collect()
+}
+
+fn not_open(stream: &str) -> WriterError {
+    WriterError::Unrecordable(format!("the stream {stream} is not open"))
+}

@@ -1,0 +1,73 @@
+//! Slots in the queue of decisions, bounded by their number and by their bytes in total.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::DecisionWriter;
+use super::error::WriterError;
+use crate::limits::{QUEUED_BYTES, QUEUED_DECISIONS};
+
+/// The occupied slots and their bytes.
+#[derive(Debug, Default)]
+pub struct DecisionQueue {
+    decisions: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// A queue slot, held until the decision is made and the caller has gone. A call that waits for the cost of another one
+/// (V-12) gives it up meanwhile: such calls have a bound of their own, and must not occupy the slots of other callers.
+pub struct QueueSlot {
+    writer: DecisionWriter,
+    bytes: usize,
+    taken: AtomicBool,
+    waited: AtomicBool,
+}
+
+impl QueueSlot {
+    /// Takes a slot for a message of this size.
+    ///
+    /// # Errors
+    /// [`WriterError::Busy`] if more than [`QUEUED_DECISIONS`] or [`QUEUED_BYTES`] would be queued.
+    pub fn take(writer: &DecisionWriter, bytes: usize) -> Result<Arc<Self>, WriterError> {
+        let slot = Self { writer: writer.clone(), bytes, taken: false.into(), waited: false.into() };
+        slot.go_on();
+        let DecisionQueue { decisions, bytes } = &writer.inner.queue;
+        let fits = decisions.load(Ordering::Relaxed) <= QUEUED_DECISIONS
+            && bytes.load(Ordering::Relaxed) <= QUEUED_BYTES;
+        fits.then(|| Arc::new(slot)).ok_or(WriterError::Busy)
+    }
+
+    /// Occupies the slot, unless it is occupied: the call is being decided.
+    pub fn go_on(&self) {
+        if !self.taken.swap(true, Ordering::Relaxed) {
+            let DecisionQueue { decisions, bytes } = &self.writer.inner.queue;
+            decisions.fetch_add(1, Ordering::Relaxed);
+            bytes.fetch_add(self.bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives the slot up while the call waits for the cost of another one.
+    pub fn wait(&self) {
+        self.waited.store(true, Ordering::Relaxed);
+        self.give_up();
+    }
+
+    /// Returns whether the call has waited since the last query.
+    pub fn has_waited(&self) -> bool {
+        self.waited.swap(false, Ordering::Relaxed)
+    }
+
+    fn give_up(&self) {
+        if self.taken.swap(false, Ordering::Relaxed) {
+            let DecisionQueue { decisions, bytes } = &self.writer.inner.queue;
+            decisions.fetch_sub(1, Ordering::Relaxed);
+            bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for QueueSlot {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}

@@ -1,0 +1,265 @@
+//! The requests that the rest of the gateway makes to the decision writer: deciding calls and messages, recording
+//! refusals, ending sessions, registering keys.
+
+use std::sync::Arc;
+
+use admission::decide::{self, RandomInputs, Ruling};
+use admission::principal::Caller;
+use admission::principal::account_key;
+use serde_json::Value;
+use tokio::sync::oneshot;
+use vap::message::MessageType;
+use vap::reason::Reason;
+
+use super::DecisionWriter;
+use super::decisions::{
+    CallAnswer, CallWork, CloseWork, Closed, DecisionAnswer, EarlierPasses, MessageAnswer, MessageWork,
+    RefusalWork, Request, Slot, UnrecordedDenial,
+};
+use super::error::WriterError;
+use super::jobs::{CallJob, MessageJob, MessageKind, RefusalJob};
+use super::outbox::NoReceipt;
+use super::published::PublishKeys;
+use super::queue::QueueSlot;
+use super::states::{StreamState, account_stream, random};
+use super::transactions::Job;
+
+impl DecisionWriter {
+    /// Decides a call. A call whose decision cannot be made durable is denied.
+    pub async fn call(&self, job: CallJob) -> CallAnswer {
+        self.decide_call(Arc::new(job), EarlierPasses::default()).await
+    }
+
+    /// Decides a scope commitment whose carrier request succeeded.
+    pub async fn commitment(&self, job: MessageJob) -> MessageAnswer {
+        self.decide_message(Arc::new(job), MessageKind::Commitment, EarlierPasses::default()).await
+    }
+
+    /// Decides a scope amendment whose carrier request succeeded.
+    pub async fn amendment(&self, job: MessageJob) -> MessageAnswer {
+        self.decide_message(Arc::new(job), MessageKind::Amendment, EarlierPasses::default()).await
+    }
+
+    /// Records the refusal of a request that is not a tool call (V-37), and returns the signed denial.
+    pub async fn refuse(&self, job: RefusalJob) -> Box<DecisionAnswer> {
+        let (reply, answer) = oneshot::channel();
+        let denial = UnrecordedDenial::from(&*job.ruling);
+        let work = RefusalWork::new(Request::new(self.clone(), reply), job);
+        let refused = match QueueSlot::take(self, 0) {
+            Ok(slot) => self.ask(Box::new(work), answer, &slot).await,
+            Err(busy) => Err(busy),
+        };
+        Box::new(refused.unwrap_or_else(|why| {
+            tracing::warn!(%why, "denied without a record");
+            self.counted(None, &why.reason(), denial)
+        }))
+    }
+
+    /// Ends the sessions that a caller committed to in its MCP session, which has ended: each as soon as it has no call
+    /// in flight.
+    pub async fn end_sessions_of(&self, caller: &Caller) {
+        self.end_client_stream(caller);
+        let presumed = caller.presumed();
+        let key = account_key(presumed.as_ref().unwrap_or(caller), None);
+        let Some(stream) = key.map(|key| account_stream(&key)) else { return };
+        let account = match self.inner.store.streams(&[&stream]).await {
+            Ok(stored) => stored.into_iter().next().flatten(),
+            Err(error) => return tracing::warn!(%error, "sessions are left to end by themselves"),
+        };
+        let Some(Ok(Some(StreamState::Account(account)))) =
+            account.map(|stored| StreamState::read(&stream, None, &stored.running))
+        else {
+            return;
+        };
+        for session in account.live_sessions() {
+            self.hand_in(Box::new(CloseWork::of_caller(self.clone(), session.clone(), caller.clone())));
+        }
+    }
+
+    /// Ends a session. Returns `true` if it is closed now, and `false` if there is none or if it closes later, after
+    /// its calls in flight.
+    pub async fn end_session(&self, session_id: &str) -> bool {
+        let (reply, answer) = oneshot::channel();
+        self.hand_in(Box::new(CloseWork::new(self.clone(), session_id.to_owned(), Some(reply))));
+        matches!(answer.await, Ok(Closed::Now))
+    }
+
+    /// Registers the Verdict key set (V-20) if it is not the one registered last, and returns whether it did. Errors
+    /// are only logged: a gateway whose disk is full still starts, and denies.
+    pub async fn publish(&self, jwk_set: &Value) -> bool {
+        let (job, answer) = PublishKeys::job(jwk_set);
+        self.hand_in(job);
+        match answer.await {
+            Ok(Ok(is_new)) => is_new,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the gateway's keys could not be recorded");
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    pub(super) async fn decide_call(&self, job: Arc<CallJob>, passes: EarlierPasses) -> CallAnswer {
+        let decided = match self.make_call(&job, passes).await {
+            Ok(CallAnswer::Ruled(answer)) => {
+                self.with_receipt(answer).await.map(|answer| CallAnswer::Ruled(Box::new(answer)))
+            }
+            other => other,
+        };
+        decided.unwrap_or_else(|why| {
+            CallAnswer::Ruled(Box::new(self.undecided(job.envelope.as_ref(), MessageType::IntentCall, &why)))
+        })
+    }
+
+    async fn make_call(&self, job: &Arc<CallJob>, passes: EarlierPasses) -> Result<CallAnswer, WriterError> {
+        check_name(job.envelope.as_ref())?;
+        let (slot, (reply, answer)) = (QueueSlot::take(self, job.bytes())?, oneshot::channel());
+        let work =
+            CallWork::new(Request::new(self.clone(), reply), job.clone(), passes, dice()?, slot.clone());
+        self.ask(Box::new(work), answer, &slot).await
+    }
+
+    pub(super) async fn decide_message(
+        &self,
+        job: Arc<MessageJob>,
+        kind: MessageKind,
+        passes: EarlierPasses,
+    ) -> MessageAnswer {
+        let response = match kind {
+            MessageKind::Commitment => MessageType::ScopeCommitment,
+            MessageKind::Amendment => MessageType::ScopeAmendment,
+        };
+        self.make_message(&job, kind, passes).await.unwrap_or_else(|why| {
+            MessageAnswer::Ruled(Box::new(self.undecided(Some(&job.message), response, &why)))
+        })
+    }
+
+    async fn make_message(
+        &self,
+        job: &Arc<MessageJob>,
+        kind: MessageKind,
+        passes: EarlierPasses,
+    ) -> Result<MessageAnswer, WriterError> {
+        check_name(Some(&job.message))?;
+        let (slot, (reply, answer)) = (QueueSlot::take(self, job.bytes())?, oneshot::channel());
+        let work = MessageWork::new(Request::new(self.clone(), reply), (job.clone(), kind), passes, dice()?);
+        self.ask(Box::new(work), answer, &slot).await
+    }
+
+    /// Hands in a decision and waits for the answer. Fails after `decide_time`, unless the job waited during that time
+    /// for the cost of another call (V-12).
+    async fn ask<T>(
+        &self,
+        job: Job,
+        mut answer: oneshot::Receiver<Result<T, WriterError>>,
+        slot: &QueueSlot,
+    ) -> Result<T, WriterError> {
+        if self.inner.alarms.is_doubting() {
+            return Err(WriterError::Unavailable("the database does not say what it committed".to_owned()));
+        }
+        self.hand_in(job);
+        loop {
+            match tokio::time::timeout(self.inner.context.settings.decide_time, &mut answer).await {
+                Ok(Ok(answer)) => return answer,
+                Ok(Err(_)) => return Err(WriterError::Stopping),
+                Err(_) if slot.has_waited() => {}
+                Err(_) => return Err(WriterError::Unavailable("no decision in time".to_owned())),
+            }
+        }
+    }
+
+    /// Waits for the log's receipt of an admitted call if `receipt_required` is set, and denies the call if none
+    /// arrives.
+    async fn with_receipt(&self, mut answer: Box<DecisionAnswer>) -> Result<DecisionAnswer, WriterError> {
+        let required = self.inner.context.settings.receipt_required;
+        let (Some(pass), Some(evidence)) = (answer.pass.take_if(|_| required), answer.evidence.as_mut())
+        else {
+            return Ok(*answer);
+        };
+        match self.receipt(&evidence.id).await {
+            Ok(receipt) => {
+                evidence.receipt = Some(receipt);
+                answer.pass = Some(pass);
+                Ok(*answer)
+            }
+            Err(why) => match answer.ruling {
+                Some(permit) => {
+                    let (ruling, written) = pass.deny(permit, why.into()).await?;
+                    Ok(DecisionAnswer::of(ruling, written, None))
+                }
+                None => Err(why.into()),
+            },
+        }
+    }
+
+    async fn receipt(&self, id: &merkle::EntryDigest) -> Result<bytes::Bytes, NoReceipt> {
+        let answer = self.inner.waiting.wait(*id);
+        // The record may have been delivered before the waiter was registered.
+        match self.inner.store.record(id).await.ok().flatten().map(|stored| stored.standing) {
+            Some(evidence::DeliveryState::Delivered { receipt: Some(receipt), .. }) => return Ok(receipt),
+            Some(evidence::DeliveryState::Stuck(why)) => return Err(NoReceipt::Refused(why)),
+            _ => {}
+        }
+        let wait = self.inner.context.settings.receipt_wait;
+        tokio::time::timeout(wait, answer).await.ok().and_then(Result::ok).unwrap_or(Err(NoReceipt::TimedOut))
+    }
+
+    /// Denies a call without VAP, from a caller without token and certificate, if the route's rules deny it to every
+    /// caller. `None` if the call is to be decided or recorded.
+    ///
+    /// A few such calls each minute are decided and recorded like any other. The others are denied here: they need
+    /// neither the canonical form of their arguments nor a slot in the writer's queue.
+    #[must_use]
+    pub fn refused_at_once(&self, job: &CallJob) -> Option<DecisionAnswer> {
+        let is_unidentified =
+            job.envelope.is_none() && job.caller.token.is_none() && job.caller.certificate.is_none();
+        if !is_unidentified || self.inner.denials.can_record_unidentified(self.inner.context.clock.seconds())
+        {
+            return None;
+        }
+        let rules = self.rules_of(&job.route);
+        let reason = decide::denied_to_all(&rules, &job.tool, job.has_roa_envelope)?;
+        Some(self.counted(
+            None,
+            &reason,
+            UnrecordedDenial::new(None, MessageType::IntentCall, reason.clone()),
+        ))
+    }
+
+    /// Counts a denial instead of recording it, and returns the signed denial for its caller.
+    pub(super) fn count_and_tell(&self, ruling: &Ruling) -> DecisionAnswer {
+        if let Some(reason) = &ruling.reason {
+            self.count_denial(None, reason.clone());
+        }
+        DecisionAnswer::unrecorded(&self.inner.context, ruling.into())
+    }
+
+    /// Denies a message that could not be decided.
+    fn undecided(&self, slot: Option<&Slot>, response: MessageType, why: &WriterError) -> DecisionAnswer {
+        let denial = UnrecordedDenial::new(slot, response, why.reason());
+        tracing::warn!(%why, session_id = denial.verdict.session_id, "denied without a record");
+        // Only a call that is bound to its session can fail with `Crowded`: it is counted in the session's stream.
+        let session_id = Some(denial.verdict.session_id.clone()).filter(|_| *why == WriterError::Crowded);
+        self.counted(session_id.as_deref(), &why.reason(), denial)
+    }
+
+    fn counted(&self, stream: Option<&str>, reason: &Reason, denial: UnrecordedDenial) -> DecisionAnswer {
+        self.count_denial(stream, reason.clone());
+        DecisionAnswer::unrecorded(&self.inner.context, denial)
+    }
+}
+
+/// Rejects a session name with a NUL character: a database would refuse it, and with it the whole batch.
+fn check_name(slot: Option<&Slot>) -> Result<(), WriterError> {
+    match slot {
+        Some(Ok(received)) if received.message.session_id().contains('\0') => {
+            Err(WriterError::Unrecordable("the session's name holds a NUL".to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Draws the random inputs of one decision: the sampling number (V-28), and the secret of a new session or question.
+fn dice() -> Result<RandomInputs, WriterError> {
+    Ok(RandomInputs { sample: u32::from_be_bytes(random()?), secret: random()? })
+}

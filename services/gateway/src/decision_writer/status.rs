@@ -1,0 +1,179 @@
+//! Status for the operator: numbers for metrics, and a log line when a fault begins or ends.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use evidence::{Backlog, PendingRecord};
+use tracing::{error, info, warn};
+
+use super::backlog::Backpressure;
+use crate::limits::OUTBOX_WARNING;
+
+/// Counters and faults of the decision writer and its outbox.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WriterStatus {
+    /// The records that wait for the log.
+    pub backlog: Backlog,
+    /// Age of the oldest waiting record, in seconds.
+    pub oldest_age: u64,
+    /// Largest used fraction of the [`OutboxLimits`](super::OutboxLimits); from 1.0 on, calls are denied.
+    pub outbox_share: f64,
+    /// The limit of the outbox that is reached, for which calls are denied; `None` below the limits.
+    pub backpressure: Option<String>,
+    /// The reason why the log accepts nothing; `None` if it does.
+    pub log_silent: Option<String>,
+    /// Number of records that the log has refused since the start.
+    pub refused: u64,
+    /// The reason why commits fail; `None` if they succeed.
+    pub store_failing: Option<String>,
+    /// Number of commits since the start.
+    pub commits: u64,
+    /// Number of records committed since the start.
+    pub records: u64,
+    /// Number of commits that conflicted with another process since the start.
+    pub conflicts: u64,
+    /// Number of commits whose outcome was unknown at first.
+    pub doubtful: u64,
+    /// Number of streams (sessions, accounts and others) whose state is cached in memory.
+    pub sessions_in_memory: u64,
+    /// Number of calls that wait for the cost of another one (V-12).
+    pub waiting_for_cost: u64,
+    /// Number of open questions to approvers that this process asked.
+    pub open_questions: u64,
+}
+
+/// Faults and counters. Each fault is logged once when it begins and once when it ends.
+#[derive(Debug, Default)]
+pub struct Alarms {
+    log_silent: Mutex<Option<String>>,
+    store_failing: Mutex<Option<String>>,
+    pressing: AtomicBool,
+    doubting: AtomicBool,
+    warned: AtomicBool,
+    refused: AtomicU64,
+    commits: AtomicU64,
+    records: AtomicU64,
+    conflicts: AtomicU64,
+    doubtful: AtomicU64,
+    in_memory: AtomicU64,
+    parked: AtomicU64,
+}
+
+impl Alarms {
+    /// Notes that the log accepts records.
+    pub fn log_answers(&self) {
+        if take(&self.log_silent).is_some() {
+            info!("the log takes records again");
+        }
+    }
+
+    /// Notes that nothing could be delivered to the log.
+    pub fn log_is_silent(&self, why: &str) {
+        if put(&self.log_silent, why).is_none() {
+            error!(why, "ALARM: nothing goes to the log; records are kept and sent again");
+        }
+    }
+
+    /// Counts and logs a record that the log refused for good.
+    pub fn refused(&self, record: &PendingRecord, why: &str) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        let (id, stream, seq) = (&record.id, &record.stream, record.seq);
+        error!(%id, stream, seq, why, "ALARM: the log refuses a record for good; it stays in the outbox");
+    }
+
+    /// Updates the alarms of the outbox. `share` is the used fraction of its limits.
+    pub fn outbox(&self, over: Option<Backpressure>, share: f64) {
+        match over {
+            Some(over) if !self.pressing.swap(true, Ordering::Relaxed) => {
+                error!(%over, "ALARM: the outbox is full; calls are denied until the log takes records");
+            }
+            None if self.pressing.swap(false, Ordering::Relaxed) => info!("the outbox has room again"),
+            _ => {}
+        }
+        match share >= OUTBOX_WARNING {
+            true if !self.warned.swap(true, Ordering::Relaxed) => {
+                warn!(share, "the outbox fills up; when it is full, calls are denied");
+            }
+            false => self.warned.store(false, Ordering::Relaxed),
+            true => {}
+        }
+    }
+
+    /// Counts a commit and its records.
+    pub fn committed(&self, records: u64) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.records.fetch_add(records, Ordering::Relaxed);
+        if take(&self.store_failing).is_some() {
+            info!("evidence is committed again");
+        }
+    }
+
+    /// Notes that nothing can be committed.
+    pub fn store_fails(&self, why: &str) {
+        if put(&self.store_failing, why).is_none() {
+            error!(why, "ALARM: evidence cannot be committed; calls are denied");
+        }
+    }
+
+    /// Counts a commit that conflicted with another process.
+    pub fn conflicted(&self) {
+        self.conflicts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts and logs a commit whose outcome is unknown.
+    pub fn doubted(&self, why: &str) {
+        self.doubtful.fetch_add(1, Ordering::Relaxed);
+        warn!(why, "a commit is in doubt; it is looked for before anything is said");
+    }
+
+    /// Sets whether the database cannot even say if a commit happened. Until it can, nothing else is committed.
+    pub fn doubting(&self, doubting: bool) {
+        self.doubting.store(doubting, Ordering::Relaxed);
+    }
+
+    /// Returns whether a commit's outcome is unknown, so that waiting for a decision is of no use.
+    pub fn is_doubting(&self) -> bool {
+        self.doubting.load(Ordering::Relaxed)
+    }
+
+    /// Sets the numbers of cached streams and of parked calls.
+    pub fn in_memory(&self, sessions: usize, parked: usize) {
+        self.in_memory.store(number(sessions), Ordering::Relaxed);
+        self.parked.store(number(parked), Ordering::Relaxed);
+    }
+
+    /// Returns the counters and faults, without the figures of the outbox.
+    pub fn status(&self) -> WriterStatus {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        WriterStatus {
+            log_silent: copy(&self.log_silent),
+            store_failing: copy(&self.store_failing),
+            refused: read(&self.refused),
+            commits: read(&self.commits),
+            records: read(&self.records),
+            conflicts: read(&self.conflicts),
+            doubtful: read(&self.doubtful),
+            sessions_in_memory: read(&self.in_memory),
+            waiting_for_cost: read(&self.parked),
+            ..WriterStatus::default()
+        }
+    }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+type Text = Mutex<Option<String>>;
+
+fn copy(text: &Text) -> Option<String> {
+    text.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn take(text: &Text) -> Option<String> {
+    text.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+fn put(text: &Text, why: &str) -> Option<String> {
+    text.lock().unwrap_or_else(PoisonError::into_inner).replace(why.to_owned())
+}

@@ -1,0 +1,370 @@
+//! The working copies of one batch: loaded streams, their changes, and the resulting commit.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use evidence::{Change, Claim, EvidenceStore, Record, RecordKind, StoreError, StoredStream};
+use merkle::EntryDigest;
+
+use crate::decision_writer::context::WriterContext;
+use crate::decision_writer::error::WriterError;
+use crate::decision_writer::record_signer::SignedRecord;
+use crate::decision_writer::session_cache::SessionCache;
+use crate::decision_writer::states::{StreamState, is_changed_by_commands};
+
+/// A stream as last committed.
+#[derive(Clone, Debug)]
+pub struct CommittedStream {
+    /// The version; `None` if there is no such stream.
+    pub version: Option<u64>,
+    /// The state; `None` if it is empty.
+    pub state: Option<StreamState>,
+    /// `true` if the stream is closed.
+    pub closed: bool,
+    /// Unix time when the stream is due or, if it is closed, until when its name is taken.
+    pub keep_until: u64,
+    /// The sequence number of the next record.
+    pub next_seq: u64,
+}
+
+/// The working copy of a stream, with its changes.
+#[derive(Clone, Debug)]
+pub struct StreamChanges {
+    working: CommittedStream,
+    version: Option<u64>,
+    changed: bool,
+    agreed_changed: bool,
+    records: Vec<Record>,
+    claims: Vec<Claim>,
+    opened: Vec<EntryDigest>,
+    settled: Vec<EntryDigest>,
+    bytes: Arc<AtomicUsize>,
+}
+
+/// The parts of a new record.
+pub struct NewRecord {
+    /// The kind of the record.
+    pub kind: RecordKind,
+    /// The signed statement.
+    pub signed: SignedRecord,
+    /// The signed Verdict, for a decision.
+    pub verdict: Option<Bytes>,
+    /// The annex, which is stored and never sent to the log.
+    pub annex: Bytes,
+}
+
+/// The changes to commit, and the streams to cache by name after the commit.
+pub type BatchChanges = (Vec<Change>, Vec<(String, CommittedStream)>);
+
+/// All working copies of a batch.
+pub struct Batch<'a> {
+    /// The context that all decisions share.
+    pub context: &'a WriterContext,
+    /// Time of the batch, in milliseconds since the Unix epoch.
+    pub now: u64,
+    streams: HashMap<String, StreamChanges>,
+    used: HashSet<Claim>,
+    missing: Vec<String>,
+    /// Streams that cannot be read, with the reason.
+    damaged: HashMap<String, String>,
+    /// Total size of the batch's new records, in bytes.
+    bytes: Arc<AtomicUsize>,
+}
+
+impl CommittedStream {
+    /// A stream that does not exist yet.
+    pub const fn nothing() -> Self {
+        Self { version: None, state: None, closed: false, keep_until: 0, next_seq: 0 }
+    }
+
+    /// Parses a stream as stored.
+    pub fn read(name: &str, stored: Option<&StoredStream>) -> Result<Self, StoreError> {
+        let Some(stored) = stored else { return Ok(Self::nothing()) };
+        let damaged = |error| StoreError::Damaged(format!("the state of stream {name}: {error}"));
+        Ok(Self {
+            version: Some(stored.version),
+            state: StreamState::read(name, stored.agreed.as_ref(), &stored.running).map_err(damaged)?,
+            closed: stored.closed,
+            keep_until: stored.keep_until,
+            next_seq: stored.next_seq,
+        })
+    }
+}
+
+impl StreamChanges {
+    fn of(committed: &CommittedStream, bytes: Arc<AtomicUsize>) -> Self {
+        Self {
+            bytes,
+            version: committed.version,
+            working: committed.clone(),
+            changed: false,
+            agreed_changed: false,
+            records: Vec::new(),
+            claims: Vec::new(),
+            opened: Vec::new(),
+            settled: Vec::new(),
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.working.closed
+    }
+
+    /// Returns when the stream is due, in Unix seconds.
+    pub fn keep_until(&self) -> u64 {
+        self.working.keep_until
+    }
+
+    /// Returns the sequence number of the next record.
+    pub fn next_seq(&self) -> u64 {
+        self.working.next_seq
+    }
+
+    pub fn state(&self) -> Option<&StreamState> {
+        self.working.state.as_ref()
+    }
+
+    /// Replaces the state. `agreed` is set if the seldom changing part ([`StreamState::agreed`]) changes too.
+    pub fn put(&mut self, state: StreamState, agreed: bool) {
+        self.changed = true;
+        self.agreed_changed |= agreed;
+        self.working.state = Some(state);
+    }
+
+    /// Sets when the stream is due, in Unix seconds.
+    pub fn keep(&mut self, until: u64) {
+        self.changed = true;
+        self.working.keep_until = until;
+    }
+
+    /// Closes the stream. Its name stays taken until `until`, in Unix seconds.
+    pub fn close(&mut self, until: u64) {
+        self.keep(until);
+        self.working.closed = true;
+    }
+
+    /// Reopens a stream that was closed without a closing record, such as the account of a principal that returns.
+    pub fn reopen(&mut self, until: u64) {
+        self.keep(until);
+        self.working.closed = false;
+    }
+
+    /// Adds a claim, which can be used only once.
+    pub fn claim(&mut self, claim: Claim) {
+        self.changed = true;
+        self.claims.push(claim);
+    }
+
+    /// Marks a decision as about to be forwarded, without an outcome.
+    pub fn open(&mut self, decision: EntryDigest) {
+        self.changed = true;
+        self.opened.push(decision);
+    }
+
+    /// Marks a decision as settled by an outcome.
+    pub fn settle(&mut self, decision: EntryDigest) {
+        self.changed = true;
+        self.settled.push(decision);
+    }
+
+    /// Appends the stream's next record.
+    pub fn record(&mut self, name: &str, now: u64, new: NewRecord) {
+        self.changed = true;
+        let bytes = new.signed.statement.len() + new.annex.len() + new.verdict.as_ref().map_or(0, Bytes::len);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.records.push(Record {
+            id: new.signed.id,
+            stream: name.to_owned(),
+            seq: self.working.next_seq,
+            kind: new.kind,
+            at: now / 1000,
+            statement: new.signed.statement,
+            verdict: new.verdict,
+            annex: new.annex,
+        });
+        self.working.next_seq += 1;
+    }
+
+    fn into_change(self, stream: String, now: u64) -> Result<(Change, CommittedStream), WriterError> {
+        let state = self.working.state.as_ref();
+        let running = state.map(StreamState::running).transpose()?.unwrap_or_default();
+        let agreed =
+            self.agreed_changed.then(|| state.map(StreamState::agreed).transpose()).transpose()?.flatten();
+        let change = Change {
+            stream,
+            from: self.version,
+            first: now.max(1),
+            agreed,
+            running,
+            closed: self.working.closed,
+            keep_until: self.working.keep_until,
+            records: self.records,
+            claims: self.claims,
+            opened: self.opened,
+            settled: self.settled,
+        };
+        let committed = CommittedStream { version: Some(change.to()), ..self.working };
+        Ok((change, committed))
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// A batch at the current time, without loaded streams.
+    pub fn new(context: &'a WriterContext) -> Self {
+        let (now, bytes) = (context.clock.milliseconds(), Arc::default());
+        let (streams, damaged) = (HashMap::new(), HashMap::new());
+        Self { context, now, streams, used: HashSet::new(), missing: Vec::new(), damaged, bytes }
+    }
+
+    /// Loads these streams, from the cache or else from the database. A stream that cannot be read is noted as damaged,
+    /// and does not affect the others.
+    pub async fn open(
+        &mut self,
+        store: &dyn EvidenceStore,
+        cache: &mut SessionCache<CommittedStream>,
+        names: impl IntoIterator<Item = String>,
+    ) -> Result<(), StoreError> {
+        let mut unknown = Vec::new();
+        for name in names.into_iter().collect::<HashSet<_>>() {
+            if self.streams.contains_key(&name) || self.damaged.contains_key(&name) {
+                continue;
+            }
+            match cache.get(&name).filter(|_| !is_changed_by_commands(&name)) {
+                Some(committed) => {
+                    let copy = StreamChanges::of(committed, self.bytes.clone());
+                    self.streams.insert(name, copy);
+                }
+                None => unknown.push(name),
+            }
+        }
+        for (name, committed) in load(store, unknown).await? {
+            match committed {
+                Ok(committed) => {
+                    self.streams.insert(name.clone(), StreamChanges::of(&committed, self.bytes.clone()));
+                    // A name without a stream is not cached: callers can make up names, and would evict the cache.
+                    if committed.version.is_some() {
+                        cache.put(name, committed);
+                    }
+                }
+                Err(why) => {
+                    tracing::error!(
+                        stream = name,
+                        why,
+                        "ALARM: a stream cannot be read; its calls are denied"
+                    );
+                    self.damaged.insert(name, why);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns an error if one of these streams cannot be read.
+    pub fn damage(&self, names: &[String]) -> Option<WriterError> {
+        let why = names.iter().find_map(|name| self.damaged.get(name))?;
+        Some(WriterError::Unavailable(why.clone()))
+    }
+
+    /// Returns the total size of the records written so far, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Adds claims that were used before this batch.
+    pub fn used(&mut self, claims: impl IntoIterator<Item = Claim>) {
+        self.used.extend(claims);
+    }
+
+    /// Returns whether a claim was used before, in this batch or an earlier one.
+    pub fn is_used(&self, claim: &Claim) -> bool {
+        self.used.contains(claim)
+            || self.streams.get(&claim.stream).is_some_and(|copy| copy.claims.contains(claim))
+    }
+
+    /// Returns the working copy of a stream, or `None` if it is not loaded yet; then the job returns
+    /// [`JobStep::Needs`](super::work::JobStep::Needs) with [`missing`](Self::missing).
+    pub fn stream(&mut self, stream: &str) -> Option<&mut StreamChanges> {
+        if !self.streams.contains_key(stream) {
+            self.missing.push(stream.to_owned());
+        }
+        self.streams.get_mut(stream)
+    }
+
+    /// Counts a call without a session that is about to be forwarded.
+    pub fn count_open(&mut self, stream: &str) {
+        self.count(stream, |open| open.saturating_add(1));
+    }
+
+    /// Counts the outcome of a call without a session.
+    pub fn count_settled(&mut self, stream: &str) {
+        self.count(stream, |open| open.saturating_sub(1));
+    }
+
+    fn count(&mut self, stream: &str, change: impl Fn(u64) -> u64) {
+        if let Some(copy) = self.streams.get_mut(stream)
+            && let Some(StreamState::Unbound(unbound)) = &mut copy.working.state
+        {
+            unbound.open = change(unbound.open);
+            copy.changed = true;
+        }
+    }
+
+    /// Takes the names of the streams that were requested and are not loaded.
+    pub fn missing(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.missing)
+    }
+
+    /// Returns the changes, and the streams to cache once they are committed.
+    pub fn close(self) -> Result<BatchChanges, WriterError> {
+        let (mut changes, mut committed) = (Vec::new(), Vec::new());
+        for (name, stream) in self.streams {
+            if stream.changed {
+                let (change, after) = stream.into_change(name.clone(), self.now)?;
+                changes.push(change);
+                committed.push((name, after));
+            }
+        }
+        Ok((changes, committed))
+    }
+}
+
+/// Reads these streams from the database; each yields its state, or the reason why it cannot be read.
+async fn load(
+    store: &dyn EvidenceStore,
+    names: Vec<String>,
+) -> Result<Vec<(String, Result<CommittedStream, String>)>, StoreError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let stored = match store.streams(&all).await {
+        Ok(stored) => stored.into_iter().map(Ok).collect(),
+        Err(StoreError::Damaged(_)) => one_by_one(store, &all).await?,
+        Err(error) => return Err(error),
+    };
+    let read = |(name, stored): (String, Result<Option<StoredStream>, StoreError>)| {
+        let committed = stored
+            .and_then(|stored| CommittedStream::read(&name, stored.as_ref()))
+            .map_err(|error| error.to_string());
+        (name, committed)
+    };
+    Ok(names.into_iter().zip(stored).map(read).collect())
+}
+
+/// Reads the streams one at a time, after reading all at once failed for a damaged one.
+async fn one_by_one(
+    store: &dyn EvidenceStore,
+    names: &[&str],
+) -> Result<Vec<Result<Option<StoredStream>, StoreError>>, StoreError> {
+    let mut all = Vec::with_capacity(names.len());
+    for name in names {
+        all.push(match store.streams(&[name]).await {
+            Ok(stored) => Ok(stored.into_iter().next().flatten()),
+            Err(StoreError::Damaged(why)) => Err(StoreError::Damaged(why)),
+            Err(error) => return Err(error),
+        });
+    }
+    Ok(all)
+}

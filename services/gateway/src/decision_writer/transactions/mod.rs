@@ -1,0 +1,377 @@
+//! The single writer: it commits all queued jobs in one transaction.
+//!
+//! Jobs queue while a commit runs, and the next batch takes them all. A batch is decided on working copies of its
+//! streams. If another process has changed these streams, they are loaded again and the whole batch is decided again.
+//! If the outcome of a commit is unknown, the database is asked until it is known, and no caller is answered before. An
+//! owed job (an outcome, a closing) is kept and retried until it is durable; other jobs fail, and their callers are
+//! informed. A fault of one stream or of one job does not keep the others from being committed.
+
+mod batch;
+mod parked;
+mod retry_queue;
+mod work;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use evidence::{Change, CommitError, EvidenceStore, StoreError};
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::session_cache::SessionCache;
+pub use batch::{Batch, CommittedStream, NewRecord, StreamChanges};
+use parked::{ParkedCalls, ParkedCallsDue};
+use retry_queue::RetryQueue;
+pub use work::{AwaitedSettlement, JobStep, Work};
+
+use super::backlog::BacklogGauge;
+use super::context::WriterContext;
+use super::error::WriterError;
+use super::status::Alarms;
+use crate::limits::{
+    COMMIT_ATTEMPTS, COMMIT_BYTES, COMMIT_JOBS, DOUBT_ATTEMPTS, DOUBT_FIRST_WAIT, DOUBT_LONGEST_WAIT,
+    OUTCOME_LINGER, PARKED_LOOK_EVERY,
+};
+
+/// A job in the queue.
+pub type Job = Box<dyn Work>;
+
+/// The writer task and its state.
+pub struct Transactions {
+    pub context: Arc<WriterContext>,
+    pub store: Arc<dyn EvidenceStore>,
+    pub gauge: Arc<BacklogGauge>,
+    pub alarms: Arc<Alarms>,
+    /// Notified when records are committed.
+    pub outbox: Arc<Notify>,
+    pub jobs: mpsc::UnboundedReceiver<Job>,
+    cache: SessionCache<CommittedStream>,
+    parked: ParkedCalls,
+    /// Jobs for the next batch: they waited in a stream that has changed, or did not fit into the last batch.
+    ready: Vec<Job>,
+    owed: RetryQueue,
+    stop: CancellationToken,
+}
+
+/// Result of a batch.
+enum BatchResult {
+    /// The batch is durable.
+    Committed,
+    /// The batch is not committed, as far as is known.
+    Failed(WriterError),
+    /// Nothing was committed, and one job alone may be the cause: each is tried by itself.
+    OneByOne,
+}
+
+impl Transactions {
+    /// A writer with an empty cache.
+    pub fn new(
+        context: Arc<WriterContext>,
+        store: Arc<dyn EvidenceStore>,
+        (gauge, alarms, outbox): (Arc<BacklogGauge>, Arc<Alarms>, Arc<Notify>),
+        jobs: mpsc::UnboundedReceiver<Job>,
+    ) -> Self {
+        let cache = SessionCache::new(context.settings.sessions_in_memory);
+        let (parked, ready, owed) = (ParkedCalls::default(), Vec::new(), RetryQueue::nothing());
+        let stop = CancellationToken::new();
+        Self { context, store, gauge, alarms, outbox, jobs, cache, parked, ready, owed, stop }
+    }
+
+    /// Writes until `stop` is cancelled, and finally the jobs queued by then.
+    pub async fn run(mut self, stop: CancellationToken) {
+        self.stop = stop;
+        let mut look = tokio::time::interval(PARKED_LOOK_EVERY);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let mut batch = Vec::new();
+            // The queue comes last, as it may never be empty: each branch takes the queued jobs along.
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                _ = look.tick(), if !self.parked.is_empty() => batch = self.check_parked(),
+                () = tokio::time::sleep_until(self.owed.again()), if !self.owed.is_empty() => self.retry_owed().await,
+                job = self.jobs.recv() => match job {
+                    Some(job) => batch = self.gather(job).await,
+                    None => break,
+                },
+            }
+            self.take_all(batch).await;
+        }
+        self.end().await;
+    }
+
+    /// Writes the jobs handed in so far, unless the outcome of a commit is still unknown.
+    async fn end(mut self) {
+        self.jobs.close();
+        let mut rest = Vec::new();
+        while let Ok(job) = self.jobs.try_recv() {
+            rest.push(job);
+        }
+        match self.alarms.is_doubting() {
+            true => rest.into_iter().for_each(|job| drop(job.failed(&WriterError::Stopping))),
+            false => {
+                self.take_all(rest).await;
+                self.retry_owed().await;
+            }
+        }
+        let waiting = self.parked.drain().chain(std::mem::take(&mut self.ready));
+        waiting.for_each(|job| drop(job.failed(&WriterError::Stopping)));
+    }
+
+    /// Writes these jobs, and those that become ready because of them.
+    async fn take_all(&mut self, batch: Vec<Job>) {
+        self.take(batch).await;
+        while !self.ready.is_empty() {
+            self.take(Vec::new()).await;
+        }
+    }
+
+    /// Retries the owed jobs, until all are durable or some fail again.
+    async fn retry_owed(&mut self) {
+        let mut left = self.owed.len();
+        while left > 0 {
+            let some = self.owed.some(left);
+            let (tried, others) = (some.len(), self.owed.len());
+            self.write(some).await;
+            if self.owed.len() > others {
+                return self.owed.failed_again(tried);
+            }
+            self.owed.succeeded();
+            left -= tried;
+        }
+    }
+
+    /// Collects a job and those that follow it. An outcome for which no caller waits is delayed by up to
+    /// [`OUTCOME_LINGER`], so that it shares its commit with a decision, which would otherwise wait for two commits.
+    async fn gather(&mut self, first: Job) -> Vec<Job> {
+        let until = tokio::time::Instant::now() + OUTCOME_LINGER;
+        let mut urgent = first.is_urgent() || !self.parked.is_empty();
+        let mut batch = vec![first];
+        while !urgent && batch.len() < COMMIT_JOBS {
+            let Ok(Some(job)) = tokio::time::timeout_at(until, self.jobs.recv()).await else { break };
+            urgent = job.is_urgent();
+            batch.push(job);
+        }
+        batch
+    }
+
+    /// Writes these jobs together with the ready and the queued ones, up to [`COMMIT_JOBS`].
+    async fn take(&mut self, mut jobs: Vec<Job>) {
+        jobs.append(&mut self.ready);
+        while jobs.len() < COMMIT_JOBS
+            && let Ok(job) = self.jobs.try_recv()
+        {
+            jobs.push(job);
+        }
+        jobs.retain(|job| !job.is_abandoned());
+        let jobs = self.turn_away(jobs);
+        if !jobs.is_empty() {
+            self.write(jobs).await;
+        }
+        self.alarms.in_memory(self.cache.len(), self.parked.len());
+    }
+
+    /// Fails the jobs that may be refused while the outbox is full, and returns the others: owed jobs go on.
+    fn turn_away(&self, jobs: Vec<Job>) -> Vec<Job> {
+        let Some(over) = self.gauge.over(&self.context.settings.outbox, self.context.clock.seconds()) else {
+            return jobs;
+        };
+        let (turned_away, rest): (Vec<Job>, Vec<Job>) =
+            jobs.into_iter().partition(|job| job.may_be_turned_away());
+        for job in turned_away {
+            job.failed(&WriterError::Backpressure(over));
+        }
+        rest
+    }
+
+    async fn write(&mut self, mut jobs: Vec<Job>) {
+        match self.batch(&mut jobs).await {
+            BatchResult::Committed => self.answer(jobs),
+            BatchResult::Failed(why) => self.give_up(jobs, &why),
+            BatchResult::OneByOne => {
+                for job in jobs {
+                    let mut alone = vec![job];
+                    match self.batch(&mut alone).await {
+                        BatchResult::Committed => self.answer(alone),
+                        BatchResult::Failed(why) => self.give_up(alone, &why),
+                        BatchResult::OneByOne => {
+                            let why = "the database refuses it".to_owned();
+                            self.give_up(alone, &WriterError::Unrecordable(why));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, jobs: Vec<Job>) {
+        for job in jobs {
+            job.committed();
+        }
+    }
+
+    fn give_up(&mut self, jobs: Vec<Job>, why: &WriterError) {
+        self.alarms.store_fails(&why.to_string());
+        jobs.into_iter().for_each(|job| self.fail(job, why));
+    }
+
+    fn fail(&mut self, job: Job, why: &WriterError) {
+        if let Some(owed) = job.failed(why) {
+            self.owed.put(owed);
+        }
+    }
+
+    /// Decides and commits a batch. Jobs that have to wait or cannot be decided are removed from it.
+    async fn batch(&mut self, jobs: &mut Vec<Job>) -> BatchResult {
+        let mut wait = DOUBT_FIRST_WAIT;
+        for _ in 0..COMMIT_ATTEMPTS {
+            let (changes, committed) = match self.decide(jobs).await {
+                Ok(decided) => decided,
+                Err(error) => return BatchResult::Failed(error),
+            };
+            if changes.is_empty() {
+                return BatchResult::Committed;
+            }
+            match self.commit(&changes).await {
+                Ok(()) => {
+                    self.keep(&changes, committed);
+                    return BatchResult::Committed;
+                }
+                Err(CommitError::Conflict(streams)) => {
+                    self.alarms.conflicted();
+                    streams.iter().for_each(|stream| self.cache.remove(stream));
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(DOUBT_LONGEST_WAIT);
+                }
+                Err(error) => {
+                    // The cached state may be the one that the database refuses.
+                    changes.iter().for_each(|change| self.cache.remove(&change.stream));
+                    return match error {
+                        CommitError::Failed(StoreError::Refused(why)) => {
+                            tracing::error!(why, "the database refuses a commit");
+                            BatchResult::OneByOne
+                        }
+                        CommitError::Full(why) => BatchResult::Failed(WriterError::Full(why)),
+                        error => BatchResult::Failed(WriterError::Unavailable(error.to_string())),
+                    };
+                }
+            }
+        }
+        BatchResult::Failed(WriterError::Unavailable("other processes kept coming first".to_owned()))
+    }
+
+    /// Decides all jobs in order, on fresh working copies.
+    async fn decide(&mut self, jobs: &mut Vec<Job>) -> Result<batch::BatchChanges, WriterError> {
+        let claims: Vec<_> = jobs.iter().flat_map(|job| job.claims()).collect();
+        let used = if claims.is_empty() { Vec::new() } else { self.store.claimed(&claims).await? };
+        let used: Vec<_> =
+            claims.into_iter().zip(used).filter_map(|(claim, used)| used.then_some(claim)).collect();
+        'afresh: loop {
+            let context = self.context.clone();
+            let mut batch = Batch::new(&context);
+            let names = jobs.iter().flat_map(|job| job.streams());
+            batch.open(&*self.store, &mut self.cache, names.collect::<Vec<_>>()).await?;
+            batch.used(used.iter().cloned());
+            let mut index = 0;
+            while index < jobs.len() && (index == 0 || batch.bytes() < COMMIT_BYTES) {
+                batch.missing();
+                match jobs[index].decide(&mut batch) {
+                    JobStep::Decided => index += 1,
+                    JobStep::Nothing => jobs.remove(index).committed(),
+                    JobStep::Needs(more) => {
+                        batch.open(&*self.store, &mut self.cache, more.iter().cloned()).await?;
+                        if let Some(why) = batch.damage(&more) {
+                            self.fail(jobs.remove(index), &why);
+                        }
+                    }
+                    JobStep::Wait(awaited) => {
+                        if let Err(job) = self.parked.park(jobs.remove(index), awaited) {
+                            self.fail(job, &WriterError::Crowded);
+                        }
+                    }
+                    JobStep::Impossible(why) => {
+                        tracing::error!(%why, "a decision could not be made");
+                        self.fail(jobs.remove(index), &why);
+                        continue 'afresh;
+                    }
+                }
+            }
+            self.ready.extend(jobs.drain(index..));
+            return batch.close();
+        }
+    }
+
+    /// Commits, and if the outcome is unknown finds it out: no decision is made twice while in doubt.
+    async fn commit(&mut self, changes: &[Change]) -> Result<(), CommitError> {
+        let mut unheard = String::new();
+        for _ in 0..DOUBT_ATTEMPTS {
+            unheard = match self.store.commit(changes).await {
+                Err(CommitError::MayHaveHappened(why)) => why,
+                known => return known,
+            };
+            self.alarms.doubted(&unheard);
+            if self.happened(changes).await? {
+                return Ok(());
+            }
+        }
+        Err(CommitError::Failed(StoreError::Unavailable(unheard)))
+    }
+
+    /// Asks the database until the outcome is known. If it cannot be known in this process, or the writer is to stop,
+    /// the jobs fail; the next start settles as unknown what the database has.
+    async fn happened(&mut self, changes: &[Change]) -> Result<bool, StoreError> {
+        let mut wait = DOUBT_FIRST_WAIT;
+        loop {
+            match self.store.happened(changes).await {
+                Ok(happened) => {
+                    self.alarms.doubting(false);
+                    return Ok(happened);
+                }
+                Err(error) => {
+                    self.alarms.doubting(true);
+                    self.alarms.store_fails(&error.to_string());
+                    if let StoreError::Refused(why) = error {
+                        return Err(StoreError::Unavailable(why));
+                    }
+                }
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => return Err(StoreError::Unavailable("stopped in doubt".to_owned())),
+                () = tokio::time::sleep(wait) => wait = (wait * 2).min(DOUBT_LONGEST_WAIT),
+            }
+        }
+    }
+
+    /// Caches the committed streams, and wakes the calls parked in one of them.
+    fn keep(&mut self, changes: &[Change], committed: Vec<(String, CommittedStream)>) {
+        let records = || changes.iter().flat_map(|change| &change.records);
+        let bytes: usize = records().map(|record| record.statement.len()).sum();
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let count = number(records().count());
+        self.gauge.add(count, number(bytes), self.context.clock.seconds());
+        self.alarms.committed(count);
+        for (name, committed) in committed {
+            self.cache.put(name, committed);
+        }
+        if count > 0 {
+            self.outbox.notify_one();
+        }
+        let moved: HashSet<&str> = changes.iter().map(|change| change.stream.as_str()).collect();
+        self.ready.extend(self.parked.wake(&moved));
+    }
+
+    /// Checks the parked calls: another process may have settled the call they wait for, without a notification here,
+    /// and the wait is bounded by `wait_for_cost`.
+    fn check_parked(&mut self) -> Vec<Job> {
+        let longest = self.context.settings.wait_for_cost;
+        let ParkedCallsDue { late, ready, streams } = self.parked.look(longest);
+        if self.context.settings.shared {
+            streams.iter().for_each(|stream| self.cache.remove(stream));
+        }
+        for job in late {
+            let why = format!("what another call of the tool costs was not known in {} s", longest.as_secs());
+            self.fail(job, &WriterError::Unavailable(why));
+        }
+        ready
+    }
+}

@@ -1,0 +1,100 @@
+//! Periodic work: the lease, the gauge of the outbox and its alarms, due streams, and the remains of dead instances.
+
+use evidence::Horizon;
+use tokio::sync::oneshot;
+use tokio::time::{Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use super::DecisionWriter;
+use super::decisions::{AliveWork, CloseWork};
+use crate::limits::{
+    ALIVE_EVERY, DENIALS_EVERY, DUE_EVERY, FORGET_TURNS, LEASE, LEASE_EVERY, OUTBOX_LOOK_EVERY, SETTLE_TIME,
+    UPKEEP_PAGE,
+};
+
+/// Does the periodic work until `stop` is cancelled.
+pub async fn run(writer: DecisionWriter, stop: CancellationToken) {
+    let (mut look, mut lease, mut due) = (every(OUTBOX_LOOK_EVERY), every(LEASE_EVERY), every(DUE_EVERY));
+    let (mut alive, mut denials) = (every(ALIVE_EVERY), every(DENIALS_EVERY));
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = look.tick() => writer.check_outbox().await,
+            _ = lease.tick() => writer.renew().await,
+            _ = denials.tick() => writer.record_denials(),
+            _ = alive.tick(), if writer.inner.context.settings.shared => {
+                writer.hand_in(Box::new(AliveWork::new(writer.clone())));
+            }
+            _ = due.tick() => {
+                writer.end_what_is_due().await;
+                writer.forget().await;
+                writer.settle_orphans().await;
+            }
+        }
+    }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+fn every(period: std::time::Duration) -> Interval {
+    let mut interval = tokio::time::interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+impl DecisionWriter {
+    async fn check_outbox(&self) {
+        let inner = &*self.inner;
+        match inner.store.backlog().await {
+            Ok(backlog) => inner.gauge.set(backlog),
+            Err(error) => inner.alarms.store_fails(&error.to_string()),
+        }
+        let (limits, now) = (&inner.context.settings.outbox, inner.context.clock.seconds());
+        inner.alarms.outbox(inner.gauge.over(limits, now), inner.gauge.share(limits, now));
+    }
+
+    async fn renew(&self) {
+        if let Err(error) = self.inner.store.renew(LEASE).await {
+            tracing::warn!(%error, "the instance's lease could not be renewed");
+        }
+    }
+
+    /// Hands in the end of each stream that is due: past its deadline, or idle for long.
+    async fn end_what_is_due(&self) {
+        match self.inner.store.due(self.inner.context.clock.seconds(), UPKEEP_PAGE).await {
+            Ok(due) => {
+                for listed in due {
+                    self.hand_in(Box::new(CloseWork::if_due(self.clone(), listed.stream)));
+                }
+            }
+            Err(error) => tracing::warn!(%error, "what is due could not be looked for"),
+        }
+    }
+
+    /// Deletes accounts that hold nothing, and records that the log has had for the operator's retention time. Sessions
+    /// stay, since the log keeps their sequence numbers for ever.
+    async fn forget(&self) {
+        let (now, keep) = (self.inner.context.clock.seconds(), self.inner.context.settings.keep);
+        let records = keep.map_or(0, |keep| now.saturating_sub(keep.as_secs()));
+        for _ in 0..FORGET_TURNS {
+            match self.inner.store.prune(Horizon { streams: now, records }, UPKEEP_PAGE).await {
+                Ok(pruned) if pruned.records < number(UPKEEP_PAGE) => return,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "what need not be kept is not forgotten yet");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Ends the stream of this instance when the gateway stops, unless a call in it is in flight: then the next start
+    /// ends it.
+    pub(super) async fn end_unbound(&self) {
+        let (reply, answer) = oneshot::channel();
+        self.hand_in(Box::new(CloseWork::new(self.clone(), self.unbound().to_owned(), Some(reply))));
+        let _ = tokio::time::timeout(SETTLE_TIME, answer).await;
+    }
+}

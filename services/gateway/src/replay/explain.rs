@@ -1,0 +1,182 @@
+//! Explanation of a hypothetical call: the decision about it, and the reasons.
+
+use admission::decide::{Declaration, EarlierResults, ToolCall};
+use admission::principal::{Caller, Era};
+use admission::tool::ToolFault;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+use vap::message::MessageType;
+use vap::message::slot::{self, Carrier};
+use vap::verdict::Verification;
+
+use super::ReplayError;
+use super::replayed_session::{RecordedPasses, ReplayResult, ReplayedSession};
+use super::run::VerdictWords;
+use crate::limits::EXPLAINED_RATIONALE;
+
+/// The MCP session of the hypothetical caller.
+const MADE_UP_SESSION: &str = "explain";
+
+/// A hypothetical call.
+#[derive(Clone, Debug)]
+pub struct Hypothesis<'a> {
+    /// The path of the route.
+    pub route: &'a str,
+    /// The session; `None` for a caller without VAP.
+    pub session: Option<&'a str>,
+    /// The tool's name.
+    pub tool: &'a str,
+    /// The arguments: the text of a JSON object.
+    pub arguments: &'a str,
+    /// The Intent Envelope; `None` if one is to be made up.
+    pub envelope: Option<&'a str>,
+    /// The fault of the tool or of the arguments, according to the tool's pin.
+    pub tool_fault: Option<&'a ToolFault>,
+    /// The time of the call.
+    pub now: Timestamp,
+}
+
+/// The explanation of a [`Hypothesis`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explained {
+    /// The decision.
+    pub decided: VerdictWords,
+    /// The decision of the rules, if the posture `advisory` lets the call through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advised: Option<VerdictWords>,
+    /// The remedy for a denial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<&'static str>,
+    /// The checks of the Verdict, in order.
+    pub checks: Vec<String>,
+    /// The meters after the decision.
+    pub meters: Value,
+    /// The question that a person would be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// The digest of the rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy_digest: Option<String>,
+}
+
+/// Result of a commitment that begins a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommitmentResult {
+    /// The id of the new session.
+    Session(String),
+    /// The denial of the commitment.
+    Denied(VerdictWords),
+}
+
+/// Begins a session with a commitment.
+///
+/// # Errors
+/// [`ReplayError::Question`] if the commitment cannot be decided, for example on an unknown route.
+pub fn begin(
+    again: &mut ReplayedSession,
+    route: &str,
+    commitment: &str,
+    now: Timestamp,
+) -> Result<CommitmentResult, ReplayError> {
+    let caller = caller();
+    let read = slot::read(Some(commitment), None, Carrier::ToolsList);
+    let message = match &read {
+        Ok(Some(received)) => Ok(received),
+        Ok(None) => return Err(no_route(route)),
+        Err(unreadable) => Err(&**unreadable),
+    };
+    let before = EarlierResults::default();
+    let declared = Declaration { message, replayed: false, can_wait: true, before };
+    let passes = RecordedPasses::new(route, &caller, now);
+    let ReplayResult::Ruled(ruling) = again.declare(MessageType::ScopeCommitment, &passes, &declared) else {
+        return Err(no_route(route));
+    };
+    Ok(match again.session() {
+        Some(session) => CommitmentResult::Session(session.agreed.session_id().to_owned()),
+        None => {
+            let reason = ruling.reason.as_ref().map(ToString::to_string);
+            CommitmentResult::Denied(VerdictWords::of(ruling.verdict.verdict.as_str(), reason))
+        }
+    })
+}
+
+/// Decides the call, and explains the decision.
+///
+/// # Errors
+/// [`ReplayError::Question`] if the arguments are not a JSON object, the route is unknown, or the call would wait for
+/// another.
+pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Explained, ReplayError> {
+    let arguments: Value = jose::json::parse_text(call.arguments)
+        .map_err(|error| ReplayError::Question(format!("the arguments are no strict JSON: {error}")))?;
+    if !arguments.is_object() {
+        return Err(ReplayError::Question("the arguments are an object".to_owned()));
+    }
+    let made_up = call.session.map(|session| envelope(session, call));
+    let caller = again.owner().map_or_else(caller, |(_, caller)| caller.clone());
+    let header = (caller.era == Era::Modern).then_some(call.tool);
+    let message = call.envelope.or(made_up.as_deref());
+    let read = slot::read(message, None, Carrier::ToolsCall).transpose();
+    let called = ToolCall {
+        envelope: read.as_ref().map(|read| read.as_ref().map_err(|unreadable| &**unreadable)),
+        tool: call.tool,
+        header,
+        arguments: call.arguments,
+        can_ask: true,
+        can_wait: true,
+        has_roa_envelope: false,
+        tool_fault: call.tool_fault,
+        replayed: false,
+        before: EarlierResults::default(),
+    };
+    match again.call(&RecordedPasses::new(call.route, &caller, call.now), &called, None) {
+        ReplayResult::Ruled(ruling) => {
+            let reason = ruling.reason.as_ref();
+            let Verification { checks, .. } = &ruling.verdict.verification;
+            let meters =
+                ruling.meters.iter().map(|(meter, amount)| (meter.to_owned(), amount.to_string().into()));
+            Ok(Explained {
+                decided: VerdictWords::of(ruling.verdict.verdict.as_str(), reason.map(ToString::to_string)),
+                advised: ruling.advised.as_ref().map(VerdictWords::advised),
+                remedy: reason.map(|reason| admission::explain::explain(reason).remedy),
+                checks: checks.clone(),
+                meters: Value::Object(meters.collect()),
+                question: ruling.pending.as_ref().map(|asked| asked.question.to_string()),
+                policy_digest: Some(ruling.policy_digest.clone()),
+            })
+        }
+        ReplayResult::Asks(question) => Ok(Explained {
+            decided: VerdictWords::of("clarify", None),
+            advised: None,
+            remedy: None,
+            checks: Vec::new(),
+            meters: json!({}),
+            question: Some(question),
+            policy_digest: None,
+        }),
+        ReplayResult::Waits => Err(ReplayError::Question(
+            "the call would wait for the cost of one that is under way (V-12)".to_owned(),
+        )),
+        ReplayResult::NoRoute => Err(no_route(call.route)),
+    }
+}
+
+fn no_route(route: &str) -> ReplayError {
+    ReplayError::Question(format!("there is no route {route}"))
+}
+
+/// Builds the smallest Intent Envelope for the call, unsigned.
+fn envelope(session: &str, call: &Hypothesis<'_>) -> String {
+    let head = json!({ "session_id": session, "tool": call.tool });
+    // The arguments are inserted as written, so that numbers keep their digits.
+    format!(
+        "{{\"vap\":\"0.1\",\"type\":\"intent_call\",\"session_id\":{},\"intent\":{{\"rationale\":\"{EXPLAINED_RATIONALE}\",\
+         \"expected_effect\":\"{EXPLAINED_RATIONALE}\"}},\"call\":{{\"tool\":{},\"arguments\":{}}}}}",
+        head["session_id"], head["tool"], call.arguments
+    )
+}
+
+/// A caller with a legacy session and no other identity.
+fn caller() -> Caller {
+    Caller::unknown(Era::Legacy).given(Some(MADE_UP_SESSION.to_owned()))
+}

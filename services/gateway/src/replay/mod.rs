@@ -1,0 +1,75 @@
+//! Repeated decisions: the replay of a recorded session under a configuration ([`replay()`]), and the explanation of a
+//! hypothetical call ([`explain()`]).
+//!
+//! The local evidence store keeps the messages in clear, so that `admission`, which is pure, can decide them again:
+//! every message of the session in order, every outcome, and the time of each. The recorded decisions are compared with
+//! the new ones.
+//!
+//! Judges and persons are not asked again: their recorded answers are used. If the judge would be asked now and was not
+//! asked then, it is presumed to agree with the recorded decision. Nothing is written, and nothing is sent.
+
+mod explain;
+mod replayed_session;
+mod run;
+
+use evidence::{StoreError, StoredRecord};
+
+pub use explain::{CommitmentResult, Explained, Hypothesis, begin, explain};
+pub use replayed_session::{RecordedPasses, ReplayResult, ReplayedSession};
+pub use run::{ReplayedDecision, VerdictWords, replay};
+
+use crate::config::Config;
+use crate::evidence_store::EvidenceReader;
+use crate::limits::REPLAY_PAGE;
+
+/// Errors of replays and explanations.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The evidence cannot be read.
+    #[error("the evidence: {0}")]
+    Store(#[from] StoreError),
+    /// There are no records of this session.
+    #[error("no records of a session {0}")]
+    NoSession(String),
+    /// The first records of the session are past their retention time (`evidence_keep`).
+    #[error(
+        "the records of {0} before {1} are no longer kept (evidence_keep), so it cannot be decided again"
+    )]
+    Forgotten(String, u64),
+    /// A stored record cannot be parsed.
+    #[error("record {seq} cannot be read: {why}")]
+    Record {
+        /// The sequence number of the record.
+        seq: u64,
+        /// The reason why it cannot be parsed.
+        why: String,
+    },
+    /// The question cannot be decided, for this reason.
+    #[error("{0}")]
+    Question(String),
+}
+
+/// Returns all records of a session, in order.
+///
+/// # Errors
+/// [`ReplayError::Store`] if the evidence cannot be read, [`ReplayError::NoSession`] if there is no such session, and
+/// [`ReplayError::Forgotten`] if its first records are no longer kept.
+pub async fn records(config: &Config, session: &str) -> Result<Vec<StoredRecord>, ReplayError> {
+    let evidence = EvidenceReader::at(config).await?;
+    let mut all: Vec<StoredRecord> = Vec::new();
+    loop {
+        let from = all.last().map_or(0, |last| last.record.seq.saturating_add(1));
+        let page = evidence.records(session, from, REPLAY_PAGE).await?;
+        let complete = page.len() < REPLAY_PAGE;
+        all.extend(page);
+        if complete {
+            break;
+        }
+    }
+    evidence.close().await;
+    match all.first().map(|first| first.record.seq) {
+        None => Err(ReplayError::NoSession(session.to_owned())),
+        Some(0) => Ok(all),
+        Some(first) => Err(ReplayError::Forgotten(session.to_owned(), first)),
+    }
+}

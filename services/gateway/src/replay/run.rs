@@ -1,0 +1,295 @@
+//! Replay of a recorded session: every decision is made again, and compared with the recorded one.
+
+use std::str::FromStr;
+
+use admission::decide::Advised;
+use evidence::{RecordKind, StoredRecord};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use vap::audit::CallStatus;
+use vap::message::slot::{self, Carrier};
+use vap::message::{MessageType, UNBOUND};
+use vap::reason::Reason;
+use vap::verdict::VerdictKind;
+
+use super::ReplayError;
+use super::replayed_session::{RecordedPasses, ReplayResult, ReplayedSession, presumed_opinion};
+use crate::annex::{
+    DecisionAnnex, DecisionInputs, JudgeOpinion, NotWhole, OutcomeAnnex, PutInputs, RecordedInputs, Text,
+    whole,
+};
+
+/// A verdict and its reason, as words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VerdictWords {
+    /// `served`, `downgraded`, `clarify` or `denied`.
+    pub verdict: String,
+    /// The code of the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The reason in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<&'static str>,
+}
+
+/// A recorded decision and its replay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplayedDecision {
+    /// The sequence number of the record in its stream.
+    pub seq: u64,
+    /// Time of the decision.
+    pub at: String,
+    /// `commitment`, `amendment` or `decision`.
+    pub kind: &'static str,
+    /// The tool's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The recorded decision.
+    pub then: VerdictWords,
+    /// The replayed decision; `None` if there is none.
+    pub now: Option<VerdictWords>,
+    /// The recorded decision of the rules, if the posture `advisory` let the call through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advised_then: Option<VerdictWords>,
+    /// The replayed decision of the rules, if the posture `advisory` lets the call through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advised_now: Option<VerdictWords>,
+    /// The reason why there is no replayed decision, or a remark.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The question that was put to approvers, with its signed answer: `tabellion gateway approval verify` checks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Value>,
+    /// `true` if the replayed decision differs from the recorded one.
+    pub differs: bool,
+}
+
+/// Replays every record, in order.
+///
+/// # Errors
+/// [`ReplayError::Record`] if a record cannot be read.
+pub fn replay(
+    again: &mut ReplayedSession,
+    records: &[StoredRecord],
+) -> Result<Vec<ReplayedDecision>, ReplayError> {
+    let mut compared = Vec::new();
+    for stored in records {
+        match stored.record.kind {
+            RecordKind::Commitment | RecordKind::Amendment | RecordKind::Decision => {
+                compared.push(decision(again, stored)?);
+            }
+            RecordKind::Outcome => outcome(again, stored)?,
+            RecordKind::Closed => again.close(),
+            RecordKind::Denials | RecordKind::Tools | RecordKind::Keys => {}
+        }
+    }
+    Ok(compared)
+}
+
+fn decision(again: &mut ReplayedSession, stored: &StoredRecord) -> Result<ReplayedDecision, ReplayError> {
+    let record = &stored.record;
+    let annex = DecisionAnnex::read(stored).map_err(|error| unreadable(stored, &error))?;
+    let (then, came_to) = recorded(stored)?;
+    let at = i64::try_from(record.at).ok().and_then(|at| Timestamp::from_second(at).ok());
+    let at = at.unwrap_or(Timestamp::MAX);
+    let (inputs, now) = match annex.inputs.as_ref() {
+        Some(RecordedInputs::LateDenial { .. }) => (None, Err(NotReplayable::DeniedAfterwards)),
+        Some(RecordedInputs::Partial(_)) | None => (None, Err(NotReplayable::NotWhole)),
+        Some(RecordedInputs::Decision(inputs)) => {
+            let arguments = annex.arguments.as_ref();
+            (Some(&**inputs), decided_again(again, stored, arguments, inputs, (at, came_to)))
+        }
+    };
+    let tool = inputs.and_then(|inputs| whole(inputs.tool.as_ref()).ok().flatten().map(str::to_owned));
+    let mut compared = compare(stored, tool, at, (then, advised_then(stored)?), now);
+    compared.approval = inputs.and_then(|inputs| serde_json::to_value(inputs.put.as_ref()?).ok());
+    Ok(compared)
+}
+
+/// Reason why a decision cannot be replayed.
+#[derive(Clone, Copy, Debug)]
+enum NotReplayable {
+    NotWhole,
+    Unreadable,
+    NoCall,
+    OfAnotherSession,
+    DeniedAfterwards,
+}
+
+impl NotReplayable {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::NotWhole => "what was said was not kept whole",
+            Self::Unreadable => "the message could not be read",
+            Self::NoCall => "it is about a request that is no call",
+            Self::OfAnotherSession => "it depends on a session that has its own records",
+            Self::DeniedAfterwards => "the call was admitted, and denied since the log gave no receipt",
+        }
+    }
+}
+
+impl From<NotWhole> for NotReplayable {
+    fn from(_: NotWhole) -> Self {
+        Self::NotWhole
+    }
+}
+
+/// Replays a decision, if all its inputs were kept.
+fn decided_again(
+    again: &mut ReplayedSession,
+    stored: &StoredRecord,
+    arguments: Option<&Text>,
+    inputs: &DecisionInputs,
+    (recorded_at, came_to): (Timestamp, Option<VerdictKind>),
+) -> Result<ReplayResult, NotReplayable> {
+    if inputs.unreadable {
+        return Err(NotReplayable::Unreadable);
+    }
+    if inputs.method.is_some() {
+        return Err(NotReplayable::NoCall);
+    }
+    let caller = inputs.caller();
+    let message = whole(inputs.message.as_ref())?;
+    if message.is_some() && stored.record.stream.starts_with(UNBOUND) {
+        return Err(NotReplayable::OfAnotherSession);
+    }
+    let now = Timestamp::from_millisecond(inputs.at).unwrap_or(recorded_at);
+    let passes = RecordedPasses {
+        first: inputs.first_at.and_then(|at| Timestamp::from_millisecond(at).ok()).unwrap_or(now),
+        sample: inputs.sample,
+        judged: inputs.judge.as_ref().map_or_else(|| presumed_opinion(came_to), JudgeOpinion::semantic),
+        answer: inputs.answer,
+        put: inputs.put.as_ref().map(PutInputs::put),
+        of_these_rules: inputs.state.as_ref().is_some_and(|state| state.of_these_rules),
+        held_for_others: &inputs.held_for_others,
+        account: inputs.account.as_ref(),
+        ..RecordedPasses::new(&inputs.route, &caller, now)
+    };
+    let (carrier, kind) = match stored.record.kind {
+        RecordKind::Commitment => (Carrier::ToolsList, Some(MessageType::ScopeCommitment)),
+        RecordKind::Amendment => (Carrier::Amend, Some(MessageType::ScopeAmendment)),
+        _ => (Carrier::ToolsCall, None),
+    };
+    let read = slot::read(message, None, carrier).transpose();
+    let message = read.as_ref().map(|read| read.as_ref().map_err(|unreadable| &**unreadable));
+    Ok(match (kind, message) {
+        (Some(kind), Some(message)) => again.declare(kind, &passes, &inputs.declaration(message)),
+        (Some(_), None) => ReplayResult::NoRoute,
+        (None, envelope) => {
+            let call = inputs.call(envelope, whole(arguments)?.unwrap_or("{}"))?;
+            again.call(&passes, &call, Some(&stored.record.id.to_string()))
+        }
+    })
+}
+
+fn compare(
+    stored: &StoredRecord,
+    tool: Option<String>,
+    at: Timestamp,
+    (then, advised_then): (VerdictWords, Option<VerdictWords>),
+    now: Result<ReplayResult, NotReplayable>,
+) -> ReplayedDecision {
+    let advised_now = match &now {
+        Ok(ReplayResult::Ruled(ruling)) => ruling.advised.as_ref().map(VerdictWords::advised),
+        _ => None,
+    };
+    let (now, note) = match now {
+        Err(why) => (None, Some(format!("it cannot be decided again: {}", why.words()))),
+        Ok(now) => described(now),
+    };
+    let differs = now.as_ref().is_some_and(|now| *now != then || advised_now != advised_then);
+    ReplayedDecision {
+        seq: stored.record.seq,
+        at: at.to_string(),
+        kind: stored.record.kind.as_str(),
+        tool,
+        then,
+        now,
+        advised_then,
+        advised_now,
+        note,
+        approval: None,
+        differs,
+    }
+}
+
+/// Returns the decision, and a remark for [`ReplayedDecision::note`].
+fn described(now: ReplayResult) -> (Option<VerdictWords>, Option<String>) {
+    match now {
+        ReplayResult::Ruled(ruling) => {
+            let reason = ruling.reason.as_ref();
+            (Some(VerdictWords::of(ruling.verdict.verdict.as_str(), reason.map(Reason::to_string))), None)
+        }
+        ReplayResult::Waits => (None, Some("it would wait for the cost of another call (V-12)".to_owned())),
+        ReplayResult::Asks(question) => {
+            (Some(VerdictWords::of("clarify", None)), Some(format!("a person is asked: {question}")))
+        }
+        ReplayResult::NoRoute => {
+            (None, Some("it cannot be decided again: there is no such route".to_owned()))
+        }
+    }
+}
+
+fn outcome(again: &mut ReplayedSession, stored: &StoredRecord) -> Result<(), ReplayError> {
+    let annex = OutcomeAnnex::read(stored).map_err(|error| unreadable(stored, &error))?;
+    let status = match payload(stored)?["status"].as_str() {
+        Some("executed") => CallStatus::Executed,
+        Some("errored") => CallStatus::Errored,
+        Some("refused") => CallStatus::Refused,
+        _ => CallStatus::Unknown,
+    };
+    // A cost that was cut in the annex is longer than any valid one.
+    let [tool, cost] = [&annex.tool, &annex.cost].map(|text| whole(text.as_ref()).ok().flatten());
+    if let Some(decision) = &annex.decision {
+        again.settle(decision, status, tool.unwrap_or_default(), cost);
+    }
+    Ok(())
+}
+
+fn unreadable(stored: &StoredRecord, why: &impl std::fmt::Display) -> ReplayError {
+    ReplayError::Record { seq: stored.record.seq, why: why.to_string() }
+}
+
+/// Returns the record, as the log has it.
+fn payload(stored: &StoredRecord) -> Result<Value, ReplayError> {
+    let bad = |why: &str| ReplayError::Record { seq: stored.record.seq, why: why.to_owned() };
+    let statement = scitt::SignedStatement::parse(stored.record.statement.clone())
+        .map_err(|error| bad(&error.to_string()))?;
+    let payload = statement.payload().and_then(|payload| jose::json::read_bytes(payload).ok());
+    payload.ok_or_else(|| bad("its statement holds no record"))
+}
+
+/// Returns the recorded decision of the rules, if the posture `advisory` let the call through.
+fn advised_then(stored: &StoredRecord) -> Result<Option<VerdictWords>, ReplayError> {
+    let payload = payload(stored)?;
+    let text = |member: &str| payload["advised"][member].as_str().map(str::to_owned);
+    Ok(text("verdict").map(|verdict| VerdictWords::of(&verdict, text("reason"))))
+}
+
+/// Returns the recorded decision, from the Verdict as it was returned.
+fn recorded(stored: &StoredRecord) -> Result<(VerdictWords, Option<VerdictKind>), ReplayError> {
+    let bad = |why: &str| ReplayError::Record { seq: stored.record.seq, why: why.to_owned() };
+    let bytes = stored.record.verdict.as_ref().ok_or_else(|| bad("it has no Verdict"))?;
+    let verdict: Value = jose::json::read_bytes(bytes).map_err(|error| bad(&error.to_string()))?;
+    let kind =
+        verdict.get("verdict").and_then(Value::as_str).ok_or_else(|| bad("its Verdict says nothing"))?;
+    let reason = verdict.pointer("/verification/reason").and_then(Value::as_str).map(str::to_owned);
+    let known = serde_json::from_value(Value::from(kind)).ok();
+    Ok((VerdictWords::of(kind, reason), known))
+}
+
+impl VerdictWords {
+    /// The decision of the rules.
+    pub(super) fn advised(advised: &Advised) -> Self {
+        Self::of(advised.verdict.as_str(), advised.reason.as_ref().map(Reason::to_string))
+    }
+
+    /// A verdict and its reason, with the reason in words.
+    #[must_use]
+    pub fn of(verdict: &str, reason: Option<String>) -> Self {
+        let known = reason.as_deref().and_then(|code| Reason::from_str(code).ok());
+        let because = known.as_ref().map(|reason| admission::explain::explain(reason).what);
+        Self { verdict: verdict.to_owned(), reason, because }
+    }
+}

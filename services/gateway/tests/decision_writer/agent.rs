@@ -1,0 +1,130 @@
+//! An agent: what it commits to, and what it calls.
+
+use std::sync::Arc;
+
+use admission::principal::{Caller, Era};
+use admission::rules::{Posture, Rules};
+use gateway::decision_writer::{
+    CallAnswer, CallJob, CallOutcomeReport, DecisionAnswer, DecisionWriter, MessageAnswer, MessageJob,
+};
+use serde_json::{Value, json};
+use testkit::agent::intent;
+use vap::audit::CallStatus;
+use vap::message::slot::{self, Carrier, Received};
+use vap::verdict::VerdictKind;
+
+pub const SESSION: &str = "session-0123456789abcdef";
+pub const POLICY: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+/// Rules that take whoever has committed.
+fn rules() -> Arc<Rules> {
+    Arc::new(Rules::new("/mcp", testkit::GATEWAY, POLICY))
+}
+
+/// A route that lets callers without VAP through.
+pub const ADVISORY: &str = "/advisory";
+
+/// The rules of every route.
+pub fn rules_of(route: &str) -> Option<Arc<Rules>> {
+    Some(if route == ADVISORY { advisory() } else { rules() })
+}
+
+fn advisory() -> Arc<Rules> {
+    Arc::new(Rules { posture: Posture::Advisory, ..Rules::new("/mcp", testkit::GATEWAY, POLICY) })
+}
+
+pub fn caller() -> Caller {
+    caller_in("mcp-session-1")
+}
+
+pub fn caller_in(mcp_session: &str) -> Caller {
+    let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Legacy) };
+    caller.given(Some(mcp_session.into()))
+}
+
+pub fn commitment(session: &str, budget: &Value) -> Value {
+    testkit::agent::commitment("did:example:agent", session, budget)
+}
+
+pub fn received(message: &Value, carrier: Carrier) -> Received {
+    slot::read(Some(&message.to_string()), None, carrier).unwrap().unwrap()
+}
+
+/// A call with an envelope.
+pub fn job(session: &str, tool: &str, arguments: &Value) -> CallJob {
+    let message = received(&intent(session, tool, arguments), Carrier::ToolsCall);
+    CallJob { envelope: Some(Ok(message)), ..unaware("/mcp", tool, arguments) }
+}
+
+/// A call without one, of somebody who is in no MCP session.
+pub fn sessionless(route: &str, tool: &str, arguments: &Value) -> CallJob {
+    let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Modern) };
+    CallJob { caller, ..unaware(route, tool, arguments) }
+}
+
+/// A call without one.
+pub fn unaware(route: &str, tool: &str, arguments: &Value) -> CallJob {
+    CallJob {
+        route: route.into(),
+        caller: caller(),
+        envelope: None,
+        tool: tool.into(),
+        header: None,
+        arguments: arguments.to_string(),
+        can_wait: true,
+        can_ask: false,
+        has_roa_envelope: false,
+        checked: None,
+        asserted_client: None,
+        state: None,
+        invocation: None,
+    }
+}
+
+/// Commits to this budget, and is accepted.
+pub async fn commit(writer: &DecisionWriter, session: &str, budget: Value) -> DecisionAnswer {
+    let told = try_commit(writer, session, budget).await;
+    assert!(told.verdict.verdict.is_permit(), "{}", told.text);
+    told
+}
+
+pub async fn try_commit(writer: &DecisionWriter, session: &str, budget: Value) -> DecisionAnswer {
+    let message = Ok(received(&commitment(session, &budget), Carrier::Initialize));
+    let job = MessageJob { route: "/mcp".into(), caller: caller(), message, invocation: None };
+    match writer.commitment(job).await {
+        MessageAnswer::Ruled(told) => *told,
+        MessageAnswer::Judge(..) => panic!("there is no judge"),
+    }
+}
+
+/// Calls; whatever the answer.
+pub async fn call(writer: &DecisionWriter, job: CallJob) -> DecisionAnswer {
+    match writer.call(job).await {
+        CallAnswer::Ruled(told) => *told,
+        other => panic!("nobody is to be asked: {other:?}"),
+    }
+}
+
+/// Reads a ticket in a session.
+pub async fn read(writer: &DecisionWriter, session: &str, ticket: u64) -> DecisionAnswer {
+    call(writer, job(session, "crm.read", &json!({ "ticket": ticket }))).await
+}
+
+/// Lets a call run, and settles it with this cost.
+pub async fn run(told: DecisionAnswer, cost: Option<&str>) -> admission::decide::Settled {
+    let mut pass = told.pass.expect("the call was served");
+    pass.forwarding();
+    let came = CallOutcomeReport {
+        status: CallStatus::Executed,
+        cost: cost.map(str::to_owned),
+        result: Some(r#"{"content":[{"type":"text","text":"done"}]}"#.into()),
+    };
+    pass.settle(came).await
+}
+
+/// Why it was denied.
+pub fn denied(told: &DecisionAnswer) -> String {
+    assert_eq!(told.verdict.verdict, VerdictKind::Denied, "{}", told.text);
+    assert!(told.pass.is_none(), "nothing may be forwarded");
+    told.verdict.verification.reason.as_ref().map(ToString::to_string).unwrap_or_default()
+}

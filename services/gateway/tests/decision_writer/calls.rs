@@ -1,0 +1,267 @@
+//! A call from its commitment to its outcome on the log.
+
+use evidence::{EvidenceStore, Memory};
+use jose::jws::Jws;
+use scitt::Signer;
+use serde_json::{Value, json};
+use vap::record_key::RecordKey;
+
+use crate::agent::{self, SESSION, call, commit, denied, read, run, sessionless};
+use crate::setup::{assert_on_log_once, offline, open, payload, record, records, settings, story};
+use crate::site::Site;
+
+#[tokio::test]
+async fn every_decision_and_what_came_of_it_is_on_the_log_once() {
+    let site = Site::start().await;
+    let store = Memory::new("one");
+    let (writer, running) = open(&store, &site, settings()).await;
+    commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
+    run(read(&writer, SESSION, 1).await, None).await;
+    run(read(&writer, SESSION, 2).await, None).await;
+    assert_eq!(denied(&read(&writer, SESSION, 3).await), "budget_exceeded");
+    assert_eq!(denied(&call(&writer, agent::job(SESSION, "delete_all", &json!({}))).await), "scope_escape");
+    running.stop().await;
+    let (_, again) = open(&store.another("two"), &site, settings()).await;
+    assert_on_log_once(&store, &site).await;
+    again.stop().await;
+    let mut told = story(&store, SESSION).await;
+    told.sort_unstable();
+    assert_eq!(
+        told,
+        [
+            "commitment served",
+            "decision denied",
+            "decision denied",
+            "decision served",
+            "decision served",
+            "outcome executed",
+            "outcome executed",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_verdict_that_is_returned_is_the_one_that_was_persisted_byte_for_byte() {
+    let site = Site::stopped();
+    let store = Memory::new("one");
+    let (writer, running) = open(&store, &site, settings()).await;
+    commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
+    let told = read(&writer, SESSION, 1).await;
+    let evidence = told.evidence.as_ref().unwrap();
+    let stored = record(&store, &evidence.id).await;
+    assert_eq!(stored.record.verdict.as_deref(), Some(told.text.as_bytes()));
+    assert_eq!((stored.record.seq, evidence.seq), (1, 1));
+    let wire: Value = serde_json::from_str(&told.text).unwrap();
+    assert_eq!(wire["audit_ref"], format!("{}/entries/{}", site.url(), stored.record.id));
+    let in_record = payload(&stored);
+    assert!(in_record.get("audit_ref").is_none() && in_record.get("signature").is_none());
+    drop(told);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_verdict_is_signed_by_the_verdict_key_over_all_of_it() {
+    let (_, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
+    let told = read(&writer, SESSION, 1).await;
+    let mut wire: Value = serde_json::from_str(&told.text).unwrap();
+    let signature = wire.as_object_mut().unwrap().remove("signature").unwrap();
+    let over = jose::jcs::canonical(&wire);
+    let jws = Jws::open(signature.as_str().unwrap(), &over, &["req"]).unwrap();
+    testkit::verifier().public_key().verify_jws(&jws).unwrap();
+    assert!(testkit::gateway().public_key().verify_jws(&jws).is_err(), "not the evidence key");
+    drop(told);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn the_key_that_is_given_opens_its_own_record_and_no_other() {
+    let (store, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
+    let (first, second) = (read(&writer, SESSION, 1).await, read(&writer, SESSION, 2).await);
+    let key = |told: &gateway::decision_writer::DecisionAnswer| {
+        let given: Value = serde_json::from_str(&told.evidence.as_ref().unwrap().to_json()).unwrap();
+        RecordKey::from_text(given["key"].as_str().unwrap()).unwrap()
+    };
+    let committed =
+        |id| async move { payload(&record(&store.clone(), &id).await)["committed"]["rationale"].clone() };
+    let in_first = committed(first.evidence.as_ref().unwrap().id).await;
+    let rationale = br#""the ticket says so""#;
+    assert_eq!(in_first, key(&first).commit("rationale", rationale));
+    assert_ne!(in_first, key(&second).commit("rationale", rationale));
+    drop((first, second));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_that_was_said_in_confidence_is_in_a_statement() {
+    let (store, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
+    run(call(&writer, agent::job(SESSION, "crm.read", &json!({ "secret": "hunter2" }))).await, None).await;
+    running.stop().await;
+    for (stored, _) in records(&store, SESSION).await {
+        let text = String::from_utf8_lossy(&stored.record.statement).into_owned();
+        for said in ["hunter2", "SUP-9931", "the ticket says so", "done", "mcp-session-1"] {
+            assert!(!text.contains(said), "{said} is in {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_without_vap_is_recorded_outside_any_session() {
+    let (store, writer, running) = offline().await;
+    assert_eq!(denied(&call(&writer, sessionless("/mcp", "crm.read", &json!({}))).await), "no_envelope");
+    run(call(&writer, sessionless(agent::ADVISORY, "crm.read", &json!({}))).await, None).await;
+    running.stop().await;
+    assert_eq!(
+        story(&store, "unbound:one").await,
+        ["decision denied", "decision served", "outcome executed", "closed"]
+    );
+}
+
+#[tokio::test]
+async fn many_callers_at_once_never_spend_more_than_was_agreed() {
+    let (store, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 20 })).await;
+    let calls = (0..60).map(|ticket| {
+        let writer = writer.clone();
+        tokio::spawn(async move {
+            let told = read(&writer, SESSION, ticket).await;
+            match told.pass.is_some() {
+                true => run(told, None).await.exceeded_reservation as u64 + 1,
+                false => 0,
+            }
+        })
+    });
+    let served: u64 = futures::future::join_all(calls).await.into_iter().map(Result::unwrap).sum();
+    assert_eq!(served, 20);
+    running.stop().await;
+    let story = story(&store, SESSION).await;
+    assert_eq!(story.iter().filter(|said| *said == "decision served").count(), 20);
+    assert_eq!(story.iter().filter(|said| *said == "outcome executed").count(), 20);
+    assert_eq!(story.len(), 1 + 60 + 20);
+}
+
+#[tokio::test]
+async fn a_call_of_unknown_cost_waits_for_the_one_before_it() {
+    let (_, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 10 } })).await;
+    let first = read(&writer, SESSION, 1).await;
+    let second = tokio::spawn({
+        let writer = writer.clone();
+        async move { read(&writer, SESSION, 2).await }
+    });
+    crate::setup::until("it waits", || async { writer.status().waiting_for_cost == 1 }).await;
+    run(first, Some(r#"{"usd":4}"#)).await;
+    let second = second.await.unwrap();
+    assert!(second.pass.is_some(), "{}", second.text);
+    let third = read(&writer, SESSION, 3).await;
+    assert_eq!(denied(&third), "budget_exceeded", "4 are spent and 4 reserved: 2 are left");
+    drop(second);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn another_process_wakes_who_waits_too() {
+    let site = Site::stopped();
+    let store = Memory::new("one");
+    let other = store.another("two");
+    let shared = || gateway::decision_writer::WriterSettings { shared: true, ..settings() };
+    let (writer, running) = open(&store, &site, shared()).await;
+    let (second, second_running) = open(&other, &site, shared()).await;
+    commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 10 } })).await;
+    let first = read(&second, SESSION, 1).await;
+    let waits = tokio::spawn({
+        let writer = writer.clone();
+        async move { read(&writer, SESSION, 2).await }
+    });
+    crate::setup::until("it waits", || async { writer.status().waiting_for_cost == 1 }).await;
+    run(first, Some(r#"{"usd":4}"#)).await;
+    assert!(waits.await.unwrap().pass.is_some());
+    running.stop().await;
+    second_running.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_cost_more_than_was_reserved_is_durable_before_it_is_given() {
+    let (store, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 10 } })).await;
+    let settled = run(read(&writer, SESSION, 1).await, Some(r#"{"usd":11}"#)).await;
+    assert!(settled.exceeded_reservation);
+    assert_eq!(story(&store, SESSION).await.last().unwrap(), "outcome executed");
+    assert_eq!(denied(&read(&writer, SESSION, 2).await), "meter_overrun");
+    let outcome = records(&store, SESSION).await.into_iter().find(|(_, record)| record.seq == 2).unwrap();
+    assert_eq!(payload(&outcome.0)["settled"], json!({ "usd": "11" }));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_caller_that_went_away_before_the_decision_leaves_nothing_open() {
+    let (store, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 50 })).await;
+    for ticket in 0..40 {
+        let gone = tokio::time::timeout(
+            std::time::Duration::from_micros(ticket * 5),
+            read(&writer, SESSION, ticket),
+        );
+        drop(gone.await);
+    }
+    running.stop().await;
+    let story = story(&store, SESSION).await;
+    let count = |what: &str| story.iter().filter(|said| *said == what).count();
+    assert_eq!(count("decision served"), count("outcome refused"), "{story:?}");
+}
+
+#[tokio::test]
+async fn a_pass_that_is_dropped_says_what_is_known() {
+    let (store, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
+    drop(read(&writer, SESSION, 1).await);
+    let mut pass = read(&writer, SESSION, 2).await.pass.unwrap();
+    pass.forwarding();
+    drop(pass);
+    run(read(&writer, SESSION, 3).await, None).await;
+    assert_eq!(
+        denied(&read(&writer, SESSION, 4).await),
+        "budget_exceeded",
+        "what is unknown stays spent (V-12)"
+    );
+    running.stop().await;
+    let story = story(&store, SESSION).await;
+    assert_eq!(
+        story,
+        [
+            "commitment served",
+            "decision served",
+            "outcome refused",
+            "decision served",
+            "outcome unknown",
+            "decision served",
+            "outcome executed",
+            "decision denied",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn two_calls_at_once_are_written_in_one_transaction() {
+    let (_, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 200 })).await;
+    let before = writer.status().commits;
+    let calls = (0..100).map(|ticket| read(&writer, SESSION, ticket));
+    let told = futures::future::join_all(calls).await;
+    assert!(told.iter().all(|told| told.pass.is_some()));
+    assert!(writer.status().commits - before < 50, "{}", writer.status().commits - before);
+    drop(told);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_whose_name_no_database_takes_harms_nobody() {
+    let (store, writer, running) = offline().await;
+    let bad = agent::try_commit(&writer, "session-\0-0123456789", json!({ "max_calls": 1 })).await;
+    assert_eq!(denied(&bad), "evidence_unavailable");
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    running.stop().await;
+    assert!(store.streams(&[SESSION]).await.unwrap()[0].is_some());
+}

@@ -1,0 +1,112 @@
+//! Denials without a record of their own: counted, and recorded together.
+
+use evidence::{EvidenceStore, Fault};
+use gateway::decision_writer::{CallAnswer, CallJob, OutboxLimits, WriterSettings};
+use serde_json::json;
+
+use crate::agent::{SESSION, call, caller_in, commit, denied, job, read, unaware};
+use crate::setup::{failing, offline, offline_with, settings, story};
+
+/// Denials of strangers that have a record of their own within a minute.
+const RECORDED: usize = 10;
+
+#[tokio::test]
+async fn denials_of_a_full_outbox_are_recorded_as_a_number() {
+    let outbox = OutboxLimits { records: 2, ..OutboxLimits::default() };
+    let (store, writer, running) = offline_with(WriterSettings { outbox, ..settings() }).await;
+    commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
+    for n in 0..5 {
+        let told = read(&writer, SESSION, n).await;
+        assert_eq!(denied(&told), "evidence_backpressure");
+        assert!(told.evidence.is_none(), "it has no record of its own");
+    }
+    running.stop().await;
+    let own = format!("unbound:{}", store.instance());
+    assert_eq!(story(&store, &own).await, [r#"denials {"evidence_backpressure": 5}"#, "closed"]);
+}
+
+#[tokio::test]
+async fn calls_that_are_too_many_to_wait_are_counted_in_their_own_session() {
+    let (store, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "limits": { "usd": 5 } })).await;
+    // One of a tool of unknown cost is under way: sixteen may wait for it.
+    let first = read(&writer, SESSION, 0).await;
+    assert!(first.pass.is_some());
+    let waiting: Vec<_> = (1..=16)
+        .map(|n| {
+            let (writer, job) = (writer.clone(), job(SESSION, "crm.read", &json!({ "n": n })));
+            tokio::spawn(async move { writer.call(job).await })
+        })
+        .collect();
+    crate::setup::until("sixteen wait", || async { writer.status().waiting_for_cost == 16 }).await;
+    for n in 17..20 {
+        let CallAnswer::Ruled(told) = writer.call(job(SESSION, "crm.read", &json!({ "n": n }))).await else {
+            panic!("nobody is asked")
+        };
+        assert_eq!(denied(&told), "rate_limited");
+    }
+    drop(first);
+    waiting.into_iter().for_each(|waits| waits.abort());
+    running.stop().await;
+    let told = story(&store, SESSION).await;
+    assert!(told.contains(&r#"denials {"rate_limited": 3}"#.to_owned()), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_stranger_whom_nothing_could_admit_needs_neither_the_writer_nor_the_database() {
+    let (memory, store, writer, running) = failing().await;
+    let stranger = || CallJob { caller: caller_in("mcp"), ..unaware("/mcp", "t", &json!({})) };
+    for _ in 0..RECORDED {
+        assert!(writer.refused_at_once(&stranger()).is_none(), "a few are recorded");
+        call(&writer, stranger()).await;
+    }
+    store.break_down(Fault::Refused);
+    for _ in 0..5 {
+        let told = writer.refused_at_once(&stranger()).unwrap();
+        assert_eq!(denied(&told), "no_envelope");
+        assert!(told.evidence.is_none() && told.text.contains("\"signature\""));
+    }
+    store.mend();
+    let token = admission::principal::TokenSubject {
+        iss: "https://as.example".into(),
+        sub: "alice".into(),
+        client_id: None,
+    };
+    let caller = admission::principal::Caller { token: Some(token), ..caller_in("mcp") };
+    let known = CallJob { caller, ..stranger() };
+    assert!(writer.refused_at_once(&known).is_none(), "who has a token is decided about");
+    let enveloped = job(SESSION, "crm.read", &json!({}));
+    assert!(writer.refused_at_once(&enveloped).is_none(), "and so is who says something");
+    running.stop().await;
+    let told = story(&memory, &format!("unbound:{}", memory.instance())).await;
+    assert_eq!(told[RECORDED..], [r#"denials {"no_envelope": 5}"#.to_owned(), "closed".to_owned()]);
+}
+
+#[tokio::test]
+async fn strangers_leave_a_number_and_those_who_are_known_a_record_each() {
+    let (store, writer, running) = offline().await;
+    let stranger =
+        |n: usize| CallJob { caller: caller_in(&format!("mcp-{n}")), ..unaware("/mcp", "t", &json!({})) };
+    let mut recorded = 0;
+    for n in 0..RECORDED + 30 {
+        let told = call(&writer, stranger(n)).await;
+        assert_eq!(denied(&told), "no_envelope");
+        assert!(told.text.contains("\"signature\""), "it is signed all the same");
+        recorded += usize::from(told.evidence.is_some());
+    }
+    assert_eq!(recorded, RECORDED);
+    let token = admission::principal::TokenSubject {
+        iss: "https://as.example".into(),
+        sub: "alice".into(),
+        client_id: None,
+    };
+    let known = CallJob {
+        caller: admission::principal::Caller { token: Some(token), ..caller_in("mcp-0") },
+        ..unaware("/mcp", "t", &json!({}))
+    };
+    assert!(call(&writer, known).await.evidence.is_some());
+    running.stop().await;
+    let told = story(&store, &format!("unbound:{}", store.instance())).await;
+    assert_eq!(told.len(), RECORDED + 3, "{told:?}");
+    assert_eq!(told[RECORDED + 1..], [r#"denials {"no_envelope": 30}"#.to_owned(), "closed".to_owned()]);
+}

@@ -1,0 +1,147 @@
+//! The ends of streams: a missing tail shows.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use evidence::{EvidenceStore, Instances, Memory};
+use gateway::decision_writer::{CallJob, Clock, WriterSettings};
+use serde_json::json;
+
+use crate::agent::{self, SESSION, caller, caller_in, commit, denied, read, run, try_commit};
+use crate::setup::{offline, open, open_ahead, settings, story, until};
+use crate::site::Site;
+
+#[tokio::test]
+async fn a_session_ends_after_what_is_under_way_and_its_name_is_never_used_again() {
+    let (store, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
+    let told = read(&writer, SESSION, 1).await;
+    assert!(!writer.end_session(SESSION).await, "a call is under way");
+    run(told, None).await;
+    until("it ends", || async { story(&store, SESSION).await.last().unwrap() == "closed" }).await;
+    assert_eq!(denied(&read(&writer, SESSION, 2).await), "session_closed");
+    assert_eq!(denied(&try_commit(&writer, SESSION, json!({ "max_calls": 3 })).await), "session_closed");
+    assert_eq!(
+        story(&store, SESSION).await,
+        ["commitment served", "decision served", "outcome executed", "closed"],
+        "nothing comes after the end"
+    );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_caller_that_ends_its_mcp_session_ends_its_own_sessions_and_nobody_elses() {
+    let (store, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
+    writer.end_sessions_of(&caller_in("another")).await;
+    assert!(read(&writer, SESSION, 1).await.pass.is_some());
+    writer.end_sessions_of(&caller()).await;
+    until("it ends", || async { story(&store, SESSION).await.last().unwrap() == "closed" }).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_that_was_idle_for_long_is_ended() {
+    let store = Memory::new("one");
+    let settings = WriterSettings { session_idle: Duration::from_secs(600), ..settings() };
+    let (ahead, writer, running) = open_ahead(&store, settings).await;
+    commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
+    ahead.store(601_000, Ordering::Relaxed);
+    until("it ends", || async { story(&store, SESSION).await.last().unwrap() == "closed" }).await;
+    running.stop().await;
+    assert!(store.due(u64::from(u32::MAX), 10).await.unwrap().iter().all(|due| due.stream != SESSION));
+}
+
+#[tokio::test]
+async fn a_session_that_is_idle_while_its_task_goes_on_does_not_end_under_its_agent() {
+    let store = Memory::new("one");
+    let settings = WriterSettings { session_idle: Duration::from_secs(600), ..settings() };
+    let (ahead, writer, running) = open_ahead(&store, settings).await;
+    commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
+    let task = read(&writer, SESSION, 1).await;
+    ahead.store(601_000, Ordering::Relaxed);
+    // It is found due, and put off.
+    until("it is looked at", || async { due_within(&store, 120).await && !due_within(&store, 0).await })
+        .await;
+    run(task, None).await;
+    let again = read(&writer, SESSION, 2).await;
+    assert!(again.pass.is_some(), "{:?}", again.verdict);
+    run(again, None).await;
+    let settled = || async { story(&store, SESSION).await.last().unwrap() == "outcome executed" };
+    until("it is settled and goes on", settled).await;
+    ahead.store(1_300_000, Ordering::Relaxed);
+    until("it ends", || async { story(&store, SESSION).await.last().unwrap() == "closed" }).await;
+    running.stop().await;
+}
+
+/// Whether the session is due within so many seconds from when it was found idle.
+async fn due_within(store: &Memory, seconds: u64) -> bool {
+    let found = Clock::system().milliseconds() / 1000 + 601 + seconds;
+    store.due(found, 10).await.unwrap().iter().any(|due| due.stream == SESSION)
+}
+
+#[tokio::test]
+async fn a_stranger_that_knows_a_sessions_name_neither_writes_into_it_nor_keeps_it_alive() {
+    let (store, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
+    let before = store.streams(&[SESSION]).await.unwrap();
+    let stranger = CallJob { caller: caller_in("another"), ..agent::job(SESSION, "crm.read", &json!({})) };
+    assert_eq!(denied(&agent::call(&writer, stranger).await), "wrong_principal");
+    assert_eq!(store.streams(&[SESSION]).await.unwrap(), before);
+    assert_eq!(story(&store, "unbound:one").await, ["decision denied"]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn among_several_the_stream_of_one_that_died_is_ended_by_another() {
+    let site = Site::stopped();
+    let first = Memory::new("one");
+    let second = first.another("two");
+    let shared = || WriterSettings { shared: true, ..settings() };
+    let (writer, running) = open(&first, &site, shared()).await;
+    let left = agent::call(&writer, agent::sessionless(agent::ADVISORY, "crm.read", &json!({}))).await;
+    std::mem::forget((left, running));
+    let (ahead, _, second_running) = open_ahead(&second, shared()).await;
+    assert_eq!(story(&first, "unbound:one").await, ["decision served"], "it may still be alive");
+    first.leave().await.unwrap();
+    ahead.store(3_700_000, Ordering::Relaxed);
+    until("it is ended", || async {
+        story(&first, "unbound:one").await == ["decision served", "outcome unknown", "closed"]
+    })
+    .await;
+    second_running.stop().await;
+}
+
+#[tokio::test]
+async fn calls_without_vap_are_in_the_stream_of_their_mcp_session_which_ends_with_it() {
+    let (store, writer, running) = offline().await;
+    let plain = |session: &str, route: &str| {
+        let caller = caller_in(session);
+        CallJob { caller, asserted_client: Some("editor".into()), ..agent::unaware(route, "t", &json!({})) }
+    };
+    assert_eq!(denied(&agent::call(&writer, plain("a", "/mcp")).await), "no_envelope");
+    for session in ["a", "b", "a"] {
+        run(agent::call(&writer, plain(session, agent::ADVISORY)).await, None).await;
+    }
+    assert_eq!(denied(&agent::call(&writer, plain("a", "/mcp")).await), "no_envelope");
+    writer.end_sessions_of(&caller_in("a")).await;
+    let streams = async || {
+        let listed = store.list(Some("unbound:one:"), 10).await.unwrap();
+        let mut stories = Vec::new();
+        for listed in listed.iter().filter(|listed| listed.stream.starts_with("unbound:one:")) {
+            stories.push(story(&store, &listed.stream).await);
+        }
+        stories.sort_by_key(Vec::len);
+        stories
+    };
+    let served = ["decision served", "outcome executed"];
+    let ended = [&served[..], &served, &["decision denied", "closed"]].concat();
+    until("the session's stream has ended", || async { streams().await[1].len() == ended.len() }).await;
+    assert_eq!(streams().await, [served.to_vec(), ended.clone()]);
+    running.stop().await;
+    let over = [&served[..], &["closed"]].concat();
+    assert_eq!(streams().await, [over, ended]);
+    assert_eq!(story(&store, "unbound:one").await, ["decision denied", "closed"], "nothing began a stream");
+    let records = store.records("unbound:one", 0, 1).await.unwrap();
+    assert_eq!(crate::setup::payload(&records[0])["asserted_client"], "editor");
+}

@@ -1,0 +1,286 @@
+//! Databases that fail in every way, logs that are away, and outboxes that are full: nothing is served without evidence, and no
+//! evidence is lost or written twice.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use client::{Client, Options};
+use evidence::{EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Instances, Memory, Outbox};
+use gateway::decision_writer::{DecisionWriter, LogConnection, OutboxLimits, WriterSettings};
+use serde_json::json;
+
+use crate::agent::{SESSION, commit, denied, read, run, try_commit};
+use crate::setup::{assert_on_log_once, failing, offline_with, open, records, settings, story, until};
+use crate::site::Site;
+
+#[tokio::test]
+async fn a_log_that_was_away_under_load_has_every_decision_once() {
+    let mut site = Site::stopped();
+    let store = Memory::new("one");
+    let (writer, running) = open(&store, &site, settings()).await;
+    commit(&writer, SESSION, json!({ "max_calls": 1000 })).await;
+    let calls =
+        |from: u64| (from..from + 100).map(|ticket| read(&writer, SESSION, ticket)).collect::<Vec<_>>();
+    for told in futures::future::join_all(calls(0)).await {
+        run(told, None).await;
+    }
+    site.go_on().await;
+    for told in futures::future::join_all(calls(100)).await {
+        run(told, None).await;
+    }
+    site.stop().await;
+    for told in futures::future::join_all(calls(200)).await {
+        run(told, None).await;
+    }
+    site.go_on().await;
+    assert_on_log_once(&store, &site).await;
+    running.stop().await;
+    assert_eq!(story(&store, SESSION).await.len(), 1 + 300 * 2);
+}
+
+#[tokio::test]
+async fn a_commit_whose_answer_was_lost_is_looked_for_and_never_made_twice() {
+    for fault in [Fault::AppliedWithoutAnswer, Fault::NotApplied] {
+        let (memory, store, writer, running) = failing().await;
+        commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
+        store.fail(EvidenceMethod::Commit, 1, fault);
+        store.fail(EvidenceMethod::Happened, 1, Fault::Refused);
+        let told = read(&writer, SESSION, 1).await;
+        assert_eq!(store.faults_left(), 0);
+        assert_eq!(writer.status().doubtful, 1);
+        let evidence = told.evidence.clone().unwrap();
+        assert_eq!(evidence.seq, 1, "{fault:?}");
+        let stored = memory.record(&evidence.id).await.unwrap().unwrap();
+        assert_eq!(stored.record.verdict.as_deref(), Some(told.text.as_bytes()));
+        store.fail(EvidenceMethod::Commit, 1, fault);
+        run(told, None).await;
+        until("it is settled", || async { story(&memory, SESSION).await.len() == 3 }).await;
+        run(read(&writer, SESSION, 2).await, None).await;
+        running.stop().await;
+        assert_eq!(story(&memory, SESSION).await.len(), 5, "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn while_nobody_knows_what_was_committed_calls_are_denied_at_once() {
+    let (_, store, writer, running) = failing().await;
+    commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
+    store.fail(EvidenceMethod::Commit, 1, Fault::AppliedWithoutAnswer);
+    let first = tokio::spawn({
+        let (writer, store) = (writer.clone(), store.clone());
+        async move {
+            (1..13).for_each(|nth| store.fail(EvidenceMethod::Happened, nth, Fault::Refused));
+            read(&writer, SESSION, 1).await
+        }
+    });
+    until("it is in doubt", || async { writer.status().doubtful == 1 }).await;
+    until("others are denied", || async {
+        let told = read(&writer, SESSION, 2).await;
+        told.evidence.is_none() && denied(&told) == "evidence_unavailable"
+    })
+    .await;
+    assert!(first.await.unwrap().pass.is_some(), "it had happened");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_commit_that_never_happens_is_given_up_and_the_next_one_is_not() {
+    let (memory, store, writer, running) = failing().await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    (1..=3).for_each(|nth| store.fail(EvidenceMethod::Commit, nth, Fault::NotApplied));
+    assert_eq!(denied(&read(&writer, SESSION, 1).await), "evidence_unavailable");
+    assert_eq!((writer.status().doubtful, store.faults_left()), (3, 0));
+    run(read(&writer, SESSION, 2).await, None).await;
+    running.stop().await;
+    let story = story(&memory, SESSION).await;
+    assert_eq!(story, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
+}
+
+#[tokio::test]
+async fn a_database_that_never_says_what_it_committed_does_not_keep_the_gateway_from_stopping() {
+    let (_, store, writer, running) = failing().await;
+    commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
+    store.fail(EvidenceMethod::Commit, 1, Fault::AppliedWithoutAnswer);
+    (1..100_000).for_each(|nth| store.fail(EvidenceMethod::Happened, nth, Fault::Refused));
+    let first = tokio::spawn({
+        let writer = writer.clone();
+        async move { read(&writer, SESSION, 1).await }
+    });
+    until("it is in doubt", || async { writer.status().doubtful == 1 }).await;
+    running.stop().await;
+    assert_eq!(denied(&first.await.unwrap()), "evidence_unavailable");
+    assert!(store.faults_left() > 0, "it was still in doubt");
+}
+
+#[tokio::test]
+async fn a_database_that_has_failed_for_good_has_calls_denied_at_once_and_the_gateway_stops() {
+    let site = Site::stopped();
+    let memory = Memory::new("one");
+    let store = FailingEvidence::new(memory.clone());
+    let (writer, running) = open(&store, &site, settings()).await;
+    commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
+    let under_way = read(&writer, SESSION, 0).await;
+    store.fail(EvidenceMethod::Commit, 1, Fault::AppliedWithoutAnswer);
+    store.fail(EvidenceMethod::Happened, 1, Fault::Ended);
+    assert_eq!(denied(&read(&writer, SESSION, 1).await), "evidence_unavailable");
+    store.break_down(Fault::Ended);
+    for ticket in 2..5 {
+        let told = read(&writer, SESSION, ticket).await;
+        assert_eq!(denied(&told), "evidence_unavailable");
+    }
+    assert!(writer.status().store_failing.is_some());
+    run(under_way, None).await;
+    running.stop().await;
+    memory.leave().await.unwrap();
+    let (_, again) = open(&memory.another("two"), &site, settings()).await;
+    until("what was under way is settled", || async {
+        story(&memory, SESSION).await.iter().filter(|said| *said == "outcome unknown").count() == 2
+    })
+    .await;
+    again.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
+    for (fault, reason) in [(Fault::Refused, "evidence_unavailable"), (Fault::Full, "evidence_backpressure")]
+    {
+        let (memory, store, writer, running) = failing().await;
+        commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+        store.break_down(fault);
+        for ticket in 0..3 {
+            let told = read(&writer, SESSION, ticket).await;
+            assert_eq!(denied(&told), reason);
+            assert!(told.evidence.is_none() && told.verdict.audit_ref.is_none());
+        }
+        assert!(writer.status().store_failing.is_some());
+        store.mend();
+        run(read(&writer, SESSION, 9).await, None).await;
+        assert!(writer.status().store_failing.is_none());
+        running.stop().await;
+        let story = story(&memory, SESSION).await;
+        assert_eq!(story, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
+    }
+}
+
+#[tokio::test]
+async fn an_outcome_that_could_not_be_committed_is_owed_until_it_is() {
+    let (memory, store, writer, running) = failing().await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    let told = read(&writer, SESSION, 1).await;
+    store.break_down(Fault::Full);
+    run(told, None).await;
+    until("it was tried", || async { writer.status().store_failing.is_some() }).await;
+    store.mend();
+    until("it is settled", || async { story(&memory, SESSION).await.len() == 3 }).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_commitment_that_could_not_be_committed_never_was() {
+    let (_, store, writer, running) = failing().await;
+    store.break_down(Fault::Refused);
+    assert_eq!(
+        denied(&try_commit(&writer, SESSION, json!({ "max_calls": 1 })).await),
+        "evidence_unavailable"
+    );
+    store.mend();
+    assert_eq!(denied(&read(&writer, SESSION, 1).await), "no_commitment");
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_full_outbox_presses_back_until_the_log_takes_records_again() {
+    let mut site = Site::stopped();
+    let store = Memory::new("one");
+    let outbox = OutboxLimits { records: 5, ..OutboxLimits::default() };
+    let (writer, running) = open(&store, &site, WriterSettings { outbox, ..settings() }).await;
+    commit(&writer, SESSION, json!({ "max_calls": 100 })).await;
+    let served = read(&writer, SESSION, 1).await;
+    let others = [read(&writer, SESSION, 2).await, read(&writer, SESSION, 3).await];
+    assert!(served.pass.is_some() && others.iter().all(|told| told.pass.is_some()));
+    let told = read(&writer, SESSION, 4).await;
+    assert_eq!(denied(&told), "evidence_backpressure");
+    assert!(told.evidence.is_none());
+    assert!(writer.status().backpressure.is_some());
+    run(served, None).await;
+    until("what ran is recorded all the same", || async { story(&store, SESSION).await.len() == 5 }).await;
+    site.go_on().await;
+    until("there is room again", || async { writer.status().backpressure.is_none() }).await;
+    assert!(read(&writer, SESSION, 5).await.pass.is_some());
+    drop(others);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_record_that_waits_too_long_presses_back_too() {
+    let outbox = OutboxLimits { age: Duration::from_secs(1), ..OutboxLimits::default() };
+    let (_, writer, running) = offline_with(WriterSettings { outbox, ..settings() }).await;
+    until("it is too old", || async {
+        let told = try_commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+        told.verdict.verification.reason.is_some_and(|reason| reason.to_string() == "evidence_backpressure")
+    })
+    .await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_log_that_is_no_log_gets_everything_and_delivers_nothing() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answer = || async { (StatusCode::CREATED, [("location", "/entries/a")], "not a receipt") };
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
+    let store = Memory::new("one");
+    let client =
+        Client::new(&url, Options { patience: Duration::from_millis(200), ..Options::default() }).unwrap();
+    let log = LogConnection { url, client, trust: None };
+    let rules: gateway::decision_writer::RulesOf = std::sync::Arc::new(|_| None);
+    let keys = crate::setup::keys();
+    let opened = DecisionWriter::open(
+        std::sync::Arc::new(store.clone()),
+        &keys,
+        log,
+        gateway::decision_writer::Clock::system(),
+        settings(),
+        rules,
+    );
+    let (writer, running) = opened.await.unwrap();
+    until("it is told", || async { writer.status().log_silent.is_some() }).await;
+    assert_eq!(store.backlog().await.unwrap().records, 1);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn whatever_fails_and_when_every_decision_has_one_record_and_one_outcome() {
+    let mut site = Site::stopped();
+    let memory = Memory::new("one");
+    let store = FailingEvidence::new(memory.clone());
+    let (writer, running) = open(&store, &site, settings()).await;
+    commit(&writer, SESSION, json!({ "max_calls": 1000 })).await;
+    site.go_on().await;
+    let faults = [Fault::Refused, Fault::AppliedWithoutAnswer, Fault::Full, Fault::NotApplied];
+    let (mut served, mut unrecorded) = (0, 0);
+    for round in 0..60_u64 {
+        let fault = faults[usize::try_from(round % 4).unwrap()];
+        if store.faults_left() == 0 {
+            store.fail(EvidenceMethod::Commit, round % 3 + 1, fault);
+        }
+        let calls = (0..4).map(|call| read(&writer, SESSION, round * 10 + call));
+        for told in futures::future::join_all(calls).await {
+            match told.pass.is_some() {
+                true => {
+                    served += 1;
+                    run(told, None).await;
+                }
+                false => unrecorded += u64::from(told.evidence.is_none()),
+            }
+        }
+    }
+    assert_on_log_once(&memory, &site).await;
+    running.stop().await;
+    let story = story(&memory, SESSION).await;
+    let count = |what: &str| story.iter().filter(|said| *said == what).count();
+    assert!(unrecorded > 0 && served > 0, "{served} served, {unrecorded} without a record");
+    assert_eq!((count("decision served"), count("outcome executed")), (served, served));
+    assert_eq!(records(&memory, SESSION).await.len(), 1 + 2 * served);
+}

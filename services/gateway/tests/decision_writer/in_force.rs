@@ -1,0 +1,132 @@
+//! What waits for a person, the judge or another call is decided under the rules in force when it goes on, and not under
+//! those that it came in with.
+
+use std::sync::{Arc, Mutex};
+
+use admission::clarify::HumanAnswer;
+use admission::rules::{PolicyRule, Rules, Then};
+use admission::signature::{AgentKey, Holder, Keyring};
+use evidence::Memory;
+use gateway::decision_writer::{
+    CallAnswer, CallJob, CallOutcomeReport, DecisionWriter, RulesOf, RunningWriter, UndecidedCall,
+};
+use scitt::Signer;
+use serde_json::{Value, json};
+use testkit::agent::intent;
+use vap::audit::CallStatus;
+use vap::glob::Pattern;
+use vap::message::slot::Carrier;
+
+use crate::agent::{POLICY, SESSION, call, commit, denied, job, received, run};
+use crate::setup::{open_under, settings};
+use crate::site::Site;
+
+/// A writer whose rules a test changes.
+struct Changing {
+    rules: Arc<Mutex<Option<Arc<Rules>>>>,
+    writer: DecisionWriter,
+    running: RunningWriter,
+}
+
+impl Changing {
+    async fn new(rules: Rules) -> Self {
+        let rules = Arc::new(Mutex::new(Some(Arc::new(rules))));
+        let now = rules.clone();
+        let in_force: RulesOf = Arc::new(move |_| now.lock().unwrap().clone());
+        let site = Site::stopped();
+        let (writer, running) = open_under(&Memory::new("one"), &site, settings(), in_force).await;
+        commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 10 } })).await;
+        Self { rules, writer, running }
+    }
+
+    fn change(&self, rules: Option<Rules>) {
+        *self.rules.lock().unwrap() = rules.map(Arc::new);
+    }
+
+    /// A call that a person is asked about.
+    async fn asked(&self, message: &Value) -> UndecidedCall {
+        let asks = CallJob {
+            envelope: Some(Ok(received(message, Carrier::ToolsCall))),
+            can_ask: true,
+            ..job(SESSION, "pay", &json!({}))
+        };
+        match self.writer.call(asks).await {
+            CallAnswer::Ask(_, held) => held,
+            other => panic!("nobody is asked: {other:?}"),
+        }
+    }
+}
+
+fn plain() -> Rules {
+    Rules::new("/mcp", testkit::GATEWAY, POLICY)
+}
+
+/// Payments are subject to this.
+fn pay(name: &str, then: Then) -> Rules {
+    let rule = PolicyRule::new(name, Some(Pattern::new("pay").unwrap()), None, then).unwrap();
+    Rules { policy: vec![rule], ..plain() }
+}
+
+async fn answered(held: UndecidedCall) -> String {
+    match held.answered(HumanAnswer::Confirmed).await {
+        CallAnswer::Ruled(told) => denied(&told),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn d_1_a_yes_to_a_held_call_does_not_outlive_a_rule_that_denies_it_by_then() {
+    let world = Changing::new(pay("ask", Then::Confirm)).await;
+    let message = intent(SESSION, "pay", &json!({}));
+    let held = world.asked(&message).await;
+    world.change(Some(pay("closed", Then::Deny)));
+    assert_eq!(answered(held).await, "policy:closed");
+    world.change(Some(pay("ask", Then::Confirm)));
+    let held = world.asked(&message).await;
+    world.change(None);
+    assert_eq!(answered(held).await, "signature_required", "the route is gone");
+    world.change(Some(pay("ask", Then::Confirm)));
+    let held = world.asked(&message).await;
+    match held.answered(HumanAnswer::Confirmed).await {
+        CallAnswer::Ruled(told) => run(*told, None).await,
+        other => panic!("{other:?}"),
+    };
+    world.running.stop().await;
+}
+
+#[tokio::test]
+async fn d_1_a_yes_to_a_held_call_does_not_outlive_the_key_that_signed_it() {
+    let holder = Holder::Agent("did:example:agent".into());
+    let key = AgentKey::new(holder, &testkit::operator().public_key().to_jwk(), None, None).unwrap();
+    let known = Rules { keyring: Keyring::new(vec![key]).unwrap(), ..pay("ask", Then::Confirm) };
+    let world = Changing::new(plain()).await;
+    world.change(Some(known));
+    let message =
+        testkit::agent::signed(&intent(SESSION, "pay", &json!({})), &testkit::operator(), &json!({}));
+    let held = world.asked(&message).await;
+    world.change(Some(pay("ask", Then::Confirm)));
+    assert_eq!(answered(held).await, "unknown_key");
+    world.running.stop().await;
+}
+
+#[tokio::test]
+async fn i_11_a_call_that_waits_for_what_another_costs_is_decided_under_the_rules_in_force_when_it_goes_on() {
+    let world = Changing::new(plain()).await;
+    let pays = |n: u64| job(SESSION, "pay", &json!({ "n": n }));
+    let first = call(&world.writer, pays(1)).await;
+    let mut pass = first.pass.expect("the first call of a tool of unknown cost goes on");
+    pass.forwarding();
+    let writer = world.writer.clone();
+    let second = tokio::spawn(async move { call(&writer, pays(2)).await });
+    // Its job is handed in by now, and what is handed in later is decided later.
+    tokio::task::yield_now().await;
+    let other = call(&world.writer, job(SESSION, "delete_all", &json!({}))).await;
+    assert_eq!(denied(&other), "scope_escape");
+    assert!(!second.is_finished(), "it waits");
+    world.change(Some(pay("closed", Then::Deny)));
+    let came =
+        CallOutcomeReport { status: CallStatus::Executed, cost: Some(r#"{"usd":1}"#.into()), result: None };
+    pass.settle(came).await;
+    assert_eq!(denied(&second.await.unwrap()), "policy:closed");
+    world.running.stop().await;
+}

@@ -1,0 +1,74 @@
+//! `receipt_required`: no call goes on before the log gave a receipt for its decision.
+
+use std::time::Duration;
+
+use evidence::{EvidenceStore, Memory, Outbox};
+use gateway::decision_writer::WriterSettings;
+use serde_json::{Value, json};
+
+use crate::agent::{SESSION, commit, denied, read, run};
+use crate::setup::{assert_on_log_once, open, settings, story, until};
+use crate::site::{Site, policy};
+
+fn strict(wait: Duration) -> WriterSettings {
+    WriterSettings { receipt_required: true, receipt_wait: wait, ..settings() }
+}
+
+#[tokio::test]
+async fn a_call_that_goes_on_has_a_receipt_that_verifies() {
+    let site = Site::start().await;
+    let store = Memory::new("one");
+    let (writer, running) = open(&store, &site, strict(Duration::from_secs(60))).await;
+    commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
+    let told = read(&writer, SESSION, 1).await;
+    let evidence = told.evidence.clone().unwrap();
+    let receipt = evidence.receipt.clone().unwrap();
+    let now = gateway::decision_writer::Clock::system().seconds();
+    assert!(verifier::verify_receipt_of(evidence.id, &receipt, &site.trust(), now).is_verified());
+    let given: Value = serde_json::from_str(&evidence.to_json()).unwrap();
+    let text = data_encoding::BASE64URL_NOPAD.decode(given["receipt"].as_str().unwrap().as_bytes()).unwrap();
+    assert_eq!(text, receipt);
+    run(told, None).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_receipt_the_call_is_denied_on_record_and_costs_nothing() {
+    let mut site = Site::stopped();
+    let store = Memory::new("one");
+    let (writer, running) = open(&store, &site, strict(Duration::from_millis(300))).await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    for ticket in 0..2 {
+        let told = read(&writer, SESSION, ticket).await;
+        assert_eq!(denied(&told), "receipt_unavailable");
+        let stored = store.record(&told.evidence.unwrap().id).await.unwrap().unwrap();
+        assert_eq!(
+            stored.record.verdict.as_deref(),
+            Some(told.text.as_bytes()),
+            "the denial is the one on record"
+        );
+    }
+    let once = ["decision served", "outcome refused", "decision denied"];
+    let expected: Vec<&str> = ["commitment served"].into_iter().chain(once).chain(once).collect();
+    assert_eq!(story(&store, SESSION).await, expected);
+    site.go_on().await;
+    until("the log takes records", || async { store.backlog().await.unwrap().records == 0 }).await;
+    let told = read(&writer, SESSION, 3).await;
+    assert!(told.pass.is_some() || denied(&told) == "receipt_unavailable");
+    drop(told);
+    assert_on_log_once(&store, &site).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_log_that_refuses_the_record_for_good_denies_at_once() {
+    let refusing =
+        policy().replace("content_type = \"application/vap-audit+json\"", "content_type = \"text/csv\"");
+    let site = Site::with(&refusing, transparency::Limits::default()).await;
+    let store = Memory::new("one");
+    let (writer, running) = open(&store, &site, strict(Duration::from_secs(3600))).await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    assert_eq!(denied(&read(&writer, SESSION, 1).await), "receipt_unavailable");
+    until("they stay", || async { store.backlog().await.unwrap().stuck >= 3 }).await;
+    running.stop().await;
+}

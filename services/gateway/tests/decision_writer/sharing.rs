@@ -1,0 +1,297 @@
+//! Gateways that share a database share sessions and budgets, and what one leaves undone another ends: in memory, in a
+//! file, and on a real server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::approval::{Approval, Decision};
+use evidence::{DeliveryState, EvidenceStore, RecordKind};
+use gateway::decision_writer::{NotAnswered, OpenedState};
+use serde_json::{Value, json};
+use vap::reason::Reason;
+
+use crate::agent::SESSION;
+use crate::office::*;
+use crate::setup::{payload, until};
+use crate::site::Site;
+use crate::stores::{InAFile, InMemory, OnAServer, Store};
+
+/// Each promise over each database.
+macro_rules! over_each_store {
+    ($($promise:ident),+ $(,)?) => {
+        mod in_memory {$(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $promise() { super::$promise(&super::InMemory::fresh().await).await; }
+        )+}
+        mod sqlite {$(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $promise() { super::$promise(&super::InAFile::fresh().await).await; }
+        )+}
+        mod postgres {$(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $promise() { super::$promise(&super::OnAServer::fresh().await).await; }
+        )+}
+    };
+}
+
+over_each_store! {
+    a_budget_is_spent_once_however_many_gateways_serve_it,
+    a_session_that_one_gateway_accepted_another_one_serves_and_refuses_anew,
+    a_message_replayed_at_another_gateway_is_denied,
+    an_amendment_at_one_gateway_counts_at_the_other,
+    what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent,
+    a_living_gateways_calls_are_not_called_unknown,
+    every_record_of_both_gateways_is_on_the_log_once,
+    a_question_of_one_gateway_is_answered_at_another_and_used_once_at_either,
+}
+
+/// V-3, V-12: two processes do not mint budget.
+async fn a_budget_is_spent_once_however_many_gateways_serve_it(store: &dyn Store) {
+    const BUDGET: usize = 12;
+    let site = Site::start().await;
+    let offices = two(store, &site).await;
+    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": BUDGET })).await));
+    let mut calls = Vec::new();
+    for n in 0..2 * BUDGET {
+        let office = offices[n % 2].clone();
+        calls.push(tokio::spawn(async move {
+            match office.run(json!({ "ticket": n })).await {
+                Ok(()) => true,
+                Err(why) => {
+                    assert_eq!(why, Reason::BudgetExceeded);
+                    false
+                }
+            }
+        }));
+    }
+    let mut served = 0;
+    for call in calls {
+        served += usize::from(call.await.unwrap());
+    }
+    assert_eq!(served, BUDGET);
+    let evidence = offices[0].store.clone();
+    until("every outcome is recorded", || async {
+        of_kind(&records(&*evidence, SESSION).await, RecordKind::Outcome) == BUDGET
+    })
+    .await;
+    let records = records(&*evidence, SESSION).await;
+    assert_eq!(of_kind(&records, RecordKind::Decision), 2 * BUDGET);
+    let instances: Vec<&str> = records.iter().map(|stored| stored.instance.as_str()).collect();
+    assert!(instances.contains(&"one") && instances.contains(&"two"), "both of them served");
+    close(offices).await;
+}
+
+/// V-2, V-3: the first commitment wins, wherever it was made.
+async fn a_session_that_one_gateway_accepted_another_one_serves_and_refuses_anew(store: &dyn Store) {
+    let site = Site::start().await;
+    let offices = two(store, &site).await;
+    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 5 })).await));
+    assert_eq!(offices[1].run(json!({})).await, Ok(()));
+    let again = offices[1].commit(json!({ "max_calls": 500 })).await;
+    assert!(!is_accepted(&again), "{again:?}");
+    let arguments = json!({});
+    let stolen = offices[1].call_with(&by_token("mallory"), &envelope(&arguments), &arguments).await;
+    assert_eq!(reason(&stolen), Some(Reason::WrongPrincipal));
+    close(offices).await;
+}
+
+/// V-21: a `jti` counts once, wherever it is shown.
+async fn a_message_replayed_at_another_gateway_is_denied(store: &dyn Store) {
+    let site = Site::start().await;
+    let offices = two(store, &site).await;
+    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 5 })).await));
+    let arguments = json!({ "ticket": 1 });
+    let message = signed(&envelope(&arguments), json!({ "jti": "once" }));
+    assert!(is_served(&offices[0].call_with(&alice(), &message, &arguments).await));
+    for office in &offices {
+        let told = office.call_with(&alice(), &message, &arguments).await;
+        assert_eq!(reason(&told), Some(Reason::Replayed), "{told:?}");
+    }
+    close(offices).await;
+}
+
+/// V-17, V-18: what was agreed anew is agreed everywhere at once.
+async fn an_amendment_at_one_gateway_counts_at_the_other(store: &dyn Store) {
+    let site = Site::start().await;
+    let offices = two(store, &site).await;
+    let told = offices[0].commit(json!({ "max_calls": 1 })).await;
+    assert!(is_accepted(&told));
+    assert_eq!(offices[1].run(json!({ "ticket": 1 })).await, Ok(()));
+    assert_eq!(offices[1].run(json!({ "ticket": 2 })).await, Err(Reason::BudgetExceeded));
+    let digest = told.verdict.accepted_commitment_digest.unwrap().to_string();
+    let more = json!({ "increase_budget": { "add_calls": 1 } });
+    let more = testkit::agent::amendment(SESSION, &digest, &more);
+    let told = offices[0].amend(&signed(&more, json!({}))).await;
+    assert!(is_accepted(&told), "{told:?}");
+    assert_eq!(offices[1].run(json!({ "ticket": 3 })).await, Ok(()));
+    assert_eq!(offices[0].run(json!({ "ticket": 4 })).await, Err(Reason::BudgetExceeded));
+    close(offices).await;
+}
+
+/// V-12, R-31: a process that died says nothing; what it let go may have run.
+async fn what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent(store: &dyn Store) {
+    let site = Site::start().await;
+    let dying = store.instance("dying").await;
+    let served = die_with_three_calls_open(dying.clone(), &site).await;
+    let after = Office::open(store.instance("after").await, &site).await;
+    let evidence = after.store.clone();
+    until("they are settled", || async {
+        // Its last task may have said once more that it lives.
+        dying.renew(Duration::ZERO).await.unwrap();
+        of_kind(&records(&*evidence, SESSION).await, RecordKind::Outcome) == served
+    })
+    .await;
+    let records = records(&*evidence, SESSION).await;
+    let outcomes: Vec<Value> =
+        records.iter().filter(|stored| stored.record.kind == RecordKind::Outcome).map(payload).collect();
+    assert_eq!(outcomes.len(), served);
+    assert!(outcomes.iter().all(|outcome| outcome["status"] == "unknown"), "{outcomes:?}");
+    assert_eq!(after.run(json!({ "ticket": 4 })).await, Ok(()), "3 of 4 are spent");
+    assert_eq!(after.run(json!({ "ticket": 5 })).await, Err(Reason::BudgetExceeded));
+    after.stop().await;
+}
+
+async fn a_living_gateways_calls_are_not_called_unknown(store: &dyn Store) {
+    let site = Site::start().await;
+    let dying = store.instance("dying").await;
+    let lost = die_with_three_calls_open(dying.clone(), &site).await;
+    let one = Office::open(store.instance("one").await, &site).await;
+    let mut told = one.call(json!({ "ticket": 4 })).await;
+    let mut pass = told.pass.take().unwrap();
+    pass.forwarding();
+    let two = Office::open(store.instance("two").await, &site).await;
+    let evidence = two.store.clone();
+    let outcomes = || async { of_kind(&records(&*evidence, SESSION).await, RecordKind::Outcome) };
+    until("those of the dead one are settled", || async {
+        dying.renew(Duration::ZERO).await.unwrap();
+        outcomes().await == lost
+    })
+    .await;
+    pass.settle(ran(None)).await;
+    until("its outcome is recorded", || async { outcomes().await == lost + 1 }).await;
+    let outcome = records(&*evidence, SESSION).await.pop().unwrap();
+    assert_eq!(payload(&outcome)["status"], "executed");
+    one.stop().await;
+    two.stop().await;
+}
+
+/// An approver reaches one of them, and the call comes again to any.
+async fn a_question_of_one_gateway_is_answered_at_another_and_used_once_at_either(store: &dyn Store) {
+    let site = Site::start().await;
+    let offices = two(store, &site).await;
+    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 20 })).await));
+    let arguments = json!({ "approved": true });
+    let asked = offices[0].call(arguments.clone()).await.ruling.unwrap().pending.unwrap();
+    let question = *asked.approval.unwrap();
+    assert_eq!(offices[1].writer.open_questions().await.unwrap(), std::slice::from_ref(&question));
+    let waiting = {
+        let (office, id) = (offices[0].clone(), question.id.clone());
+        tokio::spawn(async move { office.writer.wait_for_answer(&id, Duration::from_secs(60)).await })
+    };
+    let signed = Approval::of(&question, "carol", Decision::Approve, None).sign(&approver()).unwrap();
+    offices[1].writer.answer_question(&question.id, &signed).await.unwrap();
+    assert_eq!(waiting.await.unwrap(), gateway::decision_writer::QuestionStatus::Answered);
+    let second = offices[0].writer.answer_question(&question.id, &signed).await;
+    assert!(matches!(second, Err(NotAnswered::Answered)), "{second:?}");
+    let mut again = Vec::new();
+    for office in offices.iter().cycle().take(4) {
+        let (office, ticket, arguments) = (office.clone(), asked.ticket.clone(), arguments.clone());
+        again.push(tokio::spawn(async move {
+            let shown = Some(OpenedState { ticket: Some(ticket), answer: None });
+            let mut told = office.call_again(&alice(), &envelope(&arguments), &arguments, shown).await;
+            match told.pass.take() {
+                Some(pass) => {
+                    pass.settle(ran(None)).await;
+                    true
+                }
+                None => {
+                    assert_eq!(reason(&told), Some(Reason::InvalidState));
+                    false
+                }
+            }
+        }));
+    }
+    let mut served = 0;
+    for call in again {
+        served += usize::from(call.await.unwrap());
+    }
+    assert_eq!(served, 1);
+    assert_eq!(offices[0].writer.open_questions().await.unwrap(), []);
+    close(offices).await;
+}
+
+/// Each record is one leaf, whoever brought it.
+async fn every_record_of_both_gateways_is_on_the_log_once(store: &dyn Store) {
+    let site = Site::start().await;
+    let offices = two(store, &site).await;
+    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 20 })).await));
+    for n in 0..10 {
+        let mut told = offices[n % 2].call(json!({ "ticket": n })).await;
+        told.pass.take().unwrap().settle(ran(None)).await;
+    }
+    let evidence = offices[0].store.clone();
+    until("all is delivered", || async {
+        let records = records(&*evidence, SESSION).await;
+        of_kind(&records, RecordKind::Outcome) == 10 && evidence.backlog().await.unwrap().records == 0
+    })
+    .await;
+    let mut leaves = Vec::new();
+    for stored in records(&*evidence, SESSION).await {
+        let DeliveryState::Delivered { leaf_index: Some(leaf), receipt: Some(receipt) } = stored.standing
+        else {
+            panic!("{:?}", stored.standing)
+        };
+        let statement = site.client().statement(&stored.record.id).await.unwrap();
+        assert_eq!(statement.bytes(), &stored.record.statement);
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        assert!(verifier::verify_receipt(&statement, &receipt, &site.trust(), now).is_verified());
+        leaves.push(leaf);
+    }
+    let count = leaves.len();
+    leaves.sort_unstable();
+    leaves.dedup();
+    assert_eq!(leaves.len(), count, "no two records are one leaf");
+    close(offices).await;
+}
+
+async fn two(store: &dyn Store, site: &Site) -> Vec<Arc<Office>> {
+    let mut offices = Vec::new();
+    for name in ["one", "two"] {
+        offices.push(Arc::new(Office::open(store.instance(name).await, site).await));
+    }
+    offices
+}
+
+async fn close(offices: Vec<Arc<Office>>) {
+    for office in offices {
+        match Arc::try_unwrap(office) {
+            Ok(office) => office.stop().await,
+            Err(_) => panic!("the decision writer is still in use"),
+        }
+    }
+}
+
+fn is_accepted(told: &gateway::decision_writer::DecisionAnswer) -> bool {
+    told.verdict.verdict.is_permit()
+}
+
+/// A gateway with three calls of four under way, which stops as a process does that is killed: nothing of it runs on.
+async fn die_with_three_calls_open(store: Arc<dyn EvidenceStore>, site: &Site) -> usize {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let log = site.log();
+    let lives = runtime.spawn(async move {
+        let office = Office::open_at(store, log).await;
+        assert!(is_accepted(&office.commit(json!({ "max_calls": 4 })).await));
+        for n in 0..3 {
+            let mut told = office.call(json!({ "ticket": n })).await;
+            let mut pass = told.pass.take().unwrap();
+            pass.forwarding();
+            std::mem::forget(pass);
+        }
+        std::mem::forget(office);
+        3
+    });
+    let served = lives.await.unwrap();
+    runtime.shutdown_background();
+    served
+}

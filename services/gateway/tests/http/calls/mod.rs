@@ -1,0 +1,17 @@
+//! What is decided, from the request to the answer: a real front over TCP, the real writer, a scripted server behind them and
+//! clients of both eras. Each test is named by the reading that it is about.
+
+mod answers;
+mod carriers;
+mod crowds;
+mod forged;
+mod gated;
+mod judged;
+mod late;
+mod modern_questions;
+mod open_questions;
+mod postures;
+mod records;
+mod tasks;
+mod unreachable;
+mod upstream_questions;

@@ -1,0 +1,200 @@
+//! A person is asked by a result that the client brings back answered (V-26, modern).
+
+use admission::rules::Then;
+use serde_json::{Value, json};
+
+use crate::client::{Agent, Answer, VAP};
+use crate::world::{World, rule};
+
+const CONFIRM: &str = "dev.tabellion/confirm";
+
+async fn asking() -> World {
+    World::with(|wishes| wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm))).await
+}
+
+fn arguments() -> Value {
+    json!({ "to": "bob", "amount": 7 })
+}
+
+/// A call that is answered with a question: its `requestState`.
+async fn asked(agent: &Agent) -> Value {
+    let answer = agent.call("pay", arguments()).await;
+    let result = answer.reply()["result"].clone();
+    assert_eq!((answer.status, &result["resultType"]), (200, &json!("input_required")), "{answer:?}");
+    assert_eq!(answer.verdict(), "clarify");
+    let request = &result["inputRequests"][CONFIRM];
+    assert_eq!(request["method"], "elicitation/create");
+    assert_eq!(request["params"]["mode"], "form");
+    assert!(!request["params"]["message"].as_str().unwrap().contains("ticket"), "no word of the rationale");
+    result["requestState"].clone()
+}
+
+fn yes() -> Value {
+    json!({ CONFIRM: { "action": "accept", "content": { "confirm": true } } })
+}
+
+fn retry_params(agent: &Agent, tool: &str, arguments: &Value, state: &Value, responses: &Value) -> Value {
+    let mut params = agent.call_params(tool, arguments);
+    params["requestState"] = state.clone();
+    params["inputResponses"] = responses.clone();
+    params
+}
+
+async fn retried(agent: &Agent, state: &Value, responses: Value) -> Answer {
+    agent.ask("tools/call", retry_params(agent, "pay", &arguments(), state, &responses)).await
+}
+
+#[tokio::test]
+async fn v_26_the_approved_retry_goes_through_once_and_the_upstream_sees_neither_state_nor_answer() {
+    let world = asking().await;
+    let agent = world.modern("alice");
+    agent.commit_to(json!({ "max_calls": 1 })).await;
+    let state = asked(&agent).await;
+    assert_eq!(world.server.calls(), 0);
+    retried(&agent, &state, yes()).await.served();
+    let forwarded = world.server.messages_of("tools/call").remove(0);
+    assert!(forwarded["params"].get("requestState").is_none(), "{forwarded}");
+    assert!(forwarded["params"].get("inputResponses").is_none(), "{forwarded}");
+    // A question is no admitted call: this was the one.
+    retried(&agent, &state, yes()).await.denied("invalid_state");
+    agent.call("crm.read", json!({})).await.denied("budget_exceeded");
+    assert_eq!(world.server.calls(), 1);
+}
+
+#[tokio::test]
+async fn v_26_single_use_holds_between_two_that_come_at_once() {
+    let world = asking().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    let state = asked(&agent).await;
+    let both = tokio::join!(retried(&agent, &state, yes()), retried(&agent, &state, yes()));
+    let mut verdicts = [both.0.verdict(), both.1.verdict()];
+    verdicts.sort();
+    assert_eq!(verdicts, ["denied", "served"]);
+    assert_eq!(world.server.calls(), 1);
+}
+
+#[tokio::test]
+async fn v_26_whatever_is_no_yes_is_a_no() {
+    let world = asking().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    for no in [
+        json!({}),
+        json!(null),
+        json!({ CONFIRM: { "action": "decline" } }),
+        json!({ CONFIRM: { "action": "cancel" } }),
+        json!({ CONFIRM: { "action": "accept", "content": { "confirm": 1 } } }),
+        json!({ "another": { "action": "accept", "content": { "confirm": true } } }),
+    ] {
+        let state = asked(&agent).await;
+        retried(&agent, &state, no).await.denied("declined");
+        // It was said: the same state says nothing else.
+        retried(&agent, &state, yes()).await.denied("invalid_state");
+    }
+    assert_eq!(world.server.calls(), 0);
+}
+
+#[tokio::test]
+async fn v_26_a_state_that_does_not_fit_admits_nothing_and_is_not_used_up() {
+    let world = asking().await;
+    let alice = world.modern("alice");
+    alice.commit().await;
+    let other_session = alice.in_session("another-session-of-alice");
+    other_session.commit().await;
+    let bob = world.modern("bob").in_session("session-of-bob-0123456789");
+    bob.commit().await;
+    let state = asked(&alice).await;
+    // Another session, another principal, other arguments, another tool.
+    retried(&other_session, &state, yes()).await.denied("invalid_state");
+    retried(&bob, &state, yes()).await.denied("invalid_state");
+    let thief = bob.in_session(&alice.session);
+    retried(&thief, &state, yes()).await.denied("wrong_principal");
+    let other = json!({ "to": "bob", "amount": 7000 });
+    let params = retry_params(&alice, "pay", &other, &state, &yes());
+    alice.ask("tools/call", params).await.denied("invalid_state");
+    let params = retry_params(&alice, "crm.read", &arguments(), &state, &yes());
+    alice.ask("tools/call", params).await.denied("invalid_state");
+    assert_eq!(world.server.calls(), 0);
+    retried(&alice, &state, yes()).await.served();
+}
+
+#[tokio::test]
+async fn v_26_an_altered_state_admits_nothing_and_goes_nowhere() {
+    let world = asking().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    let state = asked(&agent).await;
+    let text = state.as_str().unwrap();
+    let last = if text.ends_with('A') { "B" } else { "A" };
+    for altered in [format!("{}{last}", &text[..text.len() - 1]), text[..text.len() - 4].to_owned()] {
+        retried(&agent, &json!(altered), yes()).await.denied("invalid_state");
+    }
+    // So does a harmless call that brings one.
+    let params = retry_params(&agent, "crm.read", &json!({}), &json!(format!("{text}x")), &yes());
+    agent.ask("tools/call", params).await.denied("invalid_state");
+    assert_eq!(world.server.calls(), 0);
+}
+
+#[tokio::test]
+async fn v_26_a_state_from_under_other_rules_admits_nothing() {
+    let before = asking().await;
+    let agent = before.modern("alice");
+    agent.commit().await;
+    let state = asked(&agent).await;
+    let after = World::with(|wishes| {
+        wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm));
+        wishes.rules.policy_digest = format!("sha256:{}", "0".repeat(64));
+        wishes.store = before.store.clone();
+    })
+    .await;
+    let agent = after.modern("alice");
+    retried(&agent, &state, yes()).await.denied("invalid_state");
+    assert_eq!(after.server.calls(), 0);
+    // Under the same rules the state outlives the process that gave it.
+    let same = World::with(|wishes| {
+        wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm));
+        wishes.store = before.store.clone();
+    })
+    .await;
+    retried(&same.modern("alice"), &state, yes()).await.served();
+}
+
+#[tokio::test]
+async fn v_26_the_retry_is_checked_again_from_the_start() {
+    let world = asking().await;
+    let agent = world.modern("alice");
+    agent.commit_to(json!({ "max_calls": 1 })).await;
+    let state = asked(&agent).await;
+    agent.call("crm.read", json!({})).await.served();
+    retried(&agent, &state, yes()).await.denied("budget_exceeded");
+    let mut params = retry_params(&agent, "pay", &arguments(), &state, &yes());
+    params["_meta"] = json!({});
+    agent.ask("tools/call", params).await.denied("no_envelope");
+    assert_eq!(world.server.calls(), 1);
+}
+
+#[tokio::test]
+async fn v_26_an_upstreams_own_state_is_left_to_it_where_nothing_of_ours_is_in_it() {
+    let world = asking().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    let params = retry_params(&agent, "crm.read", &json!({}), &json!("theirs"), &json!({ "q": {} }));
+    agent.ask("tools/call", params).await.served();
+    let forwarded = world.server.messages_of("tools/call").remove(0);
+    assert_eq!(forwarded["params"]["requestState"], "theirs");
+    assert_eq!(forwarded["params"]["inputResponses"], json!({ "q": {} }));
+}
+
+#[tokio::test]
+async fn v_26_a_signed_call_is_asked_about_and_brought_back_as_it_was() {
+    let world = asking().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    let mut params = agent.call_params("pay", &arguments());
+    params["_meta"][VAP] = crate::client::signed(params["_meta"][VAP].clone());
+    let first = agent.ask("tools/call", params.clone()).await;
+    params["requestState"] = first.reply()["result"]["requestState"].clone();
+    params["inputResponses"] = yes();
+    agent.ask("tools/call", params).await.served();
+}

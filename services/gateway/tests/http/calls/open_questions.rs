@@ -1,0 +1,194 @@
+//! A person is asked on the stream that the call opened (V-26, legacy).
+
+use std::time::Duration;
+
+use admission::rules::Then;
+use serde_json::{Value, json};
+
+use crate::client::{Agent, Reading};
+use crate::front::until;
+use crate::world::{World, rule};
+
+async fn asking() -> World {
+    World::with(|wishes| wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm))).await
+}
+
+/// Makes a call that is asked about.
+async fn asked(agent: &Agent) -> (Reading, Value, Value) {
+    let message = agent.message("tools/call", &agent.call_params("pay", &json!({ "to": "bob" })));
+    let mut stream = agent.stream(&message).await;
+    let question = stream.next().await;
+    assert_eq!(question["method"], "elicitation/create");
+    (stream, question, message["id"].clone())
+}
+
+fn accepted() -> Value {
+    json!({ "action": "accept", "content": { "confirm": true } })
+}
+
+#[tokio::test]
+async fn v_26_who_says_yes_lets_one_call_through() {
+    let world = asking().await;
+    let agent = world.legacy().await;
+    agent.commit_to(json!({ "max_calls": 2 })).await;
+    let (mut stream, question, id) = asked(&agent).await;
+    assert_eq!(world.server.calls(), 0, "nothing is sent before the answer");
+    let words = question["params"]["message"].as_str().unwrap();
+    assert!(words.contains("pay") && words.contains("bob") && !words.contains("ticket"), "{words}");
+    assert_eq!(question["params"]["requestedSchema"]["required"], json!(["confirm"]));
+    assert_eq!(agent.respond(&question["id"], accepted()).await, 202);
+    let answer = stream.answer().await.served();
+    assert_eq!(answer.reply()["id"], id);
+    assert_eq!(world.server.calls(), 1);
+    let seen: Vec<String> = world.server.seen().iter().map(testkit::McpRequest::rpc).collect();
+    assert!(!seen.contains(&"POST".to_owned()), "the answer is for nobody else: {seen:?}");
+    // It counted once, and the next one is asked about again.
+    let (_stream, _, _) = asked(&agent).await;
+    agent.call("crm.read", json!({})).await.denied("budget_exceeded");
+}
+
+#[tokio::test]
+async fn v_26_whatever_is_no_yes_is_a_no_and_gives_the_reservation_back() {
+    let world = asking().await;
+    let agent = world.legacy().await;
+    agent.commit_to(json!({ "max_calls": 1 })).await;
+    for no in [
+        json!({ "action": "decline" }),
+        json!({ "action": "cancel" }),
+        json!({ "action": "accept", "content": {} }),
+        json!({ "action": "accept", "content": { "confirm": "true" } }),
+    ] {
+        let (mut stream, question, _) = asked(&agent).await;
+        assert_eq!(agent.respond(&question["id"], no).await, 202);
+        stream.answer().await.denied("declined");
+    }
+    let (mut stream, question, _) = asked(&agent).await;
+    let error = json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -1, "message": "no" } });
+    assert_eq!(agent.post(&error).send().await.unwrap().status(), 202);
+    stream.answer().await.denied("declined");
+    assert_eq!(world.server.calls(), 0);
+    agent.call("crm.read", json!({})).await.served();
+}
+
+#[tokio::test]
+async fn v_26_the_answer_of_another_session_answers_nothing() {
+    let world = asking().await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    let (mut stream, question, _) = asked(&agent).await;
+    let other = world.legacy().await;
+    assert_eq!(other.respond(&question["id"], accepted()).await, 202);
+    assert_eq!(agent.respond(&json!("tabellion-0123"), accepted()).await, 202);
+    assert_eq!(world.server.calls(), 0);
+    agent.respond(&question["id"], accepted()).await;
+    stream.answer().await.served();
+    // A second answer to the same question is nobody's.
+    assert_eq!(agent.respond(&question["id"], accepted()).await, 202);
+    assert_eq!(world.server.calls(), 1);
+}
+
+#[tokio::test]
+async fn v_26_a_call_that_is_taken_back_is_denied_and_the_upstream_hears_nothing_of_it() {
+    let world = asking().await;
+    let agent = world.legacy().await;
+    agent.commit_to(json!({ "max_calls": 1 })).await;
+    let (mut stream, _, id) = asked(&agent).await;
+    assert_eq!(agent.notify("notifications/cancelled", json!({ "requestId": id })).await, 202);
+    stream.answer().await.denied("declined");
+    assert!(world.server.messages_of("notifications/cancelled").is_empty());
+    agent.notify("notifications/cancelled", json!({ "requestId": 4711 })).await;
+    assert_eq!(world.server.messages_of("notifications/cancelled").len(), 1, "others pass");
+    agent.call("crm.read", json!({})).await.served();
+}
+
+#[tokio::test]
+async fn v_26_a_question_ends_with_its_mcp_session() {
+    let world = asking().await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    let (mut stream, question, _) = asked(&agent).await;
+    let deleted = agent.http.delete(&agent.url).header("mcp-session-id", agent.mcp.clone().unwrap());
+    assert_eq!(deleted.send().await.unwrap().status(), 200);
+    assert_eq!(stream.answer().await.verdict(), "denied");
+    agent.respond(&question["id"], accepted()).await;
+    assert_eq!(world.server.calls(), 0);
+}
+
+#[tokio::test]
+async fn v_26_a_client_that_goes_away_answered_nothing() {
+    let world = asking().await;
+    let agent = world.legacy().await;
+    agent.commit_to(json!({ "max_calls": 1 })).await;
+    let (stream, question, _) = asked(&agent).await;
+    drop(stream);
+    for _ in 0..400 {
+        if world.verdicts(&agent.session).await.last().is_some_and(|verdict| verdict == "denied") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(world.verdicts(&agent.session).await, ["served", "denied"]);
+    agent.respond(&question["id"], accepted()).await;
+    assert_eq!(world.server.calls(), 0);
+    agent.call("crm.read", json!({})).await.served();
+}
+
+#[tokio::test]
+async fn v_26_a_question_that_nobody_answers_in_time_is_denied() {
+    let world = World::with(|wishes| {
+        wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm));
+        wishes.patience.question = Duration::from_millis(200);
+    })
+    .await;
+    let agent = world.legacy().await;
+    agent.commit_to(json!({ "max_calls": 1 })).await;
+    let (mut stream, question, _) = asked(&agent).await;
+    stream.answer().await.denied("unanswered");
+    agent.respond(&question["id"], accepted()).await;
+    agent.call("crm.read", json!({})).await.served();
+    assert_eq!(world.server.calls(), 1);
+}
+
+#[tokio::test]
+async fn v_26_the_place_of_a_call_is_held_while_it_is_asked_about() {
+    let world = asking().await;
+    let agent = world.legacy().await;
+    agent.commit_to(json!({ "max_calls": 1 })).await;
+    let (mut stream, question, _) = asked(&agent).await;
+    agent.call("crm.read", json!({})).await.denied("budget_exceeded");
+    agent.respond(&question["id"], accepted()).await;
+    stream.answer().await.served();
+    until("it ran", || world.server.calls() == 1).await;
+}
+
+#[tokio::test]
+async fn v_26_a_client_that_reads_no_events_is_not_asked() {
+    let world = asking().await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    let message = agent.message("tools/call", &agent.call_params("pay", &json!({})));
+    let request = agent.post(&message).build().unwrap();
+    let mut request = request;
+    request.headers_mut().insert("accept", "application/json".parse().unwrap());
+    let answer = crate::client::read(agent.http.execute(request).await.unwrap()).await;
+    assert_eq!(answer.verdict(), "clarify", "{answer:?}");
+}
+
+#[tokio::test]
+async fn v_33_a_restricted_call_is_asked_about_as_well() {
+    let world = World::with(|wishes| {
+        wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm));
+        wishes.rules.posture = admission::rules::Posture::Restricted;
+        wishes.rules.restricted = vec![vap::glob::Pattern::new("pay").unwrap()];
+    })
+    .await;
+    let agent = world.legacy().await;
+    for (said, verdict) in [(accepted(), "downgraded"), (json!({ "action": "decline" }), "denied")] {
+        let params = json!({ "name": "pay", "arguments": {} });
+        let mut stream = agent.stream(&agent.message("tools/call", &params)).await;
+        let question = stream.next().await;
+        agent.respond(&question["id"], said).await;
+        assert_eq!(stream.answer().await.verdict(), verdict);
+    }
+    assert_eq!(world.server.calls(), 1);
+}

@@ -1,0 +1,150 @@
+//! Answers that do not come (X-2, V-12, V-14): what the caller is told, what is spent, and that nothing is sent twice.
+
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::McpResponse;
+
+use crate::client::Answer;
+use crate::front::until;
+use crate::world::{Script, World, script};
+
+/// Never answers a call.
+fn silent() -> Script {
+    Box::new(|seen, wire| {
+        let asked = seen.rpc() == "tools/call";
+        if asked {
+            wire.is_hung_up_on();
+            wire.hang_up();
+        }
+        asked
+    })
+}
+
+/// Answers a call with a stream that shows some life and is cut before the answer.
+fn cut() -> Script {
+    Box::new(|seen, wire| {
+        let asked = seen.rpc() == "tools/call";
+        if asked {
+            wire.stream();
+            wire.bytes("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n");
+            wire.hang_up();
+        }
+        asked
+    })
+}
+
+fn lost(answer: &Answer) {
+    let error = answer.reply()["error"].clone();
+    assert_eq!((answer.status, error["code"].as_i64()), (200, Some(-31001)), "{answer:?}");
+    assert_eq!(error["data"]["vap"]["verdict"], "served", "it was admitted: {answer:?}");
+}
+
+#[tokio::test]
+async fn x_2_an_upstream_that_cannot_be_reached_costs_nothing() {
+    let world = World::with(|wishes| wishes.script = script(|_| None)).await;
+    let agent = world.modern("alice");
+    agent.commit_to(json!({ "max_calls": 1 })).await;
+    let away = World::with(|wishes| {
+        wishes.store = world.store.clone();
+        wishes.url = Some("http://127.0.0.1:9/".into());
+    })
+    .await;
+    let there = away.modern("alice");
+    for _ in 0..3 {
+        lost(&there.call("crm.read", json!({})).await);
+    }
+    let outcomes = away.outcomes(&agent.session, 3).await;
+    assert!(outcomes.iter().all(|(status, _)| status == "refused"), "{outcomes:?}");
+}
+
+#[tokio::test]
+async fn x_2_an_upstream_that_is_silent_keeps_the_reservation() {
+    let world = World::with(|wishes| {
+        wishes.script = silent();
+        wishes.answer_time = Duration::from_millis(300);
+    })
+    .await;
+    let agent = world.modern("alice");
+    agent.commit_to(json!({ "max_calls": 1 })).await;
+    lost(&agent.call("crm.read", json!({})).await);
+    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    agent.call("crm.read", json!({})).await.denied("budget_exceeded");
+    assert_eq!(world.server.calls(), 1, "a forwarded call is never sent again");
+}
+
+#[tokio::test]
+async fn x_2_an_answer_that_breaks_off_is_lost_and_sent_once() {
+    let world = World::before(cut()).await;
+    let agent = world.modern("alice");
+    agent.commit_to(json!({ "max_calls": 1 })).await;
+    let answer = agent.call("crm.read", json!({})).await;
+    assert_eq!(answer.messages()[0]["method"], "notifications/x");
+    lost(&answer);
+    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_eq!(world.server.calls(), 1);
+}
+
+#[tokio::test]
+async fn x_2_a_stream_that_ends_without_an_answer_is_lost_in_the_modern_era() {
+    let world =
+        World::before(script(|seen| (seen.rpc() == "tools/call").then(|| McpResponse::events(&[])))).await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    lost(&agent.call("crm.read", json!({})).await);
+}
+
+#[tokio::test]
+async fn x_2_who_sent_no_vap_is_told_of_none_in_an_error() {
+    let world = World::with(|wishes| {
+        wishes.url = Some("http://127.0.0.1:9/".into());
+        wishes.rules.posture = admission::rules::Posture::Advisory;
+    })
+    .await;
+    let answer = world.modern("alice").plain("crm.read", json!({})).await;
+    assert_eq!(answer.reply()["error"]["code"], -31001);
+    assert!(answer.reply()["error"].get("data").is_none(), "{answer:?}");
+}
+
+#[tokio::test]
+async fn an_answer_of_http_alone_passes_and_the_outcome_is_unknown_at_once() {
+    for legacy in [true, false] {
+        let world = World::before(script(|seen| {
+            let gone = McpResponse { status: 404, headers: Vec::new(), body: b"no such session".into() };
+            (seen.rpc() == "tools/call").then_some(gone)
+        }))
+        .await;
+        let agent = if legacy { world.legacy().await } else { world.modern("alice") };
+        agent.commit().await;
+        let answer = agent.call("crm.read", json!({})).await;
+        assert_eq!((answer.status, answer.text.as_str()), (404, "no such session"));
+        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    }
+}
+
+#[tokio::test]
+async fn a_modern_client_that_goes_away_cancels_and_a_legacy_one_does_not() {
+    let world = World::before(silent()).await;
+    let modern = world.modern("alice");
+    modern.commit().await;
+    let message = modern.message("tools/call", &modern.call_params("crm.read", &json!({})));
+    let request = tokio::spawn(modern.post(&message).send());
+    until("it is sent", || world.server.calls() == 1).await;
+    request.abort();
+    assert_eq!(world.outcomes(&modern.session, 1).await[0].0, "unknown");
+
+    let world = World::before(script(|seen| {
+        if seen.rpc() == "tools/call" {
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        None
+    }))
+    .await;
+    let legacy = world.legacy().await;
+    legacy.commit().await;
+    let message = legacy.message("tools/call", &legacy.call_params("crm.read", &json!({})));
+    let request = tokio::spawn(legacy.post(&message).send());
+    until("it is sent", || world.server.calls() == 1).await;
+    request.abort();
+    assert_eq!(world.outcomes(&legacy.session, 1).await[0].0, "executed");
+}

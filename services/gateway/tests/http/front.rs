@@ -1,0 +1,326 @@
+//! Fronts on real sockets: their settings, and one whose handlers decide nothing.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use admission::principal::Caller;
+use async_trait::async_trait;
+use bytes::Bytes;
+use gateway::config::{HttpServer, Intake};
+use gateway::frame::reply;
+use gateway::front::{
+    AllowAll, Authorizer, Front, Handlers, Inbound, InvocationMember, Late, Opening, Plan, Route, Serving,
+    Times, unanswered,
+};
+use gateway::relay::Response;
+use gateway::relay::{self, OpenedStream, Over, Passing, Tap, Unanswered};
+use gateway::upstream::http::Http;
+use gateway::upstream::without_challenges::WithoutChallenges;
+use http::StatusCode;
+use testkit::{McpRequest, McpServer, Responder};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::client::{PATIENCE, http_client, post};
+
+/// What the gateway's deciding side was shown.
+#[derive(Clone, Default)]
+pub struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    pub fn write(&self, note: impl Into<String>) {
+        self.0.lock().unwrap().push(note.into());
+    }
+
+    pub fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub async fn holds(&self, note: &str) {
+        until(&format!("{note:?} is noted"), || self.all().iter().any(|noted| noted.contains(note))).await;
+    }
+}
+
+/// Waits for something to become true.
+pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(tokio::time::Instant::now() < deadline, "waited in vain until {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Decides nothing: lets calls through and writes down what it sees.
+#[derive(Clone, Default)]
+pub struct Scribe {
+    pub notes: Notes,
+    /// Asks the client something before the upstream is asked, with this request.
+    pub asks: Option<String>,
+    pub gated: Vec<String>,
+    /// What responses on GET streams become.
+    pub late: Option<String>,
+}
+
+struct Copying(Notes);
+
+#[async_trait]
+impl Tap for Copying {
+    async fn message(&mut self, text: Bytes) -> Passing {
+        self.0.write(format!("message {}", String::from_utf8_lossy(&text)));
+        Passing::Untouched
+    }
+
+    async fn over(&mut self, how: Over) -> Option<Bytes> {
+        self.0.write(format!("over {how:?}"));
+        None
+    }
+}
+
+impl Scribe {
+    async fn ask_first(self, inbound: Inbound, opened: OpenedStream, question: String) {
+        opened.send(question.as_bytes()).await;
+        self.notes.holds("answered").await;
+        let answer = relay::ask(&*inbound.route.upstream, inbound.exchange, &inbound.client).await;
+        match answer {
+            Ok(answer) => opened.carry(answer, Box::new(Copying(self.notes))).await,
+            Err(_) => {
+                opened.send(&reply::error(inbound.frame.id(), -1, "no", None)).await;
+            }
+        }
+    }
+
+    async fn forward(&self, inbound: Inbound) -> Response {
+        match relay::ask(&*inbound.route.upstream, inbound.exchange, &inbound.client).await {
+            Ok(answer) => {
+                relay::forward(answer, Box::new(Copying(self.notes.clone())), &inbound.client).await
+            }
+            Err(Unanswered::Upstream(error)) => {
+                self.notes.write(format!("unanswered {error}"));
+                unanswered(inbound.frame.id(), &error)
+            }
+            Err(Unanswered::Cancelled) => {
+                self.notes.write("cancelled");
+                relay::error(StatusCode::BAD_GATEWAY, -1, "cancelled")
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Handlers for Scribe {
+    async fn tools_call(&self, inbound: Inbound) -> Response {
+        self.notes.write(format!("call {}", String::from_utf8_lossy(inbound.frame.text())));
+        self.notes.write(format!("caller {:?}", inbound.caller));
+        if let Some(InvocationMember { key, invocation }) = &inbound.invocation {
+            self.notes.write(format!("aside {key} {invocation:?}"));
+        }
+        let Some(question) = self.asks.clone() else { return self.forward(inbound).await };
+        let (opened, response) = relay::open(&inbound.client);
+        let client = inbound.client.clone();
+        client.spawn(self.clone().ask_first(inbound, opened, question));
+        response
+    }
+
+    async fn carrier(&self, inbound: Inbound) -> Response {
+        self.notes.write(format!("carrier {}", inbound.frame.meta("vap").unwrap_or_default()));
+        self.forward(inbound).await
+    }
+
+    async fn amend(&self, inbound: Inbound) -> Response {
+        relay::json(StatusCode::OK, reply::result(inbound.frame.id().unwrap(), "{}"))
+    }
+
+    async fn gated(&self, inbound: Inbound) -> Response {
+        self.notes.write(format!("gated {}", inbound.frame.method().unwrap()));
+        self.forward(inbound).await
+    }
+
+    fn gates(&self, method: &str) -> bool {
+        self.gated.iter().any(|gated| gated == method)
+    }
+
+    async fn answered(&self, inbound: &Inbound) -> bool {
+        let ours = inbound.frame.id().and_then(|id| id.as_str()).is_some_and(|id| id.starts_with("gw-"));
+        if ours {
+            self.notes.write("answered");
+        }
+        ours
+    }
+
+    async fn notified(&self, _: &Inbound) -> bool {
+        false
+    }
+
+    fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes {
+        self.notes.write(format!("opened {:?}", opening.caller.mcp_session));
+        let reply = reply::Reply::parse(message.clone()).unwrap();
+        reply.with_result_at(&["capabilities", "experimental", "vap"], "{}").unwrap_or(message)
+    }
+
+    async fn late(&self, late: Late<'_>) -> Passing {
+        self.notes.write(format!("late {}", String::from_utf8_lossy(&late.message)));
+        self.late.clone().map_or(Passing::Untouched, |text| Passing::Replaced(text.into()))
+    }
+
+    fn gave(&self, _: &str) -> bool {
+        true
+    }
+
+    async fn ended(&self, caller: &Caller) {
+        self.notes.write(format!("ended {:?}", caller.mcp_session));
+    }
+}
+
+/// What a front and its one route are set to.
+pub struct Settings {
+    pub hosts: Vec<String>,
+    pub origins: Vec<String>,
+    pub intake: Intake,
+    pub times: Times,
+    pub forward_invocation: bool,
+    pub answer_time: Duration,
+    pub admits: Arc<dyn Authorizer>,
+    /// Whether what the server says about credentials is for us.
+    pub is_ours: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let intake =
+            Intake { body_bytes: 4 << 20, requests_per_second: 5_000, burst: 5_000, connections: 1000 };
+        Self {
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            intake,
+            times: Times { drain: Duration::from_secs(5), ..Times::default() },
+            forward_invocation: true,
+            answer_time: PATIENCE,
+            admits: Arc::new(AllowAll),
+            is_ours: false,
+        }
+    }
+}
+
+impl Settings {
+    /// A front before the server at this URL.
+    pub async fn serve(self, url: &str, handlers: Arc<dyn Handlers>) -> Serving {
+        let server =
+            HttpServer { url: url.parse().unwrap(), token_file: None, headers: Vec::new(), ca_file: None };
+        let http = Arc::new(Http::new(&server, self.answer_time).unwrap());
+        let route = Route {
+            path: "/mcp".into(),
+            upstream: if self.is_ours { Arc::new(WithoutChallenges::new(http)) } else { http },
+            handlers,
+            admits: self.admits,
+            forward_invocation: self.forward_invocation,
+        };
+        let plan = Plan {
+            routes: vec![Arc::new(route)],
+            hosts: self.hosts,
+            origins: self.origins,
+            intake: self.intake,
+            pages: axum::Router::new(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Front::new(plan).serve(listener, self.times).unwrap()
+    }
+}
+
+/// A front that decides nothing, before a scripted server.
+pub struct PassThrough {
+    pub server: McpServer,
+    pub notes: Notes,
+    pub at: SocketAddr,
+    pub serving: Option<Serving>,
+    pub http: reqwest::Client,
+}
+
+impl PassThrough {
+    /// Before a server that answers by this script alone.
+    pub async fn before(script: impl Fn(&McpRequest, &mut Responder) + Send + Sync + 'static) -> Self {
+        Self::set(Settings::default(), script).await
+    }
+
+    pub async fn set(
+        settings: Settings,
+        script: impl Fn(&McpRequest, &mut Responder) + Send + Sync + 'static,
+    ) -> Self {
+        Self::with(Scribe::default(), settings, script).await
+    }
+
+    pub async fn with(
+        scribe: Scribe,
+        settings: Settings,
+        script: impl Fn(&McpRequest, &mut Responder) + Send + Sync + 'static,
+    ) -> Self {
+        let server = McpServer::answering(script);
+        let url = format!("http://{}/server", server.address());
+        Self::before_url(&url, server, scribe, settings).await
+    }
+
+    /// Before whatever is at this URL.
+    pub async fn before_url(url: &str, server: McpServer, scribe: Scribe, settings: Settings) -> Self {
+        let notes = scribe.notes.clone();
+        let serving = settings.serve(url, Arc::new(scribe)).await;
+        Self { server, notes, at: serving.address, serving: Some(serving), http: http_client() }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.at)
+    }
+
+    /// A POST as a legacy client makes it.
+    pub fn post(&self, body: impl Into<String>) -> reqwest::RequestBuilder {
+        post(&self.http, &self.url(), body).header("mcp-session-id", "s-1")
+    }
+
+    /// A POST as a modern client makes it.
+    pub fn modern(
+        &self,
+        method: &str,
+        name: Option<&str>,
+        body: impl Into<String>,
+    ) -> reqwest::RequestBuilder {
+        let request = post(&self.http, &self.url(), body);
+        let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", method);
+        match name {
+            Some(name) => request.header("mcp-name", name),
+            None => request,
+        }
+    }
+
+    /// A GET for the stream of the server's own messages.
+    pub fn listen(&self) -> reqwest::RequestBuilder {
+        self.http.get(self.url()).header("accept", "text/event-stream").header("mcp-session-id", "s-1")
+    }
+
+    pub fn requests(&self) -> Vec<McpRequest> {
+        self.server.seen()
+    }
+
+    /// A connection to write on as one likes.
+    pub async fn raw(&self) -> TcpStream {
+        TcpStream::connect(self.at).await.unwrap()
+    }
+}
+
+/// A modern message of this method, with more parameters.
+pub fn modern_text(id: &str, method: &str, params: &str) -> String {
+    let comma = if params.is_empty() { "" } else { "," };
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}{comma}"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+    )
+}
+
+pub const CALL: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}"#;
+pub const DONE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
+
+/// Sends bytes and reads what comes back until the other side closes.
+pub async fn exchange(mut stream: TcpStream, bytes: &[u8]) -> String {
+    let _ = stream.write_all(bytes).await;
+    let mut answer = Vec::new();
+    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}

@@ -1,0 +1,9 @@
+//! The gateway over real HTTP, in front of a scripted server.
+#![allow(clippy::unwrap_used)]
+
+mod calls;
+mod client;
+mod front;
+mod running;
+mod wire;
+mod world;

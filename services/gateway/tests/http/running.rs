@@ -1,0 +1,224 @@
+//! A gateway as it is started and read again: its documents, its doors, its metrics, what a mistake changes (nothing).
+
+use std::path::Path;
+
+use gateway::replay::{self, Hypothesis, ReplayedSession};
+use gateway::{Config, Gateway};
+use reqwest::{Client, Response};
+use serde_json::{Value, json};
+use testkit::McpServer;
+
+use crate::client::{Agent, Answer};
+
+fn text(upstream: &str, more: &str) -> String {
+    format!(
+        "issuer = \"https://gw.example\"\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\nstate = \"state\"\n\
+         [log]\nurl = \"http://127.0.0.1:9\"\n[[route]]\npath = \"/mcp\"\nupstream = \"{upstream}\"\n{more}"
+    )
+}
+
+fn config(folder: &Path, text: &str) -> Config {
+    Config::from_toml(text, folder).unwrap()
+}
+
+struct Site {
+    folder: tempfile::TempDir,
+    gateway: Gateway,
+    http: Client,
+    server: McpServer,
+}
+
+impl Site {
+    async fn new(more: &str) -> Self {
+        let server = McpServer::ordinary();
+        let folder = tempfile::tempdir().unwrap();
+        let gateway = Gateway::start(config(folder.path(), &text(&server.url(), more))).await.unwrap();
+        Self { folder, gateway, http: Client::new(), server }
+    }
+
+    async fn get(&self, path: &str) -> Response {
+        self.http.get(format!("http://{}{path}", self.gateway.address())).send().await.unwrap()
+    }
+
+    async fn admin(&self, path: &str) -> String {
+        let address = self.gateway.admin_address().unwrap();
+        self.http.get(format!("http://{address}{path}")).send().await.unwrap().text().await.unwrap()
+    }
+
+    /// A client of the legacy era, which names a session of its own choice.
+    fn client(&self, path: &str) -> Agent {
+        let url = format!("http://{}{path}", self.gateway.address());
+        Agent { mcp: Some("s-1".into()), session: SESSION.into(), ..Agent::nobody(url) }
+    }
+
+    /// A call without VAP.
+    async fn call(&self, path: &str) -> Answer {
+        self.client(path).plain("t", json!({})).await
+    }
+
+    async fn reload(&mut self, text: &str) -> bool {
+        let config = Config::from_toml(text, self.folder.path());
+        self.gateway.reload(config).await
+    }
+}
+
+#[tokio::test]
+async fn its_documents_are_there_and_agree_with_its_keys() {
+    let site = Site::new("").await;
+    let posture: Value = site.get("/.well-known/vap").await.json().await.unwrap();
+    assert_eq!(
+        (&posture["issuer"], &posture["routes"][0]["path"]),
+        (&json!("https://gw.example"), &json!("/mcp"))
+    );
+    let jwks: Value = site.get("/.well-known/jwks.json").await.json().await.unwrap();
+    assert_eq!(jwks["keys"][0]["kid"], site.gateway.keys().verdict_kid());
+    let kept = std::fs::read(site.folder.path().join("state/jwks.json")).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&kept).unwrap(), jwks);
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_without_vap_is_denied_in_band_and_counted_and_never_reaches_the_server() {
+    let site = Site::new("").await;
+    let answer = site.call("/mcp").await;
+    let denied = answer.denied("no_envelope").reply();
+    assert_eq!((&denied["id"], &denied["result"]["isError"]), (&json!(1), &json!(true)));
+    assert_eq!(site.server.calls(), 0);
+    let metrics = site.admin("/metrics").await;
+    assert!(
+        metrics.contains("gateway_decisions_total{decision=\"denied\",rule=\"no_envelope\"} 1"),
+        "{metrics}"
+    );
+    assert!(metrics.contains(
+        "mcp_server_operation_duration_seconds_count{error_type=\"\",mcp_method_name=\"tools/call\"} 1"
+    ));
+    // The log is out of reach: what was decided waits for it, and calls go on.
+    assert!(site.admin("/readyz").await.contains("\"ready\":true"));
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_configuration_that_is_read_again_changes_what_calls_are_decided_by() {
+    let mut site = Site::new("").await;
+    assert!(site.reload(&text(&site.server.url(), "without_vap = \"advisory\"\n")).await);
+    assert_eq!(site.call("/mcp").await.reply()["result"]["isError"], Value::Null);
+    assert_eq!(site.server.calls(), 1);
+    let second = format!("[[route]]\npath = \"/two\"\nupstream = \"{}\"\n", site.server.url());
+    assert!(site.reload(&text(&site.server.url(), &second)).await);
+    assert_eq!(site.call("/two").await.status, 200);
+    assert_eq!(site.call("/mcp").await.reply()["result"]["isError"], true);
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_mistake_or_what_needs_a_new_start_changes_nothing() {
+    let mut site = Site::new("").await;
+    let broken = text(&site.server.url(), "without_vap = \"sometimes\"\n");
+    assert!(!site.reload(&broken).await);
+    let renamed =
+        text(&site.server.url(), "without_vap = \"advisory\"\n").replace("gw.example", "other.example");
+    assert!(!site.reload(&renamed).await);
+    let no_keys =
+        "[route.oauth]\nmode = \"gateway\"\nissuer = \"https://as.example\"\njwks = \"missing.json\"\n";
+    assert!(!site.reload(&text(&site.server.url(), no_keys)).await);
+    assert_eq!(site.call("/mcp").await.reply()["result"]["isError"], true);
+    let metrics = site.admin("/metrics").await;
+    assert!(metrics.contains("gateway_config_reloads_total{result=\"refused\"} 3"), "{metrics}");
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn r_27_a_guarded_route_challenges_and_says_where_its_metadata_are() {
+    let key = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"k"}]}"#;
+    let mut site = Site::new("").await;
+    std::fs::write(site.folder.path().join("jwks.json"), key).unwrap();
+    let guarded = "[route.oauth]\nmode = \"gateway\"\nissuer = \"https://as.example\"\njwks = \"jwks.json\"\nscopes = [\"mcp\"]\n";
+    assert!(site.reload(&text(&site.server.url(), guarded)).await);
+    let refused = site.call("/mcp").await;
+    assert_eq!(refused.status, 401);
+    let challenge = refused.headers["www-authenticate"].to_str().unwrap().to_owned();
+    assert!(challenge.contains("scope=\"mcp\""), "{challenge}");
+    assert!(challenge.contains("https://gw.example/.well-known/oauth-protected-resource/mcp"), "{challenge}");
+    let metadata: Value = site.get("/.well-known/oauth-protected-resource/mcp").await.json().await.unwrap();
+    assert_eq!(metadata["resource"], "https://gw.example/mcp");
+    assert_eq!(site.server.calls(), 0);
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_gateway_on_the_same_state_does_not_start_and_a_new_start_goes_on_with_the_same_keys() {
+    let site = Site::new("").await;
+    let kid = site.gateway.keys().verdict_kid();
+    let again = config(site.folder.path(), &text(&site.server.url(), ""));
+    assert!(Gateway::start(again.clone()).await.is_err());
+    site.gateway.stop().await;
+    let second = Gateway::start(again).await.unwrap();
+    assert_eq!(second.keys().verdict_kid(), kid);
+    second.stop().await;
+}
+
+const SESSION: &str = "a-session-of-its-own";
+const RULE: &str =
+    "[[route.rule]]\nname = \"large\"\nwhen = \"input.arguments.amount > 10\"\nthen = \"deny\"\n";
+
+/// Two calls that are served and one over the budget; then the gateway stops.
+async fn lived() -> (tempfile::TempDir, String) {
+    let site = Site::new("").await;
+    let agent = site.client("/mcp").initialized(&json!({})).await;
+    let commitment = agent.commitment_of_a_stranger(json!({ "max_calls": 2 }));
+    agent.carry("tools/list", &commitment).await.served();
+    agent.call("pay", json!({ "amount": 5 })).await.served();
+    agent.call("pay", json!({ "amount": 50 })).await.served();
+    agent.call("pay", json!({ "amount": 5 })).await.denied("budget_exceeded");
+    let Site { gateway, folder, server, .. } = site;
+    gateway.stop().await;
+    (folder, server.url())
+}
+
+#[tokio::test]
+async fn a_recorded_session_is_decided_again_as_it_was() {
+    let (folder, upstream) = lived().await;
+    let config = config(folder.path(), &text(&upstream, ""));
+    let records = replay::records(&config, SESSION).await.unwrap();
+    let compared = replay::replay(&mut ReplayedSession::under(&config), &records).unwrap();
+    assert!(compared.iter().all(|decision| !decision.differs), "{compared:#?}");
+    let verdicts: Vec<&str> = compared.iter().map(|decision| decision.then.verdict.as_str()).collect();
+    assert_eq!(verdicts, ["served", "served", "served", "denied"]);
+}
+
+#[tokio::test]
+async fn under_other_rules_it_is_said_which_answers_would_differ() {
+    let (folder, upstream) = lived().await;
+    let config = config(folder.path(), &text(&upstream, RULE));
+    let records = replay::records(&config, SESSION).await.unwrap();
+    let compared = replay::replay(&mut ReplayedSession::under(&config), &records).unwrap();
+    let now = |index: usize| compared[index].now.clone().unwrap();
+    // The large call is denied, and so leaves room in the budget for the one after it.
+    assert_eq!((now(2).verdict.as_str(), now(2).reason.as_deref()), ("denied", Some("policy:large")));
+    assert_eq!((now(3).verdict.as_str(), compared[3].differs), ("served", true));
+    assert_eq!(compared.iter().filter(|decision| decision.differs).count(), 2);
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_made_is_explained_in_the_session_as_it_stands() {
+    let (folder, upstream) = lived().await;
+    let config = config(folder.path(), &text(&upstream, ""));
+    let records = replay::records(&config, SESSION).await.unwrap();
+    let mut session = ReplayedSession::under(&config);
+    replay::replay(&mut session, &records).unwrap();
+    let call = Hypothesis {
+        route: "/mcp",
+        session: Some(SESSION),
+        tool: "pay",
+        arguments: "{}",
+        envelope: None,
+        tool_fault: None,
+        now: jiff::Timestamp::now(),
+    };
+    let told = replay::explain(&mut session, &call).unwrap();
+    assert_eq!(told.decided.reason.as_deref(), Some("budget_exceeded"));
+    let told = replay::explain(&mut session, &Hypothesis { tool: "other", ..call.clone() }).unwrap();
+    assert_eq!(told.decided.reason.as_deref(), Some("scope_escape"));
+    assert!(replay::explain(&mut session, &Hypothesis { arguments: "[]", ..call }).is_err());
+    assert!(replay::records(&config, "another").await.is_err());
+}

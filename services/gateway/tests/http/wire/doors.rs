@@ -1,0 +1,202 @@
+//! Who may come in, and in what form (sections 1.1 and 1.3, V-11, X-2).
+
+use crate::front::{CALL, DONE, PassThrough, Settings, exchange, modern_text};
+
+async fn world(settings: Settings) -> PassThrough {
+    PassThrough::set(settings, |_, wire| wire.json(DONE)).await
+}
+
+fn guarded() -> Settings {
+    Settings {
+        hosts: vec!["127.0.0.1".into(), "gw.example".into()],
+        origins: vec!["https://app.example".into()],
+        ..Settings::default()
+    }
+}
+
+#[tokio::test]
+async fn a_page_elsewhere_may_not_call_whatever_the_method() {
+    let world = world(guarded()).await;
+    for origin in [
+        "https://evil.example",
+        "null",
+        "https://app.example.evil.example",
+        "https://app.example:8443",
+        "file://",
+        "http://localhost.evil.example",
+    ] {
+        let posted = world.post(CALL).header("origin", origin).send().await.unwrap();
+        let got = world.http.get(world.url()).header("origin", origin).send().await.unwrap();
+        let deleted = world.http.delete(world.url()).header("origin", origin).send().await.unwrap();
+        assert_eq!(
+            [posted.status().as_u16(), got.status().as_u16(), deleted.status().as_u16()],
+            [403; 3],
+            "{origin}"
+        );
+        assert!(!posted.headers().contains_key("access-control-allow-origin"));
+    }
+    assert!(world.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_listed_page_and_pages_of_this_machine_may_call_and_read_the_answer() {
+    let world = world(guarded()).await;
+    for origin in ["https://app.example", "http://localhost:6274", "http://127.0.0.1:1"] {
+        let posted = world.post(CALL).header("origin", origin).send().await.unwrap();
+        assert_eq!(posted.status(), 200);
+        assert_eq!(posted.headers()["access-control-allow-origin"], origin);
+        assert!(
+            posted.headers()["access-control-expose-headers"].to_str().unwrap().contains("mcp-session-id")
+        );
+        assert_eq!(world.requests().last().unwrap().header("origin"), None);
+    }
+    let asked =
+        world.http.request(http::Method::OPTIONS, world.url()).header("origin", "https://app.example");
+    let asked = asked
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "mcp-session-id");
+    let told = asked.send().await.unwrap();
+    assert_eq!(told.status(), 204);
+    assert_eq!(told.headers()["access-control-allow-headers"], "mcp-session-id");
+}
+
+#[tokio::test]
+async fn a_rebound_name_is_not_ours() {
+    let world = world(guarded()).await;
+    for (host, expected) in [
+        ("evil.example", 403),
+        ("evil.example:80", 403),
+        ("gw.example", 200),
+        ("GW.example:7400", 200),
+        ("127.0.0.1:9", 200),
+        ("127.0.0.1.evil.example", 403),
+    ] {
+        let told = world.post(CALL).header("host", host).send().await.unwrap();
+        assert_eq!(told.status(), expected, "{host}");
+    }
+    // A page on the rebound name is of that name, and a local page cannot help a foreign name.
+    let told = world
+        .post(CALL)
+        .header("host", "gw.example")
+        .header("origin", "http://localhost:1")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(told.status(), 403);
+    let twice = format!(
+        "POST /mcp HTTP/1.1\r\nhost: gw.example\r\nhost: evil.example\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{CALL}",
+        CALL.len()
+    );
+    let told = exchange(world.raw().await, twice.as_bytes()).await;
+    assert!(told.starts_with("HTTP/1.1 400"), "{told}");
+}
+
+#[tokio::test]
+async fn bodies_in_another_form_are_refused_unforwarded() {
+    let world = world(Settings::default()).await;
+    let send = |media: &'static str, coding: Option<&'static str>| {
+        let request = world.http.post(world.url()).body(CALL).header("content-type", media);
+        match coding {
+            Some(coding) => request.header("content-encoding", coding).send(),
+            None => request.send(),
+        }
+    };
+    for media in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/json; charset=utf-16",
+        "application/jsonx",
+        "",
+    ] {
+        assert_eq!(send(media, None).await.unwrap().status(), 415, "{media}");
+    }
+    for coding in ["gzip", "br", "identity, gzip", "deflate"] {
+        assert_eq!(send("application/json", Some(coding)).await.unwrap().status(), 415, "{coding}");
+    }
+    assert!(world.requests().is_empty());
+    for media in ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=\"UTF-8\""]
+    {
+        assert_eq!(send(media, None).await.unwrap().status(), 200, "{media}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_has_a_longest() {
+    let mut wishes = Settings::default();
+    wishes.intake.body_bytes = 1000;
+    let world = world(wishes).await;
+    let of = |length: usize| {
+        let around = r#"{"id":1,"method":"x","params":{"a":""}}"#.len();
+        format!(r#"{{"id":1,"method":"x","params":{{"a":"{}"}}}}"#, "y".repeat(length - around))
+    };
+    assert_eq!(world.post(of(1000)).send().await.unwrap().status(), 200);
+    assert_eq!(world.post(of(1001)).send().await.unwrap().status(), 413);
+    // And one that does not say how long it will be.
+    let endless = format!(
+        "POST /mcp HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n{}",
+        "400\r\n".to_owned() + &" ".repeat(0x400) + "\r\n"
+    );
+    let told = exchange(world.raw().await, endless.as_bytes()).await;
+    assert!(told.starts_with("HTTP/1.1 413"), "{told}");
+    assert_eq!(world.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn an_address_that_comes_too_often_is_told_when_to_come_again() {
+    let mut wishes = Settings::default();
+    (wishes.intake.requests_per_second, wishes.intake.burst) = (1, 3);
+    let world = world(wishes).await;
+    let mut statuses = Vec::new();
+    for _ in 0..5 {
+        let told = world.post(CALL).send().await.unwrap();
+        statuses.push(told.status().as_u16());
+        if told.status() == 429 {
+            assert_eq!(told.headers()["retry-after"], "1");
+        }
+    }
+    assert_eq!(statuses[..3], [200; 3]);
+    assert!(statuses.contains(&429));
+    assert!(world.requests().len() < 5);
+}
+
+#[tokio::test]
+async fn a_call_is_of_one_era_whatever_its_header_says() {
+    let world = world(Settings::default()).await;
+    for version in ["DRAFT-2026-v1", "zzzz", "20xx-99-99", "2026-07-28-draft"] {
+        let told = world.post(CALL).header("mcp-protocol-version", version).send().await.unwrap();
+        assert_eq!(told.status(), 200, "{version}");
+    }
+    assert!(world.notes.all().iter().all(|note| !note.contains("era: Modern")));
+    assert_eq!(world.notes.all().iter().filter(|note| note.contains("era: Legacy")).count(), 4);
+    let modern = world.post(CALL).header("mcp-protocol-version", "2026-07-28").send().await.unwrap();
+    assert_eq!(modern.status(), 400);
+    assert!(modern.text().await.unwrap().contains("-32602"));
+    assert_eq!(world.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn a_mirror_that_is_missing_elsewhere_is_the_servers_to_complain_about() {
+    let world = world(Settings::default()).await;
+    let list = modern_text("1", "tools/list", "");
+    let bare = world.http.post(world.url()).header("content-type", "application/json").body(list);
+    assert_eq!(bare.send().await.unwrap().status(), 200);
+    assert_eq!(world.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn headers_that_could_be_read_two_ways_are_refused() {
+    let world = world(Settings::default()).await;
+    for (name, one, other) in [
+        ("mcp-session-id", "a", "b"),
+        ("mcp-protocol-version", "2025-06-18", "2026-07-28"),
+        ("content-type", "application/json", "text/plain"),
+    ] {
+        let text = format!(
+            "POST /mcp HTTP/1.1\r\nhost: x\r\n{name}: {one}\r\n{name}: {other}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{CALL}",
+            CALL.len()
+        );
+        let told = exchange(world.raw().await, text.as_bytes()).await;
+        assert!(told.starts_with("HTTP/1.1 400"), "{name}: {told}");
+    }
+    assert!(world.requests().is_empty());
+}

@@ -1,0 +1,90 @@
+//! Upstreams that do not answer (X-2).
+
+use std::time::Duration;
+
+use testkit::McpServer;
+
+use crate::front::{CALL, PassThrough, Scribe, Settings};
+
+#[tokio::test]
+async fn an_unreachable_server_is_an_error_in_band() {
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", nobody.local_addr().unwrap());
+    drop(nobody);
+    let world =
+        PassThrough::before_url(&url, McpServer::ordinary(), Scribe::default(), Settings::default()).await;
+    for body in [CALL, r#"{"jsonrpc":"2.0","id":1,"method":"prompts/list"}"#] {
+        let told = world.post(body).send().await.unwrap();
+        assert_eq!(told.status(), 200);
+        let text = told.text().await.unwrap();
+        assert!(text.contains("-31001") && text.contains("\"id\":1") && text.contains("no effect"), "{text}");
+        assert!(!text.contains(url.trim_matches('/')), "where the upstream is, is not the client's business");
+    }
+    assert_eq!(world.http.get(world.url()).send().await.unwrap().status(), 502);
+    let notified = world.post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    assert_eq!(notified.send().await.unwrap().status(), 502);
+}
+
+#[tokio::test]
+async fn a_call_whose_answer_is_lost_is_not_sent_again() {
+    // Hangs up without a word.
+    let world = PassThrough::before(|_, wire| wire.hang_up()).await;
+    for _ in 0..3 {
+        let text = world.post(CALL).send().await.unwrap().text().await.unwrap();
+        assert!(text.contains("-31001") && text.contains("unknown"), "{text}");
+    }
+    assert_eq!(world.requests().len(), 3);
+    world.notes.holds("unanswered the upstream's answer is lost").await;
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_too_long_is_given_up() {
+    let settings = Settings { answer_time: Duration::from_millis(200), ..Settings::default() };
+    let world = PassThrough::set(settings, |seen, wire| {
+        if seen.text().contains("half") {
+            wire.answer(200, &[("content-type", "application/json"), ("x-fill", "1")], b"");
+        }
+        wire.is_hung_up_on();
+    })
+    .await;
+    let told = world.post(CALL).send().await.unwrap();
+    assert_eq!(told.status(), 200);
+    assert!(told.text().await.unwrap().contains("-31001"));
+    world.notes.holds("in time").await;
+    assert_eq!(world.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_is_told_to_whoever_decides() {
+    let world = PassThrough::before(|_, wire| {
+        wire.stream_with("");
+        wire.bytes("data: {\"method\":\"x\"}\n\n");
+        wire.hang_up();
+    })
+    .await;
+    let _ = world.post(CALL).send().await.unwrap().text().await;
+    world.notes.holds("over Broken(Lost(").await;
+}
+
+#[tokio::test]
+async fn a_redirect_takes_no_call_elsewhere() {
+    let elsewhere = McpServer::ordinary();
+    let location = elsewhere.url();
+    let world = PassThrough::before(move |_, wire| wire.answer(307, &[("location", &location)], b"")).await;
+    let plain =
+        reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let told =
+        plain.post(world.url()).header("content-type", "application/json").body(CALL).send().await.unwrap();
+    assert_eq!(told.status(), 307);
+    assert!(elsewhere.seen().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_compressed_unasked_is_not_passed_unseen() {
+    let world = PassThrough::before(|_, wire| {
+        wire.answer(200, &[("content-type", "application/json"), ("content-encoding", "gzip")], b"\x1f\x8b");
+    })
+    .await;
+    assert_eq!(world.post(CALL).send().await.unwrap().status(), 502);
+    world.notes.holds("over Broken").await;
+}
