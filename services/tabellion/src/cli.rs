@@ -1,19 +1,16 @@
 //! The command tree. Each command's arguments are declared with its code in [`commands`](crate::commands).
 
-use std::path::{Path, PathBuf};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use clap::{Args, Parser, Subcommand};
-
-use crate::commands::serve::dev::DEV_CONFIG;
 use crate::commands::{
     audit, backup, checkpoint, completion, config, entry, execution, gateway, help, inbox, init, issuer, key,
-    log, monitor, operator, policy, proof, receipt, register, serve, session, statement, stream, trust,
-    verdict, verify, vrf, witness,
+    log, monitor, operator, policy, proof, receipt, register, registry, roa, serve, session, statement,
+    stream, trust, verdict, verify, vrf, witness,
 };
-use crate::console::{Color, Console, Exit, Failure, safe};
-use crate::settings::{Settings, default_files};
+use crate::console::{Exit, Failure, safe};
+use crate::context::{Context, GlobalArgs};
 
-/// A transparency log for what AI agents did.
+/// A transparency log for the actions of AI agents.
 #[derive(Debug, Parser)]
 #[command(
     name = "tabellion",
@@ -28,27 +25,9 @@ use crate::settings::{Settings, default_files};
 )]
 pub struct Cli {
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalArgs,
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// What every command understands.
-#[derive(Clone, Debug, Args)]
-#[command(next_display_order = 900)]
-pub struct Global {
-    /// Print results and errors as JSON
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// When to colour
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", hide = true)]
-    pub color: Color,
-    /// Draw no progress bar
-    #[arg(long, global = true, hide = true)]
-    pub no_progress: bool,
-    /// Read this configuration file
-    #[arg(long, global = true, value_name = "FILE")]
-    pub config: Option<PathBuf>,
 }
 
 /// Prints clap's output: the requested help to stdout, or an error in the arguments to stderr.
@@ -77,39 +56,6 @@ fn in_a_line(lines: &[String]) -> String {
     [what, &particulars.join(", ")].join(" ").trim_end().to_owned()
 }
 
-/// The console and the configuration file of a command.
-pub struct Context {
-    pub console: Console,
-    config: Option<PathBuf>,
-}
-
-impl Context {
-    /// The file in `--config`.
-    pub fn config(&self) -> Option<&Path> {
-        self.config.as_deref()
-    }
-
-    /// Returns the settings of the log whose keys or database a command uses. If no configuration file is named or
-    /// found, they are those of the log that `serve --dev` created in this folder ([`DEV_CONFIG`]).
-    pub fn log_settings(&self, flags: Vec<(&'static str, String)>) -> Result<Settings, Failure> {
-        let configured = self.config.is_some() || default_files().iter().any(|file| file.is_file());
-        let dev = Some(Path::new(DEV_CONFIG)).filter(|file| !configured && file.is_file());
-        Settings::gather(dev.or(self.config.as_deref()), flags)
-    }
-
-    /// Returns the settings from all sources; `flags`, from the command line, take precedence.
-    pub fn settings(&self, flags: Vec<(&'static str, String)>) -> Result<Settings, Failure> {
-        Settings::gather(self.config.as_deref(), flags)
-    }
-}
-
-impl From<&Global> for Context {
-    fn from(global: &Global) -> Self {
-        let console = Console { json: global.json, color: global.color, progress: !global.no_progress };
-        Self { console, config: global.config.clone() }
-    }
-}
-
 // There is only one value, so the size of the largest variant does not matter.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
@@ -121,73 +67,79 @@ pub enum Command {
     /// Show or check the effective configuration
     #[command(subcommand)]
     Config(config::Config),
-    /// The log's own keys
+    /// Manage the log's own keys
     #[command(subcommand)]
     Key(key::Key),
-    /// An issuer's signing key
+    /// Manage an issuer's signing key
     #[command(subcommand)]
     Issuer(issuer::Issuer),
-    /// Trust anchors: which keys speak for which log or issuer
+    /// Manage the trust file: the trusted keys of logs and issuers
     #[command(subcommand)]
     Trust(trust::Trust),
-    /// The registration policy
+    /// Manage the registration policy
     #[command(subcommand)]
     Policy(policy::Policy),
-    /// What several operators agree to: approve it, and submit it
+    /// Approve and submit actions that need several operators
     #[command(subcommand)]
     Operator(operator::Operator),
-    /// Make and read Signed Statements
+    /// Create and inspect Signed Statements
     #[command(subcommand)]
     Statement(statement::Statement),
     /// Register files, wait for their receipts and verify them
     Register(register::Register),
-    /// Fetch, read, check, attach and detach Receipts
+    /// Fetch, inspect, verify, attach and detach Receipts
     #[command(subcommand)]
     Receipt(receipt::Receipt),
     /// Verify a transparent statement, or a statement and its receipt, offline
     Verify(verify::Verify),
-    /// Read the log's entries
+    /// Read, erase and hold the log's entries
     #[command(subcommand)]
     Entry(entry::Entry),
-    /// What the log holds of an agent's session
+    /// Show the log's entries of an agent's session
     #[command(subcommand)]
     Session(session::Session),
-    /// Audit streams of gateways (VAP): which there are, what is missing
+    /// List a gateway's audit streams (VAP), and find missing records
     #[command(subcommand)]
     Stream(stream::Stream),
-    /// Accepted statements that are not in the log yet
+    /// Manage accepted statements that are not in the log yet
     #[command(subcommand)]
     Inbox(inbox::Inbox),
-    /// Verification receipts (VRF)
+    /// Sign and verify verification receipts (VRF)
     #[command(subcommand)]
     Vrf(vrf::Vrf),
-    /// Execution receipts of a gateway (AgentROA)
+    /// Sign and verify execution receipts of a gateway (AgentROA)
     #[command(subcommand)]
     Execution(execution::Execution),
-    /// MCP enforcement: a gateway that admits or refuses each tool call
+    /// Issue, delegate, inspect, verify and revoke envelopes (AgentROA)
+    #[command(subcommand)]
+    Roa(roa::Roa),
+    /// Manage the registry of agents, authorizers and gateways (AgentROA)
+    #[command(subcommand)]
+    Registry(registry::Registry),
+    /// Run and inspect the MCP gateway, which admits or denies each tool call
     #[command(subcommand)]
     Gateway(gateway::Gateway),
-    /// Verdicts of a gateway (VAP)
+    /// Show and verify Verdicts of a gateway (VAP)
     #[command(subcommand)]
     Verdict(verdict::Verdict),
-    /// Watch logs from outside: growth, freshness, consistency, split views
+    /// Monitor logs: growth, freshness, consistency, split views
     #[command(subcommand)]
     Monitor(monitor::Monitor),
-    /// Checkpoints: tree heads as logs sign them
+    /// Fetch, verify and compare checkpoints (signed tree heads)
     #[command(subcommand)]
     Checkpoint(checkpoint::Checkpoint),
-    /// Proofs of inclusion and consistency
+    /// Fetch and verify inclusion and consistency proofs
     #[command(subcommand)]
     Proof(proof::Proof),
-    /// Witnesses: who else has seen the log grow
+    /// Run a witness, and manage a log's witness policy
     #[command(subcommand)]
     Witness(witness::Witness),
-    /// Decide every admission again, from the log alone
+    /// Repeat every admission decision, from the log alone
     Audit(audit::Audit),
-    /// Check, freeze and move the log's storage
+    /// Check, freeze and move the log's database
     #[command(subcommand)]
     Log(log::Log),
-    /// Copies of the log: write, check and restore them
+    /// Create, verify and restore backups of the log
     #[command(subcommand)]
     Backup(backup::Backup),
     /// Print a completion script for a shell
@@ -195,7 +147,7 @@ pub enum Command {
     /// Print the version
     #[command(before_help = "example:  tabellion version --json")]
     Version,
-    /// Explain a topic: exit-codes, errors, config, formats, gateway, keys, policies, trust, watching
+    /// Explain a topic: exit-codes, errors, config, formats, gateway, keys, policies, roa, trust, watching
     Help(help::Help),
 }
 
@@ -221,6 +173,8 @@ impl Command {
             Self::Inbox(command) => command.run(context),
             Self::Vrf(command) => command.run(context),
             Self::Execution(command) => command.run(context),
+            Self::Roa(command) => command.run(context),
+            Self::Registry(command) => command.run(context),
             Self::Gateway(command) => command.run(context),
             Self::Verdict(command) => command.run(context),
             Self::Monitor(command) => command.run(context),
@@ -230,9 +184,9 @@ impl Command {
             Self::Audit(command) => command.run(context),
             Self::Log(command) => command.run(context),
             Self::Backup(command) => command.run(context),
-            Self::Completion(command) => command.run(),
+            Self::Completion(command) => command.run(Cli::command()),
             Self::Version => help::version(context),
-            Self::Help(command) => command.run(context),
+            Self::Help(command) => command.run(context, Cli::command()),
         }
     }
 }
@@ -261,6 +215,8 @@ mod tests {
             "src/commands/gateway",
             "src/commands/monitor",
             "src/commands/proof",
+            "src/commands/registry",
+            "src/commands/roa",
             "src/commands/serve",
             "src/commands/witness",
             "src/console",
@@ -343,5 +299,6 @@ mod tests {
     }
 
     /// Words that end a command in prose.
-    const PROSE: &[&str] = &["says", "shows", "makes", "first", "fetches", "checks", "on", "finds", "and"];
+    const PROSE: &[&str] =
+        &["says", "shows", "prints", "makes", "first", "fetches", "checks", "on", "finds", "and"];
 }

@@ -4,12 +4,15 @@
 mod cli;
 mod commands;
 mod console;
-mod exposure;
+mod context;
+mod dev_files;
+mod exposed_settings;
 mod keyfile;
 mod service;
 mod settings;
 mod show;
 mod trust_file;
+mod verification;
 
 use std::process::ExitCode;
 
@@ -23,11 +26,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return cli::usage(&error).into(),
     };
-    let context = cli::Context::from(&cli.global);
+    let context = context::Context::from(&cli.global);
     match cli.command.run(&context) {
         Ok(()) => console::Exit::Success.into(),
         Err(failure) => {
-            if !failure.told {
+            if !failure.printed {
                 context.console.failure(&failure);
             }
             failure.exit.into()

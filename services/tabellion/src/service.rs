@@ -9,13 +9,12 @@ use client::{Client, ClientError, Options};
 use scitt::Problem;
 use tokio::runtime::Runtime;
 
-use crate::cli::Context;
 use crate::console::{Exit, Failure, files};
-use crate::exposure::is_loopback;
+use crate::context::Context;
+use crate::dev_files::DEV_URL;
+use crate::exposed_settings::is_loopback;
 use crate::settings;
-
-/// The file in which `serve --dev` stores its URL: the default service of commands in the same folder.
-pub const DEV_URL: &str = "tabellion-dev/url";
+use crate::verification;
 
 /// Which service, and how to reach it.
 #[derive(Clone, Debug, Args)]
@@ -23,13 +22,13 @@ pub struct ServiceArgs {
     /// The service [default: setting log_url]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// Believe these certificates too (PEM)
+    /// Additional trusted CA certificates (PEM)
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
-    /// A bearer token, in a file
+    /// A file with a bearer token
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Seconds to keep trying
+    /// Maximum seconds, including retries
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub timeout: u64,
 }
@@ -112,7 +111,7 @@ impl From<ClientError> for Failure {
                 Self::new(Exit::TryAgain, "still-running", "accepted, and still being registered")
                     .fact("receipt at", location.as_str())
             }
-            ClientError::Unverified(verdict) => super::commands::verify::failure(&verdict),
+            ClientError::Unverified(verdict) => verification::failure(&verdict),
             ClientError::Setup(why) => Self::new(Exit::Usage, "usage", why),
             other => Self::new(Exit::Failure, "nonsense", other.to_string()),
         }

@@ -35,9 +35,29 @@ pub fn lines(out: &mut dyn Write, indent: usize, object: &Map<String, Json>) -> 
     Ok(())
 }
 
+/// Writes the members of a JSON object as lines that are indented by two spaces.
+pub fn members(out: &mut dyn Write, object: &Json) -> io::Result<()> {
+    object.as_object().map_or(Ok(()), |members| lines(out, 2, members))
+}
+
 /// Formats Unix seconds as RFC 3339, or as a number if they are out of range.
 pub fn time(seconds: i64) -> String {
     jiff::Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
+}
+
+/// Returns the elements of the array `name`; none if there is no such array.
+pub fn items<'a>(of: &'a Json, name: &str) -> &'a [Json] {
+    of.get(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns the string `name`, escaped; `-` if there is none.
+pub fn text(of: &Json, name: &str) -> String {
+    safe(of.get(name).and_then(Json::as_str).unwrap_or("-")).into_owned()
+}
+
+/// Returns the number `name`; 0 if there is none.
+pub fn number(of: &Json, name: &str) -> u64 {
+    of.get(name).and_then(Json::as_u64).unwrap_or_default()
 }
 
 fn cut(text: &str) -> String {

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use verifier::{TrustError, TrustStore};
 
-use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
+use crate::context::Context;
 use crate::settings;
 
 /// The trust file in the working directory.

@@ -10,8 +10,8 @@ use archive::ArchivePurpose;
 use clap::Subcommand;
 
 use super::serve::config;
-use crate::cli::Context;
 use crate::console::Failure;
+use crate::context::Context;
 use crate::settings::KeeperFlags;
 use checking::Verify;
 
@@ -20,25 +20,25 @@ use checking::Verify;
     before_help = "example:  tabellion backup create log.backup --config /etc/tabellion/tabellion.toml"
 )]
 pub enum Backup {
-    /// Write the log into a file, up to its newest signed head; a running service is not disturbed
+    /// Write the log up to its newest signed head to a file, also while the service runs
     #[command(
         before_help = "example:  tabellion backup create log.backup --config /etc/tabellion/tabellion.toml"
     )]
     Create {
-        /// The file to write; one that is there is left as it is
+        /// The file to write; an existing file is not overwritten
         file: PathBuf,
         #[command(flatten)]
         flags: KeeperFlags,
     },
-    /// Check a file by itself: every digest, the root of every head, every signature
+    /// Check every digest, root and signature of a file
     #[command(before_help = "example:  tabellion backup verify log.backup --trust trust.toml")]
     Verify(Verify),
-    /// Put the log of a file into an empty database; nothing is touched before all of it is checked
+    /// Write the log from a file to an empty database, after checking the whole file
     #[command(
         before_help = "example:  tabellion backup restore log.backup --config /etc/tabellion/tabellion.toml"
     )]
     Restore {
-        /// What `backup create` wrote
+        /// A file from `backup create`
         file: PathBuf,
         #[command(flatten)]
         flags: KeeperFlags,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
 use crate::console::Failure;
@@ -16,10 +16,10 @@ pub struct Completion {
 }
 
 impl Completion {
-    pub fn run(self) -> Result<(), Failure> {
-        let mut command = crate::cli::Cli::command();
+    /// Prints the script for `program`.
+    pub fn run(self, mut program: clap::Command) -> Result<(), Failure> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut command, "tabellion", &mut script);
+        clap_complete::generate(self.shell, &mut program, "tabellion", &mut script);
         files::write(Path::new("-"), &script, Access::Ordinary, Existing::Replace)
     }
 }

@@ -1,24 +1,22 @@
 //! `tabellion config`: shows the effective settings with their sources, and checks them.
 
-use std::io::{self, Write};
-
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::cli::Context;
-use crate::console::{Failure, Report, safe};
-use crate::settings::{SETTINGS, Shown};
+use crate::console::{Failure, members, safe};
+use crate::context::Context;
+use crate::settings::{SETTINGS, SettingView};
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion config check --config /etc/tabellion/tabellion.toml")]
 pub enum Config {
-    /// Each value with its source; secrets are masked
+    /// Show each value with its source; secrets are masked
     #[command(before_help = "example:  tabellion config show")]
     Show,
-    /// Whether `serve` could start with it: every mistake at once
+    /// Check whether `serve` could start, and list all mistakes
     #[command(before_help = "example:  tabellion config check --config /etc/tabellion/tabellion.toml")]
     Check,
-    /// Every setting with its variable, default and meaning
+    /// List all settings with variable, default and description
     #[command(before_help = "example:  tabellion config env")]
     Env,
 }
@@ -26,37 +24,11 @@ pub enum Config {
 impl Config {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::Show => {
-                context.console.result(&Effective { settings: context.settings(Vec::new())?.show() })
-            }
+            Self::Show => show(context),
             Self::Check => super::serve::check::check(context),
-            Self::Env => context.console.result(&Catalogue::new()),
+            Self::Env => list_settings(context),
         }
     }
-}
-
-#[derive(Serialize)]
-struct Effective {
-    settings: Vec<Shown>,
-}
-
-impl Report for Effective {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let width = self.settings.iter().map(|shown| shown.key.len()).max().unwrap_or(0);
-        for shown in &self.settings {
-            let value = match shown.value.as_str() {
-                Some(text) => text.to_owned(),
-                None => shown.value.to_string(),
-            };
-            writeln!(out, "{:width$}  {}  ({})", shown.key, safe(&value), safe(&shown.source))?;
-        }
-        Ok(())
-    }
-}
-
-#[derive(Serialize)]
-struct Catalogue {
-    settings: Vec<Described>,
 }
 
 #[derive(Serialize)]
@@ -68,26 +40,31 @@ struct Described {
     reloads: bool,
 }
 
-impl Catalogue {
-    fn new() -> Self {
-        let describe = |setting: &crate::settings::Setting| Described {
-            key: setting.key,
-            variable: format!("TABELLION_{}", setting.key.to_ascii_uppercase()),
-            default: setting.default,
-            about: setting.about,
-            reloads: setting.reloads,
-        };
-        Self { settings: SETTINGS.iter().map(describe).collect() }
-    }
+fn show(context: &Context) -> Result<(), Failure> {
+    let settings = context.settings(Vec::new())?.show();
+    let width = settings.iter().map(|shown| shown.key.len()).max().unwrap_or(0);
+    context.console.print(&members! { settings: &settings }, |out| {
+        settings.iter().try_for_each(|SettingView { key, value, source, .. }| {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            writeln!(out, "{key:width$}  {}  ({})", safe(&value), safe(source))
+        })
+    })
 }
 
-impl Report for Catalogue {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        for setting in &self.settings {
-            let default = setting.default.map(|value| format!(" [{value}]")).unwrap_or_default();
-            let reloads = if setting.reloads { " (reloads on SIGHUP)" } else { "" };
-            writeln!(out, "{}{default}\n    {}{reloads}", setting.variable, setting.about)?;
-        }
-        Ok(())
-    }
+fn list_settings(context: &Context) -> Result<(), Failure> {
+    let describe = |setting: &crate::settings::Setting| Described {
+        key: setting.key,
+        variable: format!("TABELLION_{}", setting.key.to_ascii_uppercase()),
+        default: setting.default,
+        about: setting.about,
+        reloads: setting.reloads,
+    };
+    let settings: Vec<_> = SETTINGS.iter().map(describe).collect();
+    context.console.print(&members! { settings: &settings }, |out| {
+        settings.iter().try_for_each(|Described { variable, default, about, reloads, .. }| {
+            let default = default.map(|value| format!(" [{value}]")).unwrap_or_default();
+            let reloads = if *reloads { " (reloads on SIGHUP)" } else { "" };
+            writeln!(out, "{variable}{default}\n    {about}{reloads}")
+        })
+    })
 }

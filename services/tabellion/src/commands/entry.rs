@@ -11,14 +11,13 @@ use std::path::Path;
 
 use clap::Subcommand;
 use merkle::EntryDigest;
-use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use super::receipt::entry_named;
-use crate::cli::Context;
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure, members, safe};
+use crate::context::Context;
 use crate::service::{Service, ServiceArgs};
-use crate::show;
+use crate::show::{self, items};
 use erase::Erase;
 pub use hold::Admin;
 use hold::{Hold, Release};
@@ -28,7 +27,7 @@ use tail::Tail;
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion entry list --limit 20")]
 pub enum Entry {
-    /// One entry
+    /// Show one entry
     #[command(before_help = "example:  tabellion entry get report.json.cose")]
     Get {
         /// An entry ID, a file that holds the statement, or a leaf index
@@ -36,42 +35,42 @@ pub enum Entry {
         #[command(flatten)]
         service: ServiceArgs,
     },
-    /// Entries in order
+    /// List entries in the order of the log
     #[command(before_help = "example:  tabellion entry list --limit 20")]
     List {
         /// Start after this leaf index
         #[arg(long, value_name = "LEAF")]
         after: Option<u64>,
-        /// How many at most
+        /// Maximum number of results
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: u32,
         #[command(flatten)]
         service: ServiceArgs,
     },
-    /// Entries by what they say
+    /// Search entries by their contents
     #[command(
         before_help = "example:  tabellion entry search --issuer https://issuer.example --verdict fail"
     )]
     Search(Box<Search>),
-    /// Entries as they come, for ever
+    /// Print new entries continuously
     #[command(before_help = "example:  tabellion entry tail --json")]
     Tail(Box<Tail>),
-    /// Take the bytes of entries out of the log; its proofs stand
+    /// Erase the bytes of entries; proofs remain valid
     #[command(
         before_help = "example:  tabellion entry erase report.json.cose --reason 'asked to' --key operator.pem"
     )]
     Erase(Erase),
-    /// Keep an entry from being erased, by a statement of the operator
+    /// Protect an entry from erasure, with an operator's statement
     #[command(
         before_help = "example:  tabellion entry hold report.json.cose --case 2026-17 --key operator.pem"
     )]
     Hold(Hold),
-    /// End a hold, by a statement of the operator
+    /// Release a hold, with an operator's statement
     #[command(
         before_help = "example:  tabellion entry release report.json.cose --case 2026-17 --key operator.pem"
     )]
     Release(Release),
-    /// Every hold, ended ones included
+    /// List all holds, including released ones
     #[command(before_help = "example:  tabellion entry holds")]
     Holds(Admin),
 }
@@ -86,7 +85,11 @@ impl Entry {
                     None => entry_named(&entry)?.to_string(),
                 };
                 let path = format!("v1/entries/{id}");
-                context.console.result(&One(service.block_on(service.client.json(&path))?))
+                let entry: Json = service.block_on(service.client.json(&path))?;
+                context.console.print(&entry, |out| match &entry {
+                    Json::Object(members) => show::lines(out, 0, &with_times(members)),
+                    other => writeln!(out, "{}", safe(&other.to_string())),
+                })
             }
             Self::List { after, limit, service } => {
                 let after = after.map(|after| format!("&after={after}")).unwrap_or_default();
@@ -94,7 +97,9 @@ impl Entry {
                 let path = format!("v1/entries?limit={limit}{after}");
                 let (page, next): (Json, _) = service.block_on(service.client.page(&path))?;
                 let more = next.is_some();
-                context.console.result(&Many { page, more })?;
+                context.console.print(&members! { #[serde(flatten)] page, more }, |out| {
+                    items(&page, "entries").iter().try_for_each(|entry| line(out, entry))
+                })?;
                 if more {
                     context.console.note(MORE);
                 }
@@ -106,19 +111,6 @@ impl Entry {
             Self::Hold(hold) => hold.begin(context),
             Self::Release(release) => release.end(context),
             Self::Holds(admin) => hold::list(admin, context),
-        }
-    }
-}
-
-#[derive(Serialize)]
-#[serde(transparent)]
-struct One(Json);
-
-impl Report for One {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        match &self.0 {
-            Json::Object(members) => show::lines(out, 0, &with_times(members)),
-            other => writeln!(out, "{}", safe(&other.to_string())),
         }
     }
 }
@@ -142,22 +134,6 @@ fn with_times(entry: &Map<String, Json>) -> Map<String, Json> {
 /// The remark below a list with more entries than `--limit`.
 pub const MORE: &str = "          and more: --after, --limit";
 
-#[derive(Serialize)]
-struct Many {
-    #[serde(flatten)]
-    page: Json,
-    /// True if the log has entries after these.
-    more: bool,
-}
-
-impl Report for Many {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let entries =
-            self.page.get("entries").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
-        entries.iter().try_for_each(|entry| line(out, entry))
-    }
-}
-
 /// Parses a leaf index, unless a file has that name.
 fn leaf_index(entry: &str) -> Option<u64> {
     entry.parse().ok().filter(|_| entry.parse::<EntryDigest>().is_err() && !Path::new(entry).exists())
@@ -176,8 +152,7 @@ fn id_at(service: &Service, index: u64) -> Result<String, Failure> {
 
 /// Prints an entry in one line.
 pub fn line(out: &mut dyn Write, entry: &Json) -> io::Result<()> {
-    let text = |name: &str| safe(entry.get(name).and_then(Json::as_str).unwrap_or("-")).into_owned();
-    let index = entry.get("index").and_then(Json::as_u64).unwrap_or_default();
-    let (id, content_type, iss, sub) = (text("entry_id"), text("content_type"), text("iss"), text("sub"));
-    writeln!(out, "{index:>8}  {id}  {content_type}  {iss}  {sub}")
+    let [id, content_type, iss, sub] =
+        ["entry_id", "content_type", "iss", "sub"].map(|name| show::text(entry, name));
+    writeln!(out, "{:>8}  {id}  {content_type}  {iss}  {sub}", show::number(entry, "index"))
 }

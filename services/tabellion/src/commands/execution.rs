@@ -11,11 +11,11 @@ use registration::aer::{AerRecord, VerifyingKeys};
 use scitt::{PublicKey, SignedStatement};
 
 use super::verify::input;
-use crate::cli::Context;
 use crate::console::{Exit, Failure, files};
+use crate::context::Context;
 use crate::keyfile;
 use sign::Sign;
-use summary::Summary;
+use summary::ExecutionSummary;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion execution verify aer.json.cose")]
@@ -23,7 +23,7 @@ pub enum Execution {
     /// Check an execution receipt against every rule of the format, and its gateway's signatures
     #[command(before_help = "example:  tabellion execution verify --gateway-key gateway.pem aer.json.cose")]
     Verify(Verify),
-    /// Make a statement of an execution receipt in JSON
+    /// Sign a statement with an execution receipt in JSON
     #[command(before_help = "example:  tabellion execution sign --key gateway.pem aer.json")]
     Sign(Sign),
 }
@@ -35,13 +35,13 @@ pub struct Verify {
     /// A key that signs the gateway's receipts: a file or a did:key; may be given more than once
     #[arg(long, value_name = "KEY")]
     gateway_key: Vec<String>,
-    /// Who signed the statement [default: its did:key, or the gateway]
+    /// The statement's key [default: its did:key, or the gateway's]
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// The payload, when it is detached
+    /// The payload, if it is detached
     #[arg(long, value_name = "FILE", conflicts_with = "disclosed")]
     payload: Option<PathBuf>,
-    /// What a redacted statement holds the hash of: the receipt, as `execution sign --redacted` kept it
+    /// The receipt of a redacted statement, from `execution sign --redacted`
     #[arg(long, value_name = "FILE")]
     disclosed: Option<PathBuf>,
 }
@@ -58,7 +58,7 @@ impl Execution {
 impl Verify {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let statement = input::statement(&self.file)?;
-        let beside = self.payload.as_deref().or(self.disclosed.as_deref()).map(files::read).transpose()?;
+        let given = self.payload.as_deref().or(self.disclosed.as_deref()).map(files::read).transpose()?;
         let gateway = self.gateway_keys(&statement)?;
         let issuer = match &self.key {
             Some(key) => keyfile::read_public(key)?,
@@ -66,8 +66,8 @@ impl Verify {
         };
         let keys = VerifyingKeys { gateway: &gateway, issuer: &issuer };
         let record =
-            AerRecord::verify(&statement, beside.as_deref(), keys).map_err(|violation| broken(&violation))?;
-        context.console.result(&Summary::of(&statement, &record.receipt))
+            AerRecord::verify(&statement, given.as_deref(), keys).map_err(|violation| broken(&violation))?;
+        context.console.result(&ExecutionSummary::of(&statement, &record.receipt))
     }
 
     /// Returns the keys in `--gateway-key`, or else the key in the issuer's did:key.

@@ -1,22 +1,20 @@
 //! `tabellion help` and `tabellion version`: help topics, error codes, and the version.
 
-use std::io::{self, Write};
-
 use admission::explain::{Explanation, explain};
-use admission::reason::Reason;
-use clap::{Args, CommandFactory};
+use clap::Args;
 use registration::aer::AerRule;
 use registration::clock_correction::ClockCorrectionRule;
 use registration::conversation::ConversationRule;
 use registration::erasure::ErasureRule;
 use registration::jwk_set::JwkSetRule;
 use registration::operator::OperatorRule;
-use registration::vap::{AuditRule, VerdictRule};
+use registration::vap::VerdictRule;
 use registration::vrf::VrfRule;
-use serde::Serialize;
+use vap::audit::AuditRule;
+use vap::reason::Reason;
 
-use crate::cli::{Cli, Context};
-use crate::console::{Exit, Failure, Report};
+use crate::console::{Exit, Failure, members};
+use crate::context::Context;
 
 /// The topics of `tabellion help` with their texts.
 const TOPICS: &[(&str, &str)] = &[
@@ -28,6 +26,7 @@ const TOPICS: &[(&str, &str)] = &[
     ("gateway", include_str!("../topics/gateway.txt")),
     ("keys", include_str!("../topics/keys.txt")),
     ("policies", include_str!("../topics/policies.txt")),
+    ("roa", include_str!("../topics/roa.txt")),
     ("trust", include_str!("../topics/trust.txt")),
     ("watching", include_str!("../topics/watching.txt")),
 ];
@@ -39,27 +38,18 @@ pub struct Help {
     topic: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct Page {
-    topic: String,
-    text: String,
-}
-
-impl Report for Page {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(self.text.as_bytes())
-    }
-}
-
 impl Help {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    /// Prints the help on the topic; `program` has all commands.
+    pub fn run(self, context: &Context, program: clap::Command) -> Result<(), Failure> {
         let topic = self.topic.join(" ");
         let text = page(&topic)
             .or_else(|| error_code(&topic))
             .or_else(|| reason(&topic))
-            .or_else(|| command(&self.topic));
+            .or_else(|| command_help(program, &self.topic));
         match text {
-            Some(text) => context.console.result(&Page { topic, text }),
+            Some(text) => {
+                context.console.print(&members! { topic, text }, |out| out.write_all(text.as_bytes()))
+            }
             None => {
                 Err(Failure::new(Exit::NotFound, "no-such-topic", format!("there is no help on {topic}"))
                     .fact("topics", TOPICS.map_names())
@@ -221,27 +211,17 @@ impl Profile {
     }
 }
 
-fn command(words: &[String]) -> Option<String> {
-    let mut command = Cli::command();
-    command.build();
-    let found = words.iter().try_fold(&mut command, |command, word| command.find_subcommand_mut(word))?;
+/// Returns the help page of a command.
+fn command_help(mut program: clap::Command, words: &[String]) -> Option<String> {
+    program.build();
+    let found = words.iter().try_fold(&mut program, |command, word| command.find_subcommand_mut(word))?;
     Some(found.render_help().to_string())
-}
-
-#[derive(Serialize)]
-struct Version {
-    version: &'static str,
-}
-
-impl Report for Version {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "tabellion {}", self.version)
-    }
 }
 
 /// Prints the program's version.
 pub fn version(context: &Context) -> Result<(), Failure> {
-    context.console.result(&Version { version: env!("CARGO_PKG_VERSION") })
+    let version = env!("CARGO_PKG_VERSION");
+    context.console.print(&members! { version }, |out| writeln!(out, "tabellion {version}"))
 }
 
 #[cfg(test)]

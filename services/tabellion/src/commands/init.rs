@@ -2,52 +2,41 @@
 //! configuration.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use registration::policy::{self, Identity};
 use scitt::{Algorithm, Signer};
-use serde::Serialize;
 use transparency::Database;
 use url::Url;
 
 use super::serve::check;
-use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure, Report, safe};
-use crate::exposure::is_loopback;
-use crate::exposure::log::visible_password;
+use crate::console::{Exit, Failure, members, safe};
+use crate::context::Context;
+use crate::exposed_settings::is_loopback;
+use crate::exposed_settings::log::visible_password;
 use crate::keyfile::{self, KeyNames};
 use crate::settings::{Settings, has_password};
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion init mylog --origin log.example.org --db sqlite:data/log.db")]
 pub struct Init {
-    /// Where to write everything
+    /// The folder for the new files
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// The log's name, for ever: a host and path without scheme
+    /// The log's permanent name: a host and path without scheme
     #[arg(long)]
     origin: String,
-    /// Where clients reach the service [default: https:// and the origin]
+    /// The service's public URL [default: https:// and the origin]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
     /// sqlite:PATH or postgres://USER@HOST/NAME
     #[arg(long, value_name = "URL")]
     db: String,
-    /// How receipts are signed: ES256, ES384 or EdDSA
+    /// The receipts' signature algorithm: ES256, ES384 or EdDSA
     #[arg(long, default_value = "ES256", value_parser = super::issuer::algorithm)]
     alg: Algorithm,
-}
-
-#[derive(Serialize)]
-struct Made {
-    config: String,
-    receipt: KeyNames,
-    checkpoint: KeyNames,
-    operator: KeyNames,
-    next: Vec<String>,
 }
 
 impl Init {
@@ -69,12 +58,17 @@ impl Init {
         let operator = self.key("operator", Algorithm::Es256)?;
         self.write_policy(operator.public_key())?;
         files::write(&config, self.config_text().as_bytes(), self.config_access(), Existing::Keep)?;
-        context.console.result(&Made {
-            receipt: self.names(&receipt, "receipt"),
-            checkpoint: self.names(&checkpoint, "checkpoint"),
-            operator: self.names(&operator, "operator"),
-            next: self.next_steps(&config),
-            config: config.display().to_string(),
+        let receipt = self.names(&receipt, "receipt");
+        let checkpoint = self.names(&checkpoint, "checkpoint");
+        let operator = self.names(&operator, "operator");
+        let (next, config) = (self.next_steps(&config), config.display().to_string());
+        context.console.print(&members! { config, receipt, checkpoint, operator, next }, |out| {
+            writeln!(out, "wrote      {}", safe(&config))?;
+            let keys = [("receipts", &receipt), ("checkpoints", &checkpoint), ("policies", &operator)];
+            for (purpose, key) in keys {
+                writeln!(out, "key        {purpose:12} {:6} kid {}", key.alg, key.kid)?;
+            }
+            next.iter().try_for_each(|step| writeln!(out, "next       {}", safe(step)))
         })
     }
 
@@ -145,18 +139,6 @@ impl Init {
         format!(
             "# `tabellion config env` explains every setting; `tabellion config check` says whether this can run.\n{values}"
         )
-    }
-}
-
-impl Report for Made {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "wrote      {}", safe(&self.config))?;
-        for (purpose, key) in
-            [("receipts", &self.receipt), ("checkpoints", &self.checkpoint), ("policies", &self.operator)]
-        {
-            writeln!(out, "key        {purpose:12} {:6} kid {}", key.alg, key.kid)?;
-        }
-        self.next.iter().try_for_each(|step| writeln!(out, "next       {}", safe(step)))
     }
 }
 

@@ -5,25 +5,25 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 use scitt::{Algorithm, Signer};
 
-use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
+use crate::context::Context;
 use crate::keyfile::{self, KeyNames};
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion issuer new -o issuer.pem --alg EdDSA")]
 pub enum Issuer {
-    /// Make a key, readable by its owner only
+    /// Create a key that only its owner can read
     #[command(before_help = "example:  tabellion issuer new -o issuer.pem --alg EdDSA")]
     New {
-        /// Where to write it (PKCS#8 PEM)
+        /// The output file (PKCS#8 PEM)
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
         /// EdDSA, ES256, ES384 or ES512
         #[arg(long, default_value = "ES256", value_parser = algorithm)]
         alg: Algorithm,
     },
-    /// What a key is called: kid, did:key
+    /// Show a key's identifiers: kid, did:key
     #[command(before_help = "example:  tabellion issuer show issuer.pem")]
     Show {
         /// A key file, secret or public, or a did:key
@@ -34,10 +34,10 @@ pub enum Issuer {
     Export {
         /// A key file, secret or public, or a did:key
         key: String,
-        /// How to write it: pem, cose, did-key, did-jwk or jwk
+        /// The format: pem, cose, did-key, did-jwk or jwk
         #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
         format: Format,
-        /// Where to
+        /// The output file
         #[arg(short, long, value_name = "FILE", default_value = "-")]
         output: PathBuf,
     },

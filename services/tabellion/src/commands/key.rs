@@ -14,9 +14,9 @@ use transparency::Config;
 use super::entry::Admin;
 use super::issuer::{self, Format, algorithm};
 use super::serve::config;
-use crate::cli::Context;
 use crate::console::files;
 use crate::console::{Exit, Failure, Report};
+use crate::context::Context;
 use crate::keyfile::{self, KeyNames};
 use crate::settings::KeeperFlags;
 
@@ -25,23 +25,23 @@ use rotation::{Revocation, Rotation};
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion key rotate --config /etc/tabellion/tabellion.toml")]
 pub enum Key {
-    /// Make a key file
+    /// Create a key file
     #[command(before_help = "example:  tabellion key new -o receipt.pem")]
     New {
-        /// Where to write it (PKCS#8 PEM, mode 0600)
+        /// The output file (PKCS#8 PEM, mode 0600)
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
         /// ES256, ES384 or EdDSA
         #[arg(long, default_value = "ES256", value_parser = algorithm)]
         alg: Algorithm,
     },
-    /// What the configured keys are called
+    /// Show the configured keys' identifiers
     #[command(before_help = "example:  tabellion key show")]
     Show {
         #[command(flatten)]
         flags: KeeperFlags,
     },
-    /// Every key that ever signed for this log, and keys that wait to be taken up
+    /// List all current, former and announced keys of this log
     #[command(before_help = "example:  tabellion key list --config /etc/tabellion/tabellion.toml")]
     List {
         #[command(flatten)]
@@ -55,16 +55,16 @@ pub enum Key {
         /// Which of the log's keys: receipt, checkpoint or operator
         #[arg(value_enum, hide_possible_values = true)]
         purpose: Purpose,
-        /// How to write it: pem, cose, did-key, did-jwk or jwk
+        /// The format: pem, cose, did-key, did-jwk or jwk
         #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
         format: Format,
-        /// Where to
+        /// The output file
         #[arg(short, long, value_name = "FILE", default_value = "-")]
         output: PathBuf,
         #[command(flatten)]
         flags: KeeperFlags,
     },
-    /// Replace a key, also while the service runs (tabellion help keys)
+    /// Replace a key, even while the service runs (tabellion help keys)
     #[command(before_help = "example:  tabellion key rotate receipt --config /etc/tabellion/tabellion.toml")]
     Rotate {
         #[command(flatten)]

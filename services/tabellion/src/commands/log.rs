@@ -5,7 +5,6 @@ mod clock;
 mod freeze;
 pub mod fsck;
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use archive::ArchivePurpose;
@@ -13,7 +12,6 @@ use clap::Subcommand;
 use client::Verb;
 use merkle::{RootHash, TreeSize};
 use sequencer::pin::{AdoptError, PinError, adopt};
-use serde::Serialize;
 use serde_json::json;
 use transparency::{Config, storage};
 
@@ -21,63 +19,63 @@ use super::backup::{filling, writing};
 use super::entry::Admin;
 use super::serve::config;
 use super::serve::failures::database;
-use crate::cli::Context;
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure, members, safe};
+use crate::context::Context;
 use crate::settings::KeeperFlags;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion log fsck --deep --config /etc/tabellion/tabellion.toml")]
 pub enum Log {
-    /// Compare what is stored with what was signed; a running service is not disturbed
+    /// Check the stored log against the signed heads, also while the service runs
     #[command(before_help = "example:  tabellion log fsck --deep --config /etc/tabellion/tabellion.toml")]
     Fsck {
-        /// Everything: each statement, each tile, the root of every head, every signature
+        /// Check all statements, tiles, heads and signatures
         #[arg(long)]
         deep: bool,
         #[command(flatten)]
-        going: fsck::Going,
+        options: fsck::DeepCheckOptions,
         #[command(flatten)]
         flags: KeeperFlags,
     },
-    /// Make the tables of a PostgreSQL database, or bring them up to date
+    /// Create or update the tables of a PostgreSQL database
     #[command(before_help = "example:  tabellion log migrate --db postgres://log_owner@db.example/log")]
     Migrate {
         #[command(flatten)]
         flags: KeeperFlags,
     },
-    /// Read the entries again for searches; the running service goes on serving meanwhile
+    /// Rebuild the search index while the service runs
     #[command(before_help = "example:  tabellion log reindex")]
     Reindex {
         #[command(flatten)]
         admin: Admin,
     },
-    /// End the log: it is read and proven as before, and takes no more entries
+    /// End the log: no more entries, reads and proofs continue
     #[command(before_help = "example:  tabellion log freeze --for-ever --reason closed --key operator.pem")]
     Freeze(freeze::Freeze),
-    /// Let a log continue whose time is in the future, because a clock was ahead
+    /// Correct the time of a log whose newest entry is in the future
     #[command(
         before_help = "example:  tabellion log clock --true-time 2026-11-22T21:55:00Z --reason ntp-failed --key operator.pem"
     )]
     Clock(clock::Clock),
-    /// Write a frozen log into a file, to go on in another database
+    /// Write a frozen log to a file, to continue it in another database
     #[command(
         before_help = "example:  tabellion log export log.export --config /etc/tabellion/tabellion.toml"
     )]
     Export {
-        /// The file to write; one that is there is left as it is
+        /// The file to write; an existing file is not overwritten
         file: PathBuf,
         #[command(flatten)]
         flags: KeeperFlags,
     },
-    /// Go on with an exported log in an empty database: same entries, roots, receipts and keys
+    /// Continue an exported log in an empty database, with the same entries and keys
     #[command(before_help = "example:  tabellion log import log.export --db postgres://db.example/log")]
     Import {
-        /// What `log export` wrote
+        /// A file from `log export`
         file: PathBuf,
         #[command(flatten)]
         flags: KeeperFlags,
     },
-    /// Take a head as the newest one that was signed, for a log that moved without its pin
+    /// Declare a tree head the newest signed one, for a log that lost its pin
     #[command(
         before_help = "example:  tabellion log adopt --size 4 --root 62da1efc41c62c94a7e3ce1bdb0cb4a0e5d1dc5e6fbd3e5bb0e0b2fc6b1b6a51"
     )]
@@ -97,9 +95,9 @@ impl Log {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         match self {
-            Self::Fsck { deep, going, flags } => {
+            Self::Fsck { deep, options, flags } => {
                 let config = config::resolve(&context.log_settings(flags.typed())?)?;
-                runtime.block_on(fsck::check(context, &config, deep, &going))
+                runtime.block_on(fsck::check(context, &config, deep, &options))
             }
             Self::Migrate { flags } => {
                 let to = config::database_of(&context.log_settings(flags.typed())?)?;
@@ -137,7 +135,10 @@ async fn adopted(context: &Context, config: &Config, size: TreeSize, root: RootH
     let pins = storage::pin(config).map_err(database)?;
     let holder = format!("log adopt: process {}", std::process::id());
     let pin = adopt(&*store, &*pins, &config.origin, &holder, size, root).await.map_err(not_adopted)?;
-    context.console.result(&Adopted { size: pin.size.get(), root: pin.root.to_string(), pin: pins.place() })
+    let (size, root, pin) = (pin.size.get(), pin.root.to_string(), pins.place());
+    context.console.print(&members! { size, root, pin }, |out| {
+        writeln!(out, "adopted    size {size} with root {root}\nwrote      {}", safe(&pin))
+    })
 }
 
 fn not_adopted(error: AdoptError) -> Failure {
@@ -150,17 +151,4 @@ fn not_adopted(error: AdoptError) -> Failure {
     };
     Failure::new(exit, "not-adopted", error.to_string())
         .why("what was signed once is never unsigned: the database must hold it")
-}
-
-#[derive(Serialize)]
-struct Adopted {
-    size: u64,
-    root: String,
-    pin: String,
-}
-
-impl Report for Adopted {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "adopted    size {} with root {}\nwrote      {}", self.size, self.root, safe(&self.pin))
-    }
 }

@@ -1,5 +1,6 @@
 //! The commands, one module each: arguments, calls to the crates, and output.
 
+pub mod agentroa;
 pub mod audit;
 pub mod backup;
 pub mod checkpoint;
@@ -20,6 +21,8 @@ pub mod policy;
 pub mod proof;
 pub mod receipt;
 pub mod register;
+pub mod registry;
+pub mod roa;
 pub mod serve;
 pub mod session;
 pub mod statement;

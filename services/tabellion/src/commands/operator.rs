@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 
 use client::ClientError;
 
-use crate::cli::Context;
 use crate::commands::verify::now;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
 use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::show::time;
@@ -32,17 +32,17 @@ const STANDS: u64 = 24 * 60 * 60;
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion operator approve freeze.json --key operator2.pem")]
 pub enum Operator {
-    /// Approve what another operator wrote with --write, by a statement on the log
+    /// Approve another operator's action (--write) with a statement on the log
     #[command(before_help = "example:  tabellion operator approve freeze.json --key operator2.pem")]
-    Approve(Named),
-    /// Sign and register what was written with --write, once enough operators have approved it
+    Approve(ProposalArgs),
+    /// Sign and register an action (--write) that enough operators have approved
     #[command(before_help = "example:  tabellion operator submit freeze.json --key operator.pem")]
-    Submit(Named),
+    Submit(ProposalArgs),
 }
 
 #[derive(Debug, Args)]
-pub struct Named {
-    /// What a command wrote with --write
+pub struct ProposalArgs {
+    /// A file from --write
     file: PathBuf,
     /// A key of the log's operator
     #[arg(long, value_name = "FILE")]
@@ -57,7 +57,7 @@ pub struct Signing {
     /// A key of the log's operator
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Write it to a file for other operators to approve; sign nothing
+    /// Write the action to a file for other operators' approval instead of signing it
     #[arg(long, value_name = "FILE", conflicts_with = "key")]
     write: Option<PathBuf>,
     /// When approvals of the file expire [default: in 24 hours]
@@ -119,7 +119,7 @@ impl Proposals {
         let proposal = Proposal { content_type: content_type.to_owned(), payload, expires: self.expires };
         let json = serde_json::to_vec_pretty(&proposal).map_err(|error| nonsense(&error))?;
         files::write(&self.file, &json, Access::Ordinary, Existing::Keep)?;
-        context.console.result(&Told::of(&proposal, None)?)?;
+        context.console.result(&OperatorResult::of(&proposal, None)?)?;
         context.console.note(format!(
             "hand {} to the other operators (tabellion operator approve), then: tabellion operator submit",
             self.file.display()
@@ -137,15 +137,17 @@ impl Operator {
     }
 }
 
-impl Named {
+impl ProposalArgs {
     fn approve(self, context: &Context) -> Result<(), Failure> {
         let (proposal, key) = (Proposal::read(&self.file)?, keyfile::read(&self.key)?);
-        let told = Told::of(&proposal, None)?;
+        let told = OperatorResult::of(&proposal, None)?;
         let service = self.service.connect(context)?;
         let payload = Approval(proposal.pending()).payload();
         let signed = signed(&service, OPERATOR_APPROVAL_CONTENT_TYPE, payload, None, &key)?;
         match service.drive(service.client.submit(signed.bytes())) {
-            Ok(_) => context.console.result(&Told { statement: Some(signed.digest().to_string()), ..told }),
+            Ok(_) => context
+                .console
+                .result(&OperatorResult { statement: Some(signed.digest().to_string()), ..told }),
             Err(ClientError::Refused { problem, .. })
                 if problem.get_rule() == Some(OperatorRule::ApprovedOnce.name()) =>
             {
@@ -162,7 +164,7 @@ impl Named {
         let (payload, expires) = (proposal.payload.clone().into_bytes(), Some(proposal.expires));
         let signed = signed(&service, &proposal.content_type, payload, expires, &key)?;
         service.block_on(service.client.submit(signed.bytes()))?;
-        context.console.result(&Told::of(&proposal, Some(signed.digest().to_string()))?)
+        context.console.result(&OperatorResult::of(&proposal, Some(signed.digest().to_string()))?)
     }
 }
 
@@ -280,7 +282,7 @@ pub fn nonsense(error: &dyn std::fmt::Display) -> Failure {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct OperatorResult {
     does: Vec<String>,
     content_type: String,
     payload: String,
@@ -290,7 +292,7 @@ struct Told {
     statement: Option<String>,
 }
 
-impl Told {
+impl OperatorResult {
     fn of(proposal: &Proposal, statement: Option<String>) -> Result<Self, Failure> {
         let does = proposal.words().map_err(|why| {
             Failure::new(Exit::Failure, "no-proposal", "the file holds nothing that operators approve")
@@ -302,7 +304,7 @@ impl Told {
     }
 }
 
-impl Report for Told {
+impl Report for OperatorResult {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         self.does.iter().try_for_each(|line| writeln!(out, "{}", safe(line)))?;
         writeln!(out, "payload    {}\nexpires    {}", self.payload, self.expires)?;

@@ -1,20 +1,18 @@
 //! `tabellion receipt`: fetches, shows, verifies, attaches and detaches Receipts (RFC 9942).
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use merkle::EntryDigest;
 use scitt::receipt::LedgerStep;
 use scitt::{Receipt as CoseReceipt, transparent};
-use serde::Serialize;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use super::statement;
-use super::verify::{self, Evidence};
-use crate::cli::Context;
+use super::verify::{self, VerificationFiles};
 use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure, Report};
+use crate::console::{Exit, Failure, members};
+use crate::context::Context;
 use crate::service::ServiceArgs;
 use crate::show;
 
@@ -26,50 +24,50 @@ pub enum Receipt {
     Get {
         /// An entry ID, or a file that holds the statement
         entry: String,
-        /// Where to write it
+        /// The output file
         #[arg(short, long, value_name = "FILE", default_value = "-")]
         output: PathBuf,
         #[command(flatten)]
         service: ServiceArgs,
     },
-    /// Show what is inside, without verifying anything
+    /// Show the contents without verifying them
     #[command(before_help = "example:  tabellion receipt inspect report.receipt")]
     Inspect {
         /// A receipt
         file: PathBuf,
     },
-    /// Check a receipt against its statement and a trusted log
+    /// Verify a receipt with its statement and a trusted log's key
     #[command(before_help = "example:  tabellion receipt verify report.receipt --statement report.json.cose")]
     Verify {
         /// The receipt
         file: PathBuf,
-        /// The statement it is for
+        /// The receipt's statement
         #[arg(long, value_name = "FILE")]
         statement: PathBuf,
         /// The trust file
         #[arg(long, value_name = "FILE")]
         trust: Option<PathBuf>,
     },
-    /// Put receipts into a statement: a Transparent Statement
+    /// Add receipts to a statement, which makes it a Transparent Statement
     #[command(
         before_help = "example:  tabellion receipt attach report.json.cose report.receipt -o report.transparent.cose"
     )]
     Attach {
         /// The statement
         statement: PathBuf,
-        /// Its receipts
+        /// The receipts
         #[arg(required = true)]
         receipts: Vec<PathBuf>,
-        /// Where to write the Transparent Statement
+        /// The output file
         #[arg(short, long, value_name = "FILE", default_value = "-")]
         output: PathBuf,
     },
-    /// Take the receipts out of a Transparent Statement
+    /// Extract the receipts of a Transparent Statement
     #[command(before_help = "example:  tabellion receipt detach report.transparent.cose")]
     Detach {
         /// The Transparent Statement
         file: PathBuf,
-        /// Receipts go to PREFIX.0.receipt, PREFIX.1.receipt …
+        /// Write PREFIX.0.receipt, PREFIX.1.receipt …
         #[arg(short, long, value_name = "PREFIX")]
         output: Option<PathBuf>,
     },
@@ -79,9 +77,10 @@ impl Receipt {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Get { entry, output, service } => get(context, &entry, &output, &service),
-            Self::Inspect { file } => context.console.result(&inspection(&read(&file)?)),
+            Self::Inspect { file } => inspect(context, &read(&file)?),
             Self::Verify { file, statement, trust } => {
-                let evidence = Evidence { statement, receipts: vec![file], ..Evidence::default() };
+                let evidence =
+                    VerificationFiles { statement, receipts: vec![file], ..VerificationFiles::default() };
                 verify::run(context, &evidence, trust.as_deref())
             }
             Self::Attach { statement, receipts, output } => attach(&statement, &receipts, &output),
@@ -139,23 +138,14 @@ fn detach(context: &Context, file: &Path, prefix: Option<PathBuf>) -> Result<(),
     }
     let prefix = prefix.unwrap_or_else(|| file.to_path_buf());
     for (number, receipt) in statement.receipts().iter().enumerate() {
-        let target = statement::beside(&prefix, &format!("{number}.receipt"));
+        let target = statement::with_extension(&prefix, &format!("{number}.receipt"));
         files::write(&target, receipt, Access::Ordinary, Existing::Keep)?;
         context.console.note(format!("wrote      {}", target.display()));
     }
     Ok(())
 }
 
-#[derive(Serialize)]
-struct Inspection {
-    protected: Json,
-    structure: &'static str,
-    proofs: Vec<Json>,
-    attached_root: Option<String>,
-    verified: bool,
-}
-
-fn inspection(receipt: &CoseReceipt) -> Inspection {
+fn inspect(context: &Context, receipt: &CoseReceipt) -> Result<(), Failure> {
     let inclusion = receipt.inclusion_proofs().iter().map(|proof| {
         json!({ "kind": "inclusion", "tree_size": proof.tree_size.get(), "leaf_index": proof.leaf_index.get(),
                 "path": proof.path.iter().map(ToString::to_string).collect::<Vec<_>>() })
@@ -170,27 +160,17 @@ fn inspection(receipt: &CoseReceipt) -> Inspection {
                 "transaction": proof.leaf.transaction.to_string(), "evidence": proof.leaf.evidence,
                 "path": proof.path.iter().map(step).collect::<Vec<_>>() })
     });
-    Inspection {
-        protected: show::header(receipt.header()),
-        structure: receipt.structure().name(),
-        proofs: inclusion.chain(consistency).chain(ledger).collect(),
-        attached_root: receipt.attached_root().map(ToString::to_string),
-        verified: false,
-    }
-}
-
-impl Report for Inspection {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+    let (protected, structure) = (show::header(receipt.header()), receipt.structure().name());
+    let proofs: Vec<_> = inclusion.chain(consistency).chain(ledger).collect();
+    let attached_root = receipt.attached_root().map(ToString::to_string);
+    let json = members! { protected, structure, proofs: &proofs, attached_root, verified: false };
+    context.console.print(&json, |out| {
         writeln!(out, "protected")?;
-        if let Json::Object(members) = &self.protected {
-            show::lines(out, 2, members)?;
-        }
-        for proof in &self.proofs {
-            writeln!(out, "proof ({})", self.structure)?;
-            if let Json::Object(members) = proof {
-                show::lines(out, 2, members)?;
-            }
+        show::members(out, &protected)?;
+        for proof in &proofs {
+            writeln!(out, "proof ({structure})")?;
+            show::members(out, proof)?;
         }
         writeln!(out, "nothing was verified: `tabellion receipt verify` does that")
-    }
+    })
 }

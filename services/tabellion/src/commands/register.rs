@@ -23,23 +23,21 @@ use serde::Serialize;
 use verifier::TrustedLog;
 
 use super::issuer::no_key;
-use super::statement::{self, Form, Terms, beside, media_type_of};
+use super::statement::{self, Form, Terms, media_type_of, with_extension};
 use super::verify::input::TAGGED_SIGN1;
 use super::verify::now;
-use crate::cli::Context;
 use crate::console::files::{self, Access, Existing, is_stream};
 use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
+use crate::dev_files::{DEV_ISSUER, DEV_KEY};
 use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::trust_file::{self, TrustFile};
-use signed_before::Given;
-use work::Work;
+use signed_before::SigningTerms;
+use work::RegistrationWork;
 
 /// Number of concurrent registrations: enough to fill the log's batches, too few to reach its rate limits.
 const AT_ONCE: usize = 16;
-/// The issuer key that `serve --dev` creates and trusts, and the issuer's name.
-pub const DEV_KEY: &str = "tabellion-dev/issuer.key";
-pub const DEV_ISSUER: &str = "https://dev.issuer.example";
 
 #[derive(Debug, Args)]
 #[command(
@@ -51,28 +49,28 @@ pub struct Register {
     /// Signed Statements, or other files to be signed first
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Sign and trust as ./tabellion-dev has it
+    /// Use the key and trust file in ./tabellion-dev
     #[arg(long, conflicts_with_all = ["key", "iss"])]
     dev: bool,
-    /// The issuer's key, for files to be signed
+    /// The issuer's key
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Who says it [default: the key's did:key]
+    /// The issuer [default: the key's did:key]
     #[arg(long, value_name = "URI")]
     iss: Option<String>,
-    /// What they are about [default: the file's name]
+    /// The subject [default: the file's name]
     #[arg(long, value_name = "TEXT")]
     sub: Option<String>,
-    /// Their media type [default: by the ending]
+    /// The media type [default: by file extension]
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-    /// The payload that the statement is detached from
+    /// The statement's detached payload
     #[arg(long, value_name = "FILE", conflicts_with_all = ["key", "iss", "sub", "content_type"])]
     payload: Option<PathBuf>,
-    /// Whom to believe; a new log is pinned here
+    /// The trust file; a new log's key is added to it
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
-    /// The result [default: FILE.transparent.cose]
+    /// The output file [default: FILE.transparent.cose]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -87,8 +85,8 @@ impl Register {
         let trust = self.trusted_log(context, &service)?;
         let issuer = self.issuer()?;
         let bar = progress(context, self.files.len());
-        let tell = |result: &Result<Done, Failure>| self.tell(context, &bar, result);
-        let work = Work { asked: &self, issuer: &issuer, client: &service.client, trust: &trust };
+        let tell = |result: &Result<RegistrationResult, Failure>| self.tell(context, &bar, result);
+        let work = RegistrationWork { asked: &self, issuer: &issuer, client: &service.client, trust: &trust };
         let done = service.drive(async {
             match self.files.len() > AT_ONCE {
                 true => work.in_batches(&self.files, &tell).await,
@@ -124,11 +122,11 @@ impl Register {
 
     /// Returns the statement in the file, or the one signed for it by an earlier run, or signs one now and stores it
     /// before it is sent.
-    fn message(&self, file: &Path, issuer: &Issuer) -> Result<Message, Failure> {
+    fn message(&self, file: &Path, issuer: &IssuerIdentity) -> Result<RegistrationMessage, Failure> {
         let bytes = files::read(file)?;
         if is_statement(file, &bytes) {
             let (sent, _) = transparent::strip(&bytes).map_err(|error| malformed(file, &error))?;
-            let message = Message::of(sent, file)?;
+            let message = RegistrationMessage::of(sent, file)?;
             self.given(issuer).must_agree_with(&message.statement, file)?;
             return message.with(self.payload.as_deref());
         }
@@ -140,26 +138,26 @@ impl Register {
             )
             .hint("tabellion statement sign --detached"));
         }
-        let kept = (!is_stream(file)).then(|| beside(file, "cose"));
+        let kept = (!is_stream(file)).then(|| with_extension(file, "cose"));
         if let Some(kept) = kept.as_deref().filter(|kept| kept.exists()) {
             let statement = statement::read(kept)?;
             if statement.payload() != Some(&bytes) {
                 return Err(changed(file, kept));
             }
             self.given_to_sign(issuer).must_agree_with(&statement, kept)?;
-            return Message::of(statement.bytes().clone(), kept);
+            return RegistrationMessage::of(statement.bytes().clone(), kept);
         }
         let statement = self.sign(file, bytes, issuer)?;
         if let Some(kept) = kept {
             files::write(&kept, statement.bytes(), Access::Ordinary, Existing::Keep)?;
         }
-        Message::of(statement.bytes().clone(), file)
+        RegistrationMessage::of(statement.bytes().clone(), file)
     }
 
     /// Returns the terms in the flags. `--dev` does not constrain a statement that is already signed.
-    fn given<'a>(&'a self, issuer: &'a Issuer) -> Given<'a> {
+    fn given<'a>(&'a self, issuer: &'a IssuerIdentity) -> SigningTerms<'a> {
         let key = issuer.key.as_ref().filter(|_| !self.dev);
-        Given {
+        SigningTerms {
             key: key.map(Signer::public_key),
             iss: self.iss.as_deref(),
             sub: self.sub.as_deref(),
@@ -168,17 +166,22 @@ impl Register {
     }
 
     /// Returns the terms for a file that this command signs, or that an earlier run has signed.
-    fn given_to_sign<'a>(&'a self, issuer: &'a Issuer) -> Given<'a> {
+    fn given_to_sign<'a>(&'a self, issuer: &'a IssuerIdentity) -> SigningTerms<'a> {
         let dev = issuer.key.as_ref().filter(|_| self.dev);
         let given = self.given(issuer);
-        Given {
+        SigningTerms {
             key: given.key.or(dev.map(Signer::public_key)),
             iss: given.iss.or(dev.map(|_| DEV_ISSUER)),
             ..given
         }
     }
 
-    fn sign(&self, file: &Path, payload: Vec<u8>, issuer: &Issuer) -> Result<SignedStatement, Failure> {
+    fn sign(
+        &self,
+        file: &Path,
+        payload: Vec<u8>,
+        issuer: &IssuerIdentity,
+    ) -> Result<SignedStatement, Failure> {
         let key = issuer.key.as_ref().ok_or_else(no_key)?;
         let name = statement::name_of(file);
         let content_type = self.content_type.as_deref().unwrap_or_else(|| media_type_of(file));
@@ -186,15 +189,15 @@ impl Register {
         statement::sign(key, payload, &terms, Form::Attached)
     }
 
-    fn issuer(&self) -> Result<Issuer, Failure> {
+    fn issuer(&self) -> Result<IssuerIdentity, Failure> {
         let dev = self.dev.then(|| PathBuf::from(DEV_KEY));
         let Some(path) = dev.as_ref().or(self.key.as_ref()) else {
-            return Ok(Issuer { key: None, iss: String::new() });
+            return Ok(IssuerIdentity { key: None, iss: String::new() });
         };
         let key = keyfile::read(path)?;
         let own_name = || Signer::public_key(&key).did_key();
         let iss = if self.dev { DEV_ISSUER.into() } else { self.iss.clone().unwrap_or_else(own_name) };
-        Ok(Issuer { key: Some(key), iss })
+        Ok(IssuerIdentity { key: Some(key), iss })
     }
 
     /// Returns the trust file with this log only, because the receipts of other logs prove nothing about this one. An
@@ -211,7 +214,7 @@ impl Register {
         Ok(trust)
     }
 
-    fn tell(&self, context: &Context, bar: &ProgressBar, result: &Result<Done, Failure>) {
+    fn tell(&self, context: &Context, bar: &ProgressBar, result: &Result<RegistrationResult, Failure>) {
         bar.inc(1);
         if self.files.len() > 1
             && let Err(failure) = result
@@ -222,7 +225,11 @@ impl Register {
 
     /// Reports the results. The failure of a single file is the command's failure. Of several files, each failure was
     /// printed when it happened, and the first one determines the exit code.
-    fn conclude(&self, context: &Context, done: Vec<Result<Done, Failure>>) -> Result<(), Failure> {
+    fn conclude(
+        &self,
+        context: &Context,
+        done: Vec<Result<RegistrationResult, Failure>>,
+    ) -> Result<(), Failure> {
         let many = done.len() > 1;
         let (mut registered, mut failures) = (Vec::new(), Vec::new());
         for result in done {
@@ -231,7 +238,7 @@ impl Register {
                 Err(failure) => failures.push(failure),
             }
         }
-        let summary = Summary { registered, failed: failures.len(), many };
+        let summary = RegistrationSummary { registered, failed: failures.len(), many };
         if self.output.as_deref().is_some_and(is_stream) {
             summary.registered.iter().for_each(|done| context.console.note(done.place()));
         } else if many || failures.is_empty() {
@@ -239,21 +246,21 @@ impl Register {
         }
         match failures.into_iter().next() {
             None => Ok(()),
-            Some(first) if many => Err(Failure::told(first.exit)),
+            Some(first) if many => Err(Failure::already_printed(first.exit)),
             Some(only) => Err(only),
         }
     }
 }
 
 /// A statement with the bytes to send, which include unprotected certificates, but not receipts.
-struct Message {
+struct RegistrationMessage {
     statement: SignedStatement,
     bytes: Bytes,
     /// The payload of a detached statement (`--payload`).
     payload: Option<Vec<u8>>,
 }
 
-impl Message {
+impl RegistrationMessage {
     fn of(bytes: impl Into<Bytes>, source: &Path) -> Result<Self, Failure> {
         let bytes = bytes.into();
         let statement = statement::parse(bytes.clone(), &source.display().to_string())?;
@@ -270,7 +277,7 @@ impl Message {
     }
 }
 
-struct Issuer {
+struct IssuerIdentity {
     key: Option<SigningKey>,
     iss: String,
 }
@@ -320,7 +327,7 @@ fn progress(context: &Context, files: usize) -> ProgressBar {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct RegistrationResult {
     file: String,
     entry: String,
     leaf_index: Option<u64>,
@@ -334,14 +341,14 @@ struct Done {
 }
 
 #[derive(Serialize)]
-struct Summary {
-    registered: Vec<Done>,
+struct RegistrationSummary {
+    registered: Vec<RegistrationResult>,
     failed: usize,
     #[serde(skip)]
     many: bool,
 }
 
-impl Report for Summary {
+impl Report for RegistrationSummary {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         self.registered.iter().try_for_each(|done| done.human(out))?;
         if !self.many {
@@ -353,7 +360,7 @@ impl Report for Summary {
     }
 }
 
-impl Done {
+impl RegistrationResult {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "registered {}\n           {}", safe(&self.place()), self.location)?;
         writeln!(out, "wrote      {}", safe(&self.wrote))

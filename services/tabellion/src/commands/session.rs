@@ -4,31 +4,30 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::entry::{MORE, line};
-use super::stream::items;
-use crate::cli::Context;
-use crate::console::{Failure, Report, safe};
+use crate::console::{Failure, members, safe};
+use crate::context::Context;
 use crate::service::{ServiceArgs, percent_encoded};
+use crate::show::{items, text};
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion session show session-1")]
 pub enum Session {
-    /// Records, receipts and Verdicts of a session, in the order of the log
+    /// Show records, receipts and Verdicts of a session in the order of the log
     #[command(before_help = "example:  tabellion session show session-1")]
     Show(Show),
 }
 
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The session, as its own documents name it
+    /// The session identifier
     session: String,
     /// Start after this leaf index
     #[arg(long, value_name = "LEAF")]
     after: Option<u64>,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     #[command(flatten)]
@@ -50,7 +49,7 @@ impl Show {
         let service = self.service.connect(context)?;
         let (page, next): (Json, _) = service.block_on(service.client.page(&path))?;
         let more = next.is_some();
-        context.console.result(&Shown { page, more })?;
+        context.console.print(&members! { #[serde(flatten)] page, more }, |out| lines(out, &page))?;
         if more {
             context.console.note(MORE);
         }
@@ -58,29 +57,15 @@ impl Show {
     }
 }
 
-#[derive(Serialize)]
-struct Shown {
-    #[serde(flatten)]
-    page: Json,
-    /// The log has entries of the session after these.
-    more: bool,
-}
-
-impl Report for Shown {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        items(&self.page, "entries").iter().try_for_each(|entry| line(out, entry))?;
-        if !items(&self.page, "receipts").is_empty() {
-            writeln!(out, "verification receipts that share a digest with these:")?;
-            items(&self.page, "receipts").iter().try_for_each(|receipt| line(out, receipt))?;
-        }
-        let counts = self.page.get("content_types").and_then(Json::as_object);
-        for (content_type, count) in counts.into_iter().flatten() {
-            let count = count.as_u64().unwrap_or_default();
-            writeln!(out, "{count:>8}  {}", safe(content_type))?;
-        }
-        for stream in items(&self.page, "streams") {
-            writeln!(out, "  stream  {}", safe(stream.get("url").and_then(Json::as_str).unwrap_or("-")))?;
-        }
-        Ok(())
+fn lines(out: &mut dyn Write, page: &Json) -> io::Result<()> {
+    items(page, "entries").iter().try_for_each(|entry| line(out, entry))?;
+    if !items(page, "receipts").is_empty() {
+        writeln!(out, "verification receipts that share a digest with these:")?;
+        items(page, "receipts").iter().try_for_each(|receipt| line(out, receipt))?;
     }
+    let counts = page.get("content_types").and_then(Json::as_object);
+    for (content_type, count) in counts.into_iter().flatten() {
+        writeln!(out, "{:>8}  {}", count.as_u64().unwrap_or_default(), safe(content_type))?;
+    }
+    items(page, "streams").iter().try_for_each(|stream| writeln!(out, "  stream  {}", text(stream, "url")))
 }

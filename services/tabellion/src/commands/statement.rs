@@ -1,18 +1,16 @@
 //! `tabellion statement`: creates and shows Signed Statements. Nothing is verified here, as the output of `inspect`
 //! states.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use scitt::{HashEnvelope, Malformed, SignedStatement, Signer, StatementBuilder};
-use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::issuer::no_key;
-use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure, Report};
+use crate::console::{Exit, Failure, members};
+use crate::context::Context;
 use crate::{keyfile, show};
 
 /// The COSE algorithm identifier of SHA-256.
@@ -24,26 +22,26 @@ pub enum Statement {
     /// Sign a file
     #[command(before_help = "example:  tabellion statement sign --key issuer.pem report.json")]
     Sign(Sign),
-    /// Show what is inside, without verifying anything
+    /// Show the contents without verifying them
     #[command(before_help = "example:  tabellion statement inspect report.json.cose")]
     Inspect {
         /// A statement, transparent or not
         file: PathBuf,
     },
-    /// Print the entry ID that the statement has in every log
+    /// Print the statement's entry ID, which is the same in every log
     #[command(before_help = "example:  tabellion statement hash report.json.cose")]
     Hash {
         /// A statement, transparent or not
         file: PathBuf,
     },
-    /// Take the receipts and everything else unprotected off
+    /// Remove the receipts and the rest of the unprotected header
     #[command(
         before_help = "example:  tabellion statement strip report.json.transparent.cose -o report.cose"
     )]
     Strip {
         /// A Transparent Statement
         file: PathBuf,
-        /// Where to write the Signed Statement
+        /// The output file
         #[arg(short, long, value_name = "FILE", default_value = "-")]
         output: PathBuf,
     },
@@ -57,22 +55,22 @@ pub struct Sign {
     /// The issuer's key
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Who says it [default: the key's did:key]
+    /// The issuer [default: the key's did:key]
     #[arg(long, value_name = "URI")]
     iss: Option<String>,
-    /// What it is about [default: the file's name]
+    /// The subject [default: the file's name]
     #[arg(long, value_name = "TEXT")]
     sub: Option<String>,
-    /// Its media type [default: by the ending]
+    /// The media type [default: by file extension]
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-    /// Leave the payload out of the message
+    /// Detach the payload
     #[arg(long, conflicts_with = "hash")]
     detached: bool,
     /// Sign the payload's SHA-256 (RFC 9995)
     #[arg(long)]
     hash: bool,
-    /// The statement [default: FILE.cose]
+    /// The output file [default: FILE.cose]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -81,10 +79,8 @@ impl Statement {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Sign(sign) => sign.run(context),
-            Self::Inspect { file } => context.console.result(&Inspection::of(&read(&file)?)),
-            Self::Hash { file } => {
-                context.console.result(&EntryId { entry: read(&file)?.digest().to_string() })
-            }
+            Self::Inspect { file } => inspect(context, &read(&file)?),
+            Self::Hash { file } => print_entry(context, &read(&file)?),
             Self::Strip { file, output } => {
                 files::write(&output, read(&file)?.bytes(), Access::Ordinary, Existing::Keep)
             }
@@ -103,11 +99,11 @@ impl Sign {
         let form = Form::chosen(self.detached, self.hash);
         let statement = sign(&key, files::read(&self.file)?, &terms, form)?;
         let stream = files::is_stream(&self.file).then(|| self.file.clone());
-        let output = self.output.clone().or(stream).unwrap_or_else(|| beside(&self.file, "cose"));
+        let output = self.output.clone().or(stream).unwrap_or_else(|| with_extension(&self.file, "cose"));
         files::write(&output, statement.bytes(), Access::Ordinary, Existing::Keep)?;
         if !files::is_stream(&output) {
             context.console.note(format!("wrote      {}", output.display()));
-            context.console.result(&EntryId { entry: statement.digest().to_string() })?;
+            print_entry(context, &statement)?;
         }
         Ok(())
     }
@@ -194,7 +190,7 @@ pub fn name_of(file: &Path) -> String {
 }
 
 /// Returns the path `FILE.ending`.
-pub fn beside(file: &Path, ending: &str) -> PathBuf {
+pub fn with_extension(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(format!(".{ending}"));
     PathBuf::from(name)
@@ -211,53 +207,24 @@ pub fn media_type_of(file: &Path) -> &'static str {
     }
 }
 
-#[derive(Serialize)]
-struct EntryId {
-    entry: String,
+fn print_entry(context: &Context, statement: &SignedStatement) -> Result<(), Failure> {
+    let entry = statement.digest().to_string();
+    context.console.print(&members! { entry }, |out| writeln!(out, "{entry}"))
 }
 
-impl Report for EntryId {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}", self.entry)
-    }
-}
-
-#[derive(Serialize)]
-struct Inspection {
-    entry: String,
-    protected: Json,
-    payload: Json,
-    signature_bytes: usize,
-    receipts: usize,
-    verified: bool,
-}
-
-impl Inspection {
-    fn of(statement: &SignedStatement) -> Self {
-        Self {
-            entry: statement.digest().to_string(),
-            protected: show::header(statement.header()),
-            payload: payload(statement),
-            signature_bytes: statement.signature().len(),
-            receipts: statement.receipts().len(),
-            verified: false,
-        }
-    }
-}
-
-impl Report for Inspection {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "entry      {}\nprotected", self.entry)?;
-        if let Json::Object(members) = &self.protected {
-            show::lines(out, 2, members)?;
-        }
+fn inspect(context: &Context, statement: &SignedStatement) -> Result<(), Failure> {
+    let (entry, protected) = (statement.digest().to_string(), show::header(statement.header()));
+    let (payload, receipts) = (payload(statement), statement.receipts().len());
+    let signature_bytes = statement.signature().len();
+    let json = members! { entry, protected, payload, signature_bytes, receipts, verified: false };
+    context.console.print(&json, |out| {
+        writeln!(out, "entry      {entry}\nprotected")?;
+        show::members(out, &protected)?;
         writeln!(out, "payload")?;
-        if let Json::Object(members) = &self.payload {
-            show::lines(out, 2, members)?;
-        }
-        writeln!(out, "signature  {} bytes\nreceipts   {}", self.signature_bytes, self.receipts)?;
+        show::members(out, &payload)?;
+        writeln!(out, "signature  {signature_bytes} bytes\nreceipts   {receipts}")?;
         writeln!(out, "nothing was verified: `tabellion verify` does that")
-    }
+    })
 }
 
 fn payload(statement: &SignedStatement) -> Json {

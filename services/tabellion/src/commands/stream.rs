@@ -4,33 +4,33 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::entry::MORE;
-use crate::cli::Context;
-use crate::console::{Failure, Report, safe};
+use crate::console::{Failure, members, safe};
+use crate::context::Context;
 use crate::service::{ServiceArgs, percent_encoded};
+use crate::show::{items, number, text};
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion stream list https://gateway.example")]
 pub enum Stream {
-    /// The streams of a gateway
+    /// List the streams of a gateway
     #[command(before_help = "example:  tabellion stream list https://gateway.example")]
     List(List),
-    /// The records of a stream, what is missing, and whether it has ended
+    /// Show a stream's records, its gaps, and whether it is closed
     #[command(before_help = "example:  tabellion stream show https://gateway.example session-1")]
     Show(Show),
 }
 
 #[derive(Debug, Args)]
 pub struct List {
-    /// The gateway: the iss of its records
+    /// The gateway (`iss` of its records)
     gateway: String,
     /// Start after this stream
     #[arg(long, value_name = "STREAM")]
     after: Option<String>,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub struct List {
 
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The gateway: the iss of its records
+    /// The gateway (`iss` of its records)
     gateway: String,
     /// The stream: a session, or unbound: and an instance
     stream: String,
@@ -64,7 +64,9 @@ impl List {
         let (page, next): (Json, _) = service.block_on(service.client.page(&path))?;
         let more = next.is_some();
         let truncated = page.get("truncated").and_then(Json::as_bool).unwrap_or_default();
-        context.console.result(&Streams { page, more })?;
+        context.console.print(&members! { #[serde(flatten)] page, more }, |out| {
+            items(&page, "streams").iter().try_for_each(|stream| line(out, stream))
+        })?;
         if truncated {
             context.console.note("          the newest entries are not indexed yet: streams may be missing");
         }
@@ -75,67 +77,43 @@ impl List {
     }
 }
 
-#[derive(Serialize)]
-struct Streams {
-    #[serde(flatten)]
-    page: Json,
-    /// The log has streams after these.
-    more: bool,
-}
-
-impl Report for Streams {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        items(&self.page, "streams").iter().try_for_each(|stream| {
-            let name = text(stream, "stream");
-            let first = stream.get("first").unwrap_or(&Json::Null);
-            let (entry, at) = (text(first, "entry_id"), text(first, "at"));
-            writeln!(out, "{name}  from {} on  {entry}  {at}", number(first, "seq"))
-        })
-    }
-}
-
 impl Show {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let (gateway, stream) = (percent_encoded(&self.gateway), percent_encoded(&self.stream));
         let service = self.service.connect(context)?;
         let path = format!("v1/streams/{gateway}/{stream}");
-        context.console.result(&Shown(service.block_on(service.client.json(&path))?))
+        let stream: Json = service.block_on(service.client.json(&path))?;
+        context.console.print(&stream, |out| records(out, &stream))
     }
 }
 
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Shown(Json);
-
-impl Report for Shown {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let stream = &self.0;
-        items(stream, "records").iter().try_for_each(|record| record_line(out, record))?;
-        for gap in items(stream, "gaps") {
-            writeln!(out, "missing  {} to {}", number(gap, "from"), number(gap, "to"))?;
-        }
-        for seq in items(stream, "erased") {
-            writeln!(out, "erased   {seq}")?;
-        }
-        for open in items(stream, "open_decisions") {
-            writeln!(out, "open     {}: a decision without outcome", number(open, "seq"))?;
-        }
-        for unknown in items(stream, "unknown_decisions") {
-            writeln!(out, "unknown  {}: an outcome without decision", number(unknown, "seq"))?;
-        }
-        writeln!(out, "{}; as of tree size {}", self.ending(), number(stream, "tree_size"))
-    }
+fn line(out: &mut dyn Write, stream: &Json) -> io::Result<()> {
+    let first = stream.get("first").unwrap_or(&Json::Null);
+    let (name, entry, at) = (text(stream, "stream"), text(first, "entry_id"), text(first, "at"));
+    writeln!(out, "{name}  from {} on  {entry}  {at}", number(first, "seq"))
 }
 
-impl Shown {
-    fn ending(&self) -> &'static str {
-        let is = |name: &str| self.0.get(name).and_then(Json::as_bool).unwrap_or_default();
-        match (is("closed"), is("truncated")) {
-            (_, true) => "there may be more records than were read",
-            (true, false) => "closed",
-            (false, false) => "not closed: its end may be missing",
-        }
+fn records(out: &mut dyn Write, stream: &Json) -> io::Result<()> {
+    items(stream, "records").iter().try_for_each(|record| record_line(out, record))?;
+    for gap in items(stream, "gaps") {
+        writeln!(out, "missing  {} to {}", number(gap, "from"), number(gap, "to"))?;
     }
+    for seq in items(stream, "erased") {
+        writeln!(out, "erased   {seq}")?;
+    }
+    for open in items(stream, "open_decisions") {
+        writeln!(out, "open     {}: a decision without outcome", number(open, "seq"))?;
+    }
+    for unknown in items(stream, "unknown_decisions") {
+        writeln!(out, "unknown  {}: an outcome without decision", number(unknown, "seq"))?;
+    }
+    let is = |name: &str| stream.get(name).and_then(Json::as_bool).unwrap_or_default();
+    let ending = match (is("closed"), is("truncated")) {
+        (_, true) => "there may be more records than were read",
+        (true, false) => "closed",
+        (false, false) => "not closed: its end may be missing",
+    };
+    writeln!(out, "{ending}; as of tree size {}", number(stream, "tree_size"))
 }
 
 fn record_line(out: &mut dyn Write, record: &Json) -> io::Result<()> {
@@ -144,16 +122,4 @@ fn record_line(out: &mut dyn Write, record: &Json) -> io::Result<()> {
     let what: String = what.map(|word| format!("  {word}")).collect();
     let (kind, entry, at) = (text(record, "kind"), text(record, "entry_id"), text(record, "at"));
     writeln!(out, "{:>8}  {entry}  {at}  {kind}{what}", number(record, "seq"))
-}
-
-pub(super) fn items<'a>(of: &'a Json, name: &str) -> &'a [Json] {
-    of.get(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
-fn text(of: &Json, name: &str) -> String {
-    safe(of.get(name).and_then(Json::as_str).unwrap_or("-")).into_owned()
-}
-
-fn number(of: &Json, name: &str) -> u64 {
-    of.get(name).and_then(Json::as_u64).unwrap_or_default()
 }

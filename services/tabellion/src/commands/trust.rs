@@ -11,8 +11,8 @@ use serde::Serialize;
 use tlog::key::VerifierKey;
 use verifier::{LeafRule, RetiredCheckpointKey, TrustedLog};
 
-use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
 use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::trust_file::TrustFile;
@@ -26,30 +26,30 @@ pub enum Trust {
     )]
     #[command(subcommand)]
     Add(Box<Add>),
-    /// Whom the trust file believes
+    /// List the trusted logs and issuers
     #[command(before_help = "example:  tabellion trust list")]
-    List(Which),
-    /// One log or issuer in full
+    List(TrustFileArgs),
+    /// Show one log or issuer
     #[command(before_help = "example:  tabellion trust show https://ci.example")]
     Show {
         /// iss or origin
         name: String,
         #[command(flatten)]
-        which: Which,
+        which: TrustFileArgs,
     },
-    /// No longer believe a log or an issuer
+    /// Remove a log or an issuer from the trust file
     #[command(before_help = "example:  tabellion trust remove https://ci.example")]
     Remove {
         /// iss or origin
         name: String,
         #[command(flatten)]
-        which: Which,
+        which: TrustFileArgs,
     },
 }
 
 /// Which trust file.
 #[derive(Clone, Debug, Args)]
-pub struct Which {
+pub struct TrustFileArgs {
     /// The trust file [default: ./trust.toml, then ./tabellion-dev/trust.toml]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub struct Which {
 
 #[derive(Debug, Subcommand)]
 pub enum Add {
-    /// Believe a log: its key from a file, or from the service by its kid
+    /// Trust a log's key, from a file or from the service by its kid
     #[command(
         before_help = "example:  tabellion trust add log --url https://log.example.org --kid KID",
         mut_arg("timeout", |timeout| timeout.hide(true)),
@@ -71,10 +71,10 @@ pub enum Add {
         // One in 64 begins with a hyphen: base64url has it in its alphabet.
         #[arg(long, required_unless_present = "key", allow_hyphen_values = true)]
         kid: Option<String>,
-        /// `iss` of its receipts [default: as the service says]
+        /// `iss` of its receipts [default: the service's]
         #[arg(long)]
         iss: Option<String>,
-        /// `sub` of its receipts [default: as the service says]
+        /// `sub` of its receipts [default: the service's]
         #[arg(long)]
         origin: Option<String>,
         /// A verifier key of its checkpoints (vkey)
@@ -83,15 +83,15 @@ pub enum Add {
         /// A verifier key that it replaced, and the first tree size that this key does not sign
         #[arg(long, value_name = "VKEY=SIZE", value_parser = retired_checkpoint_key, hide = true)]
         retired_checkpoint_key: Vec<RetiredCheckpointKey>,
-        /// It hashes whole statements (leaf rule `statement`), not their SHA-256
+        /// Leaves hash whole statements (leaf rule `statement`), not their SHA-256
         #[arg(long)]
         leaf_is_statement: bool,
         #[command(flatten)]
         service: ServiceArgs,
         #[command(flatten)]
-        which: Which,
+        which: TrustFileArgs,
     },
-    /// Believe that a key speaks for an issuer
+    /// Trust a key of an issuer
     #[command(
         before_help = "example:  tabellion trust add issuer --iss https://ci.example --key issuer.pub.pem"
     )]
@@ -99,11 +99,11 @@ pub enum Add {
         /// `iss` of its statements
         #[arg(long)]
         iss: String,
-        /// Its public key: a file, a did:key or a did:jwk
+        /// The public key: a file, a did:key or a did:jwk
         #[arg(long, value_name = "KEY")]
         key: String,
         #[command(flatten)]
-        which: Which,
+        which: TrustFileArgs,
     },
 }
 
@@ -131,7 +131,7 @@ impl Trust {
     }
 }
 
-impl Which {
+impl TrustFileArgs {
     fn find(&self, context: &Context) -> Result<TrustFile, Failure> {
         TrustFile::find(context, self.trust.as_deref())
     }
@@ -269,11 +269,11 @@ fn unknown(name: &str) -> Failure {
 #[derive(Serialize)]
 struct Listing {
     file: String,
-    anchors: Vec<Anchor>,
+    anchors: Vec<TrustAnchor>,
 }
 
 #[derive(Serialize)]
-struct Anchor {
+struct TrustAnchor {
     kind: &'static str,
     iss: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -285,21 +285,21 @@ struct Anchor {
 
 impl Listing {
     fn of(file: &TrustFile, only: Option<&str>) -> Self {
-        let logs = file.store.logs.iter().map(|log| Anchor {
+        let logs = file.store.logs.iter().map(|log| TrustAnchor {
             kind: "log",
             iss: log.iss.clone().unwrap_or_default(),
             origin: log.origin.clone(),
             kids: log.keys.iter().map(kid_of).collect(),
             checkpoint_keys: log.checkpoint_keys.clone(),
         });
-        let issuers = file.store.issuers.iter().map(|issuer| Anchor {
+        let issuers = file.store.issuers.iter().map(|issuer| TrustAnchor {
             kind: "issuer",
             iss: issuer.iss.clone(),
             origin: None,
             kids: issuer.keys.iter().map(kid_of).collect(),
             checkpoint_keys: Vec::new(),
         });
-        let wanted = |anchor: &Anchor| {
+        let wanted = |anchor: &TrustAnchor| {
             only.is_none_or(|name| anchor.iss == name || anchor.origin.as_deref() == Some(name))
         };
         Self { file: file.path.display().to_string(), anchors: logs.chain(issuers).filter(wanted).collect() }

@@ -4,41 +4,41 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use gateway::again::Decided;
-use gateway::check::Outcome;
-use gateway::proof::{self, Given, Proof};
+use gateway::check::CheckOutcome;
+use gateway::proof::{self, Proof, VerdictInputs};
+use gateway::replay::VerdictWords;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::verify::input;
-use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, files, safe};
+use crate::context::Context;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion verdict verify --jwks jwks.json answer.json")]
 pub enum Verdict {
-    /// What a Verdict says; nothing is checked
+    /// Show a Verdict without verifying it
     #[command(before_help = "example:  tabellion verdict show answer.json")]
     Show(Show),
-    /// Check a Verdict's signature, and that it is the one that the log's record was made for
+    /// Verify a Verdict's signature, and that the log's record is about it
     #[command(before_help = "example:  tabellion verdict verify --jwks jwks.json answer.json")]
     Verify(Verify),
 }
 
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The Verdict, or the answer that it came with (JSON)
+    /// The Verdict, or a tool's answer that contains it (JSON)
     file: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// The Verdict, or the answer that it came with (JSON)
+    /// The Verdict, or a tool's answer that contains it (JSON)
     file: PathBuf,
-    /// The gateway's published keys: a JWK set, as `gateway jwks` prints it
+    /// The gateway's public keys: a JWK set from `gateway jwks`
     #[arg(long, value_name = "FILE")]
     jwks: Option<PathBuf>,
-    /// The statement that its audit_ref names
+    /// The statement named by `audit_ref`
     #[arg(long, value_name = "FILE")]
     statement: Option<PathBuf>,
     /// The key that opens that statement's commitments: `key` of what came with the Verdict
@@ -57,7 +57,7 @@ impl Verdict {
 
 impl Show {
     fn run(self, context: &Context) -> Result<(), Failure> {
-        context.console.result(&Shown::of(read(&self.file)?))?;
+        context.console.result(&VerdictView::of(read(&self.file)?))?;
         context.console.note("nothing was checked: tabellion verdict verify");
         Ok(())
     }
@@ -68,16 +68,16 @@ impl Verify {
         let verdict = read(&self.file)?;
         let jwks = self.jwks.as_deref().map(files::read).transpose()?;
         let statement = self.statement.as_deref().map(input::statement_bytes).transpose()?;
-        let given = Given {
+        let given = VerdictInputs {
             jwks: jwks.as_deref(),
             statement: statement.as_deref(),
             record_key: self.record_key.as_deref(),
         };
-        let checked = Checked::of(proof::prove(verdict, given));
+        let checked = VerdictCheckResult::of(proof::prove(verdict, given));
         context.console.result(&checked)?;
         match checked.exit() {
             Exit::Success => Ok(()),
-            exit => Err(Failure::told(exit)),
+            exit => Err(Failure::already_printed(exit)),
         }
     }
 }
@@ -92,16 +92,16 @@ fn read(path: &Path) -> Result<Value, Failure> {
 
 /// A Verdict for display.
 #[derive(Serialize)]
-struct Shown {
+struct VerdictView {
     verdict: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     because: Option<&'static str>,
 }
 
-impl Shown {
+impl VerdictView {
     fn of(verdict: Value) -> Self {
         let reason = verdict.pointer("/verification/reason").and_then(Value::as_str).map(str::to_owned);
-        Self { because: Decided::of("", reason).because, verdict }
+        Self { because: VerdictWords::of("", reason).because, verdict }
     }
 }
 
@@ -129,7 +129,7 @@ fn lines(out: &mut dyn Write, verdict: &Value, because: Option<&str>) -> io::Res
     writeln!(out, "record    {}", safe(text(verdict, "/audit_ref")))
 }
 
-impl Report for Shown {
+impl Report for VerdictView {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         lines(out, &self.verdict, self.because)
     }
@@ -137,24 +137,25 @@ impl Report for Shown {
 
 /// A Verdict with the results of its checks.
 #[derive(Serialize)]
-struct Checked {
+struct VerdictCheckResult {
     #[serde(flatten)]
     proof: Proof,
     verified: bool,
 }
 
-impl Checked {
+impl VerdictCheckResult {
     fn of(proof: Proof) -> Self {
-        let held =
-            |what: &str| proof.checks.iter().any(|check| check.what == what && check.outcome == Outcome::Ok);
-        let failed = proof.checks.iter().any(|check| check.outcome == Outcome::Failed);
+        let held = |what: &str| {
+            proof.checks.iter().any(|check| check.what == what && check.outcome == CheckOutcome::Ok)
+        };
+        let failed = proof.checks.iter().any(|check| check.outcome == CheckOutcome::Failed);
         let verified = held("form") && held("signature") && !failed;
         Self { verified, proof }
     }
 
     /// Returns the exit code. A missing statement is no failure; a signature that could not be checked is no success.
     fn exit(&self) -> Exit {
-        match (self.verified, self.proof.checks.iter().any(|check| check.outcome == Outcome::Failed)) {
+        match (self.verified, self.proof.checks.iter().any(|check| check.outcome == CheckOutcome::Failed)) {
             (true, _) => Exit::Success,
             (false, true) => Exit::VerificationFailed,
             (false, false) => Exit::NotVerified,
@@ -162,14 +163,14 @@ impl Checked {
     }
 }
 
-impl Report for Checked {
+impl Report for VerdictCheckResult {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         for check in &self.proof.checks {
             let mark = match check.outcome {
-                Outcome::Ok => "ok  ",
-                Outcome::Warning => "warn",
-                Outcome::NotChecked => "--  ",
-                Outcome::Failed => "FAIL",
+                CheckOutcome::Ok => "ok  ",
+                CheckOutcome::Warning => "warn",
+                CheckOutcome::NotChecked => "--  ",
+                CheckOutcome::Failed => "FAIL",
             };
             writeln!(out, "{mark}  {:12}{}", check.what, safe(&check.detail))?;
         }

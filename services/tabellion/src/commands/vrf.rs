@@ -2,7 +2,7 @@
 //! log.
 
 mod chain;
-mod checked;
+mod chained_receipt;
 mod sign;
 mod summary;
 
@@ -10,15 +10,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use registration::Violation;
-use registration::policy::Profile;
 use registration::vrf::{VRF_CBOR, VrfOptions};
 
 use super::verify::input;
-use crate::cli::Context;
 use crate::console::{Exit, Failure, files};
+use crate::context::Context;
 use chain::Chain;
 use sign::Sign;
-use summary::{Given, Summary};
+use summary::{VrfInputs, VrfSummary};
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion vrf verify receipt.cose")]
@@ -28,22 +27,22 @@ pub enum Vrf {
     Verify {
         /// The statement, transparent or not
         file: PathBuf,
-        /// The payload, when it is detached
+        /// The payload, if it is detached
         #[arg(long, value_name = "FILE")]
         payload: Option<PathBuf>,
-        /// What a redacted statement holds the hash of
+        /// The receipt of a redacted statement
         #[arg(long, value_name = "FILE")]
         disclosed: Option<PathBuf>,
-        /// A policy that has to take the receipt, too
+        /// A policy that must also accept the receipt
         #[arg(long, value_name = "FILE")]
         policy: Option<PathBuf>,
     },
-    /// Make a VRF statement of a verification receipt in JSON
+    /// Sign a VRF statement with a verification receipt in JSON
     #[command(
         before_help = "example:  tabellion vrf sign --key key.pem --sub did:web:agent.example check.json"
     )]
     Sign(Sign),
-    /// Walk a verifier's receipts in the log, and say what is missing or forks
+    /// Check a verifier's receipt chains for gaps and forks
     #[command(before_help = "example:  tabellion vrf chain did:key:z6Mk…")]
     Chain(Chain),
 }
@@ -53,12 +52,12 @@ impl Vrf {
         match self {
             Self::Verify { file, payload, disclosed, policy } => {
                 let statement = input::statement(&file)?;
-                let given = Given {
+                let given = VrfInputs {
                     payload: payload.as_deref().map(files::read).transpose()?,
                     disclosed: disclosed.as_deref().map(files::read).transpose()?,
                     options: policy.as_deref().map(options).transpose()?,
                 };
-                context.console.result(&Summary::of(&statement, &given)?)
+                context.console.result(&VrfSummary::of(&statement, &given)?)
             }
             Self::Sign(sign) => sign.run(context),
             Self::Chain(chain) => chain.run(context),
@@ -69,9 +68,9 @@ impl Vrf {
 /// Reads the options of a policy for `application/vrf+cbor`.
 fn options(policy: &Path) -> Result<VrfOptions, Failure> {
     let read = super::policy::read(policy)?;
-    match read.rule_for(&VRF_CBOR.into()).map(|rule| &rule.profile) {
-        Some(Profile::Vrf(options)) => Ok(options.clone()),
-        _ => Err(Failure::new(
+    match read.rule_for(&VRF_CBOR.into()).and_then(|rule| rule.profile.options_as::<VrfOptions>()) {
+        Some(options) => Ok(options.clone()),
+        None => Err(Failure::new(
             Exit::Failure,
             "content-type-not-admitted",
             format!("{} takes no {VRF_CBOR}", policy.display()),

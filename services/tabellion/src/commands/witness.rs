@@ -9,21 +9,21 @@ mod submit;
 
 use clap::Subcommand;
 
-use crate::cli::Context;
 use crate::console::Failure;
+use crate::context::Context;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion witness serve --state w1 --name w1.example --logs logs.txt")]
 pub enum Witness {
-    /// Start a witness: it cosigns the checkpoints of logs that it has seen grow
+    /// Start a witness, which cosigns consistent checkpoints of logs
     Serve(serve::Serve),
-    /// Hand a log's newest checkpoint to a witness, and print the cosignature
+    /// Submit a log's newest checkpoint to a witness, and print the cosignature
     Submit(Box<submit::Submit>),
-    /// The witnesses in a log's policy file, and their quorum
+    /// List the witnesses and the quorum of a policy file
     List(list::List),
-    /// Write a witness into the policy file
+    /// Add a witness to the policy file
     Add(add::Add),
-    /// How far each witness of a log has come
+    /// Show which tree size each witness of a log has cosigned
     Status(status::Status),
 }
 

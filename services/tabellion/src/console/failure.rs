@@ -14,7 +14,7 @@ pub struct Failure {
     /// The exit code of the process.
     pub exit: Exit,
     /// True if the result on stdout describes the error, so that only the exit code is left to set.
-    pub told: bool,
+    pub printed: bool,
     /// True for evidence that a trusted party is no longer trustworthy.
     security: bool,
     words: Box<Words>,
@@ -42,12 +42,12 @@ impl Failure {
     /// Creates a failure with this exit code.
     pub fn new(exit: Exit, code: impl Into<String>, what: impl Into<String>) -> Self {
         let words = Words { code: code.into(), what: what.into(), facts: Vec::new(), why: None, hint: None };
-        Self { exit, told: false, security: false, words: Box::new(words) }
+        Self { exit, printed: false, security: false, words: Box::new(words) }
     }
 
     /// Creates a failure whose details are in the printed result, so that only [`Exit`] is left to set.
-    pub fn told(exit: Exit) -> Self {
-        Self { told: true, ..Self::new(exit, "told", "see the result") }
+    pub fn already_printed(exit: Exit) -> Self {
+        Self { printed: true, ..Self::new(exit, "printed", "see the result") }
     }
 
     /// Replaces the exit code.

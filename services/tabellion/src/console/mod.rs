@@ -22,6 +22,26 @@ pub trait Report: Serialize {
     fn human(&self, out: &mut dyn Write) -> io::Result<()>;
 }
 
+/// Creates a value that serializes as a JSON object with these members, in this order.
+///
+/// A member without a value borrows the variable of its name: `members! { size, root: head.root().to_string() }`.
+macro_rules! members {
+    ($($(#[$attribute:meta])* $name:ident $(: $value:expr)?),+ $(,)?) => {{
+        #[allow(non_camel_case_types, reason = "the type parameters have the names of the members")]
+        let members = {
+            #[derive(serde::Serialize)]
+            struct Members<$($name),+> {
+                $($(#[$attribute])* $name: $name),+
+            }
+            Members { $($name: $crate::console::members!(@value $name $(, $value)?)),+ }
+        };
+        members
+    }};
+    (@value $name:ident, $value:expr) => { $value };
+    (@value $name:ident) => { &$name };
+}
+pub(crate) use members;
+
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Color {
@@ -48,16 +68,29 @@ pub struct Console {
 impl Console {
     /// Prints the result to stdout.
     pub fn result(&self, report: &impl Report) -> Result<(), Failure> {
-        self.item(report).map(|_| ())
+        self.print(report, |out| report.human(out))
+    }
+
+    /// Prints a result to stdout: `json` with `--json`, otherwise the text that `human` writes, as [`Report::human`].
+    pub fn print(
+        &self,
+        json: &impl Serialize,
+        human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        self.item(json, human).map(|_| ())
     }
 
     /// Prints one of several results. Returns `false` after the reader closed the pipe (`| head`).
-    pub fn item(&self, report: &impl Report) -> Result<bool, Failure> {
+    pub fn item(
+        &self,
+        json: &impl Serialize,
+        human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<bool, Failure> {
         let mut out = AutoStream::new(io::stdout(), self.choice()).lock();
         let written = if self.json {
-            safe_json::write(&mut out, report).and_then(|()| out.write_all(b"\n"))
+            safe_json::write(&mut out, json).and_then(|()| out.write_all(b"\n"))
         } else {
-            report.human(&mut out)
+            human(&mut out)
         };
         match written.and_then(|()| out.flush()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

@@ -35,7 +35,7 @@ pub struct Settings {
 
 /// A value with its source, for output.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Shown {
+pub struct SettingView {
     /// The setting's key.
     pub key: &'static str,
     /// The value as JSON; secrets are masked.
@@ -46,7 +46,7 @@ pub struct Shown {
 
 /// A setting whose value [`Settings::get`] or a caller rejects.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Mistake {
+pub struct SettingError {
     /// The setting's key.
     pub key: String,
     /// A description of the error.
@@ -78,21 +78,21 @@ impl Settings {
     }
 
     /// Converts the value of a setting; `None` if no source provides one.
-    pub fn get<T: DeserializeOwned>(&self, key: &'static str) -> Result<Option<T>, Mistake> {
+    pub fn get<T: DeserializeOwned>(&self, key: &'static str) -> Result<Option<T>, SettingError> {
         match self.figment.extract_inner::<T>(key) {
             Ok(value) => Ok(Some(value)),
             Err(error) if error.missing() => Ok(None),
-            Err(error) => Err(Mistake { key: key.into(), what: one_line(&error.to_string()) }),
+            Err(error) => Err(SettingError { key: key.into(), what: one_line(&error.to_string()) }),
         }
     }
 
     /// Returns all settings that have a value, with their sources.
-    pub fn show(&self) -> Vec<Shown> {
+    pub fn show(&self) -> Vec<SettingView> {
         SETTINGS.iter().filter_map(|setting| self.show_one(setting)).collect()
     }
 
     /// Returns a path setting, resolved as by [`relative`](Self::relative).
-    pub fn path(&self, key: &'static str) -> Result<Option<PathBuf>, Mistake> {
+    pub fn path(&self, key: &'static str) -> Result<Option<PathBuf>, SettingError> {
         let path: Option<PathBuf> = self.get(key)?;
         Ok(path.map(|path| self.relative(key, path)))
     }
@@ -121,10 +121,10 @@ impl Settings {
         }
     }
 
-    fn show_one(&self, setting: &'static Setting) -> Option<Shown> {
+    fn show_one(&self, setting: &'static Setting) -> Option<SettingView> {
         let value: serde_json::Value = self.figment.extract_inner(setting.key).ok()?;
         let value = if setting.secret { masked(&value) } else { value };
-        Some(Shown { key: setting.key, value, source: self.source_of(setting.key) })
+        Some(SettingView { key: setting.key, value, source: self.source_of(setting.key) })
     }
 
     /// Returns the secret settings with a password that were passed as flags, which every user of the machine can see
@@ -159,7 +159,7 @@ impl Settings {
 }
 
 /// Combines mistakes into one failure, `setting-unusable`, that lists all of them.
-pub fn refuse(mistakes: Vec<Mistake>) -> Failure {
+pub fn refuse(mistakes: Vec<SettingError>) -> Failure {
     let many = mistakes.len();
     let what =
         if many == 1 { "a setting cannot be used".into() } else { format!("{many} settings cannot be used") };

@@ -13,9 +13,9 @@ use transparency::storage;
 
 use super::serve::config;
 use super::serve::failures;
-use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
+use crate::context::Context;
 use crate::service::ServiceArgs;
 use crate::settings::{self, KeeperFlags};
 use crate::trust_file::TrustFile;
@@ -29,10 +29,10 @@ const KEPT_EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 #[command(
     before_help = "example:  tabellion audit --config /etc/tabellion/tabellion.toml",
-    mut_arg("url", |url| url.help("Audit from outside, by what this service shows; else the database"))
+    mut_arg("url", |url| url.help("Audit this service over HTTP instead of the database"))
 )]
 pub struct Audit {
-    /// Go on from this file if it is there, and keep in it how far the audit is
+    /// Resume from this file if it exists; progress is written to it
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub struct Audit {
 impl Audit {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let state = self.resume.as_deref().map_or_else(|| Ok(AuditState::default()), kept)?;
-        let session = Session { context, kept: self.resume.as_deref() };
+        let session = AuditSession { context, kept: self.resume.as_deref() };
         if self.service.url.is_some() {
             let trust = self.trust(context)?;
             let service = self.service.connect(context)?;
@@ -70,12 +70,12 @@ impl Audit {
 }
 
 /// An audit with its output and its progress file.
-struct Session<'a> {
+struct AuditSession<'a> {
     context: &'a Context,
     kept: Option<&'a Path>,
 }
 
-impl Session<'_> {
+impl AuditSession<'_> {
     async fn audit(&self, source: &dyn AuditSource, state: AuditState) -> Result<(), Failure> {
         let threads = Threads::all();
         let mut walk = Walk::begin(source, state).await.map_err(failed)?.with_workers(&threads);
@@ -97,7 +97,7 @@ impl Session<'_> {
         self.context.console.result(&audited)?;
         match audited.exit() {
             Exit::Success => Ok(()),
-            exit => Err(Failure::told(exit)),
+            exit => Err(Failure::already_printed(exit)),
         }
     }
 

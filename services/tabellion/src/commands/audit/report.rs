@@ -27,7 +27,7 @@ pub struct Audited {
     unknown: u64,
     told_times: u64,
     untold_times: u64,
-    explained: Vec<Explained>,
+    explained: Vec<ExplainingEntry>,
     explained_otherwise: u64,
     heads: u64,
     signatures: u64,
@@ -40,7 +40,7 @@ pub struct Audited {
 
 /// An entry that explains why other entries cannot be decided again.
 #[derive(Serialize)]
-struct Explained {
+struct ExplainingEntry {
     leaf: u64,
     entry: String,
     kind: Explains,
@@ -51,7 +51,7 @@ impl Audited {
     pub fn of(outcome: Outcome) -> Self {
         let (clean, decided) = (outcome.is_clean(), outcome.decided());
         let Outcome { size, root, counts, explained, .. } = outcome;
-        let explained = explained.into_iter().map(|(leaf, it)| Explained {
+        let explained = explained.into_iter().map(|(leaf, it)| ExplainingEntry {
             leaf: leaf.get(),
             entry: it.entry,
             kind: it.kind,
@@ -136,7 +136,7 @@ impl Report for Audited {
         if self.omitted > 0 {
             writeln!(out, "      and {} more", self.omitted)?;
         }
-        for Explained { leaf, entry, kind, entries } in self.explained.iter().take(SHOWN) {
+        for ExplainingEntry { leaf, entry, kind, entries } in self.explained.iter().take(SHOWN) {
             let (what, why) = match kind {
                 Explains::Erasure => ("without bytes", "says that they were erased"),
                 Explains::Policy => ("without bytes", "is the policy, and keeps no such payloads"),

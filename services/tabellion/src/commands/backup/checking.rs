@@ -2,7 +2,7 @@
 //! network.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use archive::{ArchiveError, ArchiveSummary};
@@ -12,23 +12,23 @@ use merkle::TreeSize;
 use scitt::CoseKey;
 use serde::Serialize;
 use store::{HeadSignature, LogKey, SignatureKind};
-use transparency::ArchiveMeaning;
+use transparency::ArchiveFacts;
 use verifier::TrustedLog;
 
-use crate::cli::Context;
-use crate::commands::backup::writing::counts;
+use crate::commands::backup::writing::print_contents;
 use crate::commands::serve::failures::database;
-use crate::console::{Exit, Failure, Report, files, safe};
+use crate::console::{Exit, Failure, files, members};
+use crate::context::Context;
 use crate::trust_file::TrustFile;
 
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// What `backup create` or `log export` wrote
+    /// A file from `backup create` or `log export`
     file: PathBuf,
     /// A receipt key of the log: PEM, JWK, COSE_Key or did:key
     #[arg(long, value_name = "FILE", conflicts_with = "trust")]
     key: Option<PathBuf>,
-    /// Whom to believe [default: ./trust.toml, then ./tabellion-dev/trust.toml]
+    /// The trust file [default: ./trust.toml, then ./tabellion-dev/trust.toml]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
 }
@@ -40,11 +40,11 @@ impl Verify {
             Some(key) => by_key(&summary, key)?,
             None => by_trust(&summary, &TrustFile::find(context, self.trust.as_deref())?),
         };
-        context.console.result(&Verified::of(&summary, signer))?;
+        print(context, &summary, signer)?;
         match signer {
-            Signer::Trusted => Ok(()),
-            Signer::Unknown => Err(Failure::told(Exit::NotVerified)),
-            Signer::Other => Err(Failure::told(Exit::VerificationFailed)),
+            HeadSigner::Trusted => Ok(()),
+            HeadSigner::Unknown => Err(Failure::already_printed(Exit::NotVerified)),
+            HeadSigner::Other => Err(Failure::already_printed(Exit::VerificationFailed)),
         }
     }
 }
@@ -53,10 +53,10 @@ impl Verify {
 pub fn checked(context: &Context, file: &Path, wanted: Option<TreeSize>) -> Result<ArchiveSummary, Failure> {
     let open = || File::open(file).map_err(|error| unreadable(file, ArchiveError::Io(error)));
     let origin = archive::origin_of(open()?).map_err(|error| unreadable(file, error))?;
-    let meaning = ArchiveMeaning::of(&origin).map_err(database)?;
+    let facts = ArchiveFacts::of(&origin).map_err(database)?;
     let bar = context.console.entries_bar();
     let show = |entries| bar.set_position(entries);
-    let summary = archive::verify_wanting(open()?, &meaning, wanted, &show);
+    let summary = archive::verify_wanting(open()?, &facts, wanted, &show);
     bar.finish_and_clear();
     summary.map_err(|error| unreadable(file, error))
 }
@@ -87,7 +87,7 @@ pub fn unreadable(file: &Path, error: ArchiveError) -> Failure {
 /// The trust in the keys that signed the newest head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Signer {
+enum HeadSigner {
     /// The keys are trusted for this log.
     Trusted,
     /// The trust file has no keys for this log.
@@ -96,23 +96,23 @@ enum Signer {
     Other,
 }
 
-fn by_key(summary: &ArchiveSummary, file: &Path) -> Result<Signer, Failure> {
+fn by_key(summary: &ArchiveSummary, file: &Path) -> Result<HeadSigner, Failure> {
     let key = scitt::key::read_key(&files::read_text(file)?).map_err(|error| {
         Failure::new(Exit::Failure, "key-unusable", format!("{} is no public key", file.display()))
             .fact("because", error.to_string())
     })?;
     let signed =
         signing_keys(summary, SignatureKind::Receipt).filter_map(|it| CoseKey::parse(&it.public).ok());
-    Ok(if signed.map(|it| it.key).any(|it| it == key.key) { Signer::Trusted } else { Signer::Other })
+    Ok(if signed.map(|it| it.key).any(|it| it == key.key) { HeadSigner::Trusted } else { HeadSigner::Other })
 }
 
-fn by_trust(summary: &ArchiveSummary, trust: &TrustFile) -> Signer {
+fn by_trust(summary: &ArchiveSummary, trust: &TrustFile) -> HeadSigner {
     let mut logs =
         trust.store.logs.iter().filter(|log| log.origin.as_ref() == Some(&summary.origin)).peekable();
     if logs.peek().is_none() {
-        return Signer::Unknown;
+        return HeadSigner::Unknown;
     }
-    if logs.any(|log| signed_by(summary, log)) { Signer::Trusted } else { Signer::Other }
+    if logs.any(|log| signed_by(summary, log)) { HeadSigner::Trusted } else { HeadSigner::Other }
 }
 
 /// Returns whether a trusted receipt key signed, and a trusted checkpoint key, if the trust file has any.
@@ -135,52 +135,22 @@ fn signing_keys(summary: &ArchiveSummary, kind: SignatureKind) -> impl Iterator<
     summary.keys.iter().filter(by)
 }
 
-#[derive(Serialize)]
-struct Verified {
-    origin: String,
-    size: u64,
-    root: String,
-    batch: u64,
-    made_at: u64,
-    purpose: archive::ArchivePurpose,
-    sha256: String,
-    signer: Signer,
-    #[serde(flatten)]
-    counts: archive::RecordCounts,
-}
-
-impl Verified {
-    fn of(summary: &ArchiveSummary, signer: Signer) -> Self {
-        Self {
-            origin: summary.origin.clone(),
-            size: summary.size.get(),
-            root: summary.root.to_string(),
-            batch: summary.batch,
-            made_at: summary.made_at,
-            purpose: summary.purpose,
-            sha256: HEXLOWER.encode(&summary.source.0),
-            signer,
-            counts: summary.counts,
+fn print(context: &Context, summary: &ArchiveSummary, signer: HeadSigner) -> Result<(), Failure> {
+    let ArchiveSummary { origin, batch, made_at, purpose, counts, .. } = summary;
+    let (size, root) = (summary.size.get(), summary.root.to_string());
+    let sha256 = HEXLOWER.encode(&summary.source.0);
+    let json =
+        members! { origin, size, root, batch, made_at, purpose, sha256, signer, #[serde(flatten)] counts };
+    let signed = match signer {
+        HeadSigner::Trusted => "a key that is trusted for this log\nverified (offline)",
+        HeadSigner::Unknown => {
+            "not checked: nothing here says whose keys those are (--trust, --key)\nnot verified"
         }
-    }
-}
-
-impl Report for Verified {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "log    {}\nsize   {}\nroot   {}", safe(&self.origin), self.size, self.root)?;
-        counts(out, &self.counts)?;
+        HeadSigner::Other => "FAIL: not by a key that is trusted for this log\nnot verified",
+    };
+    context.console.print(&json, |out| {
+        print_contents(out, summary)?;
         writeln!(out, "whole  every digest, root and signature is right by the keys in the file")?;
-        match self.signer {
-            Signer::Trusted => writeln!(out, "signer a key that is trusted for this log\nverified (offline)"),
-            Signer::Unknown => {
-                writeln!(
-                    out,
-                    "signer not checked: nothing here says whose keys those are (--trust, --key)\nnot verified"
-                )
-            }
-            Signer::Other => {
-                writeln!(out, "signer FAIL: not by a key that is trusted for this log\nnot verified")
-            }
-        }
-    }
+        writeln!(out, "signer {signed}")
+    })
 }

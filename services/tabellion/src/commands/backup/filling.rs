@@ -4,25 +4,23 @@
 //! and only then the database.
 
 use std::fs::File;
-use std::io::{self, Write};
 use std::path::Path;
 
 use archive::{ArchivePurpose, ArchiveSummary, FillError};
 use merkle::TreeSize;
 use sequencer::Halt;
 use sequencer::pin::Pin;
-use serde::Serialize;
 use store::fsck::Fsck;
 use store::{Head, LogStore};
 use transparency::{
-    ArchiveMeaning, Config, LogMeaning, NotOurs, is_ours, keep_frozen, restore_holds, storage,
+    ArchiveFacts, Config, ForeignArchive, LogFacts, is_ours, keep_frozen, restore_holds, storage,
 };
 
 use super::checking::{checked, unreadable};
-use crate::cli::Context;
-use crate::commands::log::fsck::unreadable_pin;
-use crate::commands::serve::failures::database;
-use crate::console::{Exit, Failure, Report, safe};
+use super::writing::print_contents;
+use crate::commands::serve::failures::{database, unreadable_pin};
+use crate::console::{Exit, Failure, members, safe};
+use crate::context::Context;
 
 /// Fills the configured database from a file.
 pub fn fill(context: &Context, config: &Config, file: &Path, purpose: ArchivePurpose) -> Result<(), Failure> {
@@ -34,7 +32,7 @@ pub fn fill(context: &Context, config: &Config, file: &Path, purpose: ArchivePur
     is_ours(config, &summary).map_err(not_ours)?;
     let pinned = pin.as_ref().map(|pin| holds_what_was_signed(&summary, pin)).transpose()?.is_some();
     let head = runtime.block_on(filled(context, config, file, &summary))?;
-    context.console.result(&Restored::of(&summary, &head, pinned, pins.place()))
+    print(context, &summary, &head, pinned, &pins.place())
 }
 
 /// Checks the archive's purpose: a backup cannot be imported as a moved log, nor an export restored as a backup.
@@ -54,11 +52,11 @@ fn for_this(summary: &ArchiveSummary, purpose: ArchivePurpose) -> Result<(), Fai
     }
 }
 
-fn not_ours(error: NotOurs) -> Failure {
+fn not_ours(error: ForeignArchive) -> Failure {
     let code = match &error {
-        NotOurs::OtherLog(_) => "archive-of-another-log",
-        NotOurs::OtherKey(..) => "archive-of-another-key",
-        NotOurs::Key(why) => {
+        ForeignArchive::OtherLog(_) => "archive-of-another-log",
+        ForeignArchive::OtherKey(..) => "archive-of-another-key",
+        ForeignArchive::Key(why) => {
             return Failure::new(Exit::Failure, "key-unusable", "the log's keys cannot be read")
                 .fact("because", why.to_string());
         }
@@ -112,12 +110,12 @@ async fn filled(
             "another process leads the log in this database",
         ));
     }
-    let meaning = ArchiveMeaning::of(&summary.origin).map_err(database)?;
+    let facts = ArchiveFacts::of(&summary.origin).map_err(database)?;
     let bar = context.console.entries_bar();
     bar.set_length(summary.size.get());
     let show = |entries| bar.set_position(entries);
     let archive = File::open(file)?;
-    let done = archive::fill(&*store, archive, (summary, &meaning), &show).await;
+    let done = archive::fill(&*store, archive, (summary, &facts), &show).await;
     bar.finish_and_clear();
     let done = done.map_err(|error| not_filled(file, error))?;
     if done.there_before > 0 {
@@ -143,8 +141,8 @@ fn not_filled(file: &Path, error: FillError) -> Failure {
 
 /// Checks everything in the database again, as `log fsck --deep` does, before the log is opened for use.
 async fn checked_again(store: &dyn LogStore, summary: &ArchiveSummary) -> Result<(), Failure> {
-    let meaning = LogMeaning::of(&summary.origin).map_err(database)?;
-    let report = Fsck::new(store, &meaning).deep().await.map_err(database)?;
+    let facts = LogFacts::of(&summary.origin).map_err(database)?;
+    let report = Fsck::new(store, &facts).deep().await.map_err(database)?;
     if report.is_clean() && (report.size, report.root) == (summary.size, summary.root) {
         return Ok(());
     }
@@ -158,47 +156,28 @@ async fn checked_again(store: &dyn LogStore, summary: &ArchiveSummary) -> Result
         .why("it stays closed: drop it, check the disk, and begin again"))
 }
 
-#[derive(Serialize)]
-struct Restored {
-    origin: String,
-    size: u64,
-    root: String,
-    epoch: u64,
-    /// True if the log may continue from here, because there is a pin.
+/// Prints the result; `pinned` if the log may continue from here, because there is a pin.
+fn print(
+    context: &Context,
+    summary: &ArchiveSummary,
+    head: &Head,
     pinned: bool,
-    /// The location of the pin.
-    pin: String,
-    #[serde(flatten)]
-    counts: archive::RecordCounts,
-}
-
-impl Restored {
-    fn of(summary: &ArchiveSummary, head: &Head, pinned: bool, pin: String) -> Self {
-        Self {
-            origin: summary.origin.clone(),
-            size: head.size().get(),
-            root: head.root().to_string(),
-            epoch: head.epoch,
-            pinned,
-            pin,
-            counts: summary.counts,
-        }
-    }
-}
-
-impl Report for Restored {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "log    {}\nsize   {}\nroot   {}", safe(&self.origin), self.size, self.root)?;
-        super::writing::counts(out, &self.counts)?;
+    pin: &str,
+) -> Result<(), Failure> {
+    let ArchiveSummary { origin, counts, .. } = summary;
+    let (size, root, epoch) = (head.size().get(), head.root().to_string(), head.epoch);
+    let json = members! { origin, size, root, epoch, pinned, pin, #[serde(flatten)] counts };
+    context.console.print(&json, |out| {
+        print_contents(out, summary)?;
         writeln!(out, "clean  all of it was read back and checked")?;
-        match self.pinned {
+        match pinned {
             true => writeln!(out, "next   tabellion serve: the pin allows the log to go on from here"),
             false => writeln!(
                 out,
                 "next   tabellion serve reads, and signs nothing: there is no pin at {}\n       \
                  to go on, bring the pin, or `tabellion log adopt` the newest head that you know was signed",
-                safe(&self.pin)
+                safe(pin)
             ),
         }
-    }
+    })
 }

@@ -5,14 +5,13 @@ use std::path::Path;
 
 use archive::{ArchivePurpose, ArchiveSummary, ArchiveWriteError, PartialFile};
 use data_encoding::HEXLOWER;
-use serde::Serialize;
 use store::LogStore;
-use transparency::{ArchiveMeaning, Config, storage};
+use transparency::{ArchiveFacts, Config, storage};
 
-use crate::cli::Context;
 use crate::commands::serve::failures::database;
 use crate::commands::verify::now;
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure, members, safe};
+use crate::context::Context;
 
 /// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -25,26 +24,32 @@ pub fn write(
     purpose: ArchivePurpose,
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let aside = PartialFile::create(file).map_err(|error| unwritable(file, &error))?;
-    let summary = runtime.block_on(written(context, config, &aside, purpose))?;
-    aside.keep().map_err(|error| unwritable(file, &error))?;
-    context.console.result(&Written::of(file, &summary))
+    let partial = PartialFile::create(file).map_err(|error| unwritable(file, &error))?;
+    let summary = runtime.block_on(written(context, config, &partial, purpose))?;
+    partial.keep().map_err(|error| unwritable(file, &error))?;
+    let (file, ArchiveSummary { origin, counts, .. }) = (file.display().to_string(), &summary);
+    let (size, root) = (summary.size.get(), summary.root.to_string());
+    let sha256 = HEXLOWER.encode(&summary.source.0);
+    context.console.print(&members! { file, origin, size, root, sha256, #[serde(flatten)] counts }, |out| {
+        writeln!(out, "wrote  {}", safe(&file))?;
+        print_contents(out, &summary)
+    })
 }
 
 async fn written(
     context: &Context,
     config: &Config,
-    aside: &PartialFile,
+    partial: &PartialFile,
     purpose: ArchivePurpose,
 ) -> Result<ArchiveSummary, Failure> {
     let store = storage::open_read_only(&config.database).await.map_err(database)?;
     let head = opened(&*store, &config.origin).await?;
-    let meaning = ArchiveMeaning::of(&config.origin).map_err(database)?;
+    let facts = ArchiveFacts::of(&config.origin).map_err(database)?;
     let bar = context.console.entries_bar();
     bar.set_length(head);
-    let out = BufWriter::with_capacity(BUFFER_BYTES, aside.file());
+    let out = BufWriter::with_capacity(BUFFER_BYTES, partial.file());
     let what = (config.origin.as_str(), purpose, now());
-    let summary = archive::write(&*store, &meaning, what, out, &|entries| bar.set_position(entries)).await;
+    let summary = archive::write(&*store, &facts, what, out, &|entries| bar.set_position(entries)).await;
     bar.finish_and_clear();
     summary.map_err(not_written)
 }
@@ -88,40 +93,10 @@ fn not_written(error: ArchiveWriteError) -> Failure {
     }
 }
 
-#[derive(Serialize)]
-struct Written {
-    file: String,
-    origin: String,
-    size: u64,
-    root: String,
-    sha256: String,
-    #[serde(flatten)]
-    counts: archive::RecordCounts,
-}
-
-impl Written {
-    fn of(file: &Path, summary: &ArchiveSummary) -> Self {
-        Self {
-            file: file.display().to_string(),
-            origin: summary.origin.clone(),
-            size: summary.size.get(),
-            root: summary.root.to_string(),
-            sha256: HEXLOWER.encode(&summary.source.0),
-            counts: summary.counts,
-        }
-    }
-}
-
-impl Report for Written {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "wrote  {}", safe(&self.file))?;
-        writeln!(out, "log    {}\nsize   {}\nroot   {}", safe(&self.origin), self.size, self.root)?;
-        counts(out, &self.counts)
-    }
-}
-
-/// Prints the numbers of objects in an archive in one line.
-pub fn counts(out: &mut dyn Write, counts: &archive::RecordCounts) -> io::Result<()> {
+/// Prints the log's origin, size and root, and the numbers of objects in the archive.
+pub fn print_contents(out: &mut dyn Write, summary: &ArchiveSummary) -> io::Result<()> {
+    let ArchiveSummary { origin, size, root, counts, .. } = summary;
+    writeln!(out, "log    {}\nsize   {size}\nroot   {root}", safe(origin))?;
     writeln!(
         out,
         "holds  {} entries ({} erased), {} heads, {} signatures, {} cosignatures, {} holds, {} reports, {} waiting",

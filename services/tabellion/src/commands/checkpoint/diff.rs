@@ -9,35 +9,35 @@ use client::tlog::{Options, TlogClient, TlogError};
 use merkle::{Hash, NodeId, TreeSize};
 use monitor::EvidenceFile;
 use monitor::round::Outcome;
-use monitor::verdict::{Finding, Head, Join, Verdict, compare, judge};
+use monitor::verdict::{ClaimedHead, Join, Verdict, VerificationResult, compare, judge};
 use owo_colors::OwoColorize;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tlog::checkpoint::Checkpoint;
 use tlog::key::{KeyKind, VerifierKey};
 use tlog::note::Note;
 
-use crate::cli::Context;
 use crate::commands::verify::input;
-use crate::console::{Exit, Failure, Report, files, safe};
+use crate::console::{Exit, Failure, files, safe};
+use crate::context::Context;
 use crate::trust_file::TrustFile;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion checkpoint diff evidence/fork-1204-9b1d22aa.json --key VKEY")]
 pub struct Diff {
-    /// A checkpoint, or a file of evidence
+    /// A checkpoint, or an evidence file
     first: PathBuf,
     /// The other checkpoint
     second: Option<PathBuf>,
-    /// The log's checkpoint key: without it nothing follows
+    /// The log's checkpoint key, required for a verdict
     #[arg(long, value_name = "VKEY")]
     key: Vec<VerifierKey>,
-    /// For evidence of receipts: whose are believed, as trust.toml
+    /// The trust file, for evidence that consists of receipts
     #[arg(long, value_name = "FILE", conflicts_with = "second")]
     trust: Option<PathBuf>,
-    /// A consistency proof: JSON of /v1/proof/consistency, or a hash a line
+    /// A consistency proof: JSON of /v1/proof/consistency, or one hash per line
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     proof: Option<PathBuf>,
-    /// Fetch what joins them from the log's tiles
+    /// Compute the consistency proof from the tiles of the log at this URL
     #[arg(long)]
     url: Option<String>,
 }
@@ -61,17 +61,17 @@ impl Diff {
             }
             None => self.accusation(&files::read(&self.first)?, context)?,
         };
-        context.console.result(&Compared(&finding))?;
+        context.console.print(&finding, |out| lines(out, &finding))?;
         ending(&finding)
     }
 
-    fn accusation(&self, bytes: &[u8], context: &Context) -> Result<Finding, Failure> {
+    fn accusation(&self, bytes: &[u8], context: &Context) -> Result<VerificationResult, Failure> {
         let file = evidence(&self.first, bytes)?;
         let trust = self.trust.as_deref().map(|path| TrustFile::find(context, Some(path))).transpose()?;
         Ok(judge(&file.alarm, &self.key, trust.as_ref().map(|file| &file.store)))
     }
 
-    fn two(&self, notes: [Vec<u8>; 2]) -> Result<Finding, Failure> {
+    fn two(&self, notes: [Vec<u8>; 2]) -> Result<VerificationResult, Failure> {
         let joint = match (&self.proof, &self.url) {
             (Some(path), _) => Joint::Proof(proof(path)?),
             (None, Some(url)) => fetched(url, &notes)?,
@@ -98,11 +98,11 @@ fn evidence(path: &Path, bytes: &[u8]) -> Result<EvidenceFile, Failure> {
 
 fn proof(path: &Path) -> Result<Vec<Hash>, Failure> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct RootAnswer {
         path: Vec<String>,
     }
     let text = files::read_text(path)?;
-    let hashes: Vec<String> = match serde_json::from_str::<Answer>(&text) {
+    let hashes: Vec<String> = match serde_json::from_str::<RootAnswer>(&text) {
         Ok(answer) => answer.path,
         Err(_) => text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect(),
     };
@@ -153,22 +153,22 @@ fn unanswered(error: &TlogError) -> Failure {
         .fact("because", error.to_string())
 }
 
-fn ending(finding: &Finding) -> Result<(), Failure> {
+fn ending(finding: &VerificationResult) -> Result<(), Failure> {
     match finding.verdict {
         Verdict::Same | Verdict::Consistent => Ok(()),
         Verdict::Contradiction => Err(two_histories(finding)),
         Verdict::Equivocation => Err(Failure::new(Exit::VerificationFailed, "chain-fork", &*finding.words)
             .why("Both signatures are the issuer's own: nobody's word is needed.")
             .hint("tabellion help chain-fork")),
-        Verdict::OnWord | Verdict::Unknown => Err(Failure::told(Exit::NotVerified)),
-        Verdict::Wrong => Err(Failure::told(Exit::VerificationFailed)),
+        Verdict::OnWord | Verdict::Unknown => Err(Failure::already_printed(Exit::NotVerified)),
+        Verdict::Wrong => Err(Failure::already_printed(Exit::VerificationFailed)),
     }
 }
 
-fn two_histories(finding: &Finding) -> Failure {
+fn two_histories(finding: &VerificationResult) -> Failure {
     let failure =
         Failure::new(Exit::LogMisbehaviour, "split-view", "the log has shown two different histories");
-    let named = |first: bool, head: &Head| match first {
+    let named = |first: bool, head: &ClaimedHead| match first {
         true => format!("{} signed", head.origin),
         false => "and".to_owned(),
     };
@@ -179,28 +179,22 @@ fn two_histories(finding: &Finding) -> Failure {
         .hint("tabellion help split-view")
 }
 
-fn in_short(head: &Head) -> String {
+fn in_short(head: &ClaimedHead) -> String {
     let seen = head.seen.as_deref().map(|seen| format!("  {seen}"));
     format!("size {}  root {}{}", head.size, head.root, seen.unwrap_or_default())
 }
 
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Compared<'a>(&'a Finding);
-
-impl Report for Compared<'_> {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        for head in &self.0.heads {
-            writeln!(out, "{}  {}", safe(&head.origin), safe(&in_short(head)))?;
-        }
-        for step in &self.0.steps {
-            let words = safe(&step.words);
-            match step.outcome {
-                Outcome::Ok => writeln!(out, "{}    {:12}  {words}", "ok".green(), step.name)?,
-                Outcome::Failed => writeln!(out, "{}  {:12}  {words}", "FAIL".red(), step.name)?,
-                _ => writeln!(out, "--    {:12}  not checked: {words}", step.name)?,
-            }
-        }
-        writeln!(out, "{}: {}", self.0.verdict, safe(&self.0.words))
+fn lines(out: &mut dyn Write, finding: &VerificationResult) -> io::Result<()> {
+    for head in &finding.heads {
+        writeln!(out, "{}  {}", safe(&head.origin), safe(&in_short(head)))?;
     }
+    for step in &finding.steps {
+        let words = safe(&step.words);
+        match step.outcome {
+            Outcome::Ok => writeln!(out, "{}    {:12}  {words}", "ok".green(), step.name)?,
+            Outcome::Failed => writeln!(out, "{}  {:12}  {words}", "FAIL".red(), step.name)?,
+            _ => writeln!(out, "--    {:12}  not checked: {words}", step.name)?,
+        }
+    }
+    writeln!(out, "{}: {}", finding.verdict, safe(&finding.words))
 }

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use verifier::{Code, VerificationOutcome};
 
-use super::Verified;
-use super::verify::Believed;
-use crate::cli::Context;
-use crate::commands::verify::{exit, in_words};
+use super::VerifiedCheckpoint;
+use super::verify::CheckpointTrust;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
+use crate::context::Context;
 use crate::service::ServiceArgs;
+use crate::verification::{exit, explanation};
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion checkpoint get --url https://log.example -o checkpoint")]
@@ -20,14 +20,14 @@ pub struct Get {
     /// The checkpoint of this size instead of the newest
     #[arg(long, value_name = "LEAVES")]
     size: Option<u64>,
-    /// Where to write it
+    /// The output file
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Take it as it comes
+    /// Write the checkpoint without verifying it
     #[arg(long, conflicts_with_all = ["key", "policy", "trust"])]
     no_verify: bool,
     #[command(flatten)]
-    believed: Believed,
+    trust_options: CheckpointTrust,
     #[command(flatten)]
     service: ServiceArgs,
 }
@@ -43,7 +43,7 @@ impl Get {
         if self.no_verify {
             return files::write(&self.output, &note, Access::Ordinary, Existing::Replace);
         }
-        let verdict = self.believed.verify(context, &note)?;
+        let verdict = self.trust_options.verify(context, &note)?;
         if verdict.outcome != VerificationOutcome::Verified {
             return Err(refused(&verdict));
         }
@@ -61,14 +61,14 @@ impl Get {
             return Ok(());
         }
         let text = String::from_utf8_lossy(&note);
-        context.console.result(&Verified { verdict: &verdict, note: to_stdout.then_some(&*text) })
+        context.console.result(&VerifiedCheckpoint { verdict: &verdict, note: to_stdout.then_some(&*text) })
     }
 }
 
 /// The failure for a checkpoint that does not verify.
 fn refused(verdict: &verifier::CheckpointVerdict) -> Failure {
     let code = verdict.reason.unwrap_or(Code::NotReached);
-    let failure = Failure::new(exit(verdict.outcome), code.as_str(), in_words(code));
+    let failure = Failure::new(exit(verdict.outcome), code.as_str(), explanation(code));
     let undone = verdict.checks.iter().filter(|check| check.state != verifier::CheckState::Ok);
     let failure = undone.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail));
     match code {

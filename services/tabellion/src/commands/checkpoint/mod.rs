@@ -11,9 +11,9 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 use verifier::{CheckpointVerdict, VerificationOutcome};
 
-use super::verify::{in_words, line};
-use crate::cli::Context;
 use crate::console::{Failure, Report, safe};
+use crate::context::Context;
+use crate::verification::{print_check, print_not_verified};
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion checkpoint get --url https://log.example -o checkpoint")]
@@ -22,7 +22,7 @@ pub enum Checkpoint {
     Get(get::Get),
     /// Verify a checkpoint, and its cosignatures against a policy
     Verify(verify::Verify),
-    /// Compare two checkpoints, or check the evidence of an alarm: do they belong to one history?
+    /// Check whether two checkpoints are consistent, or check the evidence of an alarm
     Diff(diff::Diff),
 }
 
@@ -38,25 +38,24 @@ impl Checkpoint {
 
 /// A checkpoint with the result of its verification.
 #[derive(Serialize)]
-struct Verified<'v> {
+struct VerifiedCheckpoint<'v> {
     #[serde(flatten)]
     verdict: &'v CheckpointVerdict,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'v str>,
 }
 
-impl Report for Verified<'_> {
+impl Report for VerifiedCheckpoint<'_> {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         if let Some(facts) = &self.verdict.checkpoint {
             writeln!(out, "log   {}", safe(&facts.origin))?;
             writeln!(out, "size  {}", facts.tree_size)?;
             writeln!(out, "root  {}", facts.root)?;
         }
-        self.verdict.checks.iter().try_for_each(|check| line(out, check))?;
-        match (self.verdict.outcome, self.verdict.reason) {
-            (VerificationOutcome::Verified, _) => writeln!(out, "{}", "verified".green()),
-            (_, Some(reason)) => writeln!(out, "{}: {}  [{reason}]", "not verified".red(), in_words(reason)),
-            (_, None) => writeln!(out, "{}", "not verified".red()),
+        self.verdict.checks.iter().try_for_each(|check| print_check(out, check))?;
+        match self.verdict.outcome {
+            VerificationOutcome::Verified => writeln!(out, "{}", "verified".green()),
+            _ => print_not_verified(out, self.verdict.reason),
         }
     }
 }

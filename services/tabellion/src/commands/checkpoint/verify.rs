@@ -7,11 +7,12 @@ use clap::Args;
 use tlog::key::VerifierKey;
 use verifier::{CheckpointVerdict, VerificationOutcome};
 
-use super::Verified;
-use crate::cli::Context;
-use crate::commands::verify::{exit, input, witness_policy};
+use super::VerifiedCheckpoint;
+use crate::commands::verify::{input, witness_policy};
 use crate::console::Failure;
+use crate::context::Context;
 use crate::trust_file::TrustFile;
+use crate::verification::exit;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion checkpoint verify checkpoint --policy witnesses.policy")]
@@ -19,12 +20,12 @@ pub struct Verify {
     /// A checkpoint
     file: PathBuf,
     #[command(flatten)]
-    believed: Believed,
+    trust_options: CheckpointTrust,
 }
 
-/// Whose checkpoints and cosignatures are believed.
+/// Trusted keys and witness policy for a checkpoint.
 #[derive(Debug, Args)]
-pub struct Believed {
+pub struct CheckpointTrust {
     /// A verifier key of the log (vkey)
     #[arg(long, value_name = "VKEY")]
     pub key: Vec<VerifierKey>,
@@ -38,16 +39,16 @@ pub struct Believed {
 
 impl Verify {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let verdict = self.believed.verify(context, &input::checkpoint_bytes(&self.file)?)?;
-        context.console.result(&Verified { verdict: &verdict, note: None })?;
+        let verdict = self.trust_options.verify(context, &input::checkpoint_bytes(&self.file)?)?;
+        context.console.result(&VerifiedCheckpoint { verdict: &verdict, note: None })?;
         match verdict.outcome {
             VerificationOutcome::Verified => Ok(()),
-            outcome => Err(Failure::told(exit(outcome))),
+            outcome => Err(Failure::already_printed(exit(outcome))),
         }
     }
 }
 
-impl Believed {
+impl CheckpointTrust {
     /// Verifies a checkpoint with these keys, this policy and the trust file.
     pub fn verify(&self, context: &Context, note: &[u8]) -> Result<CheckpointVerdict, Failure> {
         let trust = TrustFile::find(context, self.trust.as_deref())?;

@@ -16,11 +16,11 @@ use registration::{ERASURE_CONTENT_TYPE, Policy};
 use scitt::SigningKey;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::Context;
 use crate::commands::operator::{self, Proposals, Signer, Signing};
 use crate::commands::receipt::entry_named;
 use crate::commands::verify::now;
-use crate::console::{Exit, Failure, Report};
+use crate::console::{Exit, Failure};
+use crate::context::Context;
 use crate::service::{Service, ServiceArgs};
 
 /// Number of attempts, if another operator registers the erasure's number first.
@@ -34,13 +34,13 @@ pub struct Erase {
     /// Entry IDs, or files that hold the statements
     #[arg(required = true)]
     entries: Vec<String>,
-    /// Why, in words; it stands on the log for ever
+    /// The reason as text, permanently on the log
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Why, as a code
+    /// The reason as a code
     #[arg(long, value_name = "WORD", default_value = REQUEST)]
     rule: String,
-    /// Who decided; it stands on the log for ever
+    /// The decision's author, permanently on the log
     #[arg(long, value_name = "TEXT")]
     authorized_by: Option<String>,
     #[command(flatten)]
@@ -70,7 +70,7 @@ impl Erase {
             done.push(self.wait(&service, sequence, &entry)?);
         }
         let left = done.iter().any(|erasure| !erasure.held.is_empty() || !erasure.pending.is_empty());
-        context.console.result(&Done(done))?;
+        context.console.print(&done, |out| done.iter().try_for_each(|erasure| lines(out, erasure)))?;
         match left {
             false => Ok(()),
             true => Err(Failure::new(Exit::TryAgain, "not-erased-yet", "some bytes are still there")
@@ -160,11 +160,11 @@ impl Erase {
 }
 
 fn next_sequence(service: &Service) -> Result<u64, Failure> {
-    Ok(service.block_on(service.client.json::<Next>("v1/erasures?limit=1"))?.next_sequence)
+    Ok(service.block_on(service.client.json::<ErasureAnnouncement>("v1/erasures?limit=1"))?.next_sequence)
 }
 
 #[derive(Deserialize)]
-struct Next {
+struct ErasureAnnouncement {
     next_sequence: u64,
 }
 
@@ -178,22 +178,10 @@ struct Erasure {
     pending: Vec<String>,
 }
 
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Done(Vec<Erasure>);
-
-impl Report for Done {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        for erasure in &self.0 {
-            writeln!(out, "erasure {} is entry {}", erasure.sequence, erasure.entry_id)?;
-            for (word, entries) in
-                [("erased", &erasure.erased), ("held", &erasure.held), ("pending", &erasure.pending)]
-            {
-                for entry in entries {
-                    writeln!(out, "{word:8} {entry}")?;
-                }
-            }
-        }
-        Ok(())
-    }
+fn lines(out: &mut dyn Write, erasure: &Erasure) -> io::Result<()> {
+    writeln!(out, "erasure {} is entry {}", erasure.sequence, erasure.entry_id)?;
+    let states = [("erased", &erasure.erased), ("held", &erasure.held), ("pending", &erasure.pending)];
+    let mut entries =
+        states.iter().flat_map(|(state, entries)| entries.iter().map(move |entry| (state, entry)));
+    entries.try_for_each(|(state, entry)| writeln!(out, "{state:8} {entry}"))
 }

@@ -1,7 +1,6 @@
 //! `tabellion entry hold`, `release`, `holds`: holds that protect entries from erasure. Holds and releases are
 //! statements of the operator, submitted to the service's admin listener.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -11,19 +10,19 @@ use merkle::EntryDigest;
 use registration::OPERATOR_ACTION_CONTENT_TYPE;
 use registration::operator::Action;
 use scitt::SigningKey;
-use serde::Serialize;
 use serde_json::{Value as Json, json};
 use transparency::{LogPolicy, NextHold};
 use url::form_urlencoded::Serializer;
 
-use crate::cli::Context;
 use crate::commands::operator::{self, Signer, Signing};
 use crate::commands::receipt::entry_named;
 use crate::commands::serve::config;
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure};
+use crate::context::Context;
 use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::settings;
+use crate::show;
 
 /// The admin listener's socket of `serve --dev`.
 const DEV_SOCKET: &str = "tabellion-dev/admin.sock";
@@ -38,10 +37,10 @@ pub struct Admin {
     /// An operator's bearer token, in a file: for a URL
     #[arg(long, value_name = "FILE", hide = true)]
     token_file: Option<PathBuf>,
-    /// Believe these certificates too (PEM)
+    /// Additional trusted CA certificates (PEM)
     #[arg(long, value_name = "FILE", hide = true)]
     cacert: Option<PathBuf>,
-    /// Seconds to keep trying
+    /// Maximum seconds, including retries
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     timeout: u64,
 }
@@ -71,7 +70,7 @@ pub struct Release {
 struct Case {
     /// An entry ID, or a file that holds the statement
     entry: String,
-    /// What the case is called; it is on the log for ever
+    /// The case's name, permanently on the log
     #[arg(long, value_name = "NAME")]
     case: String,
 }
@@ -117,7 +116,7 @@ impl Hold {
         let next = self.of.next(&service, &entry)?;
         if !next.number.is_multiple_of(2) {
             context.console.note("the case holds it already");
-            return context.console.result(&Holds(self.of.in_force(&service, &entry)?));
+            return print(context, &self.of.in_force(&service, &entry)?);
         }
         let hold = self.of.hand_in(
             &service,
@@ -125,7 +124,7 @@ impl Hold {
             Action::numbered(entry, &self.of.case, next.number),
             &key,
         )?;
-        context.console.result(&Holds(vec![hold]))
+        print(context, &[hold])
     }
 }
 
@@ -190,7 +189,7 @@ impl Case {
 
 /// Lists all holds, including released ones.
 pub fn list(admin: Admin, context: &Context) -> Result<(), Failure> {
-    context.console.result(&Holds(all(&admin.connect(context)?)?))
+    print(context, &all(&admin.connect(context)?)?)
 }
 
 fn all(service: &Service) -> Result<Vec<Json>, Failure> {
@@ -207,15 +206,12 @@ fn all(service: &Service) -> Result<Vec<Json>, Failure> {
     }
 }
 
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Holds(Vec<Json>);
-
-impl Report for Holds {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.0.iter().try_for_each(|hold| {
-            let text = |name: &str| safe(hold.get(name).and_then(Json::as_str).unwrap_or("-")).into_owned();
-            writeln!(out, "{}  {}  {}  {}", text("entry_id"), text("since"), text("released"), text("case"))
+fn print(context: &Context, holds: &[Json]) -> Result<(), Failure> {
+    context.console.print(&holds, |out| {
+        holds.iter().try_for_each(|hold| {
+            let [entry, since, released, case] =
+                ["entry_id", "since", "released", "case"].map(|name| show::text(hold, name));
+            writeln!(out, "{entry}  {since}  {released}  {case}")
         })
-    }
+    })
 }

@@ -1,40 +1,37 @@
 //! `tabellion entry search`: searches entries by content. The service's answers are not verified here; `tabellion
 //! verify` does that.
 
-use std::io::{self, Write};
-
 use clap::Args;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use serde::Serialize;
 use serde_json::Value as Json;
 use url::form_urlencoded::Serializer;
 
 use super::{MORE, line};
-use crate::cli::Context;
-use crate::console::{Failure, Report};
+use crate::console::{Failure, members};
+use crate::context::Context;
 use crate::service::ServiceArgs;
 
 /// What must be true of an entry.
 #[derive(Debug, Args)]
 pub struct Filters {
-    /// Who says it: the iss
+    /// The issuer (`iss`)
     #[arg(long, value_name = "ISS")]
     issuer: Option<String>,
-    /// What it is about: the sub
+    /// The subject (`sub`)
     #[arg(long, value_name = "SUB")]
     subject: Option<String>,
     /// The content type
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-    /// A session, as its own document names it
+    /// A session identifier
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
     /// A verdict or decision
     #[arg(long, value_name = "WORD")]
     verdict: Option<String>,
-    /// A tool that was called
+    /// The called tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
     /// Also agent, receipt_id, call_id, tier, digest …
@@ -72,7 +69,7 @@ pub struct Search {
     /// Start after this leaf index
     #[arg(long, value_name = "LEAF")]
     after: Option<u64>,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     #[command(flatten)]
@@ -83,24 +80,26 @@ impl Search {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let service = self.service.connect(context)?;
         let wanted = self.limit as usize;
-        let mut found = Found { entries: Vec::new(), indexed_to: Json::Null, more: false };
+        let (mut entries, mut indexed_to, mut more) = (Vec::new(), Json::Null, false);
         let mut next = Some(format!("v1/entries?{}", self.query()));
         while let Some(path) = next.take() {
-            let (mut page, more): (Json, _) = service.block_on(service.client.page(&path))?;
-            found.indexed_to = page.get_mut("indexed_to").map(Json::take).unwrap_or_default();
-            if let Some(Json::Array(entries)) = page.get_mut("entries").map(Json::take) {
-                found.entries.extend(entries);
+            let (mut page, following): (Json, _) = service.block_on(service.client.page(&path))?;
+            indexed_to = page.get_mut("indexed_to").map(Json::take).unwrap_or_default();
+            if let Some(Json::Array(found)) = page.get_mut("entries").map(Json::take) {
+                entries.extend(found);
             }
             // A page may be short although there are more entries, because the log limits the number of entries that it
             // examines per request.
-            match found.entries.len() < wanted {
-                true => next = more,
-                false => found.more = found.entries.len() > wanted || more.is_some(),
+            match entries.len() < wanted {
+                true => next = following,
+                false => more = entries.len() > wanted || following.is_some(),
             }
         }
-        found.entries.truncate(wanted);
-        context.console.result(&found)?;
-        if found.more {
+        entries.truncate(wanted);
+        // `indexed_to` is the size of the tree that was searched; null without filters, which list all entries.
+        let json = members! { entries: &entries, indexed_to, more };
+        context.console.print(&json, |out| entries.iter().try_for_each(|entry| line(out, entry)))?;
+        if more {
             context.console.note(MORE);
         }
         Ok(())
@@ -134,19 +133,5 @@ fn named(text: &str) -> Result<(String, String), String> {
         _ => {
             Err(format!("give one of {} with its value, e.g. agent=did:web:agent.example", NAMES.join(", ")))
         }
-    }
-}
-
-#[derive(Serialize)]
-struct Found {
-    entries: Vec<Json>,
-    /// The size of the tree whose entries were searched; null if there were no filters, so that all entries are listed.
-    indexed_to: Json,
-    more: bool,
-}
-
-impl Report for Found {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.entries.iter().try_for_each(|entry| line(out, entry))
     }
 }

@@ -1,18 +1,15 @@
 //! `tabellion entry tail`: prints new entries. An interrupted stream is resumed after the last printed entry. The
 //! service's answers are not verified here; `tabellion verify` does that.
 
-use std::io::{self, Write};
-
 use clap::Args;
 use client::{Begin, ClientError};
-use serde::Serialize;
 use serde_json::Value as Json;
 use url::form_urlencoded::Serializer;
 
 use super::line;
 use super::search::Filters;
-use crate::cli::Context;
-use crate::console::{Failure, Report};
+use crate::console::Failure;
+use crate::context::Context;
 use crate::service::ServiceArgs;
 
 #[derive(Debug, Args)]
@@ -24,7 +21,7 @@ pub struct Tail {
     /// Start with the first entry
     #[arg(long, conflicts_with = "after")]
     from_start: bool,
-    /// End after so many entries
+    /// Exit after this number of entries
     #[arg(long, value_name = "ENTRIES")]
     count: Option<u64>,
     #[command(flatten)]
@@ -46,23 +43,13 @@ impl Tail {
         let mut left = self.count.unwrap_or(u64::MAX);
         while left > 0 {
             let event = service.block_on(events.next())?;
-            let entry = serde_json::from_str(&event.data)
+            let entry: Json = serde_json::from_str(&event.data)
                 .map_err(|error| ClientError::Nonsense(format!("leaf {}: {error}", event.index)))?;
-            if !context.console.item(&Told(entry))? {
+            if !context.console.item(&entry, |out| line(out, &entry))? {
                 return Ok(());
             }
             left -= 1;
         }
         Ok(())
-    }
-}
-
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Told(Json);
-
-impl Report for Told {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        line(out, &self.0)
     }
 }

@@ -7,36 +7,36 @@ use registration::aer::{AerRecord, AerStatement, BuildAerError, VerifyingKeys};
 use scitt::{SignedStatement, Signer};
 use serde_json::Value;
 
-use super::summary::Summary;
-use crate::cli::Context;
-use crate::commands::statement::beside;
+use super::summary::ExecutionSummary;
+use crate::commands::statement::with_extension;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
+use crate::context::Context;
 use crate::keyfile;
 
 #[derive(Debug, Args)]
 pub struct Sign {
-    /// The receipt (JSON); one without `signatures` is signed first
+    /// The receipt (JSON); signed first if it has no `signatures`
     file: PathBuf,
     /// The gateway's Ed25519 key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// What the receipt calls that key [default: its gateway_id]
+    /// The key's name in the receipt [default: its gateway_id]
     #[arg(long, value_name = "NAME")]
     signer: Option<String>,
-    /// Who issues the statement [default: the did:key of the key]
+    /// The statement's issuer [default: the key's did:key]
     #[arg(long, value_name = "URI")]
     iss: Option<String>,
-    /// Who signs the statement [default: the gateway]
+    /// The key that signs the statement [default: the gateway's]
     #[arg(long, value_name = "FILE")]
     issuer_key: Option<PathBuf>,
-    /// About the session, rather than about the receipt
+    /// Use the session as the statement's subject
     #[arg(long)]
     about_session: bool,
-    /// By its hash alone; the receipt is kept in FILE.disclosure
+    /// Sign the receipt's hash only; the receipt is written to FILE.disclosure
     #[arg(long)]
     redacted: bool,
-    /// Where to write it; FILE.cose unless given
+    /// The output file [default: FILE.cose]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -55,7 +55,7 @@ impl Sign {
         let disclosed = self.redacted.then_some(receipt.as_slice());
         let record =
             AerRecord::verify(&signed, disclosed, keys).map_err(|violation| super::broken(&violation))?;
-        self.write(context, &signed, &receipt, &Summary::of(&signed, &record.receipt))
+        self.write(context, &signed, &receipt, &ExecutionSummary::of(&signed, &record.receipt))
     }
 
     fn statement(&self) -> Result<AerStatement, Failure> {
@@ -83,10 +83,10 @@ impl Sign {
         context: &Context,
         signed: &SignedStatement,
         receipt: &[u8],
-        summary: &Summary,
+        summary: &ExecutionSummary,
     ) -> Result<(), Failure> {
         let stream = files::is_stream(&self.file).then(|| self.file.clone());
-        let output = self.output.clone().or(stream).unwrap_or_else(|| beside(&self.file, "cose"));
+        let output = self.output.clone().or(stream).unwrap_or_else(|| with_extension(&self.file, "cose"));
         if self.redacted {
             let kept = self.disclosure_file(&output)?;
             files::write(&kept, receipt, Access::Secret, Existing::Keep)?;
@@ -102,7 +102,7 @@ impl Sign {
 
     fn disclosure_file(&self, output: &Path) -> Result<PathBuf, Failure> {
         let named = [self.file.as_path(), output].into_iter().find(|file| !files::is_stream(file));
-        named.map(|file| beside(file, "disclosure")).ok_or_else(|| {
+        named.map(|file| with_extension(file, "disclosure")).ok_or_else(|| {
             Failure::new(
                 Exit::Usage,
                 "no-place-for-the-disclosure",

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::console::{Report, safe};
 
 #[derive(Serialize)]
-pub struct Summary {
+pub struct ExecutionSummary {
     entry: String,
     issuer: String,
     gateway: String,
@@ -26,7 +26,7 @@ pub struct Summary {
     verified: bool,
 }
 
-impl Summary {
+impl ExecutionSummary {
     /// Summarizes a statement whose signatures were verified or just created.
     pub fn of(statement: &SignedStatement, receipt: &Receipt) -> Self {
         let denial = receipt.outcome.denial();
@@ -57,7 +57,7 @@ impl Summary {
     }
 }
 
-impl Report for Summary {
+impl Report for ExecutionSummary {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         let form = if self.redacted { "format and signatures, by its hash" } else { "format and signatures" };
         writeln!(out, "ok    {form}")?;

@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use admission::approval::{Approval as Answered, Decision, Question, SubjectKind};
 use admission::limits::MAX_APPROVAL_REASON;
 use clap::{Args, Subcommand};
-use gateway::approvals::{ApprovalsClient, ClientError, Listed, Shown};
+use gateway::approvals::{ApprovalsClient, ClientError, QuestionView};
 use jiff::Timestamp;
 use scitt::SigningKey;
 use serde::Serialize;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure, Report, members, safe};
+use crate::context::Context;
 use crate::keyfile;
 
 /// The default of `--url`: a local gateway's listener for approvers.
@@ -26,20 +26,20 @@ const URL: &str = "http://127.0.0.1:7402";
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion gateway approval list --key approver.pem")]
 pub enum Approval {
-    /// The questions that wait for an answer of yours
+    /// List the open questions that you may answer
     List(List),
-    /// One question, with everything that an answer would be about
+    /// Show a question with all contents that an answer would sign
     Show(Show),
-    /// Sign an answer to one, and bring it to the gateway
+    /// Sign an answer to a question, and send it to the gateway
     Answer(Answer),
-    /// Check a signed answer, offline
+    /// Verify a signed answer offline
     Verify(verify::Verify),
 }
 
 /// Which gateway, and who asks.
 #[derive(Debug, Args)]
-struct Reached {
-    /// Where the gateway serves approvers
+struct GatewayConnection {
+    /// The gateway's URL for approvers
     #[arg(long, value_name = "URL", default_value = URL)]
     url: String,
     /// Your private key
@@ -51,7 +51,7 @@ struct Reached {
 #[command(before_help = "example:  tabellion gateway approval list --key approver.pem")]
 pub struct List {
     #[command(flatten)]
-    reached: Reached,
+    reached: GatewayConnection,
 }
 
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ pub struct Show {
     /// The question
     id: String,
     #[command(flatten)]
-    reached: Reached,
+    reached: GatewayConnection,
 }
 
 #[derive(Debug, Args)]
@@ -69,17 +69,17 @@ pub struct Answer {
     /// The question
     id: String,
     #[command(flatten)]
-    reached: Reached,
-    /// No, instead of yes
+    reached: GatewayConnection,
+    /// Deny instead of approve
     #[arg(long)]
     deny: bool,
-    /// Why, in your words: kept with the evidence, and told to nobody who asked
+    /// The reason, stored with the evidence and not sent to the caller
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Refuse to sign anything but what `show` gave this digest
+    /// Sign only if the question has this digest, from `show`
     #[arg(long, value_name = "DIGEST")]
     digest: Option<String>,
-    /// Where to keep question and answer, for `approval verify`
+    /// Write question and answer to this file, for `approval verify`
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -99,7 +99,16 @@ impl List {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let gateway = self.reached.connect()?;
         let listed = gateway.ask(gateway.client.list(&gateway.key, now()))?;
-        context.console.result(&Questions(listed))
+        context.console.print(&listed, |out| {
+            for question in &listed.questions {
+                let (id, what) = (safe(&question.id), in_short(question));
+                writeln!(out, "{id}  {}  until {}", safe(&what), time(question.expires))?;
+            }
+            match listed.questions.is_empty() {
+                true => writeln!(out, "nothing waits for {}", safe(&listed.approver)),
+                false => Ok(()),
+            }
+        })
     }
 }
 
@@ -107,7 +116,7 @@ impl Show {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let gateway = self.reached.connect()?;
         let shown = gateway.show(&self.id)?;
-        context.console.result(&Whole { digest: shown.question.subject.digest().to_string(), shown })
+        context.console.result(&ApprovalView { digest: shown.question.subject.digest().to_string(), shown })
     }
 }
 
@@ -135,14 +144,12 @@ impl Answer {
         let answer = Answered::of(&shown.question, &shown.approver, decision, self.reason);
         let signed = answer.sign(&gateway.key).map_err(ClientError::Unsigned).map_err(failed)?;
         gateway.ask(gateway.client.answer(&self.id, signed.clone()))?;
-        let told = Told {
-            question: self.id,
-            decision: decision.as_str(),
-            digest,
-            approver: shown.approver,
-            subject: in_short(&shown.question),
-        };
-        context.console.result(&told)?;
+        let (question, decision, approver) = (self.id, decision.as_str(), shown.approver);
+        let subject = in_short(&shown.question);
+        context.console.print(&members! { question, decision, digest, approver, subject }, |out| {
+            writeln!(out, "{decision}  {}, signed as {}", safe(&subject), safe(&approver))?;
+            writeln!(out, "digest   {digest}")
+        })?;
         if let Some(output) = &self.output {
             let evidence = json!({ "question": shown.question, "answer": signed }).to_string();
             files::write(output, evidence.as_bytes(), Access::Ordinary, Existing::Keep)?;
@@ -153,26 +160,26 @@ impl Answer {
 }
 
 /// A client of a gateway, with the approver's key.
-struct Gateway {
+struct ConnectedGateway {
     client: ApprovalsClient,
     key: SigningKey,
     runtime: Runtime,
 }
 
-impl Reached {
-    fn connect(&self) -> Result<Gateway, Failure> {
+impl GatewayConnection {
+    fn connect(&self) -> Result<ConnectedGateway, Failure> {
         let key = keyfile::read(&self.key)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Gateway { client: ApprovalsClient::new(&self.url).map_err(failed)?, key, runtime })
+        Ok(ConnectedGateway { client: ApprovalsClient::new(&self.url).map_err(failed)?, key, runtime })
     }
 }
 
-impl Gateway {
+impl ConnectedGateway {
     fn ask<T>(&self, exchange: impl Future<Output = Result<T, ClientError>>) -> Result<T, Failure> {
         self.runtime.block_on(exchange).map_err(failed)
     }
 
-    fn show(&self, id: &str) -> Result<Shown, Failure> {
+    fn show(&self, id: &str) -> Result<QuestionView, Failure> {
         if !admission::approval::is_id(id) {
             return Err(Failure::new(Exit::Usage, "usage", "the id of a question is 32 hexadecimal digits"));
         }
@@ -222,34 +229,16 @@ fn time(seconds: i64) -> String {
 }
 
 #[derive(Serialize)]
-#[serde(transparent)]
-struct Questions(Listed);
-
-impl Report for Questions {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Listed { approver, questions } = &self.0;
-        for question in questions {
-            let (id, what) = (safe(&question.id), in_short(question));
-            writeln!(out, "{id}  {}  until {}", safe(&what), time(question.expires))?;
-        }
-        match questions.len() {
-            0 => writeln!(out, "nothing waits for {}", safe(approver)),
-            _ => Ok(()),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Whole {
+struct ApprovalView {
     /// The digest of the subject shown here, which an answer signs.
     digest: String,
     #[serde(flatten)]
-    shown: Shown,
+    shown: QuestionView,
 }
 
-impl Report for Whole {
+impl Report for ApprovalView {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Shown { approver, standing, question, .. } = &self.shown;
+        let QuestionView { approver, standing, question, .. } = &self.shown;
         let subject = &question.subject;
         writeln!(out, "question    {}   {standing}", safe(&question.id))?;
         writeln!(out, "about       {}", safe(&in_short(question)))?;
@@ -264,22 +253,5 @@ impl Report for Whole {
         writeln!(out, "digest      {}", self.digest)?;
         writeln!(out, "asked       {}   until {}", time(question.asked), time(question.expires))?;
         writeln!(out, "answered by {}", safe(approver))
-    }
-}
-
-#[derive(Serialize)]
-struct Told {
-    question: String,
-    decision: &'static str,
-    digest: String,
-    approver: String,
-    subject: String,
-}
-
-impl Report for Told {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { decision, subject, approver, digest, .. } = self;
-        writeln!(out, "{decision}  {}, signed as {}", safe(subject), safe(approver))?;
-        writeln!(out, "digest   {digest}")
     }
 }

@@ -3,19 +3,19 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use gateway::check::{Finding, Outcome};
+use gateway::check::{CheckFinding, CheckOutcome};
 use serde::Serialize;
 
 use super::config_file;
-use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, safe};
-use crate::exposure;
-use crate::settings::Mistake;
+use crate::context::Context;
+use crate::exposed_settings;
+use crate::settings::SettingError;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion gateway check --config gateway.toml")]
 pub struct Check {
-    /// The file alone: neither the log nor the servers are asked
+    /// Check the file only, without requests to the log and the servers
     #[arg(long)]
     offline: bool,
 }
@@ -29,45 +29,45 @@ impl Check {
         if !self.offline {
             checks.extend(runtime.block_on(gateway::check::check(&config)));
         }
-        let policy = |route: &gateway::config::Route| Policy {
+        let policy = |route: &gateway::config::Route| RoutePolicy {
             route: route.path.clone(),
             digest: config.rules(route).policy_digest,
         };
-        let told = Checked {
+        let told = GatewayCheckResult {
             config: path.display().to_string(),
             issuer: config.issuer.clone(),
             policies: config.routes.iter().map(policy).collect(),
-            warnings: exposure::gateway::warnings(&config, Some(&path)),
+            warnings: exposed_settings::gateway::warnings(&config, Some(&path)),
             checks,
         };
         context.console.result(&told)?;
         match told.exit() {
             Exit::Success => Ok(()),
-            exit => Err(Failure::told(exit)),
+            exit => Err(Failure::already_printed(exit)),
         }
     }
 }
 
 #[derive(Serialize)]
-struct Checked {
+struct GatewayCheckResult {
     config: String,
     issuer: String,
-    policies: Vec<Policy>,
-    /// Settings that expose secrets or access; see [`exposure`].
-    warnings: Vec<Mistake>,
-    checks: Vec<Finding>,
+    policies: Vec<RoutePolicy>,
+    /// Settings that expose secrets or access; see [`exposed_settings`].
+    warnings: Vec<SettingError>,
+    checks: Vec<CheckFinding>,
 }
 
 #[derive(Serialize)]
-struct Policy {
+struct RoutePolicy {
     route: String,
     digest: String,
 }
 
-impl Checked {
+impl GatewayCheckResult {
     fn exit(&self) -> Exit {
         let any = |outcome| self.checks.iter().any(|finding| finding.outcome == outcome);
-        match (any(Outcome::Failed), any(Outcome::NotChecked)) {
+        match (any(CheckOutcome::Failed), any(CheckOutcome::NotChecked)) {
             (true, _) => Exit::VerificationFailed,
             (false, true) => Exit::NotVerified,
             (false, false) => Exit::Success,
@@ -75,7 +75,7 @@ impl Checked {
     }
 }
 
-impl Report for Checked {
+impl Report for GatewayCheckResult {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "ok    file {}   {}", safe(&self.config), safe(&self.issuer))?;
         for policy in &self.policies {
@@ -86,10 +86,10 @@ impl Report for Checked {
         }
         for finding in &self.checks {
             let mark = match finding.outcome {
-                Outcome::Ok => "ok  ",
-                Outcome::Warning => "warn",
-                Outcome::NotChecked => "--  ",
-                Outcome::Failed => "FAIL",
+                CheckOutcome::Ok => "ok  ",
+                CheckOutcome::Warning => "warn",
+                CheckOutcome::NotChecked => "--  ",
+                CheckOutcome::Failed => "FAIL",
             };
             writeln!(out, "{mark}  {}   {}", safe(&finding.what), safe(&finding.detail))?;
         }

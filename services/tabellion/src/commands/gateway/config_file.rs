@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use gateway::Config;
 use gateway::config::{Dev, Mistakes, Posture, Server};
 
-use crate::cli::Context;
-use crate::commands::serve::dev::{DEV_GATEWAY, DEV_GATEWAY_KEY};
 use crate::console::{Exit, Failure};
-use crate::exposure;
+use crate::context::Context;
+use crate::dev_files::{DEV_GATEWAY, DEV_GATEWAY_KEY};
+use crate::exposed_settings;
 
 /// The state folder of `gateway run --dev`.
 pub const DEV_STATE: &str = "tabellion-dev/gateway";
@@ -69,7 +69,7 @@ fn dev() -> Result<Config, Failure> {
 /// names.
 pub fn read(path: &Path) -> Result<Config, Failure> {
     let config = Config::from_file(path).map_err(|mistakes| refused(path, &mistakes))?;
-    let changeable = exposure::gateway::mistakes(&config);
+    let changeable = exposed_settings::gateway::mistakes(&config);
     if changeable.is_empty() {
         return Ok(config);
     }

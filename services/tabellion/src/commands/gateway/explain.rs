@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gateway::Config;
-use gateway::again::{self, Again, Began, Explained, Hypothesis};
+use gateway::replay::{self, CommitmentResult, Explained, Hypothesis, ReplayedSession};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::replay::{failed, said};
+use super::replay::{failed, verdict_text};
 use super::{config_file, tools};
-use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, files, safe};
+use crate::context::Context;
 
 #[derive(Debug, Args)]
 #[command(
@@ -22,13 +22,13 @@ pub struct Explain {
     /// The tool
     #[arg(long, value_name = "NAME")]
     tool: String,
-    /// Its arguments: a JSON object
+    /// The call's arguments: a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}")]
     arguments: String,
-    /// A session, as the gateway recorded it
+    /// A recorded session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// A Scope Commitment to begin a session with, instead
+    /// A Scope Commitment for a new session, instead of --session
     #[arg(long, value_name = "FILE", conflicts_with = "session")]
     commitment: Option<PathBuf>,
     /// The Intent Envelope [default: one that declares the call]
@@ -42,9 +42,9 @@ pub struct Explain {
 impl Explain {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let config = config_file::read_or_dev(context)?;
-        let mut lived = Again::under(&config);
-        let session = self.begin(&config, &mut lived)?;
-        let route = self.route(&config, &lived)?;
+        let mut replayed = ReplayedSession::under(&config);
+        let session = self.begin(&config, &mut replayed)?;
+        let route = self.route(&config, &replayed)?;
         let envelope = self.envelope.as_deref().map(files::read_text).transpose()?;
         let fault = gateway::tools::fault(&config, (&route, &self.tool), &self.arguments);
         let fault = super::runtime()?.block_on(fault).map_err(tools::failed)?;
@@ -57,24 +57,24 @@ impl Explain {
             tool_fault: fault.as_ref(),
             now: Timestamp::now(),
         };
-        let explained = again::explain(&mut lived, &call).map_err(failed)?;
-        context.console.result(&Told { route: &route, session, tool: &self.tool, explained })
+        let explained = replay::explain(&mut replayed, &call).map_err(failed)?;
+        context.console.result(&ReasonExplanation { route: &route, session, tool: &self.tool, explained })
     }
 
     /// Replays a recorded session, or begins a new one with the commitment.
-    fn begin(&self, config: &Config, lived: &mut Again) -> Result<Option<String>, Failure> {
+    fn begin(&self, config: &Config, replayed: &mut ReplayedSession) -> Result<Option<String>, Failure> {
         if let Some(session) = &self.session {
             let runtime = super::runtime()?;
-            let records = runtime.block_on(again::records(config, session)).map_err(failed)?;
-            again::replay(lived, &records).map_err(failed)?;
+            let records = runtime.block_on(replay::records(config, session)).map_err(failed)?;
+            replay::replay(replayed, &records).map_err(failed)?;
             return Ok(Some(session.clone()));
         }
         let Some(path) = &self.commitment else { return Ok(None) };
-        let route = self.route(config, lived)?;
-        match again::begin(lived, &route, &files::read_text(path)?, Timestamp::now()).map_err(failed)? {
-            Began::Session(session) => Ok(Some(session)),
-            Began::Denied(decided) => {
-                let what = format!("the commitment itself would be {}", said(&decided));
+        let route = self.route(config, replayed)?;
+        match replay::begin(replayed, &route, &files::read_text(path)?, Timestamp::now()).map_err(failed)? {
+            CommitmentResult::Session(session) => Ok(Some(session)),
+            CommitmentResult::Denied(decided) => {
+                let what = format!("the commitment itself would be {}", verdict_text(&decided));
                 let failure = Failure::new(Exit::Refused, "commitment-denied", what);
                 Err(match decided.because {
                     Some(because) => failure.why(because),
@@ -84,9 +84,9 @@ impl Explain {
         }
     }
 
-    fn route(&self, config: &Config, lived: &Again) -> Result<String, Failure> {
+    fn route(&self, config: &Config, replayed: &ReplayedSession) -> Result<String, Failure> {
         let first = || config.routes.first().map(|route| route.path.clone());
-        let of_session = || lived.owner().map(|(route, _)| route.clone());
+        let of_session = || replayed.owner().map(|(route, _)| route.clone());
         self.route
             .clone()
             .or_else(of_session)
@@ -96,7 +96,7 @@ impl Explain {
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct ReasonExplanation<'a> {
     route: &'a str,
     session: Option<String>,
     tool: &'a str,
@@ -104,20 +104,26 @@ struct Told<'a> {
     explained: Explained,
 }
 
-impl Report for Told<'_> {
+impl Report for ReasonExplanation<'_> {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let told = &self.explained;
-        writeln!(out, "{} on {}: {}", safe(self.tool), safe(self.route), safe(&said(&told.decided)))?;
-        told.decided.because.iter().try_for_each(|because| writeln!(out, "  {because}"))?;
-        told.advised
-            .iter()
-            .try_for_each(|advised| writeln!(out, "  enforced  it would be {}", safe(&said(advised))))?;
-        told.remedy.iter().try_for_each(|remedy| writeln!(out, "  {remedy}"))?;
-        told.question.iter().try_for_each(|question| writeln!(out, "  asked     {}", safe(question)))?;
-        writeln!(out, "  checks    {}", safe(&told.checks.join(", ")))?;
-        if told.meters.as_object().is_some_and(|meters| !meters.is_empty()) {
-            writeln!(out, "  meters    {}", safe(&told.meters.to_string()))?;
+        let explained = &self.explained;
+        writeln!(
+            out,
+            "{} on {}: {}",
+            safe(self.tool),
+            safe(self.route),
+            safe(&verdict_text(&explained.decided))
+        )?;
+        explained.decided.because.iter().try_for_each(|because| writeln!(out, "  {because}"))?;
+        explained.advised.iter().try_for_each(|advised| {
+            writeln!(out, "  enforced  it would be {}", safe(&verdict_text(advised)))
+        })?;
+        explained.remedy.iter().try_for_each(|remedy| writeln!(out, "  {remedy}"))?;
+        explained.question.iter().try_for_each(|question| writeln!(out, "  asked     {}", safe(question)))?;
+        writeln!(out, "  checks    {}", safe(&explained.checks.join(", ")))?;
+        if explained.meters.as_object().is_some_and(|meters| !meters.is_empty()) {
+            writeln!(out, "  meters    {}", safe(&explained.meters.to_string()))?;
         }
-        told.policy_digest.iter().try_for_each(|digest| writeln!(out, "  rules     {digest}"))
+        explained.policy_digest.iter().try_for_each(|digest| writeln!(out, "  rules     {digest}"))
     }
 }

@@ -14,29 +14,29 @@ mod tools;
 
 use clap::Subcommand;
 
-use crate::cli::Context;
 use crate::console::Failure;
+use crate::context::Context;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp")]
 pub enum Gateway {
-    /// Serve until told to stop
+    /// Start the gateway
     Run(run::Run),
-    /// Check a configuration, its servers, and that the log takes what it would send
+    /// Check a configuration, its servers, and that the log admits the gateway's records
     Check(check::Check),
-    /// Say what would become of a call, and why
+    /// Explain how a call would be decided
     Explain(explain::Explain),
     /// Decide a recorded session again, and say where an answer differs
     Replay(replay::Replay),
-    /// What servers say of their tools: what is pinned, what changed, and approving it
+    /// List pinned tool descriptions and their changes, and approve them
     #[command(subcommand)]
     Tools(tools::Tools),
     /// Make the keys that are missing, and say what the log's policy must list
     Keys(keys::Keys),
-    /// What waits for an approver outside of the clients: list, show, answer, verify
+    /// List, show, answer and verify questions for approvers
     #[command(subcommand)]
     Approval(approval::Approval),
-    /// The public keys that its Verdicts are signed with, active first
+    /// Print the public keys of the gateway's Verdicts, the active one first
     Jwks(jwks::Jwks),
     /// Restrict this process and become a server: for the gateway itself
     #[command(hide = true)]

@@ -3,46 +3,42 @@
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use gateway::config::{Dev, Mistakes, Server};
 use gateway::{Config, Gateway, StartError};
 use serde::Serialize;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
-use transparency::stop_signal;
+use serving::signals::{hangups, stop_signal};
 use url::Url;
 
 use super::config_file::{self, DEV_LISTEN, DEV_STATE};
 use super::spans::Spans;
-use crate::cli::Context;
-use crate::commands::serve::dev::{DEV_FOLDER, DEV_GATEWAY, DEV_GATEWAY_KEY};
 use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure, Report, safe};
-use crate::exposure;
-use crate::service::DEV_URL;
+use crate::context::Context;
+use crate::dev_files::{DEV_FOLDER, DEV_GATEWAY, DEV_GATEWAY_KEY, DEV_URL};
+use crate::exposed_settings;
 use crate::trust_file;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp")]
 pub struct Run {
-    /// A gateway to try things out with, beside `serve --dev`: one endpoint, /mcp, loopback only
+    /// A local gateway for trials, next to `serve --dev`: one endpoint, /mcp, loopback only
     #[arg(long)]
     dev: bool,
-    /// The MCP server behind it (dev)
+    /// The upstream MCP server (dev)
     #[arg(long, value_name = "URL", requires = "dev")]
     upstream: Option<Url>,
     /// The log [default: that of ./tabellion-dev] (dev)
     #[arg(long, value_name = "URL", requires = "dev")]
     log: Option<String>,
-    /// Where clients come [default: 127.0.0.1:7400] (dev)
+    /// The address for clients [default: 127.0.0.1:7400] (dev)
     #[arg(long, value_name = "ADDRESS", requires = "dev")]
     listen: Option<SocketAddr>,
-    /// What becomes of callers without VAP (dev)
+    /// How callers without VAP are treated (dev)
     #[arg(long, value_name = "WHAT", requires = "dev", value_enum)]
     without_vap: Option<WithoutVap>,
-    /// Start servers even if nothing keeps them from reading the gateway's keys
+    /// Start servers even if they could read the gateway's keys
     #[arg(long)]
     unsafe_shared_user: bool,
     /// A server to start instead, with its arguments (dev)
@@ -67,7 +63,7 @@ impl Run {
 
     async fn serve(self, context: &Context) -> Result<(), Failure> {
         // From here on, SIGHUP does not terminate the process.
-        let mut hangups = signal(SignalKind::hangup())?;
+        let hangup = hangups()?;
         let mut stop = std::pin::pin!(stop_signal());
         let path = if self.dev { None } else { Some(config_file::find(context)?) };
         let mut config = match &path {
@@ -78,21 +74,14 @@ impl Run {
         let spans = Spans::start(config.otlp.as_ref())?;
         let usual = if self.dev { "warn" } else { "info" };
         let _level = LogLevel::heard_by(spans.listener(), usual, &context.console)?;
-        for warning in exposure::gateway::warnings(&config, path.as_deref()) {
+        for warning in exposed_settings::gateway::warnings(&config, path.as_deref()) {
             tracing::warn!(setting = warning.key, "{}", warning.what);
         }
         let gateway = tokio::select! {
             started = Gateway::start(config.clone()) => started.map_err(not_started)?,
             () = &mut stop => return Ok(()),
         };
-        context.console.announce(&Serving::of(&config, &gateway))?;
-        let hangup = Arc::new(Notify::new());
-        let heard = hangup.clone();
-        tokio::spawn(async move {
-            while hangups.recv().await.is_some() {
-                heard.notify_one();
-            }
-        });
+        context.console.announce(&GatewayAnnouncement::of(&config, &gateway))?;
         gateway.run_until(|| reread(path.as_deref(), &config), hangup, stop).await;
         spans.finish().await;
         Ok(())
@@ -174,7 +163,7 @@ fn not_started(error: StartError) -> Failure {
 
 /// The announcement when the gateway serves, for which scripts wait.
 #[derive(Serialize)]
-struct Serving {
+struct GatewayAnnouncement {
     issuer: String,
     listen: String,
     admin: Option<String>,
@@ -195,7 +184,7 @@ struct Endpoint {
     without_vap: &'static str,
 }
 
-impl Serving {
+impl GatewayAnnouncement {
     fn of(config: &Config, gateway: &Gateway) -> Self {
         use scitt::Signer;
         let address = gateway.address();
@@ -220,7 +209,7 @@ impl Serving {
     }
 }
 
-impl Report for Serving {
+impl Report for GatewayAnnouncement {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         let dev = if self.dev { " (dev)" } else { "" };
         writeln!(out, "Gateway{dev}   {}", safe(&self.issuer))?;

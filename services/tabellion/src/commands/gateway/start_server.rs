@@ -23,7 +23,7 @@ pub struct StartServer {
     /// The user that it runs as
     #[arg(long, requires = "gid")]
     uid: Option<u32>,
-    /// That user's group
+    /// The group of that user
     #[arg(long, requires = "uid")]
     gid: Option<u32>,
     /// Bytes of memory of one process

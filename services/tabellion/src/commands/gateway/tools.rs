@@ -3,20 +3,19 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
-use gateway::tools::{self, OperatorError, Tool, ToolState, Which};
-use serde::Serialize;
+use gateway::tools::{self, OperatorError, PinnedTool, ToolSelection, ToolState};
 
 use super::config_file;
-use crate::cli::Context;
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure, members, safe};
+use crate::context::Context;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion gateway tools list")]
 pub enum Tools {
-    /// Every tool that clients have listed, and whether it is still what it was
+    /// List the tools that clients have seen, and whether their descriptions changed
     #[command(before_help = "example:  tabellion gateway tools list --json")]
     List,
-    /// Let tools be called as they were listed last; a running gateway sees it at once
+    /// Approve the newest descriptions of tools, effective immediately
     Approve(Approve),
 }
 
@@ -26,9 +25,9 @@ pub struct Approve {
     /// The route, by its path
     #[arg(required_unless_present = "all", requires = "tool")]
     route: Option<String>,
-    /// The tool, as clients call it
+    /// The tool's name for clients
     tool: Option<String>,
-    /// Only if the tool still has this digest, as `list` shows it
+    /// Approve only if the tool's digest in `list` is this one
     #[arg(long, value_name = "DIGEST", requires = "tool")]
     digest: Option<String>,
     /// All tools of all routes
@@ -43,21 +42,27 @@ impl Tools {
         match self {
             Self::List => {
                 let tools = runtime.block_on(tools::list(&config)).map_err(failed)?;
-                context.console.result(&Listed { tools })
+                context.console.print(&members! { tools }, |out| match tools.is_empty() {
+                    true => writeln!(out, "no client has listed a tool yet"),
+                    false => tools.iter().try_for_each(|tool| lines(out, tool)),
+                })
             }
             Self::Approve(approve) => {
                 let approved = runtime.block_on(tools::approve(&config, &approve.which())).map_err(failed)?;
-                context.console.result(&Approved { approved })
+                context.console.print(&members! { approved }, |out| match approved.is_empty() {
+                    true => writeln!(out, "nothing was left to approve"),
+                    false => approved.iter().try_for_each(|tool| line(out, tool)),
+                })
             }
         }
     }
 }
 
 impl Approve {
-    fn which(self) -> Which {
+    fn which(self) -> ToolSelection {
         match (self.route, self.tool) {
-            (Some(route), Some(tool)) => Which::One { route, tool, digest: self.digest },
-            _ => Which::All,
+            (Some(route), Some(tool)) => ToolSelection::One { route, tool, digest: self.digest },
+            _ => ToolSelection::All,
         }
     }
 }
@@ -78,49 +83,23 @@ pub fn failed(error: OperatorError) -> Failure {
     }
 }
 
-#[derive(Serialize)]
-struct Listed {
-    tools: Vec<Tool>,
-}
-
-impl Report for Listed {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        if self.tools.is_empty() {
-            return writeln!(out, "no client has listed a tool yet");
-        }
-        for tool in &self.tools {
-            line(out, tool)?;
-            if tool.state == ToolState::Changed {
-                told(out, "was", tool.was.as_deref())?;
-            }
-            if matches!(tool.state, ToolState::Changed | ToolState::Waiting) {
-                told(out, "says", tool.says.as_deref())?;
-            }
-        }
-        Ok(())
+fn lines(out: &mut dyn Write, tool: &PinnedTool) -> io::Result<()> {
+    line(out, tool)?;
+    if tool.state == ToolState::Changed {
+        description(out, "was", tool.was.as_deref())?;
     }
-}
-
-#[derive(Serialize)]
-struct Approved {
-    approved: Vec<Tool>,
-}
-
-impl Report for Approved {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        match self.approved.is_empty() {
-            true => writeln!(out, "nothing was left to approve"),
-            false => self.approved.iter().try_for_each(|tool| line(out, tool)),
-        }
+    if matches!(tool.state, ToolState::Changed | ToolState::Waiting) {
+        description(out, "says", tool.says.as_deref())?;
     }
+    Ok(())
 }
 
-fn line(out: &mut dyn Write, tool: &Tool) -> io::Result<()> {
+fn line(out: &mut dyn Write, tool: &PinnedTool) -> io::Result<()> {
     let digest = tool.digest.as_ref().map_or("", |digest| digest.as_str());
     let state = tool.state.as_str();
     writeln!(out, "{state:<9}  {}  {}  {}", safe(&tool.route), safe(&tool.tool), safe(digest))
 }
 
-fn told(out: &mut dyn Write, what: &str, text: Option<&str>) -> io::Result<()> {
+fn description(out: &mut dyn Write, what: &str, text: Option<&str>) -> io::Result<()> {
     writeln!(out, "  {what:<5}    {}", safe(text.unwrap_or("(too long to be kept)")))
 }

@@ -24,12 +24,12 @@ use transparency::{
     Announce, AnnouncementRow, Compromised, Config, KeyTable, file_of_kid, is_receipt_key, storage,
 };
 
-use crate::cli::Context;
 use crate::commands::entry::Admin;
 use crate::commands::serve::failures::database;
 use crate::commands::verify::now;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
 use crate::keyfile;
 use crate::service::Service;
 use crate::show;
@@ -42,13 +42,13 @@ pub struct Rotation {
     /// Which key: receipt or checkpoint
     #[arg(value_enum, hide_possible_values = true, default_value_t = Kind::Receipt)]
     kind: Kind,
-    /// Use this key, made with `tabellion key new`, not one made now
+    /// Use this key from `tabellion key new` instead of a new one
     #[arg(long, value_name = "FILE")]
     new_key: Option<PathBuf>,
     /// Mark the old key as compromised from this tree size on
     #[arg(long, value_name = "SIZE", hide = true)]
     compromised_since: Option<u64>,
-    /// Seconds to wait until the new key is taken up
+    /// Maximum seconds until the service uses the new key
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     wait: u64,
 }
@@ -58,7 +58,7 @@ pub struct Revocation {
     /// The key's kid
     #[arg(allow_hyphen_values = true)]
     kid: String,
-    /// First tree size at which somebody else may have signed with it
+    /// First tree size that the stolen key may have signed
     #[arg(long = "since", alias = "compromised-since", value_name = "SIZE")]
     compromised_since: u64,
 }
@@ -93,24 +93,24 @@ impl Kind {
 }
 
 /// The access to the key table.
-enum Table {
+enum KeyTableAccess {
     Database(Arc<dyn LogStore>),
     /// Through the service that uses the database exclusively.
     Service(Box<Service>),
 }
 
-struct Keys<'c> {
+struct KeyStore<'c> {
     runtime: Runtime,
-    table: Table,
+    table: KeyTableAccess,
     config: &'c Config,
 }
 
-impl<'c> Keys<'c> {
+impl<'c> KeyStore<'c> {
     fn open(context: &Context, admin: Admin, config: &'c Config) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let table = match runtime.block_on(storage::open_existing(&config.database, &config.origin)) {
-            Ok(store) => Table::Database(store),
-            Err(StoreError::InUse(_)) => Table::Service(Box::new(admin.connect(context)?)),
+            Ok(store) => KeyTableAccess::Database(store),
+            Err(StoreError::InUse(_)) => KeyTableAccess::Service(Box::new(admin.connect(context)?)),
             Err(error) => return Err(database(error)),
         };
         Ok(Self { runtime, table, config })
@@ -118,13 +118,13 @@ impl<'c> Keys<'c> {
 
     fn read(&self) -> Result<(Vec<LogKey>, Vec<KeyAnnouncement>), Failure> {
         match &self.table {
-            Table::Database(store) => self.runtime.block_on(async {
+            KeyTableAccess::Database(store) => self.runtime.block_on(async {
                 // The announcements are read first: a key adopted between the two reads is then seen twice, and not
                 // missed.
                 let announced = store.announced_keys().await.map_err(database)?;
                 Ok((store.keys().await.map_err(database)?, announced))
             }),
-            Table::Service(service) => {
+            KeyTableAccess::Service(service) => {
                 let table: KeyTable = service.block_on(service.client.json("keys"))?;
                 if table.origin != self.config.origin {
                     return Err(Failure::new(Exit::Failure, "another-log", "the service has another log")
@@ -141,8 +141,10 @@ impl<'c> Keys<'c> {
 
     fn announce(&self, key: &KeyAnnouncement) -> Result<(), Failure> {
         match &self.table {
-            Table::Database(store) => self.runtime.block_on(store.announce_key(key)).map_err(database),
-            Table::Service(service) => {
+            KeyTableAccess::Database(store) => {
+                self.runtime.block_on(store.announce_key(key)).map_err(database)
+            }
+            KeyTableAccess::Service(service) => {
                 let asked = Announce { origin: self.config.origin.clone(), key: AnnouncementRow::from(key) };
                 service.block_on(service.client.send_json(Verb::Post, "keys/announce", &asked))?;
                 Ok(())
@@ -152,10 +154,10 @@ impl<'c> Keys<'c> {
 
     fn mark_compromised(&self, kid: &[u8], since: u64) -> Result<(), Failure> {
         match &self.table {
-            Table::Database(store) => {
+            KeyTableAccess::Database(store) => {
                 self.runtime.block_on(store.mark_compromised(kid, TreeSize::new(since))).map_err(database)
             }
-            Table::Service(service) => {
+            KeyTableAccess::Service(service) => {
                 let kid = BASE64URL_NOPAD.encode(kid);
                 let asked = Compromised { origin: self.config.origin.clone(), kid, since };
                 service.block_on(service.client.send_json(Verb::Post, "keys/compromised", &asked))?;
@@ -167,7 +169,7 @@ impl<'c> Keys<'c> {
     /// Adopts the key if no process leads. The epoch is raised first, so that a former leader that has not noticed its
     /// end cannot commit any more.
     fn take_up_if_nobody_leads(&self, kid: &[u8]) -> Result<(), Failure> {
-        let Table::Database(store) = &self.table else { return Ok(()) };
+        let KeyTableAccess::Database(store) = &self.table else { return Ok(()) };
         let take_up = async {
             let holder = format!("key rotate: process {}", std::process::id());
             let Some(_lease) = store.lease(&holder).await? else { return Ok(()) };
@@ -209,7 +211,7 @@ impl<'c> Keys<'c> {
 
 impl Rotation {
     pub fn run(self, context: &Context, admin: Admin, config: &Config) -> Result<(), Failure> {
-        let keys = Keys::open(context, admin, config)?;
+        let keys = KeyStore::open(context, admin, config)?;
         let (known, announced) = keys.read()?;
         let in_force = |key: &&LogKey| Kind::of(key) == self.kind && key.retired_at.is_none();
         let old = known.iter().find(in_force).ok_or_else(|| {
@@ -281,9 +283,9 @@ impl Rotation {
         if let Ok(old) = NewKey::read(self.kind, config, configured.to_owned())
             && old.record.kid == old_kid
         {
-            let aside = file_of_kid(configured, old_kid);
-            keyfile::write(&aside, &old.secret)?;
-            context.console.note(format!("kept       {}", aside.display()));
+            let previous = file_of_kid(configured, old_kid);
+            keyfile::write(&previous, &old.secret)?;
+            context.console.note(format!("kept       {}", previous.display()));
         }
         let pem = new.secret.to_pkcs8_pem().map_err(unusable)?;
         files::write(configured, pem.as_bytes(), Access::Secret, Existing::Replace)
@@ -295,7 +297,7 @@ impl Revocation {
         let kid = BASE64URL_NOPAD
             .decode(self.kid.as_bytes())
             .map_err(|_| Failure::new(Exit::Usage, "usage", "a kid is unpadded base64url"))?;
-        let keys = Keys::open(context, admin, config)?;
+        let keys = KeyStore::open(context, admin, config)?;
         let (known, _) = keys.read()?;
         let key = known.iter().find(|key| key.kid == kid).ok_or_else(|| {
             Failure::new(Exit::NotFound, "no-such-key", "no key with this kid is on record")
@@ -317,10 +319,10 @@ impl Revocation {
 
 /// Prints all keys in the key table, and announced ones.
 pub fn list(context: &Context, admin: Admin, config: &Config) -> Result<(), Failure> {
-    print_list(context, &Keys::open(context, admin, config)?)
+    print_list(context, &KeyStore::open(context, admin, config)?)
 }
 
-fn print_list(context: &Context, keys: &Keys<'_>) -> Result<(), Failure> {
+fn print_list(context: &Context, keys: &KeyStore<'_>) -> Result<(), Failure> {
     let (keys, announced) = keys.read()?;
     let recorded = keys.iter().map(RecordedKey::of).chain(announced.iter().map(RecordedKey::announced));
     context.console.result(&Recorded { keys: recorded.collect() })

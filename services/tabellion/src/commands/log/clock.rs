@@ -4,7 +4,6 @@
 //! the database and the witnesses by the service. The signed statement becomes an entry, whose batch may have an
 //! earlier time than the one before it.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,15 +12,14 @@ use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
 use merkle::TreeSize;
 use registration::clock_correction::{self, ClockCorrection};
-use serde::Serialize;
 use serde_json::json;
-use transparency::{LogTime, Placed};
+use transparency::{LogTime, StatementPosition};
 
-use crate::cli::Context;
 use crate::commands::entry::Admin;
 use crate::commands::operator::{self, nonsense};
 use crate::commands::verify::now;
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure, members, safe};
+use crate::context::Context;
 use crate::keyfile;
 use crate::show::time;
 
@@ -33,7 +31,7 @@ pub struct Clock {
     /// The true time by a clock that you trust, such as 2026-11-22T21:55:00Z
     #[arg(long, value_name = "TIME")]
     true_time: Timestamp,
-    /// What happened, in words; it stays on the log for ever
+    /// The reason as text, permanently on the log
     #[arg(long, value_name = "TEXT")]
     reason: String,
     /// A key of the log's operator
@@ -53,8 +51,8 @@ impl Clock {
         let log: LogTime = service.block_on(service.client.json("clock"))?;
         if log.committed_at <= here {
             return Err(Failure::new(Exit::Usage, "not-ahead", "the log's time is not ahead")
-                .fact("newest head", told(log.committed_at))
-                .fact("this host", told(here)));
+                .fact("newest head", rfc3339(log.committed_at))
+                .fact("this host", rfc3339(here)));
         }
         let policy = operator::policy_in(&log.policy)?;
         let contents = policy.contents();
@@ -69,14 +67,13 @@ impl Clock {
         let statement = signed.map_err(operator::not_signed)?;
         let asked = json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) });
         let answer = service.block_on(service.client.send_json(Verb::Post, "clock", &asked))?;
-        let Placed { entry_id, index } = serde_json::from_value(answer).map_err(|error| nonsense(&error))?;
-        context.console.result(&Corrected {
-            origin: log.origin,
-            size: log.size,
-            was: told(log.committed_at),
-            time: told(here),
-            entry_id,
-            index,
+        let StatementPosition { entry_id, index } =
+            serde_json::from_value(answer).map_err(|error| nonsense(&error))?;
+        let (origin, size, was, time) = (log.origin, log.size, rfc3339(log.committed_at), rfc3339(here));
+        context.console.print(&members! { origin, size, was, time, entry_id, index }, |out| {
+            writeln!(out, "log        {}", safe(&origin))?;
+            writeln!(out, "was ahead  {was} at size {size}\ntrue time  {time}")?;
+            writeln!(out, "statement  {} at index {index}", safe(&entry_id))
         })
     }
 }
@@ -89,29 +86,10 @@ fn check_true_time(stated: Timestamp, here: u64) -> Result<(), Failure> {
     }
     Err(Failure::new(Exit::Usage, "clock-differs", "the clock of this host is not at the true time given")
         .fact("true time", stated.to_string())
-        .fact("this host", told(here))
+        .fact("this host", rfc3339(here))
         .why("set the clocks right first, then state the time again"))
 }
 
-fn told(seconds: u64) -> String {
+fn rfc3339(seconds: u64) -> String {
     i64::try_from(seconds).map_or_else(|_| seconds.to_string(), time)
-}
-
-#[derive(Serialize)]
-struct Corrected {
-    origin: String,
-    size: u64,
-    was: String,
-    time: String,
-    entry_id: String,
-    index: u64,
-}
-
-impl Report for Corrected {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { origin, size, was, time, entry_id, index } = self;
-        writeln!(out, "log        {}", safe(origin))?;
-        writeln!(out, "was ahead  {was} at size {size}\ntrue time  {time}")?;
-        writeln!(out, "statement  {} at index {index}", safe(entry_id))
-    }
 }

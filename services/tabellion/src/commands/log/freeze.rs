@@ -3,25 +3,22 @@
 //! It ends for ever with a statement of its operator, which is the last entry; or it ends in one database because it
 //! moves to another (`--to-move`), through the process that uses the database or in the database itself.
 
-use std::io::{self, Write};
-
 use clap::Args;
 use client::Verb;
 use data_encoding::BASE64URL_NOPAD;
 use registration::OPERATOR_ACTION_CONTENT_TYPE;
 use registration::operator::Action;
-use serde::Serialize;
 use serde_json::json;
 use store::{LogStore, StoreError};
 use tokio::time::{Duration, Instant, sleep};
 use transparency::{Config, Frozen, LogPolicy, storage};
 
-use crate::cli::Context;
 use crate::commands::entry::Admin;
 use crate::commands::operator::{self, Signer, Signing, nonsense};
 use crate::commands::serve::config;
 use crate::commands::serve::failures::database;
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure, safe};
+use crate::context::Context;
 use crate::settings::KeeperFlags;
 
 /// Maximum time for a service elsewhere to sign the last head.
@@ -31,13 +28,13 @@ const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub struct Freeze {
-    /// That it is meant: nothing ever takes this back
+    /// Confirm that the log ends; this cannot be undone
     #[arg(long, requires = "reason", conflicts_with = "to_move")]
     for_ever: bool,
-    /// Why, in words; the last entry says so
+    /// The reason as text, in the last entry
     #[arg(long, value_name = "TEXT", requires = "for_ever")]
     reason: Option<String>,
-    /// End it in this database only: it goes on where its export is imported
+    /// End the log in this database only, to import its export elsewhere
     #[arg(long, conflicts_with_all = ["key", "write"])]
     to_move: bool,
     #[command(flatten)]
@@ -68,7 +65,7 @@ impl Freeze {
             Err(StoreError::InUse(_)) => by_the_service(self.admin, context, &config)?,
             Err(error) => return Err(database(error)),
         };
-        context.console.result(&Told(frozen))
+        print(context, &frozen)
     }
 }
 
@@ -88,8 +85,8 @@ impl Freeze {
         let policy = operator::policy_in(&log.policy)?;
         let statement = operator::sign(&policy, OPERATOR_ACTION_CONTENT_TYPE, payload, None, &key)?;
         let asked = json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) });
-        let told = service.block_on(service.client.send_json(Verb::Post, "freeze", &asked))?;
-        context.console.result(&Told(serde_json::from_value(told).map_err(|error| nonsense(&error))?))
+        let frozen = service.block_on(service.client.send_json(Verb::Post, "freeze", &asked))?;
+        print(context, &serde_json::from_value(frozen).map_err(|error| nonsense(&error))?)
     }
 }
 
@@ -97,8 +94,8 @@ impl Freeze {
 fn by_the_service(admin: Admin, context: &Context, config: &Config) -> Result<Frozen, Failure> {
     let service = admin.connect(context)?;
     let asked = json!({ "origin": config.origin });
-    let told = service.block_on(service.client.send_json(Verb::Post, "freeze", &asked))?;
-    let frozen: Frozen = serde_json::from_value(told).map_err(|error| nonsense(&error))?;
+    let frozen = service.block_on(service.client.send_json(Verb::Post, "freeze", &asked))?;
+    let frozen: Frozen = serde_json::from_value(frozen).map_err(|error| nonsense(&error))?;
     match frozen.origin == config.origin {
         true => Ok(frozen),
         false => Err(Failure::new(Exit::Failure, "another-log", "the service speaks of another log")
@@ -125,13 +122,9 @@ async fn signed(store: &dyn LogStore, config: &Config, mut frozen: Frozen) -> Re
     Ok(frozen)
 }
 
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Told(Frozen);
-
-impl Report for Told {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Frozen { origin, size, root, epoch, signed, waiting, .. } = &self.0;
+fn print(context: &Context, frozen: &Frozen) -> Result<(), Failure> {
+    let Frozen { origin, size, root, epoch, signed, waiting, .. } = frozen;
+    context.console.print(frozen, |out| {
         writeln!(out, "frozen  {}\nsize    {size}\nroot    {root}\nepoch   {epoch}", safe(origin))?;
         if signed < size {
             writeln!(out, "signed  {signed}: start the service once, and it signs the last head")?;
@@ -143,5 +136,5 @@ impl Report for Told {
             )?;
         }
         writeln!(out, "next    tabellion log export, or leave it: reads and proofs go on")
-    }
+    })
 }

@@ -8,96 +8,101 @@ use clap::Args;
 
 use merkle::TreeSize;
 use sequencer::Halt;
-use sequencer::pin::{Pin, PinError};
+use sequencer::pin::Pin;
 use serde::Serialize;
-use store::fsck::{BadState, Fsck, Meaning, Report as FsckReport, State, Step, Walk};
+use store::fsck::{BadState, DeepCheck, Fsck, FsckFacts, FsckReport, FsckState, FsckStep};
 use store::{LogStore, StoreError};
-use transparency::fsck::Pace;
-use transparency::{Config, LogMeaning, storage};
+use transparency::fsck::RowRate;
+use transparency::{Config, LogFacts, storage};
 
-use crate::cli::Context;
-use crate::commands::serve::failures::database;
+use crate::commands::serve::failures::{database, unreadable_pin};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
 
 /// Interval at which a check with `--resume` saves its progress.
 const KEPT_EVERY: Duration = Duration::from_secs(1);
 
 /// How a deep check goes.
 #[derive(Debug, Args)]
-pub struct Going {
-    /// Go on from this file if it is there; it keeps how far the check is until that is complete
+pub struct DeepCheckOptions {
+    /// Resume from this file if it exists; progress is written to it
     #[arg(long, value_name = "FILE", requires = "deep")]
     resume: Option<PathBuf>,
-    /// At most so many entries in a second, to leave the disk to others
+    /// Maximum number of entries per second
     #[arg(long, value_name = "ENTRIES", default_value_t = 0, hide_default_value = true, requires = "deep")]
     rate: u32,
 }
 
 /// Checks the log and prints the findings.
-pub async fn check(context: &Context, config: &Config, deep: bool, going: &Going) -> Result<(), Failure> {
+pub async fn check(
+    context: &Context,
+    config: &Config,
+    deep: bool,
+    options: &DeepCheckOptions,
+) -> Result<(), Failure> {
     // The pin is read before the database, because a running service advances it: the database must contain the pinned
     // head.
     let pin = storage::pin(config).map_err(database)?.read().await.map_err(unreadable_pin)?;
     let store = storage::open_read_only(&config.database).await.map_err(database)?;
-    let meaning = LogMeaning::of(&config.origin).map_err(database)?;
+    let facts = LogFacts::of(&config.origin).map_err(database)?;
     let mut checked = match deep {
-        true => walk(context, &*store, &meaning, going).await?,
+        true => walk(context, &*store, &facts, options).await?,
         false => {
-            let report = Fsck::new(&*store, &meaning).quick().await.map_err(database)?;
+            let report = Fsck::new(&*store, &facts).quick().await.map_err(database)?;
             let findings = report.findings.iter().map(ToString::to_string).collect();
-            Checked::of(&report, findings, deep)
+            FsckResult::of(&report, findings, deep)
         }
     };
     if let Some(pin) = pin {
         checked.add(behind(&*store, &pin).await.map_err(database)?);
     }
     context.console.result(&checked)?;
-    if let Some(file) = &going.resume {
+    if let Some(file) = &options.resume {
         complete(file)?;
     }
-    if checked.clean { Ok(()) } else { Err(Failure::told(Exit::LogMisbehaviour)) }
+    if checked.clean { Ok(()) } else { Err(Failure::already_printed(Exit::LogMisbehaviour)) }
 }
 
 async fn walk(
     context: &Context,
     store: &dyn LogStore,
-    meaning: &dyn Meaning,
-    going: &Going,
-) -> Result<Checked, Failure> {
-    let mut walk = begun(store, meaning, going.resume.as_deref()).await?;
+    facts: &dyn FsckFacts,
+    options: &DeepCheckOptions,
+) -> Result<FsckResult, Failure> {
+    let mut walk = begun(store, facts, options.resume.as_deref()).await?;
     let bar = context.console.entries_bar();
-    let mut pace = Pace::of(going.rate);
+    let mut pace = RowRate::of(options.rate);
     let mut written: Option<Instant> = None;
-    while let Step::Looked(rows) = walk.step().await.map_err(database)? {
+    while let FsckStep::Looked(rows) = walk.step().await.map_err(database)? {
         let progress = walk.progress();
         bar.set_length(progress.of);
         bar.set_position(progress.entries);
         if written.is_none_or(|written| written.elapsed() > KEPT_EVERY) {
-            keep(&walk, going.resume.as_deref())?;
+            keep(&walk, options.resume.as_deref())?;
             written = Some(Instant::now());
         }
         pace.spent(rows).await;
     }
     bar.finish_and_clear();
-    Ok(Checked::of(walk.report(), walk.findings(), true))
+    Ok(FsckResult::of(walk.report(), walk.findings(), true))
 }
 
 /// Resumes the walk from a progress file (`--resume`), or begins a new one.
 async fn begun<'a>(
     store: &'a dyn LogStore,
-    meaning: &'a dyn Meaning,
+    facts: &'a dyn FsckFacts,
     file: Option<&Path>,
-) -> Result<Walk<'a>, Failure> {
+) -> Result<DeepCheck<'a>, Failure> {
     let Some(file) = file.filter(|file| file.exists()) else {
-        return Walk::begin(store, meaning).await.map_err(database);
+        return DeepCheck::begin(store, facts).await.map_err(database);
     };
-    let state: State = serde_json::from_str(&files::read_text(file)?)
+    let state: FsckState = serde_json::from_str(&files::read_text(file)?)
         .map_err(|error| unusable(&BadState::Unreadable(error.to_string())))?;
-    Walk::resume(store, meaning, &state).await.map_err(database)?.map_err(|bad| unusable(&bad))
+    DeepCheck::resume(store, facts, &state).await.map_err(database)?.map_err(|bad| unusable(&bad))
 }
 
-fn keep(walk: &Walk<'_>, file: Option<&Path>) -> Result<(), Failure> {
+fn keep(walk: &DeepCheck<'_>, file: Option<&Path>) -> Result<(), Failure> {
     let Some((file, state)) = file.zip(walk.state()) else { return Ok(()) };
     let text = serde_json::to_string(&state).unwrap_or_default();
     files::write(file, text.as_bytes(), Access::Ordinary, Existing::Replace)
@@ -134,13 +139,8 @@ async fn behind(store: &dyn LogStore, pin: &Pin) -> Result<Option<Halt>, StoreEr
     Ok(disagrees.then_some(Halt::DatabaseDisagrees { size: pin.size, signed: pin.root, database: stored }))
 }
 
-/// The failure for a pin that cannot be read or reached, `pin-unusable`.
-pub fn unreadable_pin(error: PinError) -> Failure {
-    Failure::new(Exit::Failure, "pin-unusable", "the pin cannot be read").fact("because", error.to_string())
-}
-
 #[derive(Serialize)]
-struct Checked {
+struct FsckResult {
     clean: bool,
     deep: bool,
     size: u64,
@@ -152,7 +152,7 @@ struct Checked {
     omitted: u64,
 }
 
-impl Checked {
+impl FsckResult {
     fn add(&mut self, halt: Option<Halt>) {
         self.clean &= halt.is_none();
         self.findings.extend(halt.map(|halt| format!("pin: {halt}")));
@@ -173,7 +173,7 @@ impl Checked {
     }
 }
 
-impl Report for Checked {
+impl Report for FsckResult {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         self.findings.iter().try_for_each(|finding| writeln!(out, "FAIL  {}", safe(finding)))?;
         if self.omitted > 0 {

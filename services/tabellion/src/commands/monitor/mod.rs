@@ -10,21 +10,21 @@ mod watched;
 
 use clap::Subcommand;
 
-use crate::cli::Context;
 use crate::console::Failure;
+use crate::context::Context;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion monitor once --config monitor.toml")]
 pub enum Monitor {
-    /// Watch logs until told to stop: alarms as they come, with --json a line an event
+    /// Monitor logs continuously, and print alarms (with --json: all events)
     Run(run::Run),
-    /// Look once at every log: a line for every check done and not done
+    /// Check every log once, and print all checks
     Once(once::Once),
-    /// What the last look at every log came to; a running monitor is not disturbed
+    /// Show the last result for each log, also while the monitor runs
     Status(status::Status),
-    /// Alarms that stand; a running monitor is not disturbed
+    /// List active alarms, also while the monitor runs
     Alerts(alerts::Alerts),
-    /// Take alarms back once somebody has looked at them; their evidence stays
+    /// Reset alarms after an investigation; their evidence is kept
     Reset(reset::Reset),
 }
 

@@ -3,20 +3,20 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use monitor::keeper::Standing;
-use monitor::{Alarms, Exit as Ending, Monitor, Round};
+use monitor::alarm_list::AlarmRecord;
+use monitor::{AlarmList, Monitor, MonitorExit, Round};
 use serde::Serialize;
 
 use super::show;
-use super::watched::{self, Watched};
-use crate::cli::Context;
+use super::watched::{self, WatchedArgs};
 use crate::console::{Exit, Failure, Report};
+use crate::context::Context;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion monitor once --config monitor.toml")]
 pub struct Once {
     #[command(flatten)]
-    watched: Watched,
+    watched: WatchedArgs,
 }
 
 impl Once {
@@ -32,13 +32,13 @@ impl Once {
         let keeper = watched::keeper(&config, Box::new(|_| {}))?;
         let rounds = monitor.once(&keeper).await;
         keeper.send().await;
-        let standing = Alarms::read(&config.state_dir);
+        let standing = AlarmList::read(&config.state_dir);
         // Findings are printed and determine the exit code, even if they could not be stored.
-        let alarms = standing.as_ref().map_or(&[][..], Alarms::standing);
-        let looked = Looked::of(rounds, alarms, &config.state_dir);
+        let alarms = standing.as_ref().map_or(&[][..], AlarmList::standing);
+        let looked = RoundResults::of(rounds, alarms, &config.state_dir);
         context.console.result(&looked)?;
         for standing in
-            looked.alarms.iter().filter(|standing| standing.alarm.kind.exit() == Ending::Misbehaviour)
+            looked.alarms.iter().filter(|standing| standing.alarm.kind.exit() == MonitorExit::Misbehaviour)
         {
             context.console.failure(&show::security(standing, &config.state_dir));
         }
@@ -50,11 +50,11 @@ impl Once {
             (false, Ok(_)) => None,
         };
         match (looked.ending, not_kept) {
-            (Ending::Success, None) => Ok(()),
-            (Ending::Success | Ending::Error, Some(failure)) => Err(failure),
+            (MonitorExit::Success, None) => Ok(()),
+            (MonitorExit::Success | MonitorExit::Error, Some(failure)) => Err(failure),
             (ending, failure) => {
                 failure.iter().for_each(|failure| context.console.failure(failure));
-                Err(Failure::told(show::exit(ending)))
+                Err(Failure::already_printed(show::exit(ending)))
             }
         }
     }
@@ -62,29 +62,29 @@ impl Once {
 
 /// The result of one round of checks on all logs.
 #[derive(Serialize)]
-struct Looked {
+struct RoundResults {
     rounds: Vec<Round>,
-    alarms: Vec<Standing>,
-    ending: Ending,
+    alarms: Vec<AlarmRecord>,
+    ending: MonitorExit,
     state_dir: String,
 }
 
-impl Looked {
+impl RoundResults {
     /// Combines rounds with the active alarms. Alarms of earlier rounds count until they are reset.
-    fn of(rounds: Vec<Round>, standing: &[Standing], state_dir: &std::path::Path) -> Self {
-        let alarms: Vec<Standing> = standing
+    fn of(rounds: Vec<Round>, standing: &[AlarmRecord], state_dir: &std::path::Path) -> Self {
+        let alarms: Vec<AlarmRecord> = standing
             .iter()
             .filter(|standing| rounds.iter().any(|round| round.log == standing.alarm.log))
             .cloned()
             .collect();
         let stands = alarms.iter().map(|standing| standing.alarm.kind.exit());
-        let ending = rounds.iter().map(Round::exit).chain(stands).max().unwrap_or(Ending::Success);
+        let ending = rounds.iter().map(Round::exit).chain(stands).max().unwrap_or(MonitorExit::Success);
         let rounds = rounds.into_iter().map(show::without_evidence).collect();
         Self { rounds, alarms, ending, state_dir: state_dir.display().to_string() }
     }
 }
 
-impl Report for Looked {
+impl Report for RoundResults {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         for round in &self.rounds {
             show::round(out, round)?;

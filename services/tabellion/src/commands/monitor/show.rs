@@ -3,35 +3,35 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use monitor::keeper::{AlarmsError, Standing, State};
+use monitor::alarm_list::{AlarmRecord, AlarmState, AlarmsError};
 use monitor::round::{Outcome, Round};
-use monitor::{Alarm, Evidence, EvidenceFile, Exit as Ending};
+use monitor::{Alarm, Evidence, EvidenceFile, MonitorExit};
 use owo_colors::OwoColorize;
 
 use crate::console::{Exit, Failure, files, safe};
 use crate::show::time;
 
 /// Returns the exit code of a result.
-pub fn exit(ending: Ending) -> Exit {
+pub fn exit(ending: MonitorExit) -> Exit {
     match ending {
-        Ending::Success => Exit::Success,
-        Ending::Error => Exit::Failure,
-        Ending::Failed => Exit::VerificationFailed,
-        Ending::Unreachable => Exit::TryAgain,
-        Ending::Stale => Exit::Stale,
-        Ending::Misbehaviour => Exit::LogMisbehaviour,
+        MonitorExit::Success => Exit::Success,
+        MonitorExit::Error => Exit::Failure,
+        MonitorExit::Failed => Exit::VerificationFailed,
+        MonitorExit::Unreachable => Exit::TryAgain,
+        MonitorExit::Stale => Exit::Stale,
+        MonitorExit::Misbehaviour => Exit::LogMisbehaviour,
     }
 }
 
 /// Describes a result in one line.
-pub fn in_words(ending: Ending) -> &'static str {
+pub fn in_words(ending: MonitorExit) -> &'static str {
     match ending {
-        Ending::Success => "nothing is wrong with what was checked",
-        Ending::Error => "the monitor itself cannot do its work",
-        Ending::Failed => "somebody who writes to a log did what they may not",
-        Ending::Unreachable => "a log or a part of it could not be read",
-        Ending::Stale => "what a log shows is old, or its age cannot be told",
-        Ending::Misbehaviour => "a log did what no log may",
+        MonitorExit::Success => "nothing is wrong with what was checked",
+        MonitorExit::Error => "the monitor itself cannot do its work",
+        MonitorExit::Failed => "somebody who writes to a log did what they may not",
+        MonitorExit::Unreachable => "a log or a part of it could not be read",
+        MonitorExit::Stale => "what a log shows is old, or its age cannot be told",
+        MonitorExit::Misbehaviour => "a log did what no log may",
     }
 }
 
@@ -57,8 +57,8 @@ pub fn round(out: &mut dyn Write, round: &Round) -> io::Result<()> {
 }
 
 /// Prints an active or past alarm.
-pub fn standing(out: &mut dyn Write, standing: &Standing) -> io::Result<()> {
-    let Standing { id, alarm, times, .. } = standing;
+pub fn standing(out: &mut dyn Write, standing: &AlarmRecord) -> io::Result<()> {
+    let AlarmRecord { id, alarm, times, .. } = standing;
     let (first, last) = (moment(alarm.first_seen), moment(alarm.last_seen));
     let (log, about) = (safe(&alarm.log).into_owned(), alarm.about.to_string());
     writeln!(
@@ -76,16 +76,16 @@ pub fn standing(out: &mut dyn Write, standing: &Standing) -> io::Result<()> {
     }
     let over = standing.over_at.map(moment).unwrap_or_default();
     match (standing.state, &standing.because) {
-        (State::Raised, _) => Ok(()),
-        (State::Cleared, _) => writeln!(out, "       cleared {over}"),
-        (State::Reset, because) => {
+        (AlarmState::Raised, _) => Ok(()),
+        (AlarmState::Cleared, _) => writeln!(out, "       cleared {over}"),
+        (AlarmState::Reset, because) => {
             writeln!(out, "       reset {over}: {}", safe(because.as_deref().unwrap_or_default()))
         }
     }
 }
 
 /// Prints an alarm that is over.
-pub fn cleared(out: &mut dyn Write, standing: &Standing) -> io::Result<()> {
+pub fn cleared(out: &mut dyn Write, standing: &AlarmRecord) -> io::Result<()> {
     let alarm = &standing.alarm;
     let (log, about) = (safe(&alarm.log).into_owned(), alarm.about.to_string());
     let since = moment(alarm.first_seen);
@@ -93,7 +93,7 @@ pub fn cleared(out: &mut dyn Write, standing: &Standing) -> io::Result<()> {
 }
 
 /// The security failure for an alarm about misbehaviour.
-pub fn security(standing: &Standing, state_dir: &Path) -> Failure {
+pub fn security(standing: &AlarmRecord, state_dir: &Path) -> Failure {
     let alarm = &standing.alarm;
     let what = format!("the log {} is not to be trusted", alarm.log);
     let failure = Failure::new(Exit::LogMisbehaviour, alarm.kind.name(), what).security();

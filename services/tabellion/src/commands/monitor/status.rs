@@ -3,21 +3,21 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use monitor::keeper::Standing;
-use monitor::{Alarms, Round, last_rounds};
+use monitor::alarm_list::AlarmRecord;
+use monitor::{AlarmList, Round, last_rounds};
 use serde::Serialize;
 
 use super::show;
-use super::watched::Kept;
-use crate::cli::Context;
+use super::watched::StateDirArgs;
 use crate::commands::verify::now;
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure, members, safe};
+use crate::context::Context;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion monitor status --config monitor.toml")]
 pub struct Status {
     #[command(flatten)]
-    kept: Kept,
+    kept: StateDirArgs,
 }
 
 impl Status {
@@ -30,33 +30,31 @@ impl Status {
             return Err(Failure::new(Exit::NotVerified, "nothing-watched", "no log was looked at yet")
                 .fact("state", folder.display().to_string()));
         }
-        let alarms = Alarms::read(&folder).map_err(|why| show::unreadable(&why))?;
+        let alarms = AlarmList::read(&folder).map_err(|why| show::unreadable(&why))?;
         let now = now();
-        let logs = rounds.into_iter().map(|round| Watched::of(round, alarms.standing(), now)).collect();
-        context.console.result(&Whole { state_dir: folder.display().to_string(), logs })
+        let logs: Vec<_> =
+            rounds.into_iter().map(|round| LogStatus::of(round, alarms.standing(), now)).collect();
+        let state_dir = folder.display().to_string();
+        context
+            .console
+            .print(&members! { state_dir, logs }, |out| logs.iter().try_for_each(|log| log.lines(out)))
     }
 }
 
 #[derive(Serialize)]
-struct Whole {
-    state_dir: String,
-    logs: Vec<Watched>,
-}
-
-#[derive(Serialize)]
-struct Watched {
+struct LogStatus {
     log: String,
     origin: String,
     verified_size: Option<u64>,
     last_round_at: u64,
     last_round_seconds_ago: u64,
     cosigned_at: Option<u64>,
-    alarms: Vec<Standing>,
+    alarms: Vec<AlarmRecord>,
     round: Round,
 }
 
-impl Watched {
-    fn of(round: Round, standing: &[Standing], now: u64) -> Self {
+impl LogStatus {
+    fn of(round: Round, standing: &[AlarmRecord], now: u64) -> Self {
         let alarms = standing.iter().filter(|standing| standing.alarm.log == round.log).cloned().collect();
         Self {
             log: round.log.clone(),
@@ -69,25 +67,16 @@ impl Watched {
             round,
         }
     }
-}
 
-impl Report for Whole {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        for log in &self.logs {
-            let size = log.verified_size.map_or("nothing".to_owned(), |size| format!("size {size}"));
-            let cosigned = log.cosigned_at.map_or("not known".to_owned(), show::moment);
-            writeln!(out, "{}  {}", safe(&log.log), safe(&log.origin))?;
-            writeln!(out, "  verified    {size}")?;
-            writeln!(
-                out,
-                "  last look   {}, {} s ago",
-                show::moment(log.last_round_at),
-                log.last_round_seconds_ago
-            )?;
-            writeln!(out, "  cosigned    {cosigned}")?;
-            writeln!(out, "  came to     {}", show::in_words(log.round.exit()))?;
-            log.alarms.iter().try_for_each(|standing| show::standing(out, standing))?;
-        }
-        Ok(())
+    fn lines(&self, out: &mut dyn Write) -> io::Result<()> {
+        let size = self.verified_size.map_or("nothing".to_owned(), |size| format!("size {size}"));
+        let cosigned = self.cosigned_at.map_or("not known".to_owned(), show::moment);
+        let (looked, ago) = (show::moment(self.last_round_at), self.last_round_seconds_ago);
+        writeln!(out, "{}  {}", safe(&self.log), safe(&self.origin))?;
+        writeln!(out, "  verified    {size}")?;
+        writeln!(out, "  last look   {looked}, {ago} s ago")?;
+        writeln!(out, "  cosigned    {cosigned}")?;
+        writeln!(out, "  came to     {}", show::in_words(self.round.exit()))?;
+        self.alarms.iter().try_for_each(|standing| show::standing(out, standing))
     }
 }

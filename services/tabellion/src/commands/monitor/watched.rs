@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use monitor::config::{Config, Target};
+use monitor::config::{Config, WatchedLog};
 use monitor::{Keeper, MonitorError};
 use tlog::key::VerifierKey;
 use url::Url;
 
-use crate::cli::Context;
 use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure, files};
+use crate::context::Context;
 
 /// The default paths of the configuration file, in order of precedence.
 const PLACES: &[&str] = &["monitor.toml", "tabellion-dev/monitor.toml", "/etc/tabellion/monitor.toml"];
@@ -19,30 +19,30 @@ const STATE: &str = "monitor-state";
 
 /// Which logs.
 #[derive(Debug, Args)]
-pub struct Watched {
-    /// One log, if not those of --config FILE [default: ./monitor.toml, then /etc/tabellion/monitor.toml]
+pub struct WatchedArgs {
+    /// One log instead of those in --config FILE [default: ./monitor.toml, then /etc/tabellion/monitor.toml]
     #[arg(long, requires = "key")]
     url: Option<String>,
-    /// Its checkpoint key, from somebody you trust
+    /// The log's checkpoint key, from a source that you trust
     #[arg(long, value_name = "VKEY", requires = "url")]
     key: Option<VerifierKey>,
-    /// A witness whose cosignatures tell how fresh it is
+    /// A witness whose cosignatures prove freshness
     #[arg(long, value_name = "VKEY", requires = "url")]
     witness: Vec<VerifierKey>,
-    /// Where is kept what was verified, and alarms
+    /// The folder for verified heads and alarms
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
 }
 
 /// Where a monitor keeps its state.
 #[derive(Debug, Args)]
-pub struct Kept {
+pub struct StateDirArgs {
     /// The monitor's state directory, if not that of --config FILE
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
 }
 
-impl Watched {
+impl WatchedArgs {
     /// Returns the configuration, from the file or from the command line.
     pub fn config(&self, context: &Context) -> Result<Config, Failure> {
         let config = match (&self.url, &self.key) {
@@ -56,7 +56,7 @@ impl Watched {
     }
 }
 
-impl Kept {
+impl StateDirArgs {
     /// Returns the state directory, which need not exist.
     pub fn folder(&self, context: &Context) -> Result<PathBuf, Failure> {
         match &self.state {
@@ -69,7 +69,7 @@ impl Kept {
 
 fn one(url: &str, key: &VerifierKey, witnesses: &[VerifierKey]) -> Result<Config, Failure> {
     let url: Url = url.parse().map_err(|why| Failure::new(Exit::Usage, "usage", format!("{url}: {why}")))?;
-    let mut target = Target::new("log", url, key.clone());
+    let mut target = WatchedLog::new("log", url, key.clone());
     target.witnesses = witnesses.to_vec();
     Ok(Config::new(STATE.into(), vec![target]))
 }
@@ -110,10 +110,12 @@ pub fn keeper(config: &Config, ear: monitor::keeper::Ear) -> Result<Keeper, Fail
 
 /// Converts an error of starting the monitor.
 pub fn not_begun(error: &MonitorError) -> Failure {
-    use monitor::state::StateError;
+    use monitor::state::MonitorStateError;
     let code = match error {
-        MonitorError::State(StateError::Taken(_)) => "monitor-in-use",
-        MonitorError::State(StateError::Foreign { .. } | StateError::Unreadable { .. }) => "monitor-state",
+        MonitorError::State(MonitorStateError::Taken(_)) => "monitor-in-use",
+        MonitorError::State(MonitorStateError::Foreign { .. } | MonitorStateError::Unreadable { .. }) => {
+            "monitor-state"
+        }
         MonitorError::Broken(_) => "monitor-broken",
         _ => "monitor-not-begun",
     };

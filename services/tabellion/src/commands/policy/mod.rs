@@ -3,31 +3,29 @@
 mod show;
 mod trial;
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use registration::policy::statement as policy_statement;
+use registration::policy_statement;
 use registration::{POLICY_CONTENT_TYPE, Policy as RegistrationPolicy};
-use serde::Serialize;
 
-use crate::cli::Context;
 use crate::commands::operator::{self, Signer, Signing};
-use crate::console::{Exit, Failure, Report, files, safe};
+use crate::console::{Exit, Failure, files, members, safe};
+use crate::context::Context;
 use crate::service::{Service, ServiceArgs};
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion policy validate policy.toml")]
 pub enum Policy {
-    /// The policy in force, from its entry on the log, and those before it
+    /// Show the policy in force, or earlier ones, from the log
     Show(show::Show),
-    /// Whether a policy file can run: every mistake at once
+    /// Check a policy file, and list all mistakes
     #[command(before_help = "example:  tabellion policy validate policy.toml")]
     Validate {
         /// The policy (TOML)
         file: PathBuf,
     },
-    /// What a policy file would make of statements; registers nothing
+    /// Decide on statements under a policy file, without registering them
     Test(trial::Trial),
     /// Sign the next revision and register it
     #[command(before_help = "example:  tabellion policy publish policy.toml --key keys/operator.pem")]
@@ -46,7 +44,7 @@ impl Policy {
         match self {
             Self::Show(show) => show.run(context),
             Self::Test(trial) => trial.run(context),
-            Self::Validate { file } => context.console.result(&Validated::of(&read(&file)?)),
+            Self::Validate { file } => print(context, &read(&file)?),
             Self::Publish { file, signing, service } => {
                 publish(context, &file, &signing, &service.connect(context)?)
             }
@@ -68,7 +66,7 @@ fn publish(context: &Context, file: &Path, signing: &Signing, service: &Service)
     match policy_statement::step(&current, &next) {
         Ok(policy_statement::Step::Keep) => {
             context.console.note("this policy is in force already");
-            return context.console.result(&Validated::of(&current));
+            return print(context, &current);
         }
         Ok(policy_statement::Step::Publish) => {}
         Err(conflict) => return Err(Failure::new(Exit::Refused, "policy-conflict", conflict.to_string())),
@@ -83,32 +81,14 @@ fn publish(context: &Context, file: &Path, signing: &Signing, service: &Service)
         .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))?;
     let (location, _) = service.block_on(service.client.submit(statement.bytes()))?;
     context.console.note(format!("registered {location}"));
-    context.console.result(&Validated::of(&next))
+    print(context, &next)
 }
 
-#[derive(Serialize)]
-struct Validated {
-    iss: String,
-    origin: String,
-    revision: u64,
-    digest: String,
-}
-
-impl Validated {
-    fn of(policy: &RegistrationPolicy) -> Self {
-        let contents = policy.contents();
-        Self {
-            iss: contents.iss.clone(),
-            origin: contents.origin.clone(),
-            revision: contents.revision,
-            digest: policy.digest().to_string(),
-        }
-    }
-}
-
-impl Report for Validated {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "log       {} ({})", safe(&self.iss), safe(&self.origin))?;
-        writeln!(out, "revision  {}\ndigest    {}", self.revision, self.digest)
-    }
+fn print(context: &Context, policy: &RegistrationPolicy) -> Result<(), Failure> {
+    let (contents, digest) = (policy.contents(), policy.digest().to_string());
+    let (iss, origin, revision) = (&contents.iss, &contents.origin, contents.revision);
+    context.console.print(&members! { iss, origin, revision, digest }, |out| {
+        writeln!(out, "log       {} ({})", safe(iss), safe(origin))?;
+        writeln!(out, "revision  {revision}\ndigest    {digest}")
+    })
 }

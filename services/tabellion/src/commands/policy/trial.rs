@@ -12,9 +12,9 @@ use registration::{Answers, Beside, Decision, Permit, PolicyInForce, Record, Vio
 use scitt::SignedStatement;
 use serde::Serialize;
 
-use crate::cli::Context;
 use crate::console::files::{self, is_stream};
 use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion policy test policy.toml statement.cose")]
@@ -24,7 +24,7 @@ pub struct Trial {
     /// Signed Statements
     #[arg(required = true, value_name = "STATEMENT")]
     statements: Vec<PathBuf>,
-    /// The payload that the statement is detached from
+    /// The statement's detached payload
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
 }
@@ -41,7 +41,7 @@ impl Trial {
         context.console.result(&trials)?;
         match trials.exit() {
             Exit::Success => Ok(()),
-            exit => Err(Failure::told(exit)),
+            exit => Err(Failure::already_printed(exit)),
         }
     }
 
@@ -61,7 +61,7 @@ impl Trial {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Outcome {
+enum TrialOutcome {
     Admitted,
     Refused,
     Undecided,
@@ -71,7 +71,7 @@ enum Outcome {
 #[derive(Serialize)]
 struct Tried {
     file: String,
-    outcome: Outcome,
+    outcome: TrialOutcome,
     rule: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     place: Option<String>,
@@ -96,7 +96,7 @@ impl Tried {
             Err(malformed) => Self {
                 rule: "statement-malformed".to_owned(),
                 detail: Some(malformed.to_string()),
-                ..Self::as_yet(Outcome::Refused)
+                ..Self::as_yet(TrialOutcome::Refused)
             },
         };
         tried.file = file.display().to_string();
@@ -104,8 +104,8 @@ impl Tried {
     }
 
     fn decided(statement: &SignedStatement, payload: Option<&[u8]>, policy: &PolicyInForce) -> Self {
-        let beside = Beside { payload, x5chain: None };
-        let authenticated = match policy.authenticate(statement, beside) {
+        let side_data = Beside { payload, x5chain: None };
+        let authenticated = match policy.authenticate(statement, side_data) {
             Ok(authenticated) => authenticated,
             Err(untrusted) => return Self::refused(untrusted.violation()),
         };
@@ -120,7 +120,7 @@ impl Tried {
             Decision::Undecided(undecided) => Self {
                 rule: undecided.rule.to_string(),
                 detail: Some(undecided.why),
-                ..Self::as_yet(Outcome::Undecided)
+                ..Self::as_yet(TrialOutcome::Undecided)
             },
         };
         Self { asks_the_log, ..decided }
@@ -133,7 +133,7 @@ impl Tried {
             max_entries: permit.largest_tree().map(TreeSize::get),
             not_before: valid.not_before.and_then(time),
             not_after: valid.not_after.and_then(time),
-            ..Self::as_yet(Outcome::Admitted)
+            ..Self::as_yet(TrialOutcome::Admitted)
         }
     }
 
@@ -142,11 +142,11 @@ impl Tried {
             rule: violation.rule.to_string(),
             place: Some(violation.place.to_string()),
             detail: Some(violation.detail),
-            ..Self::as_yet(Outcome::Refused)
+            ..Self::as_yet(TrialOutcome::Refused)
         }
     }
 
-    fn as_yet(outcome: Outcome) -> Self {
+    fn as_yet(outcome: TrialOutcome) -> Self {
         Self {
             file: String::new(),
             outcome,
@@ -162,9 +162,9 @@ impl Tried {
 
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         let outcome = match self.outcome {
-            Outcome::Admitted => "admitted",
-            Outcome::Refused => "refused",
-            Outcome::Undecided => "undecided",
+            TrialOutcome::Admitted => "admitted",
+            TrialOutcome::Refused => "refused",
+            TrialOutcome::Undecided => "undecided",
         };
         writeln!(out, "{outcome:<9}  {}  by {}", safe(&self.file), safe(&self.rule))?;
         if let Some(detail) = &self.detail {
@@ -178,7 +178,7 @@ impl Tried {
         if let Some(entries) = self.max_entries {
             writeln!(out, "           while the log has fewer than {entries} entries")?;
         }
-        match self.asks_the_log && self.outcome != Outcome::Undecided {
+        match self.asks_the_log && self.outcome != TrialOutcome::Undecided {
             true => writeln!(out, "           as an empty log has it: what it holds may decide otherwise"),
             false => Ok(()),
         }
@@ -202,9 +202,9 @@ impl Trials {
         Self {
             revision: policy.policy().contents().revision,
             digest: policy.policy().digest().to_string(),
-            admitted: count(Outcome::Admitted),
-            refused: count(Outcome::Refused),
-            undecided: count(Outcome::Undecided),
+            admitted: count(TrialOutcome::Admitted),
+            refused: count(TrialOutcome::Refused),
+            undecided: count(TrialOutcome::Undecided),
             results,
         }
     }

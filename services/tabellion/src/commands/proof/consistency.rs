@@ -15,9 +15,9 @@ use tlog::note::Note;
 use verifier::{Code, KnownTree, TrustStore, VerificationOutcome};
 
 use super::{Hex, RECEIPT, hand_over, tell, write_json};
-use crate::cli::Context;
 use crate::commands::verify::{input, now};
 use crate::console::{Exit, Failure};
+use crate::context::Context;
 use crate::service::{Service, ServiceArgs};
 use crate::trust_file::TrustFile;
 
@@ -28,28 +28,28 @@ use crate::trust_file::TrustFile;
 )]
 #[command(group(ArgGroup::new("older").required(true).args(["known", "first"])))]
 pub struct Consistency {
-    /// A checkpoint that was kept: the older tree
+    /// A saved checkpoint: the older tree
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
     /// The older size, without a checkpoint
     #[arg(long, value_name = "LEAVES")]
     first: Option<u64>,
-    /// Its root in hex
+    /// The older root in hex
     #[arg(long, value_name = "HASH", requires = "first")]
     root: Option<EntryDigest>,
-    /// The newer size [default: the newest that is signed]
+    /// The newer size [default: the newest signed one]
     #[arg(long, value_name = "LEAVES")]
     second: Option<u64>,
     /// json or receipt
     #[arg(long, value_enum, default_value_t, value_name = "FORM", hide_possible_values = true)]
-    form: Form,
-    /// Take this receipt, and ask nobody
+    form: ConsistencyFormat,
+    /// Use this receipt instead of fetching one
     #[arg(long, value_name = "FILE", conflicts_with_all = ["second", "form"])]
     receipt: Option<PathBuf>,
-    /// Where to write it
+    /// The output file
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Verify it before it is handed over
+    /// Verify the proof before writing it
     #[arg(long)]
     verify: bool,
     /// A verifier key of the log (vkey)
@@ -64,7 +64,7 @@ pub struct Consistency {
 
 /// How a proof is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum ConsistencyFormat {
     #[default]
     Json,
     Receipt,
@@ -72,7 +72,7 @@ enum Form {
 
 /// The JSON of `GET /v1/proof/consistency`.
 #[derive(Deserialize)]
-struct Told {
+struct ServedConsistencyProof {
     first: u64,
     second: u64,
     path: Vec<Hex>,
@@ -97,11 +97,11 @@ impl Consistency {
         let path = format!("v1/proof/consistency?first={size}{second}");
         let service = self.service.connect(context)?;
         match self.form {
-            Form::Receipt => {
+            ConsistencyFormat::Receipt => {
                 let receipt = service.block_on(service.client.bytes_as(&path, RECEIPT))?;
                 self.by_receipt(context, &receipt, known, &trust.store)
             }
-            Form::Json => {
+            ConsistencyFormat::Json => {
                 let view: Json = service.block_on(service.client.json(&path))?;
                 if let Some(known) = known {
                     self.by_checkpoint(context, &service, &view, &known, &trust.store)?;
@@ -122,10 +122,10 @@ impl Consistency {
             let verdict = verifier::verify_checkpoint(&bytes, &self.key, None, trust);
             if verdict.outcome != VerificationOutcome::Verified {
                 let code = verdict.reason.unwrap_or(Code::NotReached);
-                let exit = crate::commands::verify::exit(verdict.outcome);
+                let exit = crate::verification::exit(verdict.outcome);
                 let what = format!("{} is not known to be the log's", file.display());
                 let failure = Failure::new(exit, code.as_str(), what);
-                return Err(failure.why(crate::commands::verify::in_words(code)));
+                return Err(failure.why(crate::verification::explanation(code)));
             }
         }
         let checkpoint =
@@ -164,7 +164,7 @@ impl Consistency {
         known: &KnownTree,
         trust: &TrustStore,
     ) -> Result<(), Failure> {
-        let told = Told::deserialize(view).map_err(|error| nonsense(error.to_string()))?;
+        let told = ServedConsistencyProof::deserialize(view).map_err(|error| nonsense(error.to_string()))?;
         let note = match &told.checkpoint {
             Some(note) => note.clone().into_bytes(),
             None => {

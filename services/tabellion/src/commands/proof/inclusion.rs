@@ -12,10 +12,10 @@ use serde_json::Value as Json;
 use tlog::proof::TlogProof;
 
 use super::{Hex, RECEIPT, TLOG_PROOF, hand_over, tell, write_json};
-use crate::cli::Context;
 use crate::commands::statement;
 use crate::commands::verify::{now, witness_policy};
 use crate::console::{Exit, Failure};
+use crate::context::Context;
 use crate::service::{Service, ServiceArgs};
 use crate::trust_file::TrustFile;
 
@@ -28,16 +28,16 @@ use crate::trust_file::TrustFile;
 pub struct Inclusion {
     /// An entry ID, a file that holds the statement, or a leaf index
     entry: String,
-    /// In the tree of this size instead of the newest
+    /// The tree size [default: the newest signed one]
     #[arg(long, value_name = "LEAVES")]
     size: Option<u64>,
     /// json, receipt or tlog-proof
     #[arg(long, value_enum, default_value_t, value_name = "FORM", hide_possible_values = true)]
-    form: Form,
-    /// Where to write it
+    form: InclusionFormat,
+    /// The output file
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Verify it before it is handed over
+    /// Verify the proof before writing it
     #[arg(long)]
     verify: bool,
     /// Require the quorum of this policy (C2SP tlog-policy)
@@ -52,7 +52,7 @@ pub struct Inclusion {
 
 /// How a proof is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum InclusionFormat {
     #[default]
     Json,
     Receipt,
@@ -61,7 +61,7 @@ enum Form {
 
 /// The JSON of `GET /v1/proof/inclusion`.
 #[derive(Deserialize)]
-struct Told {
+struct ServedInclusionProof {
     index: u64,
     entry_id: Hex,
     tree_size: u64,
@@ -73,12 +73,12 @@ impl Inclusion {
         self.asked_digest()?;
         let service = self.service.connect(context)?;
         match self.form {
-            Form::Json => self.json(context, &service),
-            Form::Receipt if self.witness_policy.is_some() => {
+            InclusionFormat::Json => self.json(context, &service),
+            InclusionFormat::Receipt if self.witness_policy.is_some() => {
                 let what = "a receipt carries no cosignatures: ask for --form tlog-proof";
                 Err(Failure::new(Exit::Usage, "usage", what))
             }
-            Form::Receipt => {
+            InclusionFormat::Receipt => {
                 let receipt = self.fetch(&service, self.size, RECEIPT)?;
                 if self.verify {
                     let (entry, trust) = (self.digest(&service)?, self.trust(context)?);
@@ -87,7 +87,7 @@ impl Inclusion {
                 }
                 hand_over(context, &self.output, RECEIPT, &receipt, self.verify)
             }
-            Form::TlogProof => {
+            InclusionFormat::TlogProof => {
                 let proof = self.fetch(&service, self.size, TLOG_PROOF)?;
                 if self.verify {
                     self.verified(context, self.digest(&service)?, &proof)?;
@@ -101,7 +101,8 @@ impl Inclusion {
     fn json(&self, context: &Context, service: &Service) -> Result<(), Failure> {
         let view: Json = service.block_on(service.client.json(&self.query(self.size)))?;
         if self.verify {
-            let told = Told::deserialize(&view).map_err(|error| nonsense(error.to_string()))?;
+            let told =
+                ServedInclusionProof::deserialize(&view).map_err(|error| nonsense(error.to_string()))?;
             let asked = self.asked_digest()?.unwrap_or(told.entry_id.0);
             let bytes = self.fetch(service, Some(told.tree_size), TLOG_PROOF)?;
             self.verified(context, asked, &bytes)?;
@@ -165,7 +166,7 @@ impl Inclusion {
         if let Some(digest) = self.asked_digest()? {
             return Ok(digest);
         }
-        let told: Told = service.block_on(service.client.json(&self.query(self.size)))?;
+        let told: ServedInclusionProof = service.block_on(service.client.json(&self.query(self.size)))?;
         Ok(told.entry_id.0)
     }
 }

@@ -3,21 +3,20 @@
 mod consistency;
 mod inclusion;
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Subcommand;
 use data_encoding::BASE64;
 use merkle::{EntryDigest, Hash};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use verifier::{Check, CheckState, Code, VerificationOutcome};
 
-use super::verify::{exit, in_words};
-use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
-use crate::console::{Failure, Report, safe};
+use crate::console::{Failure, safe};
+use crate::context::Context;
 use crate::show;
+use crate::verification::{exit, explanation};
 
 /// The media type of a COSE receipt (RFC 9942).
 const RECEIPT: &str = "application/scitt-receipt+cose";
@@ -27,9 +26,9 @@ const TLOG_PROOF: &str = "text/x.tlog.proof";
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion proof inclusion report.json.cose --verify")]
 pub enum Proof {
-    /// That an entry is in the tree
+    /// Fetch the proof that an entry is in the tree
     Inclusion(Box<inclusion::Inclusion>),
-    /// That the tree of one size is the beginning of a larger one
+    /// Fetch the proof that one tree is a prefix of a larger one
     Consistency(Box<consistency::Consistency>),
 }
 
@@ -76,7 +75,7 @@ fn tell(
         return Ok(());
     }
     let code = reason.unwrap_or(Code::NotReached);
-    let failure = Failure::new(exit(outcome), code.as_str(), in_words(code));
+    let failure = Failure::new(exit(outcome), code.as_str(), explanation(code));
     let open = checks.iter().filter(|check| check.state != CheckState::Ok);
     Err(open.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail)))
 }
@@ -96,7 +95,7 @@ fn hand_over(
         TLOG_PROOF => String::from_utf8_lossy(proof).into_owned(),
         _ => BASE64.encode(proof),
     };
-    context.console.result(&View(json!({ "media_type": form, "proof": text, "verified": verified })))
+    print(context, &json!({ "media_type": form, "proof": text, "verified": verified }))
 }
 
 fn write(output: &Path, bytes: &[u8]) -> Result<(), Failure> {
@@ -106,27 +105,23 @@ fn write(output: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// Writes a proof in JSON, for display on stdout or to a file.
 fn write_json(context: &Context, output: &Path, view: Json) -> Result<(), Failure> {
     match output == Path::new("-") {
-        true => context.console.result(&View(view)),
+        true => print(context, &view),
         false => write(output, format!("{view}\n").as_bytes()),
     }
 }
 
-#[derive(Serialize)]
-#[serde(transparent)]
-struct View(Json);
-
-impl Report for View {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Json::Object(members) = &self.0 else { return writeln!(out, "{}", safe(&self.0.to_string())) };
+fn print(context: &Context, view: &Json) -> Result<(), Failure> {
+    context.console.print(view, |out| {
+        let Json::Object(members) = view else { return writeln!(out, "{}", safe(&view.to_string())) };
         let plain =
             members.iter().filter(|(_, value)| !value.is_array() && !value.to_string().contains("\\n"));
         show::lines(out, 0, &plain.map(|(name, value)| (name.clone(), value.clone())).collect())?;
-        for hash in members.get("path").and_then(Json::as_array).into_iter().flatten() {
+        for hash in show::items(view, "path") {
             writeln!(out, "path  {}", safe(hash.as_str().unwrap_or_default()))?;
         }
         for text in members.get("checkpoint").and_then(Json::as_str).into_iter().flat_map(str::lines) {
             writeln!(out, "checkpoint  {}", safe(text))?;
         }
         Ok(())
-    }
+    })
 }

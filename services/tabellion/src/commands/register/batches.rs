@@ -7,20 +7,20 @@ use std::path::PathBuf;
 
 use client::{BATCH_STATEMENTS, ClientError};
 
-use super::work::{Prepared, Work};
-use super::{Done, now};
+use super::work::{Prepared, RegistrationWork};
+use super::{RegistrationResult, now};
 use crate::console::Failure;
 
 /// Size of a batch in bytes: below every service's limit, and small enough for a fast answer.
 const BATCH_BYTES: usize = 4 << 20;
 
-impl Work<'_> {
+impl RegistrationWork<'_> {
     /// Registers files in order, and calls `tell` with each result.
     pub(super) async fn in_batches(
         &self,
         files: &[PathBuf],
-        tell: &impl Fn(&Result<Done, Failure>),
-    ) -> Vec<Result<Done, Failure>> {
+        tell: &impl Fn(&Result<RegistrationResult, Failure>),
+    ) -> Vec<Result<RegistrationResult, Failure>> {
         let mut done = Vec::with_capacity(files.len());
         while done.len() < files.len() {
             let rest = &files[done.len()..];
@@ -49,7 +49,10 @@ impl Work<'_> {
     }
 
     /// Registers a batch. Returns `None` if the service does not support batches, or refuses this one.
-    async fn batch(&self, batch: Vec<Result<Prepared, Failure>>) -> Option<Vec<Result<Done, Failure>>> {
+    async fn batch(
+        &self,
+        batch: Vec<Result<Prepared, Failure>>,
+    ) -> Option<Vec<Result<RegistrationResult, Failure>>> {
         let to_send = batch.iter().flatten().filter(|prepared| prepared.kept.is_none());
         let messages: Vec<_> = to_send.map(|one| (&one.message.statement, &one.message.bytes)).collect();
         let answers = match messages.is_empty() {

@@ -8,14 +8,14 @@ use crate::console::{Exit, Failure};
 
 /// The terms in the flags or of `--dev`. Absent terms are not compared.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Given<'a> {
+pub(super) struct SigningTerms<'a> {
     pub key: Option<&'a PublicKey>,
     pub iss: Option<&'a str>,
     pub sub: Option<&'a str>,
     pub content_type: Option<&'a str>,
 }
 
-impl Given<'_> {
+impl SigningTerms<'_> {
     /// Refuses a statement signed under other terms (`signed-otherwise`), because it would be registered instead of the
     /// requested one.
     pub(super) fn must_agree_with(&self, statement: &SignedStatement, source: &Path) -> Result<(), Failure> {

@@ -9,8 +9,8 @@ use futures::stream::{self, StreamExt};
 use scitt::{SignedStatement, transparent};
 use verifier::{Check, CheckName, CheckState, StatementEvidence, StatementVerdict};
 
-use super::{AT_ONCE, Done, Issuer, Message, Register, now};
-use crate::commands::statement::beside;
+use super::{AT_ONCE, IssuerIdentity, Register, RegistrationMessage, RegistrationResult, now};
+use crate::commands::statement::with_extension;
 use crate::console::files::{self, Access, Existing, is_stream};
 use crate::console::{Exit, Failure};
 use crate::trust_file::TrustFile;
@@ -18,31 +18,31 @@ use crate::trust_file::TrustFile;
 /// A file that is ready to be sent, or that an earlier run has registered.
 pub(super) struct Prepared {
     file: PathBuf,
-    pub message: Message,
+    pub message: RegistrationMessage,
     /// The receipt of an earlier run, if it still verifies.
     pub kept: Option<(StatementVerdict, Bytes)>,
     started: Instant,
 }
 
 /// The inputs shared by all files.
-pub(super) struct Work<'a> {
+pub(super) struct RegistrationWork<'a> {
     pub asked: &'a Register,
-    pub issuer: &'a Issuer,
+    pub issuer: &'a IssuerIdentity,
     pub client: &'a Client,
     pub trust: &'a TrustFile,
 }
 
-impl Work<'_> {
+impl RegistrationWork<'_> {
     pub async fn one_by_one(
         &self,
         files: &[PathBuf],
-        tell: &impl Fn(&Result<Done, Failure>),
-    ) -> Vec<Result<Done, Failure>> {
+        tell: &impl Fn(&Result<RegistrationResult, Failure>),
+    ) -> Vec<Result<RegistrationResult, Failure>> {
         let jobs = files.iter().map(|file| self.one(file));
         stream::iter(jobs).buffered(AT_ONCE).inspect(tell).collect().await
     }
 
-    async fn one(&self, file: &Path) -> Result<Done, Failure> {
+    async fn one(&self, file: &Path) -> Result<RegistrationResult, Failure> {
         self.complete(self.prepare(file)?).await
     }
 
@@ -59,7 +59,7 @@ impl Work<'_> {
 
     /// Refuses a detached payload other than the signed one. A statement that an earlier run registered is not sent
     /// again, so the service would not check it.
-    fn refuse_another_payload(&self, message: &Message, file: &Path) -> Result<(), Failure> {
+    fn refuse_another_payload(&self, message: &RegistrationMessage, file: &Path) -> Result<(), Failure> {
         let Some(payload) = message.payload.as_deref() else { return Ok(()) };
         let evidence = StatementEvidence {
             statement: &message.bytes,
@@ -80,8 +80,8 @@ impl Work<'_> {
     }
 
     /// Registers a prepared file, unless an earlier run has registered it.
-    async fn complete(&self, prepared: Prepared) -> Result<Done, Failure> {
-        let Message { statement, bytes, payload } = &prepared.message;
+    async fn complete(&self, prepared: Prepared) -> Result<RegistrationResult, Failure> {
+        let RegistrationMessage { statement, bytes, payload } = &prepared.message;
         let store = &self.trust.store;
         let registered = match (&prepared.kept, payload) {
             (Some(_), _) => None,
@@ -94,7 +94,11 @@ impl Work<'_> {
     }
 
     /// Stores the receipt, of this run or an earlier one, and writes `FILE.transparent.cose`.
-    pub fn keep(&self, prepared: Prepared, registered: Option<RegisteredStatement>) -> Result<Done, Failure> {
+    pub fn keep(
+        &self,
+        prepared: Prepared,
+        registered: Option<RegisteredStatement>,
+    ) -> Result<RegistrationResult, Failure> {
         let Prepared { file, message, kept, started } = prepared;
         let fresh = registered.is_some();
         let (verdict, receipt) = match (registered, kept) {
@@ -107,12 +111,13 @@ impl Work<'_> {
             (None, Some(kept)) => kept,
             (None, None) => return Err(Failure::new(Exit::Failure, "io", "there is no receipt to keep")),
         };
-        let transparent_file = self.asked.output.clone().unwrap_or_else(|| beside(&file, "transparent.cose"));
+        let transparent_file =
+            self.asked.output.clone().unwrap_or_else(|| with_extension(&file, "transparent.cose"));
         let whole = transparent::attach(&message.bytes, &[receipt])
             .map_err(|error| Failure::new(Exit::Failure, "malformed", error.to_string()))?;
         files::write(&transparent_file, &whole, Access::Ordinary, Existing::Replace)?;
         let position = verdict.receipts.first().and_then(|receipt| receipt.position);
-        Ok(Done {
+        Ok(RegistrationResult {
             file: file.display().to_string(),
             entry: message.statement.digest().to_string(),
             leaf_index: position.map(|position| position.leaf_index.get()),
@@ -127,7 +132,7 @@ impl Work<'_> {
 
 /// Returns the path of a file's receipt; `None` for standard input.
 fn receipt_file(file: &Path) -> Option<PathBuf> {
-    (!is_stream(file)).then(|| beside(file, "receipt"))
+    (!is_stream(file)).then(|| with_extension(file, "receipt"))
 }
 
 /// Returns the receipt of an earlier run with its verdict, if it still verifies.

@@ -1,6 +1,5 @@
 //! `tabellion config check`: finds mistakes that would prevent a start of `serve`, without starting it.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,30 +8,35 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use scitt::Algorithm;
 use secrecy::ExposeSecret;
-use serde::Serialize;
-use transparency::{Config, Database, ReceiptAlgorithm, TlsFiles};
+use serving::tls::TlsFiles;
+use transparency::{Config, Database, ReceiptAlgorithm};
 
 use super::config;
-use crate::cli::Context;
 use crate::commands::policy;
-use crate::console::{Failure, Report, safe};
-use crate::exposure;
+use crate::console::{Failure, members, safe};
+use crate::context::Context;
+use crate::exposed_settings;
 use crate::keyfile;
-use crate::settings::{self, Mistake, Settings};
+use crate::settings::{self, SettingError, Settings};
 
 /// Checks the configuration and the files that it names.
 pub fn check(context: &Context) -> Result<(), Failure> {
     let settings = context.settings(Vec::new())?;
     let config = runnable(&settings)?;
     let mut mistakes = keys(&config);
-    mistakes.extend(exposure::log::mistakes(&config, &settings));
+    mistakes.extend(exposed_settings::log::mistakes(&config, &settings));
     mistakes.extend(config.tls.as_ref().and_then(tls));
     mistakes.extend(policy_file(&config));
     if !mistakes.is_empty() {
         return Err(settings::refuse(mistakes));
     }
-    let warnings = exposure::log::warnings(&config, &settings);
-    context.console.result(&Checked { origin: config.origin, ready: true, warnings })
+    let warnings = exposed_settings::log::warnings(&config, &settings);
+    context.console.print(&members! { origin: &config.origin, ready: true, warnings }, |out| {
+        for warning in &warnings {
+            writeln!(out, "warning  {}: {}", safe(&warning.key), safe(&warning.what))?;
+        }
+        writeln!(out, "`tabellion serve` can start the log {} with this", safe(&config.origin))
+    })
 }
 
 /// Returns a configuration that is valid and safe to run. Dev mode omits the safety check.
@@ -46,11 +50,11 @@ pub fn runnable(settings: &Settings) -> Result<Config, Failure> {
 
 /// Rejects a pin next to the log's database. The pin detects a database that was rolled back, and must not be restored
 /// together with it.
-pub fn pin_beside_database(config: &Config) -> Option<Mistake> {
+pub fn pin_beside_database(config: &Config) -> Option<SettingError> {
     let path = match (&config.database, &config.pin) {
         (Database::Sqlite { path, .. }, None) => path,
         (Database::Postgres(log), Some(pin)) if log.expose_secret() == pin.expose_secret() => {
-            return Some(Mistake {
+            return Some(SettingError {
                 key: "pin".into(),
                 what:
                     "must not be the log's database: restored together, they could not contradict each other"
@@ -63,14 +67,14 @@ pub fn pin_beside_database(config: &Config) -> Option<Mistake> {
         path.canonicalize().unwrap_or_else(|_| std::path::absolute(path).unwrap_or(path.into()))
     };
     let database = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    (folder(database) == folder(&config.state_dir)).then(|| Mistake {
+    (folder(database) == folder(&config.state_dir)).then(|| SettingError {
         key: "state_dir".into(),
         what: "must not be the database's folder: restored together, they could not contradict each other"
             .into(),
     })
 }
 
-fn keys(config: &Config) -> Vec<Mistake> {
+fn keys(config: &Config) -> Vec<SettingError> {
     let receipts = match config.receipt_algorithm {
         ReceiptAlgorithm::Es256 => Algorithm::Es256,
         ReceiptAlgorithm::Es384 => Algorithm::Es384,
@@ -87,8 +91,8 @@ fn keys(config: &Config) -> Vec<Mistake> {
     .collect()
 }
 
-fn key(setting: &str, path: &Path, algorithm: Option<Algorithm>) -> Option<Mistake> {
-    let wrong = |what: String| Some(Mistake { key: setting.into(), what });
+fn key(setting: &str, path: &Path, algorithm: Option<Algorithm>) -> Option<SettingError> {
+    let wrong = |what: String| Some(SettingError { key: setting.into(), what });
     let key = match keyfile::read(path) {
         Ok(key) => key,
         Err(failure) => return wrong(failure.in_short()),
@@ -101,9 +105,9 @@ fn key(setting: &str, path: &Path, algorithm: Option<Algorithm>) -> Option<Mista
     }
 }
 
-fn tls(files: &TlsFiles) -> Option<Mistake> {
+fn tls(files: &TlsFiles) -> Option<SettingError> {
     let wrong = |key: &str, path: &PathBuf, why: String| {
-        Some(Mistake { key: key.into(), what: format!("{}: {why}", path.display()) })
+        Some(SettingError { key: key.into(), what: format!("{}: {why}", path.display()) })
     };
     let chain =
         CertificateDer::pem_file_iter(&files.certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -125,8 +129,8 @@ fn tls(files: &TlsFiles) -> Option<Mistake> {
     built.err().and_then(|error| wrong("tls_key", &files.key, format!("with this certificate: {error}")))
 }
 
-fn policy_file(config: &Config) -> Option<Mistake> {
-    let wrong = |what: String| Some(Mistake { key: "policy".into(), what });
+fn policy_file(config: &Config) -> Option<SettingError> {
+    let wrong = |what: String| Some(SettingError { key: "policy".into(), what });
     let policy = match policy::read(&config.policy) {
         Ok(policy) => policy,
         Err(failure) => return wrong(failure.in_short()),
@@ -134,20 +138,4 @@ fn policy_file(config: &Config) -> Option<Mistake> {
     let contents = policy.contents();
     let same = contents.iss == config.iss && contents.origin == config.origin;
     if same { None } else { wrong(format!("is for {} ({})", contents.iss, contents.origin)) }
-}
-
-#[derive(Serialize)]
-struct Checked {
-    origin: String,
-    ready: bool,
-    warnings: Vec<Mistake>,
-}
-
-impl Report for Checked {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        for warning in &self.warnings {
-            writeln!(out, "warning  {}: {}", safe(&warning.key), safe(&warning.what))?;
-        }
-        writeln!(out, "`tabellion serve` can start the log {} with this", safe(&self.origin))
-    }
 }

@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
+use serving::tls::TlsFiles;
 use tlog::policy::WitnessPolicy;
 use transparency::{
-    CallerRole, ClosedTypes, Config, Database, Doors, KeyFiles, Limits, Network, Rate, ReceiptAlgorithm,
-    TlsFiles, Token, Witnesses,
+    AccessConfig, CallerRole, ClientToken, ClosedTypes, Config, Database, Limits, Network, Rate,
+    ReceiptAlgorithm, SigningKeyFiles, WitnessConfig,
 };
 
 use crate::console::Failure;
-use crate::settings::{self, Mistake, Settings};
+use crate::settings::{self, SettingError, Settings};
 
 /// Returns the service's configuration, or a failure (`setting-unusable`) that lists all mistakes.
 pub fn resolve(settings: &Settings) -> Result<Config, Failure> {
@@ -26,7 +27,8 @@ pub fn resolve(settings: &Settings) -> Result<Config, Failure> {
         && let Some(config) = config
     {
         let found = config.mistakes().into_iter();
-        mistakes.extend(found.map(|mistake| Mistake { key: mistake.setting.into(), what: mistake.what }));
+        mistakes
+            .extend(found.map(|mistake| SettingError { key: mistake.setting.into(), what: mistake.what }));
         if mistakes.is_empty() {
             return Ok(config);
         }
@@ -56,7 +58,7 @@ pub fn database(url: &str, any_filesystem: bool) -> Result<Database, String> {
 /// A reader of [`Settings`] that collects the mistakes.
 struct Reading<'a> {
     settings: &'a Settings,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<SettingError>,
 }
 
 impl Reading<'_> {
@@ -70,7 +72,7 @@ impl Reading<'_> {
         let listen: Option<SocketAddr> = self.parsed("listen");
         let (admin_listen, admin_socket) = (self.admin_listen(), admin_socket(self.settings));
         let admin_socket = self.noted_mistake(admin_socket).flatten();
-        let (tls, keys, doors, limits) = (self.tls(), self.keys(), self.doors(), self.limits());
+        let (tls, keys, access, limits) = (self.tls(), self.keys(), self.access(), self.limits());
         let receipt_algorithm: Option<ReceiptAlgorithm> = self.parsed("receipt_alg");
         let (plaintext, migrate, witnesses) =
             (self.flag("plaintext"), self.flag("db_migrate"), self.witnesses());
@@ -90,7 +92,7 @@ impl Reading<'_> {
             keys: keys?,
             receipt_algorithm: receipt_algorithm?,
             policy: policy?,
-            doors,
+            access,
             witnesses,
             limits,
         })
@@ -130,18 +132,18 @@ impl Reading<'_> {
         }
     }
 
-    fn keys(&mut self) -> Option<KeyFiles> {
+    fn keys(&mut self) -> Option<SigningKeyFiles> {
         let (receipt, checkpoint) = (self.path("receipt_key"), self.path("checkpoint_key"));
         // A service whose policy is published already does not need the operator key.
         let operator = self.path("operator_key").filter(|path| path.exists());
-        Some(KeyFiles { receipt: receipt?, checkpoint: checkpoint?, operator })
+        Some(SigningKeyFiles { receipt: receipt?, checkpoint: checkpoint?, operator })
     }
 
-    fn doors(&mut self) -> Doors {
+    fn access(&mut self) -> AccessConfig {
         let tokens = self.path("tokens_file").map(|path| tokens(&path)).transpose();
         let proxies: Vec<String> = self.optional("trusted_proxies").unwrap_or_default();
         let proxies = proxies.iter().map(|range| Network::from_str(range)).collect::<Result<Vec<_>, _>>();
-        Doors {
+        AccessConfig {
             tokens: self.noted("tokens_file", tokens).flatten().unwrap_or_default(),
             token_required: self.flag("token_required"),
             trusted_proxies: self.noted("trusted_proxies", proxies).unwrap_or_default(),
@@ -151,8 +153,8 @@ impl Reading<'_> {
         }
     }
 
-    fn witnesses(&mut self) -> Witnesses {
-        let mut witnesses = Witnesses::default();
+    fn witnesses(&mut self) -> WitnessConfig {
+        let mut witnesses = WitnessConfig::default();
         let policy = self.path("witness_policy").map(|path| witness_policy(&path)).transpose();
         witnesses.policy = self.noted("witness_policy", policy).flatten();
         if let Some(seconds) = self.optional("witness_interval_seconds") {
@@ -219,7 +221,7 @@ impl Reading<'_> {
         let rates: BTreeMap<String, u32> = self.optional("issuer_rates").unwrap_or_default();
         for iss in rates.iter().filter(|(_, rate)| **rate == 0).map(|(iss, _)| iss) {
             let what = format!("{iss:?}: is at least 1; who may register nothing is no issuer of the policy");
-            self.mistakes.push(Mistake { key: "issuer_rates".into(), what });
+            self.mistakes.push(SettingError { key: "issuer_rates".into(), what });
         }
         rates.into_iter().map(|(iss, rate)| (iss, issuer_rate(rate))).collect()
     }
@@ -258,15 +260,15 @@ impl Reading<'_> {
     }
 
     fn mistake<T>(&mut self, key: &str, what: &str) -> Option<T> {
-        self.mistakes.push(Mistake { key: key.into(), what: what.into() });
+        self.mistakes.push(SettingError { key: key.into(), what: what.into() });
         None
     }
 
     fn noted<T>(&mut self, key: &str, value: Result<T, String>) -> Option<T> {
-        value.map_err(|what| self.mistakes.push(Mistake { key: key.into(), what })).ok()
+        value.map_err(|what| self.mistakes.push(SettingError { key: key.into(), what })).ok()
     }
 
-    fn noted_mistake<T>(&mut self, value: Result<T, Mistake>) -> Option<T> {
+    fn noted_mistake<T>(&mut self, value: Result<T, SettingError>) -> Option<T> {
         value.map_err(|mistake| self.mistakes.push(mistake)).ok()
     }
 }
@@ -282,7 +284,7 @@ fn witness_policy(path: &std::path::Path) -> Result<WitnessPolicy, String> {
 }
 
 /// Returns the path of the admin listener's socket, by default in the state directory; `None` if the setting is empty.
-pub fn admin_socket(settings: &Settings) -> Result<Option<PathBuf>, Mistake> {
+pub fn admin_socket(settings: &Settings) -> Result<Option<PathBuf>, SettingError> {
     match settings.get::<String>("admin_socket")? {
         Some(path) if path.is_empty() => Ok(None),
         Some(path) => Ok(Some(settings.relative("admin_socket", path.into()))),
@@ -291,7 +293,7 @@ pub fn admin_socket(settings: &Settings) -> Result<Option<PathBuf>, Mistake> {
 }
 
 /// Parses one [`token`] per line; empty lines and lines that start with `#` are skipped.
-fn tokens(path: &std::path::Path) -> Result<Vec<Token>, String> {
+fn tokens(path: &std::path::Path) -> Result<Vec<ClientToken>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let lines =
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
@@ -302,12 +304,12 @@ fn tokens(path: &std::path::Path) -> Result<Vec<Token>, String> {
 
 /// Parses `NAME TOKEN`, followed by restrictions: `role=ROLE`, `expires=TIME`, and any number of `issuer=ISS` and
 /// `content-type=TYPE`.
-fn token(line: &str) -> Result<Token, String> {
+fn token(line: &str) -> Result<ClientToken, String> {
     let mut words = line.split_whitespace();
     let (Some(name), Some(secret)) = (words.next(), words.next()) else {
         return Err("write a name, a space and the token".into());
     };
-    let mut token = Token::new(name, secret);
+    let mut token = ClientToken::new(name, secret);
     for word in words {
         match word.split_once('=') {
             Some(("role", role)) => token.role = Some(role.parse()?),

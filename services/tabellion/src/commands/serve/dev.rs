@@ -23,27 +23,18 @@ use tlog::policy::{PolicyWitness, WitnessPolicy};
 use transparency::{Config, Database, Service};
 use verifier::{TrustStore, TrustedLog};
 
-use crate::cli::Context;
-use crate::commands::register::{DEV_ISSUER, DEV_KEY};
 use crate::commands::statement::{self, Form, Terms};
 use crate::commands::verify::now;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
+use crate::dev_files::{DEV_CONFIG, DEV_FOLDER, DEV_GATEWAY, DEV_ISSUER, DEV_KEY, DEV_URL};
 use crate::keyfile::{self, KeyNames};
-use crate::service::DEV_URL;
 use crate::settings::without_password;
 use crate::trust_file;
 
-/// The folder, relative to the working directory.
-pub const DEV_FOLDER: &str = "tabellion-dev";
-/// The configuration in the folder, for commands on the log's keys and database.
-pub const DEV_CONFIG: &str = "tabellion-dev/tabellion.toml";
 /// The origin of every dev log; dev logs differ only in their keys.
 const ORIGIN: &str = "dev.tabellion.example";
-/// The issuer of `gateway run --dev`.
-pub const DEV_GATEWAY: &str = "https://gateway.dev.tabellion.example";
-/// The key of [`DEV_GATEWAY`], which `serve --dev` creates.
-pub const DEV_GATEWAY_KEY: &str = "tabellion-dev/gateway.key";
 /// The agent (`sub`) in the VRF sample.
 const SAMPLE_AGENT: &str = "did:web:agent.dev.tabellion.example";
 
@@ -140,7 +131,7 @@ impl Dev {
         config: &Config,
     ) -> Result<(), Failure> {
         let witnesses = config.witnesses.policy.as_ref().map_or(&[][..], WitnessPolicy::witnesses);
-        let tokens = &config.doors.tokens;
+        let tokens = &config.access.tokens;
         // A token without restrictions is preferred, because the samples have several issuers and types.
         let unbound = tokens.iter().find(|token| {
             token.expires.is_none() && token.scope.issuers.is_empty() && token.scope.content_types.is_empty()
@@ -198,7 +189,7 @@ impl Dev {
     /// The first record of a gateway's session: a denied call, which needs no outcome record.
     fn vap_audit(&self) -> Result<SignedStatement, Failure> {
         let session = uuid::Uuid::new_v4().to_string();
-        let terms = Terms { iss: DEV_ISSUER, sub: &session, content_type: registration::vap::VAP_AUDIT };
+        let terms = Terms { iss: DEV_ISSUER, sub: &session, content_type: vap::audit::VAP_AUDIT };
         let payload = jose::jcs::canonical(&sample_decision(&session));
         statement::sign(&self.issuer, payload, &terms, Form::Attached)
     }
@@ -409,7 +400,7 @@ impl Banner {
             origin: identity.origin.clone(),
             folder: DEV_FOLDER,
             storage: storage(&config.database),
-            token_required: config.doors.token_required,
+            token_required: config.access.token_required,
             issuer: DEV_ISSUER,
             trust: trust_file::DEV,
             receipt_alg: identity.receipt_algorithm,

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 
 use sequencer::Halt;
+use sequencer::pin::PinError;
 use store::{StorageFault, StoreError};
 use transparency::{Config, IntroduceError, PolicyError, StartError};
 
@@ -148,4 +149,9 @@ fn policy(error: PolicyError) -> Failure {
 
 fn refused(code: &str, why: impl ToString) -> Failure {
     Failure::new(Exit::Failure, code, "the service did not start").fact("because", why.to_string())
+}
+
+/// The failure for a pin that cannot be read or reached, `pin-unusable`.
+pub fn unreadable_pin(error: PinError) -> Failure {
+    Failure::new(Exit::Failure, "pin-unusable", "the pin cannot be read").fact("because", error.to_string())
 }

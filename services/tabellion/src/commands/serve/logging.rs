@@ -8,7 +8,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use crate::console::{Console, Failure};
-use crate::settings::{self, Mistake, Settings};
+use crate::settings::{self, SettingError, Settings};
 
 /// A further tracing layer that receives events and spans.
 pub type Listener = Box<dyn Layer<Registry> + Send + Sync>;
@@ -19,10 +19,14 @@ pub struct LogLevel(reload::Handle<EnvFilter, Registry>);
 impl LogLevel {
     /// Starts logging with the settings `log_format` and `log_level`.
     pub fn start(settings: &Settings, console: &Console) -> Result<Self, Failure> {
-        Self::beside(settings, console, None)
+        Self::with_listener(settings, console, None)
     }
 
-    fn beside(settings: &Settings, console: &Console, other: Option<Listener>) -> Result<Self, Failure> {
+    fn with_listener(
+        settings: &Settings,
+        console: &Console,
+        other: Option<Listener>,
+    ) -> Result<Self, Failure> {
         let level = level(settings)?;
         let (filter, handle) = reload::Layer::new(level);
         let json = for_machines(settings);
@@ -51,7 +55,7 @@ impl LogLevel {
         let or = |name, usual: &str| std::env::var(name).unwrap_or_else(|_| usual.to_owned());
         let level = ("log_level", or("TABELLION_LOG_LEVEL", usual));
         let format = ("log_format", or("TABELLION_LOG_FORMAT", "text"));
-        Self::beside(&Settings::of(vec![level, format]), console, other)
+        Self::with_listener(&Settings::of(vec![level, format]), console, other)
     }
 
     /// Applies the setting `log_level` of a reloaded configuration.
@@ -73,7 +77,7 @@ pub fn for_machines(settings: &Settings) -> bool {
 fn level(settings: &Settings) -> Result<EnvFilter, Failure> {
     let name: String = settings.get("log_level").map_err(one)?.unwrap_or_default();
     let level: LevelFilter = name.parse().map_err(|_| {
-        one(Mistake {
+        one(SettingError {
             key: "log_level".into(),
             what: format!("{name:?} is not error, warn, info, debug or trace"),
         })
@@ -88,6 +92,6 @@ fn level(settings: &Settings) -> Result<EnvFilter, Failure> {
     ))
 }
 
-fn one(mistake: Mistake) -> Failure {
+fn one(mistake: SettingError) -> Failure {
     settings::refuse(vec![mistake])
 }

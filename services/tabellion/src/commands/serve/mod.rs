@@ -6,24 +6,22 @@ pub mod dev;
 pub mod failures;
 pub mod logging;
 
-use std::io::{self, Write};
-use std::path::PathBuf;
 use std::pin::{Pin, pin};
 
 use clap::Args;
-use serde::Serialize;
-use transparency::{Config, Halt, Service, stop_signal};
+use serving::signals::stop_signal;
+use transparency::{Config, Halt, Service};
 
-use crate::cli::Context;
-use crate::console::{Exit, Failure, Report};
-use crate::exposure;
+use crate::console::{Exit, Failure, members};
+use crate::context::Context;
+use crate::exposed_settings;
 use crate::settings::{SettingFlags, Settings};
 use logging::LogLevel;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion serve --dev")]
 pub struct Serve {
-    /// A log to try things out with, in ./tabellion-dev: loopback only
+    /// A local log for trials, in ./tabellion-dev: loopback only
     #[arg(long)]
     dev: bool,
     #[command(flatten)]
@@ -46,12 +44,12 @@ async fn plain(context: &Context, flags: &SettingFlags) -> Result<(), Failure> {
     let settings = context.settings(flags.typed())?;
     let config = check::runnable(&settings)?;
     let level = LogLevel::start(&settings, &context.console)?;
-    exposure::log::refuse(&config, &settings)?;
+    exposed_settings::log::refuse(&config, &settings)?;
     warn(context, &settings, &config);
     let mut stop = pin!(stop_signal());
     let Some(service) = start(config, false, stop.as_mut()).await? else { return Ok(()) };
     tell_if_halted(context, &settings, &service);
-    context.console.result(&Serving::of(&service))?;
+    announce(context, &service)?;
     let reread = || reread(context, flags.typed(), &level);
     service.run_until(reread, stop).await.map_err(ended)
 }
@@ -66,13 +64,13 @@ async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure
         return Err(Failure::new(Exit::Usage, "usage", what));
     }
     let level = LogLevel::start(&settings, &context.console)?;
-    exposure::log::refuse(&config, &settings)?;
+    exposed_settings::log::refuse(&config, &settings)?;
     warn(context, &settings, &config);
     let mut stop = pin!(stop_signal());
     dev.write_config(&config)?;
     let Some(service) = start(config.clone(), true, stop.as_mut()).await? else { return Ok(()) };
     match tell_if_halted(context, &settings, &service) {
-        true => context.console.result(&Serving::of(&service))?,
+        true => announce(context, &service)?,
         false => dev.introduce(context, &service, &config).await?,
     }
     service.run_until(|| reread(context, flags.clone(), &level), stop).await.map_err(ended)
@@ -80,7 +78,7 @@ async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure
 
 /// Prints warnings about settings that expose secrets, or name files that do not exist.
 fn warn(context: &Context, settings: &Settings, config: &Config) {
-    for warning in exposure::log::warnings(config, settings) {
+    for warning in exposed_settings::log::warnings(config, settings) {
         if logging::for_machines(settings) {
             tracing::warn!(setting = warning.key, "{}", warning.what);
         } else {
@@ -134,31 +132,16 @@ fn reread(context: &Context, flags: Vec<(&'static str, String)>, level: &LogLeve
     reread().map_err(|failure: Failure| failure.in_short())
 }
 
-/// The announcement of a running service, for which scripts wait with `--json`.
-#[derive(Serialize)]
-struct Serving {
-    url: String,
-    listen: String,
-    admin: Option<String>,
-    admin_socket: Option<PathBuf>,
-    origin: String,
-}
-
-impl Serving {
-    fn of(service: &Service) -> Self {
-        let addresses = service.addresses();
-        Self {
-            url: service.identity().public_url.clone(),
-            listen: addresses.public.to_string(),
-            admin: addresses.admin.map(|admin| admin.to_string()),
-            admin_socket: addresses.admin_socket.clone(),
-            origin: service.identity().origin.clone(),
-        }
-    }
-}
-
-impl Report for Serving {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "serving {} at {}", self.origin, self.url)
-    }
+/// Prints the addresses of the running service. Scripts wait for this output with `--json`.
+fn announce(context: &Context, service: &Service) -> Result<(), Failure> {
+    let (addresses, identity) = (service.addresses(), service.identity());
+    let (url, origin) = (&identity.public_url, &identity.origin);
+    let json = members! {
+        url,
+        listen: addresses.public.to_string(),
+        admin: addresses.admin.map(|admin| admin.to_string()),
+        admin_socket: &addresses.admin_socket,
+        origin,
+    };
+    context.console.print(&json, |out| writeln!(out, "serving {origin} at {url}"))
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use scitt::{Receipt, SignedStatement};
 
-use crate::commands::statement::{self, beside};
+use crate::commands::statement::{self, with_extension};
 use crate::console::{Exit, Failure, files};
 
 /// The first bytes of a tagged COSE_Sign1: tag 18, array of four.
@@ -66,7 +66,7 @@ fn read(file: &Path, code: &str, kind: &str, is_one: impl Fn(&[u8]) -> bool) -> 
 /// `statement sign` name it.
 fn no_statement(file: &Path) -> Failure {
     let failure = nothing("no-statement", format!("{} holds no statement", name(file)));
-    let siblings = ["transparent.cose", "cose"].map(|ending| beside(file, ending));
+    let siblings = ["transparent.cose", "cose"].map(|ending| with_extension(file, ending));
     match siblings.iter().find(|sibling| sibling.exists()) {
         Some(sibling) => failure.fact("beside it", sibling.display().to_string()).hint(format!(
             "tabellion verify {} --payload {}",

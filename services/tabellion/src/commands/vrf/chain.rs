@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use verifier::{TrustStore, VerificationOutcome};
 
-use super::checked::Checked;
-use crate::cli::Context;
+use super::chained_receipt::{ChainedReceipt, ReceiptCheck};
 use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
 use crate::service::{Service, ServiceArgs, percent_encoded};
 use crate::trust_file::TrustFile;
 
@@ -20,12 +20,12 @@ const MAX_PAGES: usize = 10_000;
 
 #[derive(Debug, Args)]
 pub struct Chain {
-    /// Who verified: the receipts' iss
+    /// The verifier (`iss` of the receipts)
     issuer: String,
-    /// Whose work; all agents' unless given
+    /// The agent [default: all agents]
     #[arg(long, value_name = "DID")]
     sub: Option<String>,
-    /// Whom to believe [default: ./trust.toml, then ./tabellion-dev/trust.toml]
+    /// The trust file [default: ./trust.toml, then ./tabellion-dev/trust.toml]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ impl Chain {
             Some(sub) => BTreeSet::from([sub]),
             None => subjects(&service, &self.issuer)?,
         };
-        let walked = subjects.iter().map(|sub| Walked::through(&service, &self.issuer, sub, &trust));
+        let walked = subjects.iter().map(|sub| ReceiptChain::through(&service, &self.issuer, sub, &trust));
         let chains = walked.collect::<Result<Vec<_>, _>>()?;
         if chains.is_empty() {
             return Err(Failure::new(Exit::NotFound, "not-found", "the log holds no receipt of this issuer"));
@@ -49,7 +49,7 @@ impl Chain {
         context.console.result(&chains)?;
         match chains.exit() {
             Exit::Success => Ok(()),
-            exit => Err(Failure::told(exit)),
+            exit => Err(Failure::already_printed(exit)),
         }
     }
 }
@@ -83,7 +83,7 @@ fn subjects(service: &Service, issuer: &str) -> Result<BTreeSet<String>, Failure
 
 #[derive(Serialize)]
 struct Chains {
-    chains: Vec<Walked>,
+    chains: Vec<ReceiptChain>,
 }
 
 impl Chains {
@@ -103,16 +103,16 @@ impl Chains {
 
 /// One chain of an issuer, as `GET /v1/issuers/{iss}/chain` describes it on all pages.
 #[derive(Serialize)]
-struct Walked {
+struct ReceiptChain {
     issuer: String,
     subject: String,
     /// True without gaps, forks and misplaced receipts, and with at most one end.
     whole: bool,
-    receipts: Vec<Receipt>,
+    receipts: Vec<ChainedReceipt>,
     /// Predecessors that are not in the log.
-    gaps: Vec<Gap>,
+    gaps: Vec<ChainGap>,
     /// Refused receipts whose position another receipt has.
-    forks: Vec<Fork>,
+    forks: Vec<ChainFork>,
     /// The entry IDs of receipts that do not follow the predecessor that they name.
     misplaced: Vec<String>,
     /// The entry IDs of receipts without a successor.
@@ -123,53 +123,37 @@ struct Walked {
 
 /// A page of `GET /v1/issuers/{iss}/chain`.
 #[derive(Deserialize)]
-struct Page {
-    receipts: Vec<Receipt>,
-    gaps: Vec<Gap>,
-    forks: Vec<Fork>,
+struct ChainPage {
+    receipts: Vec<ChainedReceipt>,
+    gaps: Vec<ChainGap>,
+    forks: Vec<ChainFork>,
     unchained: u64,
     indexed_to: u64,
 }
 
 #[derive(Deserialize, Serialize)]
-pub(super) struct Receipt {
-    pub(super) entry_id: String,
-    index: u64,
-    pub(super) position: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) previous: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    receipt_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    verdict: Option<String>,
-    /// The result of the verification, which is not part of the service's answer.
-    #[serde(skip_deserializing, flatten)]
-    checked: Option<Checked>,
-}
-
-#[derive(Deserialize, Serialize)]
-struct Gap {
+struct ChainGap {
     entry_id: String,
     position: u64,
     named_by: String,
 }
 
 #[derive(Deserialize, Serialize)]
-struct Fork {
+struct ChainFork {
     number: u64,
     rule: String,
     registered: String,
     refused: String,
 }
 
-impl Walked {
+impl ReceiptChain {
     fn through(service: &Service, issuer: &str, sub: &str, trust: &TrustStore) -> Result<Self, Failure> {
-        let mut chain = Walked::of(issuer, sub);
+        let mut chain = ReceiptChain::of(issuer, sub);
         let first = format!("v1/issuers/{}/chain?sub={}", percent_encoded(issuer), percent_encoded(sub));
-        pages(service, first, |page: Page| chain.add(page))?;
+        pages(service, first, |page: ChainPage| chain.add(page))?;
         chain.look();
         for receipt in &mut chain.receipts {
-            receipt.checked = Some(Checked::fetch(service, (issuer, sub), receipt, trust)?);
+            receipt.checked = Some(ReceiptCheck::fetch(service, (issuer, sub), receipt, trust)?);
         }
         Ok(chain)
     }
@@ -181,7 +165,7 @@ impl Walked {
     }
 
     fn of(issuer: &str, sub: &str) -> Self {
-        Walked {
+        ReceiptChain {
             issuer: issuer.to_owned(),
             subject: sub.to_owned(),
             whole: false,
@@ -195,7 +179,7 @@ impl Walked {
         }
     }
 
-    fn add(&mut self, page: Page) {
+    fn add(&mut self, page: ChainPage) {
         self.receipts.extend(page.receipts);
         self.gaps.extend(page.gaps);
         self.forks.extend(page.forks);
@@ -211,7 +195,7 @@ impl Walked {
         let missing: BTreeSet<&str> = self.gaps.iter().map(|gap| gap.entry_id.as_str()).collect();
         let followed: BTreeSet<&str> =
             self.receipts.iter().filter_map(|receipt| receipt.previous.as_deref()).collect();
-        let in_place = |receipt: &Receipt| match receipt.previous.as_deref() {
+        let in_place = |receipt: &ChainedReceipt| match receipt.previous.as_deref() {
             None => receipt.position == 0,
             Some(previous) if missing.contains(previous) => true,
             Some(previous) => {
@@ -220,7 +204,7 @@ impl Walked {
         };
         let misplaced = self.receipts.iter().filter(|receipt| !in_place(receipt));
         let heads = self.receipts.iter().filter(|receipt| !followed.contains(receipt.entry_id.as_str()));
-        let id = |receipt: &Receipt| receipt.entry_id.clone();
+        let id = |receipt: &ChainedReceipt| receipt.entry_id.clone();
         (self.misplaced, self.heads) = (misplaced.map(id).collect(), heads.map(id).collect());
         self.whole = self.gaps.is_empty()
             && self.forks.is_empty()
@@ -235,7 +219,7 @@ impl Walked {
             self.step(receipt, out)?;
         }
         for fork in &self.forks {
-            let Fork { number, rule, registered, refused } = fork;
+            let ChainFork { number, rule, registered, refused } = fork;
             writeln!(out, "fork    {} is refused ({})", safe(refused), safe(rule))?;
             writeln!(out, "        {} has its place; report {number} holds the proof", safe(registered))?;
         }
@@ -256,7 +240,7 @@ impl Walked {
         )
     }
 
-    fn step(&self, receipt: &Receipt, out: &mut dyn Write) -> io::Result<()> {
+    fn step(&self, receipt: &ChainedReceipt, out: &mut dyn Write) -> io::Result<()> {
         for gap in self.gaps.iter().filter(|gap| gap.named_by == receipt.entry_id) {
             writeln!(out, "{:>6}  {} is missing", gap.position, safe(&gap.entry_id))?;
         }
@@ -284,10 +268,10 @@ impl Report for Chains {
 mod tests {
     use super::*;
 
-    fn chain(receipts: &[(&str, u64, Option<&str>)], missing: &[&str]) -> Walked {
-        let mut chain = Walked::of("i", "s");
+    fn chain(receipts: &[(&str, u64, Option<&str>)], missing: &[&str]) -> ReceiptChain {
+        let mut chain = ReceiptChain::of("i", "s");
         for (index, (id, position, previous)) in (1..).zip(receipts) {
-            chain.receipts.push(Receipt {
+            chain.receipts.push(ChainedReceipt {
                 entry_id: (*id).to_owned(),
                 index,
                 position: *position,
@@ -297,7 +281,7 @@ mod tests {
                 checked: None,
             });
         }
-        let gap = |id: &&str| Gap { entry_id: (*id).to_owned(), position: 0, named_by: String::new() };
+        let gap = |id: &&str| ChainGap { entry_id: (*id).to_owned(), position: 0, named_by: String::new() };
         chain.gaps.extend(missing.iter().map(gap));
         chain.look();
         chain

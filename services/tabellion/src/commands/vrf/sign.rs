@@ -7,12 +7,12 @@ use registration::vrf::{Chain, VrfRecord, VrfRedacted, VrfStatement};
 use scitt::{SignedStatement, Signer};
 
 use super::broken;
-use super::summary::{Given, Summary};
-use crate::cli::Context;
+use super::summary::{VrfInputs, VrfSummary};
 use crate::commands::receipt::entry_named;
-use crate::commands::statement::{self, beside};
+use crate::commands::statement::{self, with_extension};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
+use crate::context::Context;
 use crate::keyfile;
 
 #[derive(Debug, Args)]
@@ -22,25 +22,25 @@ pub struct Sign {
     /// The verifier's Ed25519 key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Whose work was checked: a DID or URN
+    /// The verified agent: a DID or URN
     #[arg(long, value_name = "DID")]
     sub: String,
-    /// The statement before it in the chain
+    /// The previous statement of the chain
     #[arg(long, value_name = "STATEMENT", conflicts_with_all = ["after", "unchained"])]
     previous: Option<PathBuf>,
-    /// The same by entry ID, with --position N
+    /// The previous statement by entry ID, with --position N
     #[arg(long, value_name = "STATEMENT", requires = "position")]
     after: Option<String>,
-    /// Its place in the chain; 0 is the first
+    /// The position in the chain; 0 is the first
     #[arg(long, requires = "after", hide = true)]
     position: Option<u64>,
-    /// Outside any chain
+    /// Sign it outside any chain
     #[arg(long, conflicts_with = "after")]
     unchained: bool,
-    /// By hash alone; FILE.disclosure keeps the rest
+    /// Sign the receipt's hash only; the receipt is written to FILE.disclosure
     #[arg(long)]
     redacted: bool,
-    /// Where to write it; FILE.cose unless given
+    /// The output file [default: FILE.cose]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -82,10 +82,10 @@ impl Sign {
         signed: &SignedStatement,
     ) -> Result<(), Failure> {
         let stream = files::is_stream(&self.file).then(|| self.file.clone());
-        let output = self.output.clone().or(stream).unwrap_or_else(|| beside(&self.file, "cose"));
+        let output = self.output.clone().or(stream).unwrap_or_else(|| with_extension(&self.file, "cose"));
         let disclosure = self.redacted.then(|| statement.byte_string());
-        let given = Given { disclosed: disclosure.clone(), ..Given::default() };
-        let summary = Summary::of(signed, &given)?;
+        let given = VrfInputs { disclosed: disclosure.clone(), ..VrfInputs::default() };
+        let summary = VrfSummary::of(signed, &given)?;
         if let Some(disclosure) = disclosure {
             let kept = self.disclosure_file(&output)?;
             files::write(&kept, &disclosure, Access::Secret, Existing::Keep)?;
@@ -101,7 +101,7 @@ impl Sign {
 
     fn disclosure_file(&self, output: &Path) -> Result<PathBuf, Failure> {
         let files = [self.file.as_path(), output].into_iter().find(|file| !files::is_stream(file));
-        files.map(|file| beside(file, "disclosure")).ok_or_else(|| {
+        files.map(|file| with_extension(file, "disclosure")).ok_or_else(|| {
             Failure::new(
                 Exit::Usage,
                 "no-place-for-the-disclosure",

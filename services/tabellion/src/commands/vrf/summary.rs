@@ -10,7 +10,7 @@ use super::broken;
 use crate::console::{Exit, Failure, Report, safe};
 
 #[derive(Serialize)]
-pub struct Summary {
+pub struct VrfSummary {
     entry: String,
     issuer: String,
     agent: String,
@@ -20,13 +20,13 @@ pub struct Summary {
     redacted: Option<String>,
     /// The contents of the receipt; `None` if it is not disclosed.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    outcome: Option<Outcome>,
+    outcome: Option<VrfVerification>,
     chain: String,
     verified: bool,
 }
 
 #[derive(Serialize)]
-struct Outcome {
+struct VrfVerification {
     verdict: &'static str,
     tier: Option<i64>,
     passed: u64,
@@ -36,7 +36,7 @@ struct Outcome {
 
 /// The additional inputs for checking a statement.
 #[derive(Default)]
-pub struct Given {
+pub struct VrfInputs {
     /// The payload of a detached statement (`--payload`).
     pub payload: Option<Vec<u8>>,
     /// The receipt that a redacted statement contains the hash of (`--disclosed`).
@@ -45,8 +45,8 @@ pub struct Given {
     pub options: Option<VrfOptions>,
 }
 
-impl Summary {
-    pub fn of(statement: &SignedStatement, given: &Given) -> Result<Self, Failure> {
+impl VrfSummary {
+    pub fn of(statement: &SignedStatement, given: &VrfInputs) -> Result<Self, Failure> {
         if statement.header().hash_envelope().is_some() {
             return Self::of_redacted(statement, given);
         }
@@ -60,11 +60,11 @@ impl Summary {
         let record = VrfRecord::verify(statement, given.payload.as_deref());
         let record = record.map_err(|violation| broken(&violation))?;
         let receipt_id = record.receipt.receipt_id.clone();
-        let outcome = Outcome::of(&record.receipt, given)?;
+        let outcome = VrfVerification::of(&record.receipt, given)?;
         Ok(Self { outcome: Some(outcome), ..Self::header(statement, receipt_id, &record.chain) })
     }
 
-    fn of_redacted(statement: &SignedStatement, given: &Given) -> Result<Self, Failure> {
+    fn of_redacted(statement: &SignedStatement, given: &VrfInputs) -> Result<Self, Failure> {
         if given.disclosed.is_none() && given.options.is_some() {
             return Err(Failure::new(
                 Exit::Usage,
@@ -78,7 +78,7 @@ impl Summary {
         let disclosed = disclosed.map_err(|violation| broken(&violation))?;
         Ok(Self {
             redacted: Some(redacted.receipt_hash()),
-            outcome: disclosed.map(|record| Outcome::of(&record.receipt, given)).transpose()?,
+            outcome: disclosed.map(|record| VrfVerification::of(&record.receipt, given)).transpose()?,
             ..Self::header(statement, redacted.headers.receipt_id.clone(), &redacted.headers.chain)
         })
     }
@@ -98,8 +98,8 @@ impl Summary {
     }
 }
 
-impl Outcome {
-    fn of(receipt: &Receipt, given: &Given) -> Result<Self, Failure> {
+impl VrfVerification {
+    fn of(receipt: &Receipt, given: &VrfInputs) -> Result<Self, Failure> {
         if let Some(options) = &given.options {
             options.take(receipt).map_err(|violation| broken(&violation))?;
         }
@@ -131,7 +131,7 @@ fn told(chain: &Chain) -> String {
     }
 }
 
-impl Report for Summary {
+impl Report for VrfSummary {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "ok    format and signature  {}", safe(&self.issuer))?;
         if let (Some(hash), Some(_)) = (&self.redacted, &self.outcome) {

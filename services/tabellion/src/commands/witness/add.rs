@@ -9,10 +9,10 @@ use clap::Args;
 use tlog::key::VerifierKey;
 use tlog::policy::WitnessPolicy;
 
-use super::policy_file::{self, Listed, PolicyFile};
-use crate::cli::Context;
+use super::policy_file::{self, PolicyFile, PolicyListing};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
+use crate::context::Context;
 
 /// The name of the group of all witnesses.
 const ALL: &str = "witnesses";
@@ -22,16 +22,16 @@ const ALL: &str = "witnesses";
     before_help = "example:  tabellion witness add w1 VKEY https://w1.example --policy witnesses.txt --quorum 1"
 )]
 pub struct Add {
-    /// What the policy calls it
+    /// The witness's name in the policy
     name: String,
-    /// Its verifier key, of type 0x04
+    /// The witness's verifier key, of type 0x04
     #[arg(value_name = "VKEY")]
     key: String,
-    /// Where it is asked: add-checkpoint is below
+    /// The witness's base URL, without add-checkpoint
     url: Option<String>,
     #[command(flatten)]
     file: PolicyFile,
-    /// From now on this many of all the witnesses must cosign
+    /// Required number of cosigning witnesses
     #[arg(long, value_name = "K")]
     quorum: Option<usize>,
 }
@@ -57,7 +57,7 @@ impl Add {
             context.console.note("note  it counts towards no quorum yet: see --quorum");
         }
         context.console.note("note  a running service takes it up when it is started again");
-        context.console.result(&Listed::of(&path, &policy))
+        context.console.result(&PolicyListing::of(&path, &policy))
     }
 
     fn key(&self) -> Result<VerifierKey, Failure> {

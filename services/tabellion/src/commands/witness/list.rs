@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use super::policy_file::{self, Listed, PolicyFile};
-use crate::cli::Context;
+use super::policy_file::{self, PolicyFile, PolicyListing};
 use crate::console::Failure;
+use crate::context::Context;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion witness list --policy witnesses.txt")]
@@ -17,6 +17,6 @@ impl List {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let path = self.file.path(context)?;
         let policy = policy_file::read(&path)?;
-        context.console.result(&Listed::of(&path, &policy))
+        context.console.result(&PolicyListing::of(&path, &policy))
     }
 }

@@ -7,8 +7,8 @@ use clap::Args;
 use serde::Serialize;
 use tlog::policy::WitnessPolicy;
 
-use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, files, safe};
+use crate::context::Context;
 use crate::settings;
 
 /// Which file.
@@ -54,28 +54,28 @@ pub fn parse(path: &Path, text: &str) -> Result<WitnessPolicy, Failure> {
 
 /// A policy, for output.
 #[derive(Serialize)]
-pub struct Listed {
+pub struct PolicyListing {
     file: String,
     /// The witness or group that must cosign a checkpoint before it is served; null if none has to.
     quorum: Option<String>,
     /// The group and quorum lines of the file.
     rule: Vec<String>,
-    witnesses: Vec<One>,
+    witnesses: Vec<ListedWitness>,
 }
 
 #[derive(Serialize)]
-struct One {
+struct ListedWitness {
     name: String,
     key: String,
     url: Option<String>,
 }
 
-impl Listed {
+impl PolicyListing {
     /// Describes the policy in this file.
     pub fn of(path: &Path, policy: &WitnessPolicy) -> Self {
         let text = policy.to_string();
         let is_rule = |line: &&str| line.starts_with("group ") || line.starts_with("quorum ");
-        let one = |witness: &tlog::policy::PolicyWitness| One {
+        let one = |witness: &tlog::policy::PolicyWitness| ListedWitness {
             name: witness.name.clone(),
             key: witness.key.to_string(),
             url: witness.url.clone(),
@@ -89,7 +89,7 @@ impl Listed {
     }
 }
 
-impl Report for Listed {
+impl Report for PolicyListing {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         let width = self.witnesses.iter().map(|one| one.name.chars().count()).max().unwrap_or(0);
         for one in &self.witnesses {

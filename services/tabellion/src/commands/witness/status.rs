@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
 use crate::service::ServiceArgs;
 
 #[derive(Debug, Args)]
@@ -21,26 +21,26 @@ pub struct Status {
 impl Status {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let service = self.service.connect(context)?;
-        let shown: Shown = service.block_on(service.client.json("v1/witnesses"))?;
+        let shown: WitnessListing = service.block_on(service.client.json("v1/witnesses"))?;
         context.console.result(&shown)?;
         // The result contains the reasons.
-        if shown.quorum_met { Ok(()) } else { Err(Failure::told(Exit::Stale)) }
+        if shown.quorum_met { Ok(()) } else { Err(Failure::already_printed(Exit::Stale)) }
     }
 }
 
 /// The answer of `GET /v1/witnesses`.
 #[derive(Debug, Serialize, Deserialize)]
-struct Shown {
+struct WitnessListing {
     quorum: Option<String>,
     quorum_met: bool,
     newest_size: u64,
     served_size: Option<u64>,
     interval_seconds: u64,
-    witnesses: Vec<One>,
+    witnesses: Vec<WitnessStatus>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct One {
+struct WitnessStatus {
     name: String,
     key: String,
     url: Option<String>,
@@ -48,17 +48,17 @@ struct One {
     cosigned_at: Option<String>,
     behind: u64,
     fresh: bool,
-    trouble: Option<Trouble>,
+    trouble: Option<WitnessTrouble>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Trouble {
+struct WitnessTrouble {
     code: String,
     times: u32,
     at: Option<String>,
 }
 
-impl Report for Shown {
+impl Report for WitnessListing {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         let width = self.witnesses.iter().map(|one| one.name.chars().count()).max().unwrap_or(0);
         for one in &self.witnesses {
@@ -75,7 +75,7 @@ impl Report for Shown {
     }
 }
 
-impl One {
+impl WitnessStatus {
     fn words(&self) -> String {
         let seen = match (self.cosigned_size, &self.cosigned_at) {
             (Some(size), Some(at)) => format!("size {size} at {at}, {} behind", self.behind),

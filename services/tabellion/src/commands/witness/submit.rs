@@ -3,7 +3,6 @@
 //! The answers of log and witness are verified if their keys are given: the checkpoint with `--log-key`, the
 //! cosignature with `--key`. The proof is computed from the log's tiles, so this works with any C2SP log.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,16 +11,15 @@ use client::tlog::{TlogClient, TlogError};
 use client::witness::{AddError, WitnessClient};
 use client::{tlog as log, witness};
 use merkle::TreeSize;
-use serde::Serialize;
 use tlog::checkpoint::Checkpoint;
 use tlog::cosignature;
 use tlog::key::VerifierKey;
 use tlog::note::{Note, SignatureLine};
 use tlog::witness::AddCheckpoint;
 
-use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure, members, safe};
+use crate::context::Context;
 use crate::show;
 
 /// Number of attempts, if the witness has seen a larger tree meanwhile.
@@ -32,22 +30,22 @@ const TRIES: usize = 4;
     before_help = "example:  tabellion witness submit --log http://127.0.0.1:7390 --witness http://127.0.0.1:7392"
 )]
 pub struct Submit {
-    /// The log: what its checkpoint and tiles are below
+    /// The log's base URL, without /checkpoint
     #[arg(long, value_name = "URL")]
     log: String,
-    /// The witness: what add-checkpoint is below
+    /// The witness's base URL, without /add-checkpoint
     #[arg(long, value_name = "URL")]
     witness: String,
-    /// The log's key, to check its checkpoint before it is handed in
+    /// The log's key, to verify its checkpoint before submission
     #[arg(long, value_name = "VKEY")]
     log_key: Option<VerifierKey>,
-    /// The witness's key, to check its cosignature
+    /// The witness's key, to verify its cosignature
     #[arg(long, value_name = "VKEY")]
     key: Option<VerifierKey>,
-    /// Write the cosigned checkpoint there
+    /// Write the cosigned checkpoint to this file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Seconds that one exchange may take
+    /// Maximum seconds per request
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     timeout: u64,
 }
@@ -64,7 +62,15 @@ impl Submit {
         if time.is_none() {
             context.console.note("not checked  name the witness's key with --key VKEY");
         }
-        context.console.result(&Cosigned::of(&checkpoint, &lines, time))
+        let lines: Vec<_> = lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect();
+        let json = members! {
+            origin: checkpoint.origin().to_string(),
+            size: checkpoint.size().get(),
+            root: checkpoint.root().to_string(),
+            cosigned_at: time.map(|time| show::time(i64::try_from(time).unwrap_or(i64::MAX))),
+            lines: &lines,
+        };
+        context.console.print(&json, |out| lines.iter().try_for_each(|line| writeln!(out, "{}", safe(line))))
     }
 
     async fn submit(&self) -> Result<(Note, Checkpoint, Vec<SignatureLine>), Failure> {
@@ -183,34 +189,4 @@ fn of_log(error: TlogError) -> Failure {
 fn nonsense(whose: &str, why: &impl ToString) -> Failure {
     Failure::new(Exit::Failure, "nonsense", format!("what {whose} says makes no sense"))
         .fact("because", why.to_string())
-}
-
-/// The result of a submission.
-#[derive(Serialize)]
-struct Cosigned {
-    origin: String,
-    size: u64,
-    root: String,
-    /// The time of the cosignature; null unless the witness's key was given.
-    cosigned_at: Option<String>,
-    /// The signature lines, without their newlines.
-    lines: Vec<String>,
-}
-
-impl Cosigned {
-    fn of(checkpoint: &Checkpoint, lines: &[SignatureLine], time: Option<u64>) -> Self {
-        Self {
-            origin: checkpoint.origin().to_string(),
-            size: checkpoint.size().get(),
-            root: checkpoint.root().to_string(),
-            cosigned_at: time.map(|time| show::time(i64::try_from(time).unwrap_or(i64::MAX))),
-            lines: lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect(),
-        }
-    }
-}
-
-impl Report for Cosigned {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.lines.iter().try_for_each(|line| writeln!(out, "{}", safe(line)))
-    }
 }

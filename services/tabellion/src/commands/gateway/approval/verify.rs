@@ -6,13 +6,12 @@ use std::path::PathBuf;
 use admission::approval::{Question, SignedApproval};
 use clap::Args;
 use jiff::Timestamp;
-use registration::vap::AuditRecord;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use vap::audit::AuditRecord;
 
-use crate::cli::Context;
 use crate::commands::verify::input;
 use crate::console::{Exit, Failure, Report, files, safe};
+use crate::context::Context;
 use crate::keyfile;
 
 #[derive(Debug, Args)]
@@ -26,28 +25,28 @@ pub struct Verify {
     /// The approver's public key
     #[arg(long, value_name = "KEY")]
     key: String,
-    /// The log's record of the decision that it let through
+    /// The registered decision that the answer permitted
     #[arg(long, value_name = "FILE")]
     statement: Option<PathBuf>,
 }
 
 /// The members of the file that are used; others are ignored.
 #[derive(Deserialize)]
-struct Evidence {
+struct ApprovalEvidence {
     question: Question,
     answer: String,
 }
 
 #[derive(Serialize)]
-struct Checked {
-    checks: Vec<Check>,
+struct ApprovalCheckResult {
+    checks: Vec<ApprovalCheck>,
     approver: String,
     decision: &'static str,
     verified: bool,
 }
 
 #[derive(Serialize)]
-struct Check {
+struct ApprovalCheck {
     what: &'static str,
     ok: bool,
     detail: String,
@@ -56,15 +55,15 @@ struct Check {
 impl Verify {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let nothing = |why: String| Failure::new(Exit::NotVerified, "no-approval", why);
-        let Evidence { question, answer } =
-            jose::json::read_bytes(&files::read(&self.file)?).map_err(|error| {
+        let ApprovalEvidence { question, answer } = jose::json::read_bytes(&files::read(&self.file)?)
+            .map_err(|error| {
                 nothing(format!("{} holds no question with its answer: {error}", self.file.display()))
             })?;
         let signed = SignedApproval::parse(&answer).map_err(|error| nothing(error.to_string()))?;
         let key = keyfile::read_public(&self.key)?;
         let says = signed.approval();
         let mut checks = Vec::new();
-        let mut check = |what, ok, detail: String| checks.push(Check { what, ok, detail });
+        let mut check = |what, ok, detail: String| checks.push(ApprovalCheck { what, ok, detail });
         check("signature", signed.check_signature(&key).is_ok(), format!("key {}", signed.kid()));
         check("question", says.question == question.id, says.question.clone());
         let digest = question.subject.digest();
@@ -81,10 +80,14 @@ impl Verify {
             check("record", ok, detail);
         }
         let verified = checks.iter().all(|check| check.ok);
-        let told =
-            Checked { checks, approver: says.approver.clone(), decision: says.decision.as_str(), verified };
+        let told = ApprovalCheckResult {
+            checks,
+            approver: says.approver.clone(),
+            decision: says.decision.as_str(),
+            verified,
+        };
         context.console.result(&told)?;
-        if verified { Ok(()) } else { Err(Failure::told(Exit::VerificationFailed)) }
+        if verified { Ok(()) } else { Err(Failure::already_printed(Exit::VerificationFailed)) }
     }
 }
 
@@ -94,8 +97,8 @@ fn joined(statement: &[u8], signed: &SignedApproval) -> Result<String, String> {
     let statement = scitt::SignedStatement::parse(statement.to_vec()).map_err(|error| error.to_string())?;
     let payload = statement.payload().ok_or("the statement has no payload of its own")?;
     let record = AuditRecord::read(payload).map_err(|violation| violation.to_string())?;
-    let document: Value = record.document();
-    let confirmation = &document["confirmation"];
+    let confirmation =
+        serde_json::json!(record.kind.decided().and_then(|decided| decided.confirmation.as_ref()));
     let says = signed.approval();
     let answer = match says.decision {
         admission::approval::Decision::Approve => "confirmed",
@@ -118,9 +121,9 @@ fn joined(statement: &[u8], signed: &SignedApproval) -> Result<String, String> {
     }
 }
 
-impl Report for Checked {
+impl Report for ApprovalCheckResult {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        for Check { what, ok, detail } in &self.checks {
+        for ApprovalCheck { what, ok, detail } in &self.checks {
             writeln!(out, "{}  {what:12}{}", if *ok { "ok  " } else { "FAIL" }, safe(detail))?;
         }
         let word = if self.verified { "verified (offline)" } else { "not verified" };

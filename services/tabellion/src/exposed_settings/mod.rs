@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use url::{Host, Url};
 
-use crate::settings::Mistake;
+use crate::settings::SettingError;
 
 /// The values of `sslmode` with which a PostgreSQL server is not authenticated.
 const UNPROVEN: [&str; 4] = ["disable", "allow", "prefer", "require"];
@@ -21,7 +21,7 @@ const UNPROVEN: [&str; 4] = ["disable", "allow", "prefer", "require"];
 type NamedFile = (&'static str, PathBuf);
 
 /// Returns a mistake for each file that other users may change.
-fn changeable(files: &[NamedFile]) -> Vec<Mistake> {
+fn changeable(files: &[NamedFile]) -> Vec<SettingError> {
     let changeable = files.iter().filter(|(_, path)| others_may_write(path));
     changeable
         .map(|(key, path)| mistake(key, format!("others may change {}: chmod 600 it", path.display())))
@@ -29,7 +29,7 @@ fn changeable(files: &[NamedFile]) -> Vec<Mistake> {
 }
 
 /// Returns a mistake for each file that other users may read.
-fn readable(files: &[NamedFile]) -> Vec<Mistake> {
+fn readable(files: &[NamedFile]) -> Vec<SettingError> {
     let readable = files.iter().filter(|(_, path)| others_may_read(path));
     readable
         .map(|(key, path)| mistake(key, format!("others may read {}: chmod 600 it", path.display())))
@@ -37,14 +37,14 @@ fn readable(files: &[NamedFile]) -> Vec<Mistake> {
 }
 
 /// The warning about a remote database that is not authenticated; see [`UNPROVEN`].
-fn unproven_database(key: &str) -> Mistake {
+fn unproven_database(key: &str) -> SettingError {
     let what = "the database is on another host, and the connection is not encrypted to a server that proves who it is: add \
                 ?sslmode=verify-full";
     mistake(key, what.into())
 }
 
-fn mistake(key: &str, what: String) -> Mistake {
-    Mistake { key: key.into(), what }
+fn mistake(key: &str, what: String) -> SettingError {
+    SettingError { key: key.into(), what }
 }
 
 /// Returns whether every user of the machine may read the file. Access for the group may be intended.

@@ -6,17 +6,33 @@ use std::str::FromStr;
 use merkle::EntryDigest;
 use registration::vrf::{Chain as Labels, VrfHeaders};
 use scitt::SignedStatement;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use verifier::{Code, StatementEvidence, TrustStore, VerificationOutcome};
 
-use super::chain::Receipt;
 use crate::commands::verify::now;
 use crate::console::Failure;
 use crate::service::Service;
 
+/// A receipt of a chain, as the service describes it, with the result of its verification.
+#[derive(Deserialize, Serialize)]
+pub(super) struct ChainedReceipt {
+    pub(super) entry_id: String,
+    pub(super) index: u64,
+    pub(super) position: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) previous: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) receipt_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) verdict: Option<String>,
+    /// The result of the verification, which is not part of the service's answer.
+    #[serde(skip_deserializing, flatten)]
+    pub(super) checked: Option<ReceiptCheck>,
+}
+
 /// The result of verifying a receipt's statement.
 #[derive(Serialize)]
-pub(super) struct Checked {
+pub(super) struct ReceiptCheck {
     #[serde(skip)]
     pub(super) outcome: VerificationOutcome,
     verified: bool,
@@ -25,7 +41,7 @@ pub(super) struct Checked {
     pub(super) reason: Option<String>,
 }
 
-impl Checked {
+impl ReceiptCheck {
     fn new(outcome: VerificationOutcome, reason: Option<String>) -> Self {
         Self { outcome, verified: outcome == VerificationOutcome::Verified, reason }
     }
@@ -34,7 +50,7 @@ impl Checked {
     pub(super) fn fetch(
         service: &Service,
         (issuer, subject): (&str, &str),
-        receipt: &Receipt,
+        receipt: &ChainedReceipt,
         trust: &TrustStore,
     ) -> Result<Self, Failure> {
         let failed = |reason: String| Ok(Self::new(VerificationOutcome::Failed, Some(reason)));
@@ -66,7 +82,7 @@ impl Checked {
 fn contradiction(
     statement: &SignedStatement,
     (issuer, subject): (&str, &str),
-    receipt: &Receipt,
+    receipt: &ChainedReceipt,
 ) -> Option<String> {
     let header = statement.header();
     let labels = match VrfHeaders::read(header) {

@@ -9,16 +9,16 @@ use url::Url;
 use super::{
     NamedFile, changeable, is_plain, is_unproven, mistake, others_may_read, readable, unproven_database,
 };
-use crate::settings::{Mistake, has_password};
+use crate::settings::{SettingError, has_password};
 
 /// Returns the configuration and secret files that other users may change.
-pub fn mistakes(config: &Config) -> Vec<Mistake> {
+pub fn mistakes(config: &Config) -> Vec<SettingError> {
     let decisive = config.sources.iter().map(|path| ("config", path.clone())).collect();
     changeable(&[secret_files(config), decisive].concat())
 }
 
 /// Returns warnings about settings. `file` is the configuration file.
-pub fn warnings(config: &Config, file: Option<&Path>) -> Vec<Mistake> {
+pub fn warnings(config: &Config, file: Option<&Path>) -> Vec<SettingError> {
     let mut warnings = readable(&secret_files(config));
     warnings.extend(listeners(config));
     warnings.extend(config.routes.iter().filter_map(|route| open_route(config, route)));
@@ -55,7 +55,7 @@ fn servers(route: &Route) -> Vec<&Server> {
     }
 }
 
-fn listeners(config: &Config) -> Vec<Mistake> {
+fn listeners(config: &Config) -> Vec<SettingError> {
     let mut warnings = Vec::new();
     if !config.listen.ip().to_canonical().is_loopback() {
         let what = format!(
@@ -85,7 +85,7 @@ fn listeners(config: &Config) -> Vec<Mistake> {
 
 /// Warns of a route that forwards calls of any client that can reach it: `without_vap = "advisory"` without
 /// `[route.oauth]`.
-fn open_route(config: &Config, route: &Route) -> Option<Mistake> {
+fn open_route(config: &Config, route: &Route) -> Option<SettingError> {
     let open = route.without_vap == Posture::Advisory && route.oauth.is_none();
     if !open || config.listen.ip().to_canonical().is_loopback() {
         return None;
@@ -99,7 +99,7 @@ fn open_route(config: &Config, route: &Route) -> Option<Mistake> {
 
 /// Warns of an identity provider whose keys are fetched without TLS, so that an attacker on the network can replace
 /// them.
-fn plain_keys(route: &Route) -> Option<Mistake> {
+fn plain_keys(route: &Route) -> Option<SettingError> {
     match &route.oauth.as_ref()?.keys {
         KeySource::Url { url, .. } if is_plain(url) => {
             let what = format!(
@@ -113,7 +113,7 @@ fn plain_keys(route: &Route) -> Option<Mistake> {
 }
 
 /// Warns of credentials that are sent to another host without TLS.
-fn plain_credentials(config: &Config) -> Vec<Mistake> {
+fn plain_credentials(config: &Config) -> Vec<SettingError> {
     let log = config.log.token_file.as_ref().and_then(|_| Url::parse(&config.log.url).ok());
     let log = log.map(|url| ("log.token_file", url));
     let judge = config.judge.as_ref().filter(|judge| judge.key_file.is_some());

@@ -8,7 +8,7 @@ use super::{
     NamedFile, changeable, is_loopback, is_unproven, mistake, others_may_read, readable, unproven_database,
 };
 use crate::console::Failure;
-use crate::settings::{self, Mistake, Settings};
+use crate::settings::{self, SettingError, Settings};
 
 /// Refuses files that other users may change.
 pub fn refuse(config: &Config, settings: &Settings) -> Result<(), Failure> {
@@ -17,13 +17,13 @@ pub fn refuse(config: &Config, settings: &Settings) -> Result<(), Failure> {
 }
 
 /// Returns the policy and secret files that other users may change.
-pub fn mistakes(config: &Config, settings: &Settings) -> Vec<Mistake> {
+pub fn mistakes(config: &Config, settings: &Settings) -> Vec<SettingError> {
     let policy = ("policy", config.policy.clone());
     changeable(&[secret_files(config, settings), vec![policy]].concat())
 }
 
 /// Returns warnings about settings.
-pub fn warnings(config: &Config, settings: &Settings) -> Vec<Mistake> {
+pub fn warnings(config: &Config, settings: &Settings) -> Vec<SettingError> {
     let mut warnings = readable(&secret_files(config, settings));
     warnings.extend(readable_configuration(settings));
     warnings.extend(settings.passwords_on_the_command_line().into_iter().map(visible_password));
@@ -33,7 +33,7 @@ pub fn warnings(config: &Config, settings: &Settings) -> Vec<Mistake> {
 }
 
 /// The warning about a password in the arguments of a process.
-pub fn visible_password(key: &str) -> Mistake {
+pub fn visible_password(key: &str) -> SettingError {
     let what = format!(
         "a password on the command line can be seen by every user of this machine: name a file with TABELLION_{}_FILE",
         key.to_ascii_uppercase()
@@ -48,7 +48,7 @@ fn secret_files(config: &Config, settings: &Settings) -> Vec<NamedFile> {
     tokens.into_iter().chain(tls).collect()
 }
 
-fn readable_configuration(settings: &Settings) -> Option<Mistake> {
+fn readable_configuration(settings: &Settings) -> Option<SettingError> {
     let (key, file) = settings.file_with_password().filter(|(_, file)| others_may_read(file))?;
     let what = format!(
         "others may read {}, and it holds a password: chmod 600 it, or name a file with TABELLION_{}_FILE",
@@ -58,7 +58,7 @@ fn readable_configuration(settings: &Settings) -> Option<Mistake> {
     Some(mistake(key, what))
 }
 
-fn unproven_databases(config: &Config) -> Vec<Mistake> {
+fn unproven_databases(config: &Config) -> Vec<SettingError> {
     let log = match &config.database {
         Database::Postgres(url) => Some(("db", url)),
         Database::Sqlite { .. } => None,
@@ -69,7 +69,7 @@ fn unproven_databases(config: &Config) -> Vec<Mistake> {
 }
 
 /// Warns if the port of a loopback `public_url`, which is reached without a proxy, differs from that of the listener.
-fn wrong_port(config: &Config) -> Option<Mistake> {
+fn wrong_port(config: &Config) -> Option<SettingError> {
     let url = Url::parse(&config.public_url).ok().filter(is_loopback)?;
     let port = url.port_or_known_default().filter(|port| *port != 0)?;
     let listen = config.listen;

@@ -1,0 +1,272 @@
+//! `tabellion registry`: the Agent Identity Registry of AgentROA, a signed file.
+
+mod add;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use roa::envelope::SchemaVersion;
+use roa::registry::{Registry as VerifiedRegistry, RegistryDocument, RevocationEntry, RevokedSubject};
+use roa::signed::{Signatures, Signed};
+use roa::text::{AttestationId, EnvelopeId, Text};
+use scitt::{PublicKey, Signer, SigningKey};
+use serde::Serialize;
+
+use super::agentroa::{cannot_sign, now, usage};
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
+use crate::keyfile;
+
+/// The name of the operator's key in the signatures of a registry.
+const OPERATOR: &str = "operator";
+
+const REVOKE: &str = "example:  tabellion registry revoke r.json --key op.pem --revoked-key stolen.pem";
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion registry show --registry r.json --registry-key op.pem")]
+pub enum Registry {
+    /// Make an empty registry
+    #[command(before_help = "example:  tabellion registry init registry.json --id acme --key operator.pem")]
+    Init(Init),
+    /// Add a key, an agent, a server, a policy or a classification
+    #[command(subcommand)]
+    Add(add::Add),
+    /// Revoke an envelope, an attestation or a key
+    #[command(before_help = REVOKE)]
+    Revoke(Revoke),
+    /// Verify a registry and print what it lists
+    #[command(before_help = "example:  tabellion registry show --registry r.json --registry-key op.pem")]
+    Show(Show),
+}
+
+impl Registry {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Init(init) => init.run(context),
+            Self::Add(add) => add.run(context),
+            Self::Revoke(revoke) => revoke.run(context),
+            Self::Show(show) => show.run(context),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Where to write it
+    file: PathBuf,
+    /// The name of the registry
+    #[arg(long)]
+    id: Text,
+    /// The operator's Ed25519 key, which signs every version
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// For how many seconds a version counts as current
+    #[arg(long, default_value_t = 3600, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    ttl: u32,
+}
+
+impl Init {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let document = RegistryDocument {
+            schema_version: SchemaVersion::V1,
+            registry_id: self.id,
+            epoch: 1,
+            sequence: 0,
+            issued_at: now(),
+            ttl_seconds: self.ttl,
+            keys: Vec::new(),
+            agents: Vec::new(),
+            servers: Vec::new(),
+            policies: Vec::new(),
+            classifications: Vec::new(),
+            revocations: Vec::new(),
+            signatures: Signatures::default(),
+        };
+        let key = keyfile::read(&self.key)?;
+        write(context, &self.file, &document, &key, Existing::Keep)
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct Revoke {
+    /// The registry; its next version replaces it
+    file: PathBuf,
+    /// The operator's key
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    #[command(flatten)]
+    subject: Subject,
+}
+
+/// The object of a revocation.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Subject {
+    /// A root envelope
+    #[arg(long, value_name = "ID")]
+    envelope: Option<EnvelopeId>,
+    /// An attestation
+    #[arg(long, value_name = "ID")]
+    attestation: Option<AttestationId>,
+    /// A signing key: a key file or a did:key
+    #[arg(long, value_name = "KEY")]
+    revoked_key: Option<String>,
+}
+
+impl Revoke {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let Subject { envelope, attestation, revoked_key } = self.subject;
+        let key = revoked_key.map(|key| keyfile::read_public(&key)).transpose()?;
+        let thumbprint =
+            key.map(|key| key.jwk_thumbprint().parse()).transpose().map_err(|error| usage(&error))?;
+        let subject = envelope
+            .map(RevokedSubject::Envelope)
+            .or(attestation.map(RevokedSubject::Attestation))
+            .or(thumbprint.map(RevokedSubject::Key));
+        let mut edit = RegistryEdit::open(&self.file, &self.key)?;
+        subject.into_iter().for_each(|subject| edit.revoke(subject));
+        edit.write(context)
+    }
+}
+
+/// A registry and the keys of its operators.
+#[derive(Debug, Args)]
+pub struct RegistryArgs {
+    /// The registry
+    #[arg(long, value_name = "FILE")]
+    registry: PathBuf,
+    /// A key of its operator: a file or a did:key; may be given more than once
+    #[arg(long, value_name = "KEY", required = true)]
+    registry_key: Vec<String>,
+}
+
+impl RegistryArgs {
+    /// Reads the registry and verifies its signatures.
+    pub fn open(&self) -> Result<VerifiedRegistry, Failure> {
+        let operators: Vec<PublicKey> =
+            self.registry_key.iter().map(|key| keyfile::read_public(key)).collect::<Result<_, _>>()?;
+        VerifiedRegistry::open(&read(&self.registry)?, &operators).map_err(|error| {
+            let what = format!("{}: {error}", self.registry.display());
+            Failure::new(Exit::VerificationFailed, "registry-signature", what)
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct Show {
+    #[command(flatten)]
+    registry: RegistryArgs,
+}
+
+impl Show {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        context.console.result(&RegistrySummary::of(self.registry.open()?.document()))
+    }
+}
+
+/// A registry that is edited: each write is the next version.
+pub struct RegistryEdit {
+    file: PathBuf,
+    key: SigningKey,
+    document: RegistryDocument,
+}
+
+impl RegistryEdit {
+    /// Reads a registry, which the operator must have signed.
+    pub fn open(file: &Path, key: &Path) -> Result<RegistryEdit, Failure> {
+        let key = keyfile::read(key)?;
+        let signed = read(file)?;
+        if VerifiedRegistry::open(&signed, &[key.public_key().clone()]).is_err() {
+            let what = format!("{} is not signed with this key", file.display());
+            return Err(Failure::new(Exit::VerificationFailed, "registry-signature", what)
+                .why("the next version must be signed by the operator of the one before it"));
+        }
+        let mut document = signed.document().clone();
+        document.sequence += 1;
+        document.issued_at = now();
+        Ok(RegistryEdit { file: file.to_owned(), key, document })
+    }
+
+    /// Adds a revocation.
+    pub fn revoke(&mut self, subject: RevokedSubject) {
+        let (sequence, revoked_at) = (self.document.sequence, self.document.issued_at);
+        self.document.revocations.push(RevocationEntry { sequence, revoked_at, subject });
+    }
+
+    /// Signs the next version, and replaces the file.
+    pub fn write(self, context: &Context) -> Result<(), Failure> {
+        write(context, &self.file, &self.document, &self.key, Existing::Replace)
+    }
+}
+
+fn read(file: &Path) -> Result<Signed<RegistryDocument>, Failure> {
+    Signed::parse(&files::read(file)?).map_err(|error| {
+        Failure::new(Exit::Failure, "not-a-registry", format!("{} is not a registry", file.display()))
+            .fact("where", error.pointer.clone())
+            .fact("found", error.to_string())
+    })
+}
+
+fn write(
+    context: &Context,
+    file: &Path,
+    document: &RegistryDocument,
+    key: &SigningKey,
+    existing: Existing,
+) -> Result<(), Failure> {
+    let signers: [(&str, &dyn Signer); 1] = [(OPERATOR, key)];
+    let signed = Signed::<RegistryDocument>::sign(document, &signers).map_err(|error| cannot_sign(&error))?;
+    files::write(file, signed.canonical(), Access::Ordinary, existing)?;
+    context.console.note(format!("wrote      {}", file.display()));
+    context.console.result(&RegistrySummary::of(document))
+}
+
+/// The contents of a registry in short.
+#[derive(Serialize)]
+struct RegistrySummary {
+    registry_id: String,
+    epoch: u64,
+    sequence: u64,
+    issued_at: String,
+    keys: Vec<String>,
+    agents: usize,
+    servers: usize,
+    policies: Vec<String>,
+    revocations: usize,
+}
+
+impl RegistrySummary {
+    fn of(document: &RegistryDocument) -> RegistrySummary {
+        let role = |role| serde_json::to_value(role).ok().and_then(|role| role.as_str().map(str::to_owned));
+        let key =
+            |key: &roa::registry::KeyEntry| format!("{} {}", role(key.role).unwrap_or_default(), key.signer);
+        RegistrySummary {
+            registry_id: document.registry_id.to_string(),
+            epoch: document.epoch,
+            sequence: document.sequence,
+            issued_at: document.issued_at.into(),
+            keys: document.keys.iter().map(key).collect(),
+            agents: document.agents.len(),
+            servers: document.servers.len(),
+            policies: document.policies.iter().map(|policy| policy.policy_id.to_string()).collect(),
+            revocations: document.revocations.len(),
+        }
+    }
+}
+
+impl Report for RegistrySummary {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "registry   {}", safe(&self.registry_id))?;
+        writeln!(out, "version    {}.{} of {}", self.epoch, self.sequence, safe(&self.issued_at))?;
+        for key in &self.keys {
+            writeln!(out, "key        {}", safe(key))?;
+        }
+        for policy in &self.policies {
+            writeln!(out, "policy     {}", safe(policy))?;
+        }
+        let Self { agents, servers, revocations, .. } = self;
+        writeln!(out, "entries    {agents} agents, {servers} servers, {revocations} revocations")
+    }
+}

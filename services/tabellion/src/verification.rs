@@ -1,0 +1,93 @@
+//! Results of the verifier as the program reports them: exit codes, failures and lines of text.
+
+use std::io::{self, Write};
+
+use owo_colors::OwoColorize;
+use verifier::{Check, CheckState, Code, StatementVerdict, VerificationOutcome};
+
+use crate::console::{Exit, Failure, safe};
+
+/// Converts a verdict to a failure, for commands whose result is not the verdict itself.
+pub fn failure(verdict: &StatementVerdict) -> Failure {
+    let code = verdict.reason.map_or("not-verified", Code::as_str);
+    let failure = Failure::new(exit(verdict.outcome), code, "the receipt does not verify");
+    let undone = verdict.checks.iter().filter(|check| check.state != CheckState::Ok);
+    undone.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail))
+}
+
+/// Returns the exit code of an outcome; [`Exit::NotVerified`] if something was missing.
+pub fn exit(outcome: VerificationOutcome) -> Exit {
+    match outcome {
+        VerificationOutcome::Verified => Exit::Success,
+        VerificationOutcome::Failed => Exit::VerificationFailed,
+        VerificationOutcome::NotVerified => Exit::NotVerified,
+    }
+}
+
+/// Prints a check in one line.
+pub fn print_check(out: &mut dyn Write, check: &Check) -> io::Result<()> {
+    let name = check.name.label();
+    let detail = safe(&check.detail);
+    match check.state {
+        CheckState::Ok => writeln!(out, "{}    {name:20}  {detail}", "ok".green()),
+        CheckState::Failed => writeln!(out, "{}  {name:20}  {detail}", "FAIL".red()),
+        CheckState::NotDone => writeln!(out, "--    {name:20}  not checked: {detail}"),
+    }
+}
+
+/// Returns the explanation of a code, in one line.
+pub fn explanation(reason: Code) -> &'static str {
+    match reason {
+        Code::MalformedStatement => "this is not a Signed Statement",
+        Code::MissingHeader => "the statement lacks a header that RFC 9943 requires",
+        Code::UnknownIssuer => "nothing here says whose key may sign for this issuer",
+        Code::UnknownIssuerKey => "the issuer is trusted, but not with the key that signed",
+        Code::IssuerSignatureInvalid => "the statement was changed after signing, or another key signed it",
+        Code::CertificatePathInvalid | Code::CertificateMissing => {
+            "the issuer's certificate leads to no trusted root"
+        }
+        Code::IssuerNotBound => "the certificate does not speak for this issuer",
+        Code::StatementExpired | Code::StatementNotYetValid => {
+            "the statement was not valid when it was registered"
+        }
+        Code::PayloadMissing | Code::PayloadNotGiven => "the payload is needed: name it with --payload",
+        Code::PayloadDigestMismatch => "the payload was changed after signing",
+        Code::UnsupportedHash => "the payload's hash algorithm is not one we compute",
+        Code::TraceMetadataMismatch => "what stands beside the record, unsigned, is not what the record says",
+        Code::TraceMetadataNotCompared => "what stands unsigned in the header was not compared",
+        Code::NoReceipt => "there is no receipt: nothing says that any log has it",
+        Code::MalformedReceipt => "the receipt cannot be read",
+        Code::UnsupportedStructure => "the receipt is from a kind of log that we do not read",
+        Code::ReceiptIncomplete => "the receipt lacks what this log's receipts must carry",
+        Code::ReceiptSubjectMismatch | Code::UnknownLog => "no log that is trusted here issued this receipt",
+        Code::UnknownLogKey => "the log is trusted, but not with the key that signed",
+        Code::LogKeyRetired => "the log had replaced the key that signed this tree",
+        Code::LogKeyCompromised => "somebody else may have signed this: the key was compromised",
+        Code::ReceiptProofInvalid => "the proof fits no tree",
+        Code::ReceiptRootMismatch => "this receipt is not for this statement",
+        Code::ReceiptSignatureInvalid => "the log did not sign this",
+        Code::ReceiptExpired | Code::ReceiptNotYetValid => "the receipt is not valid now",
+        Code::NoTrustAnchors => "there is nothing to trust: tabellion help trust",
+        Code::NoCheckpoint => "witnesses are required: show what they signed with --proof or --checkpoint",
+        Code::MalformedCheckpoint => "the checkpoint cannot be read",
+        Code::MalformedTlogProof => "the tlog-proof cannot be read",
+        Code::UnknownCheckpointKey => "no key that is trusted here signed the checkpoint",
+        Code::CheckpointSignatureInvalid => "the log did not sign this checkpoint",
+        Code::CheckpointOtherTree => "the checkpoint is of another tree than the receipt",
+        Code::CheckpointRootMismatch => "the log has signed two different trees of one size",
+        Code::TlogProofMismatch => "this tlog-proof is not for this statement",
+        Code::QuorumNotMet => "too few witnesses have cosigned",
+        Code::NoConsistencyProof => "the receipt does not prove consistency",
+        Code::ConsistencyOtherSize => "the proof starts from another size than the tree that is known",
+        Code::ConsistencyMismatch => "the tree that is known is not the beginning of what the log signed",
+        Code::LeftToLog | Code::NoWitness | Code::NotReached => "not everything could be checked",
+    }
+}
+
+/// Prints the line for a statement or checkpoint that was not verified.
+pub fn print_not_verified(out: &mut dyn Write, reason: Option<Code>) -> io::Result<()> {
+    match reason {
+        Some(reason) => writeln!(out, "{}: {}  [{reason}]", "not verified".red(), explanation(reason)),
+        None => writeln!(out, "{}", "not verified".red()),
+    }
+}
