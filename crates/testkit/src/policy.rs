@@ -2,7 +2,7 @@
 
 use merkle::LeafIndex;
 use registration::operator::{self, Action};
-use registration::policy::statement;
+use registration::policy_statement as statement;
 use registration::{OPERATOR_ACTION_CONTENT_TYPE, Policy, PolicyInForce};
 use scitt::{SignedStatement, Signer};
 

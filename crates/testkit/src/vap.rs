@@ -3,9 +3,10 @@
 use jose::{jcs, jws};
 use merkle::EntryDigest;
 use registration::jwk_set::JWK_SET;
-use registration::vap::{VAP_AUDIT, VAP_VERDICT};
+use registration::vap::VAP_VERDICT;
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
+use vap::audit::VAP_AUDIT;
 
 use crate::keys::gateway;
 use crate::names::{GATEWAY, KID};
