@@ -16,8 +16,9 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use black_box::{Agent, Gateway, GatewayProcess, McpClient, Upstream};
+use black_box::{Agent, Gateway, GatewayProcess, McpClient};
 use serde_json::{Value, json};
+use testkit::McpServer;
 
 /// Sessions that call at the same time.
 const CALLERS: u32 = 50;
@@ -49,13 +50,13 @@ fn main() {
 
 /// A gateway before a stub, with a log that takes its records.
 struct Bench {
-    upstream: Upstream,
+    upstream: McpServer,
     log: black_box::Log,
 }
 
 impl Bench {
     fn new() -> Self {
-        Self { upstream: Upstream::ordinary(), log: black_box::gateway::admitting_log() }
+        Self { upstream: McpServer::ordinary(), log: black_box::gateway::admitting_log() }
     }
 
     fn with<T>(&self, agents: &[Agent], measure: impl FnOnce(&GatewayProcess) -> T) -> T {
@@ -211,7 +212,7 @@ fn connected(url: &str) -> TcpStream {
 /// In milliseconds a call, at the beginning and at the end of one session; and at its end beside a new one, in turns. There is
 /// no log, so the outbox has grown as well.
 fn growth(length: usize) -> Value {
-    let (upstream, agents) = (Upstream::ordinary(), agents(2));
+    let (upstream, agents) = (McpServer::ordinary(), agents(2));
     let gateway = Gateway::before(&upstream.url()).knowing(&agents[0]);
     let running = gateway.start();
     let (old, new, mut client) = (&agents[0], &agents[1], running.modern());

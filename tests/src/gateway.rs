@@ -13,13 +13,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use scitt::Signer;
 use serde_json::Value;
 use tempfile::TempDir;
+use testkit::McpServer;
 
 use crate::audit_trail::{Record, records_of};
 use crate::http::{Connection, free_address};
 use crate::log::{Log, Ran, command, command_through};
 use crate::mcp::McpClient;
 use crate::service::Service;
-use crate::upstream::Upstream;
 use crate::vap::Agent;
 
 /// Issuer name of the gateway.
@@ -422,7 +422,7 @@ pub fn admitting_log() -> Log {
 /// A gateway between a scripted MCP server and a log.
 pub struct Scene {
     /// Server behind the gateway.
-    pub upstream: Upstream,
+    pub upstream: McpServer,
     /// Log that receives the gateway's statements.
     pub log: Log,
     /// Process that serves the log.
@@ -436,13 +436,13 @@ pub struct Scene {
 impl Scene {
     /// Starts all processes, with these settings in the gateway's route.
     #[track_caller]
-    pub fn new(upstream: Upstream, route: &str) -> Self {
+    pub fn new(upstream: McpServer, route: &str) -> Self {
         Self::built(upstream, |gateway| gateway.route(route))
     }
 
     /// Starts all processes, with a gateway that `build` configures.
     #[track_caller]
-    pub fn built(upstream: Upstream, build: impl FnOnce(Gateway) -> Gateway) -> Self {
+    pub fn built(upstream: McpServer, build: impl FnOnce(Gateway) -> Gateway) -> Self {
         let log = admitting_log();
         let service = log.serve();
         let gateway = build(Gateway::before(&upstream.url()).logging_to(service.url()));

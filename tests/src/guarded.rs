@@ -1,15 +1,16 @@
 //! A gateway that knows its agent, in front of a server that answers any request. No log is reachable, so that its
 //! records stay queued: tests with it look at the responses, and at the requests that reach the server.
 
+use testkit::McpServer;
+
 use crate::gateway::{Gateway, GatewayProcess};
 use crate::mcp::McpClient;
-use crate::upstream::Upstream;
 use crate::vap::Agent;
 
 /// A gateway with its agent and its upstream server.
 pub struct Guarded {
     /// Server behind the gateway.
-    pub upstream: Upstream,
+    pub upstream: McpServer,
     /// Agent whose key the gateway knows.
     pub agent: Agent,
     /// Folder of the gateway.
@@ -19,21 +20,21 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// Starts a gateway in front of [`Upstream::ordinary`].
+    /// Starts a gateway in front of [`McpServer::ordinary`].
     #[track_caller]
     pub fn new() -> Self {
-        Self::built(Upstream::ordinary(), |gateway| gateway)
+        Self::built(McpServer::ordinary(), |gateway| gateway)
     }
 
     /// Starts a gateway with these settings in its route.
     #[track_caller]
     pub fn with(route: &str) -> Self {
-        Self::built(Upstream::ordinary(), |gateway| gateway.route(route))
+        Self::built(McpServer::ordinary(), |gateway| gateway.route(route))
     }
 
     /// Starts a gateway that `build` configures.
     #[track_caller]
-    pub fn built(upstream: Upstream, build: impl FnOnce(Gateway) -> Gateway) -> Self {
+    pub fn built(upstream: McpServer, build: impl FnOnce(Gateway) -> Gateway) -> Self {
         let agent = Agent::new("a-session-that-nobody-guesses");
         let gateway = build(Gateway::before(&upstream.url()).knowing(&agent));
         let running = gateway.start();

@@ -11,6 +11,7 @@
 
 pub mod audit_trail;
 mod binary;
+pub mod cli;
 mod database;
 mod events;
 mod findings;
@@ -35,7 +36,6 @@ mod storage_faults;
 mod tally;
 mod tamper;
 pub mod transcript;
-pub mod upstream;
 pub mod vap;
 mod verdict;
 mod watch;
@@ -66,7 +66,6 @@ pub use soak::{Soak, Soaked};
 pub use storage_faults::{Call, EVERY_CALL, Errno, Fault, SmallDisk, StorageFaults};
 pub use tally::{count, seed};
 pub use tamper::{Cell, Holds};
-pub use upstream::Upstream;
 pub use vap::Agent;
 pub use watch::{Looked, Watch};
 pub use witness::{WITNESS, WitnessHome, WitnessProcess};

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use testkit::McpServer;
 
 use crate::audit_trail::{self, Record};
 use crate::gateway::{Gateway, GatewayProcess};
@@ -15,7 +16,6 @@ use crate::log::Log;
 use crate::mcp::{McpClient, Told};
 use crate::power::{Loss, Power};
 use crate::service::Service;
-use crate::upstream::Upstream;
 use crate::vap::Agent;
 
 /// Number of agents.
@@ -32,7 +32,7 @@ const DRAIN: Duration = Duration::from_secs(120);
 /// A gateway, a log with a fixed address, and agents.
 pub struct Onslaught {
     /// Server behind the gateway.
-    pub upstream: Upstream,
+    pub upstream: McpServer,
     /// Folder of the gateway.
     pub gateway: Gateway,
     log: Log,
@@ -46,7 +46,7 @@ impl Onslaught {
         let log = crate::gateway::admitting_log();
         let address = crate::http::free_address();
         log.configure(&format!("listen = \"{address}\""));
-        let upstream = Upstream::ordinary();
+        let upstream = McpServer::ordinary();
         let agents: Vec<Agent> = (0..AGENTS)
             .map(|n| Agent::named(&format!("did:example:{n}"), &format!("session-of-{n}"), n + 1))
             .collect();

@@ -105,6 +105,7 @@ fn check(expected: &str, answer: &Answer, cast: &dyn Cast) {
         "problem" => expect(value, answer.problem().title.as_deref()),
         "detail" => assert!(answer.problem().detail.is_some_and(|detail| detail.starts_with(value))),
         "rule" => expect(value, answer.problem().get_rule()),
+        "code" => expect(value, answer.problem().get_code()),
         "offset" => expect(value, answer.problem().get_offset().map(|offset| offset.to_string()).as_deref()),
         header => expect(value, answer.header(&header.to_lowercase())),
     }

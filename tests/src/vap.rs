@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use data_encoding::BASE64URL_NOPAD;
-use ed25519_dalek::{Signer, SigningKey};
 use merkle::EntryDigest;
+use scitt::{Signer, SigningKey};
 use serde_json::{Value, json};
+use testkit::agent;
 
 use crate::mcp::{McpClient, Told};
 
@@ -20,7 +20,7 @@ pub struct Agent {
     pub id: String,
     /// VAP session ID.
     pub session: String,
-    key: SigningKey,
+    key: Arc<SigningKey>,
     /// `true` if a gateway knows the agent's key, and thus requires signed commitments.
     known: Arc<AtomicBool>,
 }
@@ -33,7 +33,7 @@ impl Agent {
 
     /// Creates an agent with this ID, session ID and key.
     pub fn named(id: &str, session: &str, seed: u8) -> Self {
-        let key = SigningKey::from_bytes(&[seed; 32]);
+        let key = Arc::new(testkit::ed25519([seed; 32]));
         Self { id: id.to_owned(), session: session.to_owned(), key, known: Arc::default() }
     }
 
@@ -49,8 +49,8 @@ impl Agent {
 
     /// Returns the agent's public key as a JWK, as a gateway is configured with it.
     pub fn jwk(&self) -> Value {
-        let x = BASE64URL_NOPAD.encode(self.key.verifying_key().as_bytes());
-        json!({ "kty": "OKP", "crv": "Ed25519", "x": x, "kid": self.kid(), "alg": "EdDSA" })
+        let jwk = self.key.public_key().to_jwk().to_value();
+        agent::with(jwk, &json!({ "kid": self.kid(), "alg": "EdDSA" }))
     }
 
     /// Returns the key identifier.
@@ -60,43 +60,23 @@ impl Agent {
 
     /// Returns a commitment to `echo` and `payments.*`, for at most 100 calls.
     pub fn commitment(&self) -> Value {
-        json!({
-            "vap": "0.1",
-            "type": "scope_commitment",
-            "session_id": self.session,
-            "goal": "to see what a gateway does",
-            "scope": { "tools_allow": ["echo", "payments.*"] },
-            "budget": { "max_calls": 100 },
-            "principal": { "agent_id": self.id },
-        })
+        let commitment = agent::commitment(&self.id, &self.session, &json!({ "max_calls": 100 }));
+        agent::with(commitment, &json!({ "scope": { "tools_allow": ["echo", "payments.*"] } }))
     }
 
     /// Returns the commitment with members replaced; `scope` and `budget` are replaced as a whole.
     pub fn commitment_with(&self, changes: Value) -> Value {
-        with(self.commitment(), changes)
+        agent::with(self.commitment(), &changes)
     }
 
     /// Returns an intent, which states the purpose of a call.
     pub fn intent(&self, tool: &str, arguments: &Value) -> Value {
-        json!({
-            "vap": "0.1",
-            "type": "intent_call",
-            "session_id": self.session,
-            "intent": { "rationale": "it is the next step", "expected_effect": "an answer" },
-            "call": { "tool": tool, "arguments": arguments },
-        })
+        agent::intent(&self.session, tool, arguments)
     }
 
     /// Returns an amendment of a commitment (`scope_amendment`).
     pub fn amendment(&self, previous: &str, changes: Value) -> Value {
-        let amendment = json!({
-            "vap": "0.1",
-            "type": "scope_amendment",
-            "session_id": self.session,
-            "prev_commitment_digest": previous,
-            "reason": "the plan has changed",
-        });
-        with(amendment, changes)
+        agent::amendment(&self.session, previous, &changes)
     }
 
     /// Sends the commitment in a `tools/list` request.
@@ -141,12 +121,8 @@ impl Agent {
     }
 
     /// Returns a message signed with this JWS header.
-    pub fn signed_under(&self, mut message: Value, header: &Value) -> Value {
-        let protected = BASE64URL_NOPAD.encode(&canonical(header));
-        let input = format!("{protected}.{}", BASE64URL_NOPAD.encode(&canonical(&message)));
-        let signature = BASE64URL_NOPAD.encode(&self.key.sign(input.as_bytes()).to_bytes());
-        message["signature"] = format!("{protected}..{signature}").into();
-        message
+    pub fn signed_under(&self, message: Value, header: &Value) -> Value {
+        agent::signed_under(&message, &self.key, header)
     }
 }
 
@@ -158,17 +134,4 @@ pub fn canonical(value: &Value) -> Vec<u8> {
 /// Returns the VAP digest of a commitment (V-17).
 pub fn digest(commitment: &Value) -> String {
     format!("sha256:{}", EntryDigest::of(&canonical(commitment)))
-}
-
-/// Replaces members of a message; null removes a member.
-pub fn with(mut message: Value, changes: Value) -> Value {
-    for (name, value) in changes.as_object().cloned().unwrap_or_default() {
-        match value {
-            Value::Null => {
-                message.as_object_mut().map(|members| members.remove(&name));
-            }
-            value => message[name] = value,
-        }
-    }
-    message
 }

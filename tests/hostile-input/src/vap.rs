@@ -3,18 +3,18 @@
 //! Every slot is answered: with a message that reads again from its own text, or with a reason and a session that can be
 //! named. What an agent is told to be in force is the text whose digest it is told.
 
-use admission::decimal::Decimal;
-use admission::digest::Digest;
-use admission::effective::{Capped, Ceiling, Effective};
-use admission::exact;
-use admission::glob::Pattern;
+use admission::effective::{Capped, Effective, SessionCeiling};
 use admission::invocation::AiInvocation;
-use admission::message::slot::{self, Carrier, Received, Unreadable};
-use admission::message::{Deadline, Message, NO_SESSION, ScopeAmendment, UNBOUND};
-use admission::reason::Reason;
 use admission::signature::{Demands, Freshness, Keyring, check};
+use decimal::Decimal;
 use jiff::Timestamp;
 use jose::{jcs, json};
+use vap::digest::Digest;
+use vap::exact;
+use vap::glob::Pattern;
+use vap::message::slot::{self, Carrier, Received, Unreadable};
+use vap::message::{Deadline, Message, NO_SESSION, ScopeAmendment, UNBOUND};
+use vap::reason::Reason;
 
 use crate::promises::Verdict::{self, Accepted, Refused};
 
@@ -68,7 +68,8 @@ fn accepted(received: &Received, carrier: Carrier) -> Verdict {
     nobody_signed(received);
     match &received.message {
         Message::ScopeCommitment(commitment) => {
-            let in_force = Effective::of(commitment, &Ceiling::default()).expect("no ceiling, no refusal");
+            let in_force =
+                Effective::of(commitment, &SessionCeiling::default()).expect("no ceiling, no refusal");
             is_what_it_says(&in_force);
         }
         Message::ScopeAmendment(amendment) => amends(amendment),
@@ -111,9 +112,10 @@ fn is_what_it_says(in_force: &Capped) {
 fn amends(amendment: &ScopeAmendment) {
     let commitment = r#"{"vap":"0.1","type":"scope_commitment","session_id":"s","goal":"g","scope":{"tools_allow":["a"]},"budget":{"max_calls":1,"deadline":"2026-12-01T00:00:00Z","limits":{"usd_opcost":1}},"principal":{"agent_id":"a"}}"#;
     let Ok(Message::ScopeCommitment(commitment)) = Message::read(commitment) else { panic!("it is one") };
-    let before = Effective::of(&commitment, &Ceiling::default()).expect("no ceiling, no refusal").effective;
+    let before =
+        Effective::of(&commitment, &SessionCeiling::default()).expect("no ceiling, no refusal").effective;
     let following = ScopeAmendment { prev_commitment_digest: before.digest(), ..amendment.clone() };
-    if let Ok(after) = before.amended(&following, &Ceiling::default()) {
+    if let Ok(after) = before.amended(&following, &SessionCeiling::default()) {
         is_what_it_says(&after);
         assert_eq!(after.effective.prev_commitment_digest, Some(before.digest()));
         assert_ne!(after.effective.digest(), before.digest());

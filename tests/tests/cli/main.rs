@@ -1,0 +1,16 @@
+//! The command line, as people and scripts use it.
+#![allow(clippy::unwrap_used)]
+
+mod backups;
+mod config;
+mod executions;
+mod exit_codes;
+mod first_journey;
+mod fsck;
+mod gateway;
+mod handing_in;
+mod help;
+mod journeys;
+mod manners;
+mod roa;
+mod vrf;

@@ -1,0 +1,146 @@
+//! `tabellion roa` and `tabellion registry`: an authorizer, two agents and a registry, from keys to a revocation.
+
+use black_box::cli::Folder;
+use serde_json::{Value, json};
+
+const LEAD: &str = "aha:acme/ops/lead";
+const ONE: &str = "aha:acme/ops/one";
+
+/// Runs a command line that succeeds.
+fn run(folder: &Folder, line: &str) -> Value {
+    let ended = folder.run(&words(&format!("{line} --json")));
+    ended.must_end_with(0).json()
+}
+
+/// Runs a command line that fails with this exit code, and returns the facts of the error.
+fn fails(folder: &Folder, exit: i32, line: &str) -> (String, Value) {
+    let ended = folder.run(&words(&format!("{line} --json")));
+    let error: Value = serde_json::from_str(&ended.must_end_with(exit).stderr).expect("JSON");
+    let error = &error["error"];
+    let facts = error["facts"].as_array().cloned().unwrap_or_default();
+    let facts =
+        facts.into_iter().map(|fact| (fact[0].as_str().unwrap().to_owned(), fact[1].clone())).collect();
+    (error["code"].as_str().unwrap().to_owned(), Value::Object(facts))
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+/// A folder with keys, a policy, and a registry that lists them.
+fn organisation() -> Folder {
+    let folder = Folder::new();
+    for key in ["operator", "authorizer", "lead", "one"] {
+        run(&folder, &format!("issuer new -o {key}.pem --alg EdDSA"));
+    }
+    folder.write("policy.json", "{ \"rules\": [] }");
+    let edit = |line: &str| run(&folder, &format!("registry add {line} --key operator.pem"));
+    run(&folder, "registry init registry.json --id acme --key operator.pem");
+    edit(
+        "key registry.json --role authorizer --signer acme:1 --organization acme --public-key authorizer.pem",
+    );
+    edit(&format!("key registry.json --role agent --agent {LEAD} --public-key lead.pem"));
+    edit(&format!("key registry.json --role agent --agent {ONE} --public-key one.pem"));
+    edit("server registry.json --server github --tool read --tool write");
+    edit("policy registry.json --policy-id incidents --policy policy.json");
+    folder
+}
+
+fn issue(folder: &Folder) {
+    let who = format!("--key authorizer.pem --signer acme:1 --agent {LEAD} --session s1");
+    let what = "--policy policy.json --policy-id incidents:1 --allow mcp:github.* --depth 1 --budget 10:USD";
+    run(folder, &format!("roa issue {who} {what} -o root.json"));
+}
+
+fn delegate(folder: &Folder, from: &str, scope: &str, to: &str) {
+    run(folder, &format!("roa delegate {from} --key lead.pem --to {ONE} {scope} -o {to}"));
+}
+
+const VERIFY: &str = "--registry registry.json --registry-key operator.pem";
+
+#[test]
+fn a_scope_is_issued_delegated_verified_and_revoked() {
+    let folder = organisation();
+    issue(&folder);
+    delegate(&folder, "root.json", "--allow mcp:github.read --budget 2.5:USD", "chain.json");
+    let table = run(&folder, "roa inspect chain.json");
+    assert_eq!(table["hops"][1]["agent"], ONE);
+    assert_eq!(
+        (&table["hops"][0]["budget"], &table["hops"][1]["budget"]),
+        (&json!("10 USD"), &json!("2.5 USD"))
+    );
+    let verified = run(&folder, &format!("roa verify chain.json {VERIFY} --call mcp:github.read"));
+    assert_eq!((&verified["holder"], &verified["hops"]), (&json!(ONE), &json!(1)));
+    assert_eq!(verified["budgets"], json!(["10 USD (hop 0)", "2.5 USD (hop 1)"]));
+
+    let (code, facts) = fails(&folder, 3, &format!("roa verify chain.json {VERIFY} --call mcp:github.write"));
+    assert_eq!((code.as_str(), &facts["reason"]), ("call-denied", &json!("capability_not_in_scope")));
+    run(&folder, "roa revoke chain.json --registry registry.json --key operator.pem");
+    let (code, facts) = fails(&folder, 3, &format!("roa verify chain.json {VERIFY}"));
+    assert_eq!((code.as_str(), &facts["reason"]), ("chain-denied", &json!("envelope_revoked")));
+}
+
+#[test]
+fn a_failure_names_the_hop_and_the_dimension() {
+    let folder = organisation();
+    issue(&folder);
+    for (scope, reason, dimension) in [
+        ("--allow mcp:github.read --budget 25:USD", "budget_expansion_denied", "budget"),
+        ("--allow mcp:github.read --budget 2:EUR", "budget_expansion_denied", "budget"),
+        ("--allow mcp:files.read", "scope_expansion_violation", "capabilities"),
+        ("--allow mcp:github.read --depth 1", "chain_integrity_violation", "depth"),
+        ("--allow mcp:github.read --classification secret", "scope_expansion_violation", "classification"),
+    ] {
+        delegate(&folder, "root.json", scope, "wide.json");
+        let (code, facts) = fails(&folder, 3, &format!("roa verify wide.json {VERIFY}"));
+        assert_eq!(code, "chain-denied", "{scope}");
+        assert_eq!((&facts["reason"], &facts["dimension"]), (&json!(reason), &json!(dimension)), "{scope}");
+        assert_eq!(facts["hop"], "1", "{scope}");
+        std::fs::remove_file(folder.path("wide.json")).unwrap();
+    }
+}
+
+#[test]
+fn a_registry_is_edited_by_its_operator_only_and_every_edit_is_a_version() {
+    let folder = organisation();
+    let shown = run(&folder, &format!("registry show {VERIFY}"));
+    assert_eq!((&shown["epoch"], &shown["sequence"]), (&json!(1), &json!(5)));
+    let (code, _) = fails(&folder, 3, "registry add classification registry.json --key one.pem secret");
+    assert_eq!(code, "registry-signature");
+    let (code, _) = fails(&folder, 3, "registry show --registry registry.json --registry-key one.pem");
+    assert_eq!(code, "registry-signature");
+    run(&folder, "registry revoke registry.json --key operator.pem --revoked-key lead.pem");
+    issue(&folder);
+    delegate(&folder, "root.json", "--allow mcp:github.read", "chain.json");
+    let (_, facts) = fails(&folder, 3, &format!("roa verify chain.json {VERIFY}"));
+    assert_eq!((&facts["reason"], &facts["hop"]), (&json!("envelope_revoked"), &json!("1")));
+}
+
+#[test]
+fn a_policy_that_changed_denies_unless_the_operator_keeps_the_one_before_it() {
+    let folder = organisation();
+    issue(&folder);
+    folder.write("policy.json", "{ \"rules\": [1] }");
+    let add =
+        "registry add policy registry.json --key operator.pem --policy-id incidents --policy policy.json";
+    run(&folder, &format!("{add} --keep-previous"));
+    run(&folder, &format!("roa verify root.json {VERIFY} --call mcp:github.read"));
+    run(&folder, add);
+    let (_, facts) = fails(&folder, 3, &format!("roa verify root.json {VERIFY} --call mcp:github.read"));
+    assert_eq!(facts["reason"], "policy_digest_mismatch");
+}
+
+#[test]
+fn what_is_no_chain_or_no_registry_says_where() {
+    let folder = organisation();
+    let (code, _) = fails(&folder, 1, "roa inspect policy.json");
+    assert_eq!(code, "not-a-chain");
+    folder.write("bad.json", "{\"schema_version\":\"1.0\",\"registry_id\":5}");
+    let (code, facts) = fails(&folder, 1, "registry show --registry bad.json --registry-key operator.pem");
+    assert_eq!((code.as_str(), &facts["where"]), ("not-a-registry", &json!("/registry_id")));
+    run(&folder, "issuer new -o p256.pem --alg ES256");
+    let who = format!("--key p256.pem --signer acme:1 --agent {LEAD} --session s1");
+    let what = "--policy policy.json --policy-id incidents:1 --allow mcp:github.*";
+    let (code, _) = fails(&folder, 1, &format!("roa issue {who} {what} -o root.json"));
+    assert_eq!(code, "cannot-sign");
+}

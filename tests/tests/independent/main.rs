@@ -1,0 +1,9 @@
+//! Software of others, and second implementations in Python, against ours.
+#![allow(clippy::unwrap_used)]
+
+mod admission_second_implementation;
+mod agentroa_second_implementation;
+mod c2sp_by_others;
+mod ccf_ledgers;
+mod independent_software;
+mod witnesses_by_others;

@@ -1,0 +1,17 @@
+//! The transparency service over HTTP.
+#![allow(clippy::unwrap_used)]
+
+mod erasure;
+mod hostile_requests;
+mod inbox;
+mod key_rotation;
+mod log_end;
+mod operators;
+mod proofs;
+mod quotas;
+mod scrapi;
+mod searching;
+mod sessions;
+mod streams;
+mod tail;
+mod vrf_chains;

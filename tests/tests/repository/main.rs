@@ -1,0 +1,12 @@
+//! The repository itself: its structure, documents, dependencies and recorded costs.
+#![allow(clippy::unwrap_used)]
+
+mod api_description;
+mod architecture;
+mod docs;
+mod fault_matrix;
+mod modules;
+mod readme;
+mod speed_gates;
+mod supply_chain;
+mod workspace;

@@ -1,0 +1,147 @@
+//! Tests of the documents: the commands of README.md and docs/tour.md are run in order, in one empty folder, against a
+//! log as the README starts it; every link of every document resolves; the README stays short.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use black_box::cli::{Dev, Folder, repository};
+use black_box::free_address;
+
+/// URL of the service in the documents. The test replaces it by one with a free port.
+const SERVICE: &str = "http://127.0.0.1:7390";
+/// Address of the witness in the documents. The test replaces its port.
+const WITNESS: &str = "127.0.0.1:7392";
+/// Address of the gateway in the documents. The test replaces its port.
+const GATEWAY: &str = "127.0.0.1:7400";
+/// Command that starts the gateway on its default port. The test adds the address.
+const START_GATEWAY: &str = "tabellion gateway run --dev";
+/// Start of the command that installs MCP software from PyPI. `./test` has installed it already.
+const INSTALL: &str = "python3 -m venv mcp";
+/// Command that starts the log. The test starts the log itself.
+const START: &str = "cargo run --release -- serve --dev";
+/// Maximum number of lines of the README.
+const README_LINES: usize = 150;
+/// Commands that are not run: the log runs already, the tests would test themselves, and `export` changes only the shell.
+const NOT_RUN: &[&str] = &[START, "./test", "export PATH=$PWD/target/release:$PATH"];
+
+/// A command with the lines of its output that a document shows.
+struct Step {
+    command: String,
+    shown: Vec<String>,
+}
+
+#[test]
+fn the_commands_of_the_readme_and_the_tour_print_what_is_shown() {
+    let readme = steps(&read("README.md"));
+    assert!(readme.iter().any(|step| step.command == START), "the README starts a log");
+    assert!(readme.iter().any(|step| step.command.starts_with("tabellion register")), "the README registers");
+    let tour = steps(&read("docs/tour.md"));
+    assert!(tour.len() > 30, "the console blocks of the tour are found: {}", tour.len());
+    let steps: Vec<Step> = readme.into_iter().chain(tour).collect();
+    let dev = Dev::start_in(Folder::new());
+    let (witness, gateway) = (free_address().to_string(), free_address().to_string());
+    let venv = black_box::python().parent().and_then(Path::parent).expect("a venv").to_owned();
+    symlink(venv, dev.folder.path("mcp")).expect("a link");
+    // A program on the path, and no function of the shell: what the tour puts into the background it ends by its number.
+    fs::create_dir(dev.folder.path("bin")).expect("a folder");
+    symlink(black_box::program(), dev.folder.path("bin/tabellion")).expect("a link");
+    for step in steps.iter().filter(|step| !NOT_RUN.contains(&step.command.as_str())) {
+        if step.command.starts_with(INSTALL) {
+            continue;
+        }
+        let command = step.command.replace(WITNESS, &witness).replace(GATEWAY, &gateway);
+        let command = command.replace(START_GATEWAY, &format!("{START_GATEWAY} --listen {gateway}"));
+        let printed = run(&dev, &command);
+        let mut lines = printed.lines();
+        for shown in &step.shown {
+            let shown = shown.replace(SERVICE, dev.url());
+            assert!(lines.any(|line| fits(line, &shown)), "$ {}\nno {shown:?} in:\n{printed}", step.command);
+        }
+    }
+}
+
+#[test]
+fn the_readme_starts_the_log_with_one_command_that_cargo_understands() {
+    let manifest = fs::read_to_string(repository("Cargo.toml")).expect("the manifest");
+    let manifest: toml::Table = manifest.parse().expect("TOML");
+    let members = manifest["workspace"]["default-members"].as_array().expect("default members");
+    assert_eq!(members.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>(), ["services/tabellion"]);
+}
+
+#[test]
+fn the_readme_stays_short() {
+    let lines = read("README.md").lines().count();
+    assert!(lines <= README_LINES, "README.md has {lines} lines; move text to docs/");
+}
+
+#[test]
+fn every_file_that_the_documents_link_to_is_there() {
+    let mut documents: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "SECURITY.md"].map(repository).into();
+    let pages = fs::read_dir(repository("docs")).expect("docs/");
+    documents.extend(pages.map(|entry| entry.expect("an entry").path()));
+    documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    assert!(documents.len() > 10, "the pages in docs/ are found: {documents:?}");
+    let missing: Vec<String> = documents.iter().flat_map(|document| missing_links(document)).collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// Relative links of a document, resolved from its own folder, that lead to no file. Anchors are not checked.
+fn missing_links(document: &Path) -> Vec<String> {
+    let text = fs::read_to_string(document).expect("a document");
+    let folder = document.parent().expect("a folder");
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let files =
+        links.filter(|link| !link.starts_with("http")).map(|link| link.split('#').next().unwrap_or(link));
+    let missing = files.filter(|file| !file.is_empty() && !folder.join(file).exists());
+    missing.map(|file| format!("{} links to {file}", document.display())).collect()
+}
+
+fn read(document: &str) -> String {
+    fs::read_to_string(repository(document)).expect(document)
+}
+
+/// Parses the commands of all `console` blocks. A line that starts with `> ` continues the command.
+fn steps(document: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for block in document.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+        for line in block.lines() {
+            match (line.strip_prefix("$ "), line.strip_prefix("> "), steps.last_mut()) {
+                (Some(command), ..) => steps.push(Step { command: command.to_owned(), shown: Vec::new() }),
+                (_, Some(more), Some(step)) => step.command.push_str(&format!("\n{more}")),
+                (_, None, Some(step)) => step.shown.push(line.to_owned()),
+                _ => panic!("a block begins with {line:?}"),
+            }
+        }
+    }
+    steps
+}
+
+/// Runs a command in bash, with `tabellion` on its path, and returns its output.
+fn run(dev: &Dev, line: &str) -> String {
+    let line = line.replace(SERVICE, dev.url());
+    let path = std::env::var("PATH").expect("a path");
+    let mut shell = Command::new("bash");
+    dev.folder.settle(&mut shell);
+    shell.env("PATH", format!("{}:{path}", dev.folder.path("bin").display()));
+    let output = shell.args(["-c", &line]).output().expect("bash");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let printed = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "$ {line}\n{printed}");
+    printed
+}
+
+/// Returns `true` if a line matches the shown one, in which `…` stands for any text.
+fn fits(line: &str, shown: &str) -> bool {
+    let mut pieces = shown.split('…');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = line.strip_prefix(first) else { return false };
+    let pieces: Vec<&str> = pieces.collect();
+    let Some((last, middle)) = pieces.split_last() else { return rest.is_empty() };
+    for piece in middle {
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    rest.ends_with(last)
+}

@@ -1,0 +1,8 @@
+//! Audits, monitors and witnesses.
+#![allow(clippy::unwrap_used)]
+
+mod audit;
+mod monitor;
+mod watching;
+mod witness;
+mod witnessed_logs;
