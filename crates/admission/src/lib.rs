@@ -1,7 +1,7 @@
 //! Admission control for tool calls: decides from the declared scope and the spent budget whether a call may go on
 //! (VAP, draft 0.1).
 //!
-//! [`signature`] verifies the [messages](vap::message) of an agent. A [`session`] is a value with the agreed scope, the
+//! [`authenticated`] checks the signature of an agent's [message](vap::message) once. A [`session`] is a value with the agreed scope, the
 //! budget and the amounts spent. [`decide`] judges one message against one session under the operator's [`rules`] and
 //! returns an unsigned [`Verdict`](vap::verdict::Verdict). [`record`] encodes the decision as the bytes that are sent to
 //! the log.
@@ -13,6 +13,8 @@
 //! human. These are in the gateway.
 
 pub mod approval;
+pub mod arguments;
+pub mod authenticated;
 pub mod cache;
 pub mod clarify;
 pub mod decide;

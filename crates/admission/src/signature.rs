@@ -8,20 +8,18 @@
 //! An agent with keys must sign its commitments even on routes that require no signatures. Otherwise anyone could use
 //! its name.
 //!
-//! Not here: whether a `jti` was seen before ([`decide`](crate::decide), with the session), and the loading of key
+//! Not here: the check of a message's signature with these keys ([`authenticated`](crate::authenticated)), whether a
+//! `jti` was seen before ([`decide`](crate::decide), with the session), and the loading of key
 //! files.
 
 use jiff::Timestamp;
-use jose::jcs;
 use jose::jwk::{Curve, PublicJwk};
 use jose::jws::{Jws, JwsAlgorithm};
 use scitt::PublicKey;
 use serde_json::{Value, json};
 
-use crate::limits::IAT_WINDOW;
 use crate::principal::{ProvenBy, TokenSubject};
 use vap::message::MessageType;
-use vap::message::slot::Received;
 use vap::reason::Reason;
 
 /// The requirements of a route on signatures.
@@ -105,19 +103,6 @@ pub struct Keyring {
     subjects: Vec<AgentSubject>,
 }
 
-/// A verified signature.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signed {
-    /// The holder of the signing key.
-    pub holder: Holder,
-    /// The RFC 7638 thumbprint of the key.
-    pub thumbprint: String,
-    /// The signing time in Unix seconds, if the header has it.
-    pub iat: Option<u64>,
-    /// The unique id of the signed message, if the header has it; it may be used once in a session.
-    pub jti: Option<String>,
-}
-
 impl AgentKey {
     /// Assigns a key to a holder, valid from `not_before` (inclusive) to `not_after` (exclusive).
     ///
@@ -168,6 +153,17 @@ impl AgentKey {
             "not_before": not_before.map(|time| time.to_string()),
             "not_after": not_after.map(|time| time.to_string()),
         })
+    }
+
+    /// Returns the holder of the key.
+    #[must_use]
+    pub fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
+    /// Returns `true` if the signature verifies with this key.
+    pub(crate) fn has_signed(&self, jws: &Jws) -> bool {
+        self.key.verify_jws(jws).is_ok()
     }
 
     pub(crate) fn is_called(&self, kid: &str) -> bool {
@@ -276,15 +272,20 @@ impl Keyring {
         self.keys.iter().any(|key| matches!(&key.holder, Holder::Agent(id) if id == agent_id))
     }
 
+    /// Returns the keys with this `kid` or thumbprint.
+    pub(crate) fn called<'a>(&'a self, kid: &str) -> impl Iterator<Item = &'a AgentKey> {
+        self.keys.iter().filter(move |key| key.is_called(kid))
+    }
+
     /// Finds the keys with this `kid` or thumbprint whose holder may sign such a message now.
-    fn find(
+    pub(crate) fn find(
         &self,
         kid: &str,
         agent_id: &str,
         kind: MessageType,
         now: Timestamp,
     ) -> Result<Vec<&AgentKey>, Reason> {
-        let called = narrowed(self.keys.iter(), |key| key.is_called(kid), Reason::UnknownKey)?;
+        let called = narrowed(self.called(kid), |_| true, Reason::UnknownKey)?;
         let is_authorised = |key: &AgentKey| key.is_authorised(agent_id, kind);
         let authorised = narrowed(called.into_iter(), is_authorised, Reason::KeyNotAuthorised)?;
         narrowed(authorised.into_iter(), |key| key.is_valid(now), Reason::KeyNotValidNow)
@@ -301,85 +302,12 @@ fn narrowed<'a>(
     if keys.is_empty() { Err(none) } else { Ok(keys) }
 }
 
-/// Verifies the signature of a message of the agent `agent_id`. `Ok(None)` if it is unsigned and no signature is
-/// required.
-///
-/// # Errors
-/// The [`Reason`] why the message is denied.
-pub fn check(
-    received: &Received,
-    agent_id: &str,
-    keyring: &Keyring,
-    demands: &Demands,
-    now: Timestamp,
-) -> Result<Option<Signed>, Reason> {
-    let Some(signature) = received.message.signature() else {
-        let kind = received.message.kind();
-        let begins = kind == MessageType::ScopeCommitment;
-        return if demands.demand(kind) || (begins && keyring.has_keys_of(agent_id)) {
-            Err(Reason::SignatureRequired)
-        } else {
-            Ok(None)
-        };
-    };
-    if received.canon_raw {
-        return Err(Reason::NotCanonical);
-    }
-    let jws = Jws::open(signature, &payload(received)?, &[]).map_err(|_| Reason::InvalidSignature)?;
-    let keys = keyring.find(jws.kid(), agent_id, received.message.kind(), now)?;
-    let signer = keys.into_iter().find(|key| key.key.verify_jws(&jws).is_ok());
-    let signer = signer.ok_or(Reason::InvalidSignature)?;
-    demands.check_freshness(&jws, now)?;
-    Ok(Some(Signed {
-        holder: signer.holder.clone(),
-        thumbprint: signer.thumbprint.clone(),
-        iat: jws.iat(),
-        jti: jws.text("jti").map(str::to_owned),
-    }))
-}
-
-/// Returns the signed bytes: the canonical message without its `signature`.
-pub(crate) fn payload(received: &Received) -> Result<Vec<u8>, Reason> {
-    let mut message: Value = jose::json::parse_text(&received.text).map_err(|_| Reason::Malformed)?;
-    message.as_object_mut().ok_or(Reason::Malformed)?.remove("signature");
-    Ok(jcs::canonical(&message))
-}
-
-impl Signed {
-    /// Returns the evidence for the agent's name. An approver's signature is no evidence for it.
-    #[must_use]
-    pub fn proves(&self) -> ProvenBy {
-        match self.holder {
-            Holder::Agent(_) => ProvenBy::Key,
-            Holder::Approver => ProvenBy::Asserted,
-        }
-    }
-}
-
 impl Demands {
-    fn demand(&self, kind: MessageType) -> bool {
+    /// Returns `true` if messages of this type must be signed.
+    pub(crate) fn demand(&self, kind: MessageType) -> bool {
         match kind {
             MessageType::ScopeCommitment | MessageType::IntentCall => self.signed,
             MessageType::ScopeAmendment => self.signed || self.amendments_signed,
         }
     }
-
-    fn check_freshness(&self, jws: &Jws, now: Timestamp) -> Result<(), Reason> {
-        let (iat, jti, aud) = (jws.iat(), jws.text("jti"), jws.text("aud"));
-        if self.freshness == Freshness::Required && (iat.is_none() || jti.is_none() || aud.is_none()) {
-            return Err(Reason::FreshnessRequired);
-        }
-        if aud.is_some_and(|aud| aud != self.audience) {
-            return Err(Reason::WrongAudience);
-        }
-        match iat {
-            Some(iat) if is_stale(iat, now) => Err(Reason::Stale),
-            _ => Ok(()),
-        }
-    }
-}
-
-fn is_stale(iat: u64, now: Timestamp) -> bool {
-    let off = i64::try_from(iat).map_or(u64::MAX, |iat| now.as_second().abs_diff(iat));
-    off > IAT_WINDOW
 }

@@ -12,8 +12,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use admission::arguments::CallArguments;
+use admission::authenticated::Authenticated;
 use admission::principal::{Caller, Era};
 use admission::rules::Rules;
+use admission::signature::Keyring;
 use client::{Client, Options};
 use gateway::decision_writer::{
     CallAnswer, CallJob, CallOutcomeReport, Clock, DecisionWriter, LogConnection, MessageAnswer, MessageJob,
@@ -21,7 +24,7 @@ use gateway::decision_writer::{
 };
 use serde_json::{Value, json};
 use vap::audit::CallStatus;
-use vap::message::slot::{self, Carrier, Received};
+use vap::message::slot::{self, Carrier};
 
 const POLICY: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
@@ -101,7 +104,7 @@ async fn one(writer: &DecisionWriter, session: u64, call: u64, due: Instant) -> 
         envelope: Some(Ok(received(&message, Carrier::ToolsCall))),
         tool: "crm.read".into(),
         header: None,
-        arguments: arguments.to_string(),
+        arguments: CallArguments::new(arguments.to_string()),
         can_wait: true,
         can_ask: false,
         has_roa_envelope: false,
@@ -139,8 +142,9 @@ fn name(session: u64) -> String {
     format!("session-{session:020}")
 }
 
-fn received(message: &Value, carrier: Carrier) -> Received {
-    slot::read(Some(&message.to_string()), None, carrier).unwrap().unwrap()
+fn received(message: &Value, carrier: Carrier) -> Authenticated {
+    let received = slot::read(Some(&message.to_string()), None, carrier).unwrap().unwrap();
+    Authenticated::new(received, &Keyring::default())
 }
 
 /// One every 20 ms, so that they disturb little.

@@ -2,10 +2,10 @@
 //! accepted (reading V-18).
 
 use crate::approval::SubjectKind;
+use crate::authenticated::Authenticated;
 use crate::effective::Capped;
 use crate::session::{Account, Agreed, Mark, Meters, Reservation, ReservationId, Session, Stage};
 use decimal::Decimal;
-use vap::message::slot::Received;
 use vap::message::{Message, ScopeAmendment};
 use vap::reason::Reason;
 use vap::verdict::{Trigger, VerdictKind};
@@ -86,7 +86,7 @@ fn amend(
     session: &Session,
     account: &Account,
     declared: &Declaration<'_>,
-    received: &Received,
+    received: &Authenticated,
     draft: &mut Draft,
 ) -> Result<(Agreed, bool), CommitmentNotAccepted> {
     let Message::ScopeAmendment(amendment) = &received.message else {

@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::authenticated::{Authenticated, Signed};
 use crate::principal::ProvenBy;
 use crate::session::{Account, Session};
-use crate::signature::{self, Holder, Signed};
+use crate::signature::Holder;
 use vap::message::Message;
 use vap::message::slot::Received;
 use vap::reason::Reason;
@@ -19,7 +20,7 @@ use super::{DecisionContext, EarlierResults};
 /// an agent can send the id of any session.
 pub(super) fn bind<'s>(
     scene: &DecisionContext<'_>,
-    received: &Received,
+    received: &Authenticated,
     before: &EarlierResults<'_>,
     draft: &mut Draft,
     session: Option<&'s mut Session>,
@@ -57,15 +58,15 @@ pub(super) fn stronger(signed: Option<&Signed>, by_token: ProvenBy) -> ProvenBy 
     }
 }
 
-/// Verifies a message's signature. If it was fresh when a question about the message was asked, it does not become
+/// Returns a message's verified signature. If it was fresh when a question about the message was asked, it does not become
 /// stale while waiting for the answer: the time of the question counts.
 pub(super) fn check_signature(
     scene: &DecisionContext<'_>,
-    received: &Received,
+    received: &Authenticated,
     agent_id: &str,
     before: &EarlierResults<'_>,
 ) -> Result<Option<Signed>, Reason> {
-    let check = |at| signature::check(received, agent_id, &scene.rules.keyring, &scene.rules.demands, at);
+    let check = |at| received.signer(agent_id, &scene.rules.keyring, &scene.rules.demands, at);
     match (check(scene.now), asked_at(scene, received, before)) {
         (Err(Reason::Stale), Some(asked)) => check(asked),
         (checked, _) => checked,
@@ -77,7 +78,7 @@ pub(super) fn check_signature(
 #[must_use]
 pub fn signed_by(
     scene: &DecisionContext<'_>,
-    received: &Received,
+    received: &Authenticated,
     before: &EarlierResults<'_>,
     session: Option<&Session>,
 ) -> Option<String> {
@@ -94,7 +95,7 @@ pub fn signed_by(
 /// holds the request, or the time of the returned state.
 fn asked_at(
     scene: &DecisionContext<'_>,
-    received: &Received,
+    received: &Authenticated,
     before: &EarlierResults<'_>,
 ) -> Option<Timestamp> {
     // A commitment or an amendment that waits for an approver is sent again, and needs a fresh signature then.

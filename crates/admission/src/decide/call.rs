@@ -120,7 +120,11 @@ fn ask(mut case: CallCase<'_>, asked: HumanQuestion, can_ask: bool, reason: Reas
 }
 
 fn question(case: &CallCase<'_>, ticket: SealedCall) -> HumanQuestion {
-    HumanQuestion { question: clarify::question(case.call.tool, case.call.arguments), ticket, approval: None }
+    HumanQuestion {
+        question: clarify::question(case.call.tool, case.call.arguments.text()),
+        ticket,
+        approval: None,
+    }
 }
 
 /// Creates the question for an approver; at most one for each call.

@@ -8,11 +8,10 @@ use crate::clarify::{Purpose, SealedCall};
 use crate::principal::{Principal, ProvenBy, account_key};
 use crate::rules::{Decider, Posture};
 use crate::session::{Account, Mark, Reservation, ReservationId, Session, Stage};
-use vap::digest::Canon;
 use vap::message::NO_SESSION;
 use vap::reason::Reason;
 
-use super::draft::{Draft, canon, principal_bytes};
+use super::draft::{Draft, principal_bytes};
 use super::person::{Approved, call_subject, ticket};
 use super::policy::Facts;
 use super::signals::{Seen, shape};
@@ -23,7 +22,6 @@ use super::{DecisionContext, ToolCall};
 pub(super) struct CallCase<'a> {
     pub scene: &'a DecisionContext<'a>,
     pub call: &'a ToolCall<'a>,
-    pub arguments: Canon,
     pub draft: Draft,
     pub account: &'a mut Account,
     /// The session with the message's id, until the message is bound to it.
@@ -64,13 +62,12 @@ impl<'a> CallCase<'a> {
         account: &'a mut Account,
         call: &'a ToolCall<'a>,
     ) -> Self {
-        let arguments = canon(call.arguments);
         let mut draft = match call.envelope {
             Some(Ok(received)) => Draft::of(received),
             Some(Err(unreadable)) => Draft::of_unreadable(unreadable, account.only_session()),
             None => Draft::of_unaware(account.only_session()),
         };
-        draft.calls(call.tool, &arguments);
+        draft.calls(call.tool, call.arguments.canonical());
         if call.envelope.is_none() {
             draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
             if let Some(agent) = agent_of(scene) {
@@ -80,7 +77,6 @@ impl<'a> CallCase<'a> {
         CallCase {
             scene,
             call,
-            arguments,
             draft,
             account,
             claimed,
@@ -113,13 +109,19 @@ impl<'a> CallCase<'a> {
     pub fn subject(&self) -> Subject {
         let commitment = self.session.as_ref().map(|session| session.agreed.digest());
         let (session_id, holder) = self.holder();
-        call_subject(self.scene, self.call.tool, &self.arguments, (&session_id, &holder), commitment)
+        call_subject(
+            self.scene,
+            self.call.tool,
+            self.call.arguments.canonical(),
+            (&session_id, &holder),
+            commitment,
+        )
     }
 
     /// Returns the content of a sealed state about this call.
     pub fn ticket(&self, purpose: Purpose) -> SealedCall {
         let (session_id, holder) = self.holder();
-        ticket(self.scene, self.call.tool, &self.arguments, purpose, &session_id, &holder)
+        ticket(self.scene, self.call.tool, self.call.arguments.canonical(), purpose, &session_id, &holder)
     }
 
     /// Returns the session's id and the principal's account, as far as they are known.
@@ -136,7 +138,7 @@ impl<'a> CallCase<'a> {
             Some(session) => (principal_facts(session, self.draft.proven_by), session_facts(session)),
             None => (caller_facts(self.scene), json!({ "calls": 0, "meters": {}, "limits": {} })),
         };
-        Facts { tool: self.call.tool, arguments: self.call.arguments, principal, session }
+        Facts { tool: self.call.tool, arguments: self.call.arguments.text(), principal, session }
     }
 
     /// Returns the marks of the call.
@@ -144,8 +146,8 @@ impl<'a> CallCase<'a> {
         let tool = self.call.tool.as_bytes();
         Marks {
             tool: Mark::of(&[tool]),
-            call: Mark::of(&[tool, &self.arguments.bytes]),
-            shape: Mark::of(&[tool, shape(self.call.arguments).as_bytes()]),
+            call: Mark::of(&[tool, &self.call.arguments.canonical().bytes]),
+            shape: Mark::of(&[tool, shape(self.call.arguments.text()).as_bytes()]),
         }
     }
 }

@@ -6,11 +6,12 @@
 use serde_json::json;
 
 use crate::approval::{self, SubjectKind};
+use crate::authenticated::Authenticated;
 use crate::effective::{Capped, Effective};
 use crate::limits::{MAX_LIMITS, METER_PREFIX};
 use crate::principal::{Principal, ProvenBy};
 use crate::session::{Account, Agreed, Owner, Session};
-use vap::message::slot::{Received, Unreadable};
+use vap::message::slot::Unreadable;
 use vap::message::{Message, ScopeCommitment};
 use vap::reason::Reason;
 use vap::record_key::StreamKey;
@@ -100,7 +101,7 @@ fn open(
     known: &Option<Session>,
     account: &Account,
     declared: &Declaration<'_>,
-    received: &Received,
+    received: &Authenticated,
     draft: &mut Draft,
 ) -> Result<Opened, CommitmentNotAccepted> {
     let Message::ScopeCommitment(commitment) = &received.message else {
@@ -150,7 +151,7 @@ struct Identified {
 fn identify(
     scene: &DecisionContext<'_>,
     declared: &Declaration<'_>,
-    received: &Received,
+    received: &Authenticated,
     commitment: &ScopeCommitment,
     draft: &mut Draft,
 ) -> Result<Identified, Reason> {

@@ -1,6 +1,5 @@
 //! A ruling under construction: the checks that ran, and the data for the record.
 
-use jose::json;
 use serde_json::json;
 
 use crate::limits::SHORT_SESSION_ID;
@@ -244,12 +243,4 @@ pub const JUDGE_METER: &str = "vap.judge";
 /// Returns the canonical bytes of a principal, which the record commits to.
 pub(super) fn principal_bytes(principal: &Principal) -> Vec<u8> {
     jose::jcs::canonical(&json!(principal))
-}
-
-/// Returns the canonical bytes of arguments. A text that is not strict JSON represents itself; it is not forwarded.
-pub(super) fn canon(text: &str) -> Canon {
-    match json::check_text(text) {
-        Ok(checked) => Canon::of(checked),
-        Err(_) => Canon { bytes: text.as_bytes().to_vec(), raw: true },
-    }
 }

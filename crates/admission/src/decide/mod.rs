@@ -60,12 +60,14 @@ pub use task::{FollowUp, Task, follow_up, unknown_task};
 use jiff::Timestamp;
 
 use crate::approval::Question as ApprovalQuestion;
+use crate::arguments::CallArguments;
+use crate::authenticated::Authenticated;
 use crate::clarify::{HumanAnswer, ReturnedState};
 use crate::principal::Caller;
 use crate::rules::Rules;
 use crate::session::{Account, ReservationId, Session};
 use crate::tool::ToolFault;
-use vap::message::slot::{Received, Unreadable};
+use vap::message::slot::Unreadable;
 
 /// The rules, the caller, the time and the random numbers of a decision.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +102,7 @@ pub struct DecisionState<'a> {
 }
 
 /// The content of a VAP slot: a parsed message or an unreadable one.
-pub type Slot<'a> = Result<&'a Received, &'a Unreadable>;
+pub type Slot<'a> = Result<&'a Authenticated, &'a Unreadable>;
 
 /// A tool call as it would be forwarded.
 #[derive(Clone, Copy, Debug)]
@@ -111,8 +113,8 @@ pub struct ToolCall<'a> {
     pub tool: &'a str,
     /// The decoded header `Mcp-Name`, in the modern era.
     pub header: Option<&'a str>,
-    /// The text of `params.arguments`, or `{}`.
-    pub arguments: &'a str,
+    /// The arguments.
+    pub arguments: &'a CallArguments,
     /// `true` if the client can ask its user (reading V-26).
     pub can_ask: bool,
     /// `true` if the call can wait for an approver, and the limit of open questions is not reached.

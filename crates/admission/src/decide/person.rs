@@ -3,13 +3,12 @@
 use jiff::SignedDuration;
 
 use crate::approval::{self, Decision, Question, SignedApproval, Subject, SubjectKind};
+use crate::authenticated::{self, Authenticated};
 use crate::clarify::{self, HumanAnswer, HumanQuestion, Purpose, ReturnedState, SealedCall};
 use crate::limits::MAX_APPROVAL_CONTENT;
 use crate::rules::Decider;
 use crate::session::Session;
-use crate::signature;
 use vap::digest::{Canon, Digest};
-use vap::message::slot::Received;
 use vap::reason::Reason;
 use vap::verdict::{Clarification, VerdictKind};
 
@@ -184,13 +183,13 @@ pub(super) fn approve_message(
 pub(super) fn message_subject(
     scene: &DecisionContext<'_>,
     kind: SubjectKind,
-    received: &Received,
+    received: &Authenticated,
     principal: &str,
     commitment: Option<&Digest>,
 ) -> Result<Subject, Reason> {
     let content = match received.canon_raw {
         true => received.text.clone(),
-        false => String::from_utf8_lossy(&signature::payload(received)?).into_owned(),
+        false => String::from_utf8_lossy(&authenticated::payload(received)?).into_owned(),
     };
     Ok(Subject {
         kind,

@@ -78,7 +78,7 @@ fn envelope(case: &mut CallCase<'_>) -> StageFinding {
     let declared = &intent_of(case.call)?.call;
     let same_tool = declared.tool == case.call.tool;
     let same_header = case.call.header.is_none_or(|header| header == case.call.tool);
-    if !(same_tool && same_header && exact::equal(&declared.arguments, case.call.arguments)) {
+    if !(same_tool && same_header && exact::equal(&declared.arguments, case.call.arguments.text())) {
         return Err(Reason::CallMismatch.into());
     }
     case.draft.passed("call_ok");
@@ -253,7 +253,12 @@ fn suspect(case: &mut CallCase<'_>) -> Result<Suspect, Reason> {
     let risk = signals.weigh(&rules.risk);
     case.draft.risk = Some(risk.score);
     let commitment = session.agreed.digest().as_str();
-    let key = VerdictKey::of(commitment, case.call.tool, &case.arguments.bytes, &rules.policy_digest);
+    let key = VerdictKey::of(
+        commitment,
+        case.call.tool,
+        &case.call.arguments.canonical().bytes,
+        &rules.policy_digest,
+    );
     Ok(Suspect { key, risk, sensitivity })
 }
 

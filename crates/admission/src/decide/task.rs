@@ -9,13 +9,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::arguments::CallArguments;
 use crate::principal::{Identity, Principal};
 use crate::session::ReservationId;
 use vap::reason::Reason;
 use vap::verdict::VerdictKind;
 
 use super::DecisionContext;
-use super::draft::{Draft, canon, principal_bytes};
+use super::draft::{Draft, principal_bytes};
 use super::policy::{Facts, Policed, police};
 use super::ruling::Ruling;
 
@@ -46,7 +47,7 @@ pub fn follow_up(scene: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>
     // A caller other than the task's principal must not learn the session id.
     let is_shown = reason != Reason::WrongPrincipal;
     let mut draft = Draft::of_unaware(task.session_id.as_deref().filter(|_| is_shown));
-    draft.calls(&task.tool, &canon(request.inputs.unwrap_or("{}")));
+    draft.calls(&task.tool, CallArguments::new(request.inputs.unwrap_or("{}")).canonical());
     draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
     draft.policed = request.inputs.is_some() && !scene.rules.policy.is_empty();
     Some(Box::new(draft.rule(scene.rules, VerdictKind::Denied, Some(reason))))
@@ -56,7 +57,7 @@ pub fn follow_up(scene: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>
 /// another principal. The route's posture decides whether such requests are denied (V-33).
 pub fn unknown_task(scene: &DecisionContext<'_>, method: &str) -> Box<Ruling> {
     let mut draft = Draft::of_unaware(None);
-    draft.calls(method, &canon("{}"));
+    draft.calls(method, CallArguments::new("{}").canonical());
     draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
     Box::new(draft.rule(scene.rules, VerdictKind::Denied, Some(Reason::WrongPrincipal)))
 }

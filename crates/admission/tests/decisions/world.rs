@@ -4,6 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use admission::approval::Question;
+use admission::arguments::CallArguments;
+use admission::authenticated::Authenticated;
 use admission::clarify::{HumanAnswer, ReturnedState, SealedCall};
 use admission::decide::{
     self, ApproverQuestion, CallDecision, CallOutcome, CallPermit, DecisionContext, DecisionState,
@@ -214,8 +216,8 @@ impl World {
         before: EarlierResults<'_>,
     ) -> MessageRuling {
         let read = slot::read(Some(&message.to_string()), None, carrier);
-        let read = read.map(Option::unwrap);
-        let jti = read.as_ref().ok().and_then(decide::claimed_jti);
+        let read = read.map(|read| Authenticated::new(read.unwrap(), &self.rules.keyring));
+        let jti = read.as_ref().ok().and_then(|read| decide::claimed_jti(read));
         let id = message["session_id"].as_str().unwrap_or_default().to_owned();
         let replayed = jti.is_some_and(|jti| self.used.contains(&format!("{id} {jti}")));
         let dice = self.dice();
@@ -244,7 +246,7 @@ impl World {
     pub fn call(&mut self, attempt: &Try) -> CallDecision {
         let text = attempt.envelope.as_ref().map(Value::to_string);
         let read = text.as_deref().map(|text| slot::read(Some(text), None, Carrier::ToolsCall));
-        let read = read.map(|read| read.map(Option::unwrap));
+        let read = read.map(|read| read.map(|read| Authenticated::new(read.unwrap(), &self.rules.keyring)));
         let jti = read.as_ref().and_then(|read| decide::claimed_jti(read.as_ref().ok()?));
         let id = attempt.envelope.as_ref().and_then(|message| message["session_id"].as_str());
         let id = id.unwrap_or_default().to_owned();
@@ -267,7 +269,7 @@ impl World {
             envelope,
             tool: &attempt.tool,
             header: attempt.header.as_deref(),
-            arguments: &attempt.arguments,
+            arguments: &CallArguments::new(&*attempt.arguments),
             can_ask: attempt.can_ask,
             can_wait: true,
             has_roa_envelope: attempt.has_roa_envelope,

@@ -1,6 +1,7 @@
 //! Whose message it is: readings V-19 to V-22.
 
-use admission::signature::{AgentKey, Demands, Freshness, Holder, Keyring, Signed, UnusableKey, check};
+use admission::authenticated::{Authenticated, Signed};
+use admission::signature::{AgentKey, Demands, Freshness, Holder, Keyring, UnusableKey};
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
 use jose::jcs;
@@ -34,6 +35,16 @@ fn agent(id: &str, key: &SigningKey) -> AgentKey {
 
 fn ring(keys: Vec<AgentKey>) -> Keyring {
     Keyring::new(keys).unwrap()
+}
+
+fn check(
+    received: &Received,
+    agent_id: &str,
+    keyring: &Keyring,
+    demands: &Demands,
+    now: Timestamp,
+) -> Result<Option<Signed>, Reason> {
+    Authenticated::new(received.clone(), keyring).signer(agent_id, keyring, demands, now)
 }
 
 fn told(message: &Value, keyring: &Keyring, demands: &Demands) -> Result<Option<Signed>, Reason> {
@@ -332,4 +343,27 @@ fn v_22_a_signed_message_with_a_number_that_no_double_holds_is_denied() {
     let unsigned = intent().to_string().replace("9931}", "9007199254740993}");
     let unsigned = slot::read(Some(&unsigned), None, carrier_of(&message)).unwrap().unwrap();
     assert_eq!(check(&unsigned, AGENT, &ring, &demands(), now()), Ok(None));
+}
+
+#[test]
+fn a_key_that_came_into_force_after_the_message_was_read_is_tried_at_the_decision() {
+    let key = ed25519(1);
+    let message = received(&signed_under(&commitment(), &key, &header(&key)));
+    let read = Authenticated::new(message, &ring(vec![]));
+    let signer = |keys| read.signer(AGENT, &ring(keys), &demands(), now());
+    assert_eq!(signer(vec![]), Err(Reason::UnknownKey));
+    assert!(signer(vec![agent(AGENT, &key)]).unwrap().is_some());
+    let named = ("/kid", key.public_key().jwk_thumbprint().into());
+    let forged = with(ed25519(2).public_key().to_jwk().to_value(), &[named]);
+    let holder = Holder::Agent(AGENT.to_owned());
+    let forger = AgentKey::new(holder, &PublicJwk::from_value(&forged).unwrap(), None, None);
+    assert_eq!(signer(vec![forger.unwrap()]), Err(Reason::InvalidSignature));
+}
+
+#[test]
+fn a_key_that_was_taken_away_after_the_message_was_read_does_not_count() {
+    let key = ed25519(1);
+    let message = received(&signed_under(&commitment(), &key, &header(&key)));
+    let read = Authenticated::new(message, &ring(vec![agent(AGENT, &key)]));
+    assert_eq!(read.signer(AGENT, &ring(vec![]), &demands(), now()), Err(Reason::UnknownKey));
 }

@@ -1,5 +1,7 @@
 //! What this implementation makes of a vector: the result, or the reason.
 
+use admission::arguments::CallArguments;
+use admission::authenticated::Authenticated;
 use admission::decide::{
     self, CallDecision, DecisionContext, DecisionState, EarlierResults, RandomInputs, ToolCall,
 };
@@ -7,7 +9,7 @@ use admission::effective::{Capped, Effective, SessionCeiling};
 use admission::principal::{Caller, Era};
 use admission::rules::{PolicyRule, Posture, Rules, Then};
 use admission::session::Account;
-use admission::signature::{AgentKey, Demands, Freshness, Holder, Keyring, check};
+use admission::signature::{AgentKey, Demands, Freshness, Holder, Keyring};
 use data_encoding::HEXLOWER;
 use decimal::Decimal;
 use jose::jwk::PublicJwk;
@@ -66,7 +68,7 @@ fn rule(vector: &Value) -> Result<Value, String> {
         envelope: None,
         tool: "pay",
         header: None,
-        arguments: text(vector, "arguments"),
+        arguments: &CallArguments::new(text(vector, "arguments")),
         can_ask: false,
         can_wait: false,
         has_roa_envelope: false,
@@ -178,8 +180,9 @@ fn signature(vector: &Value) -> Result<Value, Reason> {
         audience: text(&vector["demands"], "audience").to_owned(),
     };
     let keyring = Keyring::new(keys).unwrap();
+    let read = Authenticated::new(received, &keyring);
     let held =
-        check(&received, text(vector, "agent_id"), &keyring, &demands, text(vector, "now").parse().unwrap())?;
+        read.signer(text(vector, "agent_id"), &keyring, &demands, text(vector, "now").parse().unwrap())?;
     Ok(held.map_or_else(|| json!("unsigned"), |signed| json!({ "signed_by": signed.thumbprint })))
 }
 

@@ -5,6 +5,7 @@
 //! decision depends on more than the session.
 
 use admission::approval::Question;
+use admission::arguments::CallArguments;
 use admission::clarify::{HumanAnswer, ReturnedState, SealedCall};
 use admission::decide::{
     ApproverQuestion, DecisionContext, Declaration, EarlierResults, JudgeAnswer, JudgeFinding, Slot, ToolCall,
@@ -200,7 +201,7 @@ impl DecisionInputs {
     pub fn call<'a>(
         &'a self,
         envelope: Option<Slot<'a>>,
-        arguments: &'a str,
+        arguments: &'a CallArguments,
     ) -> Result<ToolCall<'a>, NotWhole> {
         let shown = self.state.as_ref().map(|state| ReturnedState {
             ticket: state.ticket.as_ref(),

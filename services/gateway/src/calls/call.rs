@@ -1,5 +1,7 @@
 //! A tool call, from the request to the answer of the decision writer.
 
+use admission::arguments::CallArguments;
+use admission::authenticated::Authenticated;
 use admission::decide::{Advised, JudgeAnswer, JudgeQuestion};
 use admission::principal::Era;
 use decimal::Decimal;
@@ -18,7 +20,7 @@ use crate::judge::{Meter, Opinion};
 use crate::limits::MAX_DEPTH;
 use crate::relay::Response;
 
-type Envelope = Option<Result<Received, Box<Unreadable>>>;
+type Envelope = Option<Result<Authenticated, Box<Unreadable>>>;
 
 impl Calls {
     /// Decides about a call and answers it.
@@ -36,7 +38,8 @@ impl Calls {
         }
         if subject == CallSubject::Tool && self.rules.tools.watches() {
             let (tools, called) = (&self.shared.tools, (job.route.as_str(), job.tool.as_str()));
-            let checked = tools.check(&self.shared.writer, self.rules.tools, called, &job.arguments).await;
+            let checked =
+                tools.check(&self.shared.writer, self.rules.tools, called, job.arguments.text()).await;
             job.checked = Some(checked);
         }
         let answer = self.shared.writer.call(job).await;
@@ -97,7 +100,7 @@ impl Calls {
     /// Builds the call and its job. `None` if the request has no id and thus cannot be answered.
     fn read(&self, inbound: Inbound, subject: CallSubject) -> Option<(PendingCall, CallJob)> {
         let id = inbound.frame.id()?.clone();
-        let envelope = envelope(&inbound.frame);
+        let envelope = self.message(&inbound.frame, Carrier::ToolsCall);
         let returned = RequestState::read(&inbound.frame, inbound.era, &self.shared.sealer);
         let can_ask = self.can_ask(&inbound);
         let asserted_client = self.asserted_client(&inbound);
@@ -111,7 +114,7 @@ impl Calls {
             // The front accepts the request only if the header agrees with the body.
             header: (era == Era::Modern && subject == CallSubject::Tool).then(|| tool.clone()),
             tool,
-            arguments,
+            arguments: CallArguments::new(arguments),
             can_ask,
             can_wait,
             has_roa_envelope,
@@ -131,6 +134,16 @@ impl Calls {
             ..job
         };
         Some((PendingCall { route, exchange, id, subject, caller, client, place, speaks_vap, echo }, job))
+    }
+
+    /// Reads the VAP message of a request, and checks its signature, once for all decisions about it.
+    pub(super) fn message(&self, frame: &Frame, carrier: Carrier) -> Envelope {
+        self.authenticated(slot::read(frame.meta(VAP_KEY), frame.meta(OWN_KEY), carrier))
+    }
+
+    pub(super) fn authenticated(&self, read: Result<Option<Received>, Box<Unreadable>>) -> Envelope {
+        let read = read.transpose()?;
+        Some(read.map(|received| Authenticated::new(received, &self.rules.keyring)))
     }
 
     /// Returns the name that the client states for itself: in each request in the modern era, in `initialize` in the
@@ -185,10 +198,6 @@ pub(super) fn parameters(frame: &Frame) -> String {
         members.remove(beside);
     }
     serde_json::to_string(&members).unwrap_or_else(|_| "{}".to_owned())
-}
-
-fn envelope(frame: &Frame) -> Envelope {
-    slot::read(frame.meta(VAP_KEY), frame.meta(OWN_KEY), Carrier::ToolsCall).transpose()
 }
 
 /// Returns the position of the Verdict, which is the message's.

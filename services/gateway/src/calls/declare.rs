@@ -2,13 +2,14 @@
 //! the message is decided once the request has succeeded, with the Verdict in its answer. `vap/amend` carries an
 //! amendment alone and is not forwarded.
 
+use admission::authenticated::Authenticated;
 use admission::principal::{Caller, Era};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
 use vap::message::Message;
 use vap::message::MessageType;
-use vap::message::slot::{self, Carrier, OWN_KEY, Received, Unreadable, VAP_KEY};
+use vap::message::slot::{self, Carrier, OWN_KEY, Unreadable, VAP_KEY};
 
 use super::additions::{Additions, COMMITMENT, EVIDENCE, VerdictSlot};
 use super::answer_stream::{AnswerStream, UnrelatedTap, clean, unreadable};
@@ -23,14 +24,14 @@ use crate::relay::{self, Over, Passing, Tap, Unanswered};
 use crate::upstream::UpstreamAnswer;
 use crate::upstream::request::SESSION;
 
-type Slot = Result<Received, Box<Unreadable>>;
+type Slot = Result<Authenticated, Box<Unreadable>>;
 
 impl Calls {
     /// Forwards a request that carries a message for the gateway, or whose answer lists tools.
     pub(super) async fn carry(&self, inbound: Inbound) -> Response {
         let Some(id) = inbound.frame.id().cloned() else { return super::refused::no_id() };
         let method = inbound.frame.method().unwrap_or_default();
-        let message = carrier(method).and_then(|carrier| read(&inbound.frame, carrier));
+        let message = carrier(method).and_then(|carrier| self.message(&inbound.frame, carrier));
         let (filters, watches) = (self.filters(method), self.watches(method));
         let Inbound { route, exchange, frame, invocation, caller, client, .. } = inbound;
         match relay::ask(&*route.upstream, exchange, &client).await {
@@ -68,8 +69,8 @@ impl Calls {
     pub(super) async fn amend_only(&self, inbound: Inbound) -> Response {
         let Some(id) = inbound.frame.id().cloned() else { return super::refused::no_id() };
         let message = match inbound.frame.meta_keys().any(is_slot) {
-            true => read(&inbound.frame, Carrier::Amend),
-            false => bare(&inbound.frame),
+            true => self.message(&inbound.frame, Carrier::Amend),
+            false => self.bare_amendment(&inbound.frame),
         };
         let Some(message) = message else {
             let words = "vap/amend carries a Scope Amendment in params._meta.vap";
@@ -83,6 +84,13 @@ impl Calls {
         let message = reply::result(&id, result);
         let spliced = Reply::parse(message.clone()).map(|reply| reply.with_meta(&additions.members(), &[]));
         relay::json(StatusCode::OK, spliced.unwrap_or(message))
+    }
+
+    /// Reads an amendment from the parameters themselves, as some reference clients send it.
+    fn bare_amendment(&self, frame: &Frame) -> Option<Slot> {
+        let parameters = parameters(frame);
+        let message = Some(parameters.as_str()).filter(|text| *text != "{}");
+        self.authenticated(slot::read(message, None, Carrier::Amend))
     }
 
     /// Has a declaration decided, and returns the members for the answer.
@@ -239,17 +247,6 @@ fn carrier(method: &str) -> Option<Carrier> {
         "ping" => Some(Carrier::Ping),
         _ => None,
     }
-}
-
-fn read(frame: &Frame, carrier: Carrier) -> Option<Slot> {
-    slot::read(frame.meta(VAP_KEY), frame.meta(OWN_KEY), carrier).transpose()
-}
-
-/// Reads an amendment from the parameters themselves, as some reference clients send it.
-fn bare(frame: &Frame) -> Option<Slot> {
-    let parameters = parameters(frame);
-    let message = Some(parameters.as_str()).filter(|text| *text != "{}");
-    slot::read(message, None, Carrier::Amend).transpose()
 }
 
 fn is_slot(key: &str) -> bool {

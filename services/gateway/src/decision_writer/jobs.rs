@@ -1,11 +1,13 @@
 //! Jobs for the decision writer.
 
+use admission::arguments::CallArguments;
+use admission::authenticated::Authenticated;
 use admission::clarify::{HumanAnswer, SealedCall};
 use admission::decide::Ruling;
 use admission::invocation::AiInvocation;
 use admission::principal::Caller;
 use admission::tool::CheckedArguments;
-use vap::message::slot::{Received, Unreadable};
+use vap::message::slot::Unreadable;
 
 /// A tool call to be decided, before anything of it is sent to an upstream.
 #[derive(Debug)]
@@ -15,13 +17,13 @@ pub struct CallJob {
     /// The caller.
     pub caller: Caller,
     /// The content of the VAP slot; `None` if the request carries no VAP.
-    pub envelope: Option<Result<Received, Box<Unreadable>>>,
+    pub envelope: Option<Result<Authenticated, Box<Unreadable>>>,
     /// The name of the tool that will run.
     pub tool: String,
     /// The decoded `Mcp-Name` header, in the modern era.
     pub header: Option<String>,
-    /// The text of `params.arguments`, or `{}`.
-    pub arguments: String,
+    /// The arguments.
+    pub arguments: CallArguments,
     /// `true` if the client can be asked a question (V-26).
     pub can_ask: bool,
     /// `true` if the client can wait for an approver.
@@ -43,7 +45,7 @@ impl CallJob {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let envelope = self.envelope.as_ref().and_then(|envelope| envelope.as_ref().ok());
-        self.arguments.len() + envelope.map_or(0, |received| received.text.len())
+        self.arguments.text().len() + envelope.map_or(0, |received| received.text.len())
     }
 }
 
@@ -64,7 +66,7 @@ pub struct MessageJob {
     /// The caller. In the legacy era, with the MCP session that the carrier's response names.
     pub caller: Caller,
     /// The content of the VAP slot.
-    pub message: Result<Received, Box<Unreadable>>,
+    pub message: Result<Authenticated, Box<Unreadable>>,
     /// The client's description of itself, for the audit only.
     pub invocation: Option<AiInvocation>,
 }

@@ -113,6 +113,8 @@ impl DecisionWriter {
 
     async fn make_call(&self, job: &Arc<CallJob>, passes: EarlierPasses) -> Result<CallAnswer, WriterError> {
         check_name(job.envelope.as_ref())?;
+        // Computed here, since the task that decides is one for all calls.
+        job.arguments.canonical();
         let (slot, (reply, answer)) = (QueueSlot::take(self, job.bytes())?, oneshot::channel());
         let work =
             CallWork::new(Request::new(self.clone(), reply), job.clone(), passes, dice()?, slot.clone());

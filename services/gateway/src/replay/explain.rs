@@ -1,5 +1,6 @@
 //! Explanation of a hypothetical call: the decision about it, and the reasons.
 
+use admission::arguments::CallArguments;
 use admission::decide::{Declaration, EarlierResults, ToolCall};
 use admission::principal::{Caller, Era};
 use admission::tool::ToolFault;
@@ -81,11 +82,12 @@ pub fn begin(
 ) -> Result<CommitmentResult, ReplayError> {
     let caller = caller();
     let read = slot::read(Some(commitment), None, Carrier::ToolsList);
-    let message = match &read {
-        Ok(Some(received)) => Ok(received),
+    let read = match read {
+        Ok(Some(received)) => Ok(again.authenticated(route, received)),
         Ok(None) => return Err(no_route(route)),
-        Err(unreadable) => Err(&**unreadable),
+        Err(unreadable) => Err(unreadable),
     };
+    let message = read.as_ref().map_err(|unreadable| &**unreadable);
     let before = EarlierResults::default();
     let declared = Declaration { message, replayed: false, can_wait: true, before };
     let passes = RecordedPasses::new(route, &caller, now);
@@ -107,9 +109,9 @@ pub fn begin(
 /// [`ReplayError::Question`] if the arguments are not a JSON object, the route is unknown, or the call would wait for
 /// another.
 pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Explained, ReplayError> {
-    let arguments: Value = jose::json::parse_text(call.arguments)
+    let parsed: Value = jose::json::parse_text(call.arguments)
         .map_err(|error| ReplayError::Question(format!("the arguments are no strict JSON: {error}")))?;
-    if !arguments.is_object() {
+    if !parsed.is_object() {
         return Err(ReplayError::Question("the arguments are an object".to_owned()));
     }
     let made_up = call.session.map(|session| envelope(session, call));
@@ -117,11 +119,13 @@ pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Exp
     let header = (caller.era == Era::Modern).then_some(call.tool);
     let message = call.envelope.or(made_up.as_deref());
     let read = slot::read(message, None, Carrier::ToolsCall).transpose();
+    let read = read.map(|read| read.map(|received| again.authenticated(call.route, received)));
+    let arguments = CallArguments::new(call.arguments);
     let called = ToolCall {
         envelope: read.as_ref().map(|read| read.as_ref().map_err(|unreadable| &**unreadable)),
         tool: call.tool,
         header,
-        arguments: call.arguments,
+        arguments: &arguments,
         can_ask: true,
         can_wait: true,
         has_roa_envelope: false,

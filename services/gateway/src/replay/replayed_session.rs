@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use admission::authenticated::Authenticated;
 use admission::clarify::{HumanAnswer, Purpose, ReturnedState, SealedCall};
 use admission::decide::{
     self, ApproverQuestion, CallDecision, CallOutcome, CallQuestion, DecisionContext, DecisionState,
@@ -16,6 +17,7 @@ use decimal::Decimal;
 use jiff::Timestamp;
 use vap::audit::CallStatus;
 use vap::message::MessageType;
+use vap::message::slot::Received;
 use vap::verdict::{Trigger, VerdictKind};
 
 use crate::config::Config;
@@ -113,6 +115,13 @@ impl ReplayedSession {
     #[must_use]
     pub fn session(&self) -> Option<&Session> {
         self.session.as_ref()
+    }
+
+    /// Checks the signature of a message, as on its arrival at a route.
+    #[must_use]
+    pub fn authenticated(&self, route: &str, received: Received) -> Authenticated {
+        let keyring = self.rules.get(route).map(|rules| rules.keyring.clone()).unwrap_or_default();
+        Authenticated::new(received, &keyring)
     }
 
     /// Decides a commitment or an amendment.

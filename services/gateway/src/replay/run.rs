@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use admission::arguments::CallArguments;
 use admission::decide::Advised;
 use evidence::{RecordKind, StoredRecord};
 use jiff::Timestamp;
@@ -172,12 +173,14 @@ fn decided_again(
         _ => (Carrier::ToolsCall, None),
     };
     let read = slot::read(message, None, carrier).transpose();
+    let read = read.map(|read| read.map(|received| again.authenticated(&inputs.route, received)));
     let message = read.as_ref().map(|read| read.as_ref().map_err(|unreadable| &**unreadable));
     Ok(match (kind, message) {
         (Some(kind), Some(message)) => again.declare(kind, &passes, &inputs.declaration(message)),
         (Some(_), None) => ReplayResult::NoRoute,
         (None, envelope) => {
-            let call = inputs.call(envelope, whole(arguments)?.unwrap_or("{}"))?;
+            let arguments = CallArguments::new(whole(arguments)?.unwrap_or("{}"));
+            let call = inputs.call(envelope, &arguments)?;
             again.call(&passes, &call, Some(&stored.record.id.to_string()))
         }
     })

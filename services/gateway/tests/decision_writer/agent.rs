@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use admission::arguments::CallArguments;
+use admission::authenticated::Authenticated;
 use admission::principal::{Caller, Era};
 use admission::rules::{Posture, Rules};
+use admission::signature::Keyring;
 use gateway::decision_writer::{
     CallAnswer, CallJob, CallOutcomeReport, DecisionAnswer, DecisionWriter, MessageAnswer, MessageJob,
 };
 use serde_json::{Value, json};
 use testkit::agent::intent;
 use vap::audit::CallStatus;
-use vap::message::slot::{self, Carrier, Received};
+use vap::message::slot::{self, Carrier};
 use vap::verdict::VerdictKind;
 
 pub const SESSION: &str = "session-0123456789abcdef";
@@ -46,8 +49,9 @@ pub fn commitment(session: &str, budget: &Value) -> Value {
     testkit::agent::commitment("did:example:agent", session, budget)
 }
 
-pub fn received(message: &Value, carrier: Carrier) -> Received {
-    slot::read(Some(&message.to_string()), None, carrier).unwrap().unwrap()
+pub fn received(message: &Value, carrier: Carrier) -> Authenticated {
+    let received = slot::read(Some(&message.to_string()), None, carrier).unwrap().unwrap();
+    Authenticated::new(received, &Keyring::default())
 }
 
 /// A call with an envelope.
@@ -70,7 +74,7 @@ pub fn unaware(route: &str, tool: &str, arguments: &Value) -> CallJob {
         envelope: None,
         tool: tool.into(),
         header: None,
-        arguments: arguments.to_string(),
+        arguments: CallArguments::new(arguments.to_string()),
         can_wait: true,
         can_ask: false,
         has_roa_envelope: false,

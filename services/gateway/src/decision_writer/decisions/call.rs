@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use admission::approval;
+use admission::authenticated::Authenticated;
 use admission::clarify::{Purpose, ReturnedState};
 use admission::decide::{
     self, CallDecision, CallPermit, CallQuestion, DecisionContext, DecisionState, EarlierResults,
@@ -14,7 +15,6 @@ use admission::rules::Rules;
 use admission::session::{Account, ReservationId, Session};
 use admission::tool::ToolFault;
 use evidence::{Claim, ClaimKind};
-use vap::message::slot::Received;
 
 use super::admitted_call::AdmittedCall;
 use super::copies::{SentMessage, WorkingCopies, depends_on_others};
@@ -95,7 +95,7 @@ impl CallWork {
         }
     }
 
-    fn received(&self) -> Option<&Received> {
+    fn received(&self) -> Option<&Authenticated> {
         self.job.envelope.as_ref()?.as_ref().ok()
     }
 

@@ -1,12 +1,12 @@
 //! Working copies of a session and of its principal's account for one decision; they replace the originals if a
 //! decision is made.
 
+use admission::authenticated::Authenticated;
 use admission::decide::{self, DecisionContext, EarlierResults};
 use admission::principal::account_key;
 use admission::principal::{Caller, Era, Identity};
 use admission::rules::Rules;
 use admission::session::{Account, Reservation, ReservationId, Session};
-use vap::message::slot::Received;
 
 use crate::decision_writer::states::{QuestionReservation, SessionState, StreamState, account_stream};
 use crate::decision_writer::transactions::Batch;
@@ -17,7 +17,7 @@ pub struct SentMessage<'a> {
     /// The rules, the sender and the time.
     pub context: DecisionContext<'a>,
     /// The parsed message; `None` if there is none that can be read.
-    pub received: Option<&'a Received>,
+    pub received: Option<&'a Authenticated>,
     /// Results of earlier passes.
     pub before: EarlierResults<'a>,
 }

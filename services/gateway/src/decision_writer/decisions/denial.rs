@@ -1,13 +1,14 @@
 //! Denials that no decision about a call or a message makes: of requests about tasks, of calls whose admission cannot be
 //! completed, and of messages that cannot be decided or recorded.
 
+use admission::authenticated::Authenticated;
 use admission::decide::{self, FollowUp, RandomInputs, Ruling, Settled, Task, VerdictDelivery};
 use admission::decide::{ClaimKind, DecisionContext, Stream};
 use admission::principal::Caller;
 use admission::rules::Rules;
 use admission::session::Session;
 use vap::digest::Digest;
-use vap::message::slot::{Key, Received, Shape, Unreadable};
+use vap::message::slot::{Key, Shape, Unreadable};
 use vap::message::{MessageType, NO_SESSION};
 use vap::reason::Reason;
 use vap::verdict::{Verdict, VerdictKind, Verification};
@@ -17,7 +18,7 @@ use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::transactions::Batch;
 
 /// The content of a VAP slot: a message, or the reason why it cannot be read.
-pub type Slot = Result<Received, Box<Unreadable>>;
+pub type Slot = Result<Authenticated, Box<Unreadable>>;
 
 /// A denial without a record.
 pub struct UnrecordedDenial {

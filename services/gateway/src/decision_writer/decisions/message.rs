@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use admission::approval::Question;
+use admission::authenticated::Authenticated;
 use admission::decide::{
     self, DecisionContext, DecisionState, Declaration, EarlierResults, MessageRuling, RandomInputs,
 };
@@ -11,7 +12,6 @@ use admission::principal::Caller;
 use admission::rules::Rules;
 use admission::session::{Account, ReservationId};
 use evidence::Claim;
-use vap::message::slot::Received;
 
 use super::copies::{SentMessage, WorkingCopies, depends_on_others};
 use super::earlier_passes::EarlierPasses;
@@ -62,7 +62,7 @@ impl MessageWork {
         jti_of(self.received()?)
     }
 
-    fn received(&self) -> Option<&Received> {
+    fn received(&self) -> Option<&Authenticated> {
         self.job.message.as_ref().ok()
     }
 

@@ -72,7 +72,7 @@ impl UndecidedCall {
         (held, question): (Option<ReservationId>, Option<String>),
         passes: EarlierPasses,
     ) -> Self {
-        let received = job.envelope.as_ref().and_then(|envelope| envelope.as_ref().ok());
+        let received = job.envelope.as_ref().and_then(|envelope| envelope.as_deref().ok());
         let reservation = HeldReservation::new(writer, &job.route, received, held);
         Self { job, reservation, question, passes }
     }
@@ -124,7 +124,7 @@ impl UndecidedMessage {
         held: Option<ReservationId>,
         passes: EarlierPasses,
     ) -> Self {
-        let reservation = HeldReservation::new(writer, &job.route, job.message.as_ref().ok(), held);
+        let reservation = HeldReservation::new(writer, &job.route, job.message.as_deref().ok(), held);
         Self { job, kind, reservation, passes }
     }
 
