@@ -80,6 +80,11 @@ impl VerifiedChain {
         &self.holder
     }
 
+    /// Returns the number of delegations.
+    pub fn depth(&self) -> usize {
+        self.scopes.len() - 1
+    }
+
     /// Returns the scope in effect.
     pub fn scope(&self) -> &Scope {
         self.scopes.last().expect("a chain has a root")

@@ -15,7 +15,7 @@ use crate::capability::Capability;
 use crate::denial::RevocationPosition;
 use crate::scope::Classifications;
 use crate::signed::{Document, Signed};
-use crate::text::{AgentId, Sha256Digest, Text, UtcTime};
+use crate::text::{AgentId, Reference, Sha256Digest, Text, UtcTime};
 
 /// The position of a registry's version: later versions have a higher one.
 pub type RegistryVersion = RevocationPosition;
@@ -204,7 +204,7 @@ impl Registry {
     }
 
     /// Returns whether the registry has verified a device attestation of an agent.
-    pub fn has_device_attestation(&self, agent: &AgentId, reference: &Text) -> bool {
+    pub fn has_device_attestation(&self, agent: &AgentId, reference: &Reference) -> bool {
         self.agent(agent).is_some_and(|entry| entry.device_attestations.contains(reference))
     }
 
