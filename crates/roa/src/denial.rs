@@ -150,6 +150,13 @@ impl Denial {
         Denial::new(DenialReason::ChainIntegrityViolation, MALFORMED, detail)
     }
 
+    /// Creates the denial of a call under something that is revoked.
+    pub fn revoked(position: RevocationPosition, subject: &str) -> Denial {
+        let detail = format!("{subject} was revoked at {}.{}", position.epoch, position.sequence);
+        let denial = Denial::new(DenialReason::EnvelopeRevoked, "revoked", detail);
+        Denial { revocation: Some(position), ..denial }
+    }
+
     /// Names the hop at fault.
     pub fn at_hop(self, hop: usize) -> Denial {
         Denial { hop: Some(hop), ..self }
