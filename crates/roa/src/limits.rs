@@ -6,6 +6,10 @@ use jose::json::Limits;
 pub const OBJECT: Limits = Limits { bytes: 64 << 10, depth: 8 };
 /// Limits on a chain as its caller presents it.
 pub const CHAIN: Limits = Limits { bytes: 512 << 10, depth: 9 };
+/// Limits on the payload of a proof of possession.
+pub const PROOF: Limits = Limits { bytes: 64 << 10, depth: 2 };
+/// Maximum length in bytes of a proof of possession.
+pub const MAX_PROOF_BYTES: usize = 96 << 10;
 /// Limits on an execution receipt: none of its members is unbounded, and a well-formed one is nested 3 deep.
 pub const AER: Limits = Limits { bytes: 64 << 10, depth: 8 };
 /// Limits on a registry.

@@ -4,6 +4,7 @@
 
 mod enforcement;
 mod narrowing;
+mod proofs;
 mod pseudocode;
 mod receipts;
 mod registries;
