@@ -76,8 +76,12 @@ def digest(value):
 # --- the form of the objects ----------------------------------------------------------------------
 
 
-def text(value):
-    return isinstance(value, str) and 0 < len(value) <= 512 and not re.search(r"[\x00-\x1f\x7f-\x9f]", value)
+def text(value, most=256):
+    return isinstance(value, str) and 0 < len(value) <= most and not re.search(r"[\x00-\x1f\x7f-\x9f]", value)
+
+
+def reference(value):
+    return text(value, 8192)
 
 
 def matches(pattern):
@@ -158,12 +162,12 @@ ENVELOPE = closed(
                 "channel": one_of("api", "mcp_client", "voice", "browser", "mobile_app"),
                 "agent_id": AGENT,
             },
-            device_attestation_ref=text,
+            device_attestation_ref=reference,
         ),
         "authorized_scope": closed(
             {"capabilities": capabilities, "max_delegation_depth": whole, "cross_org_permitted": boolean}, **CEILINGS
         ),
-        "policy": closed({"policy_id": text, "policy_version": text, "policy_digest": DIGEST}, policy_uri=text),
+        "policy": closed({"policy_id": text, "policy_version": text, "policy_digest": DIGEST}, policy_uri=reference),
         "authorization": closed(
             {
                 "auth_strength": one_of(
@@ -171,7 +175,7 @@ ENVELOPE = closed(
                 ),
                 "approval_state": one_of("pending", "granted", "not_required"),
             },
-            approval_artifact_ref=text,
+            approval_artifact_ref=reference,
         ),
         "evidence": closed({"session_hash": text, "model_provenance": names}),
         "signatures": SIGNATURES,
@@ -184,9 +188,9 @@ ATTESTATION = closed(
         "issued_at": moment,
         "upstream_ref": closed({"ref_type": one_of("roa_envelope", "ara"), "ref_id": text, "ref_digest": DIGEST}),
         "delegating_agent": closed({"agent_id": AGENT, "session_id": text}),
-        "delegated_agent": closed({"agent_id": AGENT}, capability_declaration_ref=text),
+        "delegated_agent": closed({"agent_id": AGENT}, capability_declaration_ref=reference),
         "delegated_scope": closed(
-            {"capabilities": capabilities}, task_context=text, max_delegation_depth=whole, **CEILINGS
+            {"capabilities": capabilities}, task_context=lambda value: text(value, 4096), max_delegation_depth=whole, **CEILINGS
         ),
         "policy": closed({"policy_digest": DIGEST, "policy_version": text}),
         "signatures": SIGNATURES,
@@ -210,6 +214,20 @@ def read_object(thing, form):
     must(form(thing), *MALFORMED)
     must("budget_ceiling" not in scope_of(thing) or "budget_unit" in scope_of(thing), *MALFORMED)
     must("expires_at" not in thing or time(thing["issued_at"]) < time(thing["expires_at"]), *MALFORMED)
+    must(not reserved(thing), *MALFORMED)
+
+
+def reserved(thing):
+    """Whether an object has a value that stands for a missing envelope in a receipt (R-8)."""
+    agent = "aha:unknown/unknown/unknown"
+    if "delegated_agent" in thing:
+        return thing["delegated_agent"]["agent_id"] == agent
+    session, policy = thing["session"], thing["policy"]
+    return (
+        thing["envelope_id"] == "env:" + 16 * "0"
+        or (session["session_id"] == "none" or session["agent_id"] == agent)
+        or (policy["policy_id"] == "none" or policy["policy_digest"] == "sha256:" + 64 * "0")
+    )
 
 
 def with_hop(hop, check, *arguments):
@@ -292,7 +310,8 @@ def verify_root(root, registry, now):
         own = key["organization"] == organization(root["session"]["agent_id"])
         return key["role"] == "authorizer" and own and root["policy"]["policy_id"] in allowed
 
-    authorizers = {key["public_key"]["x"] for key in signers(root, registry) if has_authority(key)}
+    keys = [key for key in signers(root, registry) if has_authority(key)]
+    authorizers = min(len({key["signer"] for key in keys}), len({key["public_key"]["x"] for key in keys}))
     must(authorizers, "invalid_signature", "role")
     registry.not_revoked("envelope", root["envelope_id"])
     issued, expires = time(root["issued_at"]), time(root["expires_at"])
@@ -301,7 +320,7 @@ def verify_root(root, registry, now):
     must(issued - now <= CLOCK_SKEW, "chain_integrity_violation", "not_yet_valid")
     if "data_classification_ceiling" in scope_of(root):
         registry.rank(scope_of(root)["data_classification_ceiling"])
-    return len(authorizers)
+    return authorizers
 
 
 def verify_hop(hop, parent, holder, root, registry, now):

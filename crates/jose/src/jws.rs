@@ -168,6 +168,16 @@ pub fn detached(signing_input: &[u8], signature: &[u8]) -> String {
     format!("{}..{}", String::from_utf8_lossy(protected), BASE64URL_NOPAD.encode(signature))
 }
 
+/// Returns the attached payload of a compact JWS; empty if it is detached. Nothing else is checked: [`Jws::open`] with this
+/// payload does that.
+///
+/// # Errors
+/// [`JwsError`] if the text is not compact, or the payload not base64url.
+pub fn attached_payload(text: &str) -> Result<Vec<u8>, JwsError> {
+    let (_, attached, _) = split(text)?;
+    decode("payload", attached)
+}
+
 fn split(text: &str) -> Result<(&str, &str, &str), JwsError> {
     let mut parts = text.split('.');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {

@@ -3,6 +3,7 @@
 //! * [`json`]: a strict parser on top of `serde_json`, which by itself accepts duplicate member names and keeps the
 //!   last;
 //! * [`members`]: a reader for the members of an object under the rules of a format, which [`rules!`] declares;
+//! * [`code`]: texts that are codes of a record;
 //! * [`jcs`]: the JSON Canonicalization Scheme, RFC 8785;
 //! * [`number`]: detection of numbers that the canonical form would change, and equality of numbers;
 //! * [`jwk`]: public keys as JSON Web Keys, RFC 7517, 7518 and 8037;
@@ -22,6 +23,8 @@
 //! # }
 //! ```
 
+mod broken_rule;
+pub mod code;
 pub mod jcs;
 pub mod json;
 pub mod jwk;
@@ -29,3 +32,5 @@ pub mod jws;
 pub mod members;
 pub mod number;
 mod rule;
+
+pub use broken_rule::BrokenRule;

@@ -35,7 +35,6 @@ mod demands;
 pub mod erasure;
 mod facts;
 mod guard;
-mod identifiers;
 pub mod jwk_set;
 pub mod limits;
 mod lookups;

@@ -34,14 +34,6 @@ pub const CLOCK_SKEW: u64 = 300;
 pub const MAX_INTEGER: u64 = (1 << 53) - 1;
 /// Maximum position of a verification receipt in its chain.
 pub const MAX_CHAIN_POSITION: u64 = MAX_INTEGER;
-/// Maximum size of an execution receipt in bytes; the format has no members of unbounded size.
-pub const MAX_AER_BYTES: usize = 64 << 10;
-/// Maximum nesting depth of arrays and objects in an execution receipt; a well-formed one needs 3.
-pub const MAX_AER_DEPTH: usize = 8;
-/// Maximum length in characters of a name in an execution receipt.
-pub const MAX_AER_TEXT: usize = 256;
-/// Maximum number of signatures in an execution receipt.
-pub const MAX_AER_SIGNATURES: usize = 8;
 /// Maximum number of entries in one erasure statement.
 pub const MAX_ERASED: usize = 1000;
 /// Maximum length in characters of the reason in an operator's statement, such as an erasure.

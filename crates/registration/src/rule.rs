@@ -1,6 +1,6 @@
 //! Named rules: the macro `rules!` declares one enum per profile, in which each rule cites its source.
 
-use vap::BrokenRule;
+use jose::BrokenRule;
 
 use crate::violation::{Place, RuleName, Violation, cut};
 

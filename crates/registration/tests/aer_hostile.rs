@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use registration::aer::AerRecord;
-use registration::limits::{MAX_AER_BYTES, MAX_AER_DEPTH, MAX_AER_SIGNATURES};
 use registration::{Answers, Beside, LookupKind, PolicyInForce, Record};
+use roa::limits::{AER, MAX_AER_SIGNATURES};
 use scitt::SignedStatement;
 use serde_json::{Value, json};
 use testkit::{aer, aer_json, aer_statement, denied_aer_json, gateway, policy_in_force};
@@ -126,12 +126,12 @@ fn a_receipt_beyond_its_bounds_is_refused_before_anything_is_built_of_it() {
     let many = format!("[{}0]", "[],".repeat(200_000));
     let megabytes = "[".repeat(4_000_000);
     for text in [&many, &megabytes, &format!("{{\"{}\":1}}", "a".repeat(4_000_000))] {
-        assert!(text.len() > MAX_AER_BYTES);
+        assert!(text.len() > AER.bytes);
         assert_eq!(read(text.as_bytes()).unwrap_err(), "aer-size");
     }
-    assert_eq!(read(nested(MAX_AER_DEPTH + 1).as_bytes()).unwrap_err(), "aer-json");
-    assert_eq!(read(nested(MAX_AER_BYTES / 2).as_bytes()).unwrap_err(), "aer-json");
-    assert_eq!(read(nested(MAX_AER_DEPTH).as_bytes()).unwrap_err(), "aer-member");
+    assert_eq!(read(nested(AER.depth + 1).as_bytes()).unwrap_err(), "aer-json");
+    assert_eq!(read(nested(AER.bytes / 2).as_bytes()).unwrap_err(), "aer-json");
+    assert_eq!(read(nested(AER.depth).as_bytes()).unwrap_err(), "aer-member");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn the_largest_receipt_that_keeps_every_rule_is_far_within_the_bounds() {
     let signature = registration::aer::inner_signature(&receipt, &gateway()).unwrap();
     receipt["signatures"] = json!(vec![signature; MAX_AER_SIGNATURES]);
     let statement = aer_statement(receipt).about_session().sign(&gateway()).unwrap();
-    assert!(statement.payload().unwrap().len() < MAX_AER_BYTES * 3 / 4);
+    assert!(statement.payload().unwrap().len() < AER.bytes * 3 / 4);
     let authenticated = POLICY.authenticate(&statement, Beside::default()).unwrap();
     let record = Record::read(&authenticated).unwrap();
     assert!(POLICY.decide(&authenticated, &record, &Answers::none()).into_permit().is_ok());

@@ -9,9 +9,10 @@ use crate::amount;
 use crate::capability::Capabilities;
 use crate::envelope::{SchemaVersion, budget};
 use crate::limits::{self, MAX_TASK};
+use crate::placeholder::UNKNOWN_AGENT;
 use crate::scope::DeclaredScope;
 use crate::signed::{BrokenRule, Document, Signatures, present};
-use crate::text::{AgentId, AttestationId, Sha256Digest, Text, UtcTime};
+use crate::text::{AgentId, AttestationId, Reference, Sha256Digest, Text, UtcTime};
 
 /// An attestation of a delegation (ARA).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -78,8 +79,8 @@ pub struct DelegatedAgent {
     pub agent_id: AgentId,
     /// A reference to the agent's own declaration of its capabilities.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Text")]
-    pub capability_declaration_ref: Option<Text>,
+    #[schemars(with = "Reference")]
+    pub capability_declaration_ref: Option<Reference>,
 }
 
 /// The scope that an attestation delegates. What it omits is inherited.
@@ -157,6 +158,12 @@ impl Document for Attestation {
                 rule: "a budget_ceiling requires a budget_unit",
             });
         }
-        Ok(())
+        match self.delegated_agent.agent_id.as_str() == UNKNOWN_AGENT {
+            true => Err(BrokenRule {
+                pointer: "/delegated_agent/agent_id",
+                rule: "a value that is reserved for calls without an envelope",
+            }),
+            false => Ok(()),
+        }
     }
 }

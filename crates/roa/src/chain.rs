@@ -4,11 +4,11 @@ use jose::json::{self, JsonError};
 use serde_json::value::RawValue;
 
 use crate::attestation::Attestation;
-use crate::denial::{Denial, DenialReason};
+use crate::denial::Denial;
 use crate::envelope::Envelope;
 use crate::limits::{CHAIN, MAX_HOPS};
 use crate::signed::Signed;
-use crate::text::Sha256Digest;
+use crate::text::{AgentId, Sha256Digest};
 
 /// A chain whose parts have the right form. Nothing in it is verified yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,10 +26,11 @@ impl Chain {
         let checked = json::check(text, CHAIN).map_err(|error| malformed(&error))?;
         let objects: Vec<&RawValue> = checked.read().map_err(|error| malformed(&error))?;
         let Some((root, hops)) = objects.split_first() else {
-            return Err(not_a_chain("the array is empty; its first element is the root envelope"));
+            return Err(Denial::malformed("the array is empty; its first element is the root envelope"));
         };
         if hops.len() > MAX_HOPS {
-            return Err(not_a_chain(&format!("{} attestations, at most {MAX_HOPS} are read", hops.len())));
+            let detail = format!("{} attestations, at most {MAX_HOPS} are read", hops.len());
+            return Err(Denial::malformed(detail));
         }
         let root = Signed::parse(root.get().as_bytes()).map_err(|error| malformed(&error).at_hop(0))?;
         let hops = hops.iter().enumerate().map(|(before, hop)| {
@@ -53,6 +54,12 @@ impl Chain {
         &self.hops
     }
 
+    /// Returns the agent that the last object names. Nothing proves yet that the chain is its own.
+    pub fn holder(&self) -> &AgentId {
+        let last = self.hops.last().map(|hop| &hop.document().delegated_agent.agent_id);
+        last.unwrap_or(&self.root.document().session.agent_id)
+    }
+
     /// Returns the canonical JSON of the chain.
     pub fn canonical(&self) -> Vec<u8> {
         let objects = std::iter::once(self.root.canonical()).chain(self.hops.iter().map(Signed::canonical));
@@ -69,9 +76,5 @@ impl Chain {
 }
 
 fn malformed(error: &JsonError) -> Denial {
-    not_a_chain(&error.to_string())
-}
-
-fn not_a_chain(detail: &str) -> Denial {
-    Denial::new(DenialReason::ChainIntegrityViolation, "malformed", detail)
+    Denial::malformed(error.to_string())
 }

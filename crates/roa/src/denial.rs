@@ -111,6 +111,11 @@ pub struct RevocationPosition {
     pub sequence: u64,
 }
 
+/// The code of a denial of a call without an envelope.
+pub const NO_ENVELOPE: &str = "no_envelope";
+/// The code of a denial of a call whose chain cannot be read.
+pub const MALFORMED: &str = "malformed";
+
 /// The denial of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
@@ -132,6 +137,24 @@ impl Denial {
     /// Creates a denial that is not the fault of one hop.
     pub fn new(reason: DenialReason, code: &'static str, detail: impl Into<String>) -> Denial {
         Denial { reason, code, hop: None, dimension: None, revocation: None, detail: detail.into() }
+    }
+
+    /// Creates the denial of a call without an envelope.
+    pub fn no_envelope() -> Denial {
+        let detail = "the call has no envelope";
+        Denial::new(DenialReason::ChainIntegrityViolation, NO_ENVELOPE, detail)
+    }
+
+    /// Creates the denial of a call whose chain cannot be read.
+    pub fn malformed(detail: impl Into<String>) -> Denial {
+        Denial::new(DenialReason::ChainIntegrityViolation, MALFORMED, detail)
+    }
+
+    /// Creates the denial of a call under something that is revoked.
+    pub fn revoked(position: RevocationPosition, subject: &str) -> Denial {
+        let detail = format!("{subject} was revoked at {}.{}", position.epoch, position.sequence);
+        let denial = Denial::new(DenialReason::EnvelopeRevoked, "revoked", detail);
+        Denial { revocation: Some(position), ..denial }
     }
 
     /// Names the hop at fault.

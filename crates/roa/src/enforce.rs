@@ -60,7 +60,9 @@ pub fn authorize(
 }
 
 fn check_capability(chain: &VerifiedChain, capability: &Capability, is_pinned: bool) -> Result<(), Denial> {
-    match chain.scope().capabilities.admit(capability, is_pinned) {
+    // A receipt of a permit can name the tool only if it is a name.
+    let has_name = capability.tool().parse::<Text>().is_ok();
+    match has_name && chain.scope().capabilities.admit(capability, is_pinned) {
         true => Ok(()),
         false => {
             let detail = format!("{capability} is not in the scope of {}", chain.holder());

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::amount;
 use crate::capability::Capabilities;
 use crate::limits;
+use crate::placeholder::{NO_POLICY, NO_POLICY_DIGEST, NO_ROOT, NO_SESSION, UNKNOWN_AGENT};
 use crate::scope::{Budget, DeclaredScope};
 use crate::signed::{BrokenRule, Document, Signatures, present};
-use crate::text::{AgentId, EnvelopeId, Sha256Digest, Text, UtcTime};
+use crate::text::{AgentId, EnvelopeId, Reference, Sha256Digest, Text, UtcTime};
 
 /// The only version of the objects (`schema_version`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -59,8 +60,8 @@ pub struct EnvelopeSession {
     pub agent_id: AgentId,
     /// A reference to a device attestation.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Text")]
-    pub device_attestation_ref: Option<Text>,
+    #[schemars(with = "Reference")]
+    pub device_attestation_ref: Option<Reference>,
 }
 
 /// The channel of a session.
@@ -123,8 +124,8 @@ pub struct EnvelopePolicy {
     pub policy_digest: Sha256Digest,
     /// The address of the policy document.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Text")]
-    pub policy_uri: Option<Text>,
+    #[schemars(with = "Reference")]
+    pub policy_uri: Option<Reference>,
 }
 
 /// The approval and the strength of authentication that an envelope requires.
@@ -137,8 +138,8 @@ pub struct Authorization {
     pub approval_state: ApprovalState,
     /// A reference to the signed approval.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Text")]
-    pub approval_artifact_ref: Option<Text>,
+    #[schemars(with = "Reference")]
+    pub approval_artifact_ref: Option<Reference>,
 }
 
 /// The required strength of authentication.
@@ -191,6 +192,18 @@ impl Envelope {
             classification: scope.data_classification_ceiling.clone(),
         }
     }
+
+    /// Returns the JSON pointer of a value that stands for a missing envelope in a receipt.
+    fn placeholder(&self) -> Option<&'static str> {
+        let reserved = [
+            (self.envelope_id.as_str() == NO_ROOT, "/envelope_id"),
+            (self.session.session_id.as_str() == NO_SESSION, "/session/session_id"),
+            (self.session.agent_id.as_str() == UNKNOWN_AGENT, "/session/agent_id"),
+            (self.policy.policy_id.as_str() == NO_POLICY, "/policy/policy_id"),
+            (self.policy.policy_digest == NO_POLICY_DIGEST, "/policy/policy_digest"),
+        ];
+        reserved.into_iter().find(|(is_reserved, _)| *is_reserved).map(|(_, pointer)| pointer)
+    }
 }
 
 /// Returns the budget that a scope declares. A unit without an amount declares none.
@@ -219,6 +232,11 @@ impl Document for Envelope {
         if self.evidence.model_provenance.len() > limits::MAX_MODELS {
             return Err(BrokenRule { pointer: "/evidence/model_provenance", rule: "more than 64 models" });
         }
-        Ok(())
+        match self.placeholder() {
+            None => Ok(()),
+            Some(pointer) => {
+                Err(BrokenRule { pointer, rule: "a value that is reserved for calls without an envelope" })
+            }
+        }
     }
 }

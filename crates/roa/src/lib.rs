@@ -7,6 +7,8 @@
 //! | [`scope`], [`capability`] | what a scope grants, and how it narrows from hop to hop |
 //! | [`verify`] | VerifyChain (section 5.3): from a chain to what it proves |
 //! | [`enforce`] | Enforce (section 7.4): from a verified chain to the decision about a call |
+//! | [`aer`] | execution receipts (section 6): what a gateway decided, read and written |
+//! | [`proof`] | an agent's proof that it makes a call (R-3) |
 //! | [`denial`] | the reasons of the draft, with hop and dimension |
 //!
 //! The draft is ambiguous and in places unsafe; the readings say what is done instead.
@@ -14,6 +16,7 @@
 //! Not here: storage of replay states and budgets, transport of the chain, and fetching of a registry. Time is an
 //! argument.
 
+pub mod aer;
 mod amount;
 pub mod attestation;
 pub mod capability;
@@ -22,6 +25,8 @@ pub mod denial;
 pub mod enforce;
 pub mod envelope;
 pub mod limits;
+pub mod placeholder;
+pub mod proof;
 pub mod registry;
 pub mod scope;
 pub mod signed;

@@ -15,7 +15,10 @@ use crate::limits::MAX_SIGNATURES;
 use crate::text::{NotOfForm, Sha256Digest, Text};
 
 /// The member with the signatures.
-const SIGNATURES: &str = "signatures";
+pub(crate) const SIGNATURES: &str = "signatures";
+
+/// The only algorithm, by its name in the draft.
+pub(crate) const ED_DSA: &str = "EdDSA";
 
 /// An object of the protocol that is signed.
 pub trait Document: Serialize + DeserializeOwned {
@@ -84,11 +87,7 @@ impl<D: Document> Signed<D> {
         let content = content(members.clone());
         let mut signatures = Vec::new();
         for (name, signer) in signers {
-            if signer.public_key().curve() != Curve::Ed25519 {
-                return Err(SigningError::Curve(signer.public_key().curve()));
-            }
-            let bytes = BASE64URL_NOPAD.encode(&signer.sign(&content)?);
-            signatures.push(json!({ "signer": name, "alg": "EdDSA", "sig": bytes }));
+            signatures.push(object_signature(name, &content, *signer)?);
         }
         if let Value::Object(members) = &mut members {
             members.insert(SIGNATURES.to_owned(), signatures.into());
@@ -113,7 +112,7 @@ impl<D: Document> Signed<D> {
 
     /// Returns whether this signature of the object is by a key. Weak keys and malleable signatures are refused.
     pub fn is_by(&self, signature: &ObjectSignature, key: &PublicKey) -> bool {
-        key.verify(Algorithm::EdDsa, &self.content, &signature.sig.0).is_ok()
+        signature.is_by(key, &self.content)
     }
 }
 
@@ -134,8 +133,23 @@ pub enum SigningError {
     Sign(#[from] SignError),
 }
 
+/// Signs the content of an object. Returns the element for the member `signatures`.
+pub(crate) fn object_signature(
+    name: &str,
+    content: &[u8],
+    signer: &dyn Signer,
+) -> Result<Value, SigningError> {
+    match signer.public_key().curve() {
+        Curve::Ed25519 => {
+            let bytes = BASE64URL_NOPAD.encode(&signer.sign(content)?);
+            Ok(json!({ "signer": name, "alg": ED_DSA, "sig": bytes }))
+        }
+        other => Err(SigningError::Curve(other)),
+    }
+}
+
 /// Returns the content that the signatures sign.
-fn content(mut object: Value) -> Vec<u8> {
+pub(crate) fn content(mut object: Value) -> Vec<u8> {
     if let Value::Object(members) = &mut object {
         members.remove(SIGNATURES);
     }
@@ -192,7 +206,20 @@ pub struct ObjectSignature {
     sig: SignatureBytes,
 }
 
-/// The only algorithm, by its name in the draft.
+impl ObjectSignature {
+    /// Joins a signature to the name of its signer.
+    pub fn new(signer: Text, signature: [u8; 64]) -> ObjectSignature {
+        ObjectSignature { signer, alg: EdDsa::EdDsa, sig: SignatureBytes(signature) }
+    }
+
+    /// Returns whether the signature of some content is by an Ed25519 key. Weak keys and malleable signatures are
+    /// refused.
+    pub fn is_by(&self, key: &PublicKey, content: &[u8]) -> bool {
+        key.verify(Algorithm::EdDsa, content, &self.sig.0).is_ok()
+    }
+}
+
+/// The value of `alg`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 enum EdDsa {
     #[serde(rename = "EdDSA")]

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::limits::MAX_NAME;
+use crate::limits::{MAX_NAME, MAX_REFERENCE};
 
 /// The error for a text that does not have the form of its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +19,9 @@ pub struct NotOfForm(pub &'static str);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Text<const MAX: usize = MAX_NAME>(String);
+
+/// A reference: an address, an identifier elsewhere, or a token.
+pub type Reference = Text<MAX_REFERENCE>;
 
 impl<const MAX: usize> Text<MAX> {
     /// Returns the text.
@@ -134,6 +137,16 @@ identifier! {
 }
 
 identifier! {
+    /// The identifier of an execution receipt: `aer:` and 16 lower-case hex digits (section 6.1; R-24).
+    AerId, "^aer:[a-f0-9]{16}$", "\"aer:\" and 16 lower-case hex digits", |text| has_hex_id(text, "aer:")
+}
+
+identifier! {
+    /// A code: too short and restricted to repeat a text of a caller.
+    Code, "^[A-Za-z0-9_.:+-]{1,64}$", "1 to 64 letters, digits and _ . : + -", jose::code::is_code
+}
+
+identifier! {
     /// The identifier of an agent, `aha:<organisation>/<unit>/<agent>` (Appendix A.1; R-25).
     AgentId, "^aha:[a-zA-Z0-9_-]+/[a-zA-Z0-9_-]+/[a-zA-Z0-9_-]+$", "aha:<organisation>/<unit>/<agent>", is_agent
 }
@@ -168,6 +181,11 @@ fn is_agent(text: &str) -> bool {
 pub struct Sha256Digest([u8; 32]);
 
 impl Sha256Digest {
+    /// A digest that was computed elsewhere.
+    pub const fn from_bytes(digest: [u8; 32]) -> Sha256Digest {
+        Sha256Digest(digest)
+    }
+
     /// Computes the digest of some bytes.
     pub fn of(bytes: &[u8]) -> Sha256Digest {
         Sha256Digest(Sha256::digest(bytes).into())
@@ -182,6 +200,14 @@ impl TryFrom<String> for Sha256Digest {
         let bytes =
             digits.and_then(|digits| HEXLOWER.decode(digits).ok()).and_then(|bytes| bytes.try_into().ok());
         bytes.map(Sha256Digest).ok_or(NotOfForm("\"sha256:\" and 64 lower-case hex digits"))
+    }
+}
+
+impl std::str::FromStr for Sha256Digest {
+    type Err = NotOfForm;
+
+    fn from_str(text: &str) -> Result<Self, NotOfForm> {
+        text.to_owned().try_into()
     }
 }
 
@@ -219,6 +245,17 @@ impl UtcTime {
     /// Returns the time of Unix seconds; `None` outside the years that can be written.
     pub fn from_unix_seconds(seconds: i64) -> Option<UtcTime> {
         Timestamp::from_second(seconds).ok().map(UtcTime)
+    }
+
+    /// Parses a time with the offset `Z` or `+00:00`. `None` for another form, and for times that do not exist.
+    pub fn with_offset(text: &str) -> Option<UtcTime> {
+        let zulu = text.strip_suffix("+00:00").map(|time| format!("{time}Z"));
+        UtcTime::try_from(zulu.unwrap_or_else(|| text.to_owned())).ok()
+    }
+
+    /// Returns the time in Unix seconds, without the fraction.
+    pub fn unix_seconds(self) -> i64 {
+        self.0.as_second()
     }
 }
 

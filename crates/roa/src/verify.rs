@@ -3,11 +3,11 @@
 //! The steps run in the order of the draft, and the first failure is the denial. The result does not depend on the
 //! requested capability, so it can be kept until the chain ends or the registry changes.
 
-use scitt::PublicKey;
+use std::collections::HashSet;
 
 use crate::attestation::{Attestation, RefType};
 use crate::chain::Chain;
-use crate::denial::{Denial, DenialReason, Dimension, RevocationPosition};
+use crate::denial::{Denial, DenialReason, Dimension};
 use crate::envelope::Envelope;
 use crate::registry::{KeyEntry, KeyRole, Registry, RegistryVersion, RevokedSubject};
 use crate::scope::{Budget, Scope};
@@ -78,6 +78,11 @@ impl VerifiedChain {
     /// Returns the agent that the last object names: the only one that may present the chain.
     pub fn holder(&self) -> &AgentId {
         &self.holder
+    }
+
+    /// Returns the number of delegations.
+    pub fn depth(&self) -> usize {
+        self.scopes.len() - 1
     }
 
     /// Returns the scope in effect.
@@ -173,13 +178,13 @@ fn verify_root(
             && (key.policies.is_empty() || key.policies.contains(&envelope.policy.policy_id))
     };
     let signers = verify_signatures(root, registry, envelope.issued_at)?;
-    let authorizers = distinct(signers.iter().filter(|key| has_authority(key)).map(|key| &key.public_key.0));
+    let authorizers = count_authorizers(signers.iter().copied().filter(|key| has_authority(key)));
     if authorizers == 0 {
         let detail = format!("no signature is by an authorizer of {organization} for this policy");
         return Err(Denial::new(DenialReason::InvalidSignature, "role", detail));
     }
     if let Some(position) = registry.revocation(&RevokedSubject::Envelope(envelope.envelope_id.clone())) {
-        return Err(revoked(position, "the envelope"));
+        return Err(Denial::revoked(position, "the envelope"));
     }
     if now >= envelope.expires_at {
         let detail = format!("the envelope ended at {}", String::from(envelope.expires_at));
@@ -194,14 +199,12 @@ fn verify_root(
     Ok(authorizers)
 }
 
-fn distinct<'k>(keys: impl Iterator<Item = &'k PublicKey>) -> usize {
-    let mut seen: Vec<&PublicKey> = Vec::new();
-    for key in keys {
-        if !seen.contains(&key) {
-            seen.push(key);
-        }
-    }
-    seen.len()
+/// Counts the authorizers behind some keys: several keys of one signer are one authorizer, and so is one key under several
+/// names.
+fn count_authorizers<'k>(keys: impl Iterator<Item = &'k KeyEntry> + Clone) -> usize {
+    let signers: HashSet<&Text> = keys.clone().map(|key| &key.signer).collect();
+    let public_keys: HashSet<String> = keys.map(|key| key.public_key.0.jwk_thumbprint()).collect();
+    signers.len().min(public_keys.len())
 }
 
 /// Verifies all signatures of an object with keys that were valid when it was issued, and returns these.
@@ -222,17 +225,11 @@ fn verify_signatures<'r, D: Document>(
             return Err(Denial::new(DenialReason::InvalidSignature, "signature", detail));
         };
         if let Some(position) = registry.key_revocation(&key.public_key.0) {
-            return Err(revoked(position, "a signing key"));
+            return Err(Denial::revoked(position, "a signing key"));
         }
         signers.push(key);
     }
     Ok(signers)
-}
-
-fn revoked(position: RevocationPosition, subject: &str) -> Denial {
-    let detail = format!("{subject} was revoked at {}.{}", position.epoch, position.sequence);
-    let denial = Denial::new(DenialReason::EnvelopeRevoked, "revoked", detail);
-    Denial { revocation: Some(position), ..denial }
 }
 
 fn not_from_the_future(issued_at: UtcTime, now: UtcTime, skew: i64) -> Result<(), Denial> {
@@ -344,7 +341,7 @@ impl Walk<'_> {
             return Err(Denial::new(DenialReason::InvalidSignature, "role", detail));
         }
         match self.registry.revocation(&RevokedSubject::Attestation(attestation.ara_id.clone())) {
-            Some(position) => Err(revoked(position, "the attestation")),
+            Some(position) => Err(Denial::revoked(position, "the attestation")),
             None => Ok(()),
         }
     }

@@ -1,8 +1,7 @@
 //! AgentROA execution receipts that [`policy`](crate::policy()) admits, and parts to build others.
 
-use registration::aer::{
-    AerStatement, EMPTY_CHAIN, NO_POLICY, NO_POLICY_DIGEST, NO_ROOT, NO_SESSION, UNKNOWN_AGENT,
-};
+use registration::aer::AerStatement;
+use roa::placeholder::{EMPTY_CHAIN, NO_POLICY, NO_POLICY_DIGEST, NO_ROOT, NO_SESSION, UNKNOWN_AGENT};
 use scitt::SignedStatement;
 use serde_json::{Value, json};
 

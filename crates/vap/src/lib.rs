@@ -10,7 +10,6 @@
 //! (`registration`).
 
 pub mod audit;
-mod broken_rule;
 pub mod digest;
 pub mod exact;
 pub mod glob;
@@ -22,4 +21,4 @@ pub mod record_key;
 pub mod verdict;
 mod word;
 
-pub use broken_rule::BrokenRule;
+pub use jose::BrokenRule;

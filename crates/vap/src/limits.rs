@@ -1,5 +1,7 @@
 //! Limits on messages, Verdicts and audit records, in one place.
 
+pub use jose::code::MAX_CODE;
+
 /// Maximum characters of a `session_id` (VAP schema).
 pub const MAX_SESSION_ID: usize = 256;
 /// Maximum characters of a `goal`, and of an amendment's `reason` (VAP schema).
@@ -13,8 +15,6 @@ pub const MAX_NAME: usize = 256;
 pub const MAX_REFERENCE: usize = 1024;
 /// Maximum characters of a [`Digest`](crate::digest::Digest).
 pub const MAX_DIGEST: usize = 256;
-/// Maximum characters of a code in a record: a [`Reason`](crate::reason::Reason) or a check.
-pub const MAX_CODE: usize = 64;
 /// Maximum patterns in a scope, `tools_allow` and `tools_deny` together (V-8).
 pub const MAX_PATTERNS: usize = 256;
 /// Maximum bytes of a [`Pattern`](crate::glob::Pattern) (V-8).

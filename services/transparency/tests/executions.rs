@@ -156,7 +156,7 @@ async fn a_receipt_registered_by_its_hash_is_shown_on_audit() {
     let key = gateway().public_key().clone();
     let keys = VerifyingKeys { gateway: std::slice::from_ref(&key), issuer: &key };
     assert_eq!(
-        AerRecord::verify(&statement, Some(&receipt), keys).unwrap().receipt.action.tool,
+        AerRecord::verify(&statement, Some(&receipt), keys).unwrap().receipt().action.tool,
         "get_pull_request"
     );
     let another = aer_statement(aer_json(2)).receipt(&gateway()).unwrap();

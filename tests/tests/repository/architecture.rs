@@ -30,7 +30,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("sqlite", &["durable"]),
     ("evidence-sqlite", &["durable", "evidence", "tabellion-merkle", "sqlite"]),
     ("roa", &["decimal", "tabellion-jose", "tabellion-scitt"]),
-    ("registration", &["expression", "tabellion-jose", "tabellion-merkle", "tabellion-scitt", "vap"]),
+    ("registration", &["expression", "tabellion-jose", "tabellion-merkle", "roa", "tabellion-scitt", "vap"]),
     ("tabellion-verifier", &["tabellion-jose", "tabellion-merkle", "tabellion-scitt", "tabellion-tlog"]),
     ("store", &["fault-injection", "independent-root", "tabellion-merkle"]),
     ("store-postgres", &["postgres", "tabellion-merkle", "store"]),
@@ -38,7 +38,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("sequencer", &["durable", "tabellion-merkle", "store"]),
     ("client", &["tabellion-merkle", "tabellion-scitt", "tabellion-tlog", "tabellion-verifier"]),
     ("witness", &["durable", "tabellion-merkle", "serving", "tabellion-tlog"]),
-    ("testkit", &["tabellion-jose", "tabellion-merkle", "registration", "tabellion-scitt", "vap"]),
+    ("testkit", &["tabellion-jose", "tabellion-merkle", "registration", "roa", "tabellion-scitt", "vap"]),
     (
         "monitor",
         &[

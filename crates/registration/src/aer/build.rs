@@ -1,14 +1,12 @@
 //! Creation of execution statements: from a receipt and a gateway's keys to a statement that a log can admit.
 
-use data_encoding::BASE64URL_NOPAD;
+use roa::aer::{self, ExecutionReceipt, SignedReceipt};
+use roa::signed::SigningError;
 use scitt::header::{ContentType, HashEnvelope};
-use scitt::{BuildError, Curve, SignError, SignedStatement, Signer, StatementBuilder};
+use scitt::{BuildError, SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::form::{canonical_json, signed_content};
-use super::receipt::Receipt;
-use super::signature::ALG;
 use super::{AER_JSON, AerRecord};
 use crate::violation::Violation;
 
@@ -22,12 +20,9 @@ pub enum BuildAerError {
     /// The statement would break a rule, so no log would admit it.
     #[error("this execution receipt breaks a rule: {0}")]
     Violates(#[from] Violation),
-    /// The gateway's key is not an Ed25519 key.
-    #[error("an execution receipt is signed with an Ed25519 key, not with one of {0}")]
-    Key(Curve),
-    /// Signing the receipt failed.
+    /// Signing the receipt failed, for example because the gateway's key is not an Ed25519 key.
     #[error(transparent)]
-    Sign(#[from] SignError),
+    Sign(#[from] SigningError),
     /// Building or signing the statement failed.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -98,7 +93,7 @@ impl AerStatement {
             && !members.contains_key("signatures")
         {
             let signature = match &self.signer {
-                Some(signer) => signature_as(signer, &self.receipt, gateway)?,
+                Some(signer) => aer::inner_signature(signer, &self.receipt, gateway)?,
                 None => inner_signature(&self.receipt, gateway)?,
             };
             members.insert("signatures".to_owned(), json!([signature]));
@@ -119,18 +114,18 @@ impl AerStatement {
         issuer: &dyn Signer,
     ) -> Result<SignedStatement, BuildAerError> {
         let payload = self.receipt(gateway)?;
-        let receipt = Receipt::read(&canonical_json(&payload)?)?;
-        let builder = self.builder(payload.clone(), &receipt, issuer);
+        let receipt = SignedReceipt::parse(&payload).map_err(Violation::from)?;
+        let builder = self.builder(payload.clone(), receipt.receipt(), issuer);
         let statement = builder.sign(issuer)?;
         AerRecord::read(statement.header(), &payload)?;
         Ok(statement)
     }
 
-    fn builder(&self, payload: Vec<u8>, receipt: &Receipt, issuer: &dyn Signer) -> StatementBuilder {
+    fn builder(&self, payload: Vec<u8>, receipt: &ExecutionReceipt, issuer: &dyn Signer) -> StatementBuilder {
         let key = issuer.public_key();
         let sub = match self.subject {
-            Subject::Receipt => &receipt.aer_id,
-            Subject::Session => &receipt.session.id,
+            Subject::Receipt => receipt.aer_id.as_str(),
+            Subject::Session => receipt.session.id.as_str(),
         };
         let builder = match self.redacted {
             true => StatementBuilder::new(Sha256::digest(&payload).to_vec()).hash_envelope(&HashEnvelope {
@@ -148,16 +143,7 @@ impl AerStatement {
 }
 
 /// Signs a receipt with the gateway's key, under its `gateway_id`. Returns the element for the member `signatures`.
-pub fn inner_signature(receipt: &Value, gateway: &dyn Signer) -> Result<Value, BuildAerError> {
+pub fn inner_signature(receipt: &Value, gateway: &dyn Signer) -> Result<Value, SigningError> {
     let id = receipt.pointer("/border_gateway/gateway_id").and_then(Value::as_str);
-    signature_as(id.unwrap_or_default(), receipt, gateway)
-}
-
-fn signature_as(signer: &str, receipt: &Value, gateway: &dyn Signer) -> Result<Value, BuildAerError> {
-    let curve = gateway.public_key().curve();
-    if curve != Curve::Ed25519 {
-        return Err(BuildAerError::Key(curve));
-    }
-    let signature = gateway.sign(&signed_content(receipt))?;
-    Ok(json!({ "signer": signer, "alg": ALG, "sig": BASE64URL_NOPAD.encode(&signature) }))
+    aer::inner_signature(id.unwrap_or_default(), receipt, gateway)
 }

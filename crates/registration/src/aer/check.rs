@@ -3,14 +3,12 @@
 use std::borrow::Cow;
 
 use jose::members::quote;
+use roa::aer::{ExecutionReceipt, Mode};
 use scitt::{Curve, PublicKey};
 
-use super::AerRecord;
 use super::options::{AerOptions, GatewayKey};
-use super::receipt::{Mode, Receipt};
 use super::redacted::AerRedacted;
-use super::rule::AerRule;
-use super::signature::check_all;
+use super::{AerRecord, AerRule, in_header, in_payload};
 use crate::authenticated::Authenticated;
 use crate::demands::PermitDemands;
 use crate::guard::{Guard, GuardKind};
@@ -24,32 +22,34 @@ pub(super) fn check(
     statement: &Authenticated<'_>,
     record: &AerRecord,
 ) -> Result<PermitDemands, Violation> {
-    let receipt = &record.receipt;
-    let keys = keys_of(options, statement.iss(), &receipt.gateway.id)?;
+    let receipt = record.receipt();
+    let keys = keys_of(options, statement.iss(), receipt.gateway.id.as_str())?;
     let named = |signer: &str| {
         keys.iter().filter(|key| key.signer == signer).map(|key| &key.key).collect::<Vec<&PublicKey>>()
     };
-    check_all(&receipt.signatures, &record.signed, named)?;
+    record.signed().verify(named)?;
     check_mode(options, receipt)?;
-    let produced_at = Bound {
+    // A receipt's time is not before 1970.
+    let produced_at = u64::try_from(receipt.produced_at.unix_seconds()).unwrap_or_default();
+    let not_ahead = Bound {
         rule: RuleName::fixed(AerRule::ProducedAtFuture.name()),
         place: Place::payload("/produced_at"),
-        window: TimeWindow::from(receipt.produced_at.saturating_sub(CLOCK_SKEW)),
+        window: TimeWindow::from(produced_at.saturating_sub(CLOCK_SKEW)),
     };
-    let guards = vec![id_guard(statement.iss(), &receipt.aer_id)];
-    Ok(PermitDemands { bounds: vec![produced_at], guards, ..PermitDemands::default() })
+    let guards = vec![id_guard(statement.iss(), receipt.aer_id.as_str())];
+    Ok(PermitDemands { bounds: vec![not_ahead], guards, ..PermitDemands::default() })
 }
 
 /// Checks the policy's options for decisions in degraded operation.
-fn check_mode(options: &AerOptions, receipt: &Receipt) -> Result<(), Violation> {
+fn check_mode(options: &AerOptions, receipt: &ExecutionReceipt) -> Result<(), Violation> {
     let permits = receipt.outcome.denial().is_none();
     if permits && receipt.mode != Mode::Normal && !options.allow_degraded {
         let detail = "the policy takes permits given in normal operation only";
-        return Err(AerRule::Degraded.in_payload("/enforcement_mode", detail));
+        return Err(in_payload(AerRule::Degraded, "/enforcement_mode", detail));
     }
     if receipt.mode.lacks_reason() && options.require_degraded_reason {
         let detail = "the policy takes degraded decisions only with their reason";
-        return Err(AerRule::DegradedReason.in_payload("/degraded_reason", detail));
+        return Err(in_payload(AerRule::DegradedReason, "/degraded_reason", detail));
     }
     Ok(())
 }
@@ -89,7 +89,7 @@ fn keys_of<'o>(options: &'o AerOptions, iss: &str, id: &str) -> Result<Cow<'o, [
         Some(key) if id == iss => Ok(Cow::Owned(vec![GatewayKey { signer: iss.to_owned(), key }])),
         _ => {
             let detail = format!("the policy lists no instance {} of the gateway {}", quote(id), quote(iss));
-            Err(AerRule::GatewayAgrees.in_payload("/border_gateway/gateway_id", detail))
+            Err(in_payload(AerRule::GatewayAgrees, "/border_gateway/gateway_id", detail))
         }
     }
 }
@@ -99,5 +99,5 @@ fn did_key(iss: &str) -> Option<PublicKey> {
 }
 
 fn unknown(iss: &str) -> Violation {
-    AerRule::Gateway.in_header("15/1", format!("the policy lists no gateway {}", quote(iss)))
+    in_header(AerRule::Gateway, "15/1", format!("the policy lists no gateway {}", quote(iss)))
 }

@@ -1,42 +1,21 @@
-//! Agent Execution Receipts (AER) of AgentROA: a gateway's signed statement that it permitted or denied a tool call.
+//! Agent Execution Receipts (AER) of AgentROA as statements: a gateway's signed word that it permitted or denied a call.
 //!
-//! The statement's payload is the receipt's canonical JSON with the gateway's own Ed25519 signatures
-//! (draft-nivalto-agentroa-route-authorization-00, section 6.1). The draft has no schema, and its example contradicts
-//! its text. This is our interpretation; [`AerRule`] cites its rows:
+//! The statement's payload is a receipt ([`roa::aer`], where its format and our readings of it are): canonical JSON with
+//! the gateway's own Ed25519 signatures, which the policy's keys must verify. `iss` is the gateway, `sub` the
+//! receipt or its session. For a public log the receipt can be registered by its hash and disclosed on audit
+//!
 //!
-//! | # | reading |
-//! |---|---|
-//! | R-1 | at least one signature, and all verify with keys that the policy lists for the gateway; `iss` is the gateway |
-//! | R-8 | a strict schema of our own, closed at every level; optional: `denial_detail`, `degraded_reason`, `revocation`; for a call without a usable root all placeholders together |
-//! | R-13 | server names contain no dot; a capability is split at its first dot; the tool name of a denied call is not restricted |
-//! | R-17 | `denial_reason` exactly from the list; hop and dimension separately, in `denial_detail` |
-//! | R-19 | times are RFC 3339 in UTC, `Z` or `+00:00`, at most five minutes ahead of the log |
-//! | R-22, R-23 | digests are `sha256:` and 64 hex digits; signatures are 64 bytes in base64url without prefix; Appendix B is not a test vector |
-//! | R-24 | identifiers have 16 hex digits; an `aer_id` is used once per gateway, in clear or by its hash |
-//! | R-25 | agents are `aha:org/unit/agent` |
-//! | R-28 | `enforcement_mode` is required; absent values are left out, not null |
-//! | R-29 | degraded decisions should give a reason: without one there is a warning, or a refusal if the policy requires it; degraded permits are admitted only if the policy allows them |
-//! | R-32 | the payload is canonical (JCS) and never changes after it is signed; a log's receipts are not in `signatures` |
-//! | R-34 | `input_hash` is a plain SHA-256: for a public log the receipt can be registered by its hash and disclosed on audit |
-//! | R-35 | the session is the root's, the agent is the caller; `sub` is the receipt or the session |
-//! | R-36 | `alg` is "EdDSA" as written, Ed25519 keys only, strictly verified |
-//! | R-37 | `plan_hash` is asserted by the gateway, and the fact `plan_hash_asserted` |
-//!
-//! a log proves that a receipt was registered, not that it is true. Not here: ROA envelopes and delegation
-//! chains, which the receipt names only by digest, and the gateway that issues receipts.
+//! a log proves that a receipt was registered, not that it is true. Not here: the receipts themselves, ROA
+//! envelopes and delegation chains (crate `roa`), and the gateway that issues receipts.
 
 mod build;
 mod check;
-mod form;
-mod members;
 mod options;
 mod profile;
-mod receipt;
 mod redacted;
-mod rule;
-mod signature;
 
 use jose::members::quote;
+use roa::aer::{ExecutionReceipt, SignedReceipt};
 use scitt::header::{ContentType, Header};
 use scitt::{PublicKey, SignedStatement};
 use serde_json::Value;
@@ -44,14 +23,8 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 
 pub use build::{AerStatement, BuildAerError, inner_signature};
 pub use options::{AerOptions, GatewayEntry, GatewayKey};
-pub use receipt::no_root::{EMPTY_CHAIN, NO_POLICY, NO_POLICY_DIGEST, NO_ROOT, NO_SESSION, UNKNOWN_AGENT};
-pub use receipt::{
-    Action, ChainSummary, DENIAL_REASONS, Denial, DenialDetail, Gateway, Mode, Outcome, PolicyBinding,
-    Receipt, Revocation, SCHEMA_VERSION, Session,
-};
 pub use redacted::AerRedacted;
-pub use rule::AerRule;
-pub use signature::InnerSignature;
+pub use roa::aer::{AER_JSON, AerRule};
 
 use crate::content_types::essence;
 use crate::facts::Facts;
@@ -60,9 +33,6 @@ use crate::profile::ProfileRecord;
 use crate::untrusted::Untrusted;
 use crate::violation::{Place, RuleName, Violation};
 
-/// The content type of an execution receipt.
-pub const AER_JSON: &str = "application/aer+json";
-
 /// The COSE algorithm identifiers of the longer hashes (RFC 9054).
 const SHA_384: i64 = -43;
 const SHA_512: i64 = -44;
@@ -70,11 +40,7 @@ const SHA_512: i64 = -44;
 /// An execution statement that keeps every rule that does not depend on a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AerRecord {
-    /// The parsed receipt.
-    pub receipt: Receipt,
-    /// The content that the inner signatures sign.
-    signed: Vec<u8>,
-    document: Value,
+    signed: SignedReceipt,
 }
 
 /// The keys for the verification of a statement without a policy.
@@ -89,10 +55,19 @@ pub struct VerifyingKeys<'k> {
 impl AerRecord {
     /// Parses a statement's protected header and payload. The inner signatures are verified by the policy's check.
     pub fn read(header: &Header, payload: &[u8]) -> Result<AerRecord, Violation> {
-        let document = form::canonical_json(payload)?;
-        let receipt = Receipt::read(&document)?;
-        check_subject(header, &receipt)?;
-        Ok(AerRecord { receipt, signed: form::signed_content(&document), document })
+        let signed = SignedReceipt::parse(payload)?;
+        check_subject(header, signed.receipt())?;
+        Ok(AerRecord { signed })
+    }
+
+    /// Returns the receipt.
+    pub fn receipt(&self) -> &ExecutionReceipt {
+        self.signed.receipt()
+    }
+
+    /// Returns the receipt with its signatures.
+    pub fn signed(&self) -> &SignedReceipt {
+        &self.signed
     }
 
     /// Verifies a statement without a policy: its rules, the signatures within the receipt, and its own signature.
@@ -104,7 +79,7 @@ impl AerRecord {
     ) -> Result<AerRecord, Violation> {
         let receipt = receipt_of(statement, beside)?;
         let record = AerRecord::read(statement.header(), receipt)?;
-        signature::check_all(&record.receipt.signatures, &record.signed, |_| keys.gateway.iter().collect())?;
+        record.signed.verify(|_| keys.gateway.iter().collect())?;
         let detached = beside.filter(|_| statement.is_detached());
         match statement.verify_with(keys.issuer, detached) {
             Ok(()) => Ok(record),
@@ -113,18 +88,17 @@ impl AerRecord {
     }
 
     fn optional_facts(&self, facts: &mut Facts) {
-        let receipt = &self.receipt;
+        let receipt = self.receipt();
         let denial = receipt.outcome.denial();
-        let detail = denial.and_then(|denial| denial.detail.as_ref());
         for (name, text) in [
-            ("denial_reason", denial.map(|denial| denial.reason)),
-            ("denial_code", detail.map(|detail| detail.code.as_str())),
-            ("degraded_reason", receipt.mode.reason()),
-            ("root_envelope", receipt.chain.as_ref().map(|chain| chain.root.as_str())),
-            ("plan_hash_asserted", receipt.plan_hash.as_deref()),
+            ("denial_reason", denial.map(|denial| denial.reason.as_str().to_owned())),
+            ("denial_code", denial.and_then(|denial| denial.code()).map(str::to_owned)),
+            ("degraded_reason", receipt.mode.reason().map(ToString::to_string)),
+            ("root_envelope", receipt.chain.as_ref().map(|chain| chain.root.to_string())),
+            ("plan_hash_asserted", receipt.plan_hash.map(|digest| digest.to_string())),
         ] {
             if let Some(text) = text {
-                facts.text(name, text);
+                facts.text(name, &text);
             }
         }
         if let Some(chain) = &receipt.chain {
@@ -138,44 +112,44 @@ impl AerRecord {
 
 impl ProfileRecord for AerRecord {
     fn facts(&self, facts: &mut Facts) {
-        let receipt = &self.receipt;
+        let receipt = self.receipt();
         for (name, text) in [
             ("aer_id", receipt.aer_id.as_str()),
-            ("session", &receipt.session.id),
-            ("agent", &receipt.session.agent),
+            ("session", receipt.session.id.as_str()),
+            ("agent", receipt.session.agent.as_str()),
             ("decision", receipt.outcome.as_str()),
             ("enforcement_mode", receipt.mode.as_str()),
             ("tool", &receipt.action.tool),
-            ("server", &receipt.action.server),
-            ("capability", &receipt.action.capability),
-            ("input_hash", &receipt.action.input_hash),
-            ("policy_id", &receipt.policy.id),
-            ("policy_digest", &receipt.policy.digest),
-            ("gateway", &receipt.gateway.id),
+            ("server", receipt.action.server.as_str()),
+            ("capability", &receipt.action.capability()),
+            ("input_hash", &receipt.action.input_hash.to_string()),
+            ("policy_id", receipt.policy.id.as_str()),
+            ("policy_digest", &receipt.policy.digest.to_string()),
+            ("gateway", receipt.gateway.id.as_str()),
         ] {
             facts.text(name, text);
         }
-        facts.put("produced_at", receipt.produced_at.into());
+        facts.put("produced_at", receipt.produced_at.unix_seconds().into());
         self.optional_facts(facts);
     }
 
     /// The placeholders of a call without a usable root are not indexed.
     fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
-        let receipt = &self.receipt;
-        found.add(LookupKind::AerId, &receipt.aer_id);
+        let receipt = self.receipt();
+        found.add(LookupKind::AerId, receipt.aer_id.as_str());
         found.add(LookupKind::Verdict, receipt.outcome.as_str());
         if !receipt.action.tool.is_empty() {
             found.add(LookupKind::Tool, &receipt.action.tool);
         }
-        found.add(LookupKind::Digest, &receipt.action.input_hash);
+        found.add(LookupKind::Digest, receipt.action.input_hash.to_string());
         if receipt.chain.is_some() {
-            found.add(LookupKind::Session, &receipt.session.id);
-            found.add(LookupKind::Agent, &receipt.session.agent);
+            found.add(LookupKind::Session, receipt.session.id.as_str());
+            found.add(LookupKind::Agent, receipt.session.agent.as_str());
         }
     }
 
     fn document(&self) -> Value {
-        self.document.clone()
+        self.signed.document().clone()
     }
 }
 
@@ -185,16 +159,26 @@ pub fn is_aer(content_type: &str) -> bool {
 }
 
 /// Checks `sub`: the receipt's `aer_id` or its session, if it has one.
-fn check_subject(header: &Header, receipt: &Receipt) -> Result<(), Violation> {
+fn check_subject(header: &Header, receipt: &ExecutionReceipt) -> Result<(), Violation> {
     let sub = header.claims().and_then(|claims| claims.sub()).unwrap_or_default();
-    let session = receipt.chain.is_some() && sub == receipt.session.id;
-    match session || sub == receipt.aer_id {
+    let session = receipt.chain.is_some() && sub == receipt.session.id.as_str();
+    match session || sub == receipt.aer_id.as_str() {
         true => Ok(()),
         false => {
             let detail = format!("{} is neither the receipt's aer_id nor its session", quote(sub));
-            Err(AerRule::Subject.in_header("15/2", detail))
+            Err(in_header(AerRule::Subject, "15/2", detail))
         }
     }
+}
+
+/// Returns a violation in the payload.
+fn in_payload(rule: AerRule, pointer: &str, detail: impl Into<String>) -> Violation {
+    crate::rule::in_payload(rule.name(), pointer.to_owned(), detail.into())
+}
+
+/// Returns a violation in the protected header.
+fn in_header(rule: AerRule, labels: &'static str, detail: impl Into<String>) -> Violation {
+    crate::rule::in_header(rule.name(), labels, detail.into())
 }
 
 /// Returns the receipt in a statement, or `beside`, if the statement contains the hash of it.
@@ -266,11 +250,5 @@ mod tests {
         let names: std::collections::HashSet<_> = AerRule::ALL.iter().map(|rule| rule.name()).collect();
         assert_eq!(names.len(), AerRule::ALL.len());
         assert!(names.iter().all(|name| name.starts_with("aer-")));
-    }
-
-    #[test]
-    fn the_digest_of_no_chain_is_that_of_an_empty_array() {
-        let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(b"[]"));
-        assert_eq!(EMPTY_CHAIN, format!("sha256:{digest}"));
     }
 }

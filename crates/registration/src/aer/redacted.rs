@@ -5,11 +5,11 @@
 //! itself: a gateway cannot register a permit by its hash and a denial in clear under one identifier.
 //! [`AerRecord::verify`](super::AerRecord::verify) checks a receipt that is disclosed on audit.
 
+use roa::text::AerId;
 use scitt::header::Header;
 use serde_json::Value;
 
 use crate::facts::Facts;
-use crate::identifiers::is_aer_id;
 use crate::lookups::{LookupKind, Lookups};
 use crate::profile::ProfileRecord;
 
@@ -26,7 +26,7 @@ impl AerRedacted {
     /// Parses a statement's protected header.
     pub(crate) fn read(header: &Header) -> AerRedacted {
         match header.claims().and_then(|claims| claims.sub()).map(str::to_owned) {
-            Some(sub) if is_aer_id(&sub) => AerRedacted { aer_id: Some(sub), session: None },
+            Some(sub) if sub.parse::<AerId>().is_ok() => AerRedacted { aer_id: Some(sub), session: None },
             session => AerRedacted { aer_id: None, session },
         }
     }

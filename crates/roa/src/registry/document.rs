@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::envelope::SchemaVersion;
 use crate::limits::{self, MAX_ENTRIES};
 use crate::signed::{BrokenRule, Document, Signatures, present};
-use crate::text::{AgentId, AttestationId, EnvelopeId, Sha256Digest, Text, UtcTime};
+use crate::text::{AgentId, AttestationId, EnvelopeId, Reference, Sha256Digest, Text, UtcTime};
 
 /// A version of an Agent Identity Registry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -168,7 +168,7 @@ pub struct AgentEntry {
     pub certificates: Vec<Sha256Digest>,
     /// References to device attestations that the registry has verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub device_attestations: Vec<Text>,
+    pub device_attestations: Vec<Reference>,
 }
 
 /// A client of an OAuth authorization server.

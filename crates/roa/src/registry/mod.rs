@@ -15,7 +15,7 @@ use crate::capability::Capability;
 use crate::denial::RevocationPosition;
 use crate::scope::Classifications;
 use crate::signed::{Document, Signed};
-use crate::text::{AgentId, Sha256Digest, Text, UtcTime};
+use crate::text::{AgentId, Reference, Sha256Digest, Text, UtcTime};
 
 /// The position of a registry's version: later versions have a higher one.
 pub type RegistryVersion = RevocationPosition;
@@ -24,7 +24,8 @@ pub type RegistryVersion = RevocationPosition;
 #[derive(Clone, Debug)]
 pub struct Registry {
     document: RegistryDocument,
-    digest: Sha256Digest,
+    /// The digest of the signed document; `None` after a delta, until the whole version is read.
+    digest: Option<Sha256Digest>,
     keys: HashMap<Text, Vec<usize>>,
     revoked: HashMap<RevokedSubject, u64>,
     classifications: Classifications,
@@ -83,10 +84,10 @@ impl Registry {
         operators: &[PublicKey],
     ) -> Result<Registry, RegistryError> {
         verify(signed, operators)?;
-        Ok(Registry::index(signed.document().clone(), signed.digest()))
+        Ok(Registry::index(signed.document().clone(), Some(signed.digest())))
     }
 
-    fn index(document: RegistryDocument, digest: Sha256Digest) -> Registry {
+    fn index(document: RegistryDocument, digest: Option<Sha256Digest>) -> Registry {
         let mut keys: HashMap<Text, Vec<usize>> = HashMap::new();
         for (position, key) in document.keys.iter().enumerate() {
             keys.entry(key.signer.clone()).or_default().push(position);
@@ -97,10 +98,12 @@ impl Registry {
         Registry { document, digest, keys, revoked, classifications }
     }
 
-    /// Returns the next version of the registry. The version in force may come again.
+    /// Returns the next version of the registry. The version in force may come again, also as a whole after its
+    /// delta.
     ///
     /// # Errors
-    /// [`RegistryError`] if the document is not a later version of this registry, signed by its operators.
+    /// [`RegistryError`] if the document is not a later version of this registry, signed by its operators, or if it lacks
+    /// a revocation that a delta brought.
     pub fn replaced_by(
         &self,
         next: &Signed<RegistryDocument>,
@@ -111,9 +114,8 @@ impl Registry {
         self.must_be_named(&document.registry_id)?;
         let found = RegistryVersion { epoch: document.epoch, sequence: document.sequence };
         let current = self.version();
-        let is_same = found == current && next.digest() == self.digest;
-        match found > current || is_same {
-            true => Ok(Registry::index(document.clone(), next.digest())),
+        match found > current || (found == current && self.is_in_force(next)) {
+            true => Ok(Registry::index(document.clone(), Some(next.digest()))),
             false => Err(RegistryError::Rollback { current, found }),
         }
     }
@@ -139,7 +141,19 @@ impl Registry {
         document.sequence = delta.sequence;
         document.issued_at = delta.issued_at;
         document.revocations.extend(delta.revocations.iter().cloned());
-        Ok(Registry::index(document, self.digest))
+        Ok(Registry::index(document, None))
+    }
+
+    /// Returns whether a document with the number of the version in force is this version. After a delta, only the
+    /// revocations of the version are known: the document must have them all.
+    fn is_in_force(&self, next: &Signed<RegistryDocument>) -> bool {
+        match self.digest {
+            Some(digest) => next.digest() == digest,
+            None => {
+                let revocations = &next.document().revocations;
+                self.document.revocations.iter().all(|known| revocations.contains(known))
+            }
+        }
     }
 
     fn must_be_named(&self, name: &Text) -> Result<(), RegistryError> {
@@ -204,7 +218,7 @@ impl Registry {
     }
 
     /// Returns whether the registry has verified a device attestation of an agent.
-    pub fn has_device_attestation(&self, agent: &AgentId, reference: &Text) -> bool {
+    pub fn has_device_attestation(&self, agent: &AgentId, reference: &Reference) -> bool {
         self.agent(agent).is_some_and(|entry| entry.device_attestations.contains(reference))
     }
 

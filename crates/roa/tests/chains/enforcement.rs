@@ -3,8 +3,9 @@
 use roa::capability::Capability;
 use roa::chain::Chain;
 use roa::enforce::{RequestedCall, ToolClasses, enforce};
-use roa::registry::{OAuthClient, Presenter};
+use roa::registry::{OAuthClient, Presenter, Registry};
 use roa::text::{AgentId, Text};
+use roa::verify::verify_chain;
 use serde_json::{Value, json};
 
 use crate::world::*;
@@ -130,6 +131,23 @@ fn r_16_dual_control_needs_two_authorizers() {
     let one = Err(("auth_strength_insufficient", "dual_control", Some(0)));
     assert_eq!(by(&["acme:authorizer:1", "acme:authorizer:1"]), one);
     assert_eq!(by(&["acme:authorizer:1", AGENTS[0]]), one);
+}
+
+#[test]
+fn r_16_two_keys_of_one_signer_are_one_authorizer() {
+    let mut members = root_members();
+    members["authorization"] = json!({ "auth_strength": "dual_control", "approval_state": "granted", "approval_artifact_ref": "approval:1" });
+    let authorizers = |signers: &[&str], registry: &Registry| {
+        let chain = Chain::new(signed(members.clone(), signers), Vec::new());
+        verify_chain(&chain, registry, BOUNDS, now()).unwrap().authorizers()
+    };
+    let rotated = registry_with(|registry| registry["keys"][6]["signer"] = "acme:authorizer:1".into());
+    assert_eq!(authorizers(&["acme:authorizer:1", "acme:authorizer:1=acme:authorizer:2"], &rotated), 1);
+    let shared = registry_with(|registry| {
+        registry["keys"][6]["public_key"] = registry["keys"][5]["public_key"].clone();
+    });
+    assert_eq!(authorizers(&["acme:authorizer:1", "acme:authorizer:2=acme:authorizer:1"], &shared), 1);
+    assert_eq!(authorizers(&["acme:authorizer:1", "acme:authorizer:2"], &registry()), 2);
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! Delegation chains: verification, enforcement, and the draft's own algorithm beside ours.
+//! Delegation chains and receipts: verification, enforcement, and the draft's own algorithm beside ours.
 
 #![allow(clippy::unwrap_used)]
 
 mod enforcement;
 mod narrowing;
+mod proofs;
 mod pseudocode;
+mod receipts;
 mod registries;
 mod schemas;
 mod vectors;

@@ -63,6 +63,25 @@ fn r_30_a_delta_adds_revocations_to_the_version_that_it_is_for() {
 }
 
 #[test]
+fn r_46_the_whole_version_follows_its_delta() {
+    let delta = delta(1, 3, 4);
+    let revoked = registry()
+        .extended_by(&signed::<RevocationDelta>(delta.clone(), &["operator"]), &operators())
+        .unwrap();
+    let mut whole = registry_members();
+    whole["sequence"] = 4.into();
+    let refused = revoked.replaced_by(&signed(whole.clone(), &["operator"]), &operators()).unwrap_err();
+    assert!(matches!(refused, RegistryError::Rollback { .. }), "without the revocation: {refused}");
+    whole["revocations"] = delta["revocations"].clone();
+    whole["servers"] = json!([]);
+    let next = revoked.replaced_by(&signed(whole.clone(), &["operator"]), &operators()).unwrap();
+    assert_eq!((next.version().sequence, next.document().servers.len()), (4, 0));
+    whole["ttl_seconds"] = 60.into();
+    let refused = next.replaced_by(&signed(whole, &["operator"]), &operators()).unwrap_err();
+    assert!(matches!(refused, RegistryError::Rollback { .. }), "a third document with the number: {refused}");
+}
+
+#[test]
 fn only_its_operators_change_a_registry() {
     let registry = registry();
     let mut members = registry_members();

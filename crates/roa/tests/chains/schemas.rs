@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use roa::aer::SignedReceipt;
 use roa::attestation::Attestation;
 use roa::envelope::Envelope;
 use roa::registry::{RegistryDocument, RevocationDelta};
@@ -22,6 +23,7 @@ fn the_published_schemas_are_those_of_the_types() {
         ("ara", schema::<Attestation>()),
         ("registry", schema::<RegistryDocument>()),
         ("revocation-delta", schema::<RevocationDelta>()),
+        ("aer", schema::<SignedReceipt>()),
     ] {
         let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{name}.json"));
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
@@ -52,7 +54,12 @@ fn every_level_of_every_schema_is_closed() {
         };
         children.iter().for_each(|(name, value)| open_objects(value, &format!("{at}/{name}"), found));
     }
-    for schema in [schema::<Envelope>(), schema::<Attestation>(), schema::<RegistryDocument>()] {
+    for schema in [
+        schema::<Envelope>(),
+        schema::<Attestation>(),
+        schema::<RegistryDocument>(),
+        schema::<SignedReceipt>(),
+    ] {
         let mut found = Vec::new();
         open_objects(&schema, "", &mut found);
         assert_eq!(found, Vec::<String>::new());

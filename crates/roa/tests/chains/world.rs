@@ -75,8 +75,11 @@ pub fn policy_digest(version: &str) -> String {
     Sha256Digest::of(version.as_bytes()).to_string()
 }
 
+/// Signs an object with the keys of these signers. `SIGNER=KEY` is a signer with another key than its own.
 pub fn signed<D: Document>(members: Value, signers: &[&str]) -> Signed<D> {
-    let keys: Vec<(&str, SigningKey)> = signers.iter().map(|name| (*name, key(name))).collect();
+    let signers: Vec<(&str, &str)> =
+        signers.iter().map(|name| name.split_once('=').unwrap_or((name, name))).collect();
+    let keys: Vec<(&str, SigningKey)> = signers.iter().map(|(signer, name)| (*signer, key(name))).collect();
     let signers: Vec<(&str, &dyn Signer)> =
         keys.iter().map(|(name, key)| (*name, key as &dyn Signer)).collect();
     Signed::sign(&members, &signers).unwrap()

@@ -15,12 +15,12 @@ mod rule;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use jose::BrokenRule;
 use merkle::EntryDigest;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 pub use self::rule::AuditRule;
-use crate::broken_rule::BrokenRule;
 use crate::message::UNBOUND;
 use crate::verdict::{VerdictKind, Verification};
 use crate::word::words;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
+use jose::BrokenRule;
 use jose::json;
 use jose::members::{JsonRule, Rule, quote};
 use merkle::EntryDigest;
@@ -13,7 +14,6 @@ use super::{
     AdvisedVerdict, AnswerWord, AuditKind, AuditRecord, AuditRule, CallStatus, CanonForm, Decided, Denials,
     Outcome, RecordedAnswer, RecordedBinding, RecordedTool, ToolEvent, Tools,
 };
-use crate::broken_rule::BrokenRule;
 use crate::limits::{JSON_DEPTH, MAX_CODE, MAX_INTEGER, MAX_METERS, RECORDED_TOOLS};
 use crate::message::{Deadline, NO_SESSION, UNBOUND};
 use crate::name::{is_code, is_name};

@@ -1,9 +1,8 @@
 //! Rules of a gateway's audit records.
 
+use jose::BrokenRule;
 use jose::json::JsonErrorKind;
 use jose::members::{JsonRule, Rule};
-
-use crate::broken_rule::BrokenRule;
 
 jose::rules! {
     /// Rules of an audit record (`application/vap-audit+json`).

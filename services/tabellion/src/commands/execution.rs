@@ -67,7 +67,7 @@ impl Verify {
         let keys = VerifyingKeys { gateway: &gateway, issuer: &issuer };
         let record =
             AerRecord::verify(&statement, given.as_deref(), keys).map_err(|violation| broken(&violation))?;
-        context.console.result(&ExecutionSummary::of(&statement, &record.receipt))
+        context.console.result(&ExecutionSummary::of(&statement, record.receipt()))
     }
 
     /// Returns the keys in `--gateway-key`, or else the key in the issuer's did:key.

@@ -55,7 +55,7 @@ impl Sign {
         let disclosed = self.redacted.then_some(receipt.as_slice());
         let record =
             AerRecord::verify(&signed, disclosed, keys).map_err(|violation| super::broken(&violation))?;
-        self.write(context, &signed, &receipt, &ExecutionSummary::of(&signed, &record.receipt))
+        self.write(context, &signed, &receipt, &ExecutionSummary::of(&signed, record.receipt()))
     }
 
     fn statement(&self) -> Result<AerStatement, Failure> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use registration::aer::Receipt;
+use roa::aer::ExecutionReceipt;
 use scitt::SignedStatement;
 use serde::Serialize;
 
@@ -28,21 +28,21 @@ pub struct ExecutionSummary {
 
 impl ExecutionSummary {
     /// Summarizes a statement whose signatures were verified or just created.
-    pub fn of(statement: &SignedStatement, receipt: &Receipt) -> Self {
+    pub fn of(statement: &SignedStatement, receipt: &ExecutionReceipt) -> Self {
         let denial = receipt.outcome.denial();
         let iss = statement.header().claims().and_then(|claims| claims.iss());
         Self {
             entry: statement.digest().to_string(),
             issuer: iss.unwrap_or_default().to_owned(),
-            gateway: receipt.gateway.id.clone(),
-            aer_id: receipt.aer_id.clone(),
-            session: receipt.session.id.clone(),
-            agent: receipt.session.agent.clone(),
-            capability: receipt.action.capability.clone(),
-            input_hash: receipt.action.input_hash.clone(),
+            gateway: receipt.gateway.id.to_string(),
+            aer_id: receipt.aer_id.to_string(),
+            session: receipt.session.id.to_string(),
+            agent: receipt.session.agent.to_string(),
+            capability: receipt.action.capability(),
+            input_hash: receipt.action.input_hash.to_string(),
             decision: receipt.outcome.as_str(),
-            denial_reason: denial.map(|denial| denial.reason),
-            denial_code: denial.and_then(|denial| denial.detail.as_ref()).map(|detail| detail.code.clone()),
+            denial_reason: denial.map(|denial| denial.reason.as_str()),
+            denial_code: denial.and_then(|denial| denial.code()).map(str::to_owned),
             mode: receipt.mode.as_str(),
             redacted: statement.header().hash_envelope().is_some(),
             verified: true,

@@ -1,11 +1,14 @@
 //! Rules of execution receipts.
 //!
 //! Each cites its section of draft-nivalto-agentroa-route-authorization-00 and, if the draft is ambiguous or silent,
-//! the row of our interpretation in [`aer`](crate::aer).
+//! the row of our interpretation in [`aer`](crate::aer). The rules that involve a log, its policy or
+//! the statement's header are checked by the crate `registration`.
 
-use crate::rule::rules;
+use jose::BrokenRule;
+use jose::json::JsonErrorKind;
+use jose::members::{JsonRule, Rule};
 
-rules! {
+jose::rules! {
     /// Rules of an AgentROA execution receipt.
     AerRule {
         /// The receipt has at most 65536 bytes, because none of its members is unbounded.
@@ -85,5 +88,25 @@ rules! {
         GatewayAgrees = "aer-gateway-agrees", reading "R-1", section "6.1";
         /// `sub` is the `aer_id`, or the session if there is one.
         Subject = "aer-subject", reading "R-35", section "6.3";
+    }
+}
+
+impl Rule for AerRule {
+    const MEMBER: Self = AerRule::Member;
+    type Error = BrokenRule;
+
+    fn broken(self, pointer: String, detail: String) -> BrokenRule {
+        BrokenRule { rule: self.name(), pointer, detail }
+    }
+}
+
+impl JsonRule for AerRule {
+    fn of_json(kind: &JsonErrorKind) -> Self {
+        match kind {
+            JsonErrorKind::Duplicate(_) => AerRule::DuplicateMember,
+            JsonErrorKind::LoneSurrogate => AerRule::LoneSurrogate,
+            JsonErrorKind::NumberRange => AerRule::Count,
+            _ => AerRule::Json,
+        }
     }
 }

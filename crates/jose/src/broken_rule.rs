@@ -1,4 +1,4 @@
-//! Errors of the readers: a broken rule, its place and details.
+//! The error of readers with named rules ([`rules!`](crate::rules)): a broken rule, its place and details.
 
 /// A rule that an object breaks. Objects are not repaired: the first broken rule refuses the object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
