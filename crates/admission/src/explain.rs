@@ -30,7 +30,7 @@ pub const fn explain(reason: &Reason) -> Explanation {
         Reason::ToolNotApproved => ("Only tools that the operator approved may be called on this route, and this one is not among them as it is.", "The operator looks at it and approves it: tabellion gateway tools list, then approve."),
         Reason::ToolSchemaUnusable => ("The arguments cannot be checked: the tool's inputSchema is too long, too costly, refers to something outside, or is no JSON Schema.", "The server mends its schema, or the operator sets check_arguments = false on the route."),
         Reason::ArgumentsInvalid => ("The arguments do not fit the tool's inputSchema.", "Call with arguments that fit the schema in tools/list."),
-        Reason::RoaNotEnforced => ("The call carries an AgentROA envelope, and this gateway does not enforce AgentROA: it would run as if it had none.", "Call without the envelope, or through a gateway that enforces it."),
+        Reason::RoaNotEnforced => ("The call carries an AgentROA envelope, and this route does not enforce AgentROA: it would run as if it had none.", "Call without the envelope, or a route that enforces it."),
         Reason::NoEnvelope => ("The tool call carries no Intent Envelope, and this route demands one, or a session of the same principal is live.", "Commit to a scope, and send an envelope with each call."),
         Reason::NoCommitment => ("No accepted commitment has this session id on this route.", "Send a Scope Commitment first, and see that its verdict is served or downgraded."),
         Reason::NoPrincipal => ("Nothing says whose session this would be; where all sessions of a principal are bounded together, an MCP session does not.", "Present an access token, a certificate or a signature."),
@@ -78,6 +78,7 @@ pub const fn explain(reason: &Reason) -> Explanation {
         Reason::Unanswered => ("The question was not answered in time.", "Call again, to be asked again."),
         Reason::InvalidState => ("The answer came with a state that is not ours, not for this call, expired or used.", "Call again without it, to be asked again."),
         Reason::CarrierFailed => ("The request that carried the message failed, so the message is void.", "Send the message again with a request that succeeds."),
+        Reason::Roa(_) => ("The delegation chain of the call (AgentROA) does not authorize it for this caller.", "The execution receipt in dev.tabellion/aer names the reason, the hop and the dimension: see tabellion help roa."),
         Reason::Policy(_) => ("A rule of the operator denied the call, or wants it confirmed.", "The rule's name is in the reason; ask the operator."),
     };
     Explanation { what, remedy }

@@ -75,7 +75,7 @@ pub fn decided(place: &RecordPosition<'_>, ruling: &Ruling, binding: Option<&Bin
         agent_proven_by: agent_id.is_some().then(|| ruling.proven_by.as_str().to_owned()),
         agent_id,
         asserted_client: named(&ruling.asserted_client),
-        aer_id: None,
+        aer_id: ruling.aer_id.clone(),
         advised: ruling.advised.as_ref().map(advised),
         confirmation: ruling.confirmation.as_ref().and_then(confirmation),
         canon: raw(ruling.canon_raw),

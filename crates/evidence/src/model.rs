@@ -75,11 +75,13 @@ pub enum RecordKind {
     Closed,
     /// Keys with which the gateway signs.
     Keys,
+    /// Execution receipt of a decision (AgentROA).
+    Receipt,
 }
 
 impl RecordKind {
     /// All kinds, in the order of their declaration.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Commitment,
         Self::Amendment,
         Self::Decision,
@@ -88,6 +90,7 @@ impl RecordKind {
         Self::Tools,
         Self::Closed,
         Self::Keys,
+        Self::Receipt,
     ];
 
     /// Name of the kind, as it is stored.
@@ -101,6 +104,7 @@ impl RecordKind {
             Self::Tools => "tools",
             Self::Closed => "closed",
             Self::Keys => "keys",
+            Self::Receipt => "receipt",
         }
     }
 

@@ -9,6 +9,7 @@
 //! | [`enforce`] | Enforce (section 7.4): from a verified chain to the decision about a call |
 //! | [`aer`] | execution receipts (section 6): what a gateway decided, read and written |
 //! | [`proof`] | an agent's proof that it makes a call (R-3) |
+//! | [`usage`] | the use of an envelope so far: presenters, pinned manifests, spent budgets |
 //! | [`denial`] | the reasons of the draft, with hop and dimension |
 //!
 //! The draft is ambiguous and in places unsafe; the readings say what is done instead.
@@ -31,4 +32,5 @@ pub mod registry;
 pub mod scope;
 pub mod signed;
 pub mod text;
+pub mod usage;
 pub mod verify;

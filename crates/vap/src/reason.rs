@@ -16,6 +16,8 @@ use crate::name::is_code_byte;
 
 /// Prefix of the code of an operator's rule: the rule's name follows.
 const POLICY: &str = "policy:";
+/// Prefix of the code of a denial by AgentROA: the `denial_reason` follows.
+const ROA: &str = "roa:";
 
 macro_rules! reasons {
     ($($(#[$doc:meta])+ $name:ident = $code:literal,)+) => {
@@ -26,10 +28,13 @@ macro_rules! reasons {
             /// C4: the operator's rule with this name denied the call or asked for a confirmation (`policy:` and the
             /// name).
             Policy(RuleName),
+            /// AgentROA denied the call, with this `denial_reason` (`roa:` and the reason). Hop and dimension are in
+            /// the execution receipt.
+            Roa(RuleName),
         }
 
         impl Reason {
-            /// All fixed reasons: every variant except `Policy`.
+            /// All fixed reasons: every variant except `Policy` and `Roa`.
             pub const ALL: &[Reason] = &[$(Reason::$name,)+];
 
             /// Returns the reason's code, as published in a Verdict's `verification.reason`.
@@ -37,6 +42,7 @@ macro_rules! reasons {
                 match self {
                     $(Reason::$name => Cow::Borrowed($code),)+
                     Reason::Policy(name) => Cow::Owned(format!("{POLICY}{}", name.0)),
+                    Reason::Roa(name) => Cow::Owned(format!("{ROA}{}", name.0)),
                 }
             }
         }
@@ -168,7 +174,7 @@ reasons! {
     CarrierFailed = "carrier_failed",
 }
 
-/// The name of an operator's rule, restricted to the characters of a reason code.
+/// The name of an operator's rule, or another name restricted to the characters of a reason code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleName(String);
 
@@ -180,7 +186,7 @@ impl RuleName {
         fits.then(|| RuleName(name.to_owned()))
     }
 
-    /// Returns the name without the `policy:` prefix.
+    /// Returns the name without its prefix.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -203,7 +209,8 @@ impl FromStr for Reason {
     fn from_str(code: &str) -> Result<Reason, NoReason> {
         let known = || Reason::ALL.iter().find(|reason| reason.as_str() == code).cloned();
         let policy = || code.strip_prefix(POLICY).and_then(RuleName::new).map(Reason::Policy);
-        known().or_else(policy).ok_or_else(|| NoReason(code.to_owned()))
+        let roa = || code.strip_prefix(ROA).and_then(RuleName::new).map(Reason::Roa);
+        known().or_else(policy).or_else(roa).ok_or_else(|| NoReason(code.to_owned()))
     }
 }
 
@@ -229,14 +236,16 @@ mod tests {
     #[test]
     fn every_reason_is_one_code_that_reads_back() {
         let own = Reason::Policy(RuleName::new("R3.large").unwrap());
+        let roa = Reason::Roa(RuleName::new("capability_not_in_scope").unwrap());
         let codes: BTreeSet<_> = Reason::ALL.iter().map(Reason::as_str).collect();
         assert_eq!(codes.len(), Reason::ALL.len());
-        for reason in Reason::ALL.iter().chain([&own]) {
+        for reason in Reason::ALL.iter().chain([&own, &roa]) {
             let code = reason.to_string();
             assert!(code.len() <= MAX_CODE && code.bytes().all(is_code_byte), "{code}");
             assert_eq!(code.parse(), Ok(reason.clone()));
         }
         assert_eq!(own.as_str(), "policy:R3.large");
+        assert_eq!(roa.as_str(), "roa:capability_not_in_scope");
     }
 
     #[test]

@@ -108,6 +108,7 @@ async fn one(writer: &DecisionWriter, session: u64, call: u64, due: Instant) -> 
         can_wait: true,
         can_ask: false,
         has_roa_envelope: false,
+        chain: None,
         checked: None,
         asserted_client: None,
         state: None,

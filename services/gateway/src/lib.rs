@@ -10,6 +10,7 @@
 
 mod annex;
 pub mod approvals;
+pub mod authority;
 pub mod calls;
 pub mod check;
 pub mod clarify;

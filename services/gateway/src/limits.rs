@@ -441,3 +441,12 @@ pub const MAX_CLIENT_NAME: usize = 256;
 /// Maximum number of MCP sessions without VAP that have a record stream of their own at a time; calls of further
 /// sessions are recorded in the gateway's own stream.
 pub const CLIENT_STREAMS: usize = 1_000;
+
+/// Longest registry of AgentROA, in bytes.
+pub const MAX_REGISTRY_BYTES: usize = 16 << 20;
+/// Longest time to fetch a registry.
+pub const REGISTRY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Default interval at which the registry is read again.
+pub const REGISTRY_REFRESH: Duration = Duration::from_secs(10);
+/// Number of verified chains that are cached.
+pub const VERIFIED_CHAINS: u64 = 4096;

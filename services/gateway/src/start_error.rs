@@ -57,6 +57,9 @@ pub enum StartError {
     /// The HTTP client of the judge cannot be built.
     #[error("the judge: {0}")]
     Judge(String),
+    /// AgentROA cannot be enforced.
+    #[error("AgentROA cannot be enforced: {0}")]
+    AgentRoa(String),
     /// The keys of a token issuer cannot be used.
     #[error("route {route}: {error}")]
     OAuth {

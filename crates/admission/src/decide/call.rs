@@ -72,7 +72,7 @@ fn admit(mut case: CallCase<'_>, proof: EveryStagePassed) -> CallDecision {
     let reservation = case.hold(Stage::Admitted);
     remember(&mut case);
     case.approved.claim(&mut case.draft);
-    let is_restricted = case.session.is_none() && advised.is_none();
+    let is_restricted = case.session.is_none() && advised.is_none() && !case.is_authorized_alone();
     if let Some(session) = case.session.as_deref() {
         case.draft.standing(rules, session);
     }

@@ -93,6 +93,11 @@ impl<'a> CallCase<'a> {
         self.call.envelope.is_none() && self.scene.rules.posture == Posture::Advisory
     }
 
+    /// Returns `true` for a call without an envelope that AgentROA authorizes, under [`Posture::Roa`].
+    pub fn is_authorized_alone(&self) -> bool {
+        self.call.envelope.is_none() && self.scene.rules.posture == Posture::Roa
+    }
+
     /// Adds the reservation of C3 to the session, and to the principal's account if it has a ceiling.
     pub fn hold(&mut self, stage: Stage) -> Option<ReservationId> {
         let session = self.session.as_deref_mut()?;

@@ -200,6 +200,7 @@ impl Draft {
             advised: None,
             fault_place: self.fault_place,
             asserted_client: None,
+            aer_id: None,
         }
     }
 }

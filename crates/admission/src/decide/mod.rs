@@ -53,11 +53,12 @@ pub use ruling::{
     VerdictDelivery,
 };
 pub use semantic::{JudgeAnswer, JudgeFinding, JudgeQuestion, JudgedText};
-pub use settle::{CallOutcome, Settled, close, hold_again, refund, refund_questions, settle};
+pub use settle::{CallOutcome, Settled, close, cost_on, hold_again, refund, refund_questions, settle};
 pub use stages::denied_to_all;
 pub use task::{FollowUp, Task, follow_up, unknown_task};
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::approval::Question as ApprovalQuestion;
 use crate::arguments::CallArguments;
@@ -68,6 +69,7 @@ use crate::rules::Rules;
 use crate::session::{Account, ReservationId, Session};
 use crate::tool::ToolFault;
 use vap::message::slot::Unreadable;
+use vap::reason::Reason;
 
 /// The rules, the caller, the time and the random numbers of a decision.
 #[derive(Clone, Copy, Debug)]
@@ -119,14 +121,30 @@ pub struct ToolCall<'a> {
     pub can_ask: bool,
     /// `true` if the call can wait for an approver, and the limit of open questions is not reached.
     pub can_wait: bool,
-    /// `true` if the call has an AgentROA envelope. The gateway enforces none, so such a call is denied.
-    pub has_roa_envelope: bool,
+    /// The decision of AgentROA about the call.
+    pub authority: &'a Authority,
     /// A defect of the tool or its arguments, for which the call is denied.
     pub tool_fault: Option<&'a ToolFault>,
     /// `true` if the envelope's `jti` was seen before in its session (reading V-21).
     pub replayed: bool,
     /// The results of earlier decisions about the call.
     pub before: EarlierResults<'a>,
+}
+
+/// The decision of AgentROA about a call (reading X-4). It is made in the transaction that decides the call, with the
+/// registry in force and the envelope's use so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Authority {
+    /// The route does not enforce AgentROA, and the call has no chain.
+    #[default]
+    NotRequired,
+    /// The route does not enforce AgentROA, and the call has a chain.
+    NotEnforced,
+    /// The chain authorizes the call.
+    Permitted,
+    /// The call is denied.
+    Denied(Reason),
 }
 
 /// The results of earlier decisions about a message.

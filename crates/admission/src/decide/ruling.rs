@@ -50,6 +50,8 @@ pub struct Ruling {
     pub tool: Option<String>,
     /// Irregularities, for the audit store.
     pub flags: Vec<Flag>,
+    /// The identifier of the execution receipt of the call (reading X-5).
+    pub aer_id: Option<String>,
     /// The client software's name according to the client; unverified.
     pub asserted_client: Option<String>,
     /// The texts of the message: committed to in the record, and stored in clear only locally.

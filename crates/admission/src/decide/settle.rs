@@ -92,6 +92,14 @@ pub fn settle(
     Some(Settled { settled, meters: standing(rules, session), exceeded_reservation, flags })
 }
 
+/// Returns the cost of a call on one meter: the declared one, validated and limited to the operator's cap, otherwise the
+/// operator's.
+#[must_use]
+pub fn cost_on(rules: &Rules, tool: &str, declared: Option<&str>, meter: &str) -> Decimal {
+    let declared = DeclaredCost::read(rules, declared, |limited| limited == meter);
+    declared.or_known(rules, tool).of(meter)
+}
+
 /// Refunds the reservation of a call that was provably never forwarded (reading V-14); it does not count as a call.
 /// Returns `None` without such a reservation.
 pub fn refund(

@@ -1,4 +1,4 @@
-//! The stages of a decision about a call, in their order: C1 to C5 for a call with an envelope, and what the operator's
+//! The stages of a decision about a call, in their order: AgentROA, then C1 to C5 for a call with an envelope, and what the operator's
 //! posture leaves of them for a call without (reading V-33).
 //!
 //! Omitting the envelope must not be an easy way around the checks. So, while the principal has a live session, a call
@@ -13,7 +13,6 @@ use vap::message::{IntentEnvelope, Message};
 use vap::reason::Reason;
 use vap::verdict::VerdictKind;
 
-use super::ToolCall;
 use super::bind::{bind, check_open};
 use super::budget::{Projected, Spending, project};
 use super::case::{CallCase, SemanticCheck};
@@ -23,10 +22,25 @@ use super::policy::{Policed, police};
 use super::ruling::{Advised, Confirmation, Flag};
 use super::semantic::{JudgeEffect, JudgeGate, JudgeQuestion, Suspect, gate, meaning};
 use super::signals::signals;
+use super::{Authority, ToolCall};
 
 /// The stages of a decision about a call.
 pub(super) const STAGES: &[fn(&mut CallCase<'_>) -> StageFinding] =
-    &[binding, open, roa, envelope, scope, tool, answer, budget, policy, judge, person];
+    &[authority, binding, open, envelope, scope, tool, answer, budget, policy, judge, person];
+
+/// Applies the decision of AgentROA, which comes before those of VAP (reading X-4).
+fn authority(case: &mut CallCase<'_>) -> StageFinding {
+    match case.call.authority {
+        Authority::NotRequired => Ok(()),
+        Authority::NotEnforced if case.is_advisory() => Ok(()),
+        Authority::NotEnforced => Err(Reason::RoaNotEnforced.into()),
+        Authority::Permitted => {
+            case.draft.passed("authority_ok");
+            Ok(())
+        }
+        Authority::Denied(reason) => Err(reason.clone().into()),
+    }
+}
 
 /// C1: binds the envelope to its session.
 fn binding(case: &mut CallCase<'_>) -> StageFinding {
@@ -55,14 +69,6 @@ fn open(case: &mut CallCase<'_>) -> StageFinding {
     Ok(())
 }
 
-/// Denies calls with an AgentROA envelope, since the gateway enforces none.
-fn roa(case: &mut CallCase<'_>) -> StageFinding {
-    match case.call.has_roa_envelope && !case.is_advisory() {
-        true => Err(Reason::RoaNotEnforced.into()),
-        false => Ok(()),
-    }
-}
-
 /// Checks that the declared call equals the forwarded one, as JSON values (reading V-7), or that the call may come
 /// without an envelope.
 fn envelope(case: &mut CallCase<'_>) -> StageFinding {
@@ -70,8 +76,11 @@ fn envelope(case: &mut CallCase<'_>) -> StageFinding {
         if case.account.is_committed() {
             return Err(Reason::NoEnvelope.into());
         }
-        return match denied_to_all(case.scene.rules, case.call.tool, case.call.has_roa_envelope) {
+        let rules = case.scene.rules;
+        let is_unauthorized = rules.posture == Posture::Roa && *case.call.authority != Authority::Permitted;
+        return match denied_to_all(rules, case.call.tool, *case.call.authority == Authority::NotEnforced) {
             Some(reason) => Err(reason.into()),
+            None if is_unauthorized => Err(Reason::NoEnvelope.into()),
             None => Ok(()),
         };
     }
@@ -90,7 +99,7 @@ fn envelope(case: &mut CallCase<'_>) -> StageFinding {
 #[must_use]
 pub fn denied_to_all(rules: &Rules, tool: &str, has_roa_envelope: bool) -> Option<Reason> {
     match rules.posture {
-        Posture::Advisory => None,
+        Posture::Advisory | Posture::Roa => None,
         Posture::Deny | Posture::Restricted if has_roa_envelope => Some(Reason::RoaNotEnforced),
         Posture::Deny => Some(Reason::NoEnvelope),
         Posture::Restricted => (!rules.is_restricted_tool(tool)).then_some(Reason::Restricted),
@@ -106,6 +115,7 @@ fn scope(case: &mut CallCase<'_>) -> StageFinding {
         }
         Some(_) => case.draft.passed("scope_ok"),
         None if case.is_advisory() => {}
+        None if case.is_authorized_alone() => {}
         None => case.draft.passed("restricted_ok"),
     }
     Ok(())
@@ -179,7 +189,7 @@ fn policy(case: &mut CallCase<'_>) -> StageFinding {
 /// Returns the decision that the operator's rules would have made about a call under [`Posture::Advisory`].
 pub(super) fn advised(case: &CallCase<'_>) -> Advised {
     let denied = |reason| Advised { verdict: VerdictKind::Denied, reason: Some(reason) };
-    if case.call.has_roa_envelope {
+    if *case.call.authority == Authority::NotEnforced {
         return denied(Reason::RoaNotEnforced);
     }
     if let Some(fault) = case.call.tool_fault {

@@ -33,6 +33,7 @@ impl Rules {
             tools,
             approvals,
             gated_methods,
+            authority,
             policy_digest: _,
         } = self;
         let mut described = json!({
@@ -53,6 +54,9 @@ impl Rules {
         });
         if let Some(approvals) = approvals.describe() {
             described["approvals"] = approvals;
+        }
+        if let Some(authority) = authority.describe() {
+            described["authority"] = authority;
         }
         described
     }

@@ -5,6 +5,7 @@
 //! Not here: the syntax of the configuration (the gateway), and the decisions ([`decide`](crate::decide)).
 
 mod approvals;
+mod authority;
 mod ceiling;
 mod cost;
 mod describe;
@@ -13,6 +14,7 @@ mod policy;
 mod sensitivity;
 
 pub use approvals::{Approvals, Approver, Decider};
+pub use authority::{AuthorityDemand, AuthorityRules, DegradedMode, ServerNames, ToolClass};
 pub use ceiling::{Ceiling, PrincipalCeiling};
 pub use cost::CostRules;
 pub use judge::JudgeRules;
@@ -56,6 +58,8 @@ pub struct Rules {
     pub approvals: Approvals,
     /// Methods other than `tools/call` that are decided like calls, under a name of their own (`resources/read`, …).
     pub gated_methods: Vec<String>,
+    /// The enforcement of AgentROA.
+    pub authority: AuthorityRules,
     /// The digest of these rules (see [`Rules::digested`]), as `sha256:` and hexadecimal.
     pub policy_digest: String,
 }
@@ -70,6 +74,8 @@ pub enum Posture {
     Restricted,
     /// `advisory`: the calls are forwarded and recorded; the caller gets no Verdict.
     Advisory,
+    /// `roa`: the calls are admitted if AgentROA authorizes them.
+    Roa,
 }
 
 impl Posture {
@@ -80,6 +86,7 @@ impl Posture {
             Posture::Deny => "deny",
             Posture::Restricted => "restricted",
             Posture::Advisory => "advisory",
+            Posture::Roa => "roa",
         }
     }
 }
@@ -109,6 +116,7 @@ impl Rules {
             tools: ToolRules::default(),
             approvals: Approvals::default(),
             gated_methods: Vec::new(),
+            authority: AuthorityRules::default(),
             policy_digest: policy_digest.to_owned(),
         }
     }

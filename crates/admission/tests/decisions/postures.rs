@@ -1,7 +1,7 @@
 //! Callers without VAP: reading V-33.
 
 use admission::clarify::HumanAnswer;
-use admission::decide::{CallDecision, Stream, VerdictDelivery};
+use admission::decide::{Authority, CallDecision, Stream, VerdictDelivery};
 use admission::rules::{PolicyRule, Posture, Then};
 use admission::tool::ToolFault;
 use serde_json::json;
@@ -47,12 +47,12 @@ fn v_33_restricted_serves_what_the_operator_listed_and_says_so() {
 #[test]
 fn an_agentroa_envelope_that_nothing_enforces_is_refused_where_calls_are_decided() {
     for rules in [Posture::Deny, Posture::Restricted] {
-        let call = Try { has_roa_envelope: true, ..read() };
+        let call = Try { authority: Authority::NotEnforced, ..read() };
         assert_eq!(posture(rules).denied(&call), Reason::RoaNotEnforced);
     }
     for rules in [Posture::Deny, Posture::Advisory] {
         let mut world = posture(rules).with_session(json!({ "max_calls": 9 }));
-        let call = Try { has_roa_envelope: true, ..Try::of("crm.read", json!({})) };
+        let call = Try { authority: Authority::NotEnforced, ..Try::of("crm.read", json!({})) };
         assert_eq!(world.denied(&call), Reason::RoaNotEnforced);
         assert_eq!(world.session().running.calls(), 0);
     }
@@ -61,7 +61,7 @@ fn an_agentroa_envelope_that_nothing_enforces_is_refused_where_calls_are_decided
 #[test]
 fn in_advisory_mode_the_record_says_what_an_agentroa_envelope_would_have_come_to() {
     let mut world = posture(Posture::Advisory);
-    assert!(world.ruled(&Try { has_roa_envelope: true, ..read() }).is_admitted());
+    assert!(world.ruled(&Try { authority: Authority::NotEnforced, ..read() }).is_admitted());
     assert_eq!(advised(&world, 0), json!({ "verdict": "denied", "reason": "roa_not_enforced" }));
 }
 

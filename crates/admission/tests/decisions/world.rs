@@ -8,7 +8,7 @@ use admission::arguments::CallArguments;
 use admission::authenticated::Authenticated;
 use admission::clarify::{HumanAnswer, ReturnedState, SealedCall};
 use admission::decide::{
-    self, ApproverQuestion, CallDecision, CallOutcome, CallPermit, DecisionContext, DecisionState,
+    self, ApproverQuestion, Authority, CallDecision, CallOutcome, CallPermit, DecisionContext, DecisionState,
     Declaration, EarlierResults, JudgeAnswer, MessageRuling, RandomInputs, Ruling, Settled, Stream, ToolCall,
 };
 use admission::principal::{Caller, Era, TokenSubject};
@@ -55,7 +55,7 @@ pub struct Try {
     pub header: Option<String>,
     pub arguments: String,
     pub can_ask: bool,
-    pub has_roa_envelope: bool,
+    pub authority: Authority,
     pub tool_fault: Option<ToolFault>,
     pub held: Option<ReservationId>,
     pub judged: Option<JudgeAnswer>,
@@ -139,7 +139,7 @@ impl Try {
             header: None,
             arguments: arguments.to_string(),
             can_ask: true,
-            has_roa_envelope: false,
+            authority: Authority::NotRequired,
             tool_fault: None,
             held: None,
             judged: None,
@@ -272,7 +272,7 @@ impl World {
             arguments: &CallArguments::new(&*attempt.arguments),
             can_ask: attempt.can_ask,
             can_wait: true,
-            has_roa_envelope: attempt.has_roa_envelope,
+            authority: &attempt.authority,
             tool_fault: attempt.tool_fault.as_ref(),
             replayed,
             before: EarlierResults {

@@ -3,7 +3,7 @@
 use admission::arguments::CallArguments;
 use admission::authenticated::Authenticated;
 use admission::decide::{
-    self, CallDecision, DecisionContext, DecisionState, EarlierResults, RandomInputs, ToolCall,
+    self, Authority, CallDecision, DecisionContext, DecisionState, EarlierResults, RandomInputs, ToolCall,
 };
 use admission::effective::{Capped, Effective, SessionCeiling};
 use admission::principal::{Caller, Era};
@@ -71,7 +71,7 @@ fn rule(vector: &Value) -> Result<Value, String> {
         arguments: &CallArguments::new(text(vector, "arguments")),
         can_ask: false,
         can_wait: false,
-        has_roa_envelope: false,
+        authority: &Authority::NotRequired,
         tool_fault: None,
         replayed: false,
         before: EarlierResults::default(),

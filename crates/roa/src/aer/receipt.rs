@@ -163,7 +163,7 @@ pub struct GatewayIdentity {
 
 impl ExecutionReceipt {
     /// Creates the receipt of a permit under a verified chain.
-    pub fn permit(call: DecidedCall, chain: &VerifiedChain) -> ExecutionReceipt {
+    pub fn permit(call: DecidedCall, chain: impl Into<ReceiptSubject>) -> ExecutionReceipt {
         ExecutionReceipt::new(call, Outcome::Permit, chain.into())
     }
 

@@ -2,9 +2,10 @@
 
 mod document;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use scitt::PublicKey;
+use serde::{Deserialize, Serialize};
 
 pub use document::{
     AgentEntry, Ed25519Jwk, KeyEntry, KeyRole, OAuthClient, PolicyEntry, RegistryDocument, RevocationDelta,
@@ -64,7 +65,8 @@ pub enum RegistryError {
 }
 
 /// An identity by which a transport knows the presenter of a chain.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Presenter {
     /// A client of an OAuth authorization server.
     OAuthClient(OAuthClient),
@@ -220,6 +222,12 @@ impl Registry {
     /// Returns whether the registry has verified a device attestation of an agent.
     pub fn has_device_attestation(&self, agent: &AgentId, reference: &Reference) -> bool {
         self.agent(agent).is_some_and(|entry| entry.device_attestations.contains(reference))
+    }
+
+    /// Returns the tools in the manifest of a server; none if the registry does not know the server.
+    pub fn manifest(&self, server_id: &str) -> BTreeSet<Text> {
+        let server = self.document.servers.iter().find(|server| server.server_id.as_str() == server_id);
+        server.map(|server| server.tools.iter().cloned().collect()).unwrap_or_default()
     }
 
     /// Returns whether the manifest of a capability's server has its tool.

@@ -8,7 +8,8 @@ use admission::approval::Question;
 use admission::arguments::CallArguments;
 use admission::clarify::{HumanAnswer, ReturnedState, SealedCall};
 use admission::decide::{
-    ApproverQuestion, DecisionContext, Declaration, EarlierResults, JudgeAnswer, JudgeFinding, Slot, ToolCall,
+    ApproverQuestion, Authority, DecisionContext, Declaration, EarlierResults, JudgeAnswer, JudgeFinding,
+    Slot, ToolCall,
 };
 use admission::principal::{Caller, Era, TokenSubject};
 use admission::risk::Degree;
@@ -54,9 +55,9 @@ pub struct DecisionInputs {
     /// `true` if the call could wait for an approver.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub can_wait: bool,
-    /// `true` if the call carried an AgentROA envelope.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub has_roa_envelope: bool,
+    /// The decision of AgentROA about the call.
+    #[serde(default, skip_serializing_if = "is_not_required")]
+    pub authority: Authority,
     /// The fault of its tool or its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_fault: Option<ToolFault>,
@@ -164,7 +165,7 @@ impl DecisionInputs {
             sample: context.dice.sample,
             can_ask: call.can_ask,
             can_wait: call.can_wait,
-            has_roa_envelope: call.has_roa_envelope,
+            authority: call.authority.clone(),
             tool_fault: call.tool_fault.cloned(),
             replayed: call.replayed,
             answer: call.before.answer,
@@ -218,7 +219,7 @@ impl DecisionInputs {
             arguments,
             can_ask: self.can_ask,
             can_wait: self.can_wait,
-            has_roa_envelope: self.has_roa_envelope,
+            authority: &self.authority,
             tool_fault: self.tool_fault.as_ref(),
             replayed: self.replayed,
             before: EarlierResults { shown, put, ..EarlierResults::default() },
@@ -254,7 +255,7 @@ impl DecisionInputs {
             sample: 0,
             can_ask: true,
             can_wait: true,
-            has_roa_envelope: false,
+            authority: Authority::NotRequired,
             tool_fault: None,
             replayed: false,
             judge: None,
@@ -288,6 +289,10 @@ impl JudgeOpinion {
         let Self { finding, confidence, trigger, cost, words: _ } = *self;
         JudgeAnswer { finding, confidence: Degree::of(confidence), trigger, cost }
     }
+}
+
+fn is_not_required(authority: &Authority) -> bool {
+    *authority == Authority::NotRequired
 }
 
 fn yes() -> bool {

@@ -17,7 +17,7 @@ pub const COST: &str = "dev.tabellion/cost";
 /// The member with the commitment in force.
 pub const COMMITMENT: &str = "dev.tabellion/commitment";
 /// The member with the AgentROA receipt of a call.
-const AER: &str = "dev.tabellion/aer";
+pub const AER: &str = "dev.tabellion/aer";
 
 /// The names that are reserved for the gateway.
 const OURS: &[&str] = &[VAP_KEY, OWN_KEY, EVIDENCE, COST, COMMITMENT, AER];

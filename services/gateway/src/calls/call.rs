@@ -3,9 +3,11 @@
 use admission::arguments::CallArguments;
 use admission::authenticated::Authenticated;
 use admission::decide::{Advised, JudgeAnswer, JudgeQuestion};
-use admission::principal::Era;
+use admission::principal::{Caller, Era};
+use admission::rules::AuthorityDemand;
 use decimal::Decimal;
 use jose::json::{self, Limits};
+use roa::text::UtcTime;
 use serde_json::value::RawValue;
 use vap::message::slot::{self, Carrier, OWN_KEY, Received, Unreadable, VAP_KEY};
 
@@ -13,6 +15,7 @@ use super::additions::{Additions, VerdictSlot};
 use super::pending::{CallSubject, NextStep, PendingCall};
 use super::request_state::RequestState;
 use super::{Calls, clients};
+use crate::authority::{ChainMaterial, PresentedChain, PresentedFor, capability_of};
 use crate::decision_writer::{CallAnswer, CallJob, DecisionAnswer};
 use crate::frame::Frame;
 use crate::front::{Inbound, InvocationMember};
@@ -106,18 +109,21 @@ impl Calls {
         let asserted_client = self.asserted_client(&inbound);
         let can_wait = can_wait(&inbound);
         let (tool, arguments) = subject.named(&inbound.frame);
-        let Inbound { route, mut exchange, has_roa_envelope, invocation, era, caller, client, .. } = inbound;
+        let Inbound { route, mut exchange, chain: material, invocation, era, caller, client, .. } = inbound;
         returned.restore(&mut exchange);
+        let arguments = CallArguments::new(arguments);
+        let chain = self.presented(&material, &tool, &arguments, &caller);
         let job = CallJob {
             route: self.route.to_string(),
             caller: caller.clone(),
             // The front accepts the request only if the header agrees with the body.
             header: (era == Era::Modern && subject == CallSubject::Tool).then(|| tool.clone()),
             tool,
-            arguments: CallArguments::new(arguments),
+            arguments,
             can_ask,
             can_wait,
-            has_roa_envelope,
+            has_roa_envelope: material.is_present(),
+            chain,
             checked: None,
             asserted_client,
             state: returned.opened,
@@ -134,6 +140,23 @@ impl Calls {
             ..job
         };
         Some((PendingCall { route, exchange, id, subject, caller, client, place, speaks_vap, echo }, job))
+    }
+
+    /// Verifies the chain of a call. `None` if the route does not enforce AgentROA.
+    fn presented(
+        &self,
+        material: &ChainMaterial,
+        tool: &str,
+        arguments: &CallArguments,
+        caller: &Caller,
+    ) -> Option<PresentedChain> {
+        let agent_roa = self.shared.writer.agent_roa()?;
+        if self.rules.authority.demand == AuthorityDemand::Off {
+            return None;
+        }
+        let capability = capability_of(&self.rules, tool);
+        let call = PresentedFor { capability: capability.as_ref(), arguments, caller };
+        Some(agent_roa.presented(material, call, UtcTime(self.shared.writer.now())))
     }
 
     /// Reads the VAP message of a request, and checks its signature, once for all decisions about it.

@@ -8,7 +8,7 @@ use vap::reason::Reason;
 use vap::verdict::VerdictKind;
 
 use super::Calls;
-use super::additions::{Additions, EVIDENCE};
+use super::additions::{AER, Additions, EVIDENCE};
 use super::pending::{CallSubject, PendingCall};
 use crate::decision_writer::DecisionAnswer;
 use crate::frame::{RawId, reply};
@@ -48,6 +48,9 @@ pub(super) fn additions(call: &PendingCall, told: &DecisionAnswer) -> Additions 
     additions.verdict(call.place, &told.text);
     if let Some(evidence) = &told.evidence {
         additions.put(EVIDENCE, evidence.to_json());
+    }
+    if let Some(receipt) = &told.receipt {
+        additions.put(AER, receipt.json.clone());
     }
     additions
 }

@@ -69,6 +69,7 @@ impl Config {
             keyring: Default::default(),
             approvals: None,
             approvers: Vec::new(),
+            agentroa: None,
             keys: KeyFiles { evidence: Some(dev.evidence_key), ..KeyFiles::default() },
             routes: vec![Route {
                 without_vap: dev.without_vap,
@@ -99,6 +100,7 @@ impl Route {
             freshness: Freshness::Optional,
             ceiling: Default::default(),
             principal_ceiling: None,
+            authority: Default::default(),
             costs: Default::default(),
             sensitivities: Default::default(),
             risk: Default::default(),

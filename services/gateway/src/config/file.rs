@@ -41,6 +41,7 @@ pub struct ConfigFile {
     pub approvals: Option<Spanned<ApprovalsSection>>,
     #[serde(default, rename = "approver")]
     pub approvers: Vec<ApproverSection>,
+    pub agentroa: Option<Spanned<AgentRoaSection>>,
     #[serde(default, rename = "route")]
     pub routes: Vec<Spanned<RouteSection>>,
 }
@@ -123,6 +124,26 @@ pub struct AgentOAuth {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct AgentRoaSection {
+    pub registry: Option<PathBuf>,
+    pub registry_url: Option<SpannedText>,
+    #[serde(default, rename = "registry_keys")]
+    pub operator_keys: Vec<Spanned<PathBuf>>,
+    pub refresh: Option<SpannedText>,
+    pub gateway_id: SpannedText,
+    pub signer: SpannedText,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolClassSection {
+    pub price: Option<u32>,
+    pub slo: Option<u32>,
+    pub classification: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ApprovalsSection {
     pub listen: SpannedText,
     pub url: Option<SpannedText>,
@@ -193,6 +214,11 @@ pub struct RouteSection {
     pub check_arguments: Option<bool>,
     pub arguments_bytes: Option<Amount>,
     pub timeout: Option<SpannedText>,
+    pub roa: Option<SpannedText>,
+    pub server_id: Option<SpannedText>,
+    pub degraded: Option<SpannedText>,
+    #[serde(default)]
+    pub tool_class: BTreeMap<String, ToolClassSection>,
 }
 
 #[derive(Deserialize)]

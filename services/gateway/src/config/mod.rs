@@ -10,6 +10,7 @@
 //!
 //! Not here: the rules that decide on calls (`admission`), and the flags of the command.
 
+mod agentroa;
 mod agents;
 mod amounts;
 mod approvals;
@@ -37,6 +38,7 @@ use decimal::Decimal;
 use url::Url;
 
 pub use admission::rules::Posture;
+pub use agentroa::AgentRoaConfig;
 pub use agents::AgentKeys;
 pub(crate) use approvals::waits;
 pub use approvals::{ApprovalsListener, Approver};
@@ -95,6 +97,8 @@ pub struct Config {
     pub approvers: Vec<Approver>,
     /// Paths of keys that are not in the state folder.
     pub keys: KeyFiles,
+    /// The registry of AgentROA, if any.
+    pub agentroa: Option<AgentRoaConfig>,
     /// The endpoints.
     pub routes: Vec<Route>,
     /// `--dev`: loopback only, without any guarantees.
@@ -238,6 +242,7 @@ impl Config {
             ("evidence_keep", self.evidence_keep != new.evidence_keep),
             ("log", self.log != new.log),
             ("keys", self.keys != new.keys),
+            ("agentroa", self.agentroa != new.agentroa),
             ("otlp", self.otlp != new.otlp),
             ("outbox", self.outbox != new.outbox),
             ("session_idle", self.session_idle != new.session_idle),

@@ -12,7 +12,7 @@ use url::Url;
 use super::file::{self, ConfigFile, SpannedText};
 use super::reader::{ConfigReader, line_of};
 use super::{AgentKeys, Config, Evidence, Intake, Judge, KeyFiles, LogTarget, Mistakes, Outbox, Route};
-use super::{amounts, approvals, routes};
+use super::{agentroa, amounts, approvals, routes};
 use crate::judge::Meter;
 use crate::limits;
 
@@ -56,6 +56,8 @@ impl ConfigReader<'_> {
         let hosts = self.hosts(file.hosts, public_url.as_ref(), listen);
         let routes = routes::read(self, file.routes, public_url.as_ref());
         approvals::check(self, approvals.as_ref(), &approvers, &routes, judge.is_some());
+        let agentroa = agentroa::read(self, file.agentroa);
+        agentroa::check(self, agentroa.as_ref(), &routes);
         let keyring = keyring.with_subjects(self.subjects(&file.agents, &routes));
         Some(Config {
             issuer: issuer?,
@@ -82,6 +84,7 @@ impl ConfigReader<'_> {
                 verdict: self.relative(file.keys.verdict),
                 state: self.relative(file.keys.state),
             },
+            agentroa,
             routes,
             dev: false,
             file: None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use admission::risk::{Degree, Weights};
 use admission::rules::{
-    Ceiling, CostRules, Decider, PolicyRule, Posture, PrincipalCeiling, SensitivityRules,
+    AuthorityRules, Ceiling, CostRules, Decider, PolicyRule, Posture, PrincipalCeiling, SensitivityRules,
 };
 use admission::signature::Freshness;
 use admission::tool::ToolRules;
@@ -67,6 +67,8 @@ pub struct Route {
     pub tools: ToolRules,
     /// Maximum length of a tool call's arguments, in bytes.
     pub arguments_bytes: usize,
+    /// The enforcement of AgentROA.
+    pub authority: AuthorityRules,
     /// Timeout for the server, from one received byte to the next.
     pub timeout: Duration,
 }

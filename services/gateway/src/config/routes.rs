@@ -14,6 +14,7 @@ use url::Url;
 use vap::glob::Pattern;
 use vap::message::Sensitivity;
 
+use super::agentroa::{self, RouteSettings};
 use super::file::{self, SpannedText};
 use super::oauth::{KeySource, OAuth, OAuthMode, TOKEN_ALGORITHMS};
 use super::reader::ConfigReader;
@@ -67,7 +68,12 @@ fn one(
         reader,
         "without_vap",
         route.without_vap.as_ref(),
-        &[("deny", Posture::Deny), ("restricted", Posture::Restricted), ("advisory", Posture::Advisory)],
+        &[
+            ("deny", Posture::Deny),
+            ("restricted", Posture::Restricted),
+            ("advisory", Posture::Advisory),
+            ("roa", Posture::Roa),
+        ],
     );
     let required = [("optional", Requirement::Optional), ("required", Requirement::Required)];
     let signed = chosen(reader, "signed", route.signed.as_ref(), &required);
@@ -90,8 +96,16 @@ fn one(
         let why = "mode \"upstream\" hands the client's token on: it needs one server over HTTP, and no upstream_token_file";
         reader.mistake(oauth_at, "oauth.mode", why);
     }
+    let settings = RouteSettings {
+        roa: route.roa.take(),
+        server_id: route.server_id.take(),
+        degraded: route.degraded.take(),
+        classes: std::mem::take(&mut route.tool_class),
+    };
+    let authority = agentroa::of_route(reader, settings, upstream.as_ref());
     Some(Route {
         without_vap,
+        authority,
         restricted: route.restricted.iter().filter_map(|text| pattern(reader, "restricted", text)).collect(),
         signed,
         amendments_signed: route.amendments_signed.unwrap_or(true),
@@ -134,7 +148,7 @@ fn path(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
 }
 
 /// One of a few words; the first one is the default.
-fn chosen<T: Copy>(
+pub(super) fn chosen<T: Copy>(
     reader: &mut ConfigReader<'_>,
     key: &str,
     text: Option<&SpannedText>,
@@ -162,7 +176,7 @@ pub fn pattern(reader: &mut ConfigReader<'_>, key: &str, text: &SpannedText) -> 
 }
 
 /// As [`pattern`], for the key of a table, which has no position of its own.
-fn named(reader: &mut ConfigReader<'_>, key: &str, tool: &str) -> Option<Pattern> {
+pub(super) fn named(reader: &mut ConfigReader<'_>, key: &str, tool: &str) -> Option<Pattern> {
     let read = Pattern::new(tool);
     if let Err(why) = &read {
         reader.mistake(None, key, why.to_string());

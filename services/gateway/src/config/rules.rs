@@ -33,6 +33,7 @@ impl Config {
             judge: judge.map(|judge| judge_rules(judge, route.threshold)),
             tools: route.tools,
             gated_methods: route.gated.clone(),
+            authority: route.authority.clone(),
             approvals,
             ..Rules::new(&route.path, &self.issuer, "")
         };

@@ -9,6 +9,8 @@ use admission::principal::Caller;
 use admission::tool::CheckedArguments;
 use vap::message::slot::Unreadable;
 
+use crate::authority::PresentedChain;
+
 /// A tool call to be decided, before anything of it is sent to an upstream.
 #[derive(Debug)]
 pub struct CallJob {
@@ -28,8 +30,10 @@ pub struct CallJob {
     pub can_ask: bool,
     /// `true` if the client can wait for an approver.
     pub can_wait: bool,
-    /// `true` if the call carries an AgentROA envelope, which this gateway does not enforce.
+    /// `true` if the call carries a chain of AgentROA.
     pub has_roa_envelope: bool,
+    /// The chain of the call, verified; `None` on a route that does not enforce AgentROA.
+    pub chain: Option<PresentedChain>,
     /// The arguments' check against the tool's schema; `None` if the call is not for a tool.
     pub checked: Option<CheckedArguments>,
     /// The name that the client states for itself.

@@ -48,8 +48,8 @@ mod tools;
 mod transactions;
 mod upkeep;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use admission::rules::Rules;
@@ -78,7 +78,7 @@ pub use status::WriterStatus;
 use backlog::BacklogGauge;
 use client_streams::ClientStreams;
 use context::WriterContext;
-use decisions::DenialsWork;
+use decisions::{DenialsWork, EnvelopesSinceWork};
 use denial_counts::DenialCounts;
 use outbox::{Delivery, ReceiptWaiters};
 use questions::Questions;
@@ -87,6 +87,7 @@ use record_signer::RecordSigner;
 use status::Alarms;
 use transactions::{Job, Transactions};
 
+use crate::authority::AgentRoa;
 use crate::limits::SUBMIT_LINGER;
 
 /// Looks up the rules of a route by its path; `None` if the route is gone. Called when a message is decided, not when
@@ -113,6 +114,8 @@ struct Inner {
     questions: Questions,
     store: Arc<dyn EvidenceStore>,
     rules: RulesOf,
+    /// The enforcement of AgentROA, if a registry is configured.
+    agent_roa: OnceLock<Arc<AgentRoa>>,
     /// Tasks that have a job to hand in before the writer may stop.
     owed_tasks: TaskTracker,
 }
@@ -184,6 +187,7 @@ impl DecisionWriter {
                 questions: Questions::default(),
                 store,
                 rules,
+                agent_roa: OnceLock::new(),
                 owed_tasks,
             }),
         };
@@ -225,6 +229,28 @@ impl DecisionWriter {
     pub(crate) fn rules_of(&self, route: &str) -> Arc<Rules> {
         (self.inner.rules)(route)
             .unwrap_or_else(|| Arc::new(Rules::of_nothing(route, self.inner.context.record_signer.issuer())))
+    }
+
+    /// Enforces AgentROA on the routes that demand it, from the first call on.
+    ///
+    /// # Errors
+    /// [`WriterError::Stopping`] if the writer stops before the state is durable.
+    pub async fn enforce(&self, agent_roa: Arc<AgentRoa>) -> Result<(), WriterError> {
+        let (job, durable) = EnvelopesSinceWork::job();
+        self.hand_in(job);
+        durable.await.map_err(|_| WriterError::Stopping)?;
+        self.inner.agent_roa.get_or_init(|| agent_roa);
+        Ok(())
+    }
+
+    /// Returns the enforcement of AgentROA, if a registry is configured.
+    pub(crate) fn agent_roa(&self) -> Option<&Arc<AgentRoa>> {
+        self.inner.agent_roa.get()
+    }
+
+    /// Returns the name of this run of the gateway.
+    pub(crate) fn instance(&self) -> &str {
+        &self.inner.context.instance
     }
 
     fn questions(&self) -> &Questions {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use merkle::EntryDigest;
 use registration::jwk_set::JWK_SET;
+use roa::aer::AER_JSON;
 use scitt::{BuildError, Signer, StatementBuilder};
 use vap::audit::VAP_AUDIT;
 
@@ -65,6 +66,14 @@ impl RecordSigner {
     /// [`BuildError`] if the signer fails, or the record cannot be the payload of a statement.
     pub fn audit_record(&self, record: Vec<u8>, stream: &str) -> Result<SignedRecord, BuildError> {
         self.sign(StatementBuilder::new(record).content_type(VAP_AUDIT).sub(stream))
+    }
+
+    /// Signs the statement of an execution receipt: its bytes never change after the receipt is signed.
+    ///
+    /// # Errors
+    /// [`BuildError`] if the signer fails.
+    pub fn execution_receipt(&self, receipt: Vec<u8>, aer_id: &str) -> Result<SignedRecord, BuildError> {
+        self.sign(StatementBuilder::new(receipt).content_type(AER_JSON).sub(aer_id))
     }
 
     /// Signs the statement of a key set. The time and the number `seq` make it unique, so that a set which was

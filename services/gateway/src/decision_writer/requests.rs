@@ -178,7 +178,16 @@ impl DecisionWriter {
         else {
             return Ok(*answer);
         };
-        match self.receipt(&evidence.id).await {
+        // The execution receipt is delivered in the same way: both are on the log before the call goes on.
+        let execution = match &answer.receipt {
+            Some(execution) => self.receipt(&execution.id).await.map(drop),
+            None => Ok(()),
+        };
+        let receipt = match execution {
+            Ok(()) => self.receipt(&evidence.id).await,
+            Err(why) => Err(why),
+        };
+        match receipt {
             Ok(receipt) => {
                 evidence.receipt = Some(receipt);
                 answer.pass = Some(pass);
@@ -220,7 +229,7 @@ impl DecisionWriter {
             return None;
         }
         let rules = self.rules_of(&job.route);
-        let reason = decide::denied_to_all(&rules, &job.tool, job.has_roa_envelope)?;
+        let reason = decide::denied_to_all(&rules, &job.tool, job.has_roa_envelope && job.chain.is_none())?;
         Some(self.counted(
             None,
             &reason,

@@ -9,6 +9,8 @@ use admission::tool::Pin;
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use jose::json::JsonError;
+use roa::envelope::Envelope;
+use roa::usage::EnvelopeUse;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use vap::message::UNBOUND;
@@ -26,6 +28,12 @@ const CATALOGUES: &str = "unbound:.tools:";
 const TOOLS: &str = "unbound:.tool:";
 /// Prefix of the streams of accounts; the account key of `admission` follows.
 const ACCOUNTS: &str = "unbound:.principal:";
+/// The stream of the time since which the uses of AgentROA envelopes are stored.
+pub const ENVELOPES_SINCE: &str = "unbound:.roa-since";
+/// Prefix of the streams of uses of AgentROA envelopes; the digest of envelope and session follows.
+const ENVELOPES: &str = "unbound:.roa:";
+/// Prefix of the streams of execution receipts; the name of the instance follows.
+const RECEIPTS: &str = "unbound:.aer:";
 /// Prefix of the streams of questions for approvers; the id of the question follows.
 pub const QUESTIONS: &str = "unbound:.question:";
 
@@ -46,6 +54,12 @@ pub enum StreamState {
     Tool(Box<Pin>),
     /// A question for approvers.
     Question(Box<StoredQuestion>),
+    /// The use of an AgentROA envelope.
+    Envelope(Box<EnvelopeUse>),
+    /// The time since which the uses of envelopes are stored.
+    EnvelopesSince(EnvelopesSince),
+    /// The execution receipts of an instance.
+    Receipts(ReceiptCount),
 }
 
 /// A session, with the writer's own data about it.
@@ -105,6 +119,23 @@ pub struct RegisteredKeys {
     pub digest: String,
 }
 
+/// The time since which the uses of AgentROA envelopes are stored: what was issued before may have been presented
+/// without being noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnvelopesSince {
+    /// The time in milliseconds since the Unix epoch.
+    pub since: u64,
+}
+
+/// The number of execution receipts of an instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiptCount {
+    /// The number.
+    pub receipts: u64,
+}
+
 /// The number of pinned tools of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -145,6 +176,9 @@ impl StreamState {
         }
         let state = match name {
             KEYS_STREAM => Self::Keys(read(running)?),
+            ENVELOPES_SINCE => Self::EnvelopesSince(read(running)?),
+            name if name.starts_with(ENVELOPES) => Self::Envelope(Box::new(read(running)?)),
+            name if name.starts_with(RECEIPTS) => Self::Receipts(read(running)?),
             name if name.starts_with(CATALOGUES) => Self::Catalogue(read(running)?),
             name if name.starts_with(TOOLS) => Self::Tool(Box::new(read(running)?)),
             name if name.starts_with(QUESTIONS) => Self::Question(read(running)?),
@@ -176,6 +210,9 @@ impl StreamState {
             Self::Catalogue(catalogue) => write(catalogue),
             Self::Tool(pin) => write(pin),
             Self::Question(stored) => write(stored),
+            Self::Envelope(used) => write(used),
+            Self::EnvelopesSince(since) => write(since),
+            Self::Receipts(count) => write(count),
         }
     }
 
@@ -191,7 +228,10 @@ impl StreamState {
             | Self::Keys(_)
             | Self::Catalogue(_)
             | Self::Tool(_)
-            | Self::Question(_) => Ok(Bytes::new()),
+            | Self::Question(_)
+            | Self::Envelope(_)
+            | Self::EnvelopesSince(_)
+            | Self::Receipts(_) => Ok(Bytes::new()),
         }
     }
 }
@@ -231,6 +271,17 @@ pub const fn tool_streams() -> &'static str {
 /// decision.
 pub fn is_changed_by_commands(name: &str) -> bool {
     name.starts_with(TOOLS)
+}
+
+/// Returns the stream of the use of an AgentROA envelope.
+pub fn envelope_stream(envelope: &Envelope) -> String {
+    let named = format!("{} {}", envelope.envelope_id, envelope.session.session_id);
+    format!("{ENVELOPES}{}", HEXLOWER.encode(&Sha256::digest(named.as_bytes())))
+}
+
+/// Returns the stream of the execution receipts of an instance.
+pub fn receipts_stream(instance: &str) -> String {
+    format!("{RECEIPTS}{instance}")
 }
 
 /// Returns the stream of a question for approvers.

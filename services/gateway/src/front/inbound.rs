@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use admission::invocation::AiInvocation;
 use admission::principal::{Caller, Era};
+use data_encoding::BASE64URL_NOPAD;
+use http::{HeaderMap, HeaderValue};
 
 use super::Route;
+use crate::authority::ChainMaterial;
 use crate::frame::Frame;
 use crate::relay::Client;
 use crate::upstream::Exchange;
@@ -26,8 +29,8 @@ pub struct Inbound {
     pub exchange: Exchange,
     /// The message as the client wrote it, without [`Inbound::invocation`].
     pub frame: Frame,
-    /// True if the message carries an AgentROA envelope, in `_meta` or as a header.
-    pub has_roa_envelope: bool,
+    /// The AgentROA material of the message, in `_meta` or as a header.
+    pub chain: ChainMaterial,
     /// The caller's statement about the reasons of its call (SEP-2817), with its key.
     pub invocation: Option<InvocationMember>,
     /// The era of the client.
@@ -36,6 +39,21 @@ pub struct Inbound {
     pub caller: Caller,
     /// The client that waits for the answer.
     pub client: Client,
+}
+
+/// Reads the AgentROA material of a request.
+pub fn chain_material(frame: &Frame, headers: &HeaderMap) -> ChainMaterial {
+    let decoded = |value: &HeaderValue| {
+        let bytes = BASE64URL_NOPAD.decode(value.as_bytes()).map_err(drop)?;
+        String::from_utf8(bytes).map_err(drop)
+    };
+    ChainMaterial {
+        meta: frame.meta(ROA_KEYS[0]).map(str::to_owned),
+        header: headers.get(super::headers::ROA).map(decoded),
+        proof: frame
+            .meta(ROA_KEYS[1])
+            .map(|text| frame.meta_string(ROA_KEYS[1]).unwrap_or_else(|| text.to_owned())),
+    }
 }
 
 /// A caller's statement about the reasons of its call, for the audit record only.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use super::inbound::InvocationMember;
+use super::inbound::{InvocationMember, chain_material};
 use super::origin::{self, WebOrigin};
 use super::owners::Owners;
 use super::pace::AddressRateLimit;
@@ -24,9 +24,7 @@ use super::resumption::Resumptions;
 use super::taps::{Advertising, Listening};
 use super::timed::Timed;
 use super::watched::{ending_with, watched};
-use super::{
-    Authorized, Inbound, Opening, Plan, ROA_KEYS, Route, VAP_KEYS, VAP_SLOTS, headers, intake, mirrors,
-};
+use super::{Authorized, Inbound, Opening, Plan, Route, VAP_KEYS, VAP_SLOTS, headers, intake, mirrors};
 use crate::frame::{Frame, Kind, TOOLS_CALL};
 use crate::limits::RESUME_PAUSE;
 use crate::relay;
@@ -199,8 +197,7 @@ impl Visit<'_> {
 
     fn inbound(self, whole: Frame, admitted: Authorized, client: Client) -> Result<Inbound, RequestRefusal> {
         let caller = self.caller(&admitted, client.era());
-        let has_roa_envelope = self.head.headers.contains_key(headers::ROA)
-            || whole.meta_keys().any(|key| ROA_KEYS.contains(&key));
+        let chain = chain_material(&whole, &self.head.headers);
         let invocation = invocation(&whole);
         let mut hidden = VAP_KEYS.to_vec();
         if !self.route.forward_invocation {
@@ -212,7 +209,7 @@ impl Visit<'_> {
             Some(_) => Frame::parse(whole.without_meta(&KEYS)).map_err(RequestRefusal::Message)?,
         };
         let era = client.era();
-        Ok(Inbound { route: self.route, exchange, frame, has_roa_envelope, invocation, era, caller, client })
+        Ok(Inbound { route: self.route, exchange, frame, chain, invocation, era, caller, client })
     }
 
     async fn get(self, admitted: Authorized) -> Response {

@@ -20,13 +20,15 @@ use arc_swap::ArcSwap;
 use serving::listener::{Listener, ListenerSettings, RunningListener};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, Notify};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::approvals;
+use crate::authority::{AgentRoa, Now, ReceiptSigner, RegistryState};
 use crate::calls::{Patience, Shared};
 use crate::check::without_effect;
 use crate::clarify::state::Sealer;
 use crate::config::watch::FileStates;
-use crate::config::{Config, Mistakes};
+use crate::config::{AgentRoaConfig, Config, Mistakes};
 use crate::current_rules::{CurrentRules, rules_of};
 use crate::decision_writer::{Clock, DecisionWriter, RulesOf, RunningWriter};
 use crate::evidence_store;
@@ -49,6 +51,8 @@ pub struct Gateway {
     admin: Option<RunningListener>,
     approvals: Option<RunningListener>,
     telemetry: Arc<Telemetry>,
+    /// Ends the refreshing of the registry.
+    fresh: DropGuard,
 }
 
 impl Gateway {
@@ -70,6 +74,18 @@ impl Gateway {
         let rules_now: RulesOf = Arc::new(move |route: &str| current.load().get(route).cloned());
         let (writer, running) =
             DecisionWriter::open(store, &writer_keys, log, Clock::system(), settings, rules_now).await?;
+        let fresh = CancellationToken::new();
+        if let Some(agentroa) = &config.agentroa {
+            let agent_roa = agent_roa(&config, agentroa, &keys, &writer)?;
+            tokio::spawn(agent_roa.registry().clone().keep_fresh(agentroa.refresh, fresh.clone()));
+            if let Err(error) = agent_roa.registry().refresh().await {
+                tracing::error!(%error, "calls that need a registry are denied until there is one");
+            }
+            writer
+                .enforce(Arc::new(agent_roa))
+                .await
+                .map_err(|error| StartError::AgentRoa(error.to_string()))?;
+        }
         let sealer = Sealer::new((*keys.state).clone(), &config.issuer);
         let shared = Shared::new(writer.clone(), sealer, telemetry.clone(), Patience::default());
         let builder = Builder::new(keys.clone(), shared, rules.clone());
@@ -87,6 +103,7 @@ impl Gateway {
                     admin,
                     approvals,
                     telemetry,
+                    fresh: fresh.drop_guard(),
                 })
             }
             Err(error) => {
@@ -226,6 +243,7 @@ impl Gateway {
     /// Stops the gateway: requests in flight finish, and decisions are written.
     pub async fn stop(self) {
         tracing::info!("stopping");
+        drop(self.fresh);
         self.public.drain().await;
         self.builder.into_inner().stop().await;
         self.running.stop().await;
@@ -236,6 +254,21 @@ impl Gateway {
             approvals.cut().await;
         }
     }
+}
+
+/// Creates the enforcement of AgentROA. Its receipts are signed with the evidence key.
+fn agent_roa(
+    config: &Config,
+    agentroa: &AgentRoaConfig,
+    keys: &Keys,
+    writer: &DecisionWriter,
+) -> Result<AgentRoa, StartError> {
+    let clock = writer.clone();
+    let now: Now = Arc::new(move || clock.now());
+    let registry = RegistryState::new(agentroa.source.clone(), agentroa.operators.clone(), now);
+    let signer = ReceiptSigner::new(&agentroa.gateway_id, &agentroa.signer, keys.evidence.clone())
+        .map_err(|error| StartError::AgentRoa(error.to_string()))?;
+    Ok(AgentRoa::new(Arc::new(registry), signer, &config.issuer))
 }
 
 /// Logs a warning for each setting that has no effect on its route.

@@ -1,7 +1,7 @@
 //! Explanation of a hypothetical call: the decision about it, and the reasons.
 
 use admission::arguments::CallArguments;
-use admission::decide::{Declaration, EarlierResults, ToolCall};
+use admission::decide::{Authority, Declaration, EarlierResults, ToolCall};
 use admission::principal::{Caller, Era};
 use admission::tool::ToolFault;
 use jiff::Timestamp;
@@ -128,7 +128,7 @@ pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Exp
         arguments: &arguments,
         can_ask: true,
         can_wait: true,
-        has_roa_envelope: false,
+        authority: &Authority::NotRequired,
         tool_fault: call.tool_fault,
         replayed: false,
         before: EarlierResults::default(),

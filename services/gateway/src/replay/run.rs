@@ -82,7 +82,7 @@ pub fn replay(
             }
             RecordKind::Outcome => outcome(again, stored)?,
             RecordKind::Closed => again.close(),
-            RecordKind::Denials | RecordKind::Tools | RecordKind::Keys => {}
+            RecordKind::Denials | RecordKind::Tools | RecordKind::Keys | RecordKind::Receipt => {}
         }
     }
     Ok(compared)

@@ -78,6 +78,7 @@ pub fn unaware(route: &str, tool: &str, arguments: &Value) -> CallJob {
         can_wait: true,
         can_ask: false,
         has_roa_envelope: false,
+        chain: None,
         checked: None,
         asserted_client: None,
         state: None,

@@ -4,6 +4,7 @@ use admission::decide::{Ruling, VerdictDelivery};
 use vap::verdict::Verdict;
 
 use super::admitted_call::AdmittedCall;
+use super::authority::ReceiptReference;
 use super::denial::UnrecordedDenial;
 use super::writing::{RecordReference, RecordedRuling, binding};
 use crate::decision_writer::context::WriterContext;
@@ -19,6 +20,8 @@ pub struct DecisionAnswer {
     pub telling: VerdictDelivery,
     /// The location of the record. `None` if there is no record, which implies a denial.
     pub evidence: Option<RecordReference>,
+    /// The execution receipt, if AgentROA was enforced.
+    pub receipt: Option<ReceiptReference>,
     /// The permission to forward a call. `None` if nothing may be forwarded.
     pub pass: Option<AdmittedCall>,
     /// The full ruling. `None` if it has no record.
@@ -33,6 +36,7 @@ impl DecisionAnswer {
             text: written.text,
             telling: ruling.telling,
             evidence: Some(written.evidence),
+            receipt: written.receipt,
             pass,
             ruling: Some(ruling),
         }
@@ -47,7 +51,7 @@ impl DecisionAnswer {
             tracing::error!(%error, "a denial goes out unsigned");
             verdict.to_value().to_string()
         });
-        Self { verdict, text, telling, evidence: None, pass: None, ruling: None }
+        Self { verdict, text, telling, evidence: None, receipt: None, pass: None, ruling: None }
     }
 
     /// Returns the effective commitment E(n) as JSON, after a commitment or an amendment was accepted (V-17).

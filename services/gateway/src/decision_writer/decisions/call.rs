@@ -7,7 +7,7 @@ use admission::approval;
 use admission::authenticated::Authenticated;
 use admission::clarify::{Purpose, ReturnedState};
 use admission::decide::{
-    self, CallDecision, CallPermit, CallQuestion, DecisionContext, DecisionState, EarlierResults,
+    self, Authority, CallDecision, CallPermit, CallQuestion, DecisionContext, DecisionState, EarlierResults,
     RandomInputs, ToolCall,
 };
 use admission::principal::Caller;
@@ -17,6 +17,7 @@ use admission::tool::ToolFault;
 use evidence::{Claim, ClaimKind};
 
 use super::admitted_call::AdmittedCall;
+use super::authority::{self, CallAuthority, ReceiptReference};
 use super::copies::{SentMessage, WorkingCopies, depends_on_others};
 use super::earlier_passes::EarlierPasses;
 use super::outcome::UnsettledCall;
@@ -26,6 +27,7 @@ use super::tools::ToolsWork;
 use super::undecided::{CallAnswer, UndecidedCall};
 use super::writing::{RecordedRuling, claim, jti_of, states_stream, timestamp, write_call};
 use crate::annex::{DecisionInputs, PutInputs};
+use crate::authority::UsedEnvelope;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::CallJob;
 use crate::decision_writer::queue::QueueSlot;
@@ -50,8 +52,12 @@ pub struct CallWork {
     put: Option<PutInputs>,
     /// `true` if the client can wait for an approver, and there is room for one more question.
     can_wait: bool,
+    /// The decision of AgentROA, as VAP's stages take it.
+    authority: Authority,
     /// The session after the admission.
     snapshot: Option<Box<Session>>,
+    /// The amounts that the admitted call reserved under its envelope.
+    envelope: Option<UsedEnvelope>,
     made: Option<DecidedCall>,
 }
 
@@ -90,7 +96,9 @@ impl CallWork {
             tool: Tool::default(),
             client_stream,
             put: None,
+            authority: Authority::default(),
             snapshot: None,
+            envelope: None,
             made: None,
         }
     }
@@ -157,7 +165,7 @@ impl CallWork {
             arguments: &job.arguments,
             can_ask: job.can_ask,
             can_wait: self.can_wait,
-            has_roa_envelope: job.has_roa_envelope,
+            authority: &self.authority,
             tool_fault: self.tool.fault.as_ref(),
             replayed: self.jti().is_some_and(|claim| batch.is_used(&claim)),
             before: self.before(batch),
@@ -183,6 +191,27 @@ impl CallWork {
         decide::call(&self.context(&caller, batch), state, &self.call(batch))
     }
 
+    /// Decides under AgentROA, before the stages of VAP.
+    fn authorize(&mut self, batch: &mut Batch<'_>) -> Result<Option<CallAuthority>, JobStep> {
+        let decided = authority::decide(&self.request.writer, batch, &self.job, &self.rules)?;
+        self.authority = authority::for_stages(decided.as_ref(), &self.job);
+        Ok(decided)
+    }
+
+    /// Writes the execution receipt of AgentROA's decision, and keeps the use of the envelope by an admitted call.
+    fn write_receipt(
+        &mut self,
+        batch: &mut Batch<'_>,
+        decided: Option<CallAuthority>,
+        is_admitted: bool,
+    ) -> Result<Option<ReceiptReference>, WriterError> {
+        let Some(decided) = decided else { return Ok(None) };
+        let writer = &self.request.writer;
+        let receipt = authority::write_receipt(writer, batch, &self.job, &self.rules, &decided)?;
+        self.envelope = is_admitted.then(|| authority::keep(batch, decided)).flatten();
+        Ok(receipt)
+    }
+
     /// Writes the ruling. `account` is the principal's account before the decision.
     fn rule(
         &mut self,
@@ -191,7 +220,10 @@ impl CallWork {
         account: Account,
         mut ruling: Box<decide::Ruling>,
         permit: Option<CallPermit>,
+        decided: Option<CallAuthority>,
     ) -> Result<(), WriterError> {
+        let receipt = self.write_receipt(batch, decided, permit.is_some())?;
+        ruling.aer_id = receipt.as_ref().map(|receipt| receipt.aer_id.clone());
         let reservation = permit.as_ref().and_then(CallPermit::reservation);
         self.snapshot = reservation.and(copies.session.clone()).map(Box::new);
         let (context, call) = (self.context(&copies.caller, batch), self.call(batch));
@@ -205,7 +237,8 @@ impl CallWork {
         let client_streams = &self.request.writer.inner.client_streams;
         let client = self.client_stream.as_deref();
         let client = client.filter(|stream| permit.is_none() || client_streams.take(stream));
-        let written = write_call(batch, &mut ruling, permit.as_ref(), invocation, inputs.into(), client)?;
+        let mut written = write_call(batch, &mut ruling, permit.as_ref(), invocation, inputs.into(), client)?;
+        written.receipt = receipt;
         if permit.is_some() && reservation.is_none() {
             batch.count_open(&written.stream);
         }
@@ -223,6 +256,7 @@ impl CallWork {
             permit,
             tool: self.job.tool.clone(),
             snapshot: self.snapshot.take(),
+            envelope: self.envelope.take(),
         };
         AdmittedCall::new(self.request.writer.clone(), call)
     }
@@ -257,11 +291,13 @@ impl Work for CallWork {
             streams.push(tool_stream(&self.job.route, &self.job.tool));
         }
         streams.extend(self.question_id().map(question_stream));
+        streams.extend(authority::streams(&self.request.writer, &self.job));
         streams
     }
 
     fn claims(&self) -> Vec<Claim> {
-        self.jti().into_iter().chain(self.state_claim()).collect()
+        let proof = authority::proof_claim(&self.job);
+        self.jti().into_iter().chain(self.state_claim()).chain(proof).collect()
     }
 
     fn is_abandoned(&self) -> bool {
@@ -297,6 +333,10 @@ impl Work for CallWork {
                 spent,
             });
         }
+        let authority = match self.authorize(batch) {
+            Ok(authority) => authority,
+            Err(step) => return step,
+        };
         let sent = self.sent(&self.job.caller, batch);
         let Some(mut copies) = WorkingCopies::of_message(batch, &sent) else {
             return JobStep::Needs(batch.missing());
@@ -340,7 +380,7 @@ impl Work for CallWork {
                 return JobStep::Decided;
             }
         };
-        match self.rule(batch, copies, account, ruling, permit) {
+        match self.rule(batch, copies, account, ruling, permit, authority) {
             Ok(()) => JobStep::Decided,
             Err(why) => JobStep::Impossible(why),
         }

@@ -91,6 +91,13 @@ impl CloseWork {
             }
             return Ok(JobStep::Decided);
         }
+        if let Some(StreamState::Envelope(_)) = copy.state() {
+            // The envelope has ended, so no call can use it any more.
+            if let Some(copy) = batch.stream(&self.stream) {
+                copy.close(now);
+            }
+            return Ok(JobStep::Decided);
+        }
         if let Some(StreamState::Question(_)) = copy.state() {
             if let Some(copy) = batch.stream(&self.stream) {
                 copy.close(now + QUESTION_SHOWN.as_secs());

@@ -2,6 +2,7 @@
 
 mod admitted_call;
 mod answer;
+mod authority;
 mod call;
 mod close;
 mod copies;
@@ -20,6 +21,7 @@ mod writing;
 
 pub use admitted_call::AdmittedCall;
 pub use answer::DecisionAnswer;
+pub use authority::{EnvelopesSinceWork, ReceiptReference};
 pub use call::CallWork;
 pub use close::{AliveWork, CloseWork, Closed};
 pub use counted_denials::DenialsWork;

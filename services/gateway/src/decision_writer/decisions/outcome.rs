@@ -7,6 +7,7 @@ use admission::decide::{self, CallOutcome, CallPermit, Ruling, Settled};
 use admission::record::{self, RecordPosition};
 use admission::rules::Rules;
 use admission::session::{Account, ReservationId, Session};
+use decimal::Decimal;
 use evidence::RecordKind;
 use merkle::EntryDigest;
 use tokio::sync::oneshot;
@@ -18,8 +19,10 @@ use super::copies::WorkingCopies;
 use super::denial;
 use super::writing::{RecordedRuling, next_position, timestamp, write};
 use crate::annex::{OutcomeAnnex, RecordedInputs};
+use crate::authority::{UsedEnvelope, settled_cost};
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
+use crate::decision_writer::states::StreamState;
 use crate::decision_writer::transactions::{Batch, Job, JobStep, NewRecord, Work};
 
 /// An admitted call whose outcome is not recorded.
@@ -37,6 +40,8 @@ pub struct UnsettledCall {
     pub tool: String,
     /// The session at the time of the admission.
     pub snapshot: Option<Box<Session>>,
+    /// The amounts that the call reserved under its AgentROA envelope.
+    pub envelope: Option<UsedEnvelope>,
 }
 
 /// The end of a call, to be settled.
@@ -64,6 +69,8 @@ pub struct OutcomeWork {
     since: Instant,
     durable: Option<oneshot::Sender<()>>,
     denied: Option<LateDenial>,
+    /// The amounts to settle under the envelope. After a crash they stay spent, like those of every unknown outcome.
+    envelope: Option<UsedEnvelope>,
 }
 
 /// The denial of a call after its admission.
@@ -110,9 +117,9 @@ impl OutcomeWork {
         result: Option<Canon>,
         durable: Option<oneshot::Sender<()>>,
     ) -> Self {
-        let UnsettledCall { rules, stream, decision, permit, tool, .. } = call;
+        let UnsettledCall { rules, stream, decision, permit, tool, envelope, .. } = call;
         let work = Self::unknown(writer, rules, (stream, decision), permit.reservation(), tool);
-        Self { status, cost, result, durable, ..work }
+        Self { status, cost, result, durable, envelope, ..work }
     }
 
     /// The outcome [`CallStatus::Refused`] of a call that is denied after its admission, before anything of it was sent.
@@ -143,6 +150,7 @@ impl OutcomeWork {
             since,
             durable,
             denied,
+            envelope: None,
         }
     }
 
@@ -160,10 +168,32 @@ impl OutcomeWork {
         settled.unwrap_or_default()
     }
 
+    /// Settles the amounts that the call reserved under its envelope. `false` if the stream is not loaded yet.
+    fn settle_envelope(&self, batch: &mut Batch<'_>) -> bool {
+        let Some(UsedEnvelope { stream, spending }) = &self.envelope else { return true };
+        let cost = match self.status {
+            CallStatus::Unknown => return true,
+            CallStatus::Refused => Decimal::ZERO,
+            CallStatus::Executed | CallStatus::Errored => {
+                settled_cost(&self.rules, &self.tool, self.cost.as_deref(), spending)
+            }
+        };
+        let Some(copy) = batch.stream(stream) else { return false };
+        if let Some(StreamState::Envelope(used)) = copy.state() {
+            let mut used = used.clone();
+            used.settle(spending, cost);
+            copy.put(StreamState::Envelope(used), false);
+        }
+        true
+    }
+
     fn write(&mut self, batch: &mut Batch<'_>) -> Result<Option<Vec<String>>, WriterError> {
         let Some(mut copies) = WorkingCopies::of_session(batch, &self.stream) else {
             return Ok(Some(batch.missing()));
         };
+        if !self.settle_envelope(batch) {
+            return Ok(Some(batch.missing()));
+        }
         let settled = self.settle(&mut copies);
         let in_session = copies.session.is_some();
         copies.keep(batch);
@@ -217,7 +247,9 @@ impl OutcomeWork {
 
 impl Work for OutcomeWork {
     fn streams(&self) -> Vec<String> {
-        vec![self.stream.clone(), self.writer.unbound().to_owned()]
+        let mut streams = vec![self.stream.clone(), self.writer.unbound().to_owned()];
+        streams.extend(self.envelope.as_ref().map(|used| used.stream.clone()));
+        streams
     }
 
     fn since(&self) -> Instant {

@@ -17,6 +17,7 @@ use vap::message::slot::Received;
 use vap::record_key::{RecordKey, StreamKey};
 use vap::verdict::Binding;
 
+use super::authority::ReceiptReference;
 use crate::annex::{DecisionAnnex, RecordedInputs};
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::states::{STATES_STREAM, StreamState, UnboundState, random};
@@ -33,6 +34,8 @@ pub struct RecordedRuling {
     pub text: String,
     /// The location of the record.
     pub evidence: RecordReference,
+    /// The execution receipt of the decision, if AgentROA was enforced.
+    pub receipt: Option<ReceiptReference>,
 }
 
 /// The location of a record, and the key that opens its commitments and no others (4.10).
@@ -169,6 +172,7 @@ pub fn write_call(
         id,
         text,
         evidence: RecordReference { audit_ref, id, seq, key, receipt: None },
+        receipt: None,
         stream,
     })
 }

@@ -1,0 +1,137 @@
+//! The operator's rules about AgentROA on a route.
+
+use serde_json::{Value, json};
+
+use crate::rules::sensitivity::SensitivityRules;
+use vap::glob::Pattern;
+use vap::message::Sensitivity;
+
+/// The rules of a route about AgentROA.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AuthorityRules {
+    /// The treatment of delegation chains.
+    pub demand: AuthorityDemand,
+    /// The identifiers of the servers behind the route, which begin a capability.
+    pub servers: ServerNames,
+    /// The classes of tools, which the scope of a chain is compared with. The first matching pattern applies.
+    pub classes: Vec<(Pattern, ToolClass)>,
+    /// The calls that are permitted while the registry is out of date.
+    pub degraded: DegradedMode,
+}
+
+/// The treatment of delegation chains on a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AuthorityDemand {
+    /// `off`: a call with a chain is denied, since nothing would enforce it.
+    #[default]
+    Off,
+    /// `advisory`: each call is decided and has its execution receipt, and no call is denied.
+    Advisory,
+    /// `required`: a call without a chain that authorizes it is denied.
+    Required,
+}
+
+/// The identifiers of the servers behind a route.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ServerNames {
+    /// No server has an identifier.
+    #[default]
+    None,
+    /// All tools are of one server.
+    One(String),
+    /// The tools of several servers have the identifier and this separator before their names.
+    Prefixed(String),
+}
+
+/// The classes of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolClass {
+    /// The price class.
+    pub price: Option<u32>,
+    /// The class of service level.
+    pub slo: Option<u32>,
+    /// The classification of the data that the tool accesses.
+    pub classification: Option<String>,
+}
+
+/// The calls that are permitted while the registry is out of date.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DegradedMode {
+    /// `deny`: none.
+    #[default]
+    Deny,
+    /// `reads`: calls of tools that only read, by the operator's sensitivities.
+    Reads,
+}
+
+impl AuthorityDemand {
+    /// Returns the name used in the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            AuthorityDemand::Off => "off",
+            AuthorityDemand::Advisory => "advisory",
+            AuthorityDemand::Required => "required",
+        }
+    }
+}
+
+impl DegradedMode {
+    /// Returns the name used in the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            DegradedMode::Deny => "deny",
+            DegradedMode::Reads => "reads",
+        }
+    }
+}
+
+impl ServerNames {
+    /// Splits the name that a client sees into the server's identifier and the server's own name of the tool.
+    #[must_use]
+    pub fn split<'a>(&'a self, tool: &'a str) -> Option<(&'a str, &'a str)> {
+        match self {
+            ServerNames::None => None,
+            ServerNames::One(server) => Some((server, tool)),
+            ServerNames::Prefixed(separator) => tool.split_once(separator.as_str()),
+        }
+    }
+}
+
+impl AuthorityRules {
+    /// Returns the classes of a tool.
+    #[must_use]
+    pub fn class_of(&self, tool: &str) -> ToolClass {
+        let class = self.classes.iter().find(|(pattern, _)| pattern.matches(tool));
+        class.map(|(_, class)| class.clone()).unwrap_or_default()
+    }
+
+    /// Returns `true` if a call of the tool is permitted while the registry is out of date.
+    #[must_use]
+    pub fn permits_degraded(&self, sensitivities: &SensitivityRules, tool: &str) -> bool {
+        self.degraded == DegradedMode::Reads && sensitivities.of(tool, None) == Some(Sensitivity::Reads)
+    }
+
+    /// Returns the rules as JSON; `None` if AgentROA is not enforced.
+    pub(super) fn describe(&self) -> Option<Value> {
+        let AuthorityRules { demand, servers, classes, degraded } = self;
+        if *demand == AuthorityDemand::Off {
+            return None;
+        }
+        let servers = match servers {
+            ServerNames::None => Value::Null,
+            ServerNames::One(server) => json!({ "server": server }),
+            ServerNames::Prefixed(separator) => json!({ "separator": separator }),
+        };
+        let classes = classes.iter().map(|(pattern, ToolClass { price, slo, classification })| {
+            json!({ "tool": pattern.as_str(), "price": price, "slo": slo, "classification": classification })
+        });
+        Some(json!({
+            "demand": demand.as_str(),
+            "servers": servers,
+            "classes": classes.collect::<Vec<_>>(),
+            "degraded": degraded.as_str(),
+        }))
+    }
+}

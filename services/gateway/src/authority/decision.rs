@@ -1,0 +1,196 @@
+//! The decision about a call under its chain, in the transaction that decides the call.
+
+use std::sync::Arc;
+
+use admission::decide::Authority;
+use admission::rules::{AuthorityDemand, Rules};
+use decimal::Decimal;
+use jiff::Timestamp;
+use roa::aer::{Mode, ReceiptSubject};
+use roa::capability::Capability;
+use roa::denial::{Denial, DenialReason};
+use roa::enforce::{RequestedCall, ToolClasses, enforce};
+use roa::registry::Registry;
+use roa::text::{Text, UtcTime};
+use roa::usage::{EnvelopeUse, Spending};
+use roa::verify::VerifiedChain;
+use vap::reason::{Reason, RuleName};
+
+use super::presented::{no_capability, not_ended, registry_unavailable};
+use super::{AgentRoa, PresentedChain};
+
+/// The unit of budgets that count calls.
+const CALLS: &str = "api_calls";
+/// The reason for degraded operation: the registry in force is older than its `ttl_seconds`.
+const REGISTRY_STALE: &str = "registry_stale";
+
+/// The inputs of a decision besides the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct AuthorityCase<'a> {
+    /// The rules of the route.
+    pub rules: &'a Rules,
+    /// The chain of the call.
+    pub presented: &'a PresentedChain,
+    /// The name of the tool, as the client sees it.
+    pub tool: &'a str,
+    /// The stored use of the root envelope; `None` at its first use.
+    pub used: Option<&'a EnvelopeUse>,
+    /// `true` if the proof's `jti` was used before.
+    pub is_proof_used: bool,
+    /// The time since which the uses of envelopes are stored.
+    pub stored_since: Timestamp,
+    /// The time of the decision.
+    pub now: Timestamp,
+}
+
+/// A decision of AgentROA.
+#[derive(Clone, Debug)]
+pub struct AuthorityDecision {
+    /// The decision, as VAP's stages take it.
+    pub authority: Authority,
+    /// The denial; `None` for a permit.
+    pub denial: Option<Denial>,
+    /// The mode of operation.
+    pub mode: Mode,
+    /// The chain's part of the receipt; `None` without a readable root.
+    pub subject: Option<ReceiptSubject>,
+    /// The use of the envelope after the call, with the reserved amounts; `None` for a denial.
+    pub used: Option<(EnvelopeUse, Spending)>,
+}
+
+/// The amounts that an admitted call reserved under an envelope.
+#[derive(Clone, Debug)]
+pub struct UsedEnvelope {
+    /// The stream of the envelope's use.
+    pub stream: String,
+    /// The reserved amounts.
+    pub spending: Spending,
+}
+
+impl AgentRoa {
+    /// Decides about a call. The first failure is the denial.
+    #[must_use]
+    pub fn decide(&self, case: AuthorityCase<'_>) -> AuthorityDecision {
+        let mode = self.mode(case.now);
+        let permitted = self.permit(case, &mode);
+        let subject = case.presented.chain.as_deref().ok().map(ReceiptSubject::from);
+        let (denial, used) = match permitted {
+            Ok(used) => (None, Some(used)),
+            Err(denial) => (Some(denial), None),
+        };
+        let authority = match (&denial, case.rules.authority.demand) {
+            (_, AuthorityDemand::Off | AuthorityDemand::Advisory) => Authority::NotRequired,
+            (None, AuthorityDemand::Required) => Authority::Permitted,
+            (Some(denial), AuthorityDemand::Required) => Authority::Denied(reason(denial)),
+        };
+        AuthorityDecision { authority, denial, mode, subject, used }
+    }
+
+    fn mode(&self, now: Timestamp) -> Mode {
+        match self.registry.current() {
+            Some(current) if !current.is_current(now) => {
+                Mode::Degraded { reason: REGISTRY_STALE.parse().ok() }
+            }
+            _ => Mode::Normal,
+        }
+    }
+
+    fn permit(&self, case: AuthorityCase<'_>, mode: &Mode) -> Result<(EnvelopeUse, Spending), Denial> {
+        let AuthorityCase { rules, presented, tool, .. } = case;
+        let chain = presented.chain.as_ref().map_err(Clone::clone)?;
+        let current = self.registry.current().ok_or_else(registry_unavailable)?;
+        if *mode != Mode::Normal && !rules.authority.permits_degraded(&rules.sensitivities, tool) {
+            return Err(registry_unavailable());
+        }
+        let now = UtcTime(case.now);
+        let verified = self.verified_now(presented, chain, &current.registry, now)?;
+        let capability = capability_of(rules, tool).ok_or_else(no_capability)?;
+        let presenter = presented.presenter.as_ref().map_err(Clone::clone)?.as_ref();
+        let mut used = match case.used {
+            Some(used) => used.clone(),
+            None => begin(&verified, &current.registry, case.stored_since)?,
+        };
+        let call = RequestedCall {
+            capability: &capability,
+            is_pinned: used.is_pinned(&capability),
+            presenter,
+            tool: &classes_of(rules, tool),
+        };
+        enforce(&verified, call, &current.registry)?;
+        if case.is_proof_used {
+            let detail = "the proof was presented before";
+            return Err(Denial::new(DenialReason::ReplayDetected, "proof_used", detail));
+        }
+        if let Some(presenter) = presenter {
+            used.bind(verified.holder(), presenter, &current.registry)?;
+        }
+        let spending = used.reserve(&verified, |unit| cost_of(rules, tool, unit))?;
+        Ok((used, spending))
+    }
+
+    /// Returns the chain as verified under the registry in force. A chain that was verified under an earlier version is
+    /// verified again, so that a revocation reaches a call that waited.
+    fn verified_now(
+        &self,
+        presented: &PresentedChain,
+        chain: &roa::chain::Chain,
+        registry: &Registry,
+        now: UtcTime,
+    ) -> Result<Arc<VerifiedChain>, Denial> {
+        match &presented.verified {
+            Ok(verified) if verified.version() == registry.version() => {
+                not_ended(verified, now).map(|()| verified.clone())
+            }
+            _ => self.verified(chain, registry, now),
+        }
+    }
+}
+
+/// Begins the use of an envelope. One that was issued before uses were stored may have been presented by others, so it
+/// is denied.
+fn begin(chain: &VerifiedChain, registry: &Registry, stored_since: Timestamp) -> Result<EnvelopeUse, Denial> {
+    match chain.root().issued_at.0 >= stored_since {
+        true => Ok(EnvelopeUse::begin(chain, registry)),
+        false => {
+            let detail = "the envelope was issued before this gateway stored who presents envelopes";
+            Err(Denial::new(DenialReason::ReplayDetected, "no_replay_state", detail).at_hop(0))
+        }
+    }
+}
+
+/// Returns the capability of a tool, from the server's identifier and the server's own name of the tool.
+#[must_use]
+pub fn capability_of(rules: &Rules, tool: &str) -> Option<Capability> {
+    let (server, tool) = rules.authority.servers.split(tool)?;
+    Capability::new(server, tool).ok()
+}
+
+fn classes_of(rules: &Rules, tool: &str) -> ToolClasses {
+    let class = rules.authority.class_of(tool);
+    ToolClasses {
+        price_class: class.price,
+        slo_class: class.slo,
+        classification: class.classification.and_then(|label| label.parse().ok()),
+    }
+}
+
+/// Returns the cost to reserve in a unit: one for calls, otherwise the operator's cost on the meter of that name.
+fn cost_of(rules: &Rules, tool: &str, unit: &Text) -> Decimal {
+    match unit.as_str() {
+        CALLS => Decimal::from(1),
+        meter => rules.costs.of(tool).of(meter),
+    }
+}
+
+/// Returns the cost to settle, from the cost that the tool declared.
+#[must_use]
+pub fn settled_cost(rules: &Rules, tool: &str, declared: Option<&str>, spending: &Spending) -> Decimal {
+    match spending.unit.as_ref().map(Text::as_str) {
+        None | Some(CALLS) => spending.amount,
+        Some(meter) => admission::decide::cost_on(rules, tool, declared, meter),
+    }
+}
+
+fn reason(denial: &Denial) -> Reason {
+    RuleName::new(denial.reason.as_str()).map_or(Reason::RoaNotEnforced, Reason::Roa)
+}

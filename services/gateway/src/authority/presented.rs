@@ -1,0 +1,190 @@
+//! The chain that a request presents, with the checks that need no stored state.
+
+use std::sync::Arc;
+
+use admission::arguments::CallArguments;
+use admission::principal::Caller;
+use moka::sync::Cache;
+use roa::capability::Capability;
+use roa::chain::Chain;
+use roa::denial::{Denial, DenialReason};
+use roa::proof::{Proof, ProvenCall, verify_proof};
+use roa::registry::{OAuthClient, Presenter, Registry};
+use roa::text::{Sha256Digest, UtcTime};
+use roa::verify::{VerifiedChain, verify_chain};
+
+use super::AgentRoa;
+use crate::limits::VERIFIED_CHAINS;
+
+/// The AgentROA material of a request, as received.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChainMaterial {
+    /// The JSON text of the chain in `_meta`.
+    pub meta: Option<String>,
+    /// The JSON text of the chain in the header `AgentROA`; an error if the header is not base64url.
+    pub header: Option<Result<String, ()>>,
+    /// The compact JWS of the proof of possession.
+    pub proof: Option<String>,
+}
+
+impl ChainMaterial {
+    /// Returns `true` if the request has a chain or a proof.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+/// A chain that was verified under the registry at its arrival.
+#[derive(Clone, Debug)]
+pub struct PresentedChain {
+    /// The chain; an error if there is none, or it is malformed.
+    pub chain: Result<Arc<Chain>, Denial>,
+    /// The verified chain.
+    pub verified: Result<Arc<VerifiedChain>, Denial>,
+    /// The identity of the caller, if one is proven.
+    pub presenter: Result<Option<Presenter>, Denial>,
+    /// The proof of possession, of which the `jti` may be used once.
+    pub proof: Option<Proof>,
+}
+
+/// The call that a chain is presented for.
+#[derive(Clone, Copy, Debug)]
+pub struct PresentedFor<'a> {
+    /// The capability of the called tool; `None` if it has none.
+    pub capability: Option<&'a Capability>,
+    /// The arguments.
+    pub arguments: &'a CallArguments,
+    /// The caller.
+    pub caller: &'a Caller,
+}
+
+/// Verified chains by their digest, until they end or the registry changes.
+pub(super) struct VerifiedChains(Cache<Sha256Digest, Arc<VerifiedChain>>);
+
+impl Default for VerifiedChains {
+    fn default() -> Self {
+        Self(Cache::new(VERIFIED_CHAINS))
+    }
+}
+
+impl PresentedChain {
+    /// Returns the presentation of no chain.
+    #[must_use]
+    pub fn absent() -> Self {
+        let (chain, verified) = (Err(Denial::no_envelope()), Err(Denial::no_envelope()));
+        Self { chain, verified, presenter: Ok(None), proof: None }
+    }
+}
+
+impl AgentRoa {
+    /// Reads and verifies the material of a call.
+    #[must_use]
+    pub fn presented(
+        &self,
+        material: &ChainMaterial,
+        call: PresentedFor<'_>,
+        now: UtcTime,
+    ) -> PresentedChain {
+        let chain = read(material).map(Arc::new);
+        let current = self.registry.current();
+        let verified = match (&chain, &current) {
+            (Err(denial), _) => Err(denial.clone()),
+            (Ok(_), None) => Err(registry_unavailable()),
+            (Ok(chain), Some(current)) => self.verified(chain, &current.registry, now),
+        };
+        let proof = match (&chain, &current, &material.proof) {
+            (Ok(chain), Some(current), Some(text)) => {
+                Some(self.proof(text, chain.digest(), call, &current.registry, now))
+            }
+            _ => None,
+        };
+        let (presenter, proof) = match proof {
+            Some(Ok(proof)) => (Ok(Some(proof.presenter.clone())), Some(proof)),
+            Some(Err(denial)) => (Err(denial), None),
+            None => (Ok(oauth_client(call.caller)), None),
+        };
+        PresentedChain { chain, verified, presenter, proof }
+    }
+
+    /// Verifies a chain under a version of the registry, unless it was verified under this one before.
+    pub(super) fn verified(
+        &self,
+        chain: &Chain,
+        registry: &Registry,
+        now: UtcTime,
+    ) -> Result<Arc<VerifiedChain>, Denial> {
+        let digest = chain.digest();
+        let known = self.verified.0.get(&digest).filter(|known| known.version() == registry.version());
+        if let Some(known) = known {
+            return not_ended(&known, now).map(|()| known);
+        }
+        let verified = Arc::new(verify_chain(chain, registry, self.bounds, now)?);
+        self.verified.0.insert(digest, verified.clone());
+        Ok(verified)
+    }
+
+    fn proof(
+        &self,
+        text: &str,
+        chain_digest: Sha256Digest,
+        call: PresentedFor<'_>,
+        registry: &Registry,
+        now: UtcTime,
+    ) -> Result<Proof, Denial> {
+        let Some(capability) = call.capability else { return Err(no_capability()) };
+        let input_hash = Sha256Digest::of(&call.arguments.canonical().bytes);
+        let proven = ProvenCall { chain_digest, capability, input_hash, audience: &self.audience };
+        verify_proof(text, proven, registry, self.bounds.clock_skew_seconds, now)
+    }
+}
+
+/// Reads the chain. If it is in `_meta` and in the header, both must be equal.
+fn read(material: &ChainMaterial) -> Result<Chain, Denial> {
+    let header = match &material.header {
+        Some(Err(())) => return Err(Denial::malformed("the header AgentROA is not base64url")),
+        Some(Ok(text)) => Some(Chain::parse(text.as_bytes())?),
+        None => None,
+    };
+    let meta = material.meta.as_ref().map(|text| Chain::parse(text.as_bytes())).transpose()?;
+    match (meta, header) {
+        (Some(meta), Some(header)) if meta.digest() != header.digest() => {
+            Err(Denial::malformed("_meta and the header AgentROA have different chains"))
+        }
+        (Some(chain), _) | (None, Some(chain)) => Ok(chain),
+        (None, None) => Err(Denial::no_envelope()),
+    }
+}
+
+/// Checks that the root envelope has not ended since the chain was verified.
+pub(super) fn not_ended(chain: &VerifiedChain, now: UtcTime) -> Result<(), Denial> {
+    match now < chain.root().expires_at {
+        true => Ok(()),
+        false => {
+            Err(Denial::new(DenialReason::EnvelopeExpired, "expired", "the envelope has ended").at_hop(0))
+        }
+    }
+}
+
+/// Returns the denial while no registry was ever read, or the one in force is out of date.
+pub(super) fn registry_unavailable() -> Denial {
+    let detail = "there is no current version of the registry";
+    Denial::new(DenialReason::InvalidSignature, "registry_unavailable", detail)
+}
+
+/// Returns the denial of a tool that no capability can name.
+pub(super) fn no_capability() -> Denial {
+    Denial::new(
+        DenialReason::CapabilityNotInScope,
+        "no_capability",
+        "the tool belongs to no server of the route",
+    )
+}
+
+/// Returns the OAuth client of the caller's access token.
+fn oauth_client(caller: &Caller) -> Option<Presenter> {
+    let token = caller.token.as_ref()?;
+    let client =
+        OAuthClient { issuer: token.iss.parse().ok()?, client_id: token.client_id.as_ref()?.parse().ok()? };
+    Some(Presenter::OAuthClient(client))
+}

@@ -1,0 +1,91 @@
+//! Execution receipts of the gateway (section 6; ).
+
+use std::sync::Arc;
+
+use admission::arguments::CallArguments;
+use data_encoding::HEXLOWER;
+use jiff::Timestamp;
+use roa::aer::{Action, DecidedCall, ExecutionReceipt, GatewayIdentity, SignReceiptError, SignedReceipt};
+use roa::denial::Denial;
+use roa::text::{NotOfForm, Sha256Digest, Text, UtcTime};
+use scitt::Signer;
+
+use super::{AgentRoa, AuthorityDecision};
+
+/// The server's identifier in the receipt of a call whose tool belongs to no server.
+const NO_SERVER: &str = "none";
+
+/// Signs execution receipts.
+#[derive(Clone)]
+pub struct ReceiptSigner {
+    identity: GatewayIdentity,
+    signer: Text,
+    key: Arc<dyn Signer>,
+}
+
+/// The call that a receipt is about.
+#[derive(Clone, Copy, Debug)]
+pub struct CallReceipt<'a> {
+    /// The server's identifier and the server's own name of the tool.
+    pub action: Option<(&'a str, &'a str)>,
+    /// The name of the tool, as the client sees it.
+    pub tool: &'a str,
+    /// The arguments.
+    pub arguments: &'a CallArguments,
+    /// The time of the decision.
+    pub now: Timestamp,
+}
+
+impl ReceiptSigner {
+    /// Creates the signer of a gateway's receipts. `signer` is the name of the key in the registry.
+    ///
+    /// # Errors
+    /// [`NotOfForm`] if a name is empty or too long.
+    pub fn new(gateway_id: &str, signer: &str, key: Arc<dyn Signer>) -> Result<Self, NotOfForm> {
+        let identity =
+            GatewayIdentity { id: gateway_id.parse()?, version: env!("CARGO_PKG_VERSION").parse()? };
+        Ok(Self { identity, signer: signer.parse()?, key })
+    }
+
+    /// Returns the name of the key in the registry.
+    #[must_use]
+    pub fn signer(&self) -> &Text {
+        &self.signer
+    }
+}
+
+impl AgentRoa {
+    /// Signs the receipt of a decision. `random` is the number in its identifier.
+    ///
+    /// # Errors
+    /// [`SignReceiptError`] if the key cannot sign.
+    pub fn receipt(
+        &self,
+        decision: &AuthorityDecision,
+        call: CallReceipt<'_>,
+        random: [u8; 8],
+    ) -> Result<SignedReceipt, SignReceiptError> {
+        let (server, tool) = call.action.unwrap_or((NO_SERVER, call.tool));
+        let input_hash = Sha256Digest::of(&call.arguments.canonical().bytes);
+        let decided = DecidedCall {
+            aer_id: form(&format!("aer:{}", HEXLOWER.encode(&random))),
+            produced_at: UtcTime(call.now),
+            mode: decision.mode.clone(),
+            action: Action::new(form(server), tool, input_hash).expect("a server's identifier has no dot"),
+            gateway: self.receipts.identity.clone(),
+            plan_hash: None,
+        };
+        let receipt = match (&decision.denial, &decision.subject) {
+            (None, Some(subject)) => ExecutionReceipt::permit(decided, subject.clone()),
+            (Some(denial), Some(subject)) => ExecutionReceipt::denial(decided, subject.clone(), denial),
+            (Some(denial), None) => ExecutionReceipt::denial_without_root(decided, denial),
+            (None, None) => ExecutionReceipt::denial_without_root(decided, &Denial::no_envelope()),
+        };
+        receipt.sign(self.receipts.signer.as_str(), &*self.receipts.key)
+    }
+}
+
+/// Parses a text whose form its maker guarantees.
+fn form<T: std::str::FromStr<Err = NotOfForm>>(text: &str) -> T {
+    text.parse().expect("the configuration and the random number have the form of their members")
+}

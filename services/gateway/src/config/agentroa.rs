@@ -1,0 +1,169 @@
+//! Reads the `[agentroa]` section, and the settings of a route about AgentROA.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use admission::rules::{AuthorityDemand, AuthorityRules, DegradedMode, Posture, ServerNames, ToolClass};
+use roa::text::Text;
+use scitt::{Curve, PublicKey};
+use toml::Spanned;
+
+use super::UpstreamConfig;
+use super::file::{self, SpannedText};
+use super::reader::ConfigReader;
+use super::route::Route;
+use crate::authority::RegistrySource;
+use crate::limits::REGISTRY_REFRESH;
+
+/// The Agent Identity Registry, and the gateway's name in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentRoaConfig {
+    /// The source of the registry.
+    pub source: RegistrySource,
+    /// The keys of the registry's operators.
+    pub operators: Vec<PublicKey>,
+    /// The interval at which the registry is read again.
+    pub refresh: Duration,
+    /// The identifier of this gateway in execution receipts.
+    pub gateway_id: String,
+    /// The name of the evidence key in the registry (role `gateway`).
+    pub signer: String,
+}
+
+/// Reads the section.
+pub fn read(
+    reader: &mut ConfigReader<'_>,
+    section: Option<Spanned<file::AgentRoaSection>>,
+) -> Option<AgentRoaConfig> {
+    let section = section?;
+    let span = section.span();
+    let section = section.into_inner();
+    let source = match (section.registry, &section.registry_url) {
+        (Some(path), None) => Some(RegistrySource::File(reader.path(path))),
+        (None, Some(text)) => reader.http("agentroa.registry_url", text).map(RegistrySource::Url),
+        _ => {
+            let why = "either registry (a file) or registry_url";
+            reader.mistake(Some(span.clone()), "agentroa.registry", why);
+            None
+        }
+    };
+    if section.operator_keys.is_empty() {
+        let why = "the keys of the registry's operators are needed: registry_keys = [\"operator.pub\"]";
+        reader.mistake(Some(span), "agentroa.registry_keys", why);
+    }
+    let operators = section.operator_keys.iter().filter_map(|path| operator_key(reader, path)).collect();
+    let gateway_id = name(reader, "agentroa.gateway_id", &section.gateway_id);
+    let signer = name(reader, "agentroa.signer", &section.signer);
+    let refresh = reader.time("agentroa.refresh", section.refresh.as_ref()).unwrap_or(REGISTRY_REFRESH);
+    Some(AgentRoaConfig { source: source?, operators, refresh, gateway_id: gateway_id?, signer: signer? })
+}
+
+/// Reads the public key of an operator: PEM (SubjectPublicKeyInfo) or a JWK.
+fn operator_key(reader: &mut ConfigReader<'_>, path: &Spanned<PathBuf>) -> Option<PublicKey> {
+    let file = reader.path(path.get_ref());
+    let read = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()));
+    let key = read.and_then(|text| match text.starts_with("-----BEGIN") {
+        true => PublicKey::from_spki_pem(&text).map_err(|error| error.to_string()),
+        false => PublicKey::from_jwk_json(text.as_bytes()).map_err(|error| error.to_string()),
+    });
+    let key = key.and_then(|key| match key.curve() {
+        Curve::Ed25519 => Ok(key),
+        other => Err(format!("an Ed25519 key is needed, not one of {other}")),
+    });
+    match key {
+        Ok(key) => Some(key),
+        Err(why) => {
+            reader.mistake(Some(path.span()), "agentroa.registry_keys", why);
+            None
+        }
+    }
+}
+
+fn name(reader: &mut ConfigReader<'_>, key: &str, text: &SpannedText) -> Option<String> {
+    match text.get_ref().parse::<Text>() {
+        Ok(name) => Some(name.to_string()),
+        Err(why) => reader.wrong(text, key, why.to_string()),
+    }
+}
+
+/// The settings of a route about AgentROA, as written.
+pub struct RouteSettings {
+    /// `off`, `advisory` or `required`.
+    pub roa: Option<SpannedText>,
+    /// The identifier of the route's one server.
+    pub server_id: Option<SpannedText>,
+    /// `deny` or `reads`.
+    pub degraded: Option<SpannedText>,
+    /// The classes of tools.
+    pub classes: BTreeMap<String, file::ToolClassSection>,
+}
+
+/// Reads the settings of a route.
+pub fn of_route(
+    reader: &mut ConfigReader<'_>,
+    settings: RouteSettings,
+    upstream: Option<&UpstreamConfig>,
+) -> AuthorityRules {
+    let demands = [AuthorityDemand::Off, AuthorityDemand::Advisory, AuthorityDemand::Required]
+        .map(|demand| (demand.as_str(), demand));
+    let modes = [DegradedMode::Deny, DegradedMode::Reads].map(|mode| (mode.as_str(), mode));
+    let demand = super::routes::chosen(reader, "roa", settings.roa.as_ref(), &demands);
+    let degraded = super::routes::chosen(reader, "degraded", settings.degraded.as_ref(), &modes);
+    let servers = match (upstream, settings.server_id) {
+        (Some(UpstreamConfig::Many { separator, .. }), None) => ServerNames::Prefixed(separator.clone()),
+        (Some(UpstreamConfig::Many { .. }), Some(text)) => {
+            reader.mistake(
+                Some(text.span()),
+                "server_id",
+                "with several servers, the prefixes are the identifiers",
+            );
+            ServerNames::None
+        }
+        (_, Some(text)) => server_id(reader, &text).map_or(ServerNames::None, ServerNames::One),
+        (_, None) => {
+            if let Some(text) = settings.roa.as_ref().filter(|_| demand != AuthorityDemand::Off) {
+                reader.mistake(
+                    Some(text.span()),
+                    "server_id",
+                    "AgentROA names tools by server: give server_id",
+                );
+            }
+            ServerNames::None
+        }
+    };
+    let classes = settings.classes.into_iter().filter_map(|(tool, class)| {
+        let pattern = super::routes::named(reader, &format!("tool_class.{tool}"), &tool)?;
+        Some((
+            pattern,
+            ToolClass { price: class.price, slo: class.slo, classification: class.classification },
+        ))
+    });
+    let classes = classes.collect();
+    AuthorityRules { demand, servers, classes, degraded }
+}
+
+/// An identifier without a dot, since the first dot of a capability ends it.
+fn server_id(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
+    let id = text.get_ref();
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    match !id.is_empty() && id.bytes().all(fits) {
+        true => Some(id.clone()),
+        false => reader.wrong(text, "server_id", "letters, digits, - and _, without a dot"),
+    }
+}
+
+/// Checks that routes which need a registry have one.
+pub fn check(reader: &mut ConfigReader<'_>, config: Option<&AgentRoaConfig>, routes: &[Route]) {
+    for route in routes {
+        let needs = route.authority.demand != AuthorityDemand::Off;
+        if needs && config.is_none() {
+            let why = format!("route {} enforces AgentROA: give [agentroa] with the registry", route.path);
+            reader.mistake(None, "agentroa", why);
+        }
+        if route.without_vap == Posture::Roa && route.authority.demand != AuthorityDemand::Required {
+            let why = format!("route {}: without_vap = \"roa\" needs roa = \"required\"", route.path);
+            reader.mistake(None, "without_vap", why);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! AgentROA in the decision of a call: its inputs from the batch, and what an admitted call changes.
+
+use std::time::Instant;
+
+use admission::decide::Authority;
+use admission::rules::{AuthorityDemand, Rules};
+use evidence::{Claim, ClaimKind, RecordKind};
+use jiff::Timestamp;
+use merkle::EntryDigest;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::writing::{claim, timestamp};
+use crate::annex::EMPTY;
+use crate::authority::{AuthorityCase, AuthorityDecision, CallReceipt, PresentedChain, UsedEnvelope};
+use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::error::WriterError;
+use crate::decision_writer::jobs::CallJob;
+use crate::decision_writer::states::{
+    ENVELOPES_SINCE, EnvelopesSince, ReceiptCount, StreamState, envelope_stream, random, receipts_stream,
+};
+use crate::decision_writer::transactions::{Batch, Job, JobStep, NewRecord, Work};
+use crate::limits::FOR_EVER;
+
+/// The decision of AgentROA about one call, with the stream of its envelope.
+#[derive(Clone, Debug)]
+pub struct CallAuthority {
+    /// The decision.
+    pub decision: AuthorityDecision,
+    /// The stream of the envelope's use; `None` without a readable chain.
+    stream: Option<String>,
+    /// The proof that an admitted call uses up.
+    proof: Option<Claim>,
+}
+
+/// The execution receipt of a decision, as it is returned to the caller.
+#[derive(Clone, Debug)]
+pub struct ReceiptReference {
+    /// The entry ID of the receipt's statement.
+    pub id: EntryDigest,
+    /// The identifier of the receipt.
+    pub aer_id: String,
+    /// The member `dev.tabellion/aer` of an answer's `_meta`: the receipt, and the address of its entry.
+    pub json: String,
+}
+
+/// Returns the streams that the decision of a call needs.
+pub fn streams(writer: &DecisionWriter, job: &CallJob) -> Vec<String> {
+    let Some(presented) = &job.chain else { return Vec::new() };
+    let mut streams = vec![ENVELOPES_SINCE.to_owned(), receipts_stream(writer.instance())];
+    streams.extend(envelope_of(presented));
+    streams
+}
+
+/// Returns the claim on the proof of a call, which is used once.
+pub fn proof_claim(job: &CallJob) -> Option<Claim> {
+    let presented = job.chain.as_ref()?;
+    let (stream, proof) = (envelope_of(presented)?, presented.proof.as_ref()?);
+    let chain = presented.chain.as_ref().ok()?;
+    Some(claim(&stream, ClaimKind::MessageId, &format!("{} {}", chain.holder(), proof.jti)))
+}
+
+fn envelope_of(presented: &PresentedChain) -> Option<String> {
+    presented.chain.as_ref().ok().map(|chain| envelope_stream(chain.root().document()))
+}
+
+/// Decides about a call. `None` if the route does not enforce AgentROA.
+///
+/// # Errors
+/// [`JobStep::Needs`] if a stream is not loaded yet.
+pub fn decide(
+    writer: &DecisionWriter,
+    batch: &mut Batch<'_>,
+    job: &CallJob,
+    rules: &Rules,
+) -> Result<Option<CallAuthority>, JobStep> {
+    let agent_roa = writer.agent_roa().filter(|_| rules.authority.demand != AuthorityDemand::Off);
+    let Some(agent_roa) = agent_roa else { return Ok(None) };
+    // The route began to enforce AgentROA after the call arrived.
+    let absent = PresentedChain::absent();
+    let presented = job.chain.as_ref().unwrap_or(&absent);
+    let stored_since = match batch.stream(ENVELOPES_SINCE) {
+        Some(copy) => match copy.state() {
+            Some(StreamState::EnvelopesSince(stored)) => timestamp(stored.since),
+            _ => Timestamp::MAX,
+        },
+        None => return Err(JobStep::Needs(batch.missing())),
+    };
+    let stream = envelope_of(presented);
+    let used = match &stream {
+        Some(stream) => match batch.stream(stream) {
+            Some(copy) => match copy.state() {
+                Some(StreamState::Envelope(used)) => Some((**used).clone()),
+                _ => None,
+            },
+            None => return Err(JobStep::Needs(batch.missing())),
+        },
+        None => None,
+    };
+    if batch.stream(&receipts_stream(writer.instance())).is_none() {
+        return Err(JobStep::Needs(batch.missing()));
+    }
+    let proof = proof_claim(job);
+    let decision = agent_roa.decide(AuthorityCase {
+        rules,
+        presented,
+        tool: &job.tool,
+        used: used.as_ref(),
+        is_proof_used: proof.as_ref().is_some_and(|proof| batch.is_used(proof)),
+        stored_since,
+        now: timestamp(batch.now),
+    });
+    Ok(Some(CallAuthority { decision, stream, proof }))
+}
+
+/// Returns the decision as VAP's stages take it.
+pub fn for_stages(authority: Option<&CallAuthority>, job: &CallJob) -> Authority {
+    match authority {
+        Some(authority) => authority.decision.authority.clone(),
+        None if job.has_roa_envelope => Authority::NotEnforced,
+        None => Authority::NotRequired,
+    }
+}
+
+/// Writes the execution receipt of a decision into the stream of this instance's receipts.
+pub fn write_receipt(
+    writer: &DecisionWriter,
+    batch: &mut Batch<'_>,
+    job: &CallJob,
+    rules: &Rules,
+    authority: &CallAuthority,
+) -> Result<Option<ReceiptReference>, WriterError> {
+    let Some(agent_roa) = writer.agent_roa() else { return Ok(None) };
+    let now = batch.now;
+    let call = CallReceipt {
+        action: rules.authority.servers.split(&job.tool),
+        tool: &job.tool,
+        arguments: &job.arguments,
+        now: timestamp(now),
+    };
+    let receipt = agent_roa.receipt(&authority.decision, call, random()?);
+    let receipt = receipt.map_err(|error| WriterError::Unsigned(error.to_string()))?;
+    let aer_id = receipt.aer_id().to_string();
+    let signed = batch.context.record_signer.execution_receipt(receipt.bytes().to_vec(), &aer_id)?;
+    let (id, audit_ref) = (signed.id, batch.context.record_signer.audit_ref(signed.id));
+    let stream = receipts_stream(writer.instance());
+    let Some(copy) = batch.stream(&stream) else {
+        return Err(WriterError::Unrecordable(format!("the stream {stream} is not open")));
+    };
+    let receipts = match copy.state() {
+        Some(StreamState::Receipts(count)) => count.receipts,
+        _ => 0,
+    };
+    copy.put(StreamState::Receipts(ReceiptCount { receipts: receipts + 1 }), false);
+    copy.keep(FOR_EVER);
+    copy.record(&stream, now, NewRecord { kind: RecordKind::Receipt, signed, verdict: None, annex: EMPTY });
+    let json = json!({ "receipt": receipt.document(), "audit_ref": audit_ref }).to_string();
+    Ok(Some(ReceiptReference { id, aer_id, json }))
+}
+
+/// Stores the use of the envelope by an admitted call, and uses up its proof.
+pub fn keep(batch: &mut Batch<'_>, authority: CallAuthority) -> Option<UsedEnvelope> {
+    let CallAuthority { decision, stream, proof } = authority;
+    let ((used, spending), stream) = (decision.used?, stream?);
+    let copy = batch.stream(&stream)?;
+    copy.keep(u64::try_from(used.expires_at().unix_seconds()).unwrap_or(FOR_EVER));
+    copy.put(StreamState::Envelope(Box::new(used)), false);
+    if let Some(proof) = proof {
+        copy.claim(proof);
+    }
+    Some(UsedEnvelope { stream, spending })
+}
+
+/// A job that notes the time since which the uses of envelopes are stored, unless a time is noted.
+pub struct EnvelopesSinceWork {
+    since: Instant,
+    reply: oneshot::Sender<()>,
+}
+
+impl EnvelopesSinceWork {
+    /// Creates the job; the receiver is notified when the time is durable.
+    pub fn job() -> (Job, oneshot::Receiver<()>) {
+        let (reply, answer) = oneshot::channel();
+        (Box::new(Self { since: Instant::now(), reply }), answer)
+    }
+}
+
+impl Work for EnvelopesSinceWork {
+    fn streams(&self) -> Vec<String> {
+        vec![ENVELOPES_SINCE.to_owned()]
+    }
+
+    fn since(&self) -> Instant {
+        self.since
+    }
+
+    fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
+        let since = batch.now;
+        let Some(copy) = batch.stream(ENVELOPES_SINCE) else { return JobStep::Needs(batch.missing()) };
+        if copy.state().is_some() {
+            return JobStep::Nothing;
+        }
+        copy.put(StreamState::EnvelopesSince(EnvelopesSince { since }), false);
+        copy.keep(FOR_EVER);
+        JobStep::Decided
+    }
+
+    fn committed(self: Box<Self>) {
+        let _ = self.reply.send(());
+    }
+
+    fn failed(self: Box<Self>, why: &WriterError) -> Option<Job> {
+        match why {
+            WriterError::Unrecordable(_) | WriterError::Stopping => None,
+            _ => Some(self),
+        }
+    }
+}
