@@ -4,6 +4,7 @@
 //! of this crate may be trusted outside tests. A dev-dependency only.
 
 pub mod agent;
+pub mod agentroa;
 mod conversations;
 mod executions;
 mod keys;

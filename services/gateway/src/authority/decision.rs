@@ -149,7 +149,7 @@ impl AgentRoa {
 /// Begins the use of an envelope. One that was issued before uses were stored may have been presented by others, so it
 /// is denied.
 fn begin(chain: &VerifiedChain, registry: &Registry, stored_since: Timestamp) -> Result<EnvelopeUse, Denial> {
-    match chain.root().issued_at.0 >= stored_since {
+    match chain.root().issued_at.unix_seconds() >= stored_since.as_second() {
         true => Ok(EnvelopeUse::begin(chain, registry)),
         false => {
             let detail = "the envelope was issued before this gateway stored who presents envelopes";

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
+
 /// A clock with millisecond resolution. Clones share the source of the time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> u64 + Send + Sync>);
@@ -24,6 +26,12 @@ impl Clock {
     /// Returns the time in milliseconds since the Unix epoch.
     pub fn milliseconds(&self) -> u64 {
         (self.0)()
+    }
+
+    /// Returns the time.
+    pub fn now(&self) -> Timestamp {
+        let milliseconds = i64::try_from(self.milliseconds()).unwrap_or(i64::MAX);
+        Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX)
     }
 
     /// Returns the time in whole seconds since the Unix epoch.

@@ -258,7 +258,7 @@ impl DecisionWriter {
     }
 
     pub(crate) fn now(&self) -> jiff::Timestamp {
-        decisions::timestamp(self.inner.context.clock.milliseconds())
+        self.inner.context.clock.now()
     }
 
     /// Returns the name of the stream for records that belong to no session.

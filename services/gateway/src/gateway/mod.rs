@@ -72,11 +72,12 @@ impl Gateway {
         let rules = CurrentRules::new(ArcSwap::from_pointee(rules_of(&config)));
         let current = rules.clone();
         let rules_now: RulesOf = Arc::new(move |route: &str| current.load().get(route).cloned());
+        let clock = Clock::system();
         let (writer, running) =
-            DecisionWriter::open(store, &writer_keys, log, Clock::system(), settings, rules_now).await?;
+            DecisionWriter::open(store, &writer_keys, log, clock.clone(), settings, rules_now).await?;
         let fresh = CancellationToken::new();
         if let Some(agentroa) = &config.agentroa {
-            let agent_roa = agent_roa(&config, agentroa, &keys, &writer)?;
+            let agent_roa = agent_roa(&config, agentroa, &keys, clock)?;
             tokio::spawn(agent_roa.registry().clone().keep_fresh(agentroa.refresh, fresh.clone()));
             if let Err(error) = agent_roa.registry().refresh().await {
                 tracing::error!(%error, "calls that need a registry are denied until there is one");
@@ -261,9 +262,8 @@ fn agent_roa(
     config: &Config,
     agentroa: &AgentRoaConfig,
     keys: &Keys,
-    writer: &DecisionWriter,
+    clock: Clock,
 ) -> Result<AgentRoa, StartError> {
-    let clock = writer.clone();
     let now: Now = Arc::new(move || clock.now());
     let registry = RegistryState::new(agentroa.source.clone(), agentroa.operators.clone(), now);
     let signer = ReceiptSigner::new(&agentroa.gateway_id, &agentroa.signer, keys.evidence.clone())

@@ -21,7 +21,7 @@ mod writing;
 
 pub use admitted_call::AdmittedCall;
 pub use answer::DecisionAnswer;
-pub use authority::{EnvelopesSinceWork, ReceiptReference};
+pub use authority::EnvelopesSinceWork;
 pub use call::CallWork;
 pub use close::{AliveWork, CloseWork, Closed};
 pub use counted_denials::DenialsWork;

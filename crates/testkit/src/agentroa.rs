@@ -1,0 +1,132 @@
+//! Authorizers, agents and a registry of AgentROA, with builders of chains that are valid now.
+
+use data_encoding::HEXLOWER;
+use jiff::{SignedDuration, Timestamp};
+use roa::attestation::Attestation;
+use roa::chain::Chain;
+use roa::proof::ProofClaims;
+use roa::signed::{Document, Signed};
+use roa::text::Sha256Digest;
+use scitt::{Signer, SigningKey};
+use serde_json::{Value, json};
+
+/// The agents: each of the first four delegates to the next one.
+pub const AGENTS: [&str; 4] =
+    ["aha:acme/ops/lead", "aha:acme/ops/one", "aha:acme/ops/two", "aha:acme/ops/three"];
+/// The authorizer of the agents' organisation.
+pub const AUTHORIZER: &str = "acme:authorizer";
+/// The name of the gateway's key.
+pub const GATEWAY_SIGNER: &str = "acme:gateway";
+
+/// Returns the key that belongs to a name, always the same one.
+pub fn key_of(name: &str) -> SigningKey {
+    let digest = Sha256Digest::of(name.as_bytes()).to_string();
+    let mut seed = [0; 32];
+    seed.copy_from_slice(&digest.as_bytes()[7..39]);
+    crate::ed25519(seed)
+}
+
+/// Returns the digest of the policy in force.
+pub fn policy_digest() -> String {
+    Sha256Digest::of(b"{}").to_string()
+}
+
+/// Returns a time this many seconds from now, as objects have it.
+pub fn in_seconds(seconds: i64) -> String {
+    let now = Timestamp::now().checked_add(SignedDuration::from_secs(seconds)).unwrap();
+    Timestamp::from_second(now.as_second()).unwrap().to_string()
+}
+
+/// Signs an object with the keys of these names.
+pub fn signed<D: Document>(members: Value, signers: &[&str]) -> Signed<D> {
+    let keys: Vec<(&str, SigningKey)> = signers.iter().map(|name| (*name, key_of(name))).collect();
+    let signers: Vec<(&str, &dyn Signer)> =
+        keys.iter().map(|(name, key)| (*name, key as &dyn Signer)).collect();
+    Signed::sign(&members, &signers).unwrap()
+}
+
+/// Returns the members of a version of the registry; the server `crm` has the tools `crm.read` and `pay`.
+pub fn registry_members(sequence: u64) -> Value {
+    let entry = |name: &str, role: &str| {
+        json!({
+            "signer": name, "role": role, "organization": "acme", "not_before": "2026-01-01T00:00:00Z",
+            "public_key": key_of(name).public_key().to_jwk().to_value(),
+        })
+    };
+    let mut keys: Vec<Value> = AGENTS
+        .iter()
+        .map(|agent| {
+            let mut key = entry(agent, "agent");
+            key["agent_id"] = (*agent).into();
+            key
+        })
+        .collect();
+    keys.push(entry(AUTHORIZER, "authorizer"));
+    keys.push(entry(GATEWAY_SIGNER, "gateway"));
+    json!({
+        "schema_version": "1.0", "registry_id": "registry.acme.example", "epoch": 1, "sequence": sequence,
+        "issued_at": in_seconds(-3600), "ttl_seconds": 3600, "keys": keys, "agents": [],
+        "servers": [{ "server_id": "crm", "tools": ["crm.read", "pay"] }],
+        "policies": [{ "policy_id": "incidents", "policy_digest": policy_digest() }],
+        "classifications": ["public", "secret"], "revocations": [],
+    })
+}
+
+/// Returns a signed version of the registry.
+pub fn registry(sequence: u64, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
+    let mut members = registry_members(sequence);
+    edit(&mut members);
+    signed::<roa::registry::RegistryDocument>(members, &["operator"]).canonical().to_vec()
+}
+
+/// Returns a chain of a root envelope for the first agent, valid from now on.
+pub fn root(edit: impl FnOnce(&mut Value)) -> Chain {
+    let random = HEXLOWER.encode(&Timestamp::now().as_nanosecond().to_be_bytes()[8..]);
+    let mut members = json!({
+        "schema_version": "1.0", "envelope_id": format!("env:{random}"),
+        "issued_at": in_seconds(0), "expires_at": in_seconds(600),
+        "session": { "session_id": "sess:1", "channel": "mcp_client", "agent_id": AGENTS[0] },
+        "authorized_scope": {
+            "capabilities": ["mcp:crm.*"], "max_delegation_depth": 4, "cross_org_permitted": false,
+        },
+        "policy": { "policy_id": "incidents", "policy_version": "1", "policy_digest": policy_digest() },
+        "authorization": { "auth_strength": "session_only", "approval_state": "not_required" },
+        "evidence": { "session_hash": "sha256:1", "model_provenance": ["model:1"] },
+    });
+    edit(&mut members);
+    Chain::new(signed(members, &[AUTHORIZER]), Vec::new())
+}
+
+/// Appends an attestation by the holder of a chain to the next agent.
+pub fn delegated(chain: &Chain, edit: impl FnOnce(&mut Value)) -> Chain {
+    let depth = chain.hops().len();
+    let (kind, id, digest) = match chain.hops().last() {
+        None => ("roa_envelope", chain.root().document().envelope_id.to_string(), chain.root().digest()),
+        Some(hop) => ("ara", hop.document().ara_id.to_string(), hop.digest()),
+    };
+    let mut members = json!({
+        "schema_version": "1.0", "ara_id": format!("ara:{depth:016x}"), "issued_at": in_seconds(0),
+        "upstream_ref": { "ref_type": kind, "ref_id": id, "ref_digest": digest.to_string() },
+        "delegating_agent": { "agent_id": AGENTS[depth], "session_id": "sess:1" },
+        "delegated_agent": { "agent_id": AGENTS[depth + 1] },
+        "delegated_scope": { "capabilities": ["mcp:crm.*"] },
+        "policy": { "policy_digest": policy_digest(), "policy_version": "1" },
+    });
+    edit(&mut members);
+    let delegating = members["delegating_agent"]["agent_id"].as_str().unwrap().to_owned();
+    let hop: Signed<Attestation> = signed(members, &[&delegating]);
+    Chain::new(chain.root().clone(), chain.hops().iter().cloned().chain([hop]).collect())
+}
+
+/// Returns a proof by an agent that it calls this tool of the server `crm` under a chain.
+pub fn proof(chain: &Chain, agent: &str, tool: &str, arguments: &Value, gateway: &str) -> String {
+    let claims = ProofClaims {
+        chain_digest: chain.digest(),
+        capability: format!("mcp:crm.{tool}").parse().unwrap(),
+        input_hash: Sha256Digest::of(&jose::jcs::canonical(arguments)),
+        jti: HEXLOWER.encode(&Timestamp::now().as_nanosecond().to_be_bytes()).parse().unwrap(),
+        iat: u64::try_from(Timestamp::now().as_second()).unwrap(),
+        aud: gateway.parse().unwrap(),
+    };
+    claims.sign(agent, &key_of(agent)).unwrap()
+}

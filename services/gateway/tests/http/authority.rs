@@ -1,0 +1,360 @@
+//! AgentROA through a running gateway: threats to delegation chains, budgets, revocation, and receipts.
+
+use std::path::Path;
+use std::time::Duration;
+
+use gateway::{Config, Gateway};
+use roa::chain::Chain;
+use scitt::Signer;
+use serde_json::{Value, json};
+use testkit::McpServer;
+use testkit::agentroa::{AGENTS, delegated, in_seconds, key_of, proof, registry, root};
+
+use crate::client::{Agent, Answer};
+
+const ISSUER: &str = "https://gw.example";
+const AER: &str = "dev.tabellion/aer";
+
+/// A gateway with a registry file, before a server whose identifier is `crm`.
+struct Site {
+    folder: tempfile::TempDir,
+    gateway: Gateway,
+    server: McpServer,
+    route: String,
+}
+
+impl Site {
+    /// A route that demands a chain, and no VAP.
+    async fn new() -> Self {
+        Self::with("without_vap = \"roa\"\nroa = \"required\"\n").await
+    }
+
+    async fn with(route: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "operator.jwk", key_of("operator").public_key().to_jwk().to_value().to_string());
+        write(folder.path(), "registry.json", registry(1, |_| ()));
+        let server = McpServer::ordinary();
+        let gateway = Gateway::start(config(folder.path(), &server, route)).await.unwrap();
+        Self { folder, gateway, server, route: route.to_owned() }
+    }
+
+    /// The same gateway after a restart; `forgetting` removes its state before.
+    async fn restarted(self, forgetting: bool) -> Self {
+        let Self { folder, gateway, server, route } = self;
+        gateway.stop().await;
+        if forgetting {
+            std::fs::remove_dir_all(folder.path().join("state")).unwrap();
+        }
+        let gateway = Gateway::start(config(folder.path(), &server, &route)).await.unwrap();
+        Self { folder, gateway, server, route }
+    }
+
+    fn client(&self) -> Agent {
+        Agent { modern: true, ..Agent::nobody(format!("http://{}/mcp", self.gateway.address())) }
+    }
+
+    /// A call of the last agent of a chain, with its proof.
+    async fn call(&self, chain: &Chain, tool: &str) -> Answer {
+        self.call_by(chain, AGENTS[chain.hops().len()], tool).await
+    }
+
+    async fn call_by(&self, chain: &Chain, agent: &str, tool: &str) -> Answer {
+        self.present(chain, Some(proof(chain, agent, tool, &json!({}), ISSUER)), tool).await
+    }
+
+    async fn present(&self, chain: &Chain, proof: Option<String>, tool: &str) -> Answer {
+        let mut meta = json!({ "dev.tabellion/roa": text(chain) });
+        if let Some(proof) = proof {
+            meta["dev.tabellion/roa-proof"] = proof.into();
+        }
+        self.client().ask("tools/call", json!({ "name": tool, "arguments": {}, "_meta": meta })).await
+    }
+
+    /// Puts a version of the registry into the file.
+    fn publish(&self, sequence: u64, edit: impl FnOnce(&mut Value)) {
+        write(self.folder.path(), "registry.json", registry(sequence, edit));
+    }
+
+    async fn until_denied(&self, chain: &Chain, reason: &str) -> Answer {
+        self.until_denied_for(chain, "crm.read", reason).await
+    }
+
+    /// Repeats a call until it is denied for this reason.
+    async fn until_denied_for(&self, chain: &Chain, tool: &str, reason: &str) -> Answer {
+        for _ in 0..200 {
+            let answer = self.call(chain, tool).await;
+            if answer.reason() == reason {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("no call is denied for {reason}");
+    }
+}
+
+fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
+    // A reader sees the whole old file or the whole new one.
+    let new = folder.join(format!("{name}.new"));
+    std::fs::write(&new, content).unwrap();
+    std::fs::rename(&new, folder.join(name)).unwrap();
+}
+
+fn config(folder: &Path, server: &McpServer, route: &str) -> Config {
+    let text = format!(
+        "issuer = \"{ISSUER}\"\nlisten = \"127.0.0.1:0\"\nstate = \"state\"\n[log]\nurl = \"http://127.0.0.1:9\"\n\
+         [agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\nrefresh = \"50ms\"\n\
+         gateway_id = \"gw-1\"\nsigner = \"acme:gateway\"\n\
+         [[route]]\npath = \"/mcp\"\nserver_id = \"crm\"\nupstream = \"{}\"\n{route}",
+        server.url()
+    );
+    Config::from_toml(&text, folder).unwrap()
+}
+
+fn text(chain: &Chain) -> Value {
+    serde_json::from_slice(&chain.canonical()).unwrap()
+}
+
+fn receipt(answer: &Answer) -> Value {
+    answer.meta(AER)["receipt"].clone()
+}
+
+fn denial(answer: &Answer) -> (String, String, Value) {
+    let receipt = receipt(answer);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let detail = &receipt["denial_detail"];
+    (text(&receipt["denial_reason"]), text(&detail["code"]), detail["hop"].clone())
+}
+
+/// Asserts that a call was denied with this reason, code and hop, and did not reach the server.
+fn assert_denied(site: &Site, answer: &Answer, expected: (&str, &str, Option<u64>)) {
+    let (reason, code, hop) = expected;
+    answer.clone().denied(&format!("roa:{reason}"));
+    assert_eq!(denial(answer), (reason.to_owned(), code.to_owned(), json!(hop)), "{answer:?}");
+    assert_eq!(receipt(answer)["enforcement_outcome"], "deny");
+    assert_eq!(site.server.calls(), 0);
+}
+
+#[tokio::test]
+async fn a_call_under_a_chain_of_three_is_served_and_its_receipt_is_returned() {
+    let site = Site::new().await;
+    let chain = delegated(&delegated(&root(|_| ()), |_| ()), |_| ());
+    let answer = site.call(&chain, "crm.read").await.served();
+    let receipt = receipt(&answer);
+    assert_eq!(
+        (&receipt["enforcement_outcome"], &receipt["enforcement_mode"]),
+        (&json!("permit"), &json!("normal"))
+    );
+    assert_eq!(receipt["chain_summary"]["chain_depth"], 2);
+    assert_eq!(receipt["session"]["agent_id"], AGENTS[2]);
+    assert_eq!(receipt["action"]["capability"], "mcp:crm.crm.read");
+    let read = roa::aer::SignedReceipt::parse(&jose::jcs::canonical(&receipt)).unwrap();
+    let key = site.gateway.keys().evidence.public_key().clone();
+    read.verify(|_| vec![&key]).unwrap();
+    assert!(answer.meta(AER)["audit_ref"].as_str().unwrap().starts_with("http://127.0.0.1:9/entries/"));
+    assert!(
+        !site.server.messages_of("tools/call")[0].to_string().contains("roa"),
+        "nothing of it is forwarded"
+    );
+}
+
+#[tokio::test]
+async fn a_call_without_a_chain_is_denied_and_has_a_receipt_of_its_own() {
+    let site = Site::new().await;
+    let answer = site.client().plain("crm.read", json!({})).await;
+    assert_denied(&site, &answer, ("chain_integrity_violation", "no_envelope", None));
+    assert_eq!(receipt(&answer)["chain_summary"]["root_envelope_id"], "env:0000000000000000");
+}
+
+#[tokio::test]
+async fn a_stolen_envelope_is_of_no_use_to_another_agent_or_without_a_proof() {
+    let site = Site::new().await;
+    let chain = root(|_| ());
+    let thief = site.call_by(&chain, AGENTS[1], "crm.read").await;
+    assert_denied(&site, &thief, ("auth_strength_insufficient", "presenter_mismatch", None));
+    let silent = site.present(&chain, None, "crm.read").await;
+    assert_denied(&site, &silent, ("auth_strength_insufficient", "presenter_missing", None));
+    let of_another_tool = proof(&chain, AGENTS[0], "pay", &json!({}), ISSUER);
+    let answer = site.present(&chain, Some(of_another_tool), "crm.read").await;
+    assert_denied(&site, &answer, ("auth_strength_insufficient", "proof_mismatch", None));
+    let of_another_gateway = proof(&chain, AGENTS[0], "crm.read", &json!({}), "https://other.example");
+    let answer = site.present(&chain, Some(of_another_gateway), "crm.read").await;
+    assert_denied(&site, &answer, ("auth_strength_insufficient", "proof_audience", None));
+}
+
+#[tokio::test]
+async fn a_proof_counts_once() {
+    let site = Site::new().await;
+    let chain = root(|_| ());
+    let proof = proof(&chain, AGENTS[0], "crm.read", &json!({}), ISSUER);
+    site.present(&chain, Some(proof.clone()), "crm.read").await.served();
+    let again = site.present(&chain, Some(proof), "crm.read").await.denied("roa:replay_detected");
+    assert_eq!(denial(&again).1, "proof_used");
+    site.call(&chain, "crm.read").await.served();
+    assert_eq!(site.server.calls(), 2);
+}
+
+#[tokio::test]
+async fn a_grafted_hop_and_a_swapped_unit_are_denied_at_their_hop() {
+    let site = Site::new().await;
+    let budget = |amount: u64, unit: &'static str| {
+        move |members: &mut Value| {
+            let scope = match members.get("authorized_scope") {
+                Some(_) => "authorized_scope",
+                None => "delegated_scope",
+            };
+            members[scope]["budget_ceiling"] = amount.into();
+            members[scope]["budget_unit"] = unit.into();
+        }
+    };
+    let first = delegated(&root(budget(5000, "tokens")), |_| ());
+    let grafted = delegated(&first, |members| members["delegating_agent"]["agent_id"] = AGENTS[3].into());
+    let answer = site.call(&grafted, "crm.read").await;
+    assert_denied(&site, &answer, ("chain_integrity_violation", "holder", Some(2)));
+    let swapped = delegated(&first, budget(4000, "USD"));
+    let answer = site.call(&swapped, "crm.read").await;
+    assert_denied(&site, &answer, ("budget_expansion_denied", "unit", Some(2)));
+}
+
+#[tokio::test]
+async fn a_wider_scope_at_the_third_hop_is_denied_there() {
+    let site = Site::new().await;
+    let narrow =
+        |members: &mut Value| members["delegated_scope"]["capabilities"] = json!(["mcp:crm.crm.read"]);
+    let chain = delegated(&delegated(&root(|_| ()), narrow), narrow);
+    let wide =
+        delegated(&chain, |members| members["delegated_scope"]["capabilities"] = json!(["mcp:crm.pay"]));
+    let answer = site.call(&wide, "pay").await;
+    assert_denied(&site, &answer, ("scope_expansion_violation", "capabilities", Some(3)));
+}
+
+#[tokio::test]
+async fn a_tool_that_the_manifest_got_later_is_not_under_an_old_wildcard() {
+    let site = Site::new().await;
+    let old = root(|_| ());
+    site.call(&old, "crm.read").await.served();
+    site.publish(2, |registry| registry["servers"][0]["tools"] = json!(["crm.read", "pay", "crm.purge"]));
+    let revoked = root(|_| ());
+    // A version with a later number is in force once it revokes an envelope that this test uses for nothing else.
+    let id = revoked.root().document().envelope_id.to_string();
+    site.publish(3, |registry| {
+        registry["servers"][0]["tools"] = json!(["crm.read", "pay", "crm.purge"]);
+        registry["revocations"] =
+            json!([{ "subject": { "envelope": id }, "sequence": 3, "revoked_at": in_seconds(0) }]);
+    });
+    site.until_denied(&revoked, "roa:envelope_revoked").await;
+    let answer = site.call(&old, "crm.purge").await.denied("roa:capability_not_in_scope");
+    assert_eq!(denial(&answer).1, "capability");
+    site.call(&root(|_| ()), "crm.purge").await.served();
+}
+
+#[tokio::test]
+async fn a_revocation_counts_from_its_version_on_and_an_older_version_does_not_take_it_back() {
+    let site = Site::new().await;
+    let chain = root(|_| ());
+    site.call(&chain, "crm.read").await.served();
+    let id = chain.root().document().envelope_id.to_string();
+    let before = std::fs::read(site.folder.path().join("registry.json")).unwrap();
+    site.publish(2, |registry| {
+        registry["revocations"] =
+            json!([{ "subject": { "envelope": id }, "sequence": 2, "revoked_at": in_seconds(0) }]);
+    });
+    let answer = site.until_denied(&chain, "roa:envelope_revoked").await;
+    assert_eq!(receipt(&answer)["revocation"], json!({ "epoch": 1, "sequence": 2 }));
+    write(site.folder.path(), "registry.json", before);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    site.call(&chain, "crm.read").await.denied("roa:envelope_revoked");
+}
+
+#[tokio::test]
+async fn a_budget_of_calls_is_one_for_all_descendants_and_outlives_a_restart() {
+    let site = Site::new().await;
+    let chain = root(|members| {
+        members["authorized_scope"]["budget_ceiling"] = 2.into();
+        members["authorized_scope"]["budget_unit"] = "api_calls".into();
+    });
+    site.call(&chain, "crm.read").await.served();
+    let site = site.restarted(false).await;
+    site.call(&delegated(&chain, |_| ()), "crm.read").await.served();
+    let answer = site.call(&chain, "crm.read").await.denied("roa:budget_expansion_denied");
+    assert_eq!(denial(&answer), ("budget_expansion_denied".into(), "spent".into(), json!(0)));
+    assert_eq!(receipt(&answer)["denial_detail"]["dimension"], "budget");
+}
+
+#[tokio::test]
+async fn a_gateway_that_lost_its_state_refuses_the_envelopes_issued_before() {
+    let site = Site::new().await;
+    let chain = root(|_| ());
+    site.call(&chain, "crm.read").await.served();
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let site = site.restarted(true).await;
+    let answer = site.call(&chain, "crm.read").await.denied("roa:replay_detected");
+    assert_eq!(denial(&answer).1, "no_replay_state");
+    site.call(&root(|_| ()), "crm.read").await.served();
+}
+
+#[tokio::test]
+async fn without_a_current_registry_calls_are_denied_or_limited_to_reads() {
+    let reads =
+        "degraded = \"reads\"\n[route.sensitivity]\n\"crm.read\" = \"reads\"\n\"pay\" = \"writes_money\"\n";
+    let required = "without_vap = \"roa\"\nroa = \"required\"\n";
+    for (route, permitted) in [(required.to_owned(), false), (format!("{required}{reads}"), true)] {
+        let site = Site::with(&route).await;
+        site.publish(2, |registry| registry["ttl_seconds"] = 1.into());
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        std::fs::remove_file(site.folder.path().join("registry.json")).unwrap();
+        let chain = root(|_| ());
+        let answer = site.until_denied_for(&chain, "pay", "roa:invalid_signature").await;
+        assert_eq!(denial(&answer).1, "registry_unavailable");
+        let read = site.call(&chain, "crm.read").await;
+        match permitted {
+            true => {
+                assert_eq!(receipt(&read.served())["degraded_reason"], "registry_stale");
+            }
+            false => {
+                read.denied("roa:invalid_signature");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn advisory_mode_denies_nothing_and_its_receipts_say_what_it_would_have_denied() {
+    let site = Site::with("without_vap = \"restricted\"\nrestricted = [\"*\"]\nroa = \"advisory\"\n").await;
+    let answer = site.client().plain("crm.read", json!({})).await;
+    assert_eq!((answer.verdict().as_str(), site.server.calls()), ("downgraded", 1));
+    assert_eq!(denial(&answer).1, "no_envelope");
+}
+
+#[tokio::test]
+async fn with_vap_and_agentroa_both_have_to_admit_and_their_records_are_joined() {
+    let site = Site::with("roa = \"required\"\n").await;
+    let agent = Agent { token: None, mcp: Some("s-1".into()), modern: false, ..site.client() };
+    let chain = root(|_| ());
+    let without_chain = agent.call("crm.read", json!({})).await.denied("roa:chain_integrity_violation");
+    assert_eq!(denial(&without_chain).1, "no_envelope");
+    let mut params = agent.call_params("crm.read", &json!({}));
+    params["_meta"]["dev.tabellion/roa"] = text(&chain);
+    params["_meta"]["dev.tabellion/roa-proof"] =
+        proof(&chain, AGENTS[0], "crm.read", &json!({}), ISSUER).into();
+    let without_commitment = agent.ask("tools/call", params).await.denied("no_commitment");
+    assert_eq!(receipt(&without_commitment)["enforcement_outcome"], "permit", "AgentROA's decision alone");
+    assert_eq!(site.server.calls(), 0);
+}
+
+#[tokio::test]
+async fn the_chain_may_come_in_the_header_and_must_be_the_same_in_both_places() {
+    let site = Site::new().await;
+    let (chain, other) = (root(|_| ()), root(|_| ()));
+    let header = |chain: &Chain| data_encoding::BASE64URL_NOPAD.encode(&chain.canonical());
+    let proof_of = |chain: &Chain| proof(chain, AGENTS[0], "crm.read", &json!({}), ISSUER);
+    let client = site.client();
+    let send = async |meta: Value, header: String| {
+        let params = json!({ "name": "crm.read", "arguments": {}, "_meta": meta });
+        let message = client.message("tools/call", &params);
+        crate::client::read(client.post(&message).header("agentroa", header).send().await.unwrap()).await
+    };
+    send(json!({ "dev.tabellion/roa-proof": proof_of(&chain) }), header(&chain)).await.served();
+    let both = json!({ "dev.tabellion/roa": text(&other), "dev.tabellion/roa-proof": proof_of(&chain) });
+    let answer = send(both, header(&chain)).await.denied("roa:chain_integrity_violation");
+    assert_eq!(denial(&answer).1, "malformed");
+}
