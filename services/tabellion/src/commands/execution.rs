@@ -2,6 +2,7 @@
 
 mod sign;
 mod summary;
+mod why;
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,7 @@ use crate::context::Context;
 use crate::keyfile;
 use sign::Sign;
 use summary::ExecutionSummary;
+use why::Why;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion execution verify aer.json.cose")]
@@ -44,6 +46,8 @@ pub struct Verify {
     /// The receipt of a redacted statement, from `execution sign --redacted`
     #[arg(long, value_name = "FILE")]
     disclosed: Option<PathBuf>,
+    #[command(flatten)]
+    why: Why,
 }
 
 impl Execution {
@@ -67,7 +71,10 @@ impl Verify {
         let keys = VerifyingKeys { gateway: &gateway, issuer: &issuer };
         let record =
             AerRecord::verify(&statement, given.as_deref(), keys).map_err(|violation| broken(&violation))?;
-        context.console.result(&ExecutionSummary::of(&statement, record.receipt()))
+        match self.why.is_asked() {
+            true => self.why.explain(context, record.receipt()),
+            false => context.console.result(&ExecutionSummary::of(&statement, record.receipt())),
+        }
     }
 
     /// Returns the keys in `--gateway-key`, or else the key in the issuer's did:key.
