@@ -1,6 +1,6 @@
 //! `tabellion roa` and `tabellion registry`: an authorizer, two agents and a registry, from keys to a revocation.
 
-use black_box::cli::Folder;
+use black_box::cli::{Dev, Folder};
 use serde_json::{Value, json};
 
 const LEAD: &str = "aha:acme/ops/lead";
@@ -216,4 +216,16 @@ fn a_permit_that_the_documents_refute_fails() {
     folder.write("policy.json", "{ \"rules\": [2] }");
     let (_, facts) = fails(&folder, 3, WHY);
     assert!(facts.get("/policy/policy_digest").is_some(), "{facts}");
+}
+
+#[test]
+fn a_published_version_is_a_statement_that_the_log_s_policy_decides_about() {
+    let dev = Dev::start();
+    run(&dev.folder, "issuer new -o operator.pem --alg EdDSA");
+    run(&dev.folder, "registry init registry.json --id acme --key operator.pem");
+    let key = "--key tabellion-dev/issuer.key --iss https://dev.issuer.example";
+    let trust = "--trust tabellion-dev/trust.toml";
+    let refused = dev.folder.run(&words(&format!("registry publish registry.json {key} {trust}")));
+    assert!(refused.must_end_with(6).stderr.contains("agentroa-registry-id"), "none is listed: {refused}");
+    assert!(dev.folder.has("registry.json.1.0.cose"), "the version has a statement of its own");
 }

@@ -34,16 +34,16 @@ pub enum Execution {
 pub struct Verify {
     /// The statement, transparent or not
     file: PathBuf,
-    /// A key that signs the gateway's receipts: a file or a did:key; may be given more than once
+    /// Keys of the gateway: a file or a did:key each
     #[arg(long, value_name = "KEY")]
     gateway_key: Vec<String>,
-    /// The statement's key [default: its did:key, or the gateway's]
+    /// The statement's key [default: did:key, or gateway's]
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// The payload, if it is detached
     #[arg(long, value_name = "FILE", conflicts_with = "disclosed")]
     payload: Option<PathBuf>,
-    /// The receipt of a redacted statement, from `execution sign --redacted`
+    /// The receipt of a redacted statement
     #[arg(long, value_name = "FILE")]
     disclosed: Option<PathBuf>,
     #[command(flatten)]

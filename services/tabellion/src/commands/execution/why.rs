@@ -26,16 +26,16 @@ use crate::keyfile;
 /// The documents that a decision rested on.
 #[derive(Debug, Args)]
 pub struct Why {
-    /// Explain the decision with the chain that the call presented
+    /// Explain the decision with the call's chain
     #[arg(long, value_name = "CHAIN", requires_all = ["registry", "registry_key"])]
     why: Option<PathBuf>,
-    /// The registry version at that time: its statement, or the file
+    /// The registry of that time: file or statement
     #[arg(long, value_name = "FILE", requires = "why")]
     registry: Option<PathBuf>,
-    /// A key of the registry's operator; may be given more than once
+    /// A key of the registry's operator
     #[arg(long, value_name = "KEY", requires = "why")]
     registry_key: Vec<String>,
-    /// The policy document: its statement, or the file
+    /// The policy document: file or statement
     #[arg(long, value_name = "FILE", requires = "why")]
     policy: Option<PathBuf>,
 }

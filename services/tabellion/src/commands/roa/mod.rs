@@ -27,8 +27,7 @@ use crate::context::Context;
 const ISSUE: &str = "example:  tabellion roa issue --key k.pem --signer acme:1 --agent aha:acme/ops/lead ...";
 const DELEGATE: &str = "example:  tabellion roa delegate root.json --key lead.pem --to aha:acme/ops/one ...";
 const VERIFY: &str = "example:  tabellion roa verify chain.json --registry r.json --registry-key op.pem";
-const PROVE: &str =
-    "example:  tabellion roa prove chain.json --key k.pem --call mcp:files.read --audience gw";
+const PROVE: &str = "example:  tabellion roa prove chain.json --key k.pem --call mcp:files.read ...";
 const REVOKE: &str = "example:  tabellion roa revoke chain.json --registry registry.json --key operator.pem";
 
 #[derive(Debug, Subcommand)]
