@@ -52,6 +52,8 @@ pub enum GuardKind {
     /// An operator's approval: content type, payload digest and expiry of the approved statement, and the operator's
     /// key.
     OperatorApproval = 15,
+    /// The epoch and sequence of a version, per AgentROA registry.
+    RegistryVersion = 16,
 }
 
 /// A claim that only one entry of the log may make. Its [`Place`] in the statement is not part of its identity.
@@ -79,7 +81,7 @@ impl Hash for Guard {
 
 impl GuardKind {
     /// All kinds.
-    pub const ALL: [GuardKind; 15] = [
+    pub const ALL: [GuardKind; 16] = [
         GuardKind::VrfReceiptId,
         GuardKind::PolicyRevision,
         GuardKind::VrfGenesis,
@@ -95,6 +97,7 @@ impl GuardKind {
         GuardKind::Freeze,
         GuardKind::HoldNumber,
         GuardKind::OperatorApproval,
+        GuardKind::RegistryVersion,
     ];
 
     /// Returns the kind of a guard's key, from its first byte; `None` if the number is not assigned.
@@ -126,6 +129,7 @@ impl GuardKind {
             GuardKind::Freeze => ("operator-freeze-once", Place::Statement),
             GuardKind::HoldNumber => ("operator-hold-number-unique", Place::payload("/number")),
             GuardKind::OperatorApproval => ("operator-approval-unique", Place::payload("/payload_sha256")),
+            GuardKind::RegistryVersion => ("agentroa-registry-version-unique", Place::payload("/sequence")),
         }
     }
 
@@ -223,6 +227,7 @@ mod tests {
     #[test]
     fn the_rules_of_guards_are_those_of_the_profiles() {
         use crate::aer::AerRule;
+        use crate::agentroa::RegistryRule;
         use crate::erasure::ErasureRule;
         use crate::operator::OperatorRule;
         use crate::vrf::VrfRule;
@@ -240,6 +245,7 @@ mod tests {
             (GuardKind::Freeze, OperatorRule::FrozenOnce.name()),
             (GuardKind::HoldNumber, OperatorRule::NumberUnique.name()),
             (GuardKind::OperatorApproval, OperatorRule::ApprovedOnce.name()),
+            (GuardKind::RegistryVersion, RegistryRule::VersionUnique.name()),
         ];
         for (kind, rule) in rules {
             assert_eq!(kind.rule().as_str(), rule);

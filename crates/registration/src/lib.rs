@@ -14,12 +14,13 @@
 //! `decide.rs`.
 //!
 //! Modules import only what stands before them in this order: ground (`violation`, `guard`, `answers`, `demands`,
-//! `content_types`, `section`, `authenticated`, `profile`, …), profiles (`vrf`, `vap`, `aer`, `conversation`, `jwk_set`,
+//! `content_types`, `section`, `authenticated`, `profile`, …), profiles (`vrf`, `vap`, `aer`, `agentroa`, `conversation`, `jwk_set`,
 //! `opaque`) and their table (`profiles`) with `erasure` and `clock_correction`, `policy`, `authenticate`, `operator`, `record`, `decide`, `policy_statement`.
 //!
 //! Not here: parsing and cryptography (`scitt`), quotas and tokens (the service), the order of entries (`sequencer`).
 
 pub mod aer;
+pub mod agentroa;
 mod answers;
 mod approvals;
 mod authenticate;

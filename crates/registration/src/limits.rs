@@ -4,8 +4,8 @@
 pub const JSON_DEPTH: usize = 64;
 /// Maximum statement size in bytes that a policy may admit.
 pub const MAX_STATEMENT: u64 = 8 << 20;
-/// Maximum statement size in bytes of a content type whose policy sets none. Conversation records, which are long,
-/// default to [`MAX_STATEMENT`].
+/// Maximum statement size in bytes of a content type whose policy sets none. Conversation records and registries, which are
+/// long, default to [`MAX_STATEMENT`].
 pub const DEFAULT_MAX_SIZE: u64 = 1 << 20;
 /// Maximum size of a policy's payload in bytes.
 pub const MAX_POLICY: usize = 1 << 20;

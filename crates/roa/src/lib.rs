@@ -8,6 +8,7 @@
 //! | [`verify`] | VerifyChain (section 5.3): from a chain to what it proves |
 //! | [`enforce`] | Enforce (section 7.4): from a verified chain to the decision about a call |
 //! | [`aer`] | execution receipts (section 6): what a gateway decided, read and written |
+//! | [`explain`] | the decision of a receipt, made again |
 //! | [`proof`] | an agent's proof that it makes a call (R-3) |
 //! | [`usage`] | the use of an envelope so far: presenters, pinned manifests, spent budgets |
 //! | [`denial`] | the reasons of the draft, with hop and dimension |
@@ -25,6 +26,7 @@ pub mod chain;
 pub mod denial;
 pub mod enforce;
 pub mod envelope;
+pub mod explain;
 pub mod limits;
 pub mod placeholder;
 pub mod proof;

@@ -1,6 +1,6 @@
 //! `tabellion roa` and `tabellion registry`: an authorizer, two agents and a registry, from keys to a revocation.
 
-use black_box::cli::Folder;
+use black_box::cli::{Dev, Folder};
 use serde_json::{Value, json};
 
 const LEAD: &str = "aha:acme/ops/lead";
@@ -143,4 +143,89 @@ fn what_is_no_chain_or_no_registry_says_where() {
     let what = "--policy policy.json --policy-id incidents:1 --allow mcp:github.*";
     let (code, _) = fails(&folder, 1, &format!("roa issue {who} {what} -o root.json"));
     assert_eq!(code, "cannot-sign");
+}
+
+#[test]
+fn a_revocation_is_also_written_as_a_delta() {
+    let folder = organisation();
+    issue(&folder);
+    run(&folder, "roa revoke root.json --registry registry.json --key operator.pem --delta delta.json");
+    let delta: Value = serde_json::from_slice(&std::fs::read(folder.path("delta.json")).unwrap()).unwrap();
+    assert_eq!((&delta["previous_sequence"], &delta["sequence"]), (&json!(5), &json!(6)));
+    assert_eq!(delta["revocations"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn an_agent_proves_a_call() {
+    let folder = organisation();
+    issue(&folder);
+    let line = "roa prove root.json --key lead.pem --call mcp:github.read --audience https://gateway.example";
+    let proof = run(&folder, line)["proof"].as_str().unwrap().to_owned();
+    let payload = proof.split('.').nth(1).unwrap();
+    let claims = data_encoding::BASE64URL_NOPAD.decode(payload.as_bytes()).unwrap();
+    let claims: Value = serde_json::from_slice(&claims).unwrap();
+    assert_eq!(claims["capability"], "mcp:github.read");
+    assert_eq!(claims["aud"], "https://gateway.example");
+}
+
+/// Writes the receipt of a gateway for a call under `root.json`, as a statement.
+fn receipt(folder: &Folder, edit: impl FnOnce(&mut Value)) {
+    let table = run(folder, "roa inspect root.json");
+    let chain: Value = serde_json::from_slice(&std::fs::read(folder.path("root.json")).unwrap()).unwrap();
+    let root = &chain[0];
+    let mut receipt = testkit::aer_json(1);
+    receipt["produced_at"] = root["issued_at"].clone();
+    receipt["session"] = json!({ "session_id": "s1", "agent_id": LEAD });
+    receipt["policy"] =
+        json!({ "policy_id": root["policy"]["policy_id"], "policy_digest": root["policy"]["policy_digest"] });
+    receipt["chain_summary"] = json!({
+        "chain_depth": 0, "root_envelope_id": root["envelope_id"], "chain_digest": table["chain_digest"],
+    });
+    receipt["action"]["capability"] = "mcp:github.read".into();
+    receipt["action"]["mcp_tool_name"] = "read".into();
+    edit(&mut receipt);
+    folder.write("aer.json", receipt.to_string());
+    run(folder, "execution sign --key gateway.pem aer.json");
+}
+
+const WHY: &str = "execution verify aer.json.cose --why root.json --registry registry.json --registry-key operator.pem --policy policy.json";
+
+#[test]
+fn a_receipt_is_explained_from_chain_registry_and_policy() {
+    let folder = organisation();
+    run(&folder, "issuer new -o gateway.pem --alg EdDSA");
+    issue(&folder);
+    receipt(&folder, |_| ());
+    let why = run(&folder, WHY);
+    assert_eq!((&why["decided"], &why["contradictions"]), (&json!("permit"), &json!([])));
+    assert_eq!((&why["hops"][0]["holder"], &why["hops"][0]["budget"]), (&json!(LEAD), &json!("10 USD")));
+}
+
+#[test]
+fn a_permit_that_the_documents_refute_fails() {
+    let folder = organisation();
+    run(&folder, "issuer new -o gateway.pem --alg EdDSA");
+    issue(&folder);
+    receipt(&folder, |receipt| {
+        receipt["action"]["capability"] = "mcp:github.delete".into();
+        receipt["action"]["mcp_tool_name"] = "delete".into();
+    });
+    let (code, facts) = fails(&folder, 3, WHY);
+    assert_eq!(code, "execution-contradicted");
+    assert!(facts["/enforcement_outcome"].as_str().unwrap().contains("capability_not_in_scope"), "{facts}");
+    folder.write("policy.json", "{ \"rules\": [2] }");
+    let (_, facts) = fails(&folder, 3, WHY);
+    assert!(facts.get("/policy/policy_digest").is_some(), "{facts}");
+}
+
+#[test]
+fn a_published_version_is_a_statement_that_the_log_s_policy_decides_about() {
+    let dev = Dev::start();
+    run(&dev.folder, "issuer new -o operator.pem --alg EdDSA");
+    run(&dev.folder, "registry init registry.json --id acme --key operator.pem");
+    let key = "--key tabellion-dev/issuer.key --iss https://dev.issuer.example";
+    let trust = "--trust tabellion-dev/trust.toml";
+    let refused = dev.folder.run(&words(&format!("registry publish registry.json {key} {trust}")));
+    assert!(refused.must_end_with(6).stderr.contains("agentroa-registry-id"), "none is listed: {refused}");
+    assert!(dev.folder.has("registry.json.1.0.cose"), "the version has a statement of its own");
 }

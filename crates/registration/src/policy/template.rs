@@ -121,6 +121,15 @@ fn types(issuers: &str) -> String {
          require_degraded_reason = false # refuse such decisions if they do not say why\n\
          gateway = []                # {{ iss = \"https://gateway.example\", id = \"gateway-1\", keys = [\"did:key:z6Mk…\"] }}\n\n\
          [[type]]\n\
+         content_type = \"application/agentroa-registry+json\"\n\
+         issuers = {issuers}\n\n\
+         [type.agentroa_registry]    # the agents, keys and revocations that execution receipts rest on\n\
+         registry = []               # {{ id = \"registry-1\", iss = \"https://issuer.example\", keys = [\"did:key:z6Mk…\"] }}\n\n\
+         [[type]]\n\
+         content_type = \"application/agentroa-policy+json\"\n\
+         issuers = {issuers}\n\
+         max_size = 1048576\n\n\
+         [[type]]\n\
          content_type = \"application/agent-conversation\"\n\
          issuers = {issuers}\n\
          max_size = 8388608\n\

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod enforcement;
+mod explanations;
 mod narrowing;
 mod proofs;
 mod pseudocode;

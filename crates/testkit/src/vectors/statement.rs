@@ -85,6 +85,8 @@ struct InnerSignature {
 enum InnerSignatureKind {
     /// An entry of `signatures` in an execution receipt.
     AerReceipt,
+    /// An entry of `signatures` in a registry, by the signer `operator`.
+    AgentroaRegistry,
     /// The JWS in `signature` of a Verdict.
     VapVerdict,
 }
@@ -251,6 +253,10 @@ impl<'a> NamedStatements<'a> {
             InnerSignatureKind::AerReceipt => {
                 let made = aer::inner_signature(document, key).expect("a fixed key signs");
                 document["signatures"] = json!([made]);
+            }
+            InnerSignatureKind::AgentroaRegistry => {
+                let made = roa::aer::inner_signature("operator", document, key);
+                document["signatures"] = json!([made.expect("a fixed key signs")]);
             }
             InnerSignatureKind::VapVerdict => {
                 let header = signature.header.as_deref().unwrap_or(r#"{"alg":"EdDSA","kid":"key-1"}"#);

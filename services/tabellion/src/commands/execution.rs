@@ -2,6 +2,7 @@
 
 mod sign;
 mod summary;
+mod why;
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,7 @@ use crate::context::Context;
 use crate::keyfile;
 use sign::Sign;
 use summary::ExecutionSummary;
+use why::Why;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion execution verify aer.json.cose")]
@@ -32,18 +34,20 @@ pub enum Execution {
 pub struct Verify {
     /// The statement, transparent or not
     file: PathBuf,
-    /// A key that signs the gateway's receipts: a file or a did:key; may be given more than once
+    /// Keys of the gateway: a file or a did:key each
     #[arg(long, value_name = "KEY")]
     gateway_key: Vec<String>,
-    /// The statement's key [default: its did:key, or the gateway's]
+    /// The statement's key [default: did:key, or gateway's]
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// The payload, if it is detached
     #[arg(long, value_name = "FILE", conflicts_with = "disclosed")]
     payload: Option<PathBuf>,
-    /// The receipt of a redacted statement, from `execution sign --redacted`
+    /// The receipt of a redacted statement
     #[arg(long, value_name = "FILE")]
     disclosed: Option<PathBuf>,
+    #[command(flatten)]
+    why: Why,
 }
 
 impl Execution {
@@ -67,7 +71,10 @@ impl Verify {
         let keys = VerifyingKeys { gateway: &gateway, issuer: &issuer };
         let record =
             AerRecord::verify(&statement, given.as_deref(), keys).map_err(|violation| broken(&violation))?;
-        context.console.result(&ExecutionSummary::of(&statement, record.receipt()))
+        match self.why.is_asked() {
+            true => self.why.explain(context, record.receipt()),
+            false => context.console.result(&ExecutionSummary::of(&statement, record.receipt())),
+        }
     }
 
     /// Returns the keys in `--gateway-key`, or else the key in the issuer's did:key.

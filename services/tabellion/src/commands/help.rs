@@ -3,6 +3,7 @@
 use admission::explain::{Explanation, explain};
 use clap::Args;
 use registration::aer::AerRule;
+use registration::agentroa::{PolicyDocumentRule, RegistryRule};
 use registration::clock_correction::ClockCorrectionRule;
 use registration::conversation::ConversationRule;
 use registration::erasure::ErasureRule;
@@ -130,6 +131,7 @@ const DRY_RUN: &str = "POST /v1/policy/evaluate says what the policy would decid
 /// our own have the section `log` instead.
 const KEPT_BY_LOG: &[&str] = &[
     "aer-id-unique",
+    "agentroa-registry-version-unique",
     "vap-audit-decision-required",
     "vap-audit-no-decision",
     "vap-audit-outcome-unique",
@@ -154,6 +156,18 @@ const PROFILES: &[Profile] = &[
         document: "draft-nivalto-agentroa-route-authorization-00",
         check: "tabellion execution verify FILE checks every rule without a service.",
         rules: listed!(AerRule),
+    },
+    Profile {
+        of: "registry versions of AgentROA",
+        document: "draft-nivalto-agentroa-route-authorization-00",
+        check: DRY_RUN,
+        rules: listed!(RegistryRule),
+    },
+    Profile {
+        of: "policy documents of AgentROA",
+        document: "draft-nivalto-agentroa-route-authorization-00",
+        check: DRY_RUN,
+        rules: listed!(PolicyDocumentRule),
     },
     Profile { of: "VAP verdicts", document: "VAP 0.1", check: DRY_RUN, rules: listed!(VerdictRule) },
     Profile {

@@ -77,7 +77,39 @@ pub struct Register {
     service: ServiceArgs,
 }
 
+/// The arguments of a command that registers a document of one kind.
+#[derive(Debug, Args)]
+pub struct DocumentArgs {
+    /// The issuer's key
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// The issuer [default: the key's did:key]
+    #[arg(long, value_name = "URI")]
+    iss: Option<String>,
+    /// The trust file; a new log's key is added to it
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
 impl Register {
+    /// Registers a document with this subject and content type.
+    pub fn document(file: PathBuf, sub: String, content_type: &str, args: DocumentArgs) -> Register {
+        Register {
+            files: vec![file],
+            dev: false,
+            key: Some(args.key),
+            iss: args.iss,
+            sub: Some(sub),
+            content_type: Some(content_type.to_owned()),
+            payload: None,
+            trust: args.trust,
+            output: None,
+            service: args.service,
+        }
+    }
+
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         self.refuse_unclear_output()?;
         self.refuse_unclear_payload()?;

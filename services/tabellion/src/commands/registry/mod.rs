@@ -1,13 +1,16 @@
 //! `tabellion registry`: the Agent Identity Registry of AgentROA, a signed file.
 
 mod add;
+mod publish;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use roa::envelope::SchemaVersion;
-use roa::registry::{Registry as VerifiedRegistry, RegistryDocument, RevocationEntry, RevokedSubject};
+use roa::registry::{
+    Registry as VerifiedRegistry, RegistryDocument, RevocationDelta, RevocationEntry, RevokedSubject,
+};
 use roa::signed::{Signatures, Signed};
 use roa::text::{AttestationId, EnvelopeId, Text};
 use scitt::{PublicKey, Signer, SigningKey};
@@ -36,6 +39,11 @@ pub enum Registry {
     /// Revoke an envelope, an attestation or a key
     #[command(before_help = REVOKE)]
     Revoke(Revoke),
+    /// Register the current version on a log
+    #[command(
+        before_help = "example:  tabellion registry publish registry.json --key k.pem --url https://log"
+    )]
+    Publish(publish::Publish),
     /// Verify a registry and print what it lists
     #[command(before_help = "example:  tabellion registry show --registry r.json --registry-key op.pem")]
     Show(Show),
@@ -47,6 +55,7 @@ impl Registry {
             Self::Init(init) => init.run(context),
             Self::Add(add) => add.run(context),
             Self::Revoke(revoke) => revoke.run(context),
+            Self::Publish(publish) => publish.run(context),
             Self::Show(show) => show.run(context),
         }
     }
@@ -98,6 +107,9 @@ pub struct Revoke {
     key: PathBuf,
     #[command(flatten)]
     subject: Subject,
+    /// Also write what is new to this file, for gateways that have the version before
+    #[arg(long, value_name = "FILE")]
+    delta: Option<PathBuf>,
 }
 
 /// The object of a revocation.
@@ -127,6 +139,9 @@ impl Revoke {
             .or(thumbprint.map(RevokedSubject::Key));
         let mut edit = RegistryEdit::open(&self.file, &self.key)?;
         subject.into_iter().for_each(|subject| edit.revoke(subject));
+        if let Some(delta) = &self.delta {
+            edit.write_delta(context, delta)?;
+        }
         edit.write(context)
     }
 }
@@ -193,6 +208,28 @@ impl RegistryEdit {
     pub fn revoke(&mut self, subject: RevokedSubject) {
         let (sequence, revoked_at) = (self.document.sequence, self.document.issued_at);
         self.document.revocations.push(RevocationEntry { sequence, revoked_at, subject });
+    }
+
+    /// Signs the revocations of the next version as a delta to the one before it.
+    pub fn write_delta(&self, context: &Context, file: &Path) -> Result<(), Failure> {
+        let document = &self.document;
+        let is_new = |entry: &&RevocationEntry| entry.sequence == document.sequence;
+        let delta = RevocationDelta {
+            schema_version: SchemaVersion::V1,
+            registry_id: document.registry_id.clone(),
+            epoch: document.epoch,
+            previous_sequence: document.sequence - 1,
+            sequence: document.sequence,
+            issued_at: document.issued_at,
+            revocations: document.revocations.iter().filter(is_new).cloned().collect(),
+            signatures: Signatures::default(),
+        };
+        let signers: [(&str, &dyn Signer); 1] = [(OPERATOR, &self.key)];
+        let signed =
+            Signed::<RevocationDelta>::sign(&delta, &signers).map_err(|error| cannot_sign(&error))?;
+        files::write(file, signed.canonical(), Access::Ordinary, Existing::Keep)?;
+        context.console.note(format!("wrote      {}", file.display()));
+        Ok(())
     }
 
     /// Signs the next version, and replaces the file.

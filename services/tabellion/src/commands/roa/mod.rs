@@ -5,6 +5,7 @@
 mod delegate;
 mod inspect;
 mod issue;
+mod prove;
 mod revoke;
 mod verify;
 
@@ -26,6 +27,7 @@ use crate::context::Context;
 const ISSUE: &str = "example:  tabellion roa issue --key k.pem --signer acme:1 --agent aha:acme/ops/lead ...";
 const DELEGATE: &str = "example:  tabellion roa delegate root.json --key lead.pem --to aha:acme/ops/one ...";
 const VERIFY: &str = "example:  tabellion roa verify chain.json --registry r.json --registry-key op.pem";
+const PROVE: &str = "example:  tabellion roa prove chain.json --key k.pem --call mcp:files.read ...";
 const REVOKE: &str = "example:  tabellion roa revoke chain.json --registry registry.json --key operator.pem";
 
 #[derive(Debug, Subcommand)]
@@ -43,6 +45,9 @@ pub enum Roa {
     /// Verify a chain with a registry, offline
     #[command(before_help = VERIFY)]
     Verify(verify::Verify),
+    /// Sign one call as the agent that presents a chain
+    #[command(before_help = PROVE)]
+    Prove(prove::Prove),
     /// Revoke the root envelope of a chain in a registry
     #[command(before_help = REVOKE)]
     Revoke(revoke::Revoke),
@@ -55,6 +60,7 @@ impl Roa {
             Self::Delegate(delegate) => delegate.run(context),
             Self::Inspect(inspect) => inspect.run(context),
             Self::Verify(verify) => verify.run(context),
+            Self::Prove(prove) => prove.run(context),
             Self::Revoke(revoke) => revoke.run(context),
         }
     }

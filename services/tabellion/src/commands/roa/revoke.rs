@@ -20,6 +20,9 @@ pub struct Revoke {
     /// The registry's operator's key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
+    /// Also write what is new to this file, for gateways that have the version before
+    #[arg(long, value_name = "FILE")]
+    delta: Option<PathBuf>,
 }
 
 impl Revoke {
@@ -27,6 +30,9 @@ impl Revoke {
         let envelope = read_chain(&self.chain)?.root().document().envelope_id.clone();
         let mut edit = RegistryEdit::open(&self.registry, &self.key)?;
         edit.revoke(RevokedSubject::Envelope(envelope));
+        if let Some(delta) = &self.delta {
+            edit.write_delta(context, delta)?;
+        }
         edit.write(context)
     }
 }

@@ -1,0 +1,35 @@
+//! Rules of registry versions and policy documents of AgentROA.
+
+use crate::rule::rules;
+
+rules! {
+    /// Rules of a version of an Agent Identity Registry.
+    RegistryRule {
+        /// The payload is one JSON object in UTF-8, of at most 8 MiB, nested at most 8 deep, without repeated members.
+        Json = "agentroa-registry-json", reading "R-38", section "8.4";
+        /// The payload is its own canonical form (RFC 8785), byte for byte.
+        Canonical = "agentroa-registry-canonical", reading "R-38", section "8.4";
+        /// The members are those of a registry, and do not contradict each other.
+        Document = "agentroa-registry-document", reading "R-38", section "8.4";
+        /// `sub` is the `registry_id`.
+        Subject = "agentroa-registry-subject", reading "R-38", section "8.4";
+        /// `registry_id` is one that the policy lists for `iss`.
+        Registry = "agentroa-registry-id", reading "R-38", section "8.4";
+        /// Every signature is by an operator that the policy lists for the registry.
+        Signature = "agentroa-registry-signature", reading "R-38", section "8.4";
+        /// `issued_at` is not before 1970, and at most five minutes after the log's own time.
+        IssuedAtFuture = "agentroa-registry-issued-at-future", reading "R-19", section "8.4";
+        /// A registry uses an epoch and sequence once. The log enforces this rule with the permit's guard.
+        VersionUnique = "agentroa-registry-version-unique", reading "R-46", section "8.4.1";
+    }
+}
+
+rules! {
+    /// Rules of a policy document.
+    PolicyDocumentRule {
+        /// The payload is one JSON object in UTF-8 without repeated members.
+        Json = "agentroa-policy-json", reading "R-21", section "4.2";
+        /// The payload is its own canonical form (RFC 8785), byte for byte, so its SHA-256 is the `policy_digest`.
+        Canonical = "agentroa-policy-canonical", reading "R-21", section "4.2";
+    }
+}

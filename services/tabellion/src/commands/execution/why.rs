@@ -1,0 +1,220 @@
+//! `tabellion execution verify --why`: the decision of a receipt, made again from the documents on the log.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use registration::agentroa::PolicyDocument;
+use roa::aer::ExecutionReceipt;
+use roa::chain::Chain;
+use roa::denial::Denial;
+use roa::explain::{Contradiction, Explanation, explain};
+use roa::registry::{Registry, RegistryDocument};
+use roa::signed::Signed;
+use roa::text::Sha256Digest;
+use roa::verify::TimeBounds;
+use scitt::{PublicKey, SignedStatement};
+use serde::Serialize;
+
+use crate::commands::agentroa::policy_digest;
+use crate::commands::roa::read_chain;
+use crate::commands::verify::input::TAGGED_SIGN1;
+use crate::console::{Exit, Failure, Report, files, safe};
+use crate::context::Context;
+use crate::keyfile;
+
+/// The documents that a decision rested on.
+#[derive(Debug, Args)]
+pub struct Why {
+    /// Explain the decision with the call's chain
+    #[arg(long, value_name = "CHAIN", requires_all = ["registry", "registry_key"])]
+    why: Option<PathBuf>,
+    /// The registry of that time: file or statement
+    #[arg(long, value_name = "FILE", requires = "why")]
+    registry: Option<PathBuf>,
+    /// A key of the registry's operator
+    #[arg(long, value_name = "KEY", requires = "why")]
+    registry_key: Vec<String>,
+    /// The policy document: file or statement
+    #[arg(long, value_name = "FILE", requires = "why")]
+    policy: Option<PathBuf>,
+}
+
+impl Why {
+    /// Returns whether a chain is given.
+    pub fn is_asked(&self) -> bool {
+        self.why.is_some()
+    }
+
+    /// Explains the decision of a receipt, if a chain is given.
+    pub fn explain(&self, context: &Context, receipt: &ExecutionReceipt) -> Result<(), Failure> {
+        let (Some(chain), Some(registry)) = (&self.why, &self.registry) else { return Ok(()) };
+        let (chain, registry) = (read_chain(chain)?, self.registry(registry)?);
+        let mut explanation = explain(receipt, &chain, &registry, TimeBounds::default());
+        if let Some(policy) = &self.policy {
+            explanation.contradictions.extend(other_policy(receipt, policy)?);
+        }
+        context.console.result(&WhyReport::of(&explanation, receipt, &chain, &registry))?;
+        match explanation.contradictions.is_empty() {
+            true => Ok(()),
+            false => Err(contradicted(&explanation.contradictions)),
+        }
+    }
+
+    fn registry(&self, file: &Path) -> Result<Registry, Failure> {
+        let operators: Vec<PublicKey> =
+            self.registry_key.iter().map(|key| keyfile::read_public(key)).collect::<Result<_, _>>()?;
+        let signed: Signed<RegistryDocument> = Signed::parse(&document(file)?).map_err(|error| {
+            Failure::new(Exit::Failure, "not-a-registry", format!("{} is not a registry", file.display()))
+                .fact("where", error.pointer.clone())
+                .fact("found", error.to_string())
+        })?;
+        Registry::open(&signed, &operators).map_err(|error| {
+            let what = format!("{}: {error}", file.display());
+            Failure::new(Exit::VerificationFailed, "registry-signature", what)
+        })
+    }
+}
+
+/// Reads a document: a file, or the payload of a statement. The statement's own signature and its receipt are what
+/// `tabellion verify` verifies.
+fn document(file: &Path) -> Result<Vec<u8>, Failure> {
+    let bytes = files::read(file)?;
+    if !bytes.starts_with(TAGGED_SIGN1) {
+        return Ok(bytes);
+    }
+    let malformed = |what: String| {
+        Failure::new(Exit::VerificationFailed, "malformed", format!("{}: {what}", file.display()))
+    };
+    let statement = SignedStatement::parse(bytes).map_err(|error| malformed(error.to_string()))?;
+    statement.payload().map(<[u8]>::to_vec).ok_or_else(|| malformed("the payload is detached".to_owned()))
+}
+
+fn other_policy(receipt: &ExecutionReceipt, file: &Path) -> Result<Option<Contradiction>, Failure> {
+    let bytes = document(file)?;
+    let found: Sha256Digest = match PolicyDocument::read(&bytes) {
+        Ok(_) => Sha256Digest::of(&bytes),
+        Err(_) => policy_digest(&bytes),
+    };
+    let stated = receipt.policy.digest;
+    Ok((found != stated).then(|| Contradiction {
+        member: "/policy/policy_digest",
+        stated: stated.to_string(),
+        found: found.to_string(),
+    }))
+}
+
+fn contradicted(contradictions: &[Contradiction]) -> Failure {
+    let what = "the receipt contradicts the chain, the registry or the policy";
+    let failure = Failure::new(Exit::VerificationFailed, "execution-contradicted", what);
+    contradictions.iter().fold(failure, |failure, contradiction| {
+        let Contradiction { member, stated, found } = contradiction;
+        failure.fact(*member, format!("the receipt says {stated}, and it is {found}"))
+    })
+}
+
+/// An explanation, hop by hop.
+#[derive(Serialize)]
+struct WhyReport {
+    at: String,
+    registry: String,
+    hops: Vec<WhyHop>,
+    decided: String,
+    reason: Option<&'static str>,
+    hop: Option<usize>,
+    dimension: Option<&'static str>,
+    beyond_documents: bool,
+    contradictions: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct WhyHop {
+    hop: usize,
+    holder: String,
+    signers: Vec<String>,
+    capabilities: Vec<String>,
+    depth: u32,
+    budget: Option<String>,
+    price_class: Option<u32>,
+    slo_class: Option<u32>,
+    classification: Option<String>,
+}
+
+impl WhyReport {
+    fn of(
+        explanation: &Explanation,
+        receipt: &ExecutionReceipt,
+        chain: &Chain,
+        registry: &Registry,
+    ) -> WhyReport {
+        let version = registry.version();
+        let denial = explanation.decided.as_ref().err();
+        let hops = explanation.hops.iter().enumerate().map(|(hop, explained)| WhyHop {
+            hop,
+            holder: explained.holder.to_string(),
+            signers: explained.signers.clone(),
+            capabilities: explained.scope.capabilities.grants().map(ToString::to_string).collect(),
+            depth: explained.scope.depth,
+            budget: explained
+                .scope
+                .budget
+                .as_ref()
+                .map(|budget| format!("{} {}", budget.ceiling, budget.unit)),
+            price_class: explained.scope.price_class,
+            slo_class: explained.scope.slo_class,
+            classification: explained.scope.classification.as_ref().map(ToString::to_string),
+        });
+        let told = |contradiction: &Contradiction| {
+            let Contradiction { member, stated, found } = contradiction;
+            format!("{member}: {stated}, found {found}")
+        };
+        WhyReport {
+            at: receipt.produced_at.into(),
+            registry: format!(
+                "{} {}.{} ({} hops presented)",
+                registry.document().registry_id,
+                version.epoch,
+                version.sequence,
+                chain.hops().len()
+            ),
+            hops: hops.collect(),
+            decided: denial.map_or_else(|| "permit".to_owned(), Denial::to_string),
+            reason: denial.map(|denial| denial.reason.as_str()),
+            hop: denial.and_then(|denial| denial.hop),
+            dimension: denial.and_then(|denial| denial.dimension).map(|dimension| dimension.as_str()),
+            beyond_documents: explanation.is_beyond_documents,
+            contradictions: explanation.contradictions.iter().map(told).collect(),
+        }
+    }
+}
+
+impl Report for WhyReport {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "decided again for {} with registry {}", safe(&self.at), safe(&self.registry))?;
+        for hop in &self.hops {
+            writeln!(
+                out,
+                "ok    hop {}  {} by {}",
+                hop.hop,
+                safe(&hop.holder),
+                safe(&hop.signers.join(" "))
+            )?;
+            let classes = [("price", hop.price_class), ("slo", hop.slo_class)];
+            let classes = classes.iter().filter_map(|(name, class)| Some(format!(", {name} {}", (*class)?)));
+            let budget = hop.budget.as_ref().map(|budget| format!(", budget {budget}")).unwrap_or_default();
+            let data = hop.classification.as_ref().map(|label| format!(", data {label}")).unwrap_or_default();
+            let limits = format!("depth {}{budget}{}{data}", hop.depth, classes.collect::<String>());
+            writeln!(out, "      {}", safe(&limits))?;
+            writeln!(out, "      {}", safe(&hop.capabilities.join(" ")))?;
+        }
+        let mark = if self.reason.is_none() { "ok   " } else { "deny " };
+        writeln!(out, "{mark} {}", safe(&self.decided))?;
+        if self.beyond_documents {
+            writeln!(
+                out,
+                "the receipt denies for a reason that chain and registry neither confirm nor refute"
+            )?;
+        }
+        self.contradictions.iter().try_for_each(|told| writeln!(out, "FAIL  {}", safe(told)))
+    }
+}

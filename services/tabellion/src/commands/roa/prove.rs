@@ -1,0 +1,74 @@
+//! `tabellion roa prove`: an agent signs one call, so that a gateway knows who presents a chain.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use roa::aer::input_hash;
+use roa::capability::Capability;
+use roa::proof::ProofClaims;
+use roa::text::{Reference, Text};
+use serde::Serialize;
+
+use super::read_chain;
+use crate::commands::agentroa::{cannot_sign, now, usage};
+use crate::console::{Exit, Failure, Report, files};
+use crate::context::Context;
+use crate::keyfile;
+
+#[derive(Debug, Args)]
+pub struct Prove {
+    /// The chain that the call presents
+    chain: PathBuf,
+    /// The agent's Ed25519 key
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Its name in the registry [default: the agent that holds the chain]
+    #[arg(long, value_name = "NAME")]
+    signer: Option<Text>,
+    /// The tool: mcp:SERVER.TOOL
+    #[arg(long, value_name = "CAPABILITY")]
+    call: Capability,
+    /// The arguments of the call, as JSON [default: none]
+    #[arg(long, value_name = "FILE")]
+    arguments: Option<PathBuf>,
+    /// The name of the gateway
+    #[arg(long, value_name = "NAME")]
+    audience: Reference,
+}
+
+impl Prove {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let chain = read_chain(&self.chain)?;
+        let arguments = self.arguments.as_deref().map(read_json).transpose()?;
+        let claims = ProofClaims {
+            chain_digest: chain.digest(),
+            capability: self.call.to_string().parse().map_err(|error| usage(&error))?,
+            input_hash: input_hash(arguments.as_ref()),
+            jti: uuid::Uuid::new_v4().to_string().parse().map_err(|error| usage(&error))?,
+            iat: now().unix_seconds().cast_unsigned(),
+            aud: self.audience,
+        };
+        let key = keyfile::read(&self.key)?;
+        let signer = self.signer.as_ref().map_or(chain.holder().as_str(), Text::as_str);
+        let proof = claims.sign(signer, &key).map_err(|error| cannot_sign(&error))?;
+        context.console.result(&ProofReport { proof })
+    }
+}
+
+fn read_json(file: &std::path::Path) -> Result<serde_json::Value, Failure> {
+    jose::json::parse_strict(&files::read(file)?, jose::json::Limits::default())
+        .map_err(|error| Failure::new(Exit::Failure, "not-json", format!("{}: {error}", file.display())))
+}
+
+/// A proof: the value of `dev.tabellion/roa-proof` in the `_meta` of the call.
+#[derive(Serialize)]
+struct ProofReport {
+    proof: String,
+}
+
+impl Report for ProofReport {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}", self.proof)
+    }
+}
