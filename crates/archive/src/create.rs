@@ -17,7 +17,7 @@ use store::{
 
 use crate::frame::ArchiveWriter;
 use crate::limits::{PAGE_ENTRIES, PAGE_ROWS, ROUNDS, ROWS};
-use crate::summary::EndRecord;
+use crate::end_record::EndRecord;
 use crate::{ArchivePurpose, ArchiveRecord, ArchiveSummary, Checker, StatementInspector};
 
 /// Pause before looking again for a newer signed head that explains an erasure.
