@@ -1,4 +1,4 @@
-//! The program under test, built as it ships except for the crash points. `TABELLION_TEST_PROGRAM` names another one.
+//! The program under test, built as it ships, with all features and the crash points. `TABELLION_TEST_PROGRAM` names another one.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -42,7 +42,7 @@ fn build_here() -> PathBuf {
         cargo.env_remove(name);
     }
     let status = cargo
-        .args(["build", "--quiet", "--package", "tabellion", "--features", "crash-points"])
+        .args(["build", "--quiet", "--package", "tabellion", "--features", "crash-points,otlp"])
         .args(release.then_some("--release"))
         .arg("--target-dir")
         .arg(folder.parent().expect("a profile folder lies in the target folder"))

@@ -13,7 +13,7 @@ use merkle::tile::OpenTiles;
 use merkle::{EntryDigest, LeafIndex};
 use store::proofs::address_of;
 use store::{
-    Batch, CommittedHead, Entry, GuardKey, Head, HeadSignature, LogKey, LogKeys, LogStore, NewEntry,
+    Batch, CommittedHead, Entry, GuardKey, Head, HeadSignature, LogKey, LogKeys, LogWriter, NewEntry,
     SignatureKind, SignatureStore, TileWrite,
 };
 use store_sqlite::{Settings, Sqlite};

@@ -10,8 +10,8 @@ use store::{
     Report, SeenRow, SignatureKind, Source,
 };
 
+use crate::end_record::EndRecord;
 use crate::limits::{BATCH_BYTES, BATCH_ENTRIES, ITEMS, KEYS};
-use crate::summary::EndRecord;
 use crate::{ArchivePurpose, ArchiveRecord, ArchiveSummary, RecordCounts};
 
 /// Interpretation of statements and signatures, provided by the caller: an archive treats both as bytes.

@@ -12,12 +12,12 @@ use std::time::Duration;
 use data_encoding::HEXLOWER;
 use merkle::{LeafIndex, TreeSize};
 use store::{
-    Collateral, CommittedHead, HeadSignature, LogStore, SignatureKind, SignatureStore, State, StoreError,
+    ArchiveSource, Collateral, CommittedHead, HeadSignature, SignatureKind, SignatureStore, State, StoreError,
 };
 
+use crate::end_record::EndRecord;
 use crate::frame::ArchiveWriter;
 use crate::limits::{PAGE_ENTRIES, PAGE_ROWS, ROUNDS, ROWS};
-use crate::summary::EndRecord;
 use crate::{ArchivePurpose, ArchiveRecord, ArchiveSummary, Checker, StatementInspector};
 
 /// Pause before looking again for a newer signed head that explains an erasure.
@@ -54,7 +54,7 @@ pub enum ArchiveWriteError {
 
 /// Writes the log with this origin to `out`. After an error the output is incomplete and must be discarded.
 pub async fn write(
-    store: &dyn LogStore,
+    store: &dyn ArchiveSource,
     inspector: &dyn StatementInspector,
     (origin, purpose, made_at): (&str, ArchivePurpose, u64),
     out: impl Write + Send,
@@ -92,7 +92,10 @@ async fn newest_signed(store: &dyn SignatureStore) -> Result<Option<CommittedHea
     Ok(newest)
 }
 
-async fn first_target(store: &dyn LogStore, purpose: ArchivePurpose) -> Result<TreeSize, ArchiveWriteError> {
+async fn first_target(
+    store: &dyn ArchiveSource,
+    purpose: ArchivePurpose,
+) -> Result<TreeSize, ArchiveWriteError> {
     let head = store.head().await?;
     let signed = newest_signed(store).await?.ok_or(ArchiveWriteError::Empty)?.size;
     if purpose == ArchivePurpose::Export {
@@ -107,7 +110,7 @@ async fn first_target(store: &dyn LogStore, purpose: ArchivePurpose) -> Result<T
 }
 
 struct ArchiveBuilder<'a, W> {
-    store: &'a dyn LogStore,
+    store: &'a dyn ArchiveSource,
     checker: Checker<'a>,
     writer: ArchiveWriter<W>,
     /// Signatures read ahead of their heads.

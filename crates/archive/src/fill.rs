@@ -13,8 +13,8 @@ use merkle::tile::OpenTiles;
 use store::custody::ERASED_AT_ONCE;
 use store::proofs::address_of;
 use store::{
-    Batch, Collateral, CommittedHead, Cosignature, Entry, Head, HeadSignature, History, Hold, LogStore,
-    NewEntry, StoreError, TileAddress, TileStore, TileWrite,
+    ArchiveTarget, Batch, Collateral, CommittedHead, Cosignature, Entry, Head, HeadSignature, History,
+    HistoryImport, Hold, NewEntry, StoreError, TileAddress, TileStore, TileWrite,
 };
 
 use crate::limits::{FILL_BYTES, FILL_ENTRIES, FILL_HEADS};
@@ -48,7 +48,7 @@ pub struct Filled {
 
 /// Inserts a verified archive into an empty database, which stays closed until [`finish`].
 pub async fn fill(
-    store: &dyn LogStore,
+    store: &dyn ArchiveTarget,
     archive: impl Read,
     (summary, inspector): (&ArchiveSummary, &dyn StatementInspector),
     progress: &(dyn Fn(u64) + Send + Sync),
@@ -81,7 +81,7 @@ pub async fn fill(
 }
 
 /// Opens the filled database for use.
-pub async fn finish(store: &dyn LogStore, summary: &ArchiveSummary) -> Result<Head, StoreError> {
+pub async fn finish(store: &dyn HistoryImport, summary: &ArchiveSummary) -> Result<Head, StoreError> {
     durable::crash::visit("before-end-of-filling");
     store.end_filling(&summary.source, summary.epoch, summary.policy).await
 }
@@ -112,7 +112,7 @@ struct PendingHolds {
 }
 
 struct Filling<'a> {
-    store: &'a dyn LogStore,
+    store: &'a dyn ArchiveTarget,
     summary: &'a ArchiveSummary,
     head: Head,
     tiles: OpenTiles,

@@ -10,8 +10,6 @@ use crate::limits::RECORD_BYTES;
 
 /// First line of the file; it names the format version.
 const FIRST_LINE: &[u8] = b"tabellion archive v1\n";
-/// Kind of the last record ([`ArchiveRecord::End`]).
-pub(crate) const LAST_KIND: u8 = 255;
 /// Length of a frame's header: kind and payload length.
 const HEAD_BYTES: usize = 5;
 /// Size of the read buffer.

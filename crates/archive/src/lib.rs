@@ -20,6 +20,7 @@
 
 mod check;
 mod create;
+mod end_record;
 mod fill;
 mod frame;
 pub mod limits;
@@ -33,11 +34,12 @@ use merkle::TreeSize;
 
 pub use check::{Checker, EntryEffects, StatementInspector};
 pub use create::{ArchiveWriteError, write};
+pub use end_record::RecordCounts;
 pub use fill::{FillError, Filled, fill, finish};
 pub use frame::{ArchiveError, ArchiveReader};
 pub use partial_file::PartialFile;
 pub use record::{ArchivePurpose, ArchiveRecord};
-pub use summary::{ArchiveSummary, RecordCounts};
+pub use summary::ArchiveSummary;
 
 /// Verifies a complete archive and returns a summary of its contents.
 ///

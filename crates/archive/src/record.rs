@@ -12,9 +12,11 @@ use store::{
     LogKey, Report, SeenRow, SignatureKind,
 };
 
-use crate::frame::LAST_KIND;
+use crate::end_record::EndRecord;
 use crate::limits::{ITEMS, ROWS, TEXT_BYTES};
-use crate::summary::EndRecord;
+
+/// Kind of the last record ([`ArchiveRecord::End`]).
+const LAST_KIND: u8 = 255;
 
 /// Purpose of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

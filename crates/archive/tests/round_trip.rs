@@ -7,8 +7,8 @@ use archive::{ArchivePurpose, ArchiveWriteError, FillError};
 use merkle::{EntryDigest, LeafIndex};
 use store::contract::{Appender, ORIGIN, entry, statement};
 use store::{
-    Custody, FailingStore, Fault, GuardKey, HistoryImport, Lifecycle, LogKeys, LogStore, Memory, State,
-    StoreError, TileStore, fsck,
+    Custody, FailingStore, Fault, GuardKey, HistoryImport, Lifecycle, LogKeys, LogReader, LogStore,
+    LogWriter, Memory, State, StoreError, TileStore, fsck,
 };
 use support::{Plain, full, sign, written};
 

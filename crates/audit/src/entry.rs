@@ -9,8 +9,8 @@ use registration::operator::{Action, is_operator_statement};
 use registration::policy::essence;
 use registration::policy_statement::genesis;
 use registration::{
-    Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Decision, Guard, Outline,
-    POLICY_CONTENT_TYPE, Permit, Policy, PolicyInForce, Questions, Record, Violation,
+    Answers, Authenticated, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Decision, Guard, Outline,
+    POLICY_CONTENT_TYPE, Permit, Policy, PolicyInForce, Questions, Record, SideData, Violation,
 };
 use scitt::{SignedStatement, X5Chain};
 use serde::{Deserialize, Serialize};
@@ -171,9 +171,9 @@ impl ReadableEntry<'_> {
         kept: &'a StoredCollateral,
         in_force: &PolicyInForce,
     ) -> Result<PreparedEntry<'a>, Violation> {
-        let beside = Beside { payload: kept.payload.as_deref(), x5chain: kept.chain.as_ref() };
+        let side_data = SideData { payload: kept.payload.as_deref(), x5chain: kept.chain.as_ref() };
         let authenticated =
-            in_force.authenticate(&self.statement, beside).map_err(|untrusted| untrusted.violation())?;
+            in_force.authenticate(&self.statement, side_data).map_err(|untrusted| untrusted.violation())?;
         let record = Record::read(&authenticated)?;
         let questions = in_force.questions(&authenticated, &record);
         Ok(PreparedEntry { authenticated, record, questions })

@@ -5,7 +5,7 @@ use merkle::{EntryDigest, LeafHash, LeafIndex};
 use scitt::CoseKey;
 use scitt::receipt::SignedRoot;
 use store::{
-    Collateral, CommittedHead, Entry, Found, GuardKey, HeadSignature, LogKey, LogStore, SignatureKind,
+    Collateral, CommittedHead, Entry, Found, GuardKey, HeadSignature, LogKey, SignatureKind, SignedLog,
     StoreError, TileAddress,
 };
 
@@ -13,12 +13,12 @@ use crate::source::{AuditHead, AuditSource, EntryEvidence, HistoryHead, LeafRow,
 
 /// Read access to a log's database, also while the log's writer is running.
 pub struct StoreSource<'a> {
-    store: &'a dyn LogStore,
+    store: &'a dyn SignedLog,
 }
 
 impl<'a> StoreSource<'a> {
     /// Creates a source that reads the log in this store.
-    pub fn new(store: &'a dyn LogStore) -> Self {
+    pub fn new(store: &'a dyn SignedLog) -> Self {
         Self { store }
     }
 

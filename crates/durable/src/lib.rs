@@ -32,13 +32,15 @@ mod database_location;
 mod folder;
 mod lock;
 mod read;
+mod temporary;
 mod write;
 
 pub use database_location::{DatabaseLocation, FileSystem, LOCK_SUFFIX, LocationError};
 pub use folder::{make_folder, names, sync_folder_of};
 pub use lock::{Lock, LockError};
 pub use read::read;
-pub use write::{WriteError, create, is_temporary, mark, remove, rename, replace, write_anew};
+pub use temporary::is_temporary;
+pub use write::{WriteError, create, mark, remove, rename, replace, write_anew};
 
 /// Permission to read the created files. The umask may remove more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,12 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::temporary::temporary_path;
 use crate::{FileAccess, sync_folder_of};
-
-/// Suffix of a temporary file.
-const ASIDE: &str = ".tmp";
 
 /// Error of a write, with the state in which it left the file.
 #[derive(Debug, thiserror::Error)]
@@ -108,23 +105,12 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns whether this is the name of a temporary file of [`replace`]: one that no process is writing was left by
-/// a crash.
-pub fn is_temporary(name: &str) -> bool {
-    let mut parts = name.strip_suffix(ASIDE).unwrap_or_default().rsplitn(3, '.');
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    parts.next().is_some_and(is_number) && parts.next().is_some_and(is_number) && parts.next().is_some()
-}
-
 /// Creates a temporary file that no other process writes. The process ID alone does not make the name unique: on
 /// shared storage two processes may have the same one, and an earlier process that was killed may have had it,
 /// too.
 fn begin_temporary(path: &Path, access: FileAccess) -> io::Result<(PathBuf, File)> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
     loop {
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".{}.{}{ASIDE}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-        let temporary = path.with_file_name(name);
+        let temporary = temporary_path(path);
         match create_new(&temporary, access) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => return Ok((temporary, made?)),

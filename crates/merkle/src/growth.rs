@@ -31,8 +31,16 @@ struct Level {
     offset: usize,
 }
 
+impl CompactRange {
+    /// Appends a batch and keeps the nodes for the paths of its leaves. The range itself is unchanged, so that a failed
+    /// commit needs no rollback.
+    pub fn grow(&self, leaves: &[LeafHash]) -> TreeGrowth {
+        TreeGrowth::new(self, leaves)
+    }
+}
+
 impl TreeGrowth {
-    pub(crate) fn new(old: &CompactRange, leaves: &[LeafHash]) -> Self {
+    fn new(old: &CompactRange, leaves: &[LeafHash]) -> Self {
         let from = old.size();
         if leaves.is_empty() {
             return Self {

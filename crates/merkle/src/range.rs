@@ -1,6 +1,6 @@
 //! Compact ranges: the right edge of a tree, sufficient for appending leaves and computing the root.
 
-use crate::{Hash, LeafHash, RootHash, TreeGrowth, TreeSize, empty_root, hash_children};
+use crate::{Hash, LeafHash, RootHash, TreeSize, empty_root, hash_children};
 
 /// Maximum size of a restored range, so that growth cannot overflow.
 pub const MAX_TREE_SIZE: TreeSize = TreeSize::new(1 << 62);
@@ -71,12 +71,6 @@ impl CompactRange {
         }
         self.hashes.push(node);
         self.size = TreeSize::new(self.size.get() + 1);
-    }
-
-    /// Appends a batch and keeps the nodes for the paths of its leaves. The range itself is unchanged, so that a failed
-    /// commit needs no rollback.
-    pub fn grow(&self, leaves: &[LeafHash]) -> TreeGrowth {
-        TreeGrowth::new(self, leaves)
     }
 
     /// The root of the perfect subtree of 2^`level` leaves; `None` if the size does not have that bit.

@@ -28,7 +28,7 @@ use crate::untrusted::Untrusted;
 
 /// Parts submitted or stored with a statement that are not part of its bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Beside<'s> {
+pub struct SideData<'s> {
     /// The payload, if the statement's payload is detached.
     pub payload: Option<&'s [u8]>,
     /// The certificate chain that was stored at registration, if only the statement's bytes are left. If it is `None`,
@@ -39,21 +39,21 @@ pub struct Beside<'s> {
 /// Authenticates a statement under a policy: the signature must verify, and its key must be one of the issuer's.
 pub fn authenticate<'s>(
     statement: &'s SignedStatement,
-    beside: Beside<'s>,
+    side_data: SideData<'s>,
     policy: &Policy,
 ) -> Result<Authenticated<'s>, Untrusted> {
     let header = statement.header();
     let identity = header.require_scitt().map_err(Untrusted::Incomplete)?;
     let algorithm = header.algorithm().ok_or(Untrusted::Algorithm(header.alg().unwrap_or(0)))?;
-    if statement.payload().is_some() && beside.payload.is_some() {
+    if statement.payload().is_some() && side_data.payload.is_some() {
         return Err(Untrusted::PayloadTwice);
     }
-    let payload = statement.payload().or(beside.payload).ok_or(Untrusted::PayloadMissing)?;
-    if let Some(detached) = beside.payload {
+    let payload = statement.payload().or(side_data.payload).ok_or(Untrusted::PayloadMissing)?;
+    if let Some(detached) = side_data.payload {
         statement.check_detached(detached).map_err(Untrusted::Digest)?;
     }
-    let established = establish(statement, beside, identity.iss, policy.contents())?;
-    statement.verify_with(&established.key, beside.payload)?;
+    let established = establish(statement, side_data, identity.iss, policy.contents())?;
+    statement.verify_with(&established.key, side_data.payload)?;
     Ok(Authenticated { statement, payload, iss: identity.iss, sub: identity.sub, algorithm, established })
 }
 
@@ -61,13 +61,13 @@ pub fn authenticate<'s>(
 /// private to this crate because its result must not admit a statement.
 pub(crate) fn unsigned<'s>(
     statement: &'s SignedStatement,
-    beside: Beside<'s>,
+    side_data: SideData<'s>,
     policy: &Policy,
 ) -> Result<Authenticated<'s>, Untrusted> {
     let header = statement.header();
     let identity = header.require_scitt().map_err(Untrusted::Incomplete)?;
     let algorithm = header.algorithm().ok_or(Untrusted::Algorithm(header.alg().unwrap_or(0)))?;
-    let established = establish(statement, beside, identity.iss, policy.contents())?;
+    let established = establish(statement, side_data, identity.iss, policy.contents())?;
     Ok(Authenticated {
         statement,
         payload: statement.payload().unwrap_or_default(),
@@ -81,7 +81,7 @@ pub(crate) fn unsigned<'s>(
 /// Finds the key that must have signed the statement.
 fn establish<'s>(
     statement: &'s SignedStatement,
-    beside: Beside<'s>,
+    side_data: SideData<'s>,
     iss: &str,
     policy: &Contents,
 ) -> Result<Established<'s>, Untrusted> {
@@ -92,7 +92,7 @@ fn establish<'s>(
     if header.x5chain().is_none() && header.x5t().is_none() {
         return named(header, iss, policy);
     }
-    let certified = certified(statement, beside, iss, policy)?;
+    let certified = certified(statement, side_data, iss, policy)?;
     match named(header, iss, policy) {
         Ok(named) if named.key != certified.key => Err(Untrusted::KeysDisagree { iss: iss.to_owned() }),
         // Every identifier that the policy knows must be checked (RFC 9943, section 5.1.1.1).
@@ -148,12 +148,12 @@ fn short_hex(kid: &[u8]) -> String {
 /// Finds the key by certificate: a path to a trust anchor, and a certificate that names the issuer.
 fn certified<'s>(
     statement: &'s SignedStatement,
-    beside: Beside<'s>,
+    side_data: SideData<'s>,
     iss: &str,
     policy: &Contents,
 ) -> Result<Established<'s>, Untrusted> {
     let header = statement.header();
-    let unprotected = beside.x5chain.or(statement.unprotected_x5chain());
+    let unprotected = side_data.x5chain.or(statement.unprotected_x5chain());
     let collateral = if header.x5chain().is_some() { None } else { unprotected };
     let chain = header.x5chain().or(collateral).ok_or(Untrusted::ChainMissing)?;
     check_certificate_hash(header, chain)?;

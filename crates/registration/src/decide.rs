@@ -9,7 +9,7 @@ use scitt::{Algorithm, Header, Label};
 
 use crate::answers::{Answers, Questions};
 use crate::approvals::{approval_questions, check_approvals};
-use crate::authenticate::{Beside, authenticate};
+use crate::authenticate::{SideData, authenticate};
 use crate::authenticated::Authenticated;
 use crate::clock_correction::{CLOCK_CORRECTION_RULE, ClockCorrection};
 use crate::conditions::{self, Stop};
@@ -57,9 +57,9 @@ impl PolicyInForce {
     pub fn authenticate<'s>(
         &self,
         statement: &'s scitt::SignedStatement,
-        beside: Beside<'s>,
+        side_data: SideData<'s>,
     ) -> Result<Authenticated<'s>, Untrusted> {
-        authenticate(statement, beside, &self.policy)
+        authenticate(statement, side_data, &self.policy)
     }
 
     /// Returns the questions to the log that [`decide`](Self::decide) needs answered.
@@ -81,7 +81,7 @@ impl PolicyInForce {
 
     /// Returns the clock correction in a statement, if this policy admits it. The signature is verified.
     pub fn clock_correction(&self, statement: &scitt::SignedStatement) -> Option<ClockCorrection> {
-        let authenticated = self.authenticate(statement, Beside::default()).ok()?;
+        let authenticated = self.authenticate(statement, SideData::default()).ok()?;
         let record @ Record::ClockCorrection(_) = Record::read(&authenticated).ok()? else { return None };
         let permit = self.decide(&authenticated, &record, &Answers::none()).into_permit().ok()?;
         permit.clock_correction().cloned()

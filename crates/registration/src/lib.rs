@@ -8,7 +8,7 @@
 //!                                                          Answers of the log to Questions ┘
 //! ```
 //!
-//! Every decision is a pure function of the statement, its unsigned parts ([`Beside`]), and a [`Policy`]: no I/O, no
+//! Every decision is a pure function of the statement, its unsigned parts ([`SideData`]), and a [`Policy`]: no I/O, no
 //! clock, no randomness, so that anyone can replay a log's decisions. Conditions on the time or on the rest of the log
 //! become part of the [`Permit`]: a [`TimeWindow`] and [`Guard`] keys. Start reading at `authenticate.rs`, then
 //! `decide.rs`.
@@ -61,7 +61,7 @@ mod violation;
 pub mod vrf;
 
 pub use answers::{Answers, Questions};
-pub use authenticate::{Beside, authenticate};
+pub use authenticate::{SideData, authenticate};
 pub use authenticated::{Authenticated, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Method};
 pub use clock_correction::CLOCK_CORRECTION_CONTENT_TYPE;
 pub use decide::PolicyInForce;

@@ -11,7 +11,7 @@ use scitt::{SignedStatement, X5Chain};
 use serde_json::{Map, Value};
 
 use crate::answers::Answers;
-use crate::authenticate::{Beside, unsigned};
+use crate::authenticate::{SideData, unsigned};
 use crate::decide::{PolicyInForce, check_common, claimed_times, revision_guard};
 use crate::guard::Guard;
 use crate::guard::permanent_guard;
@@ -40,8 +40,9 @@ impl PolicyInForce {
         statement: &SignedStatement,
         x5chain: Option<&X5Chain>,
     ) -> Result<Outline<'_>, Violation> {
-        let beside = Beside { payload: None, x5chain };
-        let stated = unsigned(statement, beside, self.policy()).map_err(|untrusted| untrusted.violation())?;
+        let side_data = SideData { payload: None, x5chain };
+        let stated =
+            unsigned(statement, side_data, self.policy()).map_err(|untrusted| untrusted.violation())?;
         let mut bounds = vec![stated.bound()];
         bounds.extend(claimed_times(&stated)?);
         let rule = self.type_rule(&stated)?;
@@ -55,7 +56,7 @@ impl PolicyInForce {
     /// or this policy does not admit it. Signatures are not checked, and the result admits nothing.
     pub fn claimed_again(&self, statement: &SignedStatement) -> Option<Vec<Guard>> {
         statement.payload()?;
-        let stated = unsigned(statement, Beside::default(), self.policy()).ok()?;
+        let stated = unsigned(statement, SideData::default(), self.policy()).ok()?;
         let record = Record::read(&stated).ok()?;
         match &record {
             Record::Erasure(erasure) => return Some(erasure.guards(&statement.digest()).to_vec()),

@@ -8,7 +8,7 @@
 use merkle::LeafIndex;
 use scitt::{SignedStatement, Signer};
 
-use crate::authenticate::{Beside, authenticate};
+use crate::authenticate::{SideData, authenticate};
 use crate::decide::PolicyInForce;
 use crate::decision::{Permit, Refusal};
 use crate::operator::{self, SignError};
@@ -41,7 +41,7 @@ pub fn genesis(statement: &SignedStatement) -> Result<(PolicyInForce, Permit), V
     let policy = Policy::from_payload(payload)
         .map_err(|mistakes| refused("policy-payload", Place::payload(""), mistakes.to_string()))?;
     let authenticated =
-        authenticate(statement, Beside::default(), &policy).map_err(|untrusted| untrusted.violation())?;
+        authenticate(statement, SideData::default(), &policy).map_err(|untrusted| untrusted.violation())?;
     PolicyInForce::new(policy, LeafIndex::new(0))
         .genesis(&authenticated)
         .map_err(|refusal: Refusal| refusal.violation)

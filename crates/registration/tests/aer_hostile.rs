@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use registration::aer::AerRecord;
-use registration::{Answers, Beside, LookupKind, PolicyInForce, Record};
+use registration::{Answers, LookupKind, PolicyInForce, Record, SideData};
 use roa::limits::{AER, MAX_AER_SIGNATURES};
 use scitt::SignedStatement;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ proptest! {
     ) {
         let changed = change(ORIGINAL.bytes(), &changes);
         if let Ok(statement) = SignedStatement::parse(changed)
-            && let Ok(authenticated) = POLICY.authenticate(&statement, Beside::default())
+            && let Ok(authenticated) = POLICY.authenticate(&statement, SideData::default())
             && let Ok(record) = Record::read(&authenticated)
             && POLICY.decide(&authenticated, &record, &Answers::none()).into_permit().is_ok()
         {
@@ -148,7 +148,7 @@ fn the_largest_receipt_that_keeps_every_rule_is_far_within_the_bounds() {
     receipt["signatures"] = json!(vec![signature; MAX_AER_SIGNATURES]);
     let statement = aer_statement(receipt).about_session().sign(&gateway()).unwrap();
     assert!(statement.payload().unwrap().len() < AER.bytes * 3 / 4);
-    let authenticated = POLICY.authenticate(&statement, Beside::default()).unwrap();
+    let authenticated = POLICY.authenticate(&statement, SideData::default()).unwrap();
     let record = Record::read(&authenticated).unwrap();
     assert!(POLICY.decide(&authenticated, &record, &Answers::none()).into_permit().is_ok());
 }
@@ -160,7 +160,7 @@ fn a_denial_of_a_hostile_name_is_registered_whatever_the_name_is() {
         receipt["action"]["mcp_tool_name"] = json!(tool);
         receipt["action"]["capability"] = json!(format!("mcp:github.{tool}"));
         let statement = aer_statement(receipt.clone()).sign(&gateway()).unwrap();
-        let authenticated = POLICY.authenticate(&statement, Beside::default()).unwrap();
+        let authenticated = POLICY.authenticate(&statement, SideData::default()).unwrap();
         let record = Record::read(&authenticated).unwrap();
         let permit = POLICY.decide(&authenticated, &record, &Answers::none()).into_permit().unwrap();
         assert!(!permit.facts().contains("\\u0000"));

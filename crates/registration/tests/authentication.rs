@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use registration::{Authenticated, Beside, Method, Policy, Untrusted, authenticate};
+use registration::{Authenticated, Method, Policy, SideData, Untrusted, authenticate};
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::json;
 use testkit::{
@@ -11,7 +11,7 @@ use testkit::{
 };
 
 fn check<'s>(statement: &'s SignedStatement, policy: &Policy) -> Result<Authenticated<'s>, Untrusted> {
-    authenticate(statement, Beside::default(), policy)
+    authenticate(statement, SideData::default(), policy)
 }
 
 fn refused(statement: &SignedStatement) -> String {
@@ -131,7 +131,7 @@ fn a_detached_payload_is_needed_and_must_be_the_signed_one() {
     let statement = StatementBuilder::new(*b"{\"a\":1}").detached().content_type("application/json");
     let statement = statement.kid(KID).iss(ISSUER).sub("s").sign(&es256()).unwrap();
     let with = |payload: Option<&'static [u8]>| {
-        authenticate(&statement, Beside { payload, x5chain: None }, &policy())
+        authenticate(&statement, SideData { payload, x5chain: None }, &policy())
     };
     assert_eq!(with(None).unwrap_err().rule().as_str(), "payload-missing");
     assert_eq!(with(Some(b"{\"a\":2}")).unwrap_err().rule().as_str(), "signature");
@@ -141,7 +141,7 @@ fn a_detached_payload_is_needed_and_must_be_the_signed_one() {
 #[test]
 fn a_payload_beside_a_statement_that_has_one_is_refused() {
     let statement = testkit::opaque("s", &json!({}));
-    let beside = Beside { payload: Some(b"{}"), x5chain: None };
+    let beside = SideData { payload: Some(b"{}"), x5chain: None };
     assert_eq!(authenticate(&statement, beside, &policy()).unwrap_err().rule().as_str(), "payload-twice");
 }
 

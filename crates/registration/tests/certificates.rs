@@ -6,7 +6,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose, SanType,
     date_time_ymd,
 };
-use registration::{Authenticated, Beside, Method, Policy, PolicyInForce, Record, Untrusted, authenticate};
+use registration::{Authenticated, Method, Policy, PolicyInForce, Record, SideData, Untrusted, authenticate};
 use scitt::header::CertHash;
 use scitt::{SignedStatement, SigningKey, StatementBuilder, X5Chain};
 use testkit::{ISSUER, KID, es256};
@@ -59,7 +59,7 @@ fn hash_of(chain: &X5Chain) -> CertHash {
 }
 
 fn check<'s>(statement: &'s SignedStatement, policy: &Policy) -> Result<Authenticated<'s>, Untrusted> {
-    authenticate(statement, Beside::default(), policy)
+    authenticate(statement, SideData::default(), policy)
 }
 
 fn refused(statement: &SignedStatement, policy: &Policy) -> String {
@@ -81,7 +81,7 @@ fn the_permit_holds_while_the_certificates_do() {
     let Holder { root, chain, key } = holder();
     let statement = note(HOLDER).x5chain(&chain).sign(&key).unwrap();
     let in_force = PolicyInForce::new(trusting(&root, ""), merkle::LeafIndex::new(4));
-    let authenticated = in_force.authenticate(&statement, Beside::default()).unwrap();
+    let authenticated = in_force.authenticate(&statement, SideData::default()).unwrap();
     let record = Record::read(&authenticated).unwrap();
     let permit =
         in_force.decide(&authenticated, &record, &registration::Answers::none()).into_permit().unwrap();
@@ -100,7 +100,7 @@ fn a_chain_that_came_unprotected_counts_with_a_protected_hash_and_is_kept() {
     let stored = SignedStatement::parse(statement.bytes().clone()).unwrap();
     assert_eq!(refused(&stored, &policy), "chain-missing");
     let kept = X5Chain::decode(&kept).unwrap();
-    let beside = Beside { payload: None, x5chain: Some(&kept) };
+    let beside = SideData { payload: None, x5chain: Some(&kept) };
     assert_eq!(authenticate(&stored, beside, &policy).unwrap().iss(), HOLDER);
 }
 

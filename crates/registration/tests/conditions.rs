@@ -8,7 +8,7 @@
 use merkle::LeafIndex;
 use registration::vrf::VrfStatement;
 use registration::{
-    Answers, Beside, Decision, NotPermitted, Policy, PolicyInForce, Record, Undecided, Violation,
+    Answers, Decision, NotPermitted, Policy, PolicyInForce, Record, SideData, Undecided, Violation,
 };
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn policy_text(types: &str) -> String {
 
 fn decided(statement: &SignedStatement, policy: &Policy) -> Decision {
     let in_force = PolicyInForce::new(policy.clone(), LeafIndex::new(0));
-    let authenticated = in_force.authenticate(statement, Beside::default()).unwrap();
+    let authenticated = in_force.authenticate(statement, SideData::default()).unwrap();
     let record = Record::read(&authenticated).unwrap();
     in_force.decide(&authenticated, &record, &Answers::none())
 }

@@ -5,7 +5,8 @@
 use data_encoding::HEXLOWER;
 use registration::conversation::{AGENT_CONVERSATION, ConversationRecord, Form, SessionId};
 use registration::{
-    Answers, Beside, LookupKind, NotPermitted, PayloadHash, Permit, Policy, PolicyInForce, Record, Violation,
+    Answers, LookupKind, NotPermitted, PayloadHash, Permit, Policy, PolicyInForce, Record, SideData,
+    Violation,
 };
 use scitt::header::HashEnvelope;
 use scitt::{SignedStatement, Signer, StatementBuilder, cbor};
@@ -17,7 +18,7 @@ use testkit::{
 
 fn decide(
     statement: &SignedStatement,
-    beside: Beside<'_>,
+    beside: SideData<'_>,
     policy: &str,
 ) -> Result<(Record, Permit), Violation> {
     let in_force = PolicyInForce::new(Policy::from_toml(policy).unwrap(), merkle::LeafIndex::new(0));
@@ -31,7 +32,7 @@ fn decide(
 }
 
 fn admitted(statement: &SignedStatement) -> (Record, Value) {
-    let (record, permit) = decide(statement, Beside::default(), &testkit::policy_toml()).unwrap();
+    let (record, permit) = decide(statement, SideData::default(), &testkit::policy_toml()).unwrap();
     (record, serde_json::from_str(permit.facts()).unwrap())
 }
 
@@ -49,7 +50,7 @@ fn rules_are_asked_in_the_order_of_the_registration_policy() {
             .encode(&recorder())
             .unwrap();
         let statement = SignedStatement::parse(statement).unwrap();
-        decide(&statement, Beside::default(), &testkit::policy_toml()).unwrap_err().rule.as_str().to_owned()
+        decide(&statement, SideData::default(), &testkit::policy_toml()).unwrap_err().rule.as_str().to_owned()
     };
     let trace = json!({ "session-id": "session-0", "agent-vendor": "provider", "trace-format": "ietf-vac-v3.0", "timestamp-start": "2026-02-01T12:00:00Z" });
     assert_eq!(refusal(&record, trace), "conversation-attribution-path");
@@ -235,7 +236,7 @@ fn trace_metadata_refuses_and_never_admits_and_is_not_stored() {
         admitted(&plain).1,
         "and so is the decision, when it is made again from the log"
     );
-    let bad = decide(&with("00".repeat(32)), Beside::default(), &testkit::policy_toml()).unwrap_err();
+    let bad = decide(&with("00".repeat(32)), SideData::default(), &testkit::policy_toml()).unwrap_err();
     assert_eq!(bad.place.to_string(), "unprotected/100/content-hash");
     assert_eq!(bad.rule.as_str(), "conversation-trace-content-hash");
 }
@@ -244,7 +245,7 @@ fn trace_metadata_refuses_and_never_admits_and_is_not_stored() {
 fn a_payload_may_come_beside_the_statement() {
     let payload = conversation_json(0).to_string().into_bytes();
     let statement = conversation_builder(0, Form::Json).detached().sign(&recorder()).unwrap();
-    let beside = Beside { payload: Some(&payload), ..Beside::default() };
+    let beside = SideData { payload: Some(&payload), ..SideData::default() };
     let (_, permit) = decide(&statement, beside, &testkit::policy_toml()).unwrap();
     let attached = admitted(&conversation(0, Form::Json)).1;
     assert_eq!(
@@ -266,9 +267,9 @@ fn a_record_may_be_registered_by_its_hash() {
         builder.kid(iss.as_bytes()).iss(&iss).sub("session-0").sign(&recorder()).unwrap()
     };
     let (record, _) =
-        decide(&redacted(AGENT_CONVERSATION), Beside::default(), &testkit::policy_toml()).unwrap();
+        decide(&redacted(AGENT_CONVERSATION), SideData::default(), &testkit::policy_toml()).unwrap();
     assert!(record.typed::<PayloadHash>().is_some());
-    let refusal = decide(&redacted("application/json"), Beside::default(), &taking_json()).unwrap_err();
+    let refusal = decide(&redacted("application/json"), SideData::default(), &taking_json()).unwrap_err();
     assert_eq!(refusal.rule.as_str(), "conversation-form", "{refusal}");
 }
 
@@ -288,7 +289,7 @@ fn trace_metadata_beside_a_hash_envelope_may_only_repeat_its_digest() {
             StatementBuilder::new(digest.clone()).hash_envelope(&envelope).kid(iss.as_bytes()).iss(&iss);
         let bytes =
             builder.sub("session-0").unprotected(100, json_as_cbor(&metadata)).encode(&recorder()).unwrap();
-        decide(&SignedStatement::parse(bytes).unwrap(), Beside::default(), &testkit::policy_toml())
+        decide(&SignedStatement::parse(bytes).unwrap(), SideData::default(), &testkit::policy_toml())
             .map(|_| ())
     };
     with(&digest, "sha-256").unwrap();
@@ -320,12 +321,12 @@ fn a_record_under_application_json_is_taken_where_the_policy_says_so_and_only_if
         builder.sign(&recorder()).unwrap()
     };
     let statement = as_json(&conversation_json(0));
-    let (record, permit) = decide(&statement, Beside::default(), &taking_json()).unwrap();
+    let (record, permit) = decide(&statement, SideData::default(), &taking_json()).unwrap();
     assert_eq!(serde_json::from_str::<Value>(permit.facts()).unwrap()["session"], "session-0");
     assert_eq!(permit.rule().as_str(), AGENT_CONVERSATION);
     let lookups = record.lookups(statement.header(), statement.payload());
     assert!(lookups.iter().any(|found| found.kind == LookupKind::Session && found.value == "session-0"));
-    let refusal = decide(&as_json(&json!({ "a": 1 })), Beside::default(), &taking_json()).unwrap_err();
+    let refusal = decide(&as_json(&json!({ "a": 1 })), SideData::default(), &taking_json()).unwrap_err();
     assert_eq!(refusal.rule.as_str(), "conversation-member");
 }
 

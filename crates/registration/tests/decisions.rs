@@ -8,7 +8,7 @@ use registration::operator::{Action, SignError};
 use registration::policy::{Identity, Trusted, for_dev};
 use registration::policy_statement::{self as statement, PolicyConflict, Step};
 use registration::{
-    Answers, Beside, Guard, GuardKind, NotPermitted, Permit, Policy, PolicyInForce, Questions, Record,
+    Answers, Guard, GuardKind, NotPermitted, Permit, Policy, PolicyInForce, Questions, Record, SideData,
     TimeWindow, Violation,
 };
 use scitt::{HashEnvelope, SignedStatement, Signer, StatementBuilder};
@@ -27,7 +27,7 @@ fn decide_with(
     policy: &Policy,
 ) -> Result<Permit, Violation> {
     let in_force = PolicyInForce::new(policy.clone(), LeafIndex::new(7));
-    let beside = Beside { payload, x5chain: None };
+    let beside = SideData { payload, x5chain: None };
     let authenticated =
         in_force.authenticate(statement, beside).map_err(|untrusted| untrusted.violation())?;
     let record = Record::read(&authenticated)?;
@@ -290,7 +290,7 @@ fn decide_after(
     log: impl Fn(&Questions) -> Answers,
 ) -> Result<Permit, Violation> {
     let in_force = PolicyInForce::new(policy.clone(), LeafIndex::new(7));
-    let authenticated = in_force.authenticate(statement, Beside::default()).unwrap();
+    let authenticated = in_force.authenticate(statement, SideData::default()).unwrap();
     let record = Record::read(&authenticated)?;
     let answers = log(&in_force.questions(&authenticated, &record));
     in_force.decide(&authenticated, &record, &answers).into_permit().map_err(violation)

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use registration::aer::{AerRecord, AerStatement, BuildAerError, VerifyingKeys, inner_signature};
-use registration::{Answers, Beside, GuardKind, LookupKind, Permit, Record};
+use registration::{Answers, GuardKind, LookupKind, Permit, Record, SideData};
 use roa::signed::SigningError;
 use scitt::header::{ContentType, HashEnvelope};
 use scitt::{PublicKey, SignedStatement, Signer, StatementBuilder};
@@ -16,7 +16,7 @@ use testkit::{
 
 fn admitted(statement: &SignedStatement) -> (Record, Permit) {
     let policy = policy_in_force();
-    let authenticated = policy.authenticate(statement, Beside::default()).unwrap();
+    let authenticated = policy.authenticate(statement, SideData::default()).unwrap();
     let record = Record::read(&authenticated).unwrap();
     let permit = policy.decide(&authenticated, &record, &Answers::none()).into_permit().unwrap();
     (record, permit)

@@ -8,7 +8,7 @@ use std::time::Instant;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use registration::vrf::{Form, VrfRecord};
-use registration::{Beside, Policy, Record, authenticate};
+use registration::{Policy, Record, SideData, authenticate};
 use scitt::{SignedStatement, StatementBuilder};
 use serde_json::json;
 use testkit::{policy, receipt, verifier};
@@ -78,7 +78,7 @@ proptest! {
     fn a_changed_statement_is_refused_or_is_the_same(changes in vec(change(), 1..6)) {
         let changed = apply(ORIGINAL.bytes(), &changes);
         if let Ok(statement) = SignedStatement::parse(changed)
-            && let Ok(authenticated) = authenticate(&statement, Beside::default(), &POLICY)
+            && let Ok(authenticated) = authenticate(&statement, SideData::default(), &POLICY)
         {
             prop_assert_eq!(statement.bytes(), ORIGINAL.bytes());
             prop_assert!(Record::read(&authenticated).is_ok());

@@ -10,6 +10,7 @@
 //! but certificates, as these prove themselves.
 
 mod claims;
+mod entries;
 mod envelope;
 mod read;
 mod value;
@@ -20,9 +21,9 @@ use std::ops::Range;
 use bytes::Bytes;
 
 pub use claims::CwtClaims;
+pub(crate) use entries::read_entries;
 pub use envelope::HashEnvelope;
 pub(crate) use envelope::digest_length;
-pub(crate) use read::read_entries;
 pub use value::ContentType;
 pub(crate) use value::wrong_type;
 pub use x5::{CertHash, X5Chain};

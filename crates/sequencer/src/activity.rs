@@ -10,12 +10,12 @@ use tokio::time::Instant;
 /// Step of sequencing that waits for something outside of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Looking up digests and guards in the database ([`LogStore::find`](store::LogStore::find),
-    /// [`LogStore::guards`](store::LogStore::guards)).
+    /// Looking up digests and guards in the database ([`LogReader::find`](store::LogReader::find),
+    /// [`LogReader::guards`](store::LogReader::guards)).
     LookUp,
-    /// Committing a batch ([`LogStore::commit`](store::LogStore::commit)).
+    /// Committing a batch ([`LogWriter::commit`](store::LogWriter::commit)).
     Commit,
-    /// Settling a commit of unknown outcome ([`LogStore::take_over`](store::LogStore::take_over)).
+    /// Settling a commit of unknown outcome ([`LogWriter::take_over`](store::LogWriter::take_over)).
     Settle,
     /// Claiming or raising the pin ([`PinStore`](store::PinStore)).
     Pin,

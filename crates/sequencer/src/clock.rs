@@ -96,26 +96,26 @@ impl ClockReference {
     /// Checks the clock before this process leads, against the other clocks and the last committed time. Without
     /// other clocks and without `stated`, a clock that was set since the last reference is refused as well.
     /// `stated`: the true time according to an operator, with which the clock must agree.
-    pub(crate) fn judge(
+    pub(crate) fn check(
         &self,
         now: Now,
         last: u64,
         opinions: &[ClockOpinion],
         stated: Option<u64>,
-    ) -> Result<ClockJudge, Halt> {
+    ) -> Result<ClockCheck, Halt> {
         compare(opinions)?;
-        let judge = ClockJudge { reference: self.clone() };
+        let check = ClockCheck { reference: self.clone() };
         if let Some(stated) = stated {
             compare(&[ClockOpinion::between("the operator's time", Duration::from_secs(stated), now, now)])?;
         } else if opinions.is_empty() {
-            judge.must_not_have_stepped(now)?;
+            check.must_not_have_stepped(now)?;
         }
         let wall = now.wall.as_secs();
         if wall.saturating_add(CLOCK_TOLERANCE) < last {
             return Err(Halt::ClockBehind { now: wall, last });
         }
         self.set(now);
-        Ok(judge)
+        Ok(check)
     }
 
     fn get(&self) -> Option<Now> {
@@ -129,11 +129,11 @@ impl ClockReference {
 
 /// Checks [`Now::wall`] against [`Now::steady`] while a process leads.
 #[derive(Clone, Debug)]
-pub(crate) struct ClockJudge {
+pub(crate) struct ClockCheck {
     reference: ClockReference,
 }
 
-impl ClockJudge {
+impl ClockCheck {
     /// Returns the wall clock's whole seconds, or [`Halt::ClockStepped`] if it was set.
     pub(crate) fn seconds(&mut self, now: Now) -> Result<u64, Halt> {
         if self.must_not_have_stepped(now)? >= CLOCK_REFERENCE {
@@ -155,24 +155,24 @@ impl ClockJudge {
 }
 
 /// Clock by which submissions are checked before they are sequenced, in any role.
-pub(crate) struct DoorClock {
+pub(crate) struct SubmissionClock {
     clock: Arc<dyn Clock>,
-    judge: Mutex<ClockJudge>,
+    check: Mutex<ClockCheck>,
 }
 
-impl DoorClock {
+impl SubmissionClock {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let reference = ClockReference::default();
         reference.set(clock.now());
-        let judge = Mutex::new(ClockJudge { reference });
-        Self { clock, judge }
+        let check = Mutex::new(ClockCheck { reference });
+        Self { clock, check }
     }
 
     /// Unix seconds; `None` while the wall clock cannot be trusted. Then no statement is refused for its time
     /// here: the leader decides by its own clock.
     pub(crate) fn seconds(&self) -> Option<u64> {
-        let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
-        judge.seconds(self.clock.now()).ok()
+        let mut check = self.check.lock().unwrap_or_else(PoisonError::into_inner);
+        check.seconds(self.clock.now()).ok()
     }
 
     /// Unix seconds by the wall clock, unchecked.
@@ -222,34 +222,34 @@ mod tests {
     #[test]
     fn r36_a_clock_that_was_set_since_is_refused_until_it_is_set_back_or_another_clock_agrees() {
         let reference = ClockReference::default();
-        reference.judge(at(1000), 0, &[], None).unwrap();
-        assert!(matches!(reference.judge(at(5000), 0, &[], None), Err(Halt::ClockStepped { .. })));
-        assert!(matches!(reference.judge(at(5000), 0, &says(&[4000]), None), Err(Halt::ClockDiffers { .. })));
-        reference.judge(at(1001), 0, &[], None).unwrap();
-        reference.judge(at(5000), 0, &says(&[0]), None).unwrap();
-        reference.judge(at(5000), 0, &[], None).unwrap();
+        reference.check(at(1000), 0, &[], None).unwrap();
+        assert!(matches!(reference.check(at(5000), 0, &[], None), Err(Halt::ClockStepped { .. })));
+        assert!(matches!(reference.check(at(5000), 0, &says(&[4000]), None), Err(Halt::ClockDiffers { .. })));
+        reference.check(at(1001), 0, &[], None).unwrap();
+        reference.check(at(5000), 0, &says(&[0]), None).unwrap();
+        reference.check(at(5000), 0, &[], None).unwrap();
     }
 
     #[test]
     fn r36_a_clock_behind_the_newest_entry_is_refused() {
         let reference = ClockReference::default();
-        let halt = reference.judge(at(1000), 1061, &[], None).unwrap_err();
+        let halt = reference.check(at(1000), 1061, &[], None).unwrap_err();
         assert_eq!(halt, Halt::ClockBehind { now: 1000, last: 1061 });
-        reference.judge(at(1001), 1061, &[], None).unwrap();
+        reference.check(at(1001), 1061, &[], None).unwrap();
     }
 
     #[test]
     fn r36_the_time_that_an_operator_states_counts_as_one_more_clock_that_must_agree() {
         let reference = ClockReference::default();
-        reference.judge(at(9000), 0, &[], None).unwrap();
+        reference.check(at(9000), 0, &[], None).unwrap();
         let refused = |opinions: &[i64], stated| {
             matches!(
-                reference.judge(at(1000), 0, &says(opinions), Some(stated)),
+                reference.check(at(1000), 0, &says(opinions), Some(stated)),
                 Err(Halt::ClockDiffers { .. })
             )
         };
         assert!(refused(&[], 1061) && refused(&[], 939), "the operator says otherwise");
         assert!(refused(&[61], 1000), "the database says otherwise");
-        reference.judge(at(1000), 0, &[], Some(1060)).unwrap();
+        reference.check(at(1000), 0, &[], Some(1060)).unwrap();
     }
 }

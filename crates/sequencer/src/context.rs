@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::activity::{Activity, Heartbeat};
 use crate::budget::Budget;
 use crate::inbox::Delayed;
-use crate::keeper::Keep;
+use crate::signature_writer::Keep;
 use crate::supervision::Supervisor;
 use crate::{SequencerParts, SignFailed, Status};
 

@@ -5,7 +5,7 @@
 pub(crate) enum Point {
     /// The batch is complete; no part of it is in the database.
     BeforeCommit,
-    /// The database acknowledged the batch ([`LogStore::commit`](store::LogStore::commit) returned `Ok`).
+    /// The database acknowledged the batch ([`LogWriter::commit`](store::LogWriter::commit) returned `Ok`).
     AfterCommit,
     /// The batch is committed, the pin is not raised.
     BeforePin,

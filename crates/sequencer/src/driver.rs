@@ -7,14 +7,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::{Lease, StoreError};
+use store::{Inbox, Lease, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::activity::{Activity, Heartbeat};
 use crate::budget::Budget;
-use crate::clock::{ClockReference, DoorClock};
+use crate::clock::{ClockReference, SubmissionClock};
 use crate::command::{CommandAnswer, SequencerCommand, SubmitRequest};
 use crate::context::{SequencerContext, settle, stopped};
 use crate::follow::{Followed, Follower, refresh};
@@ -25,7 +25,7 @@ use crate::leftover::sign_what_was_left;
 use crate::machine::Leave;
 use crate::recover::{Obstacle, recover};
 use crate::supervision::Supervisor;
-use crate::{Halt, Remedy, Role, SequencerParts, Status, SubmitError, keeper};
+use crate::{Halt, Remedy, Role, SequencerParts, Status, SubmitError, signature_writer};
 
 /// Leading for less than this time counts as a failed attempt.
 const SHORT_REIGN: Duration = Duration::from_secs(10);
@@ -62,11 +62,16 @@ pub(crate) async fn start(parts: SequencerParts) -> Result<Handle, StartError> {
     let (status, stop) = (Arc::new(status), Arc::new(watch::channel(false).0));
     let (commands, received) = mpsc::unbounded_channel();
     let (signatures, to_keep) = mpsc::unbounded_channel();
-    let signatures_store = Arc::clone(&parts.store);
-    let kept = keeper::keep(signatures_store, Arc::clone(&parts.observer), parts.limits.clone(), to_keep);
-    let (store, limits) = (Arc::clone(&parts.store), parts.limits.clone());
+    let kept = signature_writer::keep(
+        parts.store.clone(),
+        Arc::clone(&parts.observer),
+        parts.limits.clone(),
+        to_keep,
+    );
+    let inbox: Arc<dyn Inbox> = parts.store.clone();
+    let limits = parts.limits.clone();
     let (activity, supervisor) = (Activity::default(), Supervisor::default());
-    let (clock, delayed) = (Arc::new(DoorClock::new(Arc::clone(&parts.clock))), Delayed::default());
+    let (clock, delayed) = (Arc::new(SubmissionClock::new(Arc::clone(&parts.clock))), Delayed::default());
     let drained = Heartbeat::default();
     let context = SequencerContext {
         parts,
@@ -84,7 +89,7 @@ pub(crate) async fn start(parts: SequencerParts) -> Result<Handle, StartError> {
         context,
         commands: received,
         sender: commands.downgrade(),
-        keeper: tokio::spawn(supervisor.watch("the task that keeps signatures", kept)),
+        signature_writer: tokio::spawn(supervisor.watch("the task that keeps signatures", kept)),
         ready: Some(ready),
         clock: ClockReference::default(),
         correction: None,
@@ -95,7 +100,7 @@ pub(crate) async fn start(parts: SequencerParts) -> Result<Handle, StartError> {
         budget,
         status: shown,
         stop,
-        store,
+        inbox,
         limits,
         activity,
         clock,
@@ -120,7 +125,7 @@ struct Driver {
     context: SequencerContext,
     commands: mpsc::UnboundedReceiver<SequencerCommand>,
     sender: mpsc::WeakUnboundedSender<SequencerCommand>,
-    keeper: JoinHandle<()>,
+    signature_writer: JoinHandle<()>,
     ready: Option<oneshot::Sender<()>>,
     clock: ClockReference,
     /// Clock correction that waits until this process leads.
@@ -263,11 +268,11 @@ impl Driver {
 
     /// Waits until all signatures are stored, then shows [`Role::Stopped`].
     async fn end(self) {
-        let Self { context, keeper, commands, .. } = self;
+        let Self { context, signature_writer, commands, .. } = self;
         drop(commands);
         let SequencerContext { signatures, status, parts, .. } = context;
         drop(signatures);
-        if timeout(parts.limits.stop_patience, keeper).await.is_err() {
+        if timeout(parts.limits.stop_patience, signature_writer).await.is_err() {
             tracing::warn!("not all signatures were kept; the newest head is signed again at the next start");
         }
         status.send_modify(|status| status.role = Role::Stopped);

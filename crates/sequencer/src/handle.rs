@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use merkle::EntryDigest;
-use store::{Arrival, Enqueued, InboxItem, LogStore};
+use store::{Arrival, Enqueued, Inbox, InboxItem};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::activity::{Activity, Heartbeat};
 use crate::budget::Budget;
-use crate::clock::DoorClock;
+use crate::clock::SubmissionClock;
 use crate::command::{CommandAnswer, Follow, SequencerCommand, SubmissionReply, SubmitRequest};
 use crate::crash::Point;
 use crate::inbox::{Delay, Delayed};
@@ -25,10 +25,10 @@ pub struct Handle {
     pub(crate) budget: Budget,
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) stop: Arc<watch::Sender<bool>>,
-    pub(crate) store: Arc<dyn LogStore>,
+    pub(crate) inbox: Arc<dyn Inbox>,
     pub(crate) limits: Limits,
     pub(crate) activity: Activity,
-    pub(crate) clock: Arc<DoorClock>,
+    pub(crate) clock: Arc<SubmissionClock>,
     pub(crate) delayed: Delayed,
     pub(crate) drained: Heartbeat,
     pub(crate) task: AbortHandle,
@@ -196,7 +196,7 @@ impl Handle {
         let at = self.clock.wall_seconds();
         let arrival = Arrival { issuer, at, bounds: self.limits.inbox };
         let retry_after = self.limits.retry_after;
-        match self.store.enqueue_within(&item, &arrival).await? {
+        match self.inbox.enqueue_within(&item, &arrival).await? {
             Enqueued::Kept => Ok(()),
             Enqueued::IssuerFull => Err(SubmitError::InboxFull { issuer_only: true, retry_after }),
             Enqueued::Full => Err(SubmitError::InboxFull { issuer_only: false, retry_after }),

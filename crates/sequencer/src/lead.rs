@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use crate::budget::SubmissionSlot;
-use crate::clock::{ClockJudge, compare};
+use crate::clock::{ClockCheck, compare};
 use crate::command::{CommandAnswer, SequencerCommand, SubmissionReply, SubmitRequest};
 use crate::context::SequencerContext;
 use crate::crash::Point;
@@ -70,7 +70,7 @@ pub(crate) async fn lead(
     context: &SequencerContext,
     commands: &mut mpsc::UnboundedReceiver<SequencerCommand>,
     lease: &mut dyn Lease,
-    (recovered, clock): (Recovered, ClockJudge),
+    (recovered, clock): (Recovered, ClockCheck),
     correction: Option<SubmitRequest>,
     ready: impl FnOnce(),
 ) -> LeadingEnd {

@@ -31,7 +31,7 @@ use merkle::tile::OpenTiles;
 use merkle::{EntryDigest, LeafIndex, TreeGrowth};
 use store::{Batch, CommitError, CommittedHead, Head, HeadSignature, Pin, PinError, StoreError};
 
-use crate::clock::{ClockJudge, Now};
+use crate::clock::{ClockCheck, Now};
 use crate::command::CommandAnswer;
 use crate::draft::{KnownEntries, LookUp};
 use crate::pool::{PooledSubmission, SubmissionQueue};
@@ -150,7 +150,7 @@ struct Outgoing<R> {
 pub(crate) struct Machine<R> {
     origin: String,
     limits: Limits,
-    clock: ClockJudge,
+    clock: ClockCheck,
     /// The committed head. Its epoch is this process's.
     head: Head,
     tiles: OpenTiles,
@@ -169,7 +169,7 @@ impl<R> Machine<R> {
     pub(crate) fn start(
         origin: String,
         limits: Limits,
-        clock: ClockJudge,
+        clock: ClockCheck,
         recovered: Recovered,
     ) -> (Self, Vec<MachineOutput<R>>) {
         let Recovered { head, tiles, newest, signatures, frozen } = recovered;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
-use store::{CommittedHead, GuardKey, HeadSignature, LogStore, SignatureKind};
+use store::{CommittedHead, GuardKey, HeadSignature, SequencerStore, SignatureKind};
 
 use crate::{Clock, Limits, PinStore, Role, Submission, Witnesses};
 
@@ -16,7 +16,7 @@ pub struct SequencerParts {
     /// Name of this process as the holder of the lease, for people to read: host and process.
     pub holder: String,
     /// Database of the log.
-    pub store: Arc<dyn LogStore>,
+    pub store: Arc<dyn SequencerStore>,
     /// Signer of committed heads; see [`HeadSigner`].
     pub signer: Arc<dyn HeadSigner>,
     /// Storage of the newest signed head, outside of the database; see [`pin`](crate::pin).
@@ -126,10 +126,10 @@ pub enum Redecision {
 
 /// [`Redecide`] that refuses every statement that was decided under an older policy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NeverAgain;
+pub struct RefuseOutdated;
 
 #[async_trait]
-impl Redecide for NeverAgain {
+impl Redecide for RefuseOutdated {
     async fn redecide(&self, _submission: Submission) -> Redecision {
         Redecision::Refuse("the policy changed before the statement was sequenced".into())
     }

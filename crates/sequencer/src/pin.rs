@@ -12,7 +12,7 @@ pub(crate) mod protocol;
 mod slots;
 
 use merkle::{RootHash, TreeSize};
-use store::{Lease, Lifecycle, LogStore, StoreError};
+use store::{Lease, Lifecycle, SequencerStore, StoreError};
 
 pub use file::PinFile;
 pub use store::{Pin, PinError, PinStore};
@@ -64,7 +64,7 @@ pub enum AdoptError {
 ///
 /// If a process leads the log, if the database or the pin contradicts the named head, or if one of them fails.
 pub async fn adopt(
-    store: &dyn LogStore,
+    store: &dyn SequencerStore,
     pins: &dyn PinStore,
     origin: &str,
     holder: &str,
@@ -88,7 +88,11 @@ pub async fn adopt(
     Ok(pin)
 }
 
-async fn check_adoptable(store: &dyn LogStore, size: TreeSize, root: RootHash) -> Result<(), AdoptError> {
+async fn check_adoptable(
+    store: &dyn SequencerStore,
+    size: TreeSize,
+    root: RootHash,
+) -> Result<(), AdoptError> {
     let found = store.head_of_size(size).await?.ok_or(AdoptError::NoSuchHead(size))?;
     if found.root != root {
         return Err(AdoptError::OtherRoot { size, database: found.root });

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use merkle::tile::OpenTiles;
 use merkle::{TreeSize, empty_root};
 use store::{
-    CommittedHead, Head, HeadSignature, LogStore, Pin, PinError, SignatureKind, SignatureStore, StoreError,
-    TileAddress, TileStore,
+    CommittedHead, Head, HeadSignature, LogReader, LogWriter, Pin, PinError, SignatureKind, SignatureStore,
+    StoreError, TileAddress, TileStore,
 };
 
-use crate::clock::{ClockJudge, ClockOpinion, ClockReference, Now};
+use crate::clock::{ClockCheck, ClockOpinion, ClockReference, Now};
 use crate::crash::Point;
 use crate::limits::CLOCK_TOLERANCE;
 use crate::limits::EPOCHS_AT_ONCE;
@@ -62,7 +62,7 @@ pub(crate) async fn recover(
     parts: &SequencerParts,
     clock: &ClockReference,
     correction: Option<ClockCorrection>,
-) -> Result<(Recovered, ClockJudge), Obstacle> {
+) -> Result<(Recovered, ClockCheck), Obstacle> {
     let clock = TrustedClock { reference: clock, correction };
     let before = eligible(parts, &clock, None).await?;
     Point::BeforeTakeOver.visit();
@@ -85,7 +85,7 @@ async fn checked(
     before: &Eligible,
     head: &mut Head,
     frozen: bool,
-) -> Result<(Recovered, ClockJudge), Obstacle> {
+) -> Result<(Recovered, ClockCheck), Obstacle> {
     let Eligible { pin, clock, .. } = eligible(parts, clock, Some(before)).await?;
     let newest = newest_batch(&*parts.store, head).await?;
     let tiles = open_tiles(&*parts.store, head).await?;
@@ -119,7 +119,7 @@ async fn take_over(parts: &SequencerParts, pin: Option<&Pin>) -> Result<(Head, b
 /// Raises the epoch until it exceeds `claimed`, the epoch of a pin: after a restore the database may count from a
 /// lower epoch.
 pub(crate) async fn raise_epoch(
-    store: &dyn LogStore,
+    store: &dyn LogWriter,
     holder: &str,
     claimed: u64,
 ) -> Result<Head, StoreError> {
@@ -157,7 +157,7 @@ struct Eligible {
     signed: Option<TreeSize>,
     /// Objection to the pin that the witnesses' confirmation outweighed.
     why_not: Option<Halt>,
-    clock: ClockJudge,
+    clock: ClockCheck,
 }
 
 /// Checks that this process may lead: it has the pin under which the log was led last, or the confirmation of the
@@ -262,12 +262,12 @@ async fn judge_clock(
     parts: &SequencerParts,
     clock: &TrustedClock<'_>,
     head: &Head,
-) -> Result<ClockJudge, Obstacle> {
+) -> Result<ClockCheck, Obstacle> {
     let (now, opinions) = clock_opinions(parts).await?;
     let is_behind = now.wall.as_secs().saturating_add(CLOCK_TOLERANCE) < head.at;
     let stated = clock.correction.filter(|correction| is_behind && correction.is_of(head));
     let stated = stated.map(|correction| correction.time);
-    clock.reference.judge(now, stated.unwrap_or(head.at), &opinions, stated).map_err(Obstacle::Ineligible)
+    clock.reference.check(now, stated.unwrap_or(head.at), &opinions, stated).map_err(Obstacle::Ineligible)
 }
 
 /// Reads the clocks, and compares them with those of the database's server and the witnesses.
@@ -290,7 +290,7 @@ pub(crate) async fn newest_signed(store: &dyn SignatureStore) -> Result<Option<T
 }
 
 /// Reads the history's newest row, which must match the head.
-async fn newest_batch(store: &dyn LogStore, head: &Head) -> Result<Option<CommittedHead>, Obstacle> {
+async fn newest_batch(store: &dyn LogReader, head: &Head) -> Result<Option<CommittedHead>, Obstacle> {
     if head.batch == 0 && head.size() == TreeSize::EMPTY {
         return Ok(None);
     }

@@ -20,19 +20,19 @@ use std::time::Duration;
 
 use merkle::{EntryDigest, LeafIndex, RootHash, TreeSize, verify};
 use store::{
-    Batch, CommitError, CommittedHead, FailingStore, GuardKey, HeadSignature, LogStore, Memory,
+    Batch, CommitError, CommittedHead, FailingStore, GuardKey, HeadSignature, LogReader, LogWriter, Memory,
     SignatureStore, StoreError,
 };
 
 use self::props::{Chance, HostClock, MemoryPin, Signer, Wall, named};
-use crate::clock::{ClockJudge, ClockReference};
+use crate::clock::{ClockCheck, ClockReference};
 use crate::command::CommandAnswer;
 use crate::draft::KnownEntries;
 use crate::limits::CLOCK_TOLERANCE;
 use crate::machine::{Leave, Machine, MachineInput, MachineOutput, Recovered};
 use crate::pin::adopt;
 use crate::recover::{Obstacle, recover};
-use crate::{Halt, HeadSigner, Limits, NeverAgain, Placement, SequencerParts, SignFailed, Submission};
+use crate::{Halt, HeadSigner, Limits, Placement, RefuseOutdated, SequencerParts, SignFailed, Submission};
 
 const ORIGIN: &str = "log.example";
 const SEEDS: u64 = 300;
@@ -50,7 +50,7 @@ struct Process {
     pin: MemoryPin,
     /// Clock reference, which lives as long as the process.
     reference: ClockReference,
-    starting: Option<Doing<Result<(Recovered, ClockJudge), Obstacle>>>,
+    starting: Option<Doing<Result<(Recovered, ClockCheck), Obstacle>>>,
     machine: Option<Machine<EntryDigest>>,
     /// Effect that was requested and has not begun.
     asked: Option<MachineOutput<EntryDigest>>,
@@ -150,7 +150,7 @@ impl Process {
             pin: Arc::new(pin.clone()),
             witnesses: Arc::new(()),
             clock: clock.clone(),
-            redecide: Arc::new(NeverAgain),
+            redecide: Arc::new(RefuseOutdated),
             observer: Arc::new(()),
             limits: Limits { batch_entries: 5, ..Limits::default() },
         };
@@ -337,7 +337,7 @@ impl World {
         process.starting = Some(Box::pin(async move { recover(&parts, &reference, None).await }));
     }
 
-    fn started(&mut self, at: usize, outcome: Result<(Recovered, ClockJudge), Obstacle>) {
+    fn started(&mut self, at: usize, outcome: Result<(Recovered, ClockCheck), Obstacle>) {
         let process = &mut self.processes[at];
         match outcome {
             Ok((recovered, clock)) => {

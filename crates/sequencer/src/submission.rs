@@ -65,7 +65,7 @@ pub struct Submission {
     /// Claims that no entry of the log made, on which the decision relied.
     pub relied_free: Vec<GuardKey>,
     /// Data submitted with the statement that is needed to decide it again, but is not stored with the entry.
-    pub beside: Vec<Collateral>,
+    pub side_data: Vec<Collateral>,
     /// `true` for a registration policy: it is then the last entry of its batch, and every later
     /// entry must have been decided under it.
     pub is_policy: bool,
@@ -90,7 +90,7 @@ pub struct UndecodableSubmission {
 const VERSION: u8 = 1;
 const HAS_TWIN: u8 = 1;
 const IS_POLICY: u8 = 2;
-const HAS_BESIDE: u8 = 4;
+const HAS_SIDE_DATA: u8 = 4;
 const HAS_RELIED_FREE: u8 = 8;
 const HAS_CORRECTION: u8 = 16;
 const HAS_EFFECT: u8 = 32;
@@ -124,8 +124,8 @@ impl Submission {
     /// Number of bytes that the submission counts in the queue.
     pub(crate) fn weight(&self) -> usize {
         let guards: usize = self.entry.guards.iter().chain(&self.relied_free).map(|key| key.0.len()).sum();
-        let beside = self.entry.collateral.iter().chain(&self.beside);
-        let collateral: usize = beside.map(|item| item.bytes.len()).sum();
+        let side_data = self.entry.collateral.iter().chain(&self.side_data);
+        let collateral: usize = side_data.map(|item| item.bytes.len()).sum();
         let strings = self.entry.rule.len() + self.entry.facts.len();
         self.entry.statement.len() + collateral + guards + strings + self.relied_absent.len() * 32
     }
@@ -147,8 +147,8 @@ impl Submission {
         put_collateral(&mut out, &self.entry.collateral);
         put_count(&mut out, self.relied_absent.len());
         out.extend(self.relied_absent.iter().flat_map(EntryDigest::as_bytes));
-        if !self.beside.is_empty() {
-            put_collateral(&mut out, &self.beside);
+        if !self.side_data.is_empty() {
+            put_collateral(&mut out, &self.side_data);
         }
         if !self.relied_free.is_empty() {
             put_guards(&mut out, &self.relied_free);
@@ -169,7 +169,7 @@ impl Submission {
         let set = |flag, holds| if holds { flag } else { 0 };
         set(HAS_TWIN, self.entry.twin.is_some())
             | set(IS_POLICY, self.is_policy)
-            | set(HAS_BESIDE, !self.beside.is_empty())
+            | set(HAS_SIDE_DATA, !self.side_data.is_empty())
             | set(HAS_RELIED_FREE, !self.relied_free.is_empty())
             | set(HAS_CORRECTION, self.corrects.is_some())
             | set(HAS_EFFECT, self.effect.is_some())
@@ -246,7 +246,7 @@ impl SubmissionReader<'_> {
         let guards = self.list(Self::guard)?;
         let collateral = self.list(Self::collateral)?;
         let relied_absent = self.list(Self::digest)?;
-        let beside = self.list_if(flags & HAS_BESIDE != 0, "collateral", Self::collateral)?;
+        let side_data = self.list_if(flags & HAS_SIDE_DATA != 0, "collateral", Self::collateral)?;
         let relied_free = self.list_if(flags & HAS_RELIED_FREE != 0, "a guard key", Self::guard)?;
         let corrects = (flags & HAS_CORRECTION != 0).then(|| self.correction()).transpose()?;
         let effect = (flags & HAS_EFFECT != 0).then(|| self.effect()).transpose()?;
@@ -260,7 +260,7 @@ impl SubmissionReader<'_> {
             decided_under,
             relied_absent,
             relied_free,
-            beside,
+            side_data,
             is_policy,
             corrects,
             effect,
@@ -423,7 +423,7 @@ mod tests {
                 (valid, largest),
                 decided_under,
                 (relied_absent, relied_free),
-                beside,
+                side_data,
                 (is_policy, corrects, effect),
             )| {
                 Submission {
@@ -433,7 +433,7 @@ mod tests {
                     decided_under: LeafIndex::new(decided_under),
                     relied_absent,
                     relied_free,
-                    beside,
+                    side_data,
                     is_policy,
                     corrects: corrects.map(|(size, committed_at, time)| ClockCorrection {
                         size: TreeSize::new(size),

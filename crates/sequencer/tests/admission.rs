@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use merkle::LeafIndex;
 use sequencer::{Halt, Limits, Redecide, Redecision, Submission, SubmitError};
-use store::{Fault, Inbox, InboxItem, LogStore, StoreMethod};
+use store::{Fault, Inbox, InboxItem, LogReader, StoreMethod};
 use support::{But, Log, START, named, policy, statement};
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use merkle::TreeSize;
 use sequencer::{ClockCorrection, Halt, Role, Submission, SubmitError, TimeWindow};
-use store::LogStore;
+use store::LogReader;
 use support::{Log, START, statement};
 use tokio::time::sleep;
 

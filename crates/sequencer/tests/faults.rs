@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sequencer::{Halt, Role, SubmitError};
-use store::{Fault, LogStore, SignatureKind, SignatureStore, StoreMethod};
+use store::{Fault, LogReader, SignatureKind, SignatureStore, StoreMethod};
 use support::{Log, policy, statement};
 
 const FAULTS: [Fault; 3] = [Fault::Refused, Fault::NotApplied, Fault::AppliedWithoutAnswer];

@@ -5,7 +5,7 @@ mod support;
 use sequencer::Submission;
 use sequencer::{Halt, Role, SubmitError};
 use store::{
-    Effect, FREEZE, Fault, Inbox, Lifecycle, LogStore, SignatureKind, SignatureStore, State, StoreMethod,
+    Effect, FREEZE, Fault, Inbox, Lifecycle, LogReader, SignatureKind, SignatureStore, State, StoreMethod,
 };
 use support::{Log, Process, named, statement};
 

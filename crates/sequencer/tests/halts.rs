@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sequencer::{Halt, Redecide, Redecision, Remedy, Role, Step, Submission, SubmitError};
-use store::{Fault, Inbox, InboxItem, LogStore, StoreMethod};
+use store::{Fault, Inbox, InboxItem, LogReader, StoreMethod};
 use support::{But, Log, statement};
 use tokio::time::sleep;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sequencer::{Redecide, Redecision, Submission, SubmitError};
-use store::{Fault, Inbox, InboxBounds, InboxItem, LogStore, Progress, StoreMethod};
+use store::{Fault, Inbox, InboxBounds, InboxItem, LogReader, Progress, StoreMethod};
 use support::{But, Log, START, named, policy, statement};
 
 /// Answers what it was made with, and counts how often it was asked.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use merkle::TreeSize;
 use sequencer::{Halt, HeadSigner, Role, Sequencer, SequencerParts, SignFailed};
-use store::{CommittedHead, Fault, HeadSignature, Inbox, LogStore, SignatureKind, StoreMethod};
+use store::{CommittedHead, Fault, HeadSignature, Inbox, LogWriter, SignatureKind, StoreMethod};
 use support::{Log, Process, policy, statement};
 
 const SEEDS: u64 = 60;

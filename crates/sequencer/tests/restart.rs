@@ -5,7 +5,7 @@ mod support;
 use merkle::{RootHash, TreeSize};
 use sequencer::pin::{self, AdoptError, Pin, PinError};
 use sequencer::{Halt, Role, SubmitError};
-use store::{Fault, LogStore, SignatureStore, StoreMethod};
+use store::{Fault, LogReader, LogWriter, SignatureStore, StoreMethod};
 use support::{Log, ORIGIN, policy, statement};
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 use sequencer::{Halt, Redecide, Redecision, Role, Submission, SubmitError};
-use store::{Fault, GuardKey, Inbox, InboxItem, LogStore, Progress, StoreMethod};
+use store::{Fault, GuardKey, Inbox, InboxItem, LogReader, LogWriter, Progress, StoreMethod};
 use support::{But, Log, ORIGIN, START, named, policy, statement};
 
 #[tokio::test(start_paused = true)]

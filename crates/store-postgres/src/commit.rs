@@ -1,4 +1,4 @@
-//! `LogStore::commit`: one transaction, the only one that appends to the history.
+//! `LogWriter::commit`: one transaction, the only one that appends to the history.
 //!
 //! The head row is locked first, so a concurrent take-over waits for the batch and sees it. Rows are inserted by
 //! UNNEST, one message for each table, and not by COPY: a backend stalled in COPY ignores every timeout while it

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use sqlx::{PgPool, PgTransaction};
 use store::custody::{check_case, to_erase};
-use store::{Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, Standing, StoreError};
+use store::{EntryStatus, Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, StoreError};
 
 use crate::entry::guard_column;
 use crate::error::store_error;
@@ -210,11 +210,11 @@ pub(crate) async fn held(
     leaves(held_now(pool, log, &columns(entries)).await?)
 }
 
-pub(crate) async fn standing(
+pub(crate) async fn statuses(
     pool: &PgPool,
     log: i16,
     entries: &[LeafIndex],
-) -> Result<Vec<Standing>, StoreError> {
+) -> Result<Vec<EntryStatus>, StoreError> {
     sqlx::query!(
         r#"SELECT idx, rule, statement IS NOT NULL AS "there!" FROM entry
             WHERE log_id = $1 AND idx = ANY($2) ORDER BY idx"#,
@@ -227,7 +227,7 @@ pub(crate) async fn standing(
     .into_iter()
     .map(|row| {
         let entry = LeafIndex::new(number(row.idx)?);
-        Ok(Standing { entry, rule: row.rule, has_statement: row.there })
+        Ok(EntryStatus { entry, rule: row.rule, has_statement: row.there })
     })
     .collect()
 }

@@ -46,9 +46,9 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 use sqlx::PgPool;
 use store::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
-    HeadSignature, Inbox, InboxItem, InboxUse, Lease, Lifecycle, LogKey, LogKeys, LogStore, PendingKey,
-    Progress, ServerChecks, SignatureKind, SignatureStore, SignedHead, State, StoreError, TileAddress,
-    TileStore,
+    HeadSignature, Inbox, InboxItem, InboxUse, Lease, Lifecycle, LogKey, LogKeys, LogReader, LogWriter,
+    PendingKey, Progress, SequencerStore, ServerChecks, SignatureKind, SignatureStore, SignedHead, State,
+    StoreError, TileAddress, TileStore,
 };
 use tokio::time::timeout;
 
@@ -136,23 +136,9 @@ impl Postgres {
 }
 
 #[async_trait]
-impl LogStore for Postgres {
-    async fn open(&self, origin: &str) -> Result<Head, StoreError> {
-        self.in_time(head::open(&self.pool, self.log, origin)).await
-    }
-
+impl LogReader for Postgres {
     async fn head(&self) -> Result<Head, StoreError> {
         self.in_time(head::read(&self.pool, self.log)).await
-    }
-
-    async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
-        head::take_over(&self.server, self.log, holder).await
-    }
-
-    async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
-        batch.check().map_err(CommitError::NotCommitted)?;
-        self.partitions.make_room(&self.server, batch.to.size()).await;
-        self.sequencing.commit(&self.server, self.log, batch).await
     }
 
     async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError> {
@@ -185,6 +171,23 @@ impl LogStore for Postgres {
 
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
         self.in_time(history::head_of_size(&self.pool, self.log, size)).await
+    }
+}
+
+#[async_trait]
+impl LogWriter for Postgres {
+    async fn open(&self, origin: &str) -> Result<Head, StoreError> {
+        self.in_time(head::open(&self.pool, self.log, origin)).await
+    }
+
+    async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
+        head::take_over(&self.server, self.log, holder).await
+    }
+
+    async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
+        batch.check().map_err(CommitError::NotCommitted)?;
+        self.partitions.make_room(&self.server, batch.to.size()).await;
+        self.sequencing.commit(&self.server, self.log, batch).await
     }
 }
 
@@ -275,7 +278,7 @@ impl Lifecycle for Postgres {
         lease::lease(&self.server, self.log, holder).await
     }
 
-    fn for_sequencing(&self) -> Option<Arc<dyn LogStore>> {
+    fn for_sequencing(&self) -> Option<Arc<dyn SequencerStore>> {
         Some(Arc::new(Self {
             server: self.server.clone(),
             pool: self.sequencers.clone(),

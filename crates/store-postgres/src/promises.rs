@@ -1,10 +1,10 @@
-//! The supertraits of `LogStore`, implemented for [`Postgres`].
+//! The traits beside [`LogReader`](store::LogReader) and [`LogWriter`](store::LogWriter), implemented for [`Postgres`].
 
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 use store::{
-    Cosignature, Cosignatures, Custody, Erased, Hold, Indexed, KeptReport, KeyAnnouncement, KeyRotation,
-    LogKey, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports, Standing, StoreError,
+    Cosignature, Cosignatures, Custody, EntryStatus, Erased, Hold, Indexed, KeptReport, KeyAnnouncement,
+    KeyRotation, LogKey, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports, StoreError,
 };
 
 use crate::{Postgres, cosignature, custody, keys, lookup, quota};
@@ -31,8 +31,8 @@ impl Custody for Postgres {
         self.in_time(custody::held(&self.pool, self.log, entries)).await
     }
 
-    async fn standing(&self, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError> {
-        self.in_time(custody::standing(&self.pool, self.log, entries)).await
+    async fn statuses(&self, entries: &[LeafIndex]) -> Result<Vec<EntryStatus>, StoreError> {
+        self.in_time(custody::statuses(&self.pool, self.log, entries)).await
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use merkle::LeafIndex;
 use sqlx::Connection;
 use store::contract::{Appender, ORIGIN, entry};
-use store::{Batch, CommitError, InboxItem, LogStore, StorageFault, StoreError};
+use store::{Batch, CommitError, InboxItem, LogReader, LogStore, LogWriter, StorageFault, StoreError};
 use store_postgres::Postgres;
 use store_postgres::testing::Database;
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use store::contract::ORIGIN;
-use store::{Lifecycle, LogStore};
+use store::{Lifecycle, LogWriter};
 use store_postgres::testing::Database;
 use tokio::time::{Instant, sleep, timeout};
 

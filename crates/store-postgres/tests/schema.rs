@@ -8,8 +8,8 @@ use merkle::{CompactRange, Hash, LeafIndex, TreeSize};
 use store::contract::{Appender, ORIGIN, entry};
 use store::{
     Batch, Collateral, CommitError, Cosignature, Cosignatures, Custody, GuardKey, Head, HeadSignature, Inbox,
-    InboxItem, KeyRotation, LogKey, LogKeys, LogStore, NewEntry, Report, Reports, SignatureKind,
-    SignatureStore, StoreError,
+    InboxItem, KeyRotation, LogKey, LogKeys, LogReader, LogStore, LogWriter, NewEntry, Report, Reports,
+    SignatureKind, SignatureStore, StoreError,
 };
 use store_postgres::testing::Database;
 use store_postgres::{Postgres, schema_version};

@@ -5,7 +5,7 @@ mod support;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use sqlx::{Connection, PgConnection};
-use store::LogStore;
+use store::LogWriter;
 use store::contract::ORIGIN;
 use store_postgres::{Options, Postgres};
 

@@ -6,7 +6,7 @@ use merkle::{EntryDigest, LeafIndex};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{Row, SqliteConnection, SqliteExecutor};
 use store::custody::{check_case, to_erase};
-use store::{Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, Standing, StoreError};
+use store::{EntryStatus, Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, StoreError};
 
 use crate::reader::{blob, number};
 use crate::sql::{self, signed, store_error, unsigned};
@@ -138,19 +138,22 @@ pub(crate) async fn held(pool: &SqlitePool, entries: &[LeafIndex]) -> Result<Vec
     Ok(held)
 }
 
-pub(crate) async fn standing(pool: &SqlitePool, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError> {
+pub(crate) async fn statuses(
+    pool: &SqlitePool,
+    entries: &[LeafIndex],
+) -> Result<Vec<EntryStatus>, StoreError> {
     let select = "SELECT idx, rule, statement IS NOT NULL FROM entry WHERE idx IN ";
     let rows = reader::select_in(pool, select, &reader::columns(entries)).await?;
-    let standing = |row: &SqliteRow| {
-        Ok(Standing {
+    let status = |row: &SqliteRow| {
+        Ok(EntryStatus {
             entry: LeafIndex::new(number(row, 0)?),
             rule: row.try_get(1).map_err(store_error)?,
             has_statement: row.try_get(2).map_err(store_error)?,
         })
     };
-    let mut found: Vec<Standing> = rows.iter().map(standing).collect::<Result<_, StoreError>>()?;
-    found.sort_by_key(|standing| standing.entry);
-    found.dedup_by_key(|standing| standing.entry);
+    let mut found: Vec<EntryStatus> = rows.iter().map(status).collect::<Result<_, StoreError>>()?;
+    found.sort_by_key(|status| status.entry);
+    found.dedup_by_key(|status| status.entry);
     Ok(found)
 }
 

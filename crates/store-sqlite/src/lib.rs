@@ -46,9 +46,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use store::quota::Counters;
 use store::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
-    HeadSignature, Inbox, InboxItem, InboxUse, Lease, Lifecycle, LogKey, LogKeys, LogStore, PendingKey,
-    Progress, ServerChecks, SignatureKind, SignatureStore, SignedHead, State, StoreError, TileAddress,
-    TileStore,
+    HeadSignature, Inbox, InboxItem, InboxUse, Lease, Lifecycle, LogKey, LogKeys, LogReader, LogWriter,
+    PendingKey, Progress, ServerChecks, SignatureKind, SignatureStore, SignedHead, State, StoreError,
+    TileAddress, TileStore,
 };
 
 use connection::WritePool;
@@ -259,25 +259,9 @@ async fn readers(settings: &Settings) -> Result<SqlitePool, StoreError> {
 }
 
 #[async_trait]
-impl LogStore for Sqlite {
-    async fn open(&self, origin: &str) -> Result<Head, StoreError> {
-        self.noting(writer::open(self, origin).await)
-    }
-
+impl LogReader for Sqlite {
     async fn head(&self) -> Result<Head, StoreError> {
         reader::head(&self.read).await
-    }
-
-    async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
-        self.noting(writer::take_over(self, holder).await)
-    }
-
-    async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
-        writer::commit(self, batch).await.inspect_err(|error| match error {
-            CommitError::NotCommitted(error) => self.write.note(error),
-            CommitError::Unknown(_) => self.write.require(Repair::Reopen),
-            CommitError::Fenced | CommitError::AlreadySeen | CommitError::GuardTaken => {}
-        })
     }
 
     async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError> {
@@ -310,6 +294,25 @@ impl LogStore for Sqlite {
 
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
         heads::of_size(&self.read, size).await
+    }
+}
+
+#[async_trait]
+impl LogWriter for Sqlite {
+    async fn open(&self, origin: &str) -> Result<Head, StoreError> {
+        self.noting(writer::open(self, origin).await)
+    }
+
+    async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
+        self.noting(writer::take_over(self, holder).await)
+    }
+
+    async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
+        writer::commit(self, batch).await.inspect_err(|error| match error {
+            CommitError::NotCommitted(error) => self.write.note(error),
+            CommitError::Unknown(_) => self.write.require(Repair::Reopen),
+            CommitError::Fenced | CommitError::AlreadySeen | CommitError::GuardTaken => {}
+        })
     }
 }
 

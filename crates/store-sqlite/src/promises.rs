@@ -1,10 +1,10 @@
-//! The supertraits of `LogStore`, implemented for [`Sqlite`].
+//! The traits beside [`LogReader`](store::LogReader) and [`LogWriter`](store::LogWriter), implemented for [`Sqlite`].
 
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 use store::{
-    Cosignature, Cosignatures, Custody, Erased, Hold, Indexed, KeptReport, KeyAnnouncement, KeyRotation,
-    LogKey, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports, Standing, StoreError,
+    Cosignature, Cosignatures, Custody, EntryStatus, Erased, Hold, Indexed, KeptReport, KeyAnnouncement,
+    KeyRotation, LogKey, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports, StoreError,
 };
 
 use crate::{Sqlite, cosignature, custody, keys, lookup};
@@ -32,8 +32,8 @@ impl Custody for Sqlite {
         custody::held(&self.read, entries).await
     }
 
-    async fn standing(&self, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError> {
-        custody::standing(&self.read, entries).await
+    async fn statuses(&self, entries: &[LeafIndex]) -> Result<Vec<EntryStatus>, StoreError> {
+        custody::statuses(&self.read, entries).await
     }
 }
 

@@ -10,8 +10,8 @@ use sqlx::{AssertSqlSafe, Row};
 use store::contract::{Appender, entry};
 use store::fsck::{Fsck, NoFacts};
 use store::{
-    Collateral, CommitError, Custody, Inbox, InboxItem, LogStore, NewEntry, ServerChecks, StorageFault,
-    StoreError,
+    Collateral, CommitError, Custody, Inbox, InboxItem, LogReader, LogWriter, NewEntry, ServerChecks,
+    StorageFault, StoreError,
 };
 
 use crate::{CHECKPOINT_BYTES, Settings, Sqlite};

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::LogStore;
+use store::LogWriter;
 use store::contract::{Appender, ORIGIN};
 use store::fsck::{Fsck, NoFacts};
 use store_sqlite::{Settings, Sqlite};

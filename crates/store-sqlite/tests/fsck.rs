@@ -13,8 +13,8 @@ use store::fsck::{
     BadState, DeepCheck, Defect, Fsck, FsckFacts, FsckProgress, FsckReport, FsckState, FsckStep, NoFacts,
 };
 use store::{
-    CommittedHead, Cosignature, Cosignatures, Entry, GuardKey, HeadSignature, LogKey, LogStore, NewEntry,
-    SignatureKind, SignatureStore, StoreError,
+    CommittedHead, Cosignature, Cosignatures, Entry, GuardKey, HeadSignature, LogKey, LogReader, LogWriter,
+    NewEntry, SignatureKind, SignatureStore, StoreError,
 };
 use store_sqlite::{Settings, Sqlite};
 use tempfile::TempDir;

@@ -10,8 +10,8 @@ use merkle::LeafIndex;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use store::contract::{Appender, ORIGIN, entry};
 use store::{
-    CommitError, HeadSignature, Lifecycle, LogStore, SignatureKind, SignatureStore, StoreError, TileAddress,
-    TileStore,
+    CommitError, HeadSignature, Lifecycle, LogReader, LogWriter, SignatureKind, SignatureStore, StoreError,
+    TileAddress, TileStore,
 };
 use store_sqlite::{Settings, Sqlite};
 use tempfile::TempDir;

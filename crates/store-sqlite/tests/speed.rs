@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use merkle::EntryDigest;
-use store::LogStore;
+use store::LogReader;
 use store::contract::{Appender, entry};
 use store_sqlite::{Settings, Sqlite};
 

@@ -45,14 +45,14 @@ pub trait Custody: Send + Sync + 'static {
     /// Returns those of these entries that are on hold now.
     async fn held(&self, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError>;
 
-    /// Returns the [`Standing`] of those of these entries that are in the log, in order and each once, without
+    /// Returns the [`EntryStatus`] of those of these entries that are in the log, in order and each once, without
     /// reading their bytes.
-    async fn standing(&self, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError>;
+    async fn statuses(&self, entries: &[LeafIndex]) -> Result<Vec<EntryStatus>, StoreError>;
 }
 
 /// Facts about an entry that can be read without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct EntryStatus {
     /// Index of the entry.
     pub entry: LeafIndex,
     /// Name of the policy rule that admitted the entry.

@@ -8,11 +8,11 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 
 use crate::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Cosignatures, Custody, Enqueued,
-    Entry, Erased, Found, GuardKey, GuardRow, Head, HeadSignature, History, HistoryExport, HistoryImport,
-    Hold, Inbox, InboxItem, InboxUse, Indexed, KeptReport, KeyAnnouncement, KeyRotation, Lease, Lifecycle,
-    LogKey, LogKeys, LogStore, Lookup, LookupIndex, Page, PendingKey, Progress, Query, Quotas, Report,
-    Reports, SeenKey, SeenRow, ServerChecks, SignatureKind, SignatureStore, SignedHead, Source, Standing,
-    State, StorageFault, StoreError, TileAddress, TileStore,
+    Entry, EntryStatus, Erased, Found, GuardKey, GuardRow, Head, HeadSignature, History, HistoryExport,
+    HistoryImport, Hold, Inbox, InboxItem, InboxUse, Indexed, KeptReport, KeyAnnouncement, KeyRotation,
+    Lease, Lifecycle, LogKey, LogKeys, LogReader, LogStore, LogWriter, Lookup, LookupIndex, Page, PendingKey,
+    Progress, Query, Quotas, Report, Reports, SeenKey, SeenRow, ServerChecks, SignatureKind, SignatureStore,
+    SignedHead, Source, State, StorageFault, StoreError, TileAddress, TileStore,
 };
 
 impl FailingStore {
@@ -51,15 +51,12 @@ impl InjectedError for CommitError {
 failing_store! {
     /// Wrapper of a [`LogStore`] whose calls fail or wait as ordered. Clones share the orders.
     pub struct FailingStore over LogStore;
-    /// Methods of [`LogStore`] and of its supertraits.
+    /// Methods of all storage traits.
     pub enum StoreMethod;
     writes [];
 
-    impl LogStore {
-        Open open(origin: &str) -> Result<Head, StoreError>;
+    impl LogReader {
         Head head() -> Result<Head, StoreError>;
-        TakeOver take_over(holder: &str) -> Result<Head, StoreError>;
-        Commit commit(batch: &Batch) -> Result<(), CommitError>;
         Find find(digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError>;
         Guards guards(keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError>;
         Entry entry(index: LeafIndex) -> Result<Option<Entry>, StoreError>;
@@ -68,6 +65,12 @@ failing_store! {
         Collateral collateral(index: LeafIndex) -> Result<Vec<Collateral>, StoreError>;
         Heads heads(from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError>;
         HeadOfSize head_of_size(size: TreeSize) -> Result<Option<CommittedHead>, StoreError>;
+    }
+
+    impl LogWriter {
+        Open open(origin: &str) -> Result<Head, StoreError>;
+        TakeOver take_over(holder: &str) -> Result<Head, StoreError>;
+        Commit commit(batch: &Batch) -> Result<(), CommitError>;
     }
 
     impl TileStore {
@@ -116,7 +119,7 @@ failing_store! {
         Release release(entry: LeafIndex, case: &str, at: u64) -> Result<bool, StoreError>;
         Holds holds(after: Option<LeafIndex>, limit: usize) -> Result<Vec<Hold>, StoreError>;
         Held held(entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError>;
-        Standing standing(entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError>;
+        Statuses statuses(entries: &[LeafIndex]) -> Result<Vec<EntryStatus>, StoreError>;
     }
 
     impl Reports {

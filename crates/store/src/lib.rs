@@ -1,14 +1,23 @@
 //! The storage traits of a log: promises that bind every database.
 //!
 //! To this crate an entry is opaque bytes at a position. The history can fork in one place only:
-//! [`LogStore::commit`], which moves the head by compare-and-swap on epoch, size and root, in the same transaction
+//! [`LogWriter::commit`], which moves the head by compare-and-swap on epoch, size and root, in the same transaction
 //! as the entries that the head covers. All other data is inserted and never changed, except the right-most tile
 //! of a level, which only grows, and the bytes of an entry, which can be erased ([`Custody`]).
 //!
-//! The supertraits store what belongs to the log and is not part of its tree: contradictions ([`Reports`]),
-//! witnesses' signatures ([`Cosignatures`]), the lookup index ([`LookupIndex`]), usage counters ([`Quotas`]) and
-//! the succession of signing keys ([`KeyRotation`]). [`Lifecycle`] ends a log; [`HistoryExport`] and [`HistoryImport`]
-//! continue it in another database. A consumer that needs one of them names that one.
+//! Each trait is one ability. [`LogReader`] and [`LogWriter`] have the tree's entries and heads. The others store what
+//! belongs to the log and is not part of its tree: contradictions ([`Reports`]), witnesses' signatures
+//! ([`Cosignatures`]), the lookup index ([`LookupIndex`]), usage counters ([`Quotas`]) and the succession of signing
+//! keys ([`KeyRotation`]). [`Lifecycle`] ends a log; [`HistoryExport`] and [`HistoryImport`] continue it in another
+//! database.
+//!
+//! A consumer requests the trait that it needs. One that needs several requests their combination, for example
+//! [`SequencerStore`]. [`LogStore`] is all of them: only code that opens a database and passes it on names it.
+//!
+//! Every method may be called concurrently from many tasks. An `Err` means that nothing was changed, with one
+//! exception: if a connection dies, the answer to a write that happened can be lost. Such a
+//! [`StoreError::Unavailable`] is harmless, as every write except [`LogWriter::commit`] may be repeated; a
+//! commit returns [`CommitError::Unknown`] instead.
 //!
 //! Not here: which statements may enter (`registration`), their order and the signing of heads (`sequencer`), SQL
 //! (`store-sqlite`, `store-postgres`).
@@ -18,10 +27,12 @@
 pub mod contract;
 mod cosignature;
 pub mod custody;
+mod error;
 mod failing;
 pub mod fsck;
 mod inbox;
 mod lifecycle;
+mod log;
 pub mod lookup;
 mod memory;
 mod model;
@@ -35,11 +46,13 @@ mod signed;
 mod tiles;
 
 pub use cosignature::{Cosignature, Cosignatures};
-pub use custody::{Custody, Erased, Hold, Standing};
+pub use custody::{Custody, EntryStatus, Erased, Hold};
+pub use error::{CommitError, StorageFault, StoreError};
 pub use failing::{FailingStore, StoreMethod};
 pub use fault_injection::Fault;
 pub use inbox::{Arrival, Enqueued, Inbox, InboxBounds, InboxUse, PendingKey};
 pub use lifecycle::{Lease, Lifecycle, ServerChecks};
+pub use log::{LogReader, LogWriter};
 pub use lookup::{Indexed, Lookup, LookupIndex, Order, Page, Query, Term};
 pub use memory::Memory;
 pub use model::*;
@@ -51,87 +64,47 @@ pub use rotation::{KeyAnnouncement, KeyRotation, LogKeys};
 pub use signed::SignatureStore;
 pub use tiles::TileStore;
 
-use async_trait::async_trait;
-use merkle::{EntryDigest, LeafIndex, TreeSize};
+/// Declares combinations of storage traits. They are supertraits of [`LogStore`], because a `dyn LogStore` converts to
+/// the trait object of a supertrait only.
+macro_rules! combinations {
+    ($($(#[$meta:meta])* pub trait $name:ident: $($part:path),+;)*) => {
+        $(
+            $(#[$meta])*
+            pub trait $name: $($part +)+ {}
 
-/// One log in one database. An implementation is bound to a log when it is opened.
-///
-/// Every method may be called concurrently from many tasks. An `Err` means that nothing was changed, with one
-/// exception: if a connection dies, the answer to a write that happened can be lost. Such a
-/// [`StoreError::Unavailable`] is harmless, as every write except [`commit`](Self::commit) may be repeated; a
-/// commit returns [`CommitError::Unknown`] instead.
-#[async_trait]
-pub trait LogStore:
-    TileStore
-    + SignatureStore
-    + Inbox
-    + LogKeys
-    + Lifecycle
-    + ServerChecks
-    + HistoryExport
-    + HistoryImport
-    + Cosignatures
-    + Custody
-    + KeyRotation
-    + LookupIndex
-    + Quotas
-    + Reports
-    + Send
-    + Sync
-    + 'static
-{
-    /// Inserts the log's row at size 0 if the database holds no log, and returns the head.
-    ///
-    /// Idempotent and safe against a concurrent call: all callers see one log. A database that holds a log of
-    /// another origin is refused with [`StoreError::Refused`].
-    async fn open(&self, origin: &str) -> Result<Head, StoreError>;
+            impl<T: $($part +)+> $name for T {}
+        )*
+    };
+}
 
-    /// Reads the committed head.
-    async fn head(&self) -> Result<Head, StoreError>;
+combinations! {
+    /// A log's entries, heads and tiles: enough to prove inclusion and consistency.
+    pub trait TreeReader: LogReader, TileStore;
 
-    /// Raises the epoch by one, durably, and returns the head after that.
-    ///
-    /// Waits for a commit in progress and so sees it; every later commit under an older epoch is
-    /// [`CommitError::Fenced`]. This also settles a commit of unknown outcome: the head that this method returns
-    /// is durable and says whether the commit happened.
-    async fn take_over(&self, holder: &str) -> Result<Head, StoreError>;
+    /// A log with the signatures over its heads, and the keys that made them.
+    pub trait SignedLog: TreeReader, SignatureStore, LogKeys;
 
-    /// Appends a batch and moves the head from `batch.from` to `batch.to`, all or nothing.
-    ///
-    /// Succeeds for at most one caller holding `batch.from`, across processes and restarts: epoch, size and root
-    /// are compared before anything else. Once `Ok`, entries, guards, tiles, outcomes and head survive power loss
-    /// and the head may be signed.
-    ///
-    /// A batch without entries only settles inbox items: `to` equals `from`, and no head is added to the history.
-    /// A batch that contradicts itself ([`Batch::check`]) is [`CommitError::NotCommitted`]. The batch's
-    /// [`Effect`]s are written in the same transaction; one that freezes the log raises the epoch, as
-    /// [`freeze`](Lifecycle::freeze) does.
-    async fn commit(&self, batch: &Batch) -> Result<(), CommitError>;
+    /// A signed log with the cosignatures of its witnesses.
+    pub trait CosignedLog: SignedLog, Cosignatures;
 
-    /// Looks up digests of entries and of their twins: one answer per digest, in order. [`Found::digest`] is the
-    /// entry's own digest and differs from the one asked for if that is a twin.
-    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError>;
+    /// A log whose entries can be erased or held.
+    pub trait ErasureStore: LogReader, Custody;
 
-    /// Looks up the entries that hold these guards: one answer per key, in order; `None` for a free guard.
-    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError>;
+    /// Storage for the decision about a statement: what it looks up, the issuer's quota, and reports of equivocation.
+    pub trait AdmissionStore: ErasureStore, Quotas, Reports;
 
-    /// Reads one entry as stored; `None` at or beyond the committed size. Call [`Entry::verified`] before the
-    /// entry is served. A missing row below the size is [`StoreError::Damaged`].
-    async fn entry(&self, index: LeafIndex) -> Result<Option<Entry>, StoreError>;
+    /// Storage for a sequencer, which appends, signs heads, and empties the inbox.
+    pub trait SequencerStore: LogWriter, TileStore, SignatureStore, Inbox, Lifecycle, ServerChecks;
 
-    /// Reads up to `limit` entries from `from` on, in index order; a gap is [`StoreError::Damaged`].
-    async fn entries(&self, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError>;
+    /// Storage that a check of the stored log reads ([`fsck`]).
+    pub trait FsckStore: CosignedLog, ErasureStore, LookupIndex, Lifecycle;
 
-    /// Reads up to `limit` digests of entries from `from` on, in index order, without the statements, as entry
-    /// bundles (C2SP tlog-tiles) need them. A gap is [`StoreError::Damaged`].
-    async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError>;
+    /// Storage that is copied into an archive.
+    pub trait ArchiveSource: CosignedLog, Custody, Reports, Inbox, Lifecycle, HistoryExport;
 
-    /// Reads the collateral of an entry, in order of [`Collateral::kind`].
-    async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError>;
+    /// Storage that an archive is copied into.
+    pub trait ArchiveTarget: TileStore, LogKeys, Custody, Reports, Inbox, HistoryImport;
 
-    /// Reads up to `limit` committed heads from batch number `from` on, in order.
-    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError>;
-
-    /// Reads the committed head of exactly this size.
-    async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError>;
+    /// One log in one database, with all abilities. An implementation is bound to a log when it is opened.
+    pub trait LogStore: SequencerStore, AdmissionStore, FsckStore, ArchiveSource, ArchiveTarget, KeyRotation;
 }

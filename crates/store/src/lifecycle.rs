@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::{Head, LogStore, State, StoreError};
+use crate::{Head, SequencerStore, State, StoreError};
 
 /// Lifecycle of a log in one database: leading, freezing and closing.
 #[async_trait]
@@ -14,7 +14,7 @@ pub trait Lifecycle: Send + Sync + 'static {
 
     /// Returns a second handle on the log with connections reserved for the sequencer, if public reads could
     /// otherwise occupy all connections; `None` if the implementation does not need one.
-    fn for_sequencing(&self) -> Option<std::sync::Arc<dyn LogStore>> {
+    fn for_sequencing(&self) -> Option<std::sync::Arc<dyn SequencerStore>> {
         None
     }
 

@@ -23,9 +23,9 @@ use crate::moving::half_filled;
 use crate::quota::{Counters, Quotas};
 use crate::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
-    HeadSignature, Inbox, InboxItem, InboxUse, Lease, Lifecycle, LogKey, LogKeys, LogStore, PendingKey,
-    Progress, ServerChecks, SignatureKind, SignatureStore, SignedHead, State, StoreError, TileAddress,
-    TileStore,
+    HeadSignature, Inbox, InboxItem, InboxUse, Lease, Lifecycle, LogKey, LogKeys, LogReader, LogWriter,
+    PendingKey, Progress, ServerChecks, SignatureKind, SignatureStore, SignedHead, State, StoreError,
+    TileAddress, TileStore,
 };
 
 /// Log in memory, shared between clones.
@@ -106,30 +106,9 @@ impl Drop for MemoryLease {
 }
 
 #[async_trait]
-impl LogStore for Memory {
-    async fn open(&self, origin: &str) -> Result<Head, StoreError> {
-        let mut tables = self.tables();
-        let head = tables.open(origin)?;
-        match tables.state {
-            State::Filling { .. } => Err(half_filled()),
-            _ => Ok(head),
-        }
-    }
-
+impl LogReader for Memory {
     async fn head(&self) -> Result<Head, StoreError> {
         self.tables().head().cloned()
-    }
-
-    async fn take_over(&self, _holder: &str) -> Result<Head, StoreError> {
-        let mut tables = self.tables();
-        tables.must_grow()?;
-        let head = tables.head.as_mut().ok_or_else(not_open)?;
-        head.epoch += 1;
-        Ok(head.clone())
-    }
-
-    async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
-        self.tables().commit(batch)
     }
 
     async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError> {
@@ -166,6 +145,30 @@ impl LogStore for Memory {
 
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
         Ok(self.tables().head_of_size(size))
+    }
+}
+
+#[async_trait]
+impl LogWriter for Memory {
+    async fn open(&self, origin: &str) -> Result<Head, StoreError> {
+        let mut tables = self.tables();
+        let head = tables.open(origin)?;
+        match tables.state {
+            State::Filling { .. } => Err(half_filled()),
+            _ => Ok(head),
+        }
+    }
+
+    async fn take_over(&self, _holder: &str) -> Result<Head, StoreError> {
+        let mut tables = self.tables();
+        tables.must_grow()?;
+        let head = tables.head.as_mut().ok_or_else(not_open)?;
+        head.epoch += 1;
+        Ok(head.clone())
+    }
+
+    async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
+        self.tables().commit(batch)
     }
 }
 

@@ -36,7 +36,7 @@ pub trait LogKeys: Send + Sync + 'static {
 
 /// Announcing keys, taking them up, and marking compromised ones.
 #[async_trait]
-pub trait KeyRotation: Send + Sync + 'static {
+pub trait KeyRotation: LogKeys {
     /// Announces a key durably. An announcement of another key for the same predecessor is replaced.
     ///
     /// [`StoreError::Refused`] if the predecessor is not on record or is retired, or if the new kid is on record

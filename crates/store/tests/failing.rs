@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use store::contract::{Appender, LogDatabase, entry};
 use store::{
-    CommitError, FailingStore, Fault, Inbox, InboxItem, LogKeys, LogStore, Memory, StoreError, StoreMethod,
+    CommitError, FailingStore, Fault, Inbox, InboxItem, LogKeys, LogReader, LogStore, Memory, StoreError,
+    StoreMethod,
 };
 
 struct Wrapped(Memory);

@@ -8,7 +8,7 @@ use merkle::proof::NoProof;
 use merkle::{LeafIndex, TreeSize};
 use store::contract::{Appender, entry};
 use store::proofs::{Prover, RecentTiles, TileProofError};
-use store::{CommittedHead, FailingStore, LogStore, Memory, StoreMethod};
+use store::{CommittedHead, FailingStore, LogReader, Memory, StoreMethod};
 
 /// Sizes around the edges of tiles, in batches of different length.
 async fn log() -> (FailingStore, Vec<CommittedHead>) {

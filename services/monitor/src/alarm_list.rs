@@ -158,7 +158,7 @@ impl AlarmList {
     }
 
     /// Renames an unreadable file to `alarms.damaged-<now>.json`, which starts a new list.
-    pub(crate) fn put_aside(state_dir: &Path, now: u64) -> Result<(), AlarmsError> {
+    pub(crate) fn rename_damaged(state_dir: &Path, now: u64) -> Result<(), AlarmsError> {
         let (path, aside) = (state_dir.join(FILE), state_dir.join(format!("alarms.damaged-{now}.json")));
         std::fs::rename(&path, &aside).map_err(|why| AlarmsError::File { path, why })
     }
@@ -195,7 +195,7 @@ impl AlarmList {
             standing.over_at = Some(reset.at);
             standing.because = Some(reset.because.clone());
         }
-        alarms.lay_aside(&taken);
+        alarms.add_ended(&taken);
         alarms.write()?;
         Ok(taken)
     }
@@ -258,7 +258,7 @@ impl AlarmList {
             standing.state = AlarmState::Cleared;
             standing.over_at = Some(round.at);
         }
-        self.lay_aside(&taken);
+        self.add_ended(&taken);
         taken
     }
 
@@ -289,7 +289,7 @@ impl AlarmList {
 
     /// Appends ended alarms and removes the oldest beyond [`MAX_ALARMS_OVER`]. The evidence file of a removed alarm is
     /// deleted if it was cleared automatically; after a reset by an operator it is kept.
-    fn lay_aside(&mut self, taken: &[AlarmRecord]) {
+    fn add_ended(&mut self, taken: &[AlarmRecord]) {
         self.content.over.extend_from_slice(taken);
         let too_many = self.content.over.len().saturating_sub(MAX_ALARMS_OVER);
         let folder = self.path.parent().unwrap_or(Path::new("")).to_owned();

@@ -72,8 +72,8 @@ struct EvidenceRow {
     entry_id: String,
     statement: Option<String>,
     payload: Option<String>,
-    collateral: Vec<ToldCollateral>,
-    policy: ToldPolicy,
+    collateral: Vec<CollateralResponse>,
+    policy: PolicyResponse,
     rule: String,
     facts: Box<RawValue>,
     at: Option<u64>,
@@ -85,13 +85,13 @@ struct EvidenceRow {
 }
 
 #[derive(Deserialize)]
-struct ToldCollateral {
+struct CollateralResponse {
     kind: String,
     bytes: String,
 }
 
 #[derive(Deserialize)]
-struct ToldPolicy {
+struct PolicyResponse {
     index: u64,
 }
 

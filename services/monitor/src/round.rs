@@ -96,7 +96,7 @@ pub struct Cost {
 
 /// The log's checkpoint in this round; its signature is verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct PresentedCheckpoint {
     /// Tree size: the number of leaves.
     pub size: u64,
     /// The root hash, in hex.
@@ -119,7 +119,7 @@ pub struct Round {
     pub at: u64,
     /// The log's checkpoint; `None` if none was received, or its signature did not verify.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shown: Option<Shown>,
+    pub shown: Option<PresentedCheckpoint>,
     /// The largest size up to which the log is proven consistent after this round.
     pub verified: Option<u64>,
     /// The checks, made and not made, in the order of [`CheckName`].

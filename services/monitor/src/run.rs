@@ -86,19 +86,19 @@ impl Monitor {
     /// [`MonitorError::Broken`] if a log's task panicked: the process supervisor should restart the monitor.
     pub async fn run(self, sink: Arc<dyn Sink>, stop: impl Future<Output = ()>) -> Result<(), MonitorError> {
         let Self { every, watchers, _dir } = self;
-        let (tell, told) = watch::channel(false);
+        let (stop_tasks, stopping) = watch::channel(false);
         let mut tasks = JoinSet::new();
         for mut watcher in watchers {
             if let AnyWatcher::Log(watcher) = &mut watcher {
                 watcher.limit(DEEP_FOR);
             }
-            tasks.spawn(go_on(watcher, every, sink.clone(), told.clone()));
+            tasks.spawn(go_on(watcher, every, sink.clone(), stopping.clone()));
         }
         let broken = tokio::select! {
             () = stop => None,
             Some(ended) = tasks.join_next() => ended.err(),
         };
-        let _ = tell.send(true);
+        let _ = stop_tasks.send(true);
         let mut ends: Vec<_> = broken.into_iter().collect();
         while let Some(ended) = tasks.join_next().await {
             ends.extend(ended.err());

@@ -122,7 +122,7 @@ impl ServiceWatcher {
         for place in 0..self.entries.len() {
             tally.asked += 1;
             let answer = self.client.receipt_named(&self.entries[place].id).await;
-            self.hear(place, answer, &mut book, &mut tally);
+            self.take_answer(place, answer, &mut book, &mut tally);
         }
         self.reach(&tally, &mut book);
         Self::conclude(&tally, &mut book);
@@ -145,7 +145,7 @@ impl ServiceWatcher {
         }
     }
 
-    fn hear(
+    fn take_answer(
         &mut self,
         place: usize,
         answer: Result<Bytes, ClientError>,
@@ -362,14 +362,14 @@ pub(crate) fn verify(
 
 /// The reason why a response is not a receipt: an error page, an unsupported structure, or larger than
 /// [`MAX_RECEIPT_KEPT`].
-fn no_receipt(came: &[u8], verdict: &StatementVerdict) -> Option<String> {
+fn no_receipt(received: &[u8], verdict: &StatementVerdict) -> Option<String> {
     match verdict.reason {
         Some(Code::MalformedReceipt | Code::UnsupportedStructure) => {
             let why = verdict.why();
             Some(format!("what came is no receipt: {why}"))
         }
-        _ if came.len() > MAX_RECEIPT_KEPT => {
-            Some(format!("a receipt of {} bytes, and {MAX_RECEIPT_KEPT} are kept", came.len()))
+        _ if received.len() > MAX_RECEIPT_KEPT => {
+            Some(format!("a receipt of {} bytes, and {MAX_RECEIPT_KEPT} are kept", received.len()))
         }
         _ => None,
     }

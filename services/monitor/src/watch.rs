@@ -150,7 +150,7 @@ impl Watching {
         otherwise: Option<&(EntryPosition, String)>,
     ) {
         let about = AlarmSubject::from(&watch.who);
-        self.memory.heard(&about.to_string(), facts.at.unwrap_or(self.now).min(self.now));
+        self.memory.record_time(&about.to_string(), facts.at.unwrap_or(self.now).min(self.now));
         if !watch.keys.is_empty() && !facts.kid.as_ref().is_some_and(|kid| watch.keys.contains(kid)) {
             let kid = facts.kid.as_deref().unwrap_or("none");
             let words = format!("leaf {}: its kid is {kid}, which is not on the list", facts.leaf);
@@ -268,7 +268,7 @@ impl WatchMemory {
                 found.push(alarm.which(stream));
             }
         }
-        let silent = now.saturating_sub(self.last_heard(&name));
+        let silent = now.saturating_sub(self.last_entry_time(&name));
         if watch.silence.is_some_and(|limit| silent > limit.as_secs()) {
             let words = format!("nothing on the log for {silent} s");
             found.push(Alarm::new(AlarmKind::Silence, &target.name, about, words, now));

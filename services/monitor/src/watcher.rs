@@ -19,7 +19,7 @@ use crate::extends::ConsistencyProver;
 use crate::freshness::{self, FreshnessTimes};
 use crate::growth::Growth;
 use crate::limits::{DEEP_GRACE, LOOK, LOOKS};
-use crate::round::{CheckName, Cost, Round, Shown};
+use crate::round::{CheckName, Cost, PresentedCheckpoint, Round};
 use crate::scitt_service;
 use crate::seen::{NotTheLogs, SeenCheckpoint};
 use crate::state::{Because, Beginning, LogFolder, LogState, MonitorStateError, Verified};
@@ -120,7 +120,7 @@ impl Watcher {
         let mut shown = None;
         if let Some(CheckpointResponse { seen, date, .. }) = answer {
             self.judge(&mut book, &seen, date.as_deref(), views).await;
-            shown = Some(Shown {
+            shown = Some(PresentedCheckpoint {
                 size: seen.size.get(),
                 root: seen.root.to_string(),
                 cosigned_at: seen.cosigned_at,

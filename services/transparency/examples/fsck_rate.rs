@@ -12,7 +12,7 @@ use merkle::tile::OpenTiles;
 use merkle::{CompactRange, EntryDigest, LeafIndex};
 use store::fsck::{Fsck, FsckFacts, NoFacts};
 use store::proofs::address_of;
-use store::{Batch, Entry, LogStore, NewEntry, TileWrite};
+use store::{Batch, Entry, LogWriter, NewEntry, TileWrite};
 use store_sqlite::{Settings, Sqlite};
 use transparency::LogFacts;
 

@@ -8,7 +8,7 @@ use common::{Place, Site, refusal};
 use data_encoding::BASE64URL_NOPAD;
 use merkle::{EntryDigest, LeafIndex};
 use registration::erasure::{NewErasure, sign};
-use registration::{Answers, Beside, Policy, PolicyInForce, Record};
+use registration::{Answers, Policy, PolicyInForce, Record, SideData};
 use scitt::{SignedStatement, StatementBuilder};
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn decides_again(evidence: &Value, policy: &Value) {
     let in_force =
         PolicyInForce::new(in_force, LeafIndex::new(evidence["policy"]["index"].as_u64().unwrap()));
     let payload = evidence.get("payload").map(bytes);
-    let beside = Beside { payload: payload.as_deref(), x5chain: None };
+    let beside = SideData { payload: payload.as_deref(), x5chain: None };
     let authenticated = in_force.authenticate(&statement, beside).unwrap();
     let record = Record::read(&authenticated).unwrap();
     let permit = in_force.decide(&authenticated, &record, &Answers::none()).into_permit().unwrap();

@@ -12,7 +12,7 @@ use merkle::TreeSize;
 use scitt::SignedStatement;
 use sequencer::Role;
 use serde_json::json;
-use store::{Cosignature, Cosignatures, Lifecycle, LogStore, Memory, SignatureKind, SignatureStore};
+use store::{Cosignature, Cosignatures, Lifecycle, LogReader, Memory, SignatureKind, SignatureStore};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
 use tlog::policy::WitnessPolicy;

@@ -3,9 +3,10 @@
 //! Every slot is answered: with a message that reads again from its own text, or with a reason and a session that can be
 //! named. What an agent is told to be in force is the text whose digest it is told.
 
+use admission::authenticated::Authenticated;
 use admission::effective::{Capped, Effective, SessionCeiling};
 use admission::invocation::AiInvocation;
-use admission::signature::{Demands, Freshness, Keyring, check};
+use admission::signature::{Demands, Freshness, Keyring};
 use decimal::Decimal;
 use jiff::Timestamp;
 use jose::{jcs, json};
@@ -97,7 +98,9 @@ fn nobody_signed(received: &Received) {
         freshness: Freshness::Optional,
         audience: "https://gw.example".to_owned(),
     };
-    assert!(check(received, "a", &Keyring::default(), &demands, Timestamp::UNIX_EPOCH).is_err());
+    let keyring = Keyring::default();
+    let read = Authenticated::new(received.clone(), &keyring);
+    assert!(read.signer("a", &keyring, &demands, Timestamp::UNIX_EPOCH).is_err());
 }
 
 fn is_what_it_says(in_force: &Capped) {

@@ -1,9 +1,11 @@
 //! Consistency of the pages in `docs/`: every label that the sources cite is explained in `docs/readings.md`, and
-//! `docs/glossary.md` is short, sorted, and names owners that exist.
+//! `docs/glossary.md` is short, sorted, and names owners that exist. Identifiers in product code use its words.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::architecture::{sources, without_tests};
 
 /// Folders whose files cite labels.
 const CITING: &[&str] = &["crates", "services", "tests"];
@@ -18,6 +20,31 @@ const PLAIN: &str = "CDEGIRS";
 const SEPARATORS: &str = "()[]{}<>,;:.'\"`|";
 /// Maximum number of terms in the glossary.
 const MAX_TERMS: usize = 50;
+
+/// Metaphors of our own that stand for a term of the field, with the number of identifiers that contain them: different
+/// ones in each file of product code, and names of files. A number may only fall; write the new one here.
+const METAPHORS: &[(&str, usize)] = &[
+    ("aside", 4),
+    ("asked", 93),
+    ("beside", 7),
+    ("came", 7),
+    ("desk", 0),
+    ("door", 1),
+    ("doors", 0),
+    ("hear", 3),
+    ("heard", 8),
+    ("house", 0),
+    ("keeper", 7),
+    ("meaning", 14),
+    ("opening", 25),
+    ("said", 37),
+    ("shelf", 0),
+    ("shown", 70),
+    ("tell", 17),
+    ("told", 58),
+];
+/// Number of names that public types of different crates share without a row in the glossary. It may only fall.
+const SHARED_NAMES: usize = 47;
 
 #[test]
 fn every_label_in_the_sources_is_explained_in_the_readings() {
@@ -70,6 +97,111 @@ fn the_glossary_is_short_and_sorted_and_its_owners_exist() {
             assert!(root().join(place).exists(), "{}: there is no {place}", row[0]);
         }
     }
+}
+
+#[test]
+fn identifiers_use_the_words_of_the_field() {
+    let mut found: BTreeMap<&str, BTreeSet<(PathBuf, String)>> = BTreeMap::new();
+    for file in product_sources() {
+        let text = code(&fs::read_to_string(&file).unwrap());
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        for identifier in identifiers(&text).map(str::to_owned).chain([name]) {
+            for word in words(&identifier) {
+                if let Some((metaphor, _)) = METAPHORS.iter().find(|(metaphor, _)| *metaphor == word) {
+                    found.entry(metaphor).or_default().insert((file.clone(), identifier.clone()));
+                }
+            }
+        }
+    }
+    for (metaphor, most) in METAPHORS {
+        let found = found.remove(metaphor).unwrap_or_default();
+        assert!(
+            found.len() <= *most,
+            "{} identifiers contain `{metaphor}`, at most {most} may: use a word of the glossary: {found:#?}",
+            found.len()
+        );
+    }
+}
+
+#[test]
+fn public_types_share_a_name_only_if_the_glossary_says_why() {
+    let page = read("docs/glossary.md");
+    let (_, names) = page.split_once("\n## Names at two layers\n").unwrap();
+    let explained: BTreeSet<&str> = rows(names).flat_map(|row| quoted(row[0]).collect::<Vec<_>>()).collect();
+    let mut crates: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
+    for file in product_sources() {
+        let folder: PathBuf = file.strip_prefix(root()).unwrap().iter().take(2).collect();
+        for name in public_types(&code(&fs::read_to_string(&file).unwrap())) {
+            crates.entry(name).or_default().insert(folder.clone());
+        }
+    }
+    let is_command = |of: &BTreeSet<PathBuf>| of.len() == 2 && of.contains(Path::new("services/tabellion"));
+    let shared: BTreeMap<_, _> = crates
+        .iter()
+        .filter(|(name, of)| of.len() > 1 && !is_command(of) && !explained.contains(name.as_str()))
+        .collect();
+    assert!(
+        shared.len() <= SHARED_NAMES,
+        "{} shared names, at most {SHARED_NAMES}: {shared:#?}",
+        shared.len()
+    );
+}
+
+#[test]
+fn identifiers_are_split_into_words() {
+    let split = |identifier: &str| words(identifier).collect::<Vec<_>>();
+    assert_eq!(split("last_heard"), ["last", "heard"]);
+    assert_eq!(split("ToldCollateral"), ["told", "collateral"]);
+    assert_eq!(split("HAS_BESIDE"), ["has", "beside"]);
+    let text = code("let a_b = \"told \\\" said\"; // heard\nC3::d('\"')");
+    assert_eq!(identifiers(&text).collect::<Vec<_>>(), ["let", "a_b", "C3", "d"]);
+    assert_eq!(public_types("pub struct A<T>(T);\npub(crate) enum B {}\npub trait C: D {}"), ["A", "C"]);
+}
+
+/// Returns the source files of crates and services, without tests.
+fn product_sources() -> Vec<PathBuf> {
+    let members = ["crates", "services"].iter().flat_map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    members.flat_map(|member| sources(&member.unwrap().path().join("src"))).collect()
+}
+
+/// Returns the code of a file: without tests, comments and the content of strings.
+fn code(text: &str) -> String {
+    let mut code = String::new();
+    for line in without_tests(text).lines() {
+        let mut rest = line.replace("\\\"", "").replace("'\"'", "");
+        if let Some(comment) = rest.find("//") {
+            rest.truncate(comment);
+        }
+        code.extend(rest.split('"').step_by(2).flat_map(|part| [part, " "]));
+        code.push('\n');
+    }
+    code
+}
+
+fn identifiers(code: &str) -> impl Iterator<Item = &str> {
+    let words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+}
+
+/// Splits `snake_case`, `CamelCase` and `UPPER_CASE` into words in lower case.
+fn words(identifier: &str) -> impl Iterator<Item = String> {
+    let mut spaced = String::new();
+    let mut after_lower = false;
+    for c in identifier.chars() {
+        if c == '_' || (after_lower && c.is_ascii_uppercase()) {
+            spaced.push(' ');
+        }
+        spaced.extend((c != '_').then_some(c.to_ascii_lowercase()));
+        after_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
+    }
+    spaced.split_whitespace().map(str::to_owned).collect::<Vec<_>>().into_iter()
+}
+
+/// Returns the names of the types that a module declares as `pub`.
+fn public_types(code: &str) -> Vec<String> {
+    let kinds = ["pub struct ", "pub enum ", "pub trait ", "pub type "];
+    let declared = code.lines().filter_map(|line| kinds.iter().find_map(|kind| line.strip_prefix(kind)));
+    declared.filter_map(|rest| identifiers(rest).next()).map(str::to_owned).collect()
 }
 
 /// Returns the labels that a text cites: by name, as the reading of a rule, or as the fault in the name of a test.

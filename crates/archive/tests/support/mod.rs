@@ -7,7 +7,7 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::contract::{Appender, ORIGIN, entry, statement};
 use store::{
     Collateral, CommittedHead, Cosignature, Cosignatures, Custody, Entry, GuardKey, HeadSignature, Inbox,
-    InboxItem, LogKey, LogKeys, LogStore, Memory, NewEntry, Report, Reports, SignatureKind,
+    InboxItem, LogKey, LogKeys, LogReader, LogStore, Memory, NewEntry, Report, Reports, SignatureKind,
 };
 
 pub const KID: &[u8] = b"the only key";

@@ -8,7 +8,7 @@ use registration::Policy;
 use registration::erasure::{NewErasure, sign};
 use scitt::StatementBuilder;
 use scitt::header::CertHash;
-use store::{LogStore, Memory};
+use store::{LogStore, LogWriter, Memory};
 use testkit::{ISSUER, KID, LOG_ISS, ORIGIN};
 
 use crate::log::Log;

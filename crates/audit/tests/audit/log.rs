@@ -8,7 +8,7 @@ use merkle::{EntryDigest, LeafHash, LeafIndex, TreeSize};
 use registration::clock_correction::{self, ClockCorrection};
 use registration::policy_statement;
 use registration::{
-    Answers, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Guard, Permit, Policy, PolicyInForce, Record,
+    Answers, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Guard, Permit, Policy, PolicyInForce, Record, SideData,
 };
 use scitt::{ReceiptHeader, SignedStatement, Signer, SigningKey};
 use store::{
@@ -117,7 +117,7 @@ impl Log {
 
     /// Decides a statement as the service does.
     pub async fn admit(&self, draft: &Draft) -> Result<(NewEntry, Permit), String> {
-        let beside = Beside { payload: draft.payload.as_deref(), x5chain: None };
+        let beside = SideData { payload: draft.payload.as_deref(), x5chain: None };
         let authenticated = self
             .in_force
             .authenticate(&draft.statement, beside)

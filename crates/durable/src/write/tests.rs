@@ -1,6 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
+use crate::is_temporary;
 
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =

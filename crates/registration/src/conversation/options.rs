@@ -17,7 +17,7 @@ const TAKEN: [i64; 20] = [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 15, 16, 32, 33, 34
 /// Policy options for conversation records. The defaults are the strictest values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationOptions {
-    /// The unprotected label of trace-metadata; 100 until one is registered.
+    /// The unprotected label of trace-metadata.
     pub trace_metadata_label: i64,
     /// True to admit a record with the content type `application/json`.
     pub accept_application_json: bool,
@@ -30,7 +30,7 @@ pub struct ConversationOptions {
 impl Default for ConversationOptions {
     fn default() -> Self {
         ConversationOptions {
-            trace_metadata_label: 100,
+            trace_metadata_label: trace::DEFAULT_LABEL,
             accept_application_json: false,
             versions: vec!["3.".to_owned()],
             allow_cbor_tag_4149: false,

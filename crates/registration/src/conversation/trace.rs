@@ -15,10 +15,13 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use super::node::Node;
 use super::rule::ConversationRule as Rule;
 use super::time::Timestamp;
-use super::{AGENT_CONVERSATION, ConversationOptions, ConversationRecord, SessionId, cbor, shape, walk};
+use super::{AGENT_CONVERSATION, ConversationRecord, SessionId, cbor, shape, walk};
 use crate::content_types::{content_type, essence};
 use crate::rule::in_unprotected;
 use crate::violation::Violation;
+
+/// The unprotected label of trace-metadata, until one is registered.
+pub(super) const DEFAULT_LABEL: i64 = 100;
 
 /// The draft's names of native session formats. A payload in one of them is not a record.
 const NATIVE: [&str; 5] = ["claude-jsonl", "gemini-json", "codex-jsonl", "opencode-json", "cursor-jsonl"];
@@ -43,7 +46,7 @@ pub fn check_trace_metadata(
     statement: &SignedStatement,
     record: Option<&[u8]>,
 ) -> Result<TraceMetadata, Violation> {
-    let label = ConversationOptions::default().trace_metadata_label;
+    let label = DEFAULT_LABEL;
     let Some(encoded) = statement.unprotected(label) else { return Ok(TraceMetadata::Absent) };
     let header = statement.header();
     let name = content_type(header).and_then(ContentType::as_text).map(essence);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use data_encoding::HEXLOWER;
 use merkle::LeafIndex;
 use registration::{
-    Answers, Beside, NotPermitted, Permit, Policy, PolicyInForce, Questions, Record, Violation,
+    Answers, NotPermitted, Permit, Policy, PolicyInForce, Questions, Record, SideData, Violation,
 };
 use scitt::SignedStatement;
 use serde_json::Value;
@@ -95,7 +95,7 @@ impl Log {
         payload: Option<&[u8]>,
         at: Option<u64>,
     ) -> Result<Permit, Violation> {
-        let beside = Beside { payload, x5chain: None };
+        let beside = SideData { payload, x5chain: None };
         let authenticated =
             self.in_force.authenticate(statement, beside).map_err(|error| error.violation())?;
         let record = Record::read(&authenticated)?;

@@ -1,6 +1,6 @@
 //! Hash envelopes: statements whose payload is a digest of the content (RFC 9995).
 
-use super::read::HeaderEntries;
+use super::entries::HeaderEntries;
 use super::value::{ContentType, wrong_type};
 use crate::label::{Label, labels};
 use crate::malformed::{Malformed, MalformedKind};

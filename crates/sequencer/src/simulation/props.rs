@@ -156,7 +156,7 @@ pub(super) fn named(name: u64) -> Submission {
         decided_under: LeafIndex::new(0),
         relied_absent: Vec::new(),
         relied_free: Vec::new(),
-        beside: Vec::new(),
+        side_data: Vec::new(),
         is_policy: false,
         corrects: None,
         effect: None,

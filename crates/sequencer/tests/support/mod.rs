@@ -15,7 +15,7 @@ use sequencer::{
     Sequencer, SequencerParts, SignFailed, Submission, SubmitError, TimeWindow, Witnesses,
 };
 use store::{
-    CommittedHead, FailingStore, GuardKey, HeadSignature, LogStore, Memory, NewEntry, SignatureKind,
+    CommittedHead, FailingStore, GuardKey, HeadSignature, LogReader, Memory, NewEntry, SignatureKind,
     SignatureStore,
 };
 use tempfile::TempDir;
@@ -308,7 +308,7 @@ pub fn named(name: &str) -> Submission {
         decided_under: LeafIndex::new(0),
         relied_absent: Vec::new(),
         relied_free: Vec::new(),
-        beside: Vec::new(),
+        side_data: Vec::new(),
         is_policy: false,
         corrects: None,
         effect: None,

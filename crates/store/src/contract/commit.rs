@@ -1,4 +1,4 @@
-//! Contract tests of `LogStore::commit`, the only operation in which the history could fork.
+//! Contract tests of `LogWriter::commit`, the only operation in which the history could fork.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use merkle::LeafIndex;
 
 use super::{Appender, LogDatabase, entry, rows, said};
 use crate::{
-    Collateral, Entry, Erased, GuardKey, Hold, InboxItem, Indexed, NewEntry, Order, Query, Standing,
+    Collateral, Entry, EntryStatus, Erased, GuardKey, Hold, InboxItem, Indexed, NewEntry, Order, Query,
     StoreError, Term,
 };
 
@@ -46,7 +46,7 @@ pub async fn erasing_again_changes_nothing(database: &impl LogDatabase) {
     assert_eq!(store.erase(&[]).await.unwrap(), Erased::default());
 }
 
-/// Checks `standing` for many entries in one call, without reading the statements.
+/// Checks `statuses` for many entries in one call, without reading the statements.
 pub async fn the_standing_of_entries_comes_in_order_and_without_those_that_are_not_there(
     database: &impl LogDatabase,
 ) {
@@ -54,15 +54,12 @@ pub async fn the_standing_of_entries_comes_in_order_and_without_those_that_are_n
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
     appender.append_entries(vec![telling(2)]).await.unwrap();
     store.erase(&[leaf(1)]).await.unwrap();
-    let standing = |n, rule: String, has_statement| Standing { entry: leaf(n), rule, has_statement };
+    let status = |n, rule: String, has_statement| EntryStatus { entry: leaf(n), rule, has_statement };
     let asked = [leaf(2), leaf(1), leaf(3), leaf(2), leaf(0)];
-    let expected = [
-        standing(0, entry(0).rule, true),
-        standing(1, entry(1).rule, false),
-        standing(2, telling(2).rule, true),
-    ];
-    assert_eq!(database.handle().await.standing(&asked).await.unwrap(), expected);
-    assert_eq!(store.standing(&[]).await.unwrap(), []);
+    let expected =
+        [status(0, entry(0).rule, true), status(1, entry(1).rule, false), status(2, telling(2).rule, true)];
+    assert_eq!(database.handle().await.statuses(&asked).await.unwrap(), expected);
+    assert_eq!(store.statuses(&[]).await.unwrap(), []);
 }
 
 /// Checks that one wrong index refuses the whole list, so that a typing mistake does not erase half of it.

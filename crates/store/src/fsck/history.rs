@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::grown_tree::GrownTree;
 use super::{CheckedHead, Defect, Fsck, FsckReport, QUICK_HEADS, ROWS};
 use crate::proofs::{Prover, TileProofError};
-use crate::{CommittedHead, Head, LogStore, StoreError};
+use crate::{CommittedHead, Head, LogReader, StoreError};
 
 impl Fsck<'_> {
     /// Checks the rows from batch `first` on: none is missing, none runs back, and the last one is the head.
@@ -127,13 +127,13 @@ impl HistoryPosition {
 /// Iterator over the history that reads page by page.
 #[derive(Clone)]
 pub(super) struct HistoryRows<'a> {
-    store: &'a dyn LogStore,
+    store: &'a dyn LogReader,
     next: u64,
     page: VecDeque<CommittedHead>,
 }
 
 impl<'a> HistoryRows<'a> {
-    pub(super) fn from(store: &'a dyn LogStore, first: u64) -> Self {
+    pub(super) fn from(store: &'a dyn LogReader, first: u64) -> Self {
         Self { store, next: first, page: VecDeque::new() }
     }
 
@@ -163,7 +163,7 @@ pub(super) struct Wrong {
 }
 
 impl<'a> Roots<'a> {
-    pub(super) async fn from(store: &'a dyn LogStore, batch: u64, wrong: Wrong) -> Result<Self, StoreError> {
+    pub(super) async fn from(store: &'a dyn LogReader, batch: u64, wrong: Wrong) -> Result<Self, StoreError> {
         let mut rows = HistoryRows::from(store, batch);
         let waiting = rows.next().await?;
         Ok(Self { rows, waiting, wrong })

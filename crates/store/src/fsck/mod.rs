@@ -31,7 +31,7 @@ pub use state::{BadState, FsckState};
 pub use walk::{DeepCheck, FsckStep};
 
 use crate::{
-    CommittedHead, Cosignature, Entry, GuardKey, Head, HeadSignature, LogKey, LogStore, Lookup,
+    CommittedHead, Cosignature, Entry, FsckStore, GuardKey, Head, HeadSignature, LogKey, LogReader, Lookup,
     SignatureKind, StoreError,
 };
 
@@ -52,7 +52,7 @@ const ROWS: usize = 256;
 #[async_trait]
 pub trait FsckFacts: Send + Sync {
     /// Loads the data needed to interpret these entries; called before the other methods see them.
-    async fn prepare(&self, _: &dyn LogStore, _: &[&Entry]) -> Result<(), StoreError> {
+    async fn prepare(&self, _: &dyn LogReader, _: &[&Entry]) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -68,14 +68,14 @@ pub trait FsckFacts: Send + Sync {
     }
 
     /// Returns the rows that the lookup index must have for this entry; `None` if that is not known.
-    async fn lookups(&self, _: &dyn LogStore, _: &Entry) -> Result<Option<Vec<Lookup>>, StoreError> {
+    async fn lookups(&self, _: &dyn LogReader, _: &Entry) -> Result<Option<Vec<Lookup>>, StoreError> {
         Ok(None)
     }
 
     /// Returns whether an entry of the log justifies that the time decreases from one head to the next.
     async fn explains_time(
         &self,
-        _: &dyn LogStore,
+        _: &dyn LogReader,
         _before: &CommittedHead,
         _after: &CommittedHead,
     ) -> Result<bool, StoreError> {
@@ -84,7 +84,7 @@ pub trait FsckFacts: Send + Sync {
 
     /// Describes the effect of this entry (a freeze, a hold, a release) that the other tables lack; `None` if
     /// there is none.
-    async fn effect_missing(&self, _: &dyn LogStore, _: &Entry) -> Result<Option<String>, StoreError> {
+    async fn effect_missing(&self, _: &dyn FsckStore, _: &Entry) -> Result<Option<String>, StoreError> {
         Ok(None)
     }
 
@@ -208,14 +208,14 @@ impl FsckReport {
 /// Checker of one store.
 #[derive(Clone, Copy)]
 pub struct Fsck<'a> {
-    store: &'a dyn LogStore,
+    store: &'a dyn FsckStore,
     meaning: &'a dyn FsckFacts,
     progress: &'a (dyn Fn(FsckProgress) + Send + Sync),
 }
 
 impl<'a> Fsck<'a> {
     /// Creates a checker that interprets the log's bytes with `meaning`.
-    pub fn new(store: &'a dyn LogStore, meaning: &'a dyn FsckFacts) -> Self {
+    pub fn new(store: &'a dyn FsckStore, meaning: &'a dyn FsckFacts) -> Self {
         Self { store, meaning, progress: &|_| () }
     }
 

@@ -14,7 +14,7 @@ use super::history::{HistoryPosition, Roots, Wrong};
 use super::signatures::SignaturePosition;
 use super::walk::{DeepCheck, DeepCheckStage, first_entry};
 use super::{CheckedHead, Fsck, FsckFacts, FsckReport, PAGE, damage};
-use crate::{CommittedHead, LogStore, StoreError};
+use crate::{CommittedHead, FsckStore, LogReader, StoreError};
 
 /// Version of the state that this release writes and reads.
 const VERSION: u32 = 1;
@@ -88,7 +88,7 @@ impl FsckState {
 impl<'a> DeepCheck<'a> {
     /// Continues from the [`FsckState`] of an earlier walk.
     pub async fn resume(
-        store: &'a dyn LogStore,
+        store: &'a dyn FsckStore,
         meaning: &'a dyn FsckFacts,
         state: &FsckState,
     ) -> Result<Result<Self, BadState>, StoreError> {
@@ -218,7 +218,7 @@ impl HeadRecord {
 }
 
 /// Returns whether the history still has this head. An unreadable row counts as present: the walk reports it.
-async fn is_in_history(store: &dyn LogStore, head: &CheckedHead) -> Result<bool, StoreError> {
+async fn is_in_history(store: &dyn LogReader, head: &CheckedHead) -> Result<bool, StoreError> {
     if head.size == TreeSize::EMPTY {
         return Ok(true);
     }

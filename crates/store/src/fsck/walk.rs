@@ -12,7 +12,7 @@ use super::grown_tree::GrownTree;
 use super::history::{HistoryPosition, Roots, Wrong};
 use super::signatures::SignaturePosition;
 use super::{CheckedHead, Defect, Fsck, FsckFacts, FsckProgress, FsckReport, PAGE, damage};
-use crate::{LogStore, StoreError};
+use crate::{FsckStore, LogReader, StoreError};
 
 /// Deep check in progress.
 pub struct DeepCheck<'a> {
@@ -51,7 +51,7 @@ pub enum FsckStep {
 
 impl<'a> DeepCheck<'a> {
     /// Begins a walk with the present head as target.
-    pub async fn begin(store: &'a dyn LogStore, meaning: &'a dyn FsckFacts) -> Result<Self, StoreError> {
+    pub async fn begin(store: &'a dyn FsckStore, meaning: &'a dyn FsckFacts) -> Result<Self, StoreError> {
         let fsck = Fsck::new(store, meaning);
         let log = first_entry(store).await?;
         let (report, head) = match damage(store.head().await)? {
@@ -174,7 +174,7 @@ impl DeepCheckStage<'_> {
 }
 
 /// Reads the digest of entry 0; `None` if it is missing or damaged.
-pub(super) async fn first_entry(store: &dyn LogStore) -> Result<Option<merkle::EntryDigest>, StoreError> {
+pub(super) async fn first_entry(store: &dyn LogReader) -> Result<Option<merkle::EntryDigest>, StoreError> {
     let digests = damage(store.digests(merkle::LeafIndex::new(0), 1).await)?;
     Ok(digests.ok().and_then(|digests| digests.first().copied()))
 }

@@ -8,7 +8,7 @@ use merkle::LeafIndex;
 use super::Memory;
 use super::tables::Tables;
 use crate::custody::{check_case, to_erase};
-use crate::{Custody, Erased, Hold, KeptReport, REPORTS_PER_GUARD, Report, Reports, Standing, StoreError};
+use crate::{Custody, EntryStatus, Erased, Hold, KeptReport, REPORTS_PER_GUARD, Report, Reports, StoreError};
 
 #[async_trait]
 impl Custody for Memory {
@@ -57,15 +57,15 @@ impl Custody for Memory {
         Ok(entries.into_iter().filter(|entry| tables.is_held(*entry)).collect())
     }
 
-    async fn standing(&self, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError> {
+    async fn statuses(&self, entries: &[LeafIndex]) -> Result<Vec<EntryStatus>, StoreError> {
         let tables = self.tables();
         let entries: BTreeSet<LeafIndex> = entries.iter().copied().collect();
-        let standing = |stored: &crate::Entry| Standing {
+        let status = |stored: &crate::Entry| EntryStatus {
             entry: stored.index,
             rule: stored.rule.clone(),
             has_statement: stored.statement.is_some(),
         };
-        Ok(entries.into_iter().filter_map(|entry| tables.entry(entry).map(standing)).collect())
+        Ok(entries.into_iter().filter_map(|entry| tables.entry(entry).map(status)).collect())
     }
 }
 

@@ -31,7 +31,7 @@ pub struct WatchMemory {
     /// `true` if something was dropped for lack of room.
     full: bool,
     /// Newest commit time of an entry for each list.
-    heard: BTreeMap<String, u64>,
+    newest: BTreeMap<String, u64>,
     /// First entry at each position of a chain, by the hash of the position's name.
     claims: BTreeMap<String, EntryPosition>,
     /// Last verdict on each object, with its entry.
@@ -87,7 +87,7 @@ impl WatchMemory {
         if !self.since.contains_key(list) {
             self.since.insert(list.to_owned(), self.next);
             if self.next > 0 {
-                self.heard.insert(list.to_owned(), now);
+                self.newest.insert(list.to_owned(), now);
             }
         }
     }
@@ -130,14 +130,14 @@ impl WatchMemory {
     }
 
     /// Records the commit time of an entry of a list.
-    pub fn heard(&mut self, list: &str, at: u64) {
-        let last = self.heard.entry(list.to_owned()).or_insert(at);
+    pub fn record_time(&mut self, list: &str, at: u64) {
+        let last = self.newest.entry(list.to_owned()).or_insert(at);
         *last = at.max(*last);
     }
 
     /// Newest commit time of a list's entries; the start of watching if there are none.
-    pub fn last_heard(&self, list: &str) -> u64 {
-        self.heard.get(list).copied().unwrap_or(self.began)
+    pub fn last_entry_time(&self, list: &str) -> u64 {
+        self.newest.get(list).copied().unwrap_or(self.began)
     }
 
     /// Records the entry's predecessor and position in its chain. Returns another entry that has one of them already.

@@ -91,7 +91,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`NotQueued`] if it cannot be queued for a receiver; the other receivers are not affected.
-    pub fn tell(&self, id: &str, kind: &str, at: u64, data: &impl Serialize) -> Result<(), NotQueued> {
+    pub fn enqueue(&self, id: &str, kind: &str, at: u64, data: &impl Serialize) -> Result<(), NotQueued> {
         let timestamp = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
         let timestamp = timestamp.unwrap_or_default().to_string();
         let body = serde_json::to_string(&Body { kind, timestamp, data }).map_err(std::io::Error::from)?;

@@ -62,7 +62,7 @@ async fn a_message_arrives_once_with_a_signature_that_the_public_key_verifies() 
     let (receiver, url) = Receiver::answering(&[]).await;
     let secret = Some("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap());
     let webhooks = webhooks(state.path(), vec![WebhookReceiver { secret, ..target(&url) }]);
-    webhooks.tell("msg_1", "monitor.alarm.raised", NOW, &json!({ "kind": "split-view" })).unwrap();
+    webhooks.enqueue("msg_1", "monitor.alarm.raised", NOW, &json!({ "kind": "split-view" })).unwrap();
     assert_eq!(webhooks.pass(NOW).await, Pass { delivered: 1, ..Pass::default() });
     assert_eq!(webhooks.pass(NOW + DAY).await, Pass::default());
 
@@ -87,7 +87,7 @@ async fn r48_a_receiver_that_answers_500_gets_the_message_later_under_the_same_i
     let down = (StatusCode::INTERNAL_SERVER_ERROR, "");
     let (receiver, url) = Receiver::answering(&[down, down]).await;
     let webhooks = webhooks(state.path(), vec![target(&url)]);
-    webhooks.tell("msg_1", "x", NOW, &json!({})).unwrap();
+    webhooks.enqueue("msg_1", "x", NOW, &json!({})).unwrap();
     let failed = Pass { failed: 1, ..Pass::default() };
     assert_eq!(webhooks.pass(NOW).await, failed);
     assert_eq!(webhooks.pass(NOW).await, Pass::default(), "it is not due yet");
@@ -110,7 +110,7 @@ async fn r48_a_day_without_an_answer_is_the_end_and_a_restart_within_it_is_not()
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook", closed.local_addr().unwrap());
     drop(closed);
-    webhooks(state.path(), vec![target(&url)]).tell("msg_1", "x", NOW, &json!({})).unwrap();
+    webhooks(state.path(), vec![target(&url)]).enqueue("msg_1", "x", NOW, &json!({})).unwrap();
     let mut now = NOW;
     let mut attempts = 0;
     loop {
@@ -134,8 +134,8 @@ async fn one_receiver_that_is_down_keeps_nothing_from_another_and_one_bad_messag
     let (down, down_url) = Receiver::answering(&[busy]).await;
     let (picky, picky_url) = Receiver::answering(&[(StatusCode::BAD_REQUEST, "")]).await;
     let webhooks = webhooks(state.path(), vec![target(&down_url), target(&picky_url)]);
-    webhooks.tell("msg_1", "x", NOW, &json!({})).unwrap();
-    webhooks.tell("msg_2", "x", NOW + 1, &json!({})).unwrap();
+    webhooks.enqueue("msg_1", "x", NOW, &json!({})).unwrap();
+    webhooks.enqueue("msg_2", "x", NOW + 1, &json!({})).unwrap();
     assert_eq!(webhooks.pass(NOW + 1).await, Pass { delivered: 1, failed: 2, given_up: 0 });
     assert_eq!(down.came().len(), 1, "what is down is not asked twice");
     assert_eq!(picky.came().len(), 2);
@@ -153,7 +153,7 @@ async fn a_redirect_is_not_followed() {
     let location: &'static str = Box::leak(elsewhere_url.into_boxed_str());
     let (_, url) = Receiver::answering(&[(StatusCode::TEMPORARY_REDIRECT, location)]).await;
     let webhooks = webhooks(state.path(), vec![target(&url)]);
-    webhooks.tell("msg_1", "x", NOW, &json!({})).unwrap();
+    webhooks.enqueue("msg_1", "x", NOW, &json!({})).unwrap();
     assert_eq!(webhooks.pass(NOW).await, Pass { failed: 1, ..Pass::default() });
     assert!(elsewhere.came().is_empty());
 }
@@ -180,7 +180,7 @@ async fn a_name_that_means_this_machine_is_refused_when_the_connection_is_made()
     let port = url.trim_start_matches("http://127.0.0.1:").trim_end_matches("/hook");
     let url = format!("https://localhost:{port}/hook");
     let webhooks = webhooks(state.path(), vec![WebhookReceiver { allow_private: false, ..target(&url) }]);
-    webhooks.tell("msg_1", "x", NOW, &json!({})).unwrap();
+    webhooks.enqueue("msg_1", "x", NOW, &json!({})).unwrap();
     assert_eq!(webhooks.pass(NOW).await, Pass { failed: 1, ..Pass::default() });
     let problem = webhooks.queue.all().unwrap()[0].problem.clone().unwrap();
     assert!(problem.contains("no public address"), "{problem}");
@@ -190,6 +190,8 @@ async fn a_name_that_means_this_machine_is_refused_when_the_connection_is_made()
 #[tokio::test]
 async fn what_waits_for_a_receiver_that_was_taken_out_is_given_up() {
     let state = tempfile::tempdir().unwrap();
-    webhooks(state.path(), vec![target("http://127.0.0.1:1/")]).tell("msg_1", "x", NOW, &json!({})).unwrap();
+    webhooks(state.path(), vec![target("http://127.0.0.1:1/")])
+        .enqueue("msg_1", "x", NOW, &json!({}))
+        .unwrap();
     assert_eq!(webhooks(state.path(), vec![]).pass(NOW).await, Pass { given_up: 1, ..Pass::default() });
 }

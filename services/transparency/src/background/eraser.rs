@@ -12,7 +12,7 @@ use std::sync::Arc;
 use merkle::{LeafIndex, TreeSize};
 use registration::erasure::Erasure;
 use sequencer::Role;
-use store::{LogStore, StoreError};
+use store::{ErasureStore, StoreError};
 
 use super::permanent::permanent;
 use crate::limits::{ERASURE_LOOK, ERASURE_RETRY};
@@ -70,7 +70,7 @@ impl Eraser {
     }
 
     /// Tries again the erasures with entries on hold. They are removed once done, and not before.
-    async fn again(&mut self, store: &dyn LogStore) -> Result<(), StoreError> {
+    async fn again(&mut self, store: &dyn ErasureStore) -> Result<(), StoreError> {
         for (number, leaves) in self.held.clone() {
             if store.held(&leaves).await?.len() < leaves.len() {
                 self.erase(store, number, &leaves).await?;
@@ -80,7 +80,7 @@ impl Eraser {
     }
 
     /// Executes the erasures registered since the last call; the first call only notes their number.
-    async fn newer(&mut self, store: &dyn LogStore) -> Result<(), StoreError> {
+    async fn newer(&mut self, store: &dyn ErasureStore) -> Result<(), StoreError> {
         let Some(Range { start, mut end }) = self.seen.clone() else {
             let count = count(store).await?;
             self.seen = Some(count..count);
@@ -98,7 +98,7 @@ impl Eraser {
 
     /// Executes up to [`AT_ONCE`] erasures from before the start, the newest first. Returns `false` once there are
     /// none.
-    async fn older(&mut self, store: &dyn LogStore) -> Result<bool, StoreError> {
+    async fn older(&mut self, store: &dyn ErasureStore) -> Result<bool, StoreError> {
         let Some(Range { start, end }) = self.seen.clone().filter(|seen| seen.start > 0) else {
             return Ok(false);
         };
@@ -109,7 +109,7 @@ impl Eraser {
     }
 
     /// Executes the erasures of these numbers that are in the log, and returns how many there are.
-    async fn look(&mut self, store: &dyn LogStore, numbers: Range<u64>) -> Result<u64, StoreError> {
+    async fn look(&mut self, store: &dyn ErasureStore, numbers: Range<u64>) -> Result<u64, StoreError> {
         let found = leaves(store, numbers.clone()).await?;
         for (number, index) in numbers.zip(&found) {
             match at(store, *index).await {
@@ -125,18 +125,18 @@ impl Eraser {
 
     async fn execute(
         &mut self,
-        store: &dyn LogStore,
+        store: &dyn ErasureStore,
         number: u64,
         erasure: &Erasure,
     ) -> Result<(), StoreError> {
-        let mut there = store.standing(&erased_leaves(store, erasure).await?).await?;
-        there.retain(|standing| standing.has_statement);
+        let mut there = store.statuses(&erased_leaves(store, erasure).await?).await?;
+        there.retain(|status| status.has_statement);
         let stay = permanent(store, &there).await?;
         for entry in &stay {
             tracing::error!(erasure = number, %entry, "a policy or an erasure is never erased");
         }
         let go: Vec<LeafIndex> =
-            there.into_iter().map(|standing| standing.entry).filter(|entry| !stay.contains(entry)).collect();
+            there.into_iter().map(|status| status.entry).filter(|entry| !stay.contains(entry)).collect();
         match go.is_empty() {
             true => Ok(()),
             false => self.erase(store, number, &go).await,
@@ -145,7 +145,7 @@ impl Eraser {
 
     async fn erase(
         &mut self,
-        store: &dyn LogStore,
+        store: &dyn ErasureStore,
         number: u64,
         leaves: &[LeafIndex],
     ) -> Result<(), StoreError> {

@@ -38,7 +38,7 @@ impl Unguarded {
     }
 
     async fn has(&self, leaf: u64) -> bool {
-        self.store.standing(&[LeafIndex::new(leaf)]).await.unwrap()[0].has_statement
+        self.store.statuses(&[LeafIndex::new(leaf)]).await.unwrap()[0].has_statement
     }
 }
 
@@ -75,7 +75,7 @@ fn entry(statement: &SignedStatement, rule: &str, guards: Vec<GuardKey>) -> NewE
 
 impl Eraser {
     /// Runs the walk of a start to its end.
-    async fn start(&mut self, store: &dyn LogStore) -> Result<(), StoreError> {
+    async fn start(&mut self, store: &dyn ErasureStore) -> Result<(), StoreError> {
         self.newer(store).await?;
         while self.older(store).await? {}
         Ok(())
@@ -162,9 +162,9 @@ async fn a_start_asks_once_for_all_that_an_erasure_names_and_erases_nothing_agai
     log.erase(0, &named).await;
     Eraser::default().start(&log.store).await.unwrap();
     let before =
-        [StoreMethod::Standing, StoreMethod::Entry, StoreMethod::Erase].map(|call| log.store.calls(call));
+        [StoreMethod::Statuses, StoreMethod::Entry, StoreMethod::Erase].map(|call| log.store.calls(call));
     Eraser::default().start(&log.store).await.unwrap();
     let after =
-        [StoreMethod::Standing, StoreMethod::Entry, StoreMethod::Erase].map(|call| log.store.calls(call));
+        [StoreMethod::Statuses, StoreMethod::Entry, StoreMethod::Erase].map(|call| log.store.calls(call));
     assert_eq!(after, [before[0] + 1, before[1] + 1, before[2]]);
 }

@@ -9,18 +9,18 @@ use std::collections::BTreeSet;
 use merkle::LeafIndex;
 use registration::operator::{is_operator_rule, is_operator_statement};
 use scitt::SignedStatement;
-use store::{Entry, LogStore, Standing, StoreError};
+use store::{Entry, EntryStatus, LogReader, StoreError};
 
 /// Returns those of these entries that no erasure may delete.
 pub(super) async fn permanent(
-    store: &dyn LogStore,
-    entries: &[Standing],
+    store: &dyn LogReader,
+    entries: &[EntryStatus],
 ) -> Result<BTreeSet<LeafIndex>, StoreError> {
     let mut stay = BTreeSet::new();
-    for standing in entries.iter().filter(|standing| is_operator_rule(&standing.rule)) {
-        let entry = store.entry(standing.entry).await?;
+    for status in entries.iter().filter(|status| is_operator_rule(&status.rule)) {
+        let entry = store.entry(status.entry).await?;
         if entry.is_none_or(|entry| stays(&entry)) {
-            stay.insert(standing.entry);
+            stay.insert(status.entry);
         }
     }
     Ok(stay)

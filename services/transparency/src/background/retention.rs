@@ -20,7 +20,7 @@ use registration::{LookupKind, Policy};
 use scitt::SigningKey;
 use scitt::header::ContentType;
 use sequencer::Role;
-use store::{LogStore, Order, Query, StoreError, Term};
+use store::{ErasureStore, LogReader, Order, Query, StoreError, Term};
 
 use crate::keys::key_files::{KeyFileError, signing_key};
 use crate::log::erasures::count;
@@ -98,7 +98,7 @@ fn retention_of(policy: &Policy, value: &str) -> Option<u64> {
 }
 
 /// The size of the log at a time in Unix seconds. Takes logarithmically many reads.
-async fn size_at(store: &dyn LogStore, at: u64) -> Result<u64, StoreError> {
+async fn size_at(store: &dyn LogReader, at: u64) -> Result<u64, StoreError> {
     let (mut low, mut high, mut size) = (1, store.head().await?.batch, 0);
     while low <= high {
         let middle = low + (high - low) / 2;
@@ -145,7 +145,7 @@ async fn erase_older(
 }
 
 /// The IDs of the entries that still have their bytes and are not on hold.
-async fn not_held(store: &dyn LogStore, leaves: &[LeafIndex]) -> Result<Vec<EntryDigest>, StoreError> {
+async fn not_held(store: &dyn ErasureStore, leaves: &[LeafIndex]) -> Result<Vec<EntryDigest>, StoreError> {
     let held = store.held(leaves).await?;
     let mut entries = Vec::with_capacity(leaves.len());
     for leaf in leaves.iter().filter(|leaf| !held.contains(leaf)) {

@@ -13,8 +13,8 @@ use registration::{Policy, PolicyInForce};
 use scitt::SignedStatement;
 use store::fsck::FsckFacts;
 use store::{
-    CommittedHead, Cosignature, Entry, GuardKey, HeadSignature, LogKey, LogStore, Lookup, SignatureKind,
-    StoreError,
+    CommittedHead, Cosignature, Entry, FsckStore, GuardKey, HeadSignature, LogKey, LogReader, Lookup,
+    SignatureKind, StoreError,
 };
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::cosignature;
@@ -64,7 +64,7 @@ impl LogFacts {
     }
 
     /// Reads a policy that entries name, and caches at most [`POLICIES_AT_HAND`].
-    async fn fetch(&self, store: &dyn LogStore, leaf: LeafIndex) -> Result<(), StoreError> {
+    async fn fetch(&self, store: &dyn LogReader, leaf: LeafIndex) -> Result<(), StoreError> {
         let policy = match store.entry(leaf).await.and_then(|entry| entry.map(Entry::verified).transpose()) {
             Ok(entry) => entry.and_then(|entry| policy_in(&entry)),
             Err(StoreError::Damaged(_)) => None,
@@ -80,7 +80,7 @@ impl LogFacts {
 
     /// Reads the erasures not read yet. A statement is on the log before the bytes are deleted, so an erased entry
     /// without one is damaged.
-    async fn fetch_erasures(&self, store: &dyn LogStore) -> Result<(), StoreError> {
+    async fn fetch_erasures(&self, store: &dyn LogReader) -> Result<(), StoreError> {
         let from = self.known().erasures;
         let count = erasures::count(store).await?;
         for number in from..count {
@@ -99,7 +99,7 @@ impl LogFacts {
 
 #[async_trait]
 impl FsckFacts for LogFacts {
-    async fn prepare(&self, store: &dyn LogStore, entries: &[&Entry]) -> Result<(), StoreError> {
+    async fn prepare(&self, store: &dyn LogReader, entries: &[&Entry]) -> Result<(), StoreError> {
         for entry in entries {
             if !self.known().policies.contains_key(&entry.policy) {
                 self.fetch(store, entry.policy).await?;
@@ -126,13 +126,13 @@ impl FsckFacts for LogFacts {
         Some(index::FORM)
     }
 
-    async fn lookups(&self, store: &dyn LogStore, entry: &Entry) -> Result<Option<Vec<Lookup>>, StoreError> {
+    async fn lookups(&self, store: &dyn LogReader, entry: &Entry) -> Result<Option<Vec<Lookup>>, StoreError> {
         index::rows_of(store, entry.clone()).await.map(Some)
     }
 
     async fn explains_time(
         &self,
-        store: &dyn LogStore,
+        store: &dyn LogReader,
         before: &CommittedHead,
         after: &CommittedHead,
     ) -> Result<bool, StoreError> {
@@ -154,7 +154,7 @@ impl FsckFacts for LogFacts {
 
     async fn effect_missing(
         &self,
-        store: &dyn LogStore,
+        store: &dyn FsckStore,
         entry: &Entry,
     ) -> Result<Option<String>, StoreError> {
         effects::effect_missing(store, entry).await
@@ -199,7 +199,7 @@ impl FsckFacts for LogFacts {
 }
 
 /// The entries that an erasure statement names. A damaged one explains no erasure; the check reports it separately.
-async fn erased(store: &dyn LogStore, number: u64) -> Result<Vec<LeafIndex>, StoreError> {
+async fn erased(store: &dyn LogReader, number: u64) -> Result<Vec<LeafIndex>, StoreError> {
     let registered = match erasures::registered(store, number..number + 1).await {
         Ok(registered) => registered,
         Err(StoreError::Damaged(_)) => return Ok(Vec::new()),

@@ -22,7 +22,7 @@ use merkle::TreeSize;
 use registration::LookupKind;
 use sequencer::{Role, Status};
 use serde_json::json;
-use store::{Entry, Indexed, LogStore, Lookup, Order, Page, Query, StoreError, Term};
+use store::{Entry, Indexed, LogReader, Lookup, Order, Page, Query, StoreError, Term};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -42,7 +42,7 @@ pub struct Index {
     /// The size up to which the index is built, as far as this process knows.
     moved: watch::Sender<u64>,
     /// Notified when a search waits for the index.
-    asked: Notify,
+    wakeup: Notify,
     tallies: tally::Tallies,
 }
 
@@ -52,7 +52,7 @@ impl Index {
         Arc::new(Self {
             log,
             moved: watch::Sender::new(0),
-            asked: Notify::new(),
+            wakeup: Notify::new(),
             tallies: tally::Tallies::default(),
         })
     }
@@ -78,11 +78,11 @@ impl Index {
     async fn rest(&self, status: &mut watch::Receiver<Status>) {
         tokio::select! {
             _ = timeout(INDEX_POLL, status.changed()) => {}
-            () = self.asked.notified() => return,
+            () = self.wakeup.notified() => return,
         }
         tokio::select! {
             () = sleep(INDEX_PAUSE) => {}
-            () = self.asked.notified() => {}
+            () = self.wakeup.notified() => {}
         }
     }
 
@@ -141,7 +141,7 @@ impl Index {
             if indexed.to >= committed || Instant::now() >= until {
                 return Ok(IndexProgress { indexed, committed });
             }
-            self.asked.notify_one();
+            self.wakeup.notify_one();
             let _ = timeout(INDEX_LOOK, moved.changed()).await;
         }
     }
@@ -236,7 +236,7 @@ fn logged(entries: Vec<read::EntryWithPayload>, from: TreeSize) -> (Vec<Lookup>,
 }
 
 /// The rows that the index must have for an entry.
-pub async fn rows_of(store: &dyn LogStore, entry: Entry) -> Result<Vec<Lookup>, StoreError> {
+pub async fn rows_of(store: &dyn LogReader, entry: Entry) -> Result<Vec<Lookup>, StoreError> {
     Ok(read::whole(store, entry).await?.lookups())
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use merkle::{LeafIndex, TreeSize};
 use registration::{COLLATERAL_PAYLOAD, Record};
 use scitt::SignedStatement;
-use store::{Entry, LogStore, Lookup, StoreError};
+use store::{Entry, LogReader, Lookup, StoreError};
 
 /// An entry with its detached payload.
 pub struct EntryWithPayload {
@@ -21,7 +21,7 @@ pub struct EntryWithPayload {
 
 /// Reads the next `count` entries. If some are damaged, the others are read all the same.
 pub async fn entries(
-    store: &dyn LogStore,
+    store: &dyn LogReader,
     from: TreeSize,
     count: usize,
 ) -> Result<Vec<EntryWithPayload>, StoreError> {
@@ -42,7 +42,7 @@ pub async fn entries(
     Ok(found)
 }
 
-async fn one(store: &dyn LogStore, index: LeafIndex) -> Result<EntryWithPayload, StoreError> {
+async fn one(store: &dyn LogReader, index: LeafIndex) -> Result<EntryWithPayload, StoreError> {
     match store.entry(index).await {
         Ok(Some(entry)) => whole(store, entry).await,
         Ok(None) | Err(StoreError::Damaged(_)) => {
@@ -54,7 +54,7 @@ async fn one(store: &dyn LogStore, index: LeafIndex) -> Result<EntryWithPayload,
 }
 
 /// Reads the detached payload of an entry.
-pub async fn whole(store: &dyn LogStore, entry: Entry) -> Result<EntryWithPayload, StoreError> {
+pub async fn whole(store: &dyn LogReader, entry: Entry) -> Result<EntryWithPayload, StoreError> {
     let index = entry.index;
     let statement = match entry.verified() {
         Ok(entry) => entry.statement,
@@ -65,16 +65,16 @@ pub async fn whole(store: &dyn LogStore, entry: Entry) -> Result<EntryWithPayloa
     };
     let parsed = statement.clone().and_then(|bytes| SignedStatement::parse(bytes).ok());
     let payload = match parsed.is_some_and(|statement| statement.payload().is_none()) {
-        true => payload_beside(store, index).await?,
+        true => detached_payload(store, index).await?,
         false => None,
     };
     Ok(EntryWithPayload { index, statement, payload })
 }
 
-async fn payload_beside(store: &dyn LogStore, index: LeafIndex) -> Result<Option<Bytes>, StoreError> {
+async fn detached_payload(store: &dyn LogReader, index: LeafIndex) -> Result<Option<Bytes>, StoreError> {
     match store.collateral(index).await {
-        Ok(beside) => {
-            Ok(beside.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD).map(|item| item.bytes))
+        Ok(collateral) => {
+            Ok(collateral.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD).map(|item| item.bytes))
         }
         Err(StoreError::Damaged(_)) => Ok(None),
         Err(error) => Err(error),

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use merkle::LeafIndex;
 use registration::LookupKind;
-use store::{Indexed, LogStore, Lookup, Order, Query, StoreError};
+use store::{Indexed, Lookup, LookupIndex, Order, Query, StoreError};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -139,7 +139,7 @@ impl Tallies {
     /// Continues the count of this value by at most [`TALLY_ENTRIES`] entries, and returns it.
     pub async fn of(
         &self,
-        store: &dyn LogStore,
+        store: &dyn LookupIndex,
         kind: LookupKind,
         value: &str,
     ) -> Result<Arc<ReceiptTally>, StoreError> {
@@ -197,7 +197,7 @@ impl CachedTally {
 }
 
 async fn go_on(
-    store: &dyn LogStore,
+    store: &dyn LookupIndex,
     kind: LookupKind,
     value: &str,
     mut tally: ReceiptTally,

@@ -2,7 +2,7 @@
 
 use scitt::CoseKey;
 use scitt::receipt::SignedRoot;
-use store::{CommittedHead, HeadSignature, LogKey, LogStore, SignatureKind, StoreError};
+use store::{CommittedHead, HeadSignature, LogKey, SignatureKind, SignedLog, StoreError};
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::key::VerifierKey;
 
@@ -31,7 +31,7 @@ pub fn check_key(key: &LogKey) -> Result<(), String> {
 ///
 /// # Errors
 /// If the keys or the head cannot be read, or the signature does not verify.
-pub async fn sound(store: &dyn LogStore, signature: HeadSignature) -> Result<HeadSignature, StoreError> {
+pub async fn sound(store: &dyn SignedLog, signature: HeadSignature) -> Result<HeadSignature, StoreError> {
     let damaged = |why: &str| {
         let HeadSignature { size, kind, .. } = &signature;
         StoreError::Damaged(format!("the {kind:?} signature over size {size}: {why}"))

@@ -19,7 +19,7 @@ use merkle::TreeSize;
 use scitt::receipt::{ReceiptHeader, SignedRoot};
 use scitt::{CoseKey, Signer, SigningKey};
 use sequencer::{HeadSigner, SignFailed};
-use store::{CommittedHead, HeadSignature, KeyAnnouncement, LogKey, LogStore, SignatureKind, StoreError};
+use store::{CommittedHead, HeadSignature, KeyAnnouncement, KeyRotation, LogKey, SignatureKind, StoreError};
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::key::VerifierKey;
 use tlog::note::{LocalKey, NoteSigner};
@@ -74,7 +74,7 @@ pub enum IntroduceError {
 
 /// The signer of the log's heads: the key table, with the private keys on this machine.
 pub struct LogSigner {
-    store: Arc<dyn LogStore>,
+    store: Arc<dyn KeyRotation>,
     files: PrivateKeys,
     iss: String,
     origin: Origin,
@@ -109,7 +109,7 @@ impl LogSigner {
     ///
     /// # Errors
     /// If a file cannot be used, or a private key in force is not on this machine.
-    pub async fn open(config: &Config, store: Arc<dyn LogStore>) -> Result<Self, IntroduceError> {
+    pub async fn open(config: &Config, store: Arc<dyn KeyRotation>) -> Result<Self, IntroduceError> {
         let files = PrivateKeys::of(config)?;
         let receipt = files.read_receipt(&files.receipt)?;
         let checkpoint = files.read_checkpoint(&files.checkpoint)?;

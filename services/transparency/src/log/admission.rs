@@ -10,12 +10,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use merkle::{LeafIndex, TreeSize};
 use registration::{
-    Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Guard, NotPermitted, Permit,
-    PolicyInForce, Questions, Record, Refusal, Undecided, Untrusted, Violation, operator,
+    Answers, Authenticated, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Guard, NotPermitted, Permit,
+    PolicyInForce, Questions, Record, Refusal, SideData, Undecided, Untrusted, Violation, operator,
 };
 use scitt::{SignedStatement, X5Chain};
 use sequencer::{ClockCorrection, Redecide, Redecision, Submission, SubmitError, TimeWindow};
-use store::{Collateral, Effect, GuardKey, LogStore, NewEntry, StoreError};
+use store::{AdmissionStore, Collateral, Effect, GuardKey, LogReader, NewEntry, StoreError};
 
 use crate::log::equivocation::{self, RefusedStatement};
 use crate::log::erasures::{ErasureHold, on_hold};
@@ -70,35 +70,20 @@ impl From<NotPermitted> for NotAdmitted {
     }
 }
 
-/// The parts that a client supplies outside the statement itself, in bytes that can be kept.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SideData<'s> {
-    /// The payload of a statement with a detached payload.
-    pub payload: Option<&'s Bytes>,
-    /// The certificate chain stored with the submission while it waits in the inbox.
-    pub x5chain: Option<&'s X5Chain>,
-}
-
-impl<'s> SideData<'s> {
-    fn borrowed(&self) -> Beside<'s> {
-        Beside { payload: self.payload.map(|bytes| &bytes[..]), x5chain: self.x5chain }
-    }
-}
-
 /// Authenticates a statement, reads its record, and decides about it under `in_force`.
 ///
 /// The issuer's quota is charged on `issuer_charge` once its signature is verified.
 pub async fn admit(
     statement: &SignedStatement,
-    beside: SideData<'_>,
+    side_data: SideData<'_>,
     in_force: &PolicyInForce,
-    log: &dyn LogStore,
+    log: &dyn AdmissionStore,
     metrics: &Metrics,
     issuer_charge: Option<&mut IssuerCharge>,
 ) -> Result<Admitted, NotAdmitted> {
-    let bytes = statement.bytes().len() + beside.payload.map_or(0, Bytes::len);
+    let bytes = statement.bytes().len() + side_data.payload.map_or(0, <[u8]>::len);
     let started = Instant::now();
-    let authenticated = run_blocking(bytes, || in_force.authenticate(statement, beside.borrowed()))
+    let authenticated = run_blocking(bytes, || in_force.authenticate(statement, side_data))
         .map_err(NotAdmitted::Untrusted)?;
     metrics.stage("verify", started.elapsed());
     if let Some(issuer_charge) = issuer_charge {
@@ -120,18 +105,19 @@ pub async fn admit(
         return Err(NotAdmitted::Held(hold));
     }
     if let Some(operator::Effect::Hold { entry, .. }) = permit.effect() {
-        let standing = log.standing(&[*entry]).await?;
-        if standing.iter().all(|standing| !standing.has_statement) {
+        let statuses = log.statuses(&[*entry]).await?;
+        if statuses.iter().all(|status| !status.has_statement) {
             return Err(NotAdmitted::NothingToHold(*entry));
         }
     }
     metrics.stage("policy", started.elapsed());
-    let submission = submission(&authenticated, beside.payload.cloned(), &permit, in_force);
+    let submission =
+        submission(&authenticated, side_data.payload.map(Bytes::copy_from_slice), &permit, in_force);
     Ok(Admitted { submission, issuer: authenticated.iss().to_owned(), permit })
 }
 
 /// Looks up a decision's questions in the log.
-pub async fn ask(log: &dyn LogStore, questions: Questions) -> Result<Answers, StoreError> {
+pub async fn ask(log: &dyn LogReader, questions: Questions) -> Result<Answers, StoreError> {
     let mut answers = Answers::none();
     if !questions.digests.is_empty() {
         let found = log.find(&questions.digests).await?;
@@ -163,7 +149,7 @@ pub fn genesis(statement: &SignedStatement, permit: &Permit) -> Submission {
         decided_under: nothing_before,
         relied_absent: Vec::new(),
         relied_free: Vec::new(),
-        beside: Vec::new(),
+        side_data: Vec::new(),
         is_policy: true,
         corrects: None,
         effect: None,
@@ -182,7 +168,7 @@ fn submission(
     let payload = payload.map(|bytes| Collateral { kind: COLLATERAL_PAYLOAD, bytes });
     // A payload that is not kept still waits with the statement: if the policy changes meanwhile, the new decision
     // needs the same bytes.
-    let (kept, beside) = match in_force.keeps_payload(authenticated.header()) {
+    let (kept, side_data) = match in_force.keeps_payload(authenticated.header()) {
         true => (payload, None),
         false => (None, payload),
     };
@@ -193,7 +179,7 @@ fn submission(
         decided_under: in_force.leaf(),
         relied_absent: permit.relied_absent().to_vec(),
         relied_free: keys(permit.relied_free()),
-        beside: beside.into_iter().collect(),
+        side_data: side_data.into_iter().collect(),
         is_policy: permit.successor().is_some(),
         corrects: permit.clock_correction().map(|correction| ClockCorrection {
             size: correction.size,
@@ -236,6 +222,8 @@ fn window(permit: &Permit) -> TimeWindow {
 
 /// Decides again about statements in the inbox after the policy changed.
 pub struct InboxRedecider {
+    /// Database of the log.
+    pub store: Arc<dyn AdmissionStore>,
     /// The policy in force.
     pub policies: Arc<Policies>,
     /// Records the duration of the stages `verify` and `policy`.
@@ -267,7 +255,7 @@ impl Redecide for InboxRedecider {
     async fn guard_taken(&self, submission: &Submission, key: &GuardKey, by: LeafIndex) -> String {
         let NewEntry { digest, statement, .. } = &submission.entry;
         let refused = RefusedStatement { digest: *digest, statement, key, held_by: by };
-        equivocation::look_into(self.policies.store(), &self.metrics, &refused).await;
+        equivocation::look_into(&*self.store, &self.metrics, &refused).await;
         equivocation::explanation(key, by)
     }
 }
@@ -296,11 +284,11 @@ impl InboxRedecider {
 
     /// Decides under the policy in force now.
     async fn decide(&self, submission: &Submission) -> Result<Admitted, NotDecided> {
-        let head = self.policies.store().head().await.map_err(|_| NotDecided::Later)?;
+        let head = self.store.head().await.map_err(|_| NotDecided::Later)?;
         let current = self.policies.follow(head.policy).await.map_err(|_| NotDecided::Later)?;
         let waited = InboxStatement::of(submission).map_err(NotDecided::Refused)?;
-        let (store, metrics) = (self.policies.store(), &self.metrics);
-        let decided = admit(&waited.statement, waited.beside(), &current.in_force, store, metrics, None);
+        let (store, metrics) = (&*self.store, &self.metrics);
+        let decided = admit(&waited.statement, waited.side_data(), &current.in_force, store, metrics, None);
         decided.await.map_err(|why| match why {
             NotAdmitted::Store(_) | NotAdmitted::Undecided(_) => NotDecided::Later,
             why => NotDecided::Refused(why.to_string()),
@@ -320,7 +308,7 @@ impl InboxStatement {
         let statement =
             SignedStatement::parse(submission.entry.statement.clone()).map_err(|why| why.to_string())?;
         let waited = |kind| {
-            let all = submission.entry.collateral.iter().chain(&submission.beside);
+            let all = submission.entry.collateral.iter().chain(&submission.side_data);
             all.filter(|item| item.kind == kind).map(|item| item.bytes.clone()).next()
         };
         let chain = waited(COLLATERAL_X5CHAIN).map(|bytes| X5Chain::decode(&bytes)).transpose();
@@ -328,7 +316,7 @@ impl InboxStatement {
         Ok(Self { statement, payload: waited(COLLATERAL_PAYLOAD), x5chain })
     }
 
-    fn beside(&self) -> SideData<'_> {
-        SideData { payload: self.payload.as_ref(), x5chain: self.x5chain.as_ref() }
+    fn side_data(&self) -> SideData<'_> {
+        SideData { payload: self.payload.as_deref(), x5chain: self.x5chain.as_ref() }
     }
 }

@@ -8,11 +8,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
-use registration::{Guard, Permit, Place, RuleName, TimeWindow, Violation};
+use registration::{Guard, Permit, Place, RuleName, SideData, TimeWindow, Violation};
 use scitt::SignedStatement;
 use store::GuardKey;
 
-use crate::log::admission::{self, NotAdmitted, SideData};
+use crate::log::admission::{self, NotAdmitted};
 use crate::log::erasures::ErasureHold;
 use crate::log::policies::PolicyEntry;
 use crate::log::registration_outcome::{RegisterError, does_not_fit};
@@ -75,9 +75,10 @@ impl Log {
         payload: Option<&Bytes>,
         run: &mut DryRun,
     ) -> Result<(), RegisterError> {
-        let (beside, policy) = (SideData { payload, x5chain: None }, run.policy.clone());
+        let (side_data, policy) =
+            (SideData { payload: payload.map(|bytes| &bytes[..]), x5chain: None }, run.policy.clone());
         let decided =
-            admission::admit(statement, beside, &policy.in_force, &*self.store, &self.metrics, None);
+            admission::admit(statement, side_data, &policy.in_force, &*self.store, &self.metrics, None);
         match decided.await {
             Ok(admitted) => return self.at_the_log(&admitted.permit, run).await,
             Err(NotAdmitted::Untrusted(untrusted)) => run.violation = Some(untrusted.violation()),
@@ -91,9 +92,9 @@ impl Log {
 
     /// Refuses a detached payload that the signature of a registered statement does not cover.
     async fn compare(&self, statement: &SignedStatement, payload: &Bytes, run: &mut DryRun) {
-        let (beside, policy) = (SideData { payload: Some(payload), x5chain: None }, run.policy.clone());
+        let (side_data, policy) = (SideData { payload: Some(payload), x5chain: None }, run.policy.clone());
         let decided =
-            admission::admit(statement, beside, &policy.in_force, &*self.store, &self.metrics, None);
+            admission::admit(statement, side_data, &policy.in_force, &*self.store, &self.metrics, None);
         if let Err(refused) = decided.await
             && does_not_fit(&refused)
             && let NotAdmitted::Untrusted(untrusted) = refused

@@ -10,7 +10,7 @@
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use registration::GuardKind;
-use store::{GuardKey, LogStore, Report, StoreError};
+use store::{AdmissionStore, GuardKey, Report, Reports, StoreError};
 
 use crate::metrics::Metrics;
 use crate::time::now;
@@ -34,7 +34,7 @@ pub fn is_proven_by(key: &GuardKey) -> bool {
 
 /// Returns the entry that has taken the guard, and keeps a report if the two claims prove equivocation.
 pub async fn look_into(
-    store: &dyn LogStore,
+    store: &dyn AdmissionStore,
     metrics: &Metrics,
     refused: &RefusedStatement<'_>,
 ) -> Option<EntryDigest> {
@@ -52,7 +52,7 @@ pub async fn look_into(
 }
 
 async fn look(
-    store: &dyn LogStore,
+    store: &dyn AdmissionStore,
     refused: &RefusedStatement<'_>,
 ) -> Result<Option<EntryDigest>, StoreError> {
     let Some(entry) = store.entry(refused.held_by).await? else { return Ok(None) };
@@ -73,7 +73,7 @@ async fn look(
 }
 
 /// Returns `true` if a report of this refused statement is kept already.
-pub async fn is_reported(store: &dyn LogStore, refused: &RefusedStatement<'_>) -> Result<bool, StoreError> {
+pub async fn is_reported(store: &dyn Reports, refused: &RefusedStatement<'_>) -> Result<bool, StoreError> {
     if !is_proven_by(refused.key) {
         return Ok(false);
     }

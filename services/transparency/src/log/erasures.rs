@@ -12,7 +12,7 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::erasure::{Erasure, sequence_guard};
 use registration::{Answers, ERASURE_CONTENT_TYPE};
 use scitt::SignedStatement;
-use store::{Entry, GuardKey, LogStore, StoreError};
+use store::{Custody, Entry, GuardKey, LogReader, StoreError};
 use tokio::sync::Notify;
 
 /// A registered erasure statement with its position in the log.
@@ -28,7 +28,7 @@ pub struct RegisteredErasure {
 
 /// Returns the erasures of these numbers, up to the first that the log does not have.
 pub async fn registered(
-    store: &dyn LogStore,
+    store: &dyn LogReader,
     numbers: Range<u64>,
 ) -> Result<Vec<RegisteredErasure>, StoreError> {
     let mut found = Vec::new();
@@ -39,13 +39,13 @@ pub async fn registered(
 }
 
 /// The erasure at this leaf.
-pub async fn at(store: &dyn LogStore, index: LeafIndex) -> Result<RegisteredErasure, StoreError> {
+pub async fn at(store: &dyn LogReader, index: LeafIndex) -> Result<RegisteredErasure, StoreError> {
     let entry = store.entry(index).await?.ok_or_else(|| damaged(index, "it is missing"))?;
     read(&entry.verified()?)
 }
 
 /// The number of erasures in the log, by binary search: they are numbered without gaps.
-pub async fn count(store: &dyn LogStore) -> Result<u64, StoreError> {
+pub async fn count(store: &dyn LogReader) -> Result<u64, StoreError> {
     let there = async |number: u64| Ok::<_, StoreError>(!leaves(store, number..number + 1).await?.is_empty());
     let mut beyond = 1;
     while there(beyond - 1).await? {
@@ -60,7 +60,7 @@ pub async fn count(store: &dyn LogStore) -> Result<u64, StoreError> {
 }
 
 /// The leaves of the erasures with these numbers, up to the first that the log does not have.
-pub async fn leaves(store: &dyn LogStore, numbers: Range<u64>) -> Result<Vec<LeafIndex>, StoreError> {
+pub async fn leaves(store: &dyn LogReader, numbers: Range<u64>) -> Result<Vec<LeafIndex>, StoreError> {
     let keys: Vec<GuardKey> =
         numbers.map(|number| GuardKey(sequence_guard(number).as_bytes().to_vec())).collect();
     Ok(store.guards(&keys).await?.into_iter().map_while(|leaf| leaf).collect())
@@ -85,7 +85,7 @@ fn damaged(index: LeafIndex, why: &str) -> StoreError {
 }
 
 /// The leaves of the entries that an erasure names, without those that the log does not have.
-pub async fn erased_leaves(store: &dyn LogStore, erasure: &Erasure) -> Result<Vec<LeafIndex>, StoreError> {
+pub async fn erased_leaves(store: &dyn LogReader, erasure: &Erasure) -> Result<Vec<LeafIndex>, StoreError> {
     let found = store.find(&erasure.entries).await?.into_iter().zip(&erasure.entries);
     Ok(found
         .filter_map(|(found, asked)| found.filter(|found| found.digest == *asked))
@@ -104,7 +104,7 @@ pub struct ErasureHold {
 
 /// The first hold on one of the entries that an erasure names; `None` if there is none.
 pub async fn on_hold(
-    store: &dyn LogStore,
+    store: &dyn Custody,
     erasure: &Erasure,
     log: &Answers,
 ) -> Result<Option<ErasureHold>, StoreError> {

@@ -1,13 +1,13 @@
 //! The committed heads that first covered leaves.
 
 use merkle::LeafIndex;
-use store::{CommittedHead, LogStore, StoreError};
+use store::{CommittedHead, LogReader, StoreError};
 
 use crate::limits::HEADS_CHUNK;
 
 /// The first committed head that covers a leaf: the one of its batch. Takes logarithmically many reads.
 pub async fn first_head_with(
-    store: &dyn LogStore,
+    store: &dyn LogReader,
     leaf: LeafIndex,
 ) -> Result<Option<CommittedHead>, StoreError> {
     let (mut low, mut high) = (1, store.head().await?.batch);
@@ -27,14 +27,14 @@ pub async fn first_head_with(
 
 /// A reader of the heads that first covered leaves, for leaves in ascending order.
 pub struct Heads<'a> {
-    store: &'a dyn LogStore,
+    store: &'a dyn LogReader,
     /// Consecutive heads, from the one that first covered the last leaf on.
     read: Vec<CommittedHead>,
 }
 
 impl<'a> Heads<'a> {
     /// Creates a reader of a store's heads.
-    pub fn of(store: &'a dyn LogStore) -> Self {
+    pub fn of(store: &'a dyn LogReader) -> Self {
         Self { store, read: Vec::new() }
     }
 
@@ -68,7 +68,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_head_that_brought_a_leaf_is_found_near_the_last_one_and_far_from_it() {
-        let store: Arc<dyn LogStore> = Arc::new(Memory::new());
+        let store = Arc::new(Memory::new());
         let mut log = Appender::new(store.clone()).await;
         for _ in 0..3 * HEADS_CHUNK {
             log.append(2).await;

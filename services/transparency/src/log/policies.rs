@@ -10,13 +10,13 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use registration::{Policy, PolicyDigest, PolicyInForce};
 use scitt::SignedStatement;
-use store::{LogStore, StoreError};
+use store::{LogReader, StoreError};
 
 use crate::log::heads::first_head_with;
 
 /// The policy in force, cached from the log.
 pub struct Policies {
-    store: Arc<dyn LogStore>,
+    store: Arc<dyn LogReader>,
     current: ArcSwapOption<PolicyEntry>,
     history: PolicyHistory,
     /// The size of the largest statement that the policy in force admits, in bytes. Shared with the middleware.
@@ -54,13 +54,8 @@ pub enum PolicyUnreadable {
 
 impl Policies {
     /// Creates the cache without a policy; [`follow`](Self::follow) fills it.
-    pub fn new(store: Arc<dyn LogStore>, largest: Arc<AtomicUsize>) -> Self {
+    pub fn new(store: Arc<dyn LogReader>, largest: Arc<AtomicUsize>) -> Self {
         Self { store, current: ArcSwapOption::empty(), largest, history: PolicyHistory::default() }
-    }
-
-    /// The log's store.
-    pub(crate) fn store(&self) -> &dyn LogStore {
-        &*self.store
     }
 
     /// The policy in force; `None` until the first one is read.
@@ -164,7 +159,7 @@ impl Policies {
     /// Reads the policy at a leaf, and returns the leaf of the one before it.
     async fn past(&self, leaf: LeafIndex) -> Result<(PolicyRevision, Option<LeafIndex>), PolicyUnreadable> {
         let policy = self.at(leaf).await?;
-        let head = first_head_with(self.store(), leaf).await?;
+        let head = first_head_with(&*self.store, leaf).await?;
         let before = match policy.admitted_under {
             _ if leaf.get() == 0 => None,
             before if before < leaf => Some(before),

@@ -5,13 +5,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use registration::operator::Effect;
-use registration::{GuardKind, Permit};
+use registration::{GuardKind, Permit, SideData};
 use scitt::SignedStatement;
 use sequencer::{Halt, Placement, Role, SubmitError};
 use store::{Found, GuardKey, Progress, StoreError};
 
 use crate::limits::DECISIONS;
-use crate::log::admission::{self, Admitted, SideData};
+use crate::log::admission::{self, Admitted};
 use crate::log::equivocation;
 use crate::log::registration_outcome::{
     RegisterError, Registered, Registration, costs_nothing, is_about_the_payload, may_be_known, outcome_of,
@@ -139,10 +139,10 @@ impl Log {
         issuer_charge: &mut IssuerCharge,
     ) -> Result<Admitted, RegisterError> {
         let current = self.policies.current().ok_or(RegisterError::NoPolicy)?;
-        let beside = SideData { payload, x5chain: None };
+        let side_data = SideData { payload: payload.map(|bytes| &bytes[..]), x5chain: None };
         let (store, metrics) = (&*self.store, &self.metrics);
         let admitted =
-            admission::admit(statement, beside, &current.in_force, store, metrics, Some(issuer_charge));
+            admission::admit(statement, side_data, &current.in_force, store, metrics, Some(issuer_charge));
         admitted.await.map_err(RegisterError::NotAdmitted)
     }
 

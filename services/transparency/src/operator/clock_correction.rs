@@ -56,10 +56,10 @@ async fn show(State(log): State<Arc<Log>>) -> Result<Json<LogTime>, CorrectionEr
 
 async fn correct(
     State(log): State<Arc<Log>>,
-    asked: Result<Json<OperatorRequest>, JsonRejection>,
+    request: Result<Json<OperatorRequest>, JsonRejection>,
 ) -> Result<Response, CorrectionError> {
-    let Json(asked) = asked.map_err(|error| CorrectionError(error.status(), error.body_text()))?;
-    let placed = statements::parsed(&asked.statement).map_err(CorrectionError::of)?;
+    let Json(request) = request.map_err(|error| CorrectionError(error.status(), error.body_text()))?;
+    let placed = statements::parsed(&request.statement).map_err(CorrectionError::of)?;
     let placed = statements::register(&log, &placed).await.map_err(CorrectionError::of)?;
     tracing::warn!(index = placed.index, entry_id = placed.entry_id, "the operator corrected the log's time");
     Ok(Json(placed).into_response())

@@ -8,7 +8,9 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::operator::{Action, Held, freeze_guard, hold_guard, is_operator_rule};
 use registration::{Guard, OPERATOR_ACTION_CONTENT_TYPE};
 use scitt::SignedStatement;
-use store::{Entry, GuardKey, Hold, LogStore, State as LogState, StoreError};
+use store::{
+    Entry, ErasureStore, FsckStore, GuardKey, Hold, LogReader, SequencerStore, State as LogState, StoreError,
+};
 
 use crate::limits::HOLDS_PAGE;
 use crate::log::content_type::is_type;
@@ -20,12 +22,12 @@ pub fn action_of(statement: &SignedStatement) -> Option<Action> {
 }
 
 /// The leaf of the statement that froze the log.
-pub async fn frozen_by(store: &dyn LogStore) -> Result<Option<LeafIndex>, StoreError> {
+pub async fn frozen_by(store: &dyn LogReader) -> Result<Option<LeafIndex>, StoreError> {
     Ok(holders(store, &[freeze_guard()]).await?.into_iter().next().flatten())
 }
 
 /// The number of the next hold or release of an entry for a case: odd while the case holds it.
-pub async fn next_number(store: &dyn LogStore, entry: &EntryDigest, case: &str) -> Result<u64, StoreError> {
+pub async fn next_number(store: &dyn LogReader, entry: &EntryDigest, case: &str) -> Result<u64, StoreError> {
     let mut from = 0;
     loop {
         let guards: Vec<Guard> =
@@ -38,7 +40,7 @@ pub async fn next_number(store: &dyn LogStore, entry: &EntryDigest, case: &str) 
     }
 }
 
-async fn holders(store: &dyn LogStore, guards: &[Guard]) -> Result<Vec<Option<LeafIndex>>, StoreError> {
+async fn holders(store: &dyn LogReader, guards: &[Guard]) -> Result<Vec<Option<LeafIndex>>, StoreError> {
     let keys: Vec<GuardKey> = guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect();
     store.guards(&keys).await
 }
@@ -48,7 +50,7 @@ async fn holders(store: &dyn LogStore, guards: &[Guard]) -> Result<Vec<Option<Le
 ///
 /// # Errors
 /// If the store cannot be read or written.
-pub async fn keep_frozen(store: &dyn LogStore) -> Result<(), StoreError> {
+pub async fn keep_frozen(store: &dyn SequencerStore) -> Result<(), StoreError> {
     if store.state().await? != LogState::Open {
         return Ok(());
     }
@@ -64,7 +66,7 @@ pub async fn keep_frozen(store: &dyn LogStore) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// If the store cannot be read or written.
-pub async fn restore_holds(store: &dyn LogStore) -> Result<(), StoreError> {
+pub async fn restore_holds(store: &dyn ErasureStore) -> Result<(), StoreError> {
     let (at, mut after) = (store.head().await?.at, None);
     loop {
         let page = store.holds(after, HOLDS_PAGE).await?;
@@ -76,7 +78,12 @@ pub async fn restore_holds(store: &dyn LogStore) -> Result<(), StoreError> {
     }
 }
 
-async fn restore_hold(store: &dyn LogStore, hold: &Hold, all: &[Hold], at: u64) -> Result<(), StoreError> {
+async fn restore_hold(
+    store: &dyn ErasureStore,
+    hold: &Hold,
+    all: &[Hold],
+    at: u64,
+) -> Result<(), StoreError> {
     let Some(entry) = store.entry(hold.entry).await? else { return Ok(()) };
     let number = next_number(store, &entry.digest, &hold.case).await?;
     let is_held =
@@ -92,7 +99,7 @@ async fn restore_hold(store: &dyn LogStore, hold: &Hold, all: &[Hold], at: u64) 
 ///
 /// # Errors
 /// If the store cannot be read.
-pub async fn effect_missing(store: &dyn LogStore, entry: &Entry) -> Result<Option<String>, StoreError> {
+pub async fn effect_missing(store: &dyn FsckStore, entry: &Entry) -> Result<Option<String>, StoreError> {
     if !is_operator_rule(&entry.rule) {
         return Ok(None);
     }
@@ -104,7 +111,7 @@ pub async fn effect_missing(store: &dyn LogStore, entry: &Entry) -> Result<Optio
     }
 }
 
-async fn freeze_missing(store: &dyn LogStore, leaf: LeafIndex) -> Result<Option<String>, StoreError> {
+async fn freeze_missing(store: &dyn FsckStore, leaf: LeafIndex) -> Result<Option<String>, StoreError> {
     let after = store.head().await?.size().get() - (leaf.get() + 1);
     Ok(match store.state().await? {
         _ if after > 0 => Some(format!("{after} entries follow the one that ended the log")),
@@ -114,7 +121,7 @@ async fn freeze_missing(store: &dyn LogStore, leaf: LeafIndex) -> Result<Option<
 }
 
 /// Checks the newest hold or release of an entry and case; older ones are superseded.
-async fn hold_missing(store: &dyn LogStore, held: &Held) -> Result<Option<String>, StoreError> {
+async fn hold_missing(store: &dyn ErasureStore, held: &Held) -> Result<Option<String>, StoreError> {
     let Held { entry: digest, case, number } = held;
     let Some(found) = store.find(&[*digest]).await?.pop().flatten() else { return Ok(None) };
     let before = found.index.get().checked_sub(1).map(LeafIndex::new);
@@ -126,7 +133,7 @@ async fn hold_missing(store: &dyn LogStore, held: &Held) -> Result<Option<String
     if next_number(store, digest, case).await? != number + 1 {
         return Ok(None);
     }
-    let has_bytes = store.standing(&[found.index]).await?.iter().any(|standing| standing.has_statement);
+    let has_bytes = store.statuses(&[found.index]).await?.iter().any(|status| status.has_statement);
     Ok(match (number % 2 == 0, is_held) {
         (true, false) if has_bytes => Some(format!("it holds entry {}, which is not held", found.index)),
         (false, true) => Some(format!("it releases entry {}, which is still held", found.index)),

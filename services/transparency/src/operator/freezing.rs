@@ -13,7 +13,7 @@ use axum::{Json, Router};
 use http::StatusCode;
 use registration::operator::Action;
 use sequencer::{Halt, Role};
-use store::{LogStore, SignatureKind, StoreError};
+use store::{SequencerStore, SignatureKind, SignatureStore, StoreError};
 
 use crate::edge::problem;
 use crate::limits::FREEZE_TIME;
@@ -72,7 +72,7 @@ impl Frozen {
     ///
     /// # Errors
     /// If the store cannot be read or written.
-    pub async fn freeze(store: &dyn LogStore, origin: &str, holder: &str) -> Result<Self, StoreError> {
+    pub async fn freeze(store: &dyn SequencerStore, origin: &str, holder: &str) -> Result<Self, StoreError> {
         store.freeze(holder, now()).await?;
         Self::of(store, origin).await
     }
@@ -81,7 +81,7 @@ impl Frozen {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub async fn of(store: &dyn LogStore, origin: &str) -> Result<Self, StoreError> {
+    pub async fn of(store: &dyn SequencerStore, origin: &str) -> Result<Self, StoreError> {
         let head = store.head().await?;
         Ok(Self {
             origin: origin.to_owned(),
@@ -96,7 +96,7 @@ impl Frozen {
 }
 
 /// The largest size whose head has both a receipt's and a checkpoint's signature.
-async fn signed(store: &dyn LogStore) -> Result<u64, StoreError> {
+async fn signed(store: &dyn SignatureStore) -> Result<u64, StoreError> {
     let mut signed = u64::MAX;
     for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
         let newest = store.newest_signed(kind).await?;
@@ -105,12 +105,15 @@ async fn signed(store: &dyn LogStore) -> Result<u64, StoreError> {
     Ok(signed)
 }
 
-async fn freeze(State(log): State<Arc<Log>>, asked: Result<Json<FreezeRequest>, JsonRejection>) -> Response {
-    let asked = match asked {
-        Ok(Json(asked)) => asked,
+async fn freeze(
+    State(log): State<Arc<Log>>,
+    request: Result<Json<FreezeRequest>, JsonRejection>,
+) -> Response {
+    let request = match request {
+        Ok(Json(request)) => request,
         Err(why) => return problem(why.status(), "freeze", &why.body_text()),
     };
-    let frozen = match asked {
+    let frozen = match request {
         FreezeRequest::Statement(OperatorRequest { statement }) => by_statement(&log, &statement).await,
         FreezeRequest::LogToFreeze(LogToFreeze { origin }) => to_move(&log, &origin).await,
     };

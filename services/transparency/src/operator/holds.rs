@@ -92,7 +92,7 @@ async fn list(
     page: Result<Query<HoldsPage>, QueryRejection>,
 ) -> Result<Response, HoldsError> {
     let Query(page) = page.map_err(|error| HoldsError(StatusCode::BAD_REQUEST, error.to_string()))?;
-    let holds = log.store.holds(page.after.map(LeafIndex::new), HOLDS_PAGE).await.map_err(told)?;
+    let holds = log.store.holds(page.after.map(LeafIndex::new), HOLDS_PAGE).await.map_err(holds_error)?;
     let mut views = Vec::with_capacity(holds.len());
     for hold in holds {
         views.push(view(&log, hold).await?);
@@ -103,24 +103,24 @@ async fn list(
 /// Handles `GET /holds/next`: the number of the next statement about an entry and a case.
 async fn next(
     State(log): State<Arc<Log>>,
-    asked: Result<Query<HoldQuery>, QueryRejection>,
+    request: Result<Query<HoldQuery>, QueryRejection>,
 ) -> Result<Json<NextHold>, HoldsError> {
-    let Query(asked) = asked.map_err(|error| HoldsError(StatusCode::BAD_REQUEST, error.to_string()))?;
-    let digest = named(&log, &asked).await?;
-    let number = effects::next_number(&*log.store, &digest, &asked.case).await.map_err(told)?;
+    let Query(request) = request.map_err(|error| HoldsError(StatusCode::BAD_REQUEST, error.to_string()))?;
+    let digest = named(&log, &request).await?;
+    let number = effects::next_number(&*log.store, &digest, &request.case).await.map_err(holds_error)?;
     Ok(Json(NextHold { number }))
 }
 
 async fn begin(
     State(log): State<Arc<Log>>,
-    asked: Result<Json<OperatorRequest>, JsonRejection>,
+    request: Result<Json<OperatorRequest>, JsonRejection>,
 ) -> Result<Response, HoldsError> {
-    let (statement, held) = stated(asked, "hold")?;
+    let (statement, held) = stated(request, "hold")?;
     let placed = statements::register(&log, &statement).await?;
     tracing::info!(entry = %held.entry, case = held.case, statement = placed.entry_id, "hold");
-    let leaf = log.index_of(held.entry).await.map_err(told)?;
+    let leaf = log.index_of(held.entry).await.map_err(holds_error)?;
     let before = leaf.and_then(|leaf| leaf.get().checked_sub(1)).map(LeafIndex::new);
-    let holds = log.store.holds(before, 1).await.map_err(told)?;
+    let holds = log.store.holds(before, 1).await.map_err(holds_error)?;
     let is_it = |hold: &Hold| Some(hold.entry) == leaf && hold.case == held.case && hold.released.is_none();
     match holds.into_iter().find(is_it) {
         Some(hold) => {
@@ -133,9 +133,9 @@ async fn begin(
 
 async fn end(
     State(log): State<Arc<Log>>,
-    asked: Result<Json<OperatorRequest>, JsonRejection>,
+    request: Result<Json<OperatorRequest>, JsonRejection>,
 ) -> Result<Response, HoldsError> {
-    let (statement, held) = stated(asked, "release")?;
+    let (statement, held) = stated(request, "release")?;
     let placed = statements::register(&log, &statement).await?;
     tracing::info!(entry = %held.entry, case = held.case, statement = placed.entry_id, "hold released");
     Ok(Json(placed).into_response())
@@ -143,11 +143,11 @@ async fn end(
 
 /// Parses the statement and its action; 400 unless the action is named `action`.
 fn stated(
-    asked: Result<Json<OperatorRequest>, JsonRejection>,
+    request: Result<Json<OperatorRequest>, JsonRejection>,
     action: &str,
 ) -> Result<(SignedStatement, Held), HoldsError> {
-    let Json(asked) = asked.map_err(|error| HoldsError(error.status(), error.body_text()))?;
-    let statement = statements::parsed(&asked.statement)?;
+    let Json(request) = request.map_err(|error| HoldsError(error.status(), error.body_text()))?;
+    let statement = statements::parsed(&request.statement)?;
     let stated = effects::action_of(&statement).filter(|stated| stated.name() == action);
     let held = stated.as_ref().and_then(|stated| stated.held()).cloned();
     let held =
@@ -155,15 +155,18 @@ fn stated(
     Ok((statement, held))
 }
 
-async fn named(log: &Log, asked: &HoldQuery) -> Result<EntryDigest, HoldsError> {
-    if asked.case.is_empty() || asked.case.len() > CASE_BYTES || asked.case.chars().any(char::is_control) {
+async fn named(log: &Log, request: &HoldQuery) -> Result<EntryDigest, HoldsError> {
+    if request.case.is_empty()
+        || request.case.len() > CASE_BYTES
+        || request.case.chars().any(char::is_control)
+    {
         let why = format!("a case has a name of 1 to {CASE_BYTES} bytes without control characters");
         return Err(HoldsError(StatusCode::BAD_REQUEST, why));
     }
-    let digest: EntryDigest = asked.entry_id.parse().map_err(|_| {
+    let digest: EntryDigest = request.entry_id.parse().map_err(|_| {
         HoldsError(StatusCode::BAD_REQUEST, "an entry ID is 64 lowercase hex digits".to_owned())
     })?;
-    let leaf = log.index_of(digest).await.map_err(told)?;
+    let leaf = log.index_of(digest).await.map_err(holds_error)?;
     match leaf {
         Some(_) => Ok(digest),
         None => Err(HoldsError(StatusCode::NOT_FOUND, format!("{digest} is not in this log"))),
@@ -171,7 +174,7 @@ async fn named(log: &Log, asked: &HoldQuery) -> Result<EntryDigest, HoldsError> 
 }
 
 async fn view(log: &Log, hold: Hold) -> Result<HoldView, HoldsError> {
-    let entry = log.store.entry(hold.entry).await.map_err(told)?;
+    let entry = log.store.entry(hold.entry).await.map_err(holds_error)?;
     Ok(HoldView {
         entry_id: entry.map(|entry| entry.digest.to_string()).unwrap_or_default(),
         index: hold.entry.get(),
@@ -182,7 +185,7 @@ async fn view(log: &Log, hold: Hold) -> Result<HoldView, HoldsError> {
     })
 }
 
-fn told(error: StoreError) -> HoldsError {
+fn holds_error(error: StoreError) -> HoldsError {
     let status = match error {
         StoreError::Refused(_) | StoreError::Frozen | StoreError::InUse(_) | StoreError::NoLog(_) => {
             StatusCode::CONFLICT

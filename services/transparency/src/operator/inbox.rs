@@ -118,9 +118,9 @@ fn item(log: &Log, key: PendingKey) -> InboxItem {
 /// registered; the log then takes precedence over the refusal.
 async fn refuse(
     State(log): State<Arc<Log>>,
-    asked: Result<Json<RefuseRequest>, JsonRejection>,
+    request: Result<Json<RefuseRequest>, JsonRejection>,
 ) -> Result<Response, InboxError> {
-    let Json(RefuseRequest { entry_id, reason }) = asked.map_err(|error| bad_request(error.body_text()))?;
+    let Json(RefuseRequest { entry_id, reason }) = request.map_err(|error| bad_request(error.body_text()))?;
     let digest: EntryDigest =
         entry_id.parse().map_err(|_| bad_request("an entry ID is 64 lowercase hex digits".to_owned()))?;
     if reason.is_empty() || reason.len() > INBOX_REASON_BYTES || reason.chars().any(char::is_control) {

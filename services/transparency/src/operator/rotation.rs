@@ -171,9 +171,10 @@ async fn list(State(log): State<Arc<Log>>) -> Result<Response, RotationError> {
 
 async fn announce(
     State(log): State<Arc<Log>>,
-    asked: Result<Json<Announce>, JsonRejection>,
+    request: Result<Json<Announce>, JsonRejection>,
 ) -> Result<Response, RotationError> {
-    let Json(Announce { origin, key }) = asked.map_err(|why| RotationError(why.status(), why.body_text()))?;
+    let Json(Announce { origin, key }) =
+        request.map_err(|why| RotationError(why.status(), why.body_text()))?;
     check_origin(&log, &origin)?;
     let key = KeyAnnouncement::try_from(key).map_err(|why| RotationError(StatusCode::BAD_REQUEST, why))?;
     let named = LogKey::new(key.kid.clone(), key.public.clone(), TreeSize::EMPTY);
@@ -184,19 +185,19 @@ async fn announce(
 
 async fn mark_compromised(
     State(log): State<Arc<Log>>,
-    asked: Result<Json<Compromised>, JsonRejection>,
+    request: Result<Json<Compromised>, JsonRejection>,
 ) -> Result<Response, RotationError> {
     let Json(Compromised { origin, kid, since }) =
-        asked.map_err(|why| RotationError(why.status(), why.body_text()))?;
+        request.map_err(|why| RotationError(why.status(), why.body_text()))?;
     check_origin(&log, &origin)?;
     let kid = bytes(&kid).map_err(|why| RotationError(StatusCode::BAD_REQUEST, why))?;
     log.store.mark_compromised(&kid, TreeSize::new(since)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn check_origin(log: &Log, asked: &str) -> Result<(), RotationError> {
+fn check_origin(log: &Log, request: &str) -> Result<(), RotationError> {
     let ours = &log.identity.origin;
-    match asked == ours {
+    match request == ours {
         true => Ok(()),
         false => Err(RotationError(StatusCode::CONFLICT, format!("this service has the log {ours}"))),
     }

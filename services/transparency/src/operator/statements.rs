@@ -63,10 +63,10 @@ async fn show(State(log): State<Arc<Log>>) -> Result<Json<LogPolicy>, OperatorEr
 
 async fn submit(
     State(log): State<Arc<Log>>,
-    asked: Result<Json<OperatorRequest>, JsonRejection>,
+    request: Result<Json<OperatorRequest>, JsonRejection>,
 ) -> Result<Json<StatementPosition>, OperatorError> {
-    let Json(asked) = asked.map_err(|error| OperatorError(error.status(), error.body_text()))?;
-    register(&log, &parsed(&asked.statement)?).await.map(Json)
+    let Json(request) = request.map_err(|error| OperatorError(error.status(), error.body_text()))?;
+    register(&log, &parsed(&request.statement)?).await.map(Json)
 }
 
 /// Decodes and parses the statement of a request; 400 if it is malformed.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use merkle::LeafIndex;
 use scitt::receipt::{ReceiptError, SignedRoot};
 use sequencer::{Handle, Placement};
-use store::{HeadSignature, LogStore, SignatureKind, StoreError};
+use store::{HeadSignature, SignatureKind, SignedLog, StoreError};
 
 use crate::keys::recorded::sound;
 use crate::metrics::Metrics;
@@ -15,7 +15,7 @@ use crate::proofs::tiles::{ProofFailure, Tiles};
 
 /// The maker of receipts, from signed heads and tiles.
 pub struct Receipts {
-    store: Arc<dyn LogStore>,
+    store: Arc<dyn SignedLog>,
     tiles: Tiles,
     metrics: Arc<Metrics>,
     algorithm: &'static str,
@@ -43,7 +43,7 @@ pub enum ReceiptUnavailable {
 impl Receipts {
     /// Creates a maker of receipts over this store; `algorithm` is the label of the receipts' counter.
     pub fn new(
-        store: Arc<dyn LogStore>,
+        store: Arc<dyn SignedLog>,
         tiles: Tiles,
         metrics: Arc<Metrics>,
         algorithm: &'static str,

@@ -16,7 +16,7 @@ use merkle::proof::{self, NoProof, ProofPlan};
 use merkle::tile::{self, FULL_WIDTH, OpenTiles, ShortTile, TileId, TilePart};
 use merkle::{Hash, LeafIndex, TreeSize};
 use moka::sync::Cache;
-use store::{HASH_BYTES, Head, LogStore, StoreError, TileAddress};
+use store::{HASH_BYTES, Head, StoreError, TileAddress, TreeReader};
 
 use crate::metrics::Metrics;
 
@@ -25,7 +25,7 @@ const OVERHEAD: usize = 96;
 
 /// A reader of proofs and tiles with a cache.
 pub struct Tiles {
-    store: Arc<dyn LogStore>,
+    store: Arc<dyn TreeReader>,
     cache: Cache<TileAddress, Bytes>,
     metrics: Arc<Metrics>,
 }
@@ -53,7 +53,7 @@ pub enum ProofFailure {
 
 impl Tiles {
     /// Creates a reader whose cache keeps at most `cache_bytes`.
-    pub fn new(store: Arc<dyn LogStore>, cache_bytes: u64, metrics: Arc<Metrics>) -> Self {
+    pub fn new(store: Arc<dyn TreeReader>, cache_bytes: u64, metrics: Arc<Metrics>) -> Self {
         let cache = Cache::builder()
             .weigher(|_, data: &Bytes| u32::try_from(data.len() + OVERHEAD).unwrap_or(u32::MAX))
             .max_capacity(cache_bytes)

@@ -143,8 +143,8 @@ async fn read(
 ) -> Result<(Vec<Equivocation>, bool), Problem> {
     let (mut page, mut bytes) = (Vec::new(), 0);
     while page.len() < limit && bytes < REPORTS_BYTES {
-        let asked = REPORTS_CHUNK.min(limit - page.len());
-        let kept = app.log.store.reports(after, asked).await?;
+        let requested = REPORTS_CHUNK.min(limit - page.len());
+        let kept = app.log.store.reports(after, requested).await?;
         after = kept.last().map(|kept| kept.number).or(after);
         bytes += kept
             .iter()
@@ -158,7 +158,7 @@ async fn read(
             }
             page.push(Equivocation::of(&report));
         }
-        if kept.len() < asked {
+        if kept.len() < requested {
             return Ok((page, false));
         }
     }

@@ -11,7 +11,7 @@ use http::StatusCode;
 use http::header::CACHE_CONTROL;
 use merkle::EntryDigest;
 use serde::{Deserialize, Serialize};
-use store::LogStore;
+use store::ErasureStore;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::edge::problem::Problem;
@@ -150,7 +150,7 @@ pub async fn one(
     Ok(([(CACHE_CONTROL, "no-cache")], Json(progress(store, found).await?)).into_response())
 }
 
-async fn progress(store: &dyn LogStore, found: RegisteredErasure) -> Result<ErasureProgress, Problem> {
+async fn progress(store: &dyn ErasureStore, found: RegisteredErasure) -> Result<ErasureProgress, Problem> {
     let leaves = erasures::erased_leaves(store, &found.erasure).await?;
     let holds = store.held(&leaves).await?;
     let (mut erased, mut held, mut pending) = (Vec::new(), Vec::new(), Vec::new());

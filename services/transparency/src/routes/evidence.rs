@@ -165,8 +165,8 @@ pub async fn evidence_page(
     let (mut page, mut next, mut bytes) = (Vec::new(), from, 0);
     let mut gathering = AdmissionReader::of(&app, &caller);
     'page: while page.len() < limit && next < size {
-        let asked = EVIDENCE_CHUNK.min(limit - page.len());
-        let entries = app.log.store.entries(LeafIndex::new(next), asked).await?;
+        let requested = EVIDENCE_CHUNK.min(limit - page.len());
+        let entries = app.log.store.entries(LeafIndex::new(next), requested).await?;
         if entries.is_empty() {
             break;
         }
@@ -221,12 +221,12 @@ impl<'a> AdmissionReader<'a> {
     async fn evidence(&mut self, mut entry: Entry) -> Result<(Evidence, usize), Problem> {
         let erased = entry.statement.is_none();
         let closed = !erased && !is_open(self.app, self.caller, &entry);
-        let beside = if closed { Vec::new() } else { self.app.log.store.collateral(entry.index).await? };
+        let collateral = if closed { Vec::new() } else { self.app.log.store.collateral(entry.index).await? };
         if closed {
             entry.statement = None;
         }
         let (payload, others): (Vec<_>, Vec<_>) =
-            beside.into_iter().partition(|item| item.kind == COLLATERAL_PAYLOAD);
+            collateral.into_iter().partition(|item| item.kind == COLLATERAL_PAYLOAD);
         let policy = self.policy(entry.policy).await?;
         let head = self.heads.first_with(entry.index).await?;
         let erased_by = if erased { self.erased_by(entry.digest).await? } else { None };

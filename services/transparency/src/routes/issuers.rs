@@ -196,18 +196,18 @@ pub struct Fork {
 pub async fn chain(
     State(app): State<App>,
     Path(iss): Path<String>,
-    asked: Result<Query<WhichChain>, QueryRejection>,
+    requested: Result<Query<WhichChain>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let wrong = || Problem::malformed("page", "sub names the agent; after is a leaf index");
-    let Query(asked) = asked.map_err(|_| wrong())?;
+    let Query(requested) = requested.map_err(|_| wrong())?;
     let reached = app.index.caught_up().await?;
-    let start = asked.after.map_or(Some(0), |after| after.checked_add(1)).ok_or_else(wrong)?;
-    let terms = vec![term(LookupKind::Issuer, &iss), term(LookupKind::Subject, &asked.sub)];
+    let start = requested.after.map_or(Some(0), |after| after.checked_add(1)).ok_or_else(wrong)?;
+    let terms = vec![term(LookupKind::Issuer, &iss), term(LookupKind::Subject, &requested.sub)];
     let within = start..u64::MAX;
     let page = app.index.search(terms, within.clone(), CHAIN_PAGE).await?;
     let last = goes_on_after(reached, &within, &page)?;
     let (receipts, unchained) = receipts(&app, &page.entries).await?;
-    let whole = asked.after.is_none() && last.is_none();
+    let whole = requested.after.is_none() && last.is_none();
     if whole && receipts.is_empty() && unchained == 0 {
         return Err(unknown());
     }
@@ -219,7 +219,7 @@ pub async fn chain(
         unchained,
         complete: whole,
         issuer: iss,
-        subject: asked.sub,
+        subject: requested.sub,
         indexed_to: page.indexed.to.get(),
     };
     let next = last.map(|last| {

@@ -63,8 +63,8 @@ pub fn attached(statement: &Bytes) -> Result<Option<Bytes>, Problem> {
 }
 
 async fn kept(app: &App, entry: &Entry) -> Result<Option<Bytes>, Problem> {
-    let beside = app.log.store.collateral(entry.index).await?;
-    Ok(beside.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD).map(|item| item.bytes))
+    let collateral = app.log.store.collateral(entry.index).await?;
+    Ok(collateral.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD).map(|item| item.bytes))
 }
 
 fn never_kept(entry: &Entry) -> Problem {

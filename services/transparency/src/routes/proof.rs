@@ -205,8 +205,8 @@ impl ProofForm {
 }
 
 /// `Cache-Control` of a proof: short if the request names no size, since the newest tree changes soon.
-fn cached(asked: Option<u64>) -> &'static str {
-    if asked.is_some() { CACHED } else { tlog::NEWEST }
+fn cached(requested: Option<u64>) -> &'static str {
+    if requested.is_some() { CACHED } else { tlog::NEWEST }
 }
 
 fn answer(cached: &'static str, media: &'static str, body: impl IntoResponse) -> Response {
@@ -237,17 +237,17 @@ async fn newest_for(app: &App, first: TreeSize) -> Result<(TreeSize, Bytes), Pro
 
 /// The requested size. Without one, the size of `/checkpoint`, which witnesses have cosigned, if its tree contains the
 /// leaf.
-async fn size_with(app: &App, leaf: LeafIndex, asked: Option<u64>) -> Result<TreeSize, Problem> {
-    match (asked, tlog::served(app).await) {
+async fn size_with(app: &App, leaf: LeafIndex, requested: Option<u64>) -> Result<TreeSize, Problem> {
+    match (requested, tlog::served(app).await) {
         (None, Ok((served, _))) if served.holds(leaf) => Ok(served),
-        _ => size(app, asked).await,
+        _ => size(app, requested).await,
     }
 }
 
 /// The requested size, if it is at most the newest signed one, which is also the default.
-async fn size(app: &App, asked: Option<u64>) -> Result<TreeSize, Problem> {
+async fn size(app: &App, requested: Option<u64>) -> Result<TreeSize, Problem> {
     let (newest, _) = tlog::published(app).await?;
-    match asked.map(TreeSize::new) {
+    match requested.map(TreeSize::new) {
         None => Ok(newest),
         Some(size) if size <= newest => Ok(size),
         Some(_) => {

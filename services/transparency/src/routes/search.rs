@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::CACHE_CONTROL;
 use registration::LookupKind;
 use serde::{Deserialize, Serialize};
-use store::{LogStore, Page, StoreError, Term};
+use store::{LogReader, Page, StoreError, Term};
 use utoipa::{IntoParams, ToSchema};
 
 use super::names::behind;
@@ -115,7 +115,7 @@ impl EntryValues {
 
 impl EntryQuery {
     /// The range of leaves to search.
-    async fn within(&self, store: &dyn LogStore) -> Result<Range<u64>, Problem> {
+    async fn within(&self, store: &dyn LogReader) -> Result<Range<u64>, Problem> {
         let mut within = first_leaf(self.after)?..u64::MAX;
         if let Some(from) = &self.from_time {
             within.start = within.start.max(first_leaf_at(store, time("from_time", from)?).await?);
@@ -228,8 +228,8 @@ pub fn goes_on_after(
 }
 
 /// Returns the size of a page: the requested one, or the default.
-pub fn page_limit(asked: Option<usize>, most: usize) -> Result<usize, Problem> {
-    let limit = asked.unwrap_or(DEFAULT_PAGE.min(most));
+pub fn page_limit(requested: Option<usize>, most: usize) -> Result<usize, Problem> {
+    let limit = requested.unwrap_or(DEFAULT_PAGE.min(most));
     match (1..=most).contains(&limit) {
         true => Ok(limit),
         false => Err(wrong_page(format!("limit is a number from 1 to {most}"))),
@@ -243,7 +243,7 @@ pub fn first_leaf(after: Option<u64>) -> Result<u64, Problem> {
 }
 
 /// The first leaf committed at this time or later; `u64::MAX` if there is none yet.
-async fn first_leaf_at(store: &dyn LogStore, time: u64) -> Result<u64, StoreError> {
+async fn first_leaf_at(store: &dyn LogReader, time: u64) -> Result<u64, StoreError> {
     let (mut low, mut high) = (1, store.head().await?.batch);
     let mut first = u64::MAX;
     while low <= high {

@@ -218,10 +218,10 @@ async fn missing(
     stream: &str,
     records: &BTreeMap<u64, RecordView>,
 ) -> Result<(Vec<Gap>, Vec<u64>), Problem> {
-    let (mut gaps, mut erased, mut asked) = (Vec::new(), Vec::new(), 0);
+    let (mut gaps, mut erased, mut requested) = (Vec::new(), Vec::new(), 0);
     for range in between(records) {
-        let known = range.end.min(range.start.saturating_add(STREAM_GAPS.saturating_sub(asked)));
-        asked += known - range.start;
+        let known = range.end.min(range.start.saturating_add(STREAM_GAPS.saturating_sub(requested)));
+        requested += known - range.start;
         let numbers: Vec<u64> = (range.start..known).collect();
         let keys: Vec<GuardKey> = numbers
             .iter()

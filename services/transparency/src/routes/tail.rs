@@ -78,7 +78,7 @@ pub async fn stream(
 ) -> Result<Response, Problem> {
     let Query(position) = position.map_err(|refused| wrong(shortened_to(&wrong_query(&refused), 200)))?;
     let wanted = EntryFilter { terms: position.values.terms()? };
-    let next = next(&app, asked(&position, &headers)?).await?;
+    let next = next(&app, requested_position(&position, &headers)?).await?;
     let cut = cut.map(|Extension(cut)| cut).unwrap_or_default();
     let events =
         tail::open(&app.tail, turnstile.bucket(), wanted, next, cut).map_err(|why| no_place(&app, why))?;
@@ -87,7 +87,7 @@ pub async fn stream(
 }
 
 /// The first leaf according to the request; `None` if it names no position.
-fn asked(position: &Position, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+fn requested_position(position: &Position, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let mut seen = headers.get_all(LAST_EVENT_ID).iter();
     match (seen.next(), seen.next()) {
         (Some(_), Some(_)) => return Err(wrong("Last-Event-ID stands there twice".into())),
@@ -113,8 +113,8 @@ fn behind(name: &str, seen: &str) -> Result<u64, Problem> {
 }
 
 /// The first leaf of the stream; 400 `stream-ahead` if it is beyond the log's size.
-async fn next(app: &App, asked: Option<u64>) -> Result<u64, Problem> {
-    let Some(next) = asked else { return Ok(tail::signed_size(&app.log).await?) };
+async fn next(app: &App, requested: Option<u64>) -> Result<u64, Problem> {
+    let Some(next) = requested else { return Ok(tail::signed_size(&app.log).await?) };
     let committed = app.log.store.head().await?.size().get().max(app.log.committed_size().get());
     if next > committed {
         let detail = format!("The log has {committed} entries, and cannot go on at leaf {next}");

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use registration::Policy;
 use registration::operator::SignError;
 use registration::policy_statement::{self as statement, PolicyConflict, Step};
+use registration::{Policy, SideData};
 use scitt::{SignedStatement, SigningKey};
 use sequencer::{Role, Submission, SubmitError};
 
 use crate::config::Config;
 use crate::keys::key_files::{KeyFileError, signing_key};
-use crate::log::admission::{self, SideData};
+use crate::log::admission;
 use crate::log::policies::{PolicyEntry, PolicyUnreadable};
 use crate::log::state::Log;
 

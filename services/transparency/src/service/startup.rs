@@ -127,7 +127,11 @@ pub async fn open_log(
         pin: storage::pin(config)?,
         witnesses: Arc::new(witnessing::WitnessConfirmation(witnessing.clone())),
         clock: Arc::new(SystemClock),
-        redecide: Arc::new(InboxRedecider { policies: policies.clone(), metrics: metrics.clone() }),
+        redecide: Arc::new(InboxRedecider {
+            store: store.clone(),
+            policies: policies.clone(),
+            metrics: metrics.clone(),
+        }),
         observer: Arc::new(Counting(metrics.clone())),
         limits: sequencer_limits(config),
     })

@@ -31,12 +31,12 @@ pub async fn read(log: &Log, within: Range<u64>, limit: usize) -> Result<(Vec<En
     let (mut next, mut chunk, mut bytes) = (within.start, FIRST_CHUNK, 0);
     while views.len() < limit && next < size && bytes < PAGE_BYTES {
         let left = usize::try_from(size - next).unwrap_or(usize::MAX);
-        let asked = chunk.min(limit - views.len()).min(left);
-        let entries = log.store.entries(LeafIndex::new(next), asked).await?;
+        let requested = chunk.min(limit - views.len()).min(left);
+        let entries = log.store.entries(LeafIndex::new(next), requested).await?;
         let taken: usize =
             entries.iter().filter_map(|entry| entry.statement.as_ref()).map(bytes::Bytes::len).sum();
         views.extend(entries.iter().map(|entry| EntryView::of(entry, None)));
-        if entries.len() < asked {
+        if entries.len() < requested {
             return Ok((views, false));
         }
         next += entries.len() as u64;

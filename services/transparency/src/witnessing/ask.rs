@@ -101,10 +101,10 @@ impl Witnessing {
         witness: &Arc<HttpWitness>,
         head: &SubmittedHead,
     ) -> Result<Cosignature, WitnessError> {
-        let (lines, asked) = self.submit(witness, head).await?;
+        let (lines, sent) = self.submit(witness, head).await?;
         let answered = SystemClock.now();
         let cosignature = verified(witness, head, lines).ok_or(WitnessError::NotSigned)?;
-        witness.has_signed_at(cosignature.at, asked, answered);
+        witness.has_signed_at(cosignature.at, sent, answered);
         witness.has_seen(head.size);
         judge_clock(witness, cosignature.at)?;
         self.store.keep_cosignature(&cosignature).await?;
@@ -122,9 +122,9 @@ impl Witnessing {
         let mut old = self.believed_seen(witness).await?.min(head.size);
         for _ in 0..=CORRECTIONS {
             let request = self.request(old, head).await?;
-            let asked = SystemClock.now();
+            let sent = SystemClock.now();
             match witness.client.add_checkpoint(&request).await {
-                Ok(lines) => return Ok((lines, asked)),
+                Ok(lines) => return Ok((lines, sent)),
                 // In the first version of the protocol this is the only way for a witness to report another root of
                 // this size.
                 Err(AddError::Conflict(seen)) if seen == head.size && old == head.size => {

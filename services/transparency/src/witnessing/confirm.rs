@@ -45,7 +45,7 @@ impl sequencer::Witnesses for WitnessConfirmation {
     }
 
     fn clocks(&self, now: Now) -> Vec<ClockOpinion> {
-        self.0.asked.iter().filter_map(|witness| witness.opinion(now)).collect()
+        self.0.remote.iter().filter_map(|witness| witness.opinion(now)).collect()
     }
 }
 
@@ -76,7 +76,7 @@ impl WitnessConfirmation {
     /// Collects all responses in time: one witness that has seen more counts, even if a quorum has not.
     async fn collect(&self, responses: &mut WitnessResponses) {
         let witnessing = &self.0;
-        if witnessing.asked.is_empty() {
+        if witnessing.remote.is_empty() {
             return responses.trouble("there are none");
         }
         let head = match witnessing.newest().await {
@@ -105,7 +105,7 @@ impl WitnessConfirmation {
         responses.trouble("no checkpoint is signed that they could confirm");
         let Ok(origin) = self.0.origin.parse::<Origin>() else { return };
         let mut asked = JoinSet::new();
-        for witness in &self.0.asked {
+        for witness in &self.0.remote {
             let (witness, origin) = (witness.clone(), origin.clone());
             asked.spawn(async move {
                 let shown = witness.client.latest(&origin).await;
@@ -139,7 +139,7 @@ impl WitnessConfirmation {
         head: &Arc<SubmittedHead>,
     ) -> JoinSet<(String, Result<Option<tlog::note::SignatureLine>, WitnessError>)> {
         let mut asked = JoinSet::new();
-        for witness in &self.0.asked {
+        for witness in &self.0.remote {
             let (witnessing, witness, head) = (self.0.clone(), witness.clone(), head.clone());
             asked.spawn(async move {
                 let answer = witnessing.ask(&witness, &head).await;

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use client::ClientError;
 use sequencer::Halt;
-use store::{LogStore, SignatureKind, StoreError};
+use store::{CosignedLog, SignatureKind, StoreError};
 use tlog::note::Note;
 use tlog::policy::WitnessPolicy;
 use tokio::sync::{Notify, watch};
@@ -48,11 +48,11 @@ use witness::HttpWitness;
 pub struct Witnessing {
     origin: String,
     settings: WitnessConfig,
-    store: Arc<dyn LogStore>,
+    store: Arc<dyn CosignedLog>,
     tiles: Tiles,
     metrics: Arc<Metrics>,
     /// The witnesses with a URL.
-    asked: Vec<Arc<HttpWitness>>,
+    remote: Vec<Arc<HttpWitness>>,
     /// The head of the current round; `None` while this process does not lead.
     shown: watch::Sender<Option<Arc<SubmittedHead>>>,
     /// Set once by the first witness that has seen a tree which the database does not contain.
@@ -71,20 +71,20 @@ impl Witnessing {
     pub fn new(
         origin: &str,
         settings: &WitnessConfig,
-        store: Arc<dyn LogStore>,
+        store: Arc<dyn CosignedLog>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, ClientError> {
         let of_policy = settings.policy.iter().flat_map(WitnessPolicy::witnesses);
-        let asked = of_policy.filter_map(|witness| HttpWitness::new(witness).transpose());
-        let asked = asked.map(|witness| witness.map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
-        asked.iter().for_each(|witness| metrics.witness.name(&witness.name));
+        let remote = of_policy.filter_map(|witness| HttpWitness::new(witness).transpose());
+        let remote = remote.map(|witness| witness.map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+        remote.iter().for_each(|witness| metrics.witness.name(&witness.name));
         Ok(Self {
             origin: origin.to_owned(),
             settings: settings.clone(),
             tiles: Tiles::new(store.clone(), WITNESS_TILES_BYTES, metrics.clone()),
             store,
             metrics,
-            asked,
+            remote,
             shown: watch::Sender::new(None),
             contradiction: watch::Sender::new(None),
             news: Notify::new(),

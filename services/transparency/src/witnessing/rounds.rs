@@ -26,11 +26,11 @@ pub fn start(witnessing: &Arc<Witnessing>, status: &watch::Receiver<Status>, bac
         return;
     }
     background.spawn("the served checkpoint", served::keep_up(witnessing.clone()));
-    if witnessing.asked.is_empty() {
+    if witnessing.remote.is_empty() {
         return;
     }
     background.spawn("the rounds of the witnesses", call_rounds(witnessing.clone(), status.clone()));
-    for witness in &witnessing.asked {
+    for witness in &witnessing.remote {
         background.spawn("the exchange with a witness", attend(witnessing.clone(), witness.clone()));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use merkle::TreeSize;
-use store::{Cosignature, LogStore, SignatureKind, StoreError};
+use store::{Cosignature, CosignedLog, SignatureKind, StoreError};
 use tlog::cosignature;
 use tlog::key::VerifierKey;
 use tlog::note::{Note, SignatureLine};
@@ -79,7 +79,7 @@ impl Witnessing {
         let mut witnesses = Vec::with_capacity(policy.witnesses().len());
         for witness in policy.witnesses() {
             let kept = self.store.newest_cosignature(&id_of(&witness.key)).await?;
-            let asked = self.asked.iter().find(|asked| asked.name == witness.name);
+            let asked = self.remote.iter().find(|asked| asked.name == witness.name);
             if let Some(kept) = &kept {
                 self.metrics.witness.cosigned(&witness.name, kept.size.get(), kept.at);
             }
@@ -217,13 +217,13 @@ pub async fn keep_up(witnessing: Arc<Witnessing>) {
 }
 
 /// The checkpoint of this size with all of its stored cosignatures; `None` if none was signed.
-pub async fn with_cosignatures(store: &dyn LogStore, size: TreeSize) -> Result<Option<Note>, StoreError> {
+pub async fn with_cosignatures(store: &dyn CosignedLog, size: TreeSize) -> Result<Option<Note>, StoreError> {
     let cosignatures = store.cosignatures(size).await?;
     merged(store, size, &cosignatures).await
 }
 
 async fn merged(
-    store: &dyn LogStore,
+    store: &dyn CosignedLog,
     size: TreeSize,
     cosignatures: &[Cosignature],
 ) -> Result<Option<Note>, StoreError> {

@@ -28,14 +28,14 @@ struct WitnessMemory {
     /// The size that the witness last saw, as far as this process knows.
     seen: Option<TreeSize>,
     trouble: Option<WitnessFailure>,
-    heard: Option<CosignatureTime>,
+    last_cosignature: Option<CosignatureTime>,
 }
 
 /// The time of a cosignature, with this process's clocks before the request and after the response.
 #[derive(Clone, Copy, Debug)]
 struct CosignatureTime {
     at: u64,
-    asked: Now,
+    sent: Now,
     answered: Now,
 }
 
@@ -44,10 +44,10 @@ impl CosignatureTime {
         let since = now.steady.saturating_sub(self.answered.steady);
         let theirs = Duration::from_secs(self.at) + since;
         // The same exchange, seen from now: this process's clock may have been set since.
-        let took = self.answered.steady.saturating_sub(self.asked.steady);
-        let asked = Now { steady: now.steady.saturating_sub(took), ..now };
+        let took = self.answered.steady.saturating_sub(self.sent.steady);
+        let sent = Now { steady: now.steady.saturating_sub(took), ..now };
         let by = format!("the witness {name}");
-        (since <= WITNESS_CLOCK_AGE).then(|| ClockOpinion::between(by, theirs, asked, now))
+        (since <= WITNESS_CLOCK_AGE).then(|| ClockOpinion::between(by, theirs, sent, now))
     }
 }
 
@@ -90,14 +90,14 @@ impl HttpWitness {
     }
 
     /// Records the time of a cosignature, by the witness's clock.
-    pub fn has_signed_at(&self, at: u64, asked: Now, answered: Now) {
-        self.state().heard = Some(CosignatureTime { at, asked, answered });
+    pub fn has_signed_at(&self, at: u64, sent: Now, answered: Now) {
+        self.state().last_cosignature = Some(CosignatureTime { at, sent, answered });
     }
 
     /// The clock difference according to the newest cosignature, if it is not older than [`WITNESS_CLOCK_AGE`].
     pub fn opinion(&self, now: Now) -> Option<ClockOpinion> {
-        let heard = self.state().heard?;
-        heard.opinion(&self.name, now)
+        let last_cosignature = self.state().last_cosignature?;
+        last_cosignature.opinion(&self.name, now)
     }
 
     /// The failure of the last exchange; `None` if it succeeded.
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn r36_a_witness_s_newest_time_says_for_a_while_by_how_much_our_clock_is_off() {
-        let heard = CosignatureTime { at: 1005, asked: now(1000, 0), answered: now(1010, 10) };
-        let ahead = |at| heard.opinion("w1", at).map(|opinion| opinion.ahead);
+        let last_cosignature = CosignatureTime { at: 1005, sent: now(1000, 0), answered: now(1010, 10) };
+        let ahead = |at| last_cosignature.opinion("w1", at).map(|opinion| opinion.ahead);
         assert_eq!(ahead(now(1010, 10)), Some(0));
         assert_eq!(ahead(now(1110, 110)), Some(0), "time went by");
         assert_eq!(

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName};
 use reqwest::{Client, Method, StatusCode};
 use scitt::{Algorithm, KeySet, Receipt, SignedStatement, SigningKey};
-use store::LogStore;
+use store::{LogReader, LogStore, LogWriter};
 use tempfile::TempDir;
 use transparency::{
     AccessConfig, Config, Database, Limits, Rate, ReceiptAlgorithm, Service, SigningKeyFiles,

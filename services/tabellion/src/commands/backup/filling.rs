@@ -11,7 +11,7 @@ use merkle::TreeSize;
 use sequencer::Halt;
 use sequencer::pin::Pin;
 use store::fsck::Fsck;
-use store::{Head, LogStore};
+use store::{FsckStore, Head};
 use transparency::{
     ArchiveFacts, Config, ForeignArchive, LogFacts, is_ours, keep_frozen, restore_holds, storage,
 };
@@ -140,7 +140,7 @@ fn not_filled(file: &Path, error: FillError) -> Failure {
 }
 
 /// Checks everything in the database again, as `log fsck --deep` does, before the log is opened for use.
-async fn checked_again(store: &dyn LogStore, summary: &ArchiveSummary) -> Result<(), Failure> {
+async fn checked_again(store: &dyn FsckStore, summary: &ArchiveSummary) -> Result<(), Failure> {
     let facts = LogFacts::of(&summary.origin).map_err(database)?;
     let report = Fsck::new(store, &facts).deep().await.map_err(database)?;
     if report.is_clean() && (report.size, report.root) == (summary.size, summary.root) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use archive::{ArchivePurpose, ArchiveSummary, ArchiveWriteError, PartialFile};
 use data_encoding::HEXLOWER;
-use store::LogStore;
+use store::LogWriter;
 use transparency::{ArchiveFacts, Config, storage};
 
 use crate::commands::serve::failures::database;
@@ -55,7 +55,7 @@ async fn written(
 }
 
 /// Checks that the database contains the configured log, and returns its size.
-async fn opened(store: &dyn LogStore, origin: &str) -> Result<u64, Failure> {
+async fn opened(store: &dyn LogWriter, origin: &str) -> Result<u64, Failure> {
     // The head is read first, because `open` would create a log in an empty database.
     store.head().await.map_err(database)?;
     Ok(store.open(origin).await.map_err(database)?.size().get())

@@ -42,7 +42,7 @@ impl Spans {
     pub fn start(collector: Option<&Url>) -> Result<Self, Failure> {
         match collector {
             None => Ok(Self {}),
-            Some(_) => Err(unusable("this build sends none: it is without the feature otlp".to_owned())),
+            Some(_) => Err(unusable("this build sends none: build it with --features otlp".to_owned())),
         }
     }
 

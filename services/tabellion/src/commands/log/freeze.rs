@@ -9,7 +9,7 @@ use data_encoding::BASE64URL_NOPAD;
 use registration::OPERATOR_ACTION_CONTENT_TYPE;
 use registration::operator::Action;
 use serde_json::json;
-use store::{LogStore, StoreError};
+use store::{SequencerStore, StoreError};
 use tokio::time::{Duration, Instant, sleep};
 use transparency::{Config, Frozen, LogPolicy, storage};
 
@@ -112,7 +112,11 @@ async fn in_the_database(config: &Config) -> Result<Frozen, StoreError> {
 }
 
 /// Waits up to [`SIGNING`] for the last head's signature, if another process leads.
-async fn signed(store: &dyn LogStore, config: &Config, mut frozen: Frozen) -> Result<Frozen, StoreError> {
+async fn signed(
+    store: &dyn SequencerStore,
+    config: &Config,
+    mut frozen: Frozen,
+) -> Result<Frozen, StoreError> {
     let somebody_leads = store.lease(&config.origin).await?.is_none();
     let deadline = Instant::now() + SIGNING;
     while somebody_leads && frozen.signed < frozen.size && Instant::now() < deadline {

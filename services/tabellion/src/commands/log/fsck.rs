@@ -11,7 +11,7 @@ use sequencer::Halt;
 use sequencer::pin::Pin;
 use serde::Serialize;
 use store::fsck::{BadState, DeepCheck, Fsck, FsckFacts, FsckReport, FsckState, FsckStep};
-use store::{LogStore, StoreError};
+use store::{FsckStore, LogReader, StoreError};
 use transparency::fsck::RowRate;
 use transparency::{Config, LogFacts, storage};
 
@@ -66,7 +66,7 @@ pub async fn check(
 
 async fn walk(
     context: &Context,
-    store: &dyn LogStore,
+    store: &dyn FsckStore,
     facts: &dyn FsckFacts,
     options: &DeepCheckOptions,
 ) -> Result<FsckResult, Failure> {
@@ -90,7 +90,7 @@ async fn walk(
 
 /// Resumes the walk from a progress file (`--resume`), or begins a new one.
 async fn begun<'a>(
-    store: &'a dyn LogStore,
+    store: &'a dyn FsckStore,
     facts: &'a dyn FsckFacts,
     file: Option<&Path>,
 ) -> Result<DeepCheck<'a>, Failure> {
@@ -129,7 +129,7 @@ fn unusable(bad: &BadState) -> Failure {
 }
 
 /// Checks that the database contains the head in the pin.
-async fn behind(store: &dyn LogStore, pin: &Pin) -> Result<Option<Halt>, StoreError> {
+async fn behind(store: &dyn LogReader, pin: &Pin) -> Result<Option<Halt>, StoreError> {
     let head = store.head().await?.size();
     if head < pin.size {
         return Ok(Some(Halt::DatabaseBehind { database: head, signed: pin.size }));

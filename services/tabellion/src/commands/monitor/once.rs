@@ -29,9 +29,9 @@ impl Once {
         let config = self.watched.config(context)?;
         watched::start_logging(context, "error")?;
         let mut monitor = Monitor::begin(&config).map_err(|why| watched::not_begun(&why))?;
-        let keeper = watched::keeper(&config, Box::new(|_| {}))?;
-        let rounds = monitor.once(&keeper).await;
-        keeper.send().await;
+        let recorder = watched::recorder(&config, Box::new(|_| {}))?;
+        let rounds = monitor.once(&recorder).await;
+        recorder.send().await;
         let standing = AlarmList::read(&config.state_dir);
         // Findings are printed and determine the exit code, even if they could not be stored.
         let alarms = standing.as_ref().map_or(&[][..], AlarmList::standing);
@@ -42,7 +42,7 @@ impl Once {
         {
             context.console.failure(&show::security(standing, &config.state_dir));
         }
-        let not_kept = match (keeper.has_failed(), standing) {
+        let not_kept = match (recorder.has_failed(), standing) {
             (_, Err(why)) => Some(show::unreadable(&why)),
             (true, _) => {
                 Some(Failure::new(Exit::Failure, "monitor-not-kept", "what was found could not be kept"))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use monitor::admin;
-use monitor::keeper::MonitorEvent;
+use monitor::recorder::MonitorEvent;
 use monitor::{Config, Monitor, MonitorError, MonitorExit};
 use serving::listener::{Listener, ListenerSettings, RunningListener};
 use serving::signals::stop_signal;
@@ -42,21 +42,21 @@ impl Run {
         let console = context.console;
         let state_dir = config.state_dir.clone();
         let print_event = move |event: &MonitorEvent| print_alarm_event(&console, event, &state_dir);
-        let keeper = Arc::new(watched::keeper(&config, Box::new(print_event))?);
+        let recorder = Arc::new(watched::recorder(&config, Box::new(print_event))?);
         let admin = match config.listen {
             Some(address) => {
                 let bound = Listener::bind(address, ListenerSettings::default()).await;
                 let listener = bound.map_err(|why| {
                     Failure::new(Exit::Failure, "cannot-listen", format!("cannot listen on {address}: {why}"))
                 })?;
-                Some(listener.serve(admin::routes(keeper.metrics())))
+                Some(listener.serve(admin::routes(recorder.metrics())))
             }
             None => None,
         };
         let address = admin.as_ref().and_then(RunningListener::address);
         let (logs, every_seconds) = (names(&config), config.every.as_secs());
         let metrics = address.map(|address| format!("http://{address}/metrics"));
-        let webhook_key = keeper.webhook_key().map(|key| key.to_string());
+        let webhook_key = recorder.webhook_key().map(|key| key.to_string());
         let folder = config.state_dir.display().to_string();
         let json =
             members! { event: "watching", logs, every_seconds, metrics, webhook_key, state_dir: &folder };
@@ -67,12 +67,12 @@ impl Run {
             webhook_key.iter().try_for_each(|key| writeln!(out, "webhooks   signed by {key}"))
         })?;
         let (stop_rounds, rounds_stopped) = tokio::sync::oneshot::channel::<()>();
-        let rounds = monitor.run(keeper.clone(), async {
+        let rounds = monitor.run(recorder.clone(), async {
             let _ = rounds_stopped.await;
         });
         let ended = tokio::select! {
             ended = draining(rounds, stop, stop_rounds) => ended.map_err(|why| watched::not_begun(&why)),
-            () = keeper.send_always() => Ok(()),
+            () = recorder.send_always() => Ok(()),
         };
         if let Some(admin) = admin {
             admin.cut().await;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use monitor::config::{Config, WatchedLog};
-use monitor::{Keeper, MonitorError};
+use monitor::{MonitorError, RoundRecorder};
 use tlog::key::VerifierKey;
 use url::Url;
 
@@ -100,9 +100,12 @@ pub fn start_logging(context: &Context, usual: &str) -> Result<(), Failure> {
     LogLevel::of_environment(usual, &context.console).map(drop)
 }
 
-/// Opens a keeper that passes the events it has stored to `ear`.
-pub fn keeper(config: &Config, ear: monitor::keeper::Ear) -> Result<Keeper, Failure> {
-    Keeper::open(config, ear).map_err(|why| {
+/// Opens a recorder that passes the events it has stored to `listener`.
+pub fn recorder(
+    config: &Config,
+    listener: monitor::recorder::EventListener,
+) -> Result<RoundRecorder, Failure> {
+    RoundRecorder::open(config, listener).map_err(|why| {
         Failure::new(Exit::Usage, "monitor-config", "nobody can be told of alarms")
             .fact("because", why.to_string())
     })

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use merkle::{LeafIndex, TreeSize};
-use registration::{Answers, Beside, Decision, Permit, PolicyInForce, Record, Violation};
+use registration::{Answers, Decision, Permit, PolicyInForce, Record, SideData, Violation};
 use scitt::SignedStatement;
 use serde::Serialize;
 
@@ -104,7 +104,7 @@ impl Tried {
     }
 
     fn decided(statement: &SignedStatement, payload: Option<&[u8]>, policy: &PolicyInForce) -> Self {
-        let side_data = Beside { payload, x5chain: None };
+        let side_data = SideData { payload, x5chain: None };
         let authenticated = match policy.authenticate(statement, side_data) {
             Ok(authenticated) => authenticated,
             Err(untrusted) => return Self::refused(untrusted.violation()),

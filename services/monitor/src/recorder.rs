@@ -55,20 +55,20 @@ pub enum MonitorEvent {
 }
 
 /// Callback for events.
-pub type Ear = Box<dyn Fn(&MonitorEvent) + Send + Sync>;
+pub type EventListener = Box<dyn Fn(&MonitorEvent) + Send + Sync>;
 
 /// The [`Sink`] that saves rounds and alarms in the state directory and queues webhooks.
-pub struct Keeper {
+pub struct RoundRecorder {
     state_dir: PathBuf,
     webhooks: Arc<Webhooks>,
     metrics: Arc<Metrics>,
-    ear: Ear,
+    listener: EventListener,
     failed: AtomicBool,
 }
 
 /// Reasons for which a result was not saved.
 #[derive(Debug, thiserror::Error)]
-enum NotKept {
+enum RecordError {
     #[error(transparent)]
     Alarms(#[from] AlarmsError),
     #[error("evidence: {0}")]
@@ -77,23 +77,28 @@ enum NotKept {
     Round(std::io::Error),
 }
 
-impl Keeper {
-    /// Creates a keeper for a state directory; `ear` receives alarms once they are saved, and every round.
-    pub fn new(state_dir: &Path, webhooks: Arc<Webhooks>, metrics: Arc<Metrics>, ear: Ear) -> Self {
+impl RoundRecorder {
+    /// Creates a recorder for a state directory; `listener` receives alarms once they are saved, and every round.
+    pub fn new(
+        state_dir: &Path,
+        webhooks: Arc<Webhooks>,
+        metrics: Arc<Metrics>,
+        listener: EventListener,
+    ) -> Self {
         let state_dir = state_dir.to_owned();
-        let keeper = Self { state_dir, webhooks, metrics, ear, failed: AtomicBool::new(false) };
-        match AlarmList::read(&keeper.state_dir) {
-            Ok(alarms) => keeper.metrics.stand_at_start(&alarms),
-            Err(error) => keeper.fail(&error.into()),
+        let recorder = Self { state_dir, webhooks, metrics, listener, failed: AtomicBool::new(false) };
+        match AlarmList::read(&recorder.state_dir) {
+            Ok(alarms) => recorder.metrics.stand_at_start(&alarms),
+            Err(error) => recorder.fail(&error.into()),
         }
-        keeper
+        recorder
     }
 
-    /// Creates a keeper as configured.
+    /// Creates a recorder as configured.
     ///
     /// # Errors
     /// [`OpenError`] if a webhook receiver, a key or a secret cannot be used.
-    pub fn open(config: &Config, ear: Ear) -> Result<Self, OpenError> {
+    pub fn open(config: &Config, listener: EventListener) -> Result<Self, OpenError> {
         let webhooks = Arc::new(Webhooks::open(config)?);
         let services = config.services.iter().map(|service| service.name.as_str());
         let logs = config.logs.iter().map(|log| log.name.as_str()).chain(services);
@@ -101,7 +106,7 @@ impl Keeper {
             path: config.state_dir.clone(),
             why: std::io::Error::other(why.to_string()),
         })?;
-        Ok(Self::new(&config.state_dir, webhooks, Arc::new(metrics), ear))
+        Ok(Self::new(&config.state_dir, webhooks, Arc::new(metrics), listener))
     }
 
     /// The monitor's metrics.
@@ -131,7 +136,7 @@ impl Keeper {
         self.failed.load(Ordering::Relaxed)
     }
 
-    fn write(&self, round: &Round) -> Result<Vec<MonitorEvent>, NotKept> {
+    fn write(&self, round: &Round) -> Result<Vec<MonitorEvent>, RecordError> {
         let mut alarms = self.alarms(round.at)?;
         let mut events = Vec::new();
         for alarm in &round.alarms {
@@ -142,22 +147,22 @@ impl Keeper {
             events.extend(standing.map(|alarm| MonitorEvent::Raised { alarm: Box::new(alarm) }));
         }
         for cleared in alarms.clear_what_passed(round) {
-            self.tell("monitor.alarm.cleared", &cleared, None, round.at);
+            self.notify("monitor.alarm.cleared", &cleared, None, round.at);
             events.push(MonitorEvent::Cleared { alarm: Box::new(cleared) });
         }
         alarms.write()?;
         self.metrics.stands(&alarms);
-        self.keep_round(round).map_err(NotKept::Round)?;
+        self.keep_round(round).map_err(RecordError::Round)?;
         Ok(events)
     }
 
     /// Locks the list of alarms. An unreadable list is renamed for the operator, so that new alarms can still be
     /// raised.
-    fn alarms(&self, now: u64) -> Result<AlarmList, NotKept> {
+    fn alarms(&self, now: u64) -> Result<AlarmList, RecordError> {
         match AlarmList::lock(&self.state_dir) {
             Err(error @ AlarmsError::Unreadable { .. }) => {
                 self.fail(&error.into());
-                AlarmList::put_aside(&self.state_dir, now)?;
+                AlarmList::rename_damaged(&self.state_dir, now)?;
                 Ok(AlarmList::lock(&self.state_dir)?)
             }
             other => Ok(other?),
@@ -166,31 +171,36 @@ impl Keeper {
 
     /// Saves the evidence, queues the webhook, then adds the alarm. `None` if too many alarms of this kind stand
     /// already.
-    fn raise(&self, alarm: &Alarm, alarms: &mut AlarmList, now: u64) -> Result<Option<AlarmRecord>, NotKept> {
+    fn raise(
+        &self,
+        alarm: &Alarm,
+        alarms: &mut AlarmList,
+        now: u64,
+    ) -> Result<Option<AlarmRecord>, RecordError> {
         if alarms.is_full_for(alarm) {
             tracing::error!(kind = %alarm.kind, log = alarm.log, "too many alarms of its kind stand: this one is not kept");
             return Ok(None);
         }
         let evidence = EvidenceFile::of(alarm);
         let name = evidence.as_ref().map(|file| file.keep(&self.state_dir)).transpose();
-        let standing = AlarmRecord::new(alarm, now, name.map_err(NotKept::Evidence)?);
-        self.tell("monitor.alarm.raised", &standing, evidence.as_ref(), now);
+        let standing = AlarmRecord::new(alarm, now, name.map_err(RecordError::Evidence)?);
+        self.notify("monitor.alarm.raised", &standing, evidence.as_ref(), now);
         alarms.stand(standing.clone());
         self.metrics.raised(alarm);
         Ok(Some(standing))
     }
 
     /// Queues a webhook message. A full queue is only logged and counted: the alarm itself is still saved.
-    fn tell(&self, kind: &str, standing: &AlarmRecord, evidence: Option<&EvidenceFile>, now: u64) {
+    fn notify(&self, kind: &str, standing: &AlarmRecord, evidence: Option<&EvidenceFile>, now: u64) {
         #[derive(Serialize)]
-        struct Told<'a> {
+        struct AlarmMessage<'a> {
             alarm: &'a AlarmRecord,
             #[serde(skip_serializing_if = "Option::is_none")]
             evidence: Option<&'a EvidenceFile>,
         }
         let id = format!("msg_{}_{}", standing.id, kind.rsplit('.').next().unwrap_or(kind));
         let small = evidence.filter(|file| file.is_small());
-        let kept = self.webhooks.tell(&id, kind, now, &Told { alarm: standing, evidence: small });
+        let kept = self.webhooks.enqueue(&id, kind, now, &AlarmMessage { alarm: standing, evidence: small });
         if let Err(error) = kept {
             tracing::error!(%error, id, "a webhook was not kept and will not be sent");
             self.metrics.not_told();
@@ -209,7 +219,7 @@ impl Keeper {
         Ok(())
     }
 
-    fn fail(&self, error: &NotKept) {
+    fn fail(&self, error: &RecordError) {
         tracing::error!(%error, "what was found could not be kept");
         self.failed.store(true, Ordering::Relaxed);
         self.metrics.not_kept();
@@ -220,7 +230,7 @@ impl Keeper {
 const ROUND: &str = "round.json";
 
 #[async_trait]
-impl Sink for Keeper {
+impl Sink for RoundRecorder {
     async fn round(&self, round: &Round) {
         self.keep(round).await;
     }
@@ -230,10 +240,10 @@ impl Sink for Keeper {
         // Files are small and few, so a blocking task would cost more than it saves.
         let events = self.write(round);
         match &events {
-            Ok(events) => events.iter().for_each(|event| (self.ear)(event)),
+            Ok(events) => events.iter().for_each(|event| (self.listener)(event)),
             Err(error) => self.fail(error),
         }
-        (self.ear)(&MonitorEvent::Round { round: Box::new(without_evidence(round)) });
+        (self.listener)(&MonitorEvent::Round { round: Box::new(without_evidence(round)) });
         events.is_ok()
     }
 }

@@ -41,14 +41,14 @@ pub(crate) async fn keep(
             }
         }
         Point::BeforeKeep.visit();
-        let keeper = SignatureKeeper { store: &*store, observer: &*observer, limits: &limits };
-        if !keeper.keep(&waiting).await {
+        let writer = SignatureWriter { store: &*store, observer: &*observer, limits: &limits };
+        if !writer.keep(&waiting).await {
             // Stores them one by one, so that one that cannot be stored does not affect the others.
             match &waiting[..] {
                 [_] => lost = true,
                 several => {
                     for signature in several {
-                        lost |= !keeper.keep(std::slice::from_ref(signature)).await;
+                        lost |= !writer.keep(std::slice::from_ref(signature)).await;
                     }
                 }
             }
@@ -61,13 +61,13 @@ pub(crate) async fn keep(
     }
 }
 
-struct SignatureKeeper<'k> {
+struct SignatureWriter<'k> {
     store: &'k dyn SignatureStore,
     observer: &'k dyn Observer,
     limits: &'k Limits,
 }
 
-impl SignatureKeeper<'_> {
+impl SignatureWriter<'_> {
     /// Stores signatures in one transaction, with retries; returns `false` if that can never succeed.
     async fn keep(&self, signatures: &[HeadSignature]) -> bool {
         let Some(newest) = signatures.last().map(|signature| signature.size) else { return true };

@@ -15,10 +15,10 @@ const NOW: u64 = 1_790_000_000;
 
 struct House {
     state: tempfile::TempDir,
-    heard: Arc<Mutex<Vec<MonitorEvent>>>,
+    events: Arc<Mutex<Vec<MonitorEvent>>>,
     metrics: Arc<Metrics>,
     webhooks: Arc<Webhooks>,
-    keeper: Keeper,
+    recorder: RoundRecorder,
 }
 
 impl House {
@@ -36,29 +36,29 @@ impl House {
         let key = WebhookKey::generate().unwrap();
         let webhooks = Arc::new(Webhooks::new(state.path(), key, targets).unwrap());
         let metrics = Arc::new(Metrics::new(["ours", "theirs"]).unwrap());
-        let heard: Arc<Mutex<Vec<MonitorEvent>>> = Arc::default();
-        let ear = heard.clone();
-        let ear: Ear = Box::new(move |event| ear.lock().unwrap().push(event.clone()));
-        let keeper = Keeper::new(state.path(), webhooks.clone(), metrics.clone(), ear);
-        Self { state, heard, metrics, webhooks, keeper }
+        let events: Arc<Mutex<Vec<MonitorEvent>>> = Arc::default();
+        let listener = events.clone();
+        let listener: EventListener = Box::new(move |event| listener.lock().unwrap().push(event.clone()));
+        let recorder = RoundRecorder::new(state.path(), webhooks.clone(), metrics.clone(), listener);
+        Self { state, events, metrics, webhooks, recorder }
     }
 
     async fn sees(&self, at: u64, alarms: Vec<Alarm>) {
-        self.keeper.round(&round("ours", at, alarms)).await;
-        assert!(!self.keeper.has_failed());
+        self.recorder.round(&round("ours", at, alarms)).await;
+        assert!(!self.recorder.has_failed());
     }
 
     fn alarms(&self) -> AlarmList {
         AlarmList::read(self.state.path()).unwrap()
     }
 
-    fn heard(&self) -> Vec<&'static str> {
+    fn events(&self) -> Vec<&'static str> {
         let name = |event: &MonitorEvent| match event {
             MonitorEvent::Round { .. } => "round",
             MonitorEvent::Raised { .. } => "raised",
             MonitorEvent::Cleared { .. } => "cleared",
         };
-        self.heard.lock().unwrap().iter().map(name).collect()
+        self.events.lock().unwrap().iter().map(name).collect()
     }
 }
 
@@ -96,7 +96,7 @@ async fn an_alarm_is_raised_once_and_repeated_afterwards() {
     let house = House::new();
     house.sees(NOW, vec![fork()]).await;
     house.sees(NOW + 60, vec![fork()]).await;
-    assert_eq!(house.heard(), ["raised", "round", "round"]);
+    assert_eq!(house.events(), ["raised", "round", "round"]);
     let alarms = house.alarms();
     let [standing] = alarms.standing() else { panic!("{alarms:?}") };
     assert_eq!((standing.times, standing.alarm.first_seen, standing.alarm.last_seen), (2, NOW, NOW + 60));
@@ -124,7 +124,7 @@ async fn what_passes_is_cleared_when_it_is_seen_no_more_and_a_fork_never_is() {
     let house = House::new();
     house.sees(NOW, vec![fork(), stale()]).await;
     house.sees(NOW + 60, vec![]).await;
-    assert_eq!(house.heard(), ["raised", "raised", "round", "cleared", "round"]);
+    assert_eq!(house.events(), ["raised", "raised", "round", "cleared", "round"]);
     let alarms = house.alarms();
     let kinds: Vec<_> = alarms.standing().iter().map(|standing| standing.alarm.kind).collect();
     assert_eq!(kinds, [AlarmKind::Fork]);
@@ -151,7 +151,7 @@ async fn a_log_that_comes_and_goes_does_not_fill_the_disk() {
 async fn the_round_of_one_log_clears_nothing_of_another() {
     let house = House::new();
     house.sees(NOW, vec![stale()]).await;
-    house.keeper.round(&round("theirs", NOW + 1, vec![])).await;
+    house.recorder.round(&round("theirs", NOW + 1, vec![])).await;
     assert_eq!(house.alarms().standing().len(), 1);
 }
 
@@ -178,7 +178,7 @@ async fn somebody_who_looked_takes_an_alarm_back_and_its_evidence_stays() {
 
 #[tokio::test]
 async fn an_inconsistency_is_counted_and_outlives_a_restart() {
-    let House { state, keeper, metrics, .. } = {
+    let House { state, recorder, metrics, .. } = {
         let house = House::new();
         house.sees(NOW, vec![fork(), stale()]).await;
         house
@@ -190,24 +190,24 @@ async fn an_inconsistency_is_counted_and_outlives_a_restart() {
     assert!(text.contains("tabellion_monitor_verified_size_leaves{log=\"ours\"} 2"), "{text}");
     let last = format!("tabellion_monitor_last_check_timestamp_seconds{{log=\"ours\"}} {NOW}");
     assert!(text.contains(&last), "{text}");
-    drop(keeper);
+    drop(recorder);
     let again = House::restarted(state);
     let text = again.metrics.text().unwrap();
     assert!(text.contains("tabellion_monitor_inconsistency_total{log=\"ours\"} 1"), "{text}");
     again.sees(NOW + 60, vec![fork()]).await;
     let text = again.metrics.text().unwrap();
     assert!(text.contains("tabellion_monitor_alarms{kind=\"stale\",log=\"ours\"} 0"), "{text}");
-    assert_eq!(again.heard(), ["cleared", "round"], "what stood before the restart is not raised again");
+    assert_eq!(again.events(), ["cleared", "round"], "what stood before the restart is not raised again");
 }
 
 #[tokio::test]
 async fn a_list_that_cannot_be_read_keeps_no_alarm_from_being_raised() {
     let house = House::new();
     std::fs::write(house.state.path().join("alarms.json"), "half a li").unwrap();
-    house.keeper.round(&round("ours", NOW, vec![fork()])).await;
-    assert!(house.keeper.has_failed(), "somebody must look");
+    house.recorder.round(&round("ours", NOW, vec![fork()])).await;
+    assert!(house.recorder.has_failed(), "somebody must look");
     assert!(house.metrics.text().unwrap().contains("tabellion_monitor_not_kept_total 1"));
-    assert_eq!(house.heard(), ["raised", "round"]);
+    assert_eq!(house.events(), ["raised", "round"]);
     let damaged = house.state.path().join(format!("alarms.damaged-{NOW}.json"));
     assert_eq!(std::fs::read(damaged).unwrap(), b"half a li");
     assert_eq!(house.alarms().standing().len(), 1);
@@ -217,10 +217,10 @@ async fn a_list_that_cannot_be_read_keeps_no_alarm_from_being_raised() {
 async fn what_cannot_be_kept_is_said_and_counted() {
     let house = House::new();
     std::fs::write(house.state.path().join("evidence"), "a file where a folder should be").unwrap();
-    assert!(!house.keeper.keep(&round("ours", NOW, vec![fork()])).await);
-    assert!(house.keeper.has_failed());
+    assert!(!house.recorder.keep(&round("ours", NOW, vec![fork()])).await);
+    assert!(house.recorder.has_failed());
     assert!(house.metrics.text().unwrap().contains("tabellion_monitor_not_kept_total 1"));
-    assert_eq!(house.heard(), ["round"], "the round itself is told all the same");
+    assert_eq!(house.events(), ["round"], "the round itself is told all the same");
     assert_eq!(house.webhooks.waiting(), 0, "no accusation leaves without its evidence");
 }
 
@@ -229,8 +229,8 @@ async fn a_list_that_is_longer_than_is_read_is_put_aside_too() {
     let house = House::new();
     let list = std::fs::File::create(house.state.path().join("alarms.json")).unwrap();
     list.set_len(MAX_ALARMS_BYTES + 1).unwrap();
-    house.keeper.round(&round("ours", NOW, vec![fork()])).await;
-    assert_eq!(house.heard(), ["raised", "round"]);
+    house.recorder.round(&round("ours", NOW, vec![fork()])).await;
+    assert_eq!(house.events(), ["raised", "round"]);
     assert_eq!(house.alarms().standing().len(), 1);
     assert!(house.state.path().join(format!("alarms.damaged-{NOW}.json")).exists());
 }
@@ -240,7 +240,7 @@ async fn a_list_is_never_written_longer_than_it_is_read() {
     let house = House::telling(tempfile::tempdir().unwrap(), vec![]);
     house.sees(NOW, vec![fork()]).await;
     let endless = Alarm { words: "x".repeat(MAX_ALARMS_BYTES as usize), ..stale() };
-    assert!(!house.keeper.keep(&round("ours", NOW + 60, vec![endless])).await);
+    assert!(!house.recorder.keep(&round("ours", NOW + 60, vec![endless])).await);
     assert_eq!(house.alarms().standing().len(), 1, "what stood stands");
 }
 
@@ -273,5 +273,5 @@ async fn proof_takes_the_place_of_evidence_that_rests_on_a_word() {
     assert_ne!(weaker, proof);
     house.sees(NOW + 120, vec![word]).await;
     house.sees(NOW + 180, vec![fork()]).await;
-    assert_eq!((file(), house.heard().iter().filter(|event| **event == "raised").count()), (proof, 2));
+    assert_eq!((file(), house.events().iter().filter(|event| **event == "raised").count()), (proof, 2));
 }

@@ -1,0 +1,64 @@
+//! Errors of the storage traits.
+
+/// Failure of the storage under a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StorageFault {
+    /// No space is left.
+    #[error("the disk is full")]
+    Full,
+    /// Reading, writing or flushing failed.
+    #[error("the disk fails with I/O errors")]
+    Io,
+    /// The file system or the database server accepts no writes.
+    #[error("the storage is read-only")]
+    ReadOnly,
+}
+
+/// Error of a read or of a write other than [`LogWriter::commit`](crate::LogWriter::commit). Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database cannot be reached or answered too late. The call may be repeated later.
+    #[error("the database is not available: {0}")]
+    Unavailable(String),
+    /// The storage under the database failed, with the database's error text. The call may be repeated once the
+    /// storage works.
+    #[error("{0}: {1}")]
+    Storage(StorageFault, String),
+    /// The log takes no more entries, for ever.
+    #[error("the log is frozen: it takes no more entries")]
+    Frozen,
+    /// Another process uses the database, which only one process may use.
+    #[error("{0}")]
+    InUse(String),
+    /// There is no database, or no log in it.
+    #[error("{0}")]
+    NoLog(String),
+    /// The database must not be used in its present state; the text says what to change.
+    #[error("{0}")]
+    Refused(String),
+    /// Stored data contradicts itself.
+    #[error("the database is damaged: {0}")]
+    Damaged(String),
+}
+
+/// Reason why a commit did not succeed, with its known effects.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Another epoch, size or root is in force. Nothing was changed; the process must not continue to lead.
+    #[error("fenced: the head is no longer the one this process holds")]
+    Fenced,
+    /// A digest of the batch is in the table `seen`. Nothing was changed: look up the digests, drop the known
+    /// entries and try once more.
+    #[error("an entry of the batch is in the log already")]
+    AlreadySeen,
+    /// A guard of the batch is taken. Nothing was changed.
+    #[error("a guard of the batch is taken")]
+    GuardTaken,
+    /// The commit failed for another reason. Nothing was changed.
+    #[error(transparent)]
+    NotCommitted(StoreError),
+    /// The commit may have happened. Settle it with [`take_over`](crate::LogWriter::take_over) before anything is
+    /// signed.
+    #[error("the commit's outcome is unknown: {0}")]
+    Unknown(String),
+}
