@@ -1,4 +1,5 @@
 //! Authorizers, agents and a registry of AgentROA, with builders of chains that are valid now.
+#![allow(clippy::unwrap_used)]
 
 use data_encoding::HEXLOWER;
 use jiff::{SignedDuration, Timestamp};

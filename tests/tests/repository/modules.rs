@@ -121,7 +121,7 @@ impl<'m> Imports<'m> {
         let mut imports = Self { modules, named: BTreeMap::new(), globs: BTreeMap::new() };
         for (module, text) in modules {
             for Import { path, name } in declarations(text) {
-                let Some(path) = imports.from_root(module, path) else { continue };
+                let Some(path) = imports.path_from_root(module, path) else { continue };
                 match name.as_str() {
                     "*" => imports.globs.entry(module.clone()).or_default().push(path.join("/")),
                     _ => drop(imports.named.insert((module.clone(), name), path)),
@@ -132,7 +132,7 @@ impl<'m> Imports<'m> {
     }
 
     /// Turns the path of a `use` in a module into one from the root of the crate; `None` for another crate's.
-    fn from_root(&self, module: &str, path: Vec<String>) -> Option<Vec<String>> {
+    fn path_from_root(&self, module: &str, path: Vec<String>) -> Option<Vec<String>> {
         let here: Vec<String> =
             module.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
         let up = path.iter().take_while(|name| *name == "super").count();
