@@ -16,7 +16,7 @@ use crate::verify::{TimeBounds, verify_chain};
 
 /// A decision that was made again.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Explanation {
+pub struct DecisionExplanation {
     /// The hops whose signatures, times and narrowing are in order, from the root. A hop at fault and those after it are
     /// not in the list.
     pub hops: Vec<ExplainedHop>,
@@ -56,7 +56,7 @@ pub fn explain(
     chain: &Chain,
     registry: &Registry,
     bounds: TimeBounds,
-) -> Explanation {
+) -> DecisionExplanation {
     let decided = decide(receipt, chain, registry, bounds);
     let is_beyond_documents =
         decided.is_ok() && receipt.outcome.denial().is_some_and(|denial| !is_decidable(denial));
@@ -66,7 +66,7 @@ pub fn explain(
         contradictions.extend(other_outcome(&receipt.outcome, &decided));
     }
     let hops = hops_in_order(receipt, chain, registry, bounds, &decided);
-    Explanation { hops, decided, is_beyond_documents, contradictions }
+    DecisionExplanation { hops, decided, is_beyond_documents, contradictions }
 }
 
 fn decide(

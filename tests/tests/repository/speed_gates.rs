@@ -67,13 +67,13 @@ fn register(statements: &[SignedStatement], connection: impl Fn() -> Connection 
     });
 }
 
-/// Registers a statement; a service that is overloaded for a while is asked again.
+/// Registers a statement. It is sent again while the service is overloaded, or has accepted it and not committed it yet.
 fn register_one(connection: &mut Connection, statement: &SignedStatement) {
     for _ in 0..MOST_TRIES {
         let answer = connection.post(statement.bytes());
         match answer.status {
-            201 => return,
-            503 => thread::sleep(RETRY),
+            200 | 201 => return,
+            202 | 503 => thread::sleep(RETRY),
             _ => panic!("{answer:?}"),
         }
     }

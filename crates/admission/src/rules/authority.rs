@@ -12,7 +12,7 @@ pub struct AuthorityRules {
     /// The treatment of delegation chains.
     pub demand: AuthorityDemand,
     /// The identifiers of the servers behind the route, which begin a capability.
-    pub servers: ServerNames,
+    pub servers: CapabilityServers,
     /// The classes of tools, which the scope of a chain is compared with. The first matching pattern applies.
     pub classes: Vec<(Pattern, ToolClass)>,
     /// The calls that are permitted while the registry is out of date.
@@ -33,7 +33,7 @@ pub enum AuthorityDemand {
 
 /// The identifiers of the servers behind a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ServerNames {
+pub enum CapabilityServers {
     /// No server has an identifier.
     #[default]
     None,
@@ -87,14 +87,14 @@ impl DegradedMode {
     }
 }
 
-impl ServerNames {
+impl CapabilityServers {
     /// Splits the name that a client sees into the server's identifier and the server's own name of the tool.
     #[must_use]
     pub fn split<'a>(&'a self, tool: &'a str) -> Option<(&'a str, &'a str)> {
         match self {
-            ServerNames::None => None,
-            ServerNames::One(server) => Some((server, tool)),
-            ServerNames::Prefixed(separator) => tool.split_once(separator.as_str()),
+            CapabilityServers::None => None,
+            CapabilityServers::One(server) => Some((server, tool)),
+            CapabilityServers::Prefixed(separator) => tool.split_once(separator.as_str()),
         }
     }
 }
@@ -120,9 +120,9 @@ impl AuthorityRules {
             return None;
         }
         let servers = match servers {
-            ServerNames::None => Value::Null,
-            ServerNames::One(server) => json!({ "server": server }),
-            ServerNames::Prefixed(separator) => json!({ "separator": separator }),
+            CapabilityServers::None => Value::Null,
+            CapabilityServers::One(server) => json!({ "server": server }),
+            CapabilityServers::Prefixed(separator) => json!({ "separator": separator }),
         };
         let classes = classes.iter().map(|(pattern, ToolClass { price, slo, classification })| {
             json!({ "tool": pattern.as_str(), "price": price, "slo": slo, "classification": classification })

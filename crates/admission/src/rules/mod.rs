@@ -14,7 +14,7 @@ mod policy;
 mod sensitivity;
 
 pub use approvals::{Approvals, Approver, Decider};
-pub use authority::{AuthorityDemand, AuthorityRules, DegradedMode, ServerNames, ToolClass};
+pub use authority::{AuthorityDemand, AuthorityRules, CapabilityServers, DegradedMode, ToolClass};
 pub use ceiling::{Ceiling, PrincipalCeiling};
 pub use cost::CostRules;
 pub use judge::JudgeRules;

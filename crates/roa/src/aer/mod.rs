@@ -34,7 +34,7 @@ mod signed;
 mod wire;
 
 pub use receipt::{
-    Action, ChainSummary, DecidedCall, DenialDetail, ExecutionReceipt, GatewayIdentity, Mode, Outcome,
+    CalledTool, ChainSummary, DecidedCall, DenialDetail, ExecutionReceipt, GatewayIdentity, Mode, Outcome,
     PolicyBinding, ReceiptSubject, RecordedDenial, Session, input_hash,
 };
 pub use rule::AerRule;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::members::{Members, code, count, digest, object, open, text};
 use super::no_root;
 use super::receipt::{
-    Action, ChainSummary, DenialDetail, ExecutionReceipt, GatewayIdentity, Mode, Outcome, PolicyBinding,
+    CalledTool, ChainSummary, DenialDetail, ExecutionReceipt, GatewayIdentity, Mode, Outcome, PolicyBinding,
     RecordedDenial, Session,
 };
 use super::rule::AerRule;
@@ -192,7 +192,7 @@ fn session(top: &Members<'_>) -> Result<Session, BrokenRule> {
 
 /// Reads the action. In a denial, the tool's name is not restricted, because the caller may have requested any name:
 /// rejecting the receipt would lose the record of the denial.
-fn action(top: &Members<'_>, outcome: &Outcome) -> Result<Action, BrokenRule> {
+fn action(top: &Members<'_>, outcome: &Outcome) -> Result<CalledTool, BrokenRule> {
     let known = ["capability", "mcp_server_id", "mcp_tool_name", "input_hash"];
     let action = object(top, "action", &known)?;
     let denied = outcome.denial().is_some();
@@ -219,7 +219,7 @@ fn action(top: &Members<'_>, outcome: &Outcome) -> Result<Action, BrokenRule> {
         let detail = "names another server or tool than mcp_server_id and mcp_tool_name do";
         return Err(action.broken(AerRule::CapabilityAgrees, "capability", detail));
     }
-    Ok(Action { server, tool, input_hash: digest(&action, "input_hash")? })
+    Ok(CalledTool { server, tool, input_hash: digest(&action, "input_hash")? })
 }
 
 fn policy(top: &Members<'_>) -> Result<PolicyBinding, BrokenRule> {

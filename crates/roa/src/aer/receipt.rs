@@ -27,7 +27,7 @@ pub struct ExecutionReceipt {
     /// The session and agent that made the call.
     pub session: Session,
     /// The tool call.
-    pub action: Action,
+    pub action: CalledTool,
     /// The policy that applied to the call.
     pub policy: PolicyBinding,
     /// The delegation chain that authorized the call; `None` if the request had no usable root envelope. Session and
@@ -49,7 +49,7 @@ pub struct DecidedCall {
     /// The mode of operation.
     pub mode: Mode,
     /// The tool call.
-    pub action: Action,
+    pub action: CalledTool,
     /// The gateway that decided.
     pub gateway: GatewayIdentity,
     /// The digest of the frozen artifacts of the decision.
@@ -123,7 +123,7 @@ pub struct Session {
 
 /// The tool call that was decided about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Action {
+pub struct CalledTool {
     /// The identifier of the MCP server, without a dot.
     pub server: Text,
     /// The name of the tool. In a denial it is unrestricted: empty, long, or with control characters.
@@ -256,18 +256,18 @@ impl From<&Denial> for RecordedDenial {
     }
 }
 
-impl Action {
+impl CalledTool {
     /// Describes a requested call. A tool's name of more than [`MAX_RECORDED_TOOL`] characters is cut, and ends with `…`.
     ///
     /// # Errors
     /// [`NotOfForm`] if the server's name has a dot.
-    pub fn new(server: Text, tool: &str, input_hash: Sha256Digest) -> Result<Action, NotOfForm> {
+    pub fn new(server: Text, tool: &str, input_hash: Sha256Digest) -> Result<CalledTool, NotOfForm> {
         let tool = match tool.char_indices().nth(MAX_RECORDED_TOOL) {
             Some((end, _)) => format!("{}…", &tool[..end]),
             None => tool.to_owned(),
         };
         let fits = !server.as_str().contains('.');
-        fits.then_some(Action { server, tool, input_hash })
+        fits.then_some(CalledTool { server, tool, input_hash })
             .ok_or(NotOfForm("the name of a server without a dot"))
     }
 

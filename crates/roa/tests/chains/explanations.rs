@@ -1,9 +1,9 @@
 //! Explanations: a receipt's decision is made again from the chain and the registry of its time.
 
-use roa::aer::{Action, DecidedCall, ExecutionReceipt, GatewayIdentity, Mode, input_hash};
+use roa::aer::{CalledTool, DecidedCall, ExecutionReceipt, GatewayIdentity, Mode, input_hash};
 use roa::chain::Chain;
 use roa::denial::{Denial, DenialReason};
-use roa::explain::{Explanation, explain};
+use roa::explain::{DecisionExplanation, explain};
 use roa::registry::Registry;
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn call(tool: &str) -> DecidedCall {
         aer_id: "aer:00000000000000a1".parse().unwrap(),
         produced_at: now(),
         mode: Mode::Normal,
-        action: Action::new("github".parse().unwrap(), tool, input_hash(None)).unwrap(),
+        action: CalledTool::new("github".parse().unwrap(), tool, input_hash(None)).unwrap(),
         gateway: GatewayIdentity { id: "gateway-1".parse().unwrap(), version: "1.0.0".parse().unwrap() },
         plan_hash: None,
     }
@@ -24,11 +24,11 @@ fn permit(chain: &Chain) -> ExecutionReceipt {
     ExecutionReceipt::permit(call("read"), &verify(chain).unwrap())
 }
 
-fn explained(receipt: &ExecutionReceipt, chain: &Chain, registry: &Registry) -> Explanation {
+fn explained(receipt: &ExecutionReceipt, chain: &Chain, registry: &Registry) -> DecisionExplanation {
     explain(receipt, chain, registry, BOUNDS)
 }
 
-fn members(explanation: &Explanation) -> Vec<&'static str> {
+fn members(explanation: &DecisionExplanation) -> Vec<&'static str> {
     explanation.contradictions.iter().map(|contradiction| contradiction.member).collect()
 }
 

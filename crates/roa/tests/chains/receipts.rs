@@ -1,8 +1,8 @@
 //! Execution receipts that a gateway writes: each is read again as it was written, by the reader and by the schema.
 
 use roa::aer::{
-    Action, DecidedCall, ExecutionReceipt, GatewayIdentity, Mode, Outcome, SignReceiptError, SignedReceipt,
-    input_hash,
+    CalledTool, DecidedCall, ExecutionReceipt, GatewayIdentity, Mode, Outcome, SignReceiptError,
+    SignedReceipt, input_hash,
 };
 use roa::chain::Chain;
 use roa::denial::{Denial, DenialReason, Dimension, RevocationPosition};
@@ -19,7 +19,7 @@ fn call(tool: &str) -> DecidedCall {
         aer_id: "aer:00000000000000a1".parse().unwrap(),
         produced_at: now(),
         mode: Mode::Normal,
-        action: Action::new("github".parse().unwrap(), tool, input_hash(None)).unwrap(),
+        action: CalledTool::new("github".parse().unwrap(), tool, input_hash(None)).unwrap(),
         gateway: GatewayIdentity { id: "gateway-1".parse().unwrap(), version: "1.0.0".parse().unwrap() },
         plan_hash: None,
     }
@@ -135,7 +135,7 @@ fn a_denied_call_is_recorded_whatever_its_tool_is_called() {
         let recorded = json["action"]["mcp_tool_name"].as_str().unwrap();
         assert!(recorded == tool || recorded.ends_with('…'), "{recorded}");
     }
-    assert!(Action::new("git.hub".parse().unwrap(), "read", input_hash(None)).is_err());
+    assert!(CalledTool::new("git.hub".parse().unwrap(), "read", input_hash(None)).is_err());
 }
 
 #[test]

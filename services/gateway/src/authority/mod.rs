@@ -26,8 +26,8 @@ use roa::verify::TimeBounds;
 
 pub use decision::{AuthorityCase, AuthorityDecision, UsedEnvelope, capability_of, settled_cost};
 pub use presented::{ChainMaterial, PresentedChain, PresentedFor};
-pub use receipt::{CallReceipt, ReceiptSigner};
-pub use registry::{Now, RegistryError, RegistrySource, RegistryState};
+pub use receipt::{CallReceipt, ReceiptReference, ReceiptSigner};
+pub use registry::{RegistryReadError, RegistrySource, RegistryState, TimeSource};
 
 use presented::VerifiedChains;
 

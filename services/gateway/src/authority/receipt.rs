@@ -5,7 +5,8 @@ use std::sync::Arc;
 use admission::arguments::CallArguments;
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
-use roa::aer::{Action, DecidedCall, ExecutionReceipt, GatewayIdentity, SignReceiptError, SignedReceipt};
+use merkle::EntryDigest;
+use roa::aer::{CalledTool, DecidedCall, ExecutionReceipt, GatewayIdentity, SignReceiptError, SignedReceipt};
 use roa::denial::Denial;
 use roa::text::{NotOfForm, Sha256Digest, Text, UtcTime};
 use scitt::Signer;
@@ -34,6 +35,17 @@ pub struct CallReceipt<'a> {
     pub arguments: &'a CallArguments,
     /// The time of the decision.
     pub now: Timestamp,
+}
+
+/// The execution receipt of a decision, as it is returned to the caller.
+#[derive(Clone, Debug)]
+pub struct ReceiptReference {
+    /// The entry ID of the receipt's statement.
+    pub id: EntryDigest,
+    /// The identifier of the receipt.
+    pub aer_id: String,
+    /// The member `dev.tabellion/aer` of an answer's `_meta`: the receipt, and the address of its entry.
+    pub json: String,
 }
 
 impl ReceiptSigner {
@@ -71,7 +83,8 @@ impl AgentRoa {
             aer_id: form(&format!("aer:{}", HEXLOWER.encode(&random))),
             produced_at: UtcTime(call.now),
             mode: decision.mode.clone(),
-            action: Action::new(form(server), tool, input_hash).expect("a server's identifier has no dot"),
+            action: CalledTool::new(form(server), tool, input_hash)
+                .expect("a server's identifier has no dot"),
             gateway: self.receipts.identity.clone(),
             plan_hash: None,
         };

@@ -37,19 +37,19 @@ pub struct CurrentRegistry {
 }
 
 /// The clock.
-pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+pub type TimeSource = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The registry in force.
 pub struct RegistryState {
     source: RegistrySource,
     operators: Vec<PublicKey>,
-    now: Now,
+    now: TimeSource,
     current: ArcSwapOption<CurrentRegistry>,
 }
 
 /// The error for a registry that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum RegistryError {
+pub enum RegistryReadError {
     /// The file cannot be read.
     #[error("the registry cannot be read: {0}")]
     Read(#[from] std::io::Error),
@@ -79,7 +79,7 @@ impl CurrentRegistry {
 impl RegistryState {
     /// Creates a state without a registry, which accepts the signatures of these operators.
     #[must_use]
-    pub fn new(source: RegistrySource, operators: Vec<PublicKey>, now: Now) -> Self {
+    pub fn new(source: RegistrySource, operators: Vec<PublicKey>, now: TimeSource) -> Self {
         Self { source, operators, now, current: ArcSwapOption::empty() }
     }
 
@@ -92,8 +92,8 @@ impl RegistryState {
     /// Reads the source, and puts the registry in force if it is the current version or a later one.
     ///
     /// # Errors
-    /// [`RegistryError`]; the version in force stays.
-    pub async fn refresh(&self) -> Result<(), RegistryError> {
+    /// [`RegistryReadError`]; the version in force stays.
+    pub async fn refresh(&self) -> Result<(), RegistryReadError> {
         let signed = Signed::<RegistryDocument>::parse(&self.read().await?)?;
         let registry = match self.current() {
             Some(current) => current.registry.replaced_by(&signed, &self.operators)?,
@@ -117,21 +117,21 @@ impl RegistryState {
         }
     }
 
-    async fn read(&self) -> Result<Vec<u8>, RegistryError> {
+    async fn read(&self) -> Result<Vec<u8>, RegistryReadError> {
         let bytes = match &self.source {
             RegistrySource::File(path) => tokio::fs::read(path).await?,
             RegistrySource::Url(url) => {
                 let client = reqwest::Client::builder().timeout(REGISTRY_TIMEOUT).build()?;
                 let answer = client.get(url.clone()).send().await?.error_for_status()?;
                 if answer.content_length().is_some_and(|length| length > MAX_REGISTRY_BYTES as u64) {
-                    return Err(RegistryError::TooLong);
+                    return Err(RegistryReadError::TooLong);
                 }
                 answer.bytes().await?.to_vec()
             }
         };
         match bytes.len() <= MAX_REGISTRY_BYTES {
             true => Ok(bytes),
-            false => Err(RegistryError::TooLong),
+            false => Err(RegistryReadError::TooLong),
         }
     }
 }

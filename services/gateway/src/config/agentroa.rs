@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use admission::rules::{AuthorityDemand, AuthorityRules, DegradedMode, Posture, ServerNames, ToolClass};
+use admission::rules::{
+    AuthorityDemand, AuthorityRules, CapabilityServers, DegradedMode, Posture, ToolClass,
+};
 use roa::text::Text;
 use scitt::{Curve, PublicKey};
 use toml::Spanned;
 
 use super::UpstreamConfig;
 use super::file::{self, SpannedText};
-use super::reader::ConfigReader;
+use super::reader::{ConfigReader, chosen, named};
 use super::route::Route;
 use crate::authority::RegistrySource;
 use crate::limits::REGISTRY_REFRESH;
@@ -48,11 +50,11 @@ pub fn read(
             None
         }
     };
-    if section.operator_keys.is_empty() {
+    if section.registry_keys.is_empty() {
         let why = "the keys of the registry's operators are needed: registry_keys = [\"operator.pub\"]";
         reader.mistake(Some(span), "agentroa.registry_keys", why);
     }
-    let operators = section.operator_keys.iter().filter_map(|path| operator_key(reader, path)).collect();
+    let operators = section.registry_keys.iter().filter_map(|path| operator_key(reader, path)).collect();
     let gateway_id = name(reader, "agentroa.gateway_id", &section.gateway_id);
     let signer = name(reader, "agentroa.signer", &section.signer);
     let refresh = reader.time("agentroa.refresh", section.refresh.as_ref()).unwrap_or(REGISTRY_REFRESH);
@@ -108,19 +110,21 @@ pub fn of_route(
     let demands = [AuthorityDemand::Off, AuthorityDemand::Advisory, AuthorityDemand::Required]
         .map(|demand| (demand.as_str(), demand));
     let modes = [DegradedMode::Deny, DegradedMode::Reads].map(|mode| (mode.as_str(), mode));
-    let demand = super::routes::chosen(reader, "roa", settings.roa.as_ref(), &demands);
-    let degraded = super::routes::chosen(reader, "degraded", settings.degraded.as_ref(), &modes);
+    let demand = chosen(reader, "roa", settings.roa.as_ref(), &demands);
+    let degraded = chosen(reader, "degraded", settings.degraded.as_ref(), &modes);
     let servers = match (upstream, settings.server_id) {
-        (Some(UpstreamConfig::Many { separator, .. }), None) => ServerNames::Prefixed(separator.clone()),
+        (Some(UpstreamConfig::Many { separator, .. }), None) => {
+            CapabilityServers::Prefixed(separator.clone())
+        }
         (Some(UpstreamConfig::Many { .. }), Some(text)) => {
             reader.mistake(
                 Some(text.span()),
                 "server_id",
                 "with several servers, the prefixes are the identifiers",
             );
-            ServerNames::None
+            CapabilityServers::None
         }
-        (_, Some(text)) => server_id(reader, &text).map_or(ServerNames::None, ServerNames::One),
+        (_, Some(text)) => server_id(reader, &text).map_or(CapabilityServers::None, CapabilityServers::One),
         (_, None) => {
             if let Some(text) = settings.roa.as_ref().filter(|_| demand != AuthorityDemand::Off) {
                 reader.mistake(
@@ -129,11 +133,11 @@ pub fn of_route(
                     "AgentROA names tools by server: give server_id",
                 );
             }
-            ServerNames::None
+            CapabilityServers::None
         }
     };
     let classes = settings.classes.into_iter().filter_map(|(tool, class)| {
-        let pattern = super::routes::named(reader, &format!("tool_class.{tool}"), &tool)?;
+        let pattern = named(reader, &format!("tool_class.{tool}"), &tool)?;
         Some((
             pattern,
             ToolClass { price: class.price, slo: class.slo, classification: class.classification },

@@ -127,8 +127,8 @@ pub struct AgentOAuth {
 pub struct AgentRoaSection {
     pub registry: Option<PathBuf>,
     pub registry_url: Option<SpannedText>,
-    #[serde(default, rename = "registry_keys")]
-    pub operator_keys: Vec<Spanned<PathBuf>>,
+    #[serde(default)]
+    pub registry_keys: Vec<Spanned<PathBuf>>,
     pub refresh: Option<SpannedText>,
     pub gateway_id: SpannedText,
     pub signer: SpannedText,

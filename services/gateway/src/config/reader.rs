@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serving::units::{parse_duration, parse_size};
 use toml::Spanned;
 use url::Url;
+use vap::glob::Pattern;
 
 use super::file::{self, SpannedText};
 use super::{AgentKeys, Mistake, Mistakes};
@@ -160,6 +161,34 @@ impl<'a> ConfigReader<'a> {
         let line = span.map(|span| line_of(self.text, span.start));
         self.mistakes.push(Mistake { line, key: key.to_owned(), why: why.into() });
     }
+}
+
+/// One of a few words; the first one is the default.
+pub fn chosen<T: Copy>(
+    reader: &mut ConfigReader<'_>,
+    key: &str,
+    text: Option<&SpannedText>,
+    words: &[(&str, T)],
+) -> T {
+    let usual = words[0].1;
+    let Some(text) = text else { return usual };
+    match words.iter().find(|(word, _)| word == text.get_ref()) {
+        Some((_, value)) => *value,
+        None => {
+            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            reader.mistake(Some(text.span()), key, format!("one of {}", words.join(", ")));
+            usual
+        }
+    }
+}
+
+/// Reads the pattern in the key of a table, which has no position of its own.
+pub fn named(reader: &mut ConfigReader<'_>, key: &str, tool: &str) -> Option<Pattern> {
+    let read = Pattern::new(tool);
+    if let Err(why) = &read {
+        reader.mistake(None, key, why.to_string());
+    }
+    read.ok()
 }
 
 /// The number of the line at this offset.

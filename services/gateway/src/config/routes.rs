@@ -17,7 +17,7 @@ use vap::message::Sensitivity;
 use super::agentroa::{self, RouteSettings};
 use super::file::{self, SpannedText};
 use super::oauth::{KeySource, OAuth, OAuthMode, TOKEN_ALGORITHMS};
-use super::reader::ConfigReader;
+use super::reader::{ConfigReader, chosen, named};
 use super::route::{Requirement, Route, Server, UpstreamConfig};
 use super::{amounts, servers};
 use crate::limits::{
@@ -147,25 +147,6 @@ fn path(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
     }
 }
 
-/// One of a few words; the first one is the default.
-pub(super) fn chosen<T: Copy>(
-    reader: &mut ConfigReader<'_>,
-    key: &str,
-    text: Option<&SpannedText>,
-    words: &[(&str, T)],
-) -> T {
-    let usual = words[0].1;
-    let Some(text) = text else { return usual };
-    match words.iter().find(|(word, _)| word == text.get_ref()) {
-        Some((_, value)) => *value,
-        None => {
-            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            reader.mistake(Some(text.span()), key, format!("one of {}", words.join(", ")));
-            usual
-        }
-    }
-}
-
 /// A pattern of tool names (V-8): any text, with `*` for any run of characters.
 pub fn pattern(reader: &mut ConfigReader<'_>, key: &str, text: &SpannedText) -> Option<Pattern> {
     match Pattern::new(text.get_ref()) {
@@ -173,15 +154,6 @@ pub fn pattern(reader: &mut ConfigReader<'_>, key: &str, text: &SpannedText) -> 
         Ok(_) => reader.wrong(text, key, "an empty pattern matches nothing"),
         Err(why) => reader.wrong(text, key, why.to_string()),
     }
-}
-
-/// As [`pattern`], for the key of a table, which has no position of its own.
-pub(super) fn named(reader: &mut ConfigReader<'_>, key: &str, tool: &str) -> Option<Pattern> {
-    let read = Pattern::new(tool);
-    if let Err(why) = &read {
-        reader.mistake(None, key, why.to_string());
-    }
-    read.ok()
 }
 
 fn calls(reader: &mut ConfigReader<'_>, key: &str, given: Option<&Spanned<u64>>) -> Option<u64> {

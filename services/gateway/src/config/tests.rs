@@ -6,6 +6,7 @@ use std::time::Duration;
 use admission::rules::{Posture, Then};
 use admission::signature::Holder;
 use decimal::Decimal;
+use scitt::Signer;
 
 use super::*;
 
@@ -330,9 +331,13 @@ fn the_example_for_operators_reads_and_what_is_commented_out_in_it_does_too() {
     let whole = ["agent-a.pub.json", "approver.pub.json"]
         .into_iter()
         .fold(whole, |text, name| text.replace(&format!("/etc/tabellion/{name}"), &file));
+    let operator = folder.path().join("operator.json");
+    std::fs::write(&operator, testkit::gateway().public_key().to_jwk().to_value().to_string()).unwrap();
+    let operator = operator.display().to_string();
+    let whole = whole.replace("/etc/tabellion/registry-operator.pem", &operator);
     let config = Config::from_toml(&whole, folder.path()).unwrap();
     assert_eq!((config.routes.len(), config.agents.len()), (2, 2));
-    assert!(config.judge.is_some() && config.routes[0].oauth.is_some());
+    assert!(config.judge.is_some() && config.routes[0].oauth.is_some() && config.agentroa.is_some());
 }
 
 #[test]

@@ -23,7 +23,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::approvals;
-use crate::authority::{AgentRoa, Now, ReceiptSigner, RegistryState};
+use crate::authority::{AgentRoa, ReceiptSigner, RegistryState, TimeSource};
 use crate::calls::{Patience, Shared};
 use crate::check::without_effect;
 use crate::clarify::state::Sealer;
@@ -264,7 +264,7 @@ fn agent_roa(
     keys: &Keys,
     clock: Clock,
 ) -> Result<AgentRoa, StartError> {
-    let now: Now = Arc::new(move || clock.now());
+    let now: TimeSource = Arc::new(move || clock.now());
     let registry = RegistryState::new(agentroa.source.clone(), agentroa.operators.clone(), now);
     let signer = ReceiptSigner::new(&agentroa.gateway_id, &agentroa.signer, keys.evidence.clone())
         .map_err(|error| StartError::AgentRoa(error.to_string()))?;

@@ -71,7 +71,7 @@ impl Verify {
         let keys = VerifyingKeys { gateway: &gateway, issuer: &issuer };
         let record =
             AerRecord::verify(&statement, given.as_deref(), keys).map_err(|violation| broken(&violation))?;
-        match self.why.is_asked() {
+        match self.why.is_requested() {
             true => self.why.explain(context, record.receipt()),
             false => context.console.result(&ExecutionSummary::of(&statement, record.receipt())),
         }

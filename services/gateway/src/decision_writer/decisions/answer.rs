@@ -4,9 +4,9 @@ use admission::decide::{Ruling, VerdictDelivery};
 use vap::verdict::Verdict;
 
 use super::admitted_call::AdmittedCall;
-use super::authority::ReceiptReference;
 use super::denial::UnrecordedDenial;
 use super::writing::{RecordReference, RecordedRuling, binding};
+use crate::authority::ReceiptReference;
 use crate::decision_writer::context::WriterContext;
 
 /// A decision for its caller. It is durable if [`evidence`](Self::evidence) is present.

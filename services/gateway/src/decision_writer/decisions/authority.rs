@@ -6,13 +6,14 @@ use admission::decide::Authority;
 use admission::rules::{AuthorityDemand, Rules};
 use evidence::{Claim, ClaimKind, RecordKind};
 use jiff::Timestamp;
-use merkle::EntryDigest;
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::writing::{claim, timestamp};
 use crate::annex::EMPTY;
-use crate::authority::{AuthorityCase, AuthorityDecision, CallReceipt, PresentedChain, UsedEnvelope};
+use crate::authority::{
+    AuthorityCase, AuthorityDecision, CallReceipt, PresentedChain, ReceiptReference, UsedEnvelope,
+};
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::CallJob;
@@ -31,17 +32,6 @@ pub struct CallAuthority {
     stream: Option<String>,
     /// The proof that an admitted call uses up.
     proof: Option<Claim>,
-}
-
-/// The execution receipt of a decision, as it is returned to the caller.
-#[derive(Clone, Debug)]
-pub struct ReceiptReference {
-    /// The entry ID of the receipt's statement.
-    pub id: EntryDigest,
-    /// The identifier of the receipt.
-    pub aer_id: String,
-    /// The member `dev.tabellion/aer` of an answer's `_meta`: the receipt, and the address of its entry.
-    pub json: String,
 }
 
 /// Returns the streams that the decision of a call needs.

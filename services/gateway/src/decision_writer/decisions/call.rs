@@ -17,7 +17,7 @@ use admission::tool::ToolFault;
 use evidence::{Claim, ClaimKind};
 
 use super::admitted_call::AdmittedCall;
-use super::authority::{self, CallAuthority, ReceiptReference};
+use super::authority::{self, CallAuthority};
 use super::copies::{SentMessage, WorkingCopies, depends_on_others};
 use super::earlier_passes::EarlierPasses;
 use super::outcome::UnsettledCall;
@@ -27,7 +27,7 @@ use super::tools::ToolsWork;
 use super::undecided::{CallAnswer, UndecidedCall};
 use super::writing::{RecordedRuling, claim, jti_of, states_stream, timestamp, write_call};
 use crate::annex::{DecisionInputs, PutInputs};
-use crate::authority::UsedEnvelope;
+use crate::authority::{ReceiptReference, UsedEnvelope};
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::CallJob;
 use crate::decision_writer::queue::QueueSlot;

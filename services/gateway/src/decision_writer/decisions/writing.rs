@@ -17,8 +17,8 @@ use vap::message::slot::Received;
 use vap::record_key::{RecordKey, StreamKey};
 use vap::verdict::Binding;
 
-use super::authority::ReceiptReference;
 use crate::annex::{DecisionAnnex, RecordedInputs};
+use crate::authority::ReceiptReference;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::states::{STATES_STREAM, StreamState, UnboundState, random};
 use crate::decision_writer::transactions::{Batch, NewRecord};

@@ -8,7 +8,7 @@ use registration::agentroa::PolicyDocument;
 use roa::aer::ExecutionReceipt;
 use roa::chain::Chain;
 use roa::denial::Denial;
-use roa::explain::{Contradiction, Explanation, explain};
+use roa::explain::{Contradiction, DecisionExplanation, explain};
 use roa::registry::{Registry, RegistryDocument};
 use roa::signed::Signed;
 use roa::text::Sha256Digest;
@@ -42,7 +42,7 @@ pub struct Why {
 
 impl Why {
     /// Returns whether a chain is given.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.why.is_some()
     }
 
@@ -142,7 +142,7 @@ struct WhyHop {
 
 impl WhyReport {
     fn of(
-        explanation: &Explanation,
+        explanation: &DecisionExplanation,
         receipt: &ExecutionReceipt,
         chain: &Chain,
         registry: &Registry,
