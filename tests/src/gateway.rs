@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use scitt::Signer;
 use serde_json::Value;
 use tempfile::TempDir;
-use testkit::McpServer;
+use testkit::{GATEWAY_ID, McpServer};
 
 use crate::audit_trail::{Record, records_of};
 use crate::http::{Connection, free_address};
@@ -412,9 +412,14 @@ pub fn evidence_key() -> String {
 pub fn admitting_log() -> Log {
     let log = Log::sqlite();
     let key = testkit::ed25519(EVIDENCE).public_key().did_key();
+    // The gateway's execution receipts are signed with its evidence key.
+    let listed = format!("id = \"{GATEWAY_ID}\"\nkeys = [\"{}\"]", testkit::gateway().public_key().did_key());
+    let own = format!(
+        "[[type.aer.gateway]]\niss = \"{GATEWAY}\"\nid = \"{GATEWAY_ID}\"\nkeys = [{{ key = \"{key}\", signer = \"acme:gateway\" }}]"
+    );
     log.set_policy(&format!(
         "{}\n[[issuer]]\niss = \"{GATEWAY}\"\nkeys = [{{ key = \"{key}\" }}]\n",
-        testkit::policy_toml()
+        testkit::policy_toml().replacen(&listed, &format!("{listed}\n{own}"), 1)
     ));
     log
 }

@@ -444,8 +444,6 @@ pub const CLIENT_STREAMS: usize = 1_000;
 
 /// Longest registry of AgentROA, in bytes.
 pub const MAX_REGISTRY_BYTES: usize = 16 << 20;
-/// Longest time to fetch a registry.
-pub const REGISTRY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Default interval at which the registry is read again.
 pub const REGISTRY_REFRESH: Duration = Duration::from_secs(10);
 /// Number of verified chains that are cached.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod approvals;
+mod authority;
 mod budgets;
 mod bypasses;
 mod clients;

@@ -99,7 +99,9 @@ impl AgentRoa {
         let AuthorityCase { rules, presented, tool, .. } = case;
         let chain = presented.chain.as_ref().map_err(Clone::clone)?;
         let current = self.registry.current().ok_or_else(registry_unavailable)?;
-        if *mode != Mode::Normal && !rules.authority.permits_degraded(&rules.sensitivities, tool) {
+        let is_permitted_degraded =
+            || current.is_usable(case.now) && rules.authority.permits_degraded(&rules.sensitivities, tool);
+        if *mode != Mode::Normal && !is_permitted_degraded() {
             return Err(registry_unavailable());
         }
         let now = UtcTime(case.now);

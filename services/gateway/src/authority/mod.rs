@@ -27,7 +27,7 @@ use roa::verify::TimeBounds;
 pub use decision::{AuthorityCase, AuthorityDecision, UsedEnvelope, capability_of, settled_cost};
 pub use presented::{ChainMaterial, PresentedChain, PresentedFor};
 pub use receipt::{CallReceipt, ReceiptReference, ReceiptSigner};
-pub use registry::{RegistryReadError, RegistrySource, RegistryState, TimeSource};
+pub use registry::{RegistryReadError, RegistryState, TimeSource};
 
 use presented::VerifiedChains;
 

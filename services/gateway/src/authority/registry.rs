@@ -4,7 +4,6 @@
 //! A version counts as current for its `ttl_seconds` after it was last read. What cannot be read or is no later version
 //! changes nothing: the version in force stays, and grows old.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,18 +13,10 @@ use roa::registry::{Registry, RegistryDocument};
 use roa::signed::Signed;
 use scitt::PublicKey;
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
-use crate::limits::{MAX_REGISTRY_BYTES, REGISTRY_TIMEOUT};
-
-/// The source of a registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RegistrySource {
-    /// A file.
-    File(PathBuf),
-    /// The address of the file on an HTTP server.
-    Url(Url),
-}
+use crate::config::RegistrySource;
+use crate::limits::MAX_REGISTRY_BYTES;
+use crate::oauth::{KeysError, get_bounded, http_client};
 
 /// A version of the registry, with the time at which it was last read.
 #[derive(Debug)]
@@ -44,6 +35,7 @@ pub struct RegistryState {
     source: RegistrySource,
     operators: Vec<PublicKey>,
     now: TimeSource,
+    http: reqwest::Client,
     current: ArcSwapOption<CurrentRegistry>,
 }
 
@@ -55,7 +47,7 @@ pub enum RegistryReadError {
     Read(#[from] std::io::Error),
     /// The registry cannot be fetched.
     #[error("the registry cannot be fetched: {0}")]
-    Fetch(#[from] reqwest::Error),
+    Fetch(String),
     /// The registry is longer than [`MAX_REGISTRY_BYTES`].
     #[error("the registry is longer than {MAX_REGISTRY_BYTES} bytes")]
     TooLong,
@@ -71,16 +63,36 @@ impl CurrentRegistry {
     /// Returns `true` if the version was read within its `ttl_seconds`.
     #[must_use]
     pub fn is_current(&self, now: Timestamp) -> bool {
-        let age = now.as_second().saturating_sub(self.read_at.as_second());
-        age < i64::from(self.registry.document().ttl_seconds)
+        self.age(now) < self.ttl()
+    }
+
+    /// Returns `true` if the version may still be used in degraded mode: for at most another `ttl_seconds`.
+    #[must_use]
+    pub fn is_usable(&self, now: Timestamp) -> bool {
+        self.age(now) < self.ttl().saturating_mul(2)
+    }
+
+    fn age(&self, now: Timestamp) -> i64 {
+        now.as_second().saturating_sub(self.read_at.as_second())
+    }
+
+    fn ttl(&self) -> i64 {
+        i64::from(self.registry.document().ttl_seconds)
     }
 }
 
 impl RegistryState {
     /// Creates a state without a registry, which accepts the signatures of these operators.
-    #[must_use]
-    pub fn new(source: RegistrySource, operators: Vec<PublicKey>, now: TimeSource) -> Self {
-        Self { source, operators, now, current: ArcSwapOption::empty() }
+    ///
+    /// # Errors
+    /// [`RegistryReadError::Fetch`] if the HTTP client cannot be made.
+    pub fn new(
+        source: RegistrySource,
+        operators: Vec<PublicKey>,
+        now: TimeSource,
+    ) -> Result<Self, RegistryReadError> {
+        let http = http_client(None).map_err(not_fetched)?;
+        Ok(Self { source, operators, now, http, current: ArcSwapOption::empty() })
     }
 
     /// Returns the registry in force; `None` if none was ever read.
@@ -121,12 +133,7 @@ impl RegistryState {
         let bytes = match &self.source {
             RegistrySource::File(path) => tokio::fs::read(path).await?,
             RegistrySource::Url(url) => {
-                let client = reqwest::Client::builder().timeout(REGISTRY_TIMEOUT).build()?;
-                let answer = client.get(url.clone()).send().await?.error_for_status()?;
-                if answer.content_length().is_some_and(|length| length > MAX_REGISTRY_BYTES as u64) {
-                    return Err(RegistryReadError::TooLong);
-                }
-                answer.bytes().await?.to_vec()
+                get_bounded(&self.http, url, MAX_REGISTRY_BYTES).await.map_err(not_fetched)?
             }
         };
         match bytes.len() <= MAX_REGISTRY_BYTES {
@@ -134,4 +141,9 @@ impl RegistryState {
             false => Err(RegistryReadError::TooLong),
         }
     }
+}
+
+fn not_fetched(error: KeysError) -> RegistryReadError {
+    let (KeysError::Unusable(why) | KeysError::Unreachable(why) | KeysError::Setup(why)) = error;
+    RegistryReadError::Fetch(why)
 }

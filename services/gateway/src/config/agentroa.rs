@@ -10,13 +10,22 @@ use admission::rules::{
 use roa::text::Text;
 use scitt::{Curve, PublicKey};
 use toml::Spanned;
+use url::Url;
 
 use super::UpstreamConfig;
 use super::file::{self, SpannedText};
 use super::reader::{ConfigReader, chosen, named};
 use super::route::Route;
-use crate::authority::RegistrySource;
 use crate::limits::REGISTRY_REFRESH;
+
+/// The source of a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegistrySource {
+    /// A file.
+    File(PathBuf),
+    /// The address of the file on an HTTP server.
+    Url(Url),
+}
 
 /// The Agent Identity Registry, and the gateway's name in it.
 #[derive(Clone, Debug, PartialEq)]

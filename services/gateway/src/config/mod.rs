@@ -38,7 +38,7 @@ use decimal::Decimal;
 use url::Url;
 
 pub use admission::rules::Posture;
-pub use agentroa::AgentRoaConfig;
+pub use agentroa::{AgentRoaConfig, RegistrySource};
 pub use agents::AgentKeys;
 pub(crate) use approvals::waits;
 pub use approvals::{ApprovalsListener, Approver};

@@ -265,9 +265,11 @@ fn agent_roa(
     clock: Clock,
 ) -> Result<AgentRoa, StartError> {
     let now: TimeSource = Arc::new(move || clock.now());
+    let failed = |error: &dyn std::fmt::Display| StartError::AgentRoa(error.to_string());
     let registry = RegistryState::new(agentroa.source.clone(), agentroa.operators.clone(), now);
-    let signer = ReceiptSigner::new(&agentroa.gateway_id, &agentroa.signer, keys.evidence.clone())
-        .map_err(|error| StartError::AgentRoa(error.to_string()))?;
+    let registry = registry.map_err(|error| failed(&error))?;
+    let signer = ReceiptSigner::new(&agentroa.gateway_id, &agentroa.signer, keys.evidence.clone());
+    let signer = signer.map_err(|error| failed(&error))?;
     Ok(AgentRoa::new(Arc::new(registry), signer, &config.issuer))
 }
 

@@ -29,6 +29,7 @@ use url::Url;
 use crate::config::{OAuth, OAuthMode};
 use jwks::KeyBook;
 pub use jwks::{FetchedKeys, KeysError};
+pub(crate) use jwks::{get_bounded, http_client};
 pub use metadata::Metadata;
 use token::{BearerToken, TokenError};
 

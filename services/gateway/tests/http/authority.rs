@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
+use evidence_postgres::testing::Database;
 use gateway::{Config, Gateway};
 use roa::chain::Chain;
 use scitt::Signer;
 use serde_json::{Value, json};
 use testkit::McpServer;
 use testkit::agentroa::{AGENTS, delegated, in_seconds, key_of, proof, registry, root};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::{Agent, Answer};
 
@@ -35,6 +37,30 @@ impl Site {
         write(folder.path(), "registry.json", registry(1, |_| ()));
         let server = McpServer::ordinary();
         let gateway = Gateway::start(config(folder.path(), &server, route)).await.unwrap();
+        Self { folder, gateway, server, route: route.to_owned() }
+    }
+
+    /// The same route at a gateway with its evidence in this database.
+    async fn on(database: &Database) -> Self {
+        let route = "without_vap = \"roa\"\nroa = \"required\"\n";
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "operator.jwk", key_of("operator").public_key().to_jwk().to_value().to_string());
+        write(folder.path(), "registry.json", registry(1, |_| ()));
+        let server = McpServer::ordinary();
+        let text = config_text(&server, route, &format!("evidence = \"{}\"\n", database.url()));
+        let gateway = Gateway::start(Config::from_toml(&text, folder.path()).unwrap()).await.unwrap();
+        Self { folder, gateway, server, route: route.to_owned() }
+    }
+
+    /// The same route at a gateway that fetches the registry from this address.
+    async fn fetching(url: &str) -> Self {
+        let route = "without_vap = \"roa\"\nroa = \"required\"\n";
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "operator.jwk", key_of("operator").public_key().to_jwk().to_value().to_string());
+        let server = McpServer::ordinary();
+        let text = config_text(&server, route, "");
+        let text = text.replace("registry = \"registry.json\"", &format!("registry_url = \"{url}\""));
+        let gateway = Gateway::start(Config::from_toml(&text, folder.path()).unwrap()).await.unwrap();
         Self { folder, gateway, server, route: route.to_owned() }
     }
 
@@ -100,14 +126,17 @@ fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
 }
 
 fn config(folder: &Path, server: &McpServer, route: &str) -> Config {
-    let text = format!(
-        "issuer = \"{ISSUER}\"\nlisten = \"127.0.0.1:0\"\nstate = \"state\"\n[log]\nurl = \"http://127.0.0.1:9\"\n\
+    Config::from_toml(&config_text(server, route, ""), folder).unwrap()
+}
+
+fn config_text(server: &McpServer, route: &str, top: &str) -> String {
+    format!(
+        "issuer = \"{ISSUER}\"\nlisten = \"127.0.0.1:0\"\nstate = \"state\"\n{top}[log]\nurl = \"http://127.0.0.1:9\"\n\
          [agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\nrefresh = \"50ms\"\n\
          gateway_id = \"gw-1\"\nsigner = \"acme:gateway\"\n\
          [[route]]\npath = \"/mcp\"\nserver_id = \"crm\"\nupstream = \"{}\"\n{route}",
         server.url()
-    );
-    Config::from_toml(&text, folder).unwrap()
+    )
 }
 
 fn text(chain: &Chain) -> Value {
@@ -280,6 +309,55 @@ async fn a_budget_of_calls_is_one_for_all_descendants_and_outlives_a_restart() {
     assert_eq!(receipt(&answer)["denial_detail"]["dimension"], "budget");
 }
 
+/// Serves a document to whoever connects, and returns its address.
+async fn serve(document: Vec<u8>) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/registry.json", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            let _ = client.read(&mut request).await;
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", document.len());
+            let _ = client.write_all(&[head.as_bytes(), &document].concat()).await;
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn the_registry_may_be_fetched_and_must_be_signed_by_its_operator() {
+    let site = Site::fetching(&serve(registry(1, |_| ())).await).await;
+    site.call(&root(|_| ()), "crm.read").await.served();
+    let forged = testkit::agentroa::signed::<roa::registry::RegistryDocument>(
+        testkit::agentroa::registry_members(1),
+        &["somebody"],
+    );
+    let site = Site::fetching(&serve(forged.canonical().to_vec()).await).await;
+    let answer = site.call(&root(|_| ()), "crm.read").await;
+    assert_denied(&site, &answer, ("invalid_signature", "registry_unavailable", None));
+}
+
+#[tokio::test]
+async fn two_gateways_on_one_database_share_one_budget() {
+    let database = Database::fresh().await;
+    let (one, other) = (Site::on(&database).await, Site::on(&database).await);
+    let chain = root(|members| {
+        members["authorized_scope"]["budget_ceiling"] = 3.into();
+        members["authorized_scope"]["budget_unit"] = "api_calls".into();
+    });
+    let calls = (0..8).map(|n| {
+        let site = if n % 2 == 0 { &one } else { &other };
+        site.call(&chain, "crm.read")
+    });
+    let answers = futures::future::join_all(calls).await;
+    let served = answers.iter().filter(|answer| answer.verdict() == "served").count();
+    assert_eq!((served, one.server.calls() + other.server.calls()), (3, 3));
+    for denied in answers.into_iter().filter(|answer| answer.verdict() != "served") {
+        assert_eq!(denial(&denied.denied("roa:budget_expansion_denied")).1, "spent");
+    }
+}
+
 #[tokio::test]
 async fn a_gateway_that_lost_its_state_refuses_the_envelopes_issued_before() {
     let site = Site::new().await;
@@ -299,7 +377,7 @@ async fn without_a_current_registry_calls_are_denied_or_limited_to_reads() {
     let required = "without_vap = \"roa\"\nroa = \"required\"\n";
     for (route, permitted) in [(required.to_owned(), false), (format!("{required}{reads}"), true)] {
         let site = Site::with(&route).await;
-        site.publish(2, |registry| registry["ttl_seconds"] = 1.into());
+        site.publish(2, |registry| registry["ttl_seconds"] = 3.into());
         tokio::time::sleep(Duration::from_millis(300)).await;
         std::fs::remove_file(site.folder.path().join("registry.json")).unwrap();
         let chain = root(|_| ());

@@ -2,8 +2,10 @@
 //! policy.
 
 use clap::Args;
+use gateway::config::AgentRoaConfig;
 use gateway::keys;
 use registration::jwk_set::JWK_SET;
+use roa::aer::AER_JSON;
 use scitt::Signer;
 use vap::audit::VAP_AUDIT;
 
@@ -25,7 +27,9 @@ impl Keys {
         let made = keys::look(&config).map_err(unusable)?;
         let keys = keys::Keys::open(&config).map_err(unusable)?;
         let key = keys.evidence.public_key();
-        let policy = binding(&config.issuer, &key.did_key());
+        let receipts =
+            config.agentroa.as_ref().map(|agentroa| receipts(&config.issuer, agentroa, &key.did_key()));
+        let policy = binding(&config.issuer, &key.did_key()) + &receipts.unwrap_or_default();
         let json = members! {
             issuer: &config.issuer,
             evidence_key: key.did_key(),
@@ -45,9 +49,28 @@ impl Keys {
     }
 }
 
+/// Returns the policy entries with which the log admits this gateway's execution receipts (AgentROA).
+fn receipts(issuer: &str, agentroa: &AgentRoaConfig, key: &str) -> String {
+    let entries = [issuer, &agentroa.gateway_id, key, &agentroa.signer].map(quoted);
+    let [issuer, id, key, signer] = entries;
+    format!(
+        "\n[[type]]\n\
+         content_type = {}\n\
+         issuers = [{issuer}]\n\n\
+         [[type.aer.gateway]]\n\
+         iss = {issuer}\n\
+         id = {id}\n\
+         keys = [{{ key = {key}, signer = {signer} }}]\n",
+        quoted(AER_JSON)
+    )
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
 /// Returns the policy entries with which the log admits this gateway.
 fn binding(issuer: &str, key: &str) -> String {
-    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let (issuer, key) = (quoted(issuer), quoted(key));
     format!(
         "[[issuer]]\n\

@@ -1,0 +1,76 @@
+//! AgentROA with a real log: an execution receipt is registered beside the decision that names it.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use black_box::audit_trail::{must_be_whole, of_kind};
+use black_box::{Gateway, Scene};
+use scitt::Signer;
+use serde_json::{Value, json};
+use testkit::McpServer;
+use testkit::agentroa::{AGENTS, delegated, key_of, proof, registry, root};
+
+/// How long the log may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+const ENTRIES: &str = "/v1/entries?content_type=application/aer%2Bjson";
+
+/// A gateway that demands chains, and no VAP.
+fn demanding(gateway: Gateway) -> Gateway {
+    fs::write(gateway.path("registry.json"), registry(1, |_| ())).unwrap();
+    let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
+    fs::write(gateway.path("operator.jwk"), operator).unwrap();
+    let agentroa = format!(
+        "[agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\ngateway_id = \"{}\"\nsigner = \"acme:gateway\"",
+        testkit::GATEWAY_ID
+    );
+    gateway.route("server_id = \"crm\"\nroa = \"required\"\nwithout_vap = \"roa\"").table(&agentroa)
+}
+
+/// Waits until the log has this many execution receipts, and returns their entries.
+fn receipts_on(scene: &Scene, many: usize) -> Value {
+    let begun = Instant::now();
+    loop {
+        let entries = scene.service.connection().get(ENTRIES).json()["entries"].clone();
+        if entries.as_array().is_some_and(|entries| entries.len() >= many) {
+            return entries;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{entries}: {}", scene.running.said());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn permits_and_denials_have_receipts_on_the_log_that_their_decisions_name() {
+    let scene = Scene::built(McpServer::ordinary(), demanding);
+    let mut client = scene.running.modern();
+    let chain = delegated(&root(|_| ()), |_| ());
+    let text: Value = serde_json::from_slice(&chain.canonical()).unwrap();
+    let meta = |proof: String| json!({ "dev.tabellion/roa": text, "dev.tabellion/roa-proof": proof });
+    let proof_of = |agent: &str| proof(&chain, agent, "crm.read", &json!({}), black_box::gateway::GATEWAY);
+    let served = client.call("crm.read", json!({}), meta(proof_of(AGENTS[1])));
+    let denied = client.call("crm.read", json!({}), meta(proof_of(AGENTS[2])));
+    let told = [served, denied].map(|told| told.result()["_meta"]["dev.tabellion/aer"]["receipt"].clone());
+    assert_eq!(told.each_ref().map(|receipt| receipt["enforcement_outcome"].clone()), ["permit", "deny"]);
+    assert_eq!(receipts_on(&scene, 2).as_array().unwrap().len(), 2);
+    // Two decisions and one outcome.
+    let records = scene.records(3);
+    must_be_whole(&records);
+    let named: Vec<&Value> =
+        of_kind(&records, "decision").iter().map(|record| &record.payload["aer_id"]).collect();
+    assert_eq!(named, [&told[0]["aer_id"], &told[1]["aer_id"]]);
+    assert_eq!(scene.upstream.calls(), 1);
+}
+
+#[test]
+fn the_keys_command_prints_what_the_policy_must_list_for_receipts() {
+    let gateway = demanding(Gateway::before("http://127.0.0.1:9/mcp"));
+    let printed = gateway.tabellion(&["gateway", "keys", "--config", "gateway.toml"]);
+    printed.must_succeed();
+    let policy: toml::Table = toml::from_str(&printed.stdout).unwrap();
+    let types = policy["type"].as_array().unwrap();
+    let receipts =
+        types.iter().find(|listed| listed["content_type"].as_str() == Some("application/aer+json"));
+    let listed = &receipts.unwrap()["aer"]["gateway"][0];
+    assert_eq!(listed["id"].as_str(), Some(testkit::GATEWAY_ID));
+    assert_eq!(listed["keys"][0]["signer"].as_str(), Some("acme:gateway"));
+}
