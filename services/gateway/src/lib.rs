@@ -11,6 +11,7 @@
 mod annex;
 pub mod approvals;
 pub mod authority;
+mod bounded_fetch;
 pub mod calls;
 pub mod check;
 pub mod clarify;

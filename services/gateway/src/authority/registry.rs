@@ -14,9 +14,9 @@ use roa::signed::Signed;
 use scitt::PublicKey;
 use tokio_util::sync::CancellationToken;
 
+use crate::bounded_fetch::{FetchError, get_bounded, http_client};
 use crate::config::RegistrySource;
 use crate::limits::MAX_REGISTRY_BYTES;
-use crate::oauth::{KeysError, get_bounded, http_client};
 
 /// A version of the registry, with the time at which it was last read.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub enum RegistryReadError {
     Read(#[from] std::io::Error),
     /// The registry cannot be fetched.
     #[error("the registry cannot be fetched: {0}")]
-    Fetch(String),
+    Fetch(#[from] FetchError),
     /// The registry is longer than [`MAX_REGISTRY_BYTES`].
     #[error("the registry is longer than {MAX_REGISTRY_BYTES} bytes")]
     TooLong,
@@ -91,7 +91,7 @@ impl RegistryState {
         operators: Vec<PublicKey>,
         now: TimeSource,
     ) -> Result<Self, RegistryReadError> {
-        let http = http_client(None).map_err(not_fetched)?;
+        let http = http_client(None)?;
         Ok(Self { source, operators, now, http, current: ArcSwapOption::empty() })
     }
 
@@ -132,18 +132,11 @@ impl RegistryState {
     async fn read(&self) -> Result<Vec<u8>, RegistryReadError> {
         let bytes = match &self.source {
             RegistrySource::File(path) => tokio::fs::read(path).await?,
-            RegistrySource::Url(url) => {
-                get_bounded(&self.http, url, MAX_REGISTRY_BYTES).await.map_err(not_fetched)?
-            }
+            RegistrySource::Url(url) => get_bounded(&self.http, url, MAX_REGISTRY_BYTES).await?,
         };
         match bytes.len() <= MAX_REGISTRY_BYTES {
             true => Ok(bytes),
             false => Err(RegistryReadError::TooLong),
         }
     }
-}
-
-fn not_fetched(error: KeysError) -> RegistryReadError {
-    let (KeysError::Unusable(why) | KeysError::Unreachable(why) | KeysError::Setup(why)) = error;
-    RegistryReadError::Fetch(why)
 }

@@ -16,10 +16,11 @@ use url::Url;
 
 use super::token::BearerToken;
 use super::token_key::TokenKey;
+use crate::bounded_fetch::{FetchError, get_bounded, http_client};
 use crate::config::KeySource;
 use crate::limits::{
-    JWKS_FAILED_PAUSE, JWKS_FETCH_TIME, JWKS_FRESH, JWKS_STALE, JWKS_UNKNOWN_PAUSE, MAX_JWKS_BYTES,
-    MAX_JWKS_DEPTH, MAX_JWKS_KEYS,
+    JWKS_FAILED_PAUSE, JWKS_FRESH, JWKS_STALE, JWKS_UNKNOWN_PAUSE, MAX_JWKS_BYTES, MAX_JWKS_DEPTH,
+    MAX_JWKS_KEYS,
 };
 
 /// Reason why the issuer's keys are not available.
@@ -34,6 +35,16 @@ pub enum KeysError {
     /// The HTTP client cannot be built.
     #[error("no HTTP client: {0}")]
     Setup(String),
+}
+
+impl From<FetchError> for KeysError {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Setup(why) => Self::Setup(why),
+            FetchError::Unreachable(why) => Self::Unreachable(why),
+            FetchError::TooLong(_) => Self::Unusable(error.to_string()),
+        }
+    }
 }
 
 /// Parses a JWK set. Keys for other purposes or of unsupported types are skipped; a private or symmetric key is an
@@ -211,34 +222,4 @@ fn read(path: &Path) -> Result<Vec<u8>, KeysError> {
         true => Ok(bytes),
         false => Err(KeysError::Unusable(format!("{} is too long", path.display()))),
     }
-}
-
-/// An HTTP client without redirects. With `roots`, it trusts those certificates only.
-pub fn http_client(roots: Option<&[u8]>) -> Result<reqwest::Client, KeysError> {
-    let setup = |error: reqwest::Error| KeysError::Setup(error.to_string());
-    // An error means that a provider is installed already; it is the same one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder =
-        reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(JWKS_FETCH_TIME);
-    if let Some(pem) = roots {
-        builder = builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(pem).map_err(setup)?);
-    }
-    builder.build().map_err(setup)
-}
-
-/// The body of an answer with status 200, at most `most` bytes.
-pub async fn get_bounded(http: &reqwest::Client, url: &Url, most: usize) -> Result<Vec<u8>, KeysError> {
-    let unreachable = |error: reqwest::Error| KeysError::Unreachable(error.without_url().to_string());
-    let mut answer = http.get(url.clone()).send().await.map_err(unreachable)?;
-    if answer.status() != http::StatusCode::OK {
-        return Err(KeysError::Unreachable(format!("answered {}", answer.status())));
-    }
-    let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
-        if body.len() + chunk.len() > most {
-            return Err(KeysError::Unusable(format!("longer than {most} bytes")));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
 }

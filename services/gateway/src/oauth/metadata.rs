@@ -8,7 +8,8 @@ use bytes::Bytes;
 use serde_json::json;
 use url::Url;
 
-use super::jwks::{KeysError, get_bounded, http_client};
+use super::jwks::KeysError;
+use crate::bounded_fetch::{get_bounded, http_client};
 use crate::config::{OAuth, OAuthMode};
 use crate::limits::{MAX_JWKS_BYTES, METADATA_FRESH};
 

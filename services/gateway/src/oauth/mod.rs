@@ -29,7 +29,6 @@ use url::Url;
 use crate::config::{OAuth, OAuthMode};
 use jwks::KeyBook;
 pub use jwks::{FetchedKeys, KeysError};
-pub(crate) use jwks::{get_bounded, http_client};
 pub use metadata::Metadata;
 use token::{BearerToken, TokenError};
 

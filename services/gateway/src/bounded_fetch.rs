@@ -1,0 +1,49 @@
+//! Fetching of small documents that the configuration names by URL: issuers' keys, resource metadata, registries.
+
+use url::Url;
+
+use crate::limits::JWKS_FETCH_TIME;
+
+/// Reason why a document is not available.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The HTTP client cannot be built.
+    #[error("no HTTP client: {0}")]
+    Setup(String),
+    /// The server gave no answer with status 200.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The document is longer than this number of bytes.
+    #[error("longer than {0} bytes")]
+    TooLong(usize),
+}
+
+/// Builds an HTTP client without redirects. With `roots`, it trusts those certificates only.
+pub fn http_client(roots: Option<&[u8]>) -> Result<reqwest::Client, FetchError> {
+    let setup = |error: reqwest::Error| FetchError::Setup(error.to_string());
+    // An error means that a provider is installed already; it is the same one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder =
+        reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(JWKS_FETCH_TIME);
+    if let Some(pem) = roots {
+        builder = builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(pem).map_err(setup)?);
+    }
+    builder.build().map_err(setup)
+}
+
+/// Returns the body of an answer with status 200, at most `most` bytes.
+pub async fn get_bounded(http: &reqwest::Client, url: &Url, most: usize) -> Result<Vec<u8>, FetchError> {
+    let unreachable = |error: reqwest::Error| FetchError::Unreachable(error.without_url().to_string());
+    let mut answer = http.get(url.clone()).send().await.map_err(unreachable)?;
+    if answer.status() != http::StatusCode::OK {
+        return Err(FetchError::Unreachable(format!("answered {}", answer.status())));
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
+        if body.len() + chunk.len() > most {
+            return Err(FetchError::TooLong(most));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
