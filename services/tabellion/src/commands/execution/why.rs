@@ -164,7 +164,7 @@ impl WhyReport {
             slo_class: explained.scope.slo_class,
             classification: explained.scope.classification.as_ref().map(ToString::to_string),
         });
-        let told = |contradiction: &Contradiction| {
+        let stated = |contradiction: &Contradiction| {
             let Contradiction { member, stated, found } = contradiction;
             format!("{member}: {stated}, found {found}")
         };
@@ -183,7 +183,7 @@ impl WhyReport {
             hop: denial.and_then(|denial| denial.hop),
             dimension: denial.and_then(|denial| denial.dimension).map(|dimension| dimension.as_str()),
             beyond_documents: explanation.is_beyond_documents,
-            contradictions: explanation.contradictions.iter().map(told).collect(),
+            contradictions: explanation.contradictions.iter().map(stated).collect(),
         }
     }
 }
@@ -215,6 +215,6 @@ impl Report for WhyReport {
                 "the receipt denies for a reason that chain and registry neither confirm nor refute"
             )?;
         }
-        self.contradictions.iter().try_for_each(|told| writeln!(out, "FAIL  {}", safe(told)))
+        self.contradictions.iter().try_for_each(|stated| writeln!(out, "FAIL  {}", safe(stated)))
     }
 }
