@@ -1,4 +1,4 @@
-//! [`LogStore`] on PostgreSQL 14 or newer.
+//! [`LogStore`](store::LogStore) on PostgreSQL 14 or newer.
 //!
 //! A batch is one transaction that locks the log's head row, inserts, and moves the head by compare-and-swap on
 //! epoch and size (`commit`); a take-over raises the epoch on a connection of its own (`head`); an advisory lock

@@ -1,4 +1,4 @@
-//! [`LogStore`] on SQLite: one file, one log, one writing process.
+//! [`LogStore`](store::LogStore) on SQLite: one file, one log, one writing process.
 //!
 //! * WAL with `synchronous=FULL`: an acknowledged commit survives power loss. Checkpoints are run by this crate
 //!   and not by SQLite, which would not report one that failed.
@@ -83,7 +83,7 @@ impl Settings {
     }
 }
 
-/// [`LogStore`] in a SQLite file. Clones share the connections.
+/// [`LogStore`](store::LogStore) in a SQLite file. Clones share the connections.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     write: Arc<WritePool>,

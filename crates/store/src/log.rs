@@ -63,7 +63,7 @@ pub trait LogWriter: LogReader {
     ///
     /// A batch without entries only settles inbox items: `to` equals `from`, and no head is added to the history.
     /// A batch that contradicts itself ([`Batch::check`]) is [`CommitError::NotCommitted`]. The batch's
-    /// [`Effect`]s are written in the same transaction; one that freezes the log raises the epoch, as
+    /// [`Effect`](crate::Effect)s are written in the same transaction; one that freezes the log raises the epoch, as
     /// [`freeze`](crate::Lifecycle::freeze) does.
     async fn commit(&self, batch: &Batch) -> Result<(), CommitError>;
 }
