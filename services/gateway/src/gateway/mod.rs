@@ -28,7 +28,7 @@ use crate::calls::{Patience, Shared};
 use crate::check::without_effect;
 use crate::clarify::state::Sealer;
 use crate::config::watch::FileStates;
-use crate::config::{AgentRoaConfig, Config, Mistakes};
+use crate::config::{Config, Mistakes};
 use crate::current_rules::{CurrentRules, rules_of};
 use crate::decision_writer::{Clock, DecisionWriter, RulesOf, RunningWriter};
 use crate::evidence_store;
@@ -73,19 +73,16 @@ impl Gateway {
         let current = rules.clone();
         let rules_now: RulesOf = Arc::new(move |route: &str| current.load().get(route).cloned());
         let clock = Clock::system();
+        let agent_roa = agent_roa(&config, &keys, clock.clone())?;
         let (writer, running) =
-            DecisionWriter::open(store, &writer_keys, log, clock.clone(), settings, rules_now).await?;
+            DecisionWriter::open(store, &writer_keys, log, clock, settings, rules_now).await?;
         let fresh = CancellationToken::new();
-        if let Some(agentroa) = &config.agentroa {
-            let agent_roa = agent_roa(&config, agentroa, &keys, clock)?;
-            tokio::spawn(agent_roa.registry().clone().keep_fresh(agentroa.refresh, fresh.clone()));
+        if let (Some(agent_roa), Some(agentroa)) = (agent_roa, &config.agentroa) {
             if let Err(error) = agent_roa.registry().refresh().await {
                 tracing::error!(%error, "calls that need a registry are denied until there is one");
             }
-            writer
-                .enforce(Arc::new(agent_roa))
-                .await
-                .map_err(|error| StartError::AgentRoa(error.to_string()))?;
+            tokio::spawn(agent_roa.registry().clone().keep_fresh(agentroa.refresh, fresh.clone()));
+            writer.enforce(Arc::new(agent_roa)).await;
         }
         let sealer = Sealer::new((*keys.state).clone(), &config.issuer);
         let shared = Shared::new(writer.clone(), sealer, telemetry.clone(), Patience::default());
@@ -257,20 +254,16 @@ impl Gateway {
     }
 }
 
-/// Creates the enforcement of AgentROA. Its receipts are signed with the evidence key.
-fn agent_roa(
-    config: &Config,
-    agentroa: &AgentRoaConfig,
-    keys: &Keys,
-    clock: Clock,
-) -> Result<AgentRoa, StartError> {
-    let now: TimeSource = Arc::new(move || clock.now());
+/// Creates the enforcement of AgentROA, if it is configured. Its receipts are signed with the evidence key.
+fn agent_roa(config: &Config, keys: &Keys, clock: Clock) -> Result<Option<AgentRoa>, StartError> {
+    let Some(agentroa) = &config.agentroa else { return Ok(None) };
     let failed = |error: &dyn std::fmt::Display| StartError::AgentRoa(error.to_string());
+    let now: TimeSource = Arc::new(move || clock.now());
     let registry = RegistryState::new(agentroa.source.clone(), agentroa.operators.clone(), now);
     let registry = registry.map_err(|error| failed(&error))?;
     let signer = ReceiptSigner::new(&agentroa.gateway_id, &agentroa.signer, keys.evidence.clone());
     let signer = signer.map_err(|error| failed(&error))?;
-    Ok(AgentRoa::new(Arc::new(registry), signer, &config.issuer))
+    Ok(Some(AgentRoa::new(Arc::new(registry), signer, &config.issuer)))
 }
 
 /// Logs a warning for each setting that has no effect on its route.
