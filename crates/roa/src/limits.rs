@@ -14,6 +14,10 @@ pub const MAX_PROOF_BYTES: usize = 96 << 10;
 pub const AER: Limits = Limits { bytes: 64 << 10, depth: 8 };
 /// Limits on a registry.
 pub const REGISTRY: Limits = Limits { bytes: 8 << 20, depth: 8 };
+/// Limits on a list of revocation deltas.
+pub const DELTAS: Limits = Limits { bytes: 8 << 20, depth: 9 };
+/// Maximum number of deltas in a list. A gateway that is further behind reads the whole registry.
+pub const MAX_DELTAS: usize = 256;
 /// Maximum number of attestations in a chain.
 pub const MAX_HOPS: usize = 32;
 /// Maximum number of capabilities in a scope.

@@ -6,6 +6,7 @@ use scitt::{Curve, PublicKey};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::denial::RevocationPosition;
 use crate::envelope::SchemaVersion;
 use crate::limits::{self, MAX_ENTRIES};
 use crate::signed::{BrokenRule, Document, Signatures, present};
@@ -226,6 +227,25 @@ pub enum RevokedSubject {
     Attestation(AttestationId),
     /// A key, by the thumbprint of its JWK (RFC 7638) in base64url.
     Key(Text),
+}
+
+impl RegistryDocument {
+    /// Returns the position of the version.
+    pub fn version(&self) -> RevocationPosition {
+        RevocationPosition { epoch: self.epoch, sequence: self.sequence }
+    }
+}
+
+impl RevocationDelta {
+    /// Returns the position of the version that results.
+    pub fn version(&self) -> RevocationPosition {
+        RevocationPosition { epoch: self.epoch, sequence: self.sequence }
+    }
+
+    /// Returns the position of the version that the delta is applied to.
+    pub fn previous_version(&self) -> RevocationPosition {
+        RevocationPosition { epoch: self.epoch, sequence: self.previous_sequence }
+    }
 }
 
 impl Document for RegistryDocument {

@@ -1,5 +1,7 @@
-//! The Agent Identity Registry: verified, indexed, and replaced only by later versions.
+//! The Agent Identity Registry: verified, indexed, extended by deltas, and replaced only by later versions (R-30, R-38,
+//!
 
+mod deltas;
 mod document;
 
 use std::collections::{BTreeSet, HashMap};
@@ -7,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use scitt::PublicKey;
 use serde::{Deserialize, Serialize};
 
+pub use deltas::DeltaList;
 pub use document::{
     AgentEntry, Ed25519Jwk, KeyEntry, KeyRole, OAuthClient, PolicyEntry, RegistryDocument, RevocationDelta,
     RevocationEntry, RevokedSubject, ServerEntry,
@@ -24,12 +27,22 @@ pub type RegistryVersion = RevocationPosition;
 /// A verified registry.
 #[derive(Clone, Debug)]
 pub struct Registry {
+    /// The version in force: the one that was read as a whole, with the revocations of the deltas.
     document: RegistryDocument,
-    /// The digest of the signed document; `None` after a delta, until the whole version is read.
-    digest: Option<Sha256Digest>,
+    /// The version that was read as a whole.
+    whole: WholeVersion,
+    /// The deltas that were added to it, in order.
+    deltas: Vec<RevocationDelta>,
     keys: HashMap<Text, Vec<usize>>,
     revoked: HashMap<RevokedSubject, u64>,
     classifications: Classifications,
+}
+
+/// A version of a registry that was read as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct WholeVersion {
+    version: RegistryVersion,
+    digest: Sha256Digest,
 }
 
 /// The error for a registry, or a delta of one, that is not accepted.
@@ -54,6 +67,14 @@ pub enum RegistryError {
         /// The version of the document.
         found: RegistryVersion,
     },
+    /// The version lacks a revocation of the one in force, which only a new epoch may drop.
+    #[error("version {}.{} lacks a revocation of {}.{}", found.epoch, found.sequence, current.epoch, current.sequence)]
+    MissingRevocation {
+        /// The version in force.
+        current: RegistryVersion,
+        /// The version of the document.
+        found: RegistryVersion,
+    },
     /// The delta is for another version than the one in force: the whole registry has to be fetched.
     #[error("a delta for version {}.{}, not for {}.{}", needed.epoch, needed.sequence, current.epoch, current.sequence)]
     Gap {
@@ -62,6 +83,12 @@ pub enum RegistryError {
         /// The version that the delta is for.
         needed: RegistryVersion,
     },
+}
+
+impl RegistryError {
+    fn other(expected: &Text, found: &Text) -> RegistryError {
+        RegistryError::OtherRegistry { expected: expected.to_string(), found: found.to_string() }
+    }
 }
 
 /// An identity by which a transport knows the presenter of a chain.
@@ -86,10 +113,11 @@ impl Registry {
         operators: &[PublicKey],
     ) -> Result<Registry, RegistryError> {
         verify(signed, operators)?;
-        Ok(Registry::index(signed.document().clone(), Some(signed.digest())))
+        Ok(Registry::index(signed))
     }
 
-    fn index(document: RegistryDocument, digest: Option<Sha256Digest>) -> Registry {
+    fn index(signed: &Signed<RegistryDocument>) -> Registry {
+        let document = signed.document().clone();
         let mut keys: HashMap<Text, Vec<usize>> = HashMap::new();
         for (position, key) in document.keys.iter().enumerate() {
             keys.entry(key.signer.clone()).or_default().push(position);
@@ -97,75 +125,94 @@ impl Registry {
         let revoked =
             document.revocations.iter().map(|entry| (entry.subject.clone(), entry.sequence)).collect();
         let classifications = Classifications(document.classifications.clone());
-        Registry { document, digest, keys, revoked, classifications }
+        let whole = WholeVersion { version: document.version(), digest: signed.digest() };
+        Registry { document, whole, deltas: Vec::new(), keys, revoked, classifications }
     }
 
-    /// Returns the next version of the registry. The version in force may come again, also as a whole after its
-    /// delta.
+    /// Returns the registry after a document was read again. The version that was read as a whole may come again, and
+    /// changes nothing. A later one replaces it; deltas that lead on from there stay in force.
     ///
     /// # Errors
-    /// [`RegistryError`] if the document is not a later version of this registry, signed by its operators, or if it lacks
-    /// a revocation that a delta brought.
+    /// [`RegistryError`] if the document is not a later version of this registry, signed by its operators, or if a
+    /// revocation of the epoch would no longer be in force.
     pub fn replaced_by(
         &self,
         next: &Signed<RegistryDocument>,
         operators: &[PublicKey],
     ) -> Result<Registry, RegistryError> {
         verify(next, operators)?;
-        let document = next.document();
-        self.must_be_named(&document.registry_id)?;
-        let found = RegistryVersion { epoch: document.epoch, sequence: document.sequence };
-        let current = self.version();
-        match found > current || (found == current && self.is_in_force(next)) {
-            true => Ok(Registry::index(document.clone(), Some(next.digest()))),
+        self.must_be_named(&next.document().registry_id)?;
+        let (current, found) = (self.version(), next.document().version());
+        if (WholeVersion { version: found, digest: next.digest() }) == self.whole {
+            return Ok(self.clone());
+        }
+        let mut registry = Registry::index(next);
+        let later = self.deltas.iter().skip_while(|delta| delta.previous_version() < found);
+        let is_later = found > self.whole.version
+            && later.cloned().try_for_each(|delta| registry.add(delta)).is_ok()
+            && registry.version() >= current;
+        match is_later {
+            false => Err(RegistryError::Rollback { current, found }),
+            true if found.epoch == current.epoch && !self.is_covered_by(&registry) => {
+                Err(RegistryError::MissingRevocation { current, found })
+            }
+            true => Ok(registry),
+        }
+    }
+
+    /// Returns the registry with the revocations of deltas added. Deltas up to the version in force change nothing, if
+    /// their revocations are in force.
+    ///
+    /// # Errors
+    /// [`RegistryError`] if one of the deltas is not for the version before it, or not signed by the operators.
+    pub fn extended_by(
+        &self,
+        deltas: &DeltaList,
+        operators: &[PublicKey],
+    ) -> Result<Registry, RegistryError> {
+        let mut registry = self.clone();
+        for delta in deltas.iter() {
+            verify(delta, operators)?;
+            registry.must_be_named(&delta.document().registry_id)?;
+            registry.add_or_know(delta.document())?;
+        }
+        Ok(registry)
+    }
+
+    /// Adds a later delta, and compares an earlier one.
+    fn add_or_know(&mut self, delta: &RevocationDelta) -> Result<(), RegistryError> {
+        let (current, found) = (self.version(), delta.version());
+        let mut subjects = delta.revocations.iter().map(|entry| &entry.subject);
+        match found > current {
+            true => self.add(delta.clone()),
+            false if found.epoch < current.epoch => Ok(()),
+            false if subjects.all(|subject| self.revoked.contains_key(subject)) => Ok(()),
             false => Err(RegistryError::Rollback { current, found }),
         }
     }
 
-    /// Returns the registry with the revocations of a delta added.
-    ///
-    /// # Errors
-    /// [`RegistryError`] if the delta is not for this version, or not signed by the operators.
-    pub fn extended_by(
-        &self,
-        delta: &Signed<RevocationDelta>,
-        operators: &[PublicKey],
-    ) -> Result<Registry, RegistryError> {
-        verify(delta, operators)?;
-        let delta = delta.document();
-        self.must_be_named(&delta.registry_id)?;
-        let (current, needed) =
-            (self.version(), RegistryVersion { epoch: delta.epoch, sequence: delta.previous_sequence });
+    fn add(&mut self, delta: RevocationDelta) -> Result<(), RegistryError> {
+        let (current, needed) = (self.version(), delta.previous_version());
         if needed != current {
             return Err(RegistryError::Gap { current, needed });
         }
-        let mut document = self.document.clone();
-        document.sequence = delta.sequence;
-        document.issued_at = delta.issued_at;
-        document.revocations.extend(delta.revocations.iter().cloned());
-        Ok(Registry::index(document, None))
+        self.document.sequence = delta.sequence;
+        self.document.issued_at = delta.issued_at;
+        self.document.revocations.extend(delta.revocations.iter().cloned());
+        let revoked = delta.revocations.iter().map(|entry| (entry.subject.clone(), entry.sequence));
+        self.revoked.extend(revoked);
+        self.deltas.push(delta);
+        Ok(())
     }
 
-    /// Returns whether a document with the number of the version in force is this version. After a delta, only the
-    /// revocations of the version are known: the document must have them all.
-    fn is_in_force(&self, next: &Signed<RegistryDocument>) -> bool {
-        match self.digest {
-            Some(digest) => next.digest() == digest,
-            None => {
-                let revocations = &next.document().revocations;
-                self.document.revocations.iter().all(|known| revocations.contains(known))
-            }
-        }
+    /// Returns whether another version has all revocations of this one.
+    fn is_covered_by(&self, next: &Registry) -> bool {
+        self.revoked.keys().all(|subject| next.revoked.contains_key(subject))
     }
 
     fn must_be_named(&self, name: &Text) -> Result<(), RegistryError> {
         let expected = &self.document.registry_id;
-        match name == expected {
-            true => Ok(()),
-            false => {
-                Err(RegistryError::OtherRegistry { expected: expected.to_string(), found: name.to_string() })
-            }
-        }
+        (name == expected).then_some(()).ok_or_else(|| RegistryError::other(expected, name))
     }
 
     /// Returns the document of the version.
@@ -175,7 +222,7 @@ impl Registry {
 
     /// Returns the position of the version.
     pub fn version(&self) -> RegistryVersion {
-        RegistryVersion { epoch: self.document.epoch, sequence: self.document.sequence }
+        self.document.version()
     }
 
     /// Returns the order of classifications.

@@ -1,6 +1,7 @@
 //! Registries: signed, closed, and replaced only by later versions.
 
-use roa::registry::{RegistryDocument, RegistryError, RegistryVersion, RevocationDelta, RevokedSubject};
+use roa::limits::MAX_DELTAS;
+use roa::registry::{DeltaList, RegistryDocument, RegistryError, RegistryVersion, RevokedSubject};
 use roa::signed::Signed;
 use roa::text::EnvelopeId;
 use scitt::{PublicKey, Signer};
@@ -22,11 +23,28 @@ fn delta(epoch: u64, previous: u64, sequence: u64) -> Value {
     json!({
         "schema_version": "1.0", "registry_id": "registry.acme.example", "epoch": epoch,
         "previous_sequence": previous, "sequence": sequence, "issued_at": "2026-04-08T14:04:00Z",
-        "revocations": [{
-            "sequence": sequence, "revoked_at": "2026-04-08T14:04:00Z",
-            "subject": { "envelope": "env:4a7c9f2b1e8d3a6f" },
-        }],
+        "revocations": [revocation(sequence)],
     })
+}
+
+/// Revokes an envelope of its own for each number.
+fn revocation(sequence: u64) -> Value {
+    json!({
+        "sequence": sequence, "revoked_at": "2026-04-08T14:04:00Z",
+        "subject": { "envelope": format!("env:{sequence:016x}") },
+    })
+}
+
+fn revoked(sequence: u64) -> RevokedSubject {
+    RevokedSubject::Envelope(EnvelopeId::try_from(format!("env:{sequence:016x}")).unwrap())
+}
+
+fn deltas(deltas: &[(u64, u64, u64)]) -> DeltaList {
+    let mut list = DeltaList::default();
+    for (epoch, previous, sequence) in deltas {
+        list.push(signed(delta(*epoch, *previous, *sequence), &["operator"])).unwrap();
+    }
+    DeltaList::parse(&list.canonical()).unwrap()
 }
 
 #[test]
@@ -47,38 +65,100 @@ fn r_46_an_older_version_is_refused_as_a_whole() {
 }
 
 #[test]
-fn r_30_a_delta_adds_revocations_to_the_version_that_it_is_for() {
+fn r_30_deltas_add_revocations_to_the_version_that_they_are_for() {
     let registry = registry();
-    let revoked = registry
-        .extended_by(&signed::<RevocationDelta>(delta(1, 3, 4), &["operator"]), &operators())
-        .unwrap();
-    let envelope = RevokedSubject::Envelope(EnvelopeId::try_from("env:4a7c9f2b1e8d3a6f".to_owned()).unwrap());
-    assert_eq!(revoked.revocation(&envelope), Some(RegistryVersion { epoch: 1, sequence: 4 }));
-    assert_eq!((registry.revocation(&envelope), revoked.version().sequence), (None, 4));
-    for (epoch, previous) in [(1, 2), (1, 4), (2, 3)] {
-        let late = signed::<RevocationDelta>(delta(epoch, previous, previous + 1), &["operator"]);
-        let error = registry.extended_by(&late, &operators()).unwrap_err();
+    let extended = registry.extended_by(&deltas(&[(1, 3, 4), (1, 4, 5)]), &operators()).unwrap();
+    assert_eq!(extended.version(), RegistryVersion { epoch: 1, sequence: 5 });
+    assert_eq!(extended.revocation(&revoked(4)), Some(RegistryVersion { epoch: 1, sequence: 4 }));
+    assert_eq!((registry.revocation(&revoked(4)), registry.version().sequence), (None, 3));
+    let again = extended.extended_by(&deltas(&[(1, 3, 4), (1, 4, 5), (1, 5, 6)]), &operators()).unwrap();
+    assert_eq!(again.version().sequence, 6, "deltas that are known change nothing");
+    let older = extended.extended_by(&deltas(&[(0, 8, 9)]), &operators()).unwrap();
+    assert_eq!(older.version().sequence, 5, "nor does a delta of an earlier epoch");
+}
+
+#[test]
+fn r_30_a_gap_and_a_rollback_of_deltas_are_refused_as_a_whole() {
+    let registry = registry();
+    for list in [&[(1, 4, 5)][..], &[(1, 3, 4), (1, 5, 6)], &[(1, 2, 4)], &[(2, 3, 4)]] {
+        let error = registry.extended_by(&deltas(list), &operators()).unwrap_err();
         assert!(matches!(error, RegistryError::Gap { .. }), "{error}");
     }
+    let error = registry.extended_by(&deltas(&[(1, 2, 3)]), &operators()).unwrap_err();
+    assert!(matches!(error, RegistryError::Rollback { .. }), "another delta with a number in force: {error}");
+    let mut list = DeltaList::default();
+    list.push(signed(delta(1, 3, 4), &["stranger"])).unwrap();
+    assert_eq!(registry.extended_by(&list, &operators()).unwrap_err(), RegistryError::Signature);
+}
+
+#[test]
+fn a_list_of_deltas_is_in_order_and_bounded() {
+    let mut list = deltas(&[(1, 3, 4)]);
+    let error = list.push(signed(delta(1, 3, 4), &["operator"])).unwrap_err();
+    assert!(matches!(error, RegistryError::Rollback { .. }), "{error}");
+    let mut other = delta(1, 4, 5);
+    other["registry_id"] = "registry.other.example".into();
+    let error = list.push(signed(other, &["operator"])).unwrap_err();
+    assert!(matches!(error, RegistryError::OtherRegistry { .. }), "{error}");
+    let most = u64::try_from(MAX_DELTAS).unwrap();
+    (4..most + 4)
+        .for_each(|previous| list.push(signed(delta(1, previous, previous + 1), &["operator"])).unwrap());
+    let left: Vec<u64> = list.iter().map(|delta| delta.document().sequence).collect();
+    assert_eq!((left.len(), left[0]), (MAX_DELTAS, 5), "the oldest one is dropped");
+    let broken = DeltaList::parse(b"[{\"schema_version\":\"1.0\",\"registry_id\":5}]").unwrap_err();
+    assert_eq!(broken.pointer, "/0/registry_id");
+    let text = String::from_utf8(list.canonical()).unwrap();
+    let first = String::from_utf8(list.iter().next().unwrap().canonical().to_vec()).unwrap();
+    assert!(
+        DeltaList::parse(text.replacen('[', &format!("[{first},"), 1).as_bytes()).is_err(),
+        "one too many"
+    );
 }
 
 #[test]
 fn r_46_the_whole_version_follows_its_delta() {
-    let delta = delta(1, 3, 4);
-    let revoked = registry()
-        .extended_by(&signed::<RevocationDelta>(delta.clone(), &["operator"]), &operators())
-        .unwrap();
+    let extended = registry().extended_by(&deltas(&[(1, 3, 4)]), &operators()).unwrap();
     let mut whole = registry_members();
     whole["sequence"] = 4.into();
-    let refused = revoked.replaced_by(&signed(whole.clone(), &["operator"]), &operators()).unwrap_err();
-    assert!(matches!(refused, RegistryError::Rollback { .. }), "without the revocation: {refused}");
-    whole["revocations"] = delta["revocations"].clone();
+    let refused = extended.replaced_by(&signed(whole.clone(), &["operator"]), &operators()).unwrap_err();
+    assert!(matches!(refused, RegistryError::MissingRevocation { .. }), "{refused}");
+    whole["revocations"] = json!([revocation(4)]);
     whole["servers"] = json!([]);
-    let next = revoked.replaced_by(&signed(whole.clone(), &["operator"]), &operators()).unwrap();
+    let next = extended.replaced_by(&signed(whole.clone(), &["operator"]), &operators()).unwrap();
     assert_eq!((next.version().sequence, next.document().servers.len()), (4, 0));
     whole["ttl_seconds"] = 60.into();
     let refused = next.replaced_by(&signed(whole, &["operator"]), &operators()).unwrap_err();
     assert!(matches!(refused, RegistryError::Rollback { .. }), "a third document with the number: {refused}");
+}
+
+#[test]
+fn r_46_a_version_that_is_read_again_does_not_undo_its_deltas() {
+    let extended = registry().extended_by(&deltas(&[(1, 3, 4), (1, 4, 6)]), &operators()).unwrap();
+    let again = extended.replaced_by(&version(1, 3), &operators()).unwrap();
+    assert_eq!((again.version().sequence, again.revocation(&revoked(6)).is_some()), (6, true));
+    let mut between = registry_members();
+    between["sequence"] = 4.into();
+    between["ttl_seconds"] = 60.into();
+    let refused = extended.replaced_by(&signed(between.clone(), &["operator"]), &operators()).unwrap_err();
+    assert!(matches!(refused, RegistryError::MissingRevocation { .. }), "{refused}");
+    between["revocations"] = json!([revocation(4)]);
+    let next = extended.replaced_by(&signed(between.clone(), &["operator"]), &operators()).unwrap();
+    assert_eq!((next.version().sequence, next.document().ttl_seconds), (6, 60), "later deltas stay in force");
+    between["sequence"] = 5.into();
+    let refused = extended.replaced_by(&signed(between, &["operator"]), &operators()).unwrap_err();
+    assert!(matches!(refused, RegistryError::Rollback { .. }), "no delta leads on from it: {refused}");
+    let next = extended.replaced_by(&version(2, 0), &operators()).unwrap();
+    assert_eq!(next.revocation(&revoked(4)), None, "a new epoch may drop revocations");
+}
+
+#[test]
+fn r_46_a_later_version_of_the_epoch_drops_no_revocation() {
+    let mut members = registry_members();
+    members["sequence"] = 4.into();
+    members["revocations"] = json!([revocation(4)]);
+    let with = registry().replaced_by(&signed(members, &["operator"]), &operators()).unwrap();
+    let refused = with.replaced_by(&version(1, 5), &operators()).unwrap_err();
+    assert!(matches!(refused, RegistryError::MissingRevocation { .. }), "{refused}");
 }
 
 #[test]
