@@ -1,15 +1,16 @@
-//! The Agent Identity Registry that is in force: read from a file or fetched, verified, and replaced by later versions
-//! only.
+//! The Agent Identity Registry that is in force: read from a file or fetched, verified, extended by revocation deltas,
+//! and replaced by later versions only.
 //!
-//! A version counts as current for its `ttl_seconds` after it was last read. What cannot be read or is no later version
-//! changes nothing: the version in force stays, and grows old.
+//! A version counts as current for its `ttl_seconds` after the registry was last read, and the deltas after it, if they
+//! are configured. A document that cannot be read or does not follow the version in force changes nothing: that version
+//! stays, and grows old.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
-use roa::registry::{Registry, RegistryDocument};
+use roa::registry::{DeltaList, Registry, RegistryDocument};
 use roa::signed::Signed;
 use scitt::PublicKey;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +24,7 @@ use crate::limits::MAX_REGISTRY_BYTES;
 pub struct CurrentRegistry {
     /// The registry.
     pub registry: Registry,
-    /// The time of the last successful reading.
+    /// The time of the last successful reading of all sources.
     read_at: Timestamp,
 }
 
@@ -33,6 +34,7 @@ pub type TimeSource = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// The registry in force.
 pub struct RegistryState {
     source: RegistrySource,
+    deltas: Option<RegistrySource>,
     operators: Vec<PublicKey>,
     now: TimeSource,
     http: reqwest::Client,
@@ -57,6 +59,9 @@ pub enum RegistryReadError {
     /// The registry is not accepted.
     #[error(transparent)]
     Refused(#[from] roa::registry::RegistryError),
+    /// The revocation deltas cannot be used.
+    #[error("the revocation deltas: {0}")]
+    Deltas(#[source] Box<RegistryReadError>),
 }
 
 impl CurrentRegistry {
@@ -87,12 +92,12 @@ impl RegistryState {
     /// # Errors
     /// [`RegistryReadError::Fetch`] if the HTTP client cannot be made.
     pub fn new(
-        source: RegistrySource,
+        (source, deltas): (RegistrySource, Option<RegistrySource>),
         operators: Vec<PublicKey>,
         now: TimeSource,
     ) -> Result<Self, RegistryReadError> {
         let http = http_client(None)?;
-        Ok(Self { source, operators, now, http, current: ArcSwapOption::empty() })
+        Ok(Self { source, deltas, operators, now, http, current: ArcSwapOption::empty() })
     }
 
     /// Returns the registry in force; `None` if none was ever read.
@@ -101,19 +106,47 @@ impl RegistryState {
         self.current.load_full()
     }
 
-    /// Reads the source, and puts the registry in force if it is the current version or a later one.
+    /// Reads the registry and its deltas, and puts them in force if they are the current version or a later one. If only
+    /// one of them can be used, it is in force, and the age of the version stays.
     ///
     /// # Errors
-    /// [`RegistryReadError`]; the version in force stays.
+    /// [`RegistryReadError`] for the first source that cannot be used. The first version needs both.
     pub async fn refresh(&self) -> Result<(), RegistryReadError> {
-        let signed = Signed::<RegistryDocument>::parse(&self.read().await?)?;
-        let registry = match self.current() {
-            Some(current) => current.registry.replaced_by(&signed, &self.operators)?,
-            None => Registry::open(&signed, &self.operators)?,
+        let before = self.current();
+        let whole = self.read_whole(before.as_deref()).await;
+        let registry = match (&whole, &before) {
+            (Ok(registry), _) => registry,
+            (Err(_), Some(before)) => &before.registry,
+            (Err(_), None) => return whole.map(drop),
         };
-        let read_at = (self.now)();
+        let extended = self.read_deltas(registry).await;
+        let read_at = match (whole.is_ok() && extended.is_ok(), &before) {
+            (true, _) => (self.now)(),
+            (false, Some(before)) => before.read_at,
+            (false, None) => return extended.map(drop),
+        };
+        let registry = extended.as_ref().unwrap_or(registry).clone();
         self.current.store(Some(Arc::new(CurrentRegistry { registry, read_at })));
-        Ok(())
+        whole.and(extended).map(drop)
+    }
+
+    /// Reads the registry as a whole.
+    async fn read_whole(&self, before: Option<&CurrentRegistry>) -> Result<Registry, RegistryReadError> {
+        let signed = Signed::<RegistryDocument>::parse(&self.read(&self.source).await?)?;
+        Ok(match before {
+            Some(before) => before.registry.replaced_by(&signed, &self.operators)?,
+            None => Registry::open(&signed, &self.operators)?,
+        })
+    }
+
+    /// Returns a registry with the deltas after it.
+    async fn read_deltas(&self, registry: &Registry) -> Result<Registry, RegistryReadError> {
+        let Some(source) = &self.deltas else { return Ok(registry.clone()) };
+        let extended = async || {
+            let deltas = DeltaList::parse(&self.read(source).await?)?;
+            Ok(registry.extended_by(&deltas, &self.operators)?)
+        };
+        extended().await.map_err(|error| RegistryReadError::Deltas(Box::new(error)))
     }
 
     /// Refreshes the registry at this interval, until `stop`.
@@ -129,8 +162,8 @@ impl RegistryState {
         }
     }
 
-    async fn read(&self) -> Result<Vec<u8>, RegistryReadError> {
-        let bytes = match &self.source {
+    async fn read(&self, source: &RegistrySource) -> Result<Vec<u8>, RegistryReadError> {
+        let bytes = match source {
             RegistrySource::File(path) => tokio::fs::read(path).await?,
             RegistrySource::Url(url) => get_bounded(&self.http, url, MAX_REGISTRY_BYTES).await?,
         };
@@ -138,5 +171,168 @@ impl RegistryState {
             true => Ok(bytes),
             false => Err(RegistryReadError::TooLong),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use roa::registry::{RegistryError, RegistryVersion, RevocationDelta, RevokedSubject};
+    use roa::text::EnvelopeId;
+    use scitt::Signer;
+    use serde_json::{Value, json};
+    use testkit::agentroa::{key_of, registry, signed};
+
+    use super::*;
+
+    /// A state with a file of the registry and a file of deltas, and a clock.
+    struct Site {
+        folder: tempfile::TempDir,
+        seconds: Arc<AtomicI64>,
+        state: RegistryState,
+    }
+
+    impl Site {
+        async fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let seconds = Arc::new(AtomicI64::new(1_800_000_000));
+            let clock = seconds.clone();
+            let now = Arc::new(move || Timestamp::from_second(clock.load(Ordering::Relaxed)).unwrap());
+            let file = |name: &str| RegistrySource::File(folder.path().join(name));
+            let operators = vec![key_of("operator").public_key().clone()];
+            let sources = (file("registry.json"), Some(file("deltas.json")));
+            let state = RegistryState::new(sources, operators, now).unwrap();
+            let site = Self { folder, seconds, state };
+            site.write("registry.json", &registry(1, |_| ()));
+            site.deltas(&[]);
+            site.state.refresh().await.unwrap();
+            site
+        }
+
+        fn write(&self, name: &str, bytes: &[u8]) {
+            std::fs::write(self.folder.path().join(name), bytes).unwrap();
+        }
+
+        /// Writes a list of deltas, from the first number of each pair to the second.
+        fn deltas(&self, versions: &[(u64, u64)]) {
+            let mut list = DeltaList::default();
+            for (previous, sequence) in versions {
+                list.push(delta(*previous, *sequence)).unwrap();
+            }
+            self.write("deltas.json", &list.canonical());
+        }
+
+        fn sequence(&self) -> u64 {
+            self.state.current().unwrap().registry.version().sequence
+        }
+
+        fn revocation(&self, sequence: u64) -> Option<RegistryVersion> {
+            let envelope = EnvelopeId::try_from(format!("env:{sequence:016x}")).unwrap();
+            self.state.current().unwrap().registry.revocation(&RevokedSubject::Envelope(envelope))
+        }
+
+        /// Lets almost all of the registry's time pass.
+        fn wait(&self) {
+            self.seconds.fetch_add(3599, Ordering::Relaxed);
+        }
+
+        fn is_current(&self) -> bool {
+            let now = Timestamp::from_second(self.seconds.load(Ordering::Relaxed)).unwrap();
+            self.state.current().unwrap().is_current(now)
+        }
+
+        async fn refused(&self) -> RegistryError {
+            match self.state.refresh().await {
+                Err(RegistryReadError::Deltas(error)) => match *error {
+                    RegistryReadError::Refused(error) => error,
+                    other => panic!("{other}"),
+                },
+                Err(RegistryReadError::Refused(error)) => error,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// A revocation of an envelope that is named by the number of the version.
+    fn revocation(sequence: u64) -> Value {
+        json!({
+            "sequence": sequence, "revoked_at": "2026-04-08T14:04:00Z",
+            "subject": { "envelope": format!("env:{sequence:016x}") },
+        })
+    }
+
+    fn delta(previous: u64, sequence: u64) -> Signed<RevocationDelta> {
+        let members = json!({
+            "schema_version": "1.0", "registry_id": "registry.acme.example", "epoch": 1,
+            "previous_sequence": previous, "sequence": sequence, "issued_at": "2026-04-08T14:04:00Z",
+            "revocations": [revocation(sequence)],
+        });
+        signed(members, &["operator"])
+    }
+
+    #[tokio::test]
+    async fn deltas_are_in_force_after_the_version_that_is_read_again() {
+        let site = Site::new().await;
+        site.deltas(&[(1, 2), (2, 3)]);
+        site.state.refresh().await.unwrap();
+        assert_eq!(site.revocation(2), Some(RegistryVersion { epoch: 1, sequence: 2 }));
+        site.deltas(&[]);
+        site.wait();
+        site.state.refresh().await.unwrap();
+        assert_eq!((site.sequence(), site.revocation(3).is_some()), (3, true), "neither file undoes them");
+        site.wait();
+        assert!(site.is_current(), "the version of the file counts as read");
+        site.write(
+            "registry.json",
+            &registry(4, |members| members["revocations"] = json!([revocation(2), revocation(3)])),
+        );
+        site.state.refresh().await.unwrap();
+        assert_eq!((site.sequence(), site.revocation(3).is_some()), (4, true));
+    }
+
+    #[tokio::test]
+    async fn a_gap_or_a_rollback_of_deltas_changes_nothing_and_the_version_grows_old() {
+        let site = Site::new().await;
+        site.deltas(&[(1, 2)]);
+        site.state.refresh().await.unwrap();
+        site.wait();
+        site.deltas(&[(1, 2), (3, 4)]);
+        assert!(matches!(site.refused().await, RegistryError::Gap { .. }));
+        site.deltas(&[(0, 1)]);
+        assert!(matches!(site.refused().await, RegistryError::Rollback { .. }));
+        assert_eq!((site.sequence(), site.revocation(4)), (2, None));
+        site.wait();
+        assert!(!site.is_current());
+        site.deltas(&[(1, 2), (3, 4)]);
+        site.write("registry.json", &registry(3, |members| members["revocations"] = json!([revocation(2)])));
+        site.state.refresh().await.unwrap();
+        assert_eq!((site.sequence(), site.is_current()), (4, true), "the whole registry closes the gap");
+    }
+
+    #[tokio::test]
+    async fn deltas_reach_a_gateway_while_the_registry_cannot_be_read_and_do_not_renew_it() {
+        let site = Site::new().await;
+        std::fs::remove_file(site.folder.path().join("registry.json")).unwrap();
+        site.deltas(&[(1, 2)]);
+        site.wait();
+        assert!(matches!(site.state.refresh().await, Err(RegistryReadError::Read(_))));
+        assert!(site.revocation(2).is_some() && site.is_current());
+        site.wait();
+        assert!(!site.is_current());
+    }
+
+    #[tokio::test]
+    async fn a_later_version_is_in_force_without_its_deltas_and_the_first_one_needs_them() {
+        let site = Site::new().await;
+        site.write("registry.json", &registry(2, |members| members["revocations"] = json!([revocation(2)])));
+        std::fs::remove_file(site.folder.path().join("deltas.json")).unwrap();
+        assert!(matches!(site.state.refresh().await, Err(RegistryReadError::Deltas(_))));
+        assert!(site.revocation(2).is_some());
+        site.state.current.store(None);
+        assert!(matches!(site.state.refresh().await, Err(RegistryReadError::Deltas(_))));
+        assert!(site.state.current().is_none());
     }
 }

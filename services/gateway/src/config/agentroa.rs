@@ -1,6 +1,7 @@
 //! Reads the `[agentroa]` section, and the settings of a route about AgentROA.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use super::reader::{ConfigReader, chosen, named};
 use super::route::Route;
 use crate::limits::REGISTRY_REFRESH;
 
-/// The source of a registry.
+/// The source of a registry, or of its revocation deltas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistrySource {
     /// A file.
@@ -32,6 +33,8 @@ pub enum RegistrySource {
 pub struct AgentRoaConfig {
     /// The source of the registry.
     pub source: RegistrySource,
+    /// The source of the registry's revocation deltas.
+    pub deltas: Option<RegistrySource>,
     /// The keys of the registry's operators.
     pub operators: Vec<PublicKey>,
     /// The interval at which the registry is read again.
@@ -50,15 +53,18 @@ pub fn read(
     let section = section?;
     let span = section.span();
     let section = section.into_inner();
-    let source = match (section.registry, &section.registry_url) {
-        (Some(path), None) => Some(RegistrySource::File(reader.path(path))),
-        (None, Some(text)) => reader.http("agentroa.registry_url", text).map(RegistrySource::Url),
-        _ => {
-            let why = "either registry (a file) or registry_url";
-            reader.mistake(Some(span.clone()), "agentroa.registry", why);
-            None
-        }
-    };
+    let sources = [
+        ("registry", (&section.registry, &section.registry_url)),
+        ("deltas", (&section.deltas, &section.deltas_url)),
+    ];
+    let [registry, deltas] = sources.map(|(key, given)| registry_source(reader, &span, key, given));
+    if section.registry.is_none() && section.registry_url.is_none() {
+        reader.mistake(
+            Some(span.clone()),
+            "agentroa.registry",
+            "a registry (a file) or registry_url is needed",
+        );
+    }
     if section.registry_keys.is_empty() {
         let why = "the keys of the registry's operators are needed: registry_keys = [\"operator.pub\"]";
         reader.mistake(Some(span), "agentroa.registry_keys", why);
@@ -67,7 +73,27 @@ pub fn read(
     let gateway_id = name(reader, "agentroa.gateway_id", &section.gateway_id);
     let signer = name(reader, "agentroa.signer", &section.signer);
     let refresh = reader.time("agentroa.refresh", section.refresh.as_ref()).unwrap_or(REGISTRY_REFRESH);
-    Some(AgentRoaConfig { source: source?, operators, refresh, gateway_id: gateway_id?, signer: signer? })
+    let (source, gateway_id, signer) = (registry?, gateway_id?, signer?);
+    Some(AgentRoaConfig { source, deltas, operators, refresh, gateway_id, signer })
+}
+
+/// Reads a source that is a file (`key`) or an address (`key_url`), if it is given.
+fn registry_source(
+    reader: &mut ConfigReader<'_>,
+    section: &Range<usize>,
+    key: &str,
+    given: (&Option<PathBuf>, &Option<SpannedText>),
+) -> Option<RegistrySource> {
+    match given {
+        (Some(path), None) => Some(RegistrySource::File(reader.path(path))),
+        (None, Some(text)) => reader.http(&format!("agentroa.{key}_url"), text).map(RegistrySource::Url),
+        (None, None) => None,
+        (Some(_), Some(_)) => {
+            let why = format!("either {key} (a file) or {key}_url");
+            reader.mistake(Some(section.clone()), &format!("agentroa.{key}"), why);
+            None
+        }
+    }
 }
 
 /// Reads the public key of an operator: PEM (SubjectPublicKeyInfo) or a JWK.

@@ -129,6 +129,8 @@ pub struct AgentRoaSection {
     pub registry_url: Option<SpannedText>,
     #[serde(default)]
     pub registry_keys: Vec<Spanned<PathBuf>>,
+    pub deltas: Option<PathBuf>,
+    pub deltas_url: Option<SpannedText>,
     pub refresh: Option<SpannedText>,
     pub gateway_id: SpannedText,
     pub signer: SpannedText,

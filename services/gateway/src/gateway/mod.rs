@@ -259,7 +259,8 @@ fn agent_roa(config: &Config, keys: &Keys, clock: Clock) -> Result<Option<AgentR
     let Some(agentroa) = &config.agentroa else { return Ok(None) };
     let failed = |error: &dyn std::fmt::Display| StartError::AgentRoa(error.to_string());
     let now: TimeSource = Arc::new(move || clock.now());
-    let registry = RegistryState::new(agentroa.source.clone(), agentroa.operators.clone(), now);
+    let sources = (agentroa.source.clone(), agentroa.deltas.clone());
+    let registry = RegistryState::new(sources, agentroa.operators.clone(), now);
     let registry = registry.map_err(|error| failed(&error))?;
     let signer = ReceiptSigner::new(&agentroa.gateway_id, &agentroa.signer, keys.evidence.clone());
     let signer = signer.map_err(|error| failed(&error))?;
