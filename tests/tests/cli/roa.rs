@@ -3,17 +3,17 @@
 use black_box::cli::{Dev, Folder};
 use serde_json::{Value, json};
 
-const LEAD: &str = "aha:acme/ops/lead";
-const ONE: &str = "aha:acme/ops/one";
+pub const LEAD: &str = "aha:acme/ops/lead";
+pub const ONE: &str = "aha:acme/ops/one";
 
 /// Runs a command line that succeeds.
-fn run(folder: &Folder, line: &str) -> Value {
+pub fn run(folder: &Folder, line: &str) -> Value {
     let ended = folder.run(&words(&format!("{line} --json")));
     ended.must_end_with(0).json()
 }
 
 /// Runs a command line that fails with this exit code, and returns the facts of the error.
-fn fails(folder: &Folder, exit: i32, line: &str) -> (String, Value) {
+pub fn fails(folder: &Folder, exit: i32, line: &str) -> (String, Value) {
     let ended = folder.run(&words(&format!("{line} --json")));
     let error: Value = serde_json::from_str(&ended.must_end_with(exit).stderr).expect("JSON");
     let error = &error["error"];
@@ -23,12 +23,12 @@ fn fails(folder: &Folder, exit: i32, line: &str) -> (String, Value) {
     (error["code"].as_str().unwrap().to_owned(), Value::Object(facts))
 }
 
-fn words(line: &str) -> Vec<&str> {
+pub fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
 }
 
 /// A folder with keys, a policy, and a registry that lists them.
-fn organisation() -> Folder {
+pub fn organisation() -> Folder {
     let folder = Folder::new();
     for key in ["operator", "authorizer", "lead", "one"] {
         run(&folder, &format!("issuer new -o {key}.pem --alg EdDSA"));
@@ -46,7 +46,7 @@ fn organisation() -> Folder {
     folder
 }
 
-fn issue(folder: &Folder) {
+pub fn issue(folder: &Folder) {
     let who = format!("--key authorizer.pem --signer acme:1 --agent {LEAD} --session s1");
     let what = "--policy policy.json --policy-id incidents:1 --allow mcp:github.* --depth 1 --budget 10:USD";
     run(folder, &format!("roa issue {who} {what} -o root.json"));
@@ -56,7 +56,7 @@ fn delegate(folder: &Folder, from: &str, scope: &str, to: &str) {
     run(folder, &format!("roa delegate {from} --key lead.pem --to {ONE} {scope} -o {to}"));
 }
 
-const VERIFY: &str = "--registry registry.json --registry-key operator.pem";
+pub const VERIFY: &str = "--registry registry.json --registry-key operator.pem";
 
 #[test]
 fn a_scope_is_issued_delegated_verified_and_revoked() {
@@ -146,13 +146,22 @@ fn what_is_no_chain_or_no_registry_says_where() {
 }
 
 #[test]
-fn a_revocation_is_also_written_as_a_delta() {
+fn revocations_are_also_appended_to_a_list_of_deltas() {
     let folder = organisation();
     issue(&folder);
-    run(&folder, "roa revoke root.json --registry registry.json --key operator.pem --delta delta.json");
-    let delta: Value = serde_json::from_slice(&std::fs::read(folder.path("delta.json")).unwrap()).unwrap();
-    assert_eq!((&delta["previous_sequence"], &delta["sequence"]), (&json!(5), &json!(6)));
-    assert_eq!(delta["revocations"].as_array().map(Vec::len), Some(1));
+    let deltas = "--key operator.pem --deltas deltas.json";
+    run(&folder, &format!("roa revoke root.json --registry registry.json {deltas}"));
+    run(&folder, &format!("registry revoke registry.json --revoked-key one.pem {deltas}"));
+    let list: Value = serde_json::from_slice(&folder.read("deltas.json")).unwrap();
+    let versions =
+        list.as_array().unwrap().iter().map(|delta| [&delta["previous_sequence"], &delta["sequence"]]);
+    assert_eq!(versions.collect::<Vec<_>>(), [[&json!(5), &json!(6)], [&json!(6), &json!(7)]]);
+    assert_eq!(list[1]["revocations"].as_array().map(Vec::len), Some(1));
+    let before = folder.read("registry.json");
+    folder.write("deltas.json", "{}");
+    let (code, _) =
+        fails(&folder, 1, &format!("registry revoke registry.json --revoked-key lead.pem {deltas}"));
+    assert_eq!((code.as_str(), folder.read("registry.json")), ("not-deltas", before), "nothing is written");
 }
 
 #[test]

@@ -38,6 +38,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("sequencer", &["durable", "tabellion-merkle", "store"]),
     ("client", &["tabellion-merkle", "tabellion-scitt", "tabellion-tlog", "tabellion-verifier"]),
     ("witness", &["durable", "tabellion-merkle", "serving", "tabellion-tlog"]),
+    ("registry-server", &["tabellion-jose", "roa", "tabellion-scitt", "serving"]),
     ("testkit", &["tabellion-jose", "tabellion-merkle", "registration", "roa", "tabellion-scitt", "vap"]),
     (
         "monitor",
@@ -108,6 +109,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tabellion-merkle",
             "monitor",
             "registration",
+            "registry-server",
             "roa",
             "tabellion-scitt",
             "sequencer",
@@ -285,7 +287,16 @@ fn what_decides_reads_json_with_the_strict_reader_only() {
 #[test]
 fn http_is_at_the_edge_only() {
     for name in ["axum", "hyper", "reqwest"] {
-        let edge = ["client", "gateway", "monitor", "serving", "tabellion", "transparency", "witness"];
+        let edge = [
+            "client",
+            "gateway",
+            "monitor",
+            "registry-server",
+            "serving",
+            "tabellion",
+            "transparency",
+            "witness",
+        ];
         expect_named_by(name, &edge);
     }
 }

@@ -105,7 +105,8 @@ pub fn is_stream(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
+/// Returns the failure for a file that cannot be read.
+pub fn unreadable(path: &Path, error: &io::Error) -> Failure {
     let (exit, code) = match error.kind() {
         io::ErrorKind::NotFound => (Exit::NotFound, "file-not-found"),
         _ => (Exit::Failure, "file-unreadable"),

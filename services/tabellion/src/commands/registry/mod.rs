@@ -2,14 +2,17 @@
 
 mod add;
 mod publish;
+mod serve;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use jose::json::JsonError;
 use roa::envelope::SchemaVersion;
 use roa::registry::{
-    Registry as VerifiedRegistry, RegistryDocument, RevocationDelta, RevocationEntry, RevokedSubject,
+    DeltaList, Registry as VerifiedRegistry, RegistryDocument, RegistryError, RevocationDelta,
+    RevocationEntry, RevokedSubject,
 };
 use roa::signed::{Signatures, Signed};
 use roa::text::{AttestationId, EnvelopeId, Text};
@@ -44,6 +47,9 @@ pub enum Registry {
         before_help = "example:  tabellion registry publish registry.json --key k.pem --url https://log"
     )]
     Publish(publish::Publish),
+    /// Serve the registry and its revocation deltas over HTTP
+    #[command(before_help = "example:  tabellion registry serve r.json --registry-key op.pem")]
+    Serve(serve::Serve),
     /// Verify a registry and print what it lists
     #[command(before_help = "example:  tabellion registry show --registry r.json --registry-key op.pem")]
     Show(Show),
@@ -56,6 +62,7 @@ impl Registry {
             Self::Add(add) => add.run(context),
             Self::Revoke(revoke) => revoke.run(context),
             Self::Publish(publish) => publish.run(context),
+            Self::Serve(serve) => serve.run(context),
             Self::Show(show) => show.run(context),
         }
     }
@@ -107,9 +114,16 @@ pub struct Revoke {
     key: PathBuf,
     #[command(flatten)]
     subject: Subject,
-    /// Also write what is new to this file, for gateways that have the version before
+    #[command(flatten)]
+    deltas: DeltaFile,
+}
+
+/// The file of deltas that a revocation is appended to.
+#[derive(Debug, Args)]
+pub struct DeltaFile {
+    /// Also append the delta to this list, for gateways that have the version before
     #[arg(long, value_name = "FILE")]
-    delta: Option<PathBuf>,
+    deltas: Option<PathBuf>,
 }
 
 /// The object of a revocation.
@@ -139,10 +153,7 @@ impl Revoke {
             .or(thumbprint.map(RevokedSubject::Key));
         let mut edit = RegistryEdit::open(&self.file, &self.key)?;
         subject.into_iter().for_each(|subject| edit.revoke(subject));
-        if let Some(delta) = &self.delta {
-            edit.write_delta(context, delta)?;
-        }
-        edit.write(context)
+        edit.write_revocation(context, &self.deltas)
     }
 }
 
@@ -160,12 +171,9 @@ pub struct RegistryArgs {
 impl RegistryArgs {
     /// Reads the registry and verifies its signatures.
     pub fn open(&self) -> Result<VerifiedRegistry, Failure> {
-        let operators: Vec<PublicKey> =
-            self.registry_key.iter().map(|key| keyfile::read_public(key)).collect::<Result<_, _>>()?;
-        VerifiedRegistry::open(&read(&self.registry)?, &operators).map_err(|error| {
-            let what = format!("{}: {error}", self.registry.display());
-            Failure::new(Exit::VerificationFailed, "registry-signature", what)
-        })
+        let operators = operator_keys(&self.registry_key)?;
+        VerifiedRegistry::open(&read(&self.registry)?, &operators)
+            .map_err(|error| refused(&self.registry, &error))
     }
 }
 
@@ -210,8 +218,27 @@ impl RegistryEdit {
         self.document.revocations.push(RevocationEntry { sequence, revoked_at, subject });
     }
 
+    /// Signs the next version, and replaces the file; then appends the delta to the list, if there is one. A list that
+    /// lacks a delta, after a crash between the two, makes its readers read the whole registry.
+    pub fn write_revocation(self, context: &Context, deltas: &DeltaFile) -> Result<(), Failure> {
+        let Some(file) = &deltas.deltas else { return self.write(context) };
+        let mut list = read_deltas(file)?;
+        list.push(self.delta()?).map_err(|error| {
+            Failure::new(
+                Exit::Failure,
+                "not-deltas",
+                format!("the delta does not go into {}", file.display()),
+            )
+            .fact("because", error.to_string())
+        })?;
+        self.write(context)?;
+        files::write(file, &list.canonical(), Access::Ordinary, Existing::Replace)?;
+        context.console.note(format!("wrote      {}", file.display()));
+        Ok(())
+    }
+
     /// Signs the revocations of the next version as a delta to the one before it.
-    pub fn write_delta(&self, context: &Context, file: &Path) -> Result<(), Failure> {
+    fn delta(&self) -> Result<Signed<RevocationDelta>, Failure> {
         let document = &self.document;
         let is_new = |entry: &&RevocationEntry| entry.sequence == document.sequence;
         let delta = RevocationDelta {
@@ -225,11 +252,7 @@ impl RegistryEdit {
             signatures: Signatures::default(),
         };
         let signers: [(&str, &dyn Signer); 1] = [(OPERATOR, &self.key)];
-        let signed =
-            Signed::<RevocationDelta>::sign(&delta, &signers).map_err(|error| cannot_sign(&error))?;
-        files::write(file, signed.canonical(), Access::Ordinary, Existing::Keep)?;
-        context.console.note(format!("wrote      {}", file.display()));
-        Ok(())
+        Signed::sign(&delta, &signers).map_err(|error| cannot_sign(&error))
     }
 
     /// Signs the next version, and replaces the file.
@@ -239,11 +262,45 @@ impl RegistryEdit {
 }
 
 fn read(file: &Path) -> Result<Signed<RegistryDocument>, Failure> {
-    Signed::parse(&files::read(file)?).map_err(|error| {
-        Failure::new(Exit::Failure, "not-a-registry", format!("{} is not a registry", file.display()))
-            .fact("where", error.pointer.clone())
-            .fact("found", error.to_string())
-    })
+    Signed::parse(&files::read(file)?).map_err(|error| not_a_registry(file, &error))
+}
+
+/// Returns the failure for a file that is no registry.
+pub fn not_a_registry(file: &Path, error: &JsonError) -> Failure {
+    let what = format!("{} is not a registry", file.display());
+    misshapen(Failure::new(Exit::Failure, "not-a-registry", what), error)
+}
+
+/// Reads a list of deltas. A file that does not exist yet is an empty list.
+fn read_deltas(file: &Path) -> Result<DeltaList, Failure> {
+    if !file.exists() {
+        return Ok(DeltaList::default());
+    }
+    DeltaList::parse(&files::read(file)?).map_err(|error| not_deltas(file, &error))
+}
+
+/// Returns the failure for a file that is no list of deltas.
+fn not_deltas(file: &Path, error: &JsonError) -> Failure {
+    let what = format!("{} is not a list of revocation deltas", file.display());
+    misshapen(Failure::new(Exit::Failure, "not-deltas", what), error)
+}
+
+fn misshapen(failure: Failure, error: &JsonError) -> Failure {
+    failure.fact("where", error.pointer.clone()).fact("found", error.to_string())
+}
+
+/// Returns the failure for a registry, or deltas, that the operators did not sign or that are no later version.
+pub fn refused(file: &Path, error: &RegistryError) -> Failure {
+    let code = match error {
+        RegistryError::Signature => "registry-signature",
+        _ => "registry-version",
+    };
+    Failure::new(Exit::VerificationFailed, code, format!("{}: {error}", file.display()))
+}
+
+/// Reads the keys of a registry's operators.
+pub fn operator_keys(keys: &[String]) -> Result<Vec<PublicKey>, Failure> {
+    keys.iter().map(|key| keyfile::read_public(key)).collect()
 }
 
 fn write(

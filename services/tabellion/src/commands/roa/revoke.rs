@@ -6,7 +6,7 @@ use clap::Args;
 use roa::registry::RevokedSubject;
 
 use super::read_chain;
-use crate::commands::registry::RegistryEdit;
+use crate::commands::registry::{DeltaFile, RegistryEdit};
 use crate::console::Failure;
 use crate::context::Context;
 
@@ -20,9 +20,8 @@ pub struct Revoke {
     /// The registry's operator's key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Also write what is new to this file, for gateways that have the version before
-    #[arg(long, value_name = "FILE")]
-    delta: Option<PathBuf>,
+    #[command(flatten)]
+    deltas: DeltaFile,
 }
 
 impl Revoke {
@@ -30,9 +29,6 @@ impl Revoke {
         let envelope = read_chain(&self.chain)?.root().document().envelope_id.clone();
         let mut edit = RegistryEdit::open(&self.registry, &self.key)?;
         edit.revoke(RevokedSubject::Envelope(envelope));
-        if let Some(delta) = &self.delta {
-            edit.write_delta(context, delta)?;
-        }
-        edit.write(context)
+        edit.write_revocation(context, &self.deltas)
     }
 }
