@@ -1,5 +1,6 @@
 //! `tabellion execution`: creates and verifies execution receipts of a gateway (AgentROA), without a service.
 
+mod registered;
 mod sign;
 mod summary;
 mod why;
@@ -15,6 +16,7 @@ use super::verify::input;
 use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 use crate::keyfile;
+use registered::LogReceipts;
 use sign::Sign;
 use summary::ExecutionSummary;
 use why::Why;
@@ -22,7 +24,7 @@ use why::Why;
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion execution verify aer.json.cose")]
 pub enum Execution {
-    /// Check an execution receipt against every rule of the format, and its gateway's signatures
+    /// Verify the format of an execution receipt, and its gateway's signatures
     #[command(before_help = "example:  tabellion execution verify --gateway-key gateway.pem aer.json.cose")]
     Verify(Verify),
     /// Sign a statement with an execution receipt in JSON
@@ -48,6 +50,8 @@ pub struct Verify {
     disclosed: Option<PathBuf>,
     #[command(flatten)]
     why: Why,
+    #[command(flatten)]
+    log: LogReceipts,
 }
 
 impl Execution {
@@ -71,9 +75,13 @@ impl Verify {
         let keys = VerifyingKeys { gateway: &gateway, issuer: &issuer };
         let record =
             AerRecord::verify(&statement, given.as_deref(), keys).map_err(|violation| broken(&violation))?;
+        self.log.verify(context, &self.file, &statement)?;
         match self.why.is_requested() {
-            true => self.why.explain(context, record.receipt()),
-            false => context.console.result(&ExecutionSummary::of(&statement, record.receipt())),
+            true => self.why.explain(context, record.receipt(), &self.log),
+            false => {
+                let summary = ExecutionSummary::of(&statement, record.receipt());
+                context.console.result(&summary.registered(self.log.are_required()))
+            }
         }
     }
 

@@ -24,6 +24,7 @@ pub struct ExecutionSummary {
     mode: &'static str,
     redacted: bool,
     verified: bool,
+    registered: bool,
 }
 
 impl ExecutionSummary {
@@ -46,7 +47,13 @@ impl ExecutionSummary {
             mode: receipt.mode.as_str(),
             redacted: statement.header().hash_envelope().is_some(),
             verified: true,
+            registered: false,
         }
+    }
+
+    /// States whether a log's receipt of the statement was verified, too.
+    pub fn registered(self, registered: bool) -> Self {
+        Self { registered, ..self }
     }
 
     fn decided(&self) -> String {
@@ -74,6 +81,9 @@ impl Report for ExecutionSummary {
         ] {
             writeln!(out, "      {name:10}  {value}")?;
         }
-        writeln!(out, "the gateway said so; whether a log has it, `tabellion verify` tells")
+        match self.registered {
+            true => writeln!(out, "the gateway signed it, and the log's receipt verifies"),
+            false => writeln!(out, "the gateway signed it; `tabellion verify` says whether a log has it"),
+        }
     }
 }

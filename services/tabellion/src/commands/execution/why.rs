@@ -13,15 +13,15 @@ use roa::registry::{Registry, RegistryDocument};
 use roa::signed::Signed;
 use roa::text::Sha256Digest;
 use roa::verify::TimeBounds;
-use scitt::{PublicKey, SignedStatement};
 use serde::Serialize;
 
+use super::registered::LogReceipts;
 use crate::commands::agentroa::policy_digest;
+use crate::commands::registry::{not_a_registry, operator_keys, refused};
 use crate::commands::roa::read_chain;
-use crate::commands::verify::input::TAGGED_SIGN1;
+use crate::commands::verify::input::{self, TAGGED_SIGN1};
 use crate::console::{Exit, Failure, Report, files, safe};
 use crate::context::Context;
-use crate::keyfile;
 
 /// The documents that a decision rested on.
 #[derive(Debug, Args)]
@@ -47,61 +47,83 @@ impl Why {
     }
 
     /// Explains the decision of a receipt, if a chain is given.
-    pub fn explain(&self, context: &Context, receipt: &ExecutionReceipt) -> Result<(), Failure> {
+    pub fn explain(
+        &self,
+        context: &Context,
+        receipt: &ExecutionReceipt,
+        log: &LogReceipts,
+    ) -> Result<(), Failure> {
         let (Some(chain), Some(registry)) = (&self.why, &self.registry) else { return Ok(()) };
-        let (chain, registry) = (read_chain(chain)?, self.registry(registry)?);
+        let documents = Documents { context, log };
+        let (chain, registry) = (read_chain(chain)?, documents.registry(registry, &self.registry_key)?);
         let mut explanation = explain(receipt, &chain, &registry, TimeBounds::default());
         if let Some(policy) = &self.policy {
-            explanation.contradictions.extend(other_policy(receipt, policy)?);
+            explanation.contradictions.extend(documents.other_policy(receipt, policy)?);
         }
-        context.console.result(&WhyReport::of(&explanation, receipt, &chain, &registry))?;
+        let report = WhyReport::of(&explanation, receipt, &chain, &registry);
+        context.console.result(&WhyReport { registered: log.are_required(), ..report })?;
         match explanation.contradictions.is_empty() {
             true => Ok(()),
             false => Err(contradicted(&explanation.contradictions)),
         }
     }
+}
 
-    fn registry(&self, file: &Path) -> Result<Registry, Failure> {
-        let operators: Vec<PublicKey> =
-            self.registry_key.iter().map(|key| keyfile::read_public(key)).collect::<Result<_, _>>()?;
-        let signed: Signed<RegistryDocument> = Signed::parse(&document(file)?).map_err(|error| {
-            Failure::new(Exit::Failure, "not-a-registry", format!("{} is not a registry", file.display()))
-                .fact("where", error.pointer.clone())
-                .fact("found", error.to_string())
-        })?;
-        Registry::open(&signed, &operators).map_err(|error| {
-            let what = format!("{}: {error}", file.display());
-            Failure::new(Exit::VerificationFailed, "registry-signature", what)
+/// Reads the documents of an explanation: files, or statements on the log.
+struct Documents<'a> {
+    context: &'a Context,
+    log: &'a LogReceipts,
+}
+
+impl Documents<'_> {
+    fn registry(&self, file: &Path, keys: &[String]) -> Result<Registry, Failure> {
+        let operators = operator_keys(keys)?;
+        let signed: Signed<RegistryDocument> =
+            Signed::parse(&self.read(file)?).map_err(|error| not_a_registry(file, &error))?;
+        Registry::open(&signed, &operators).map_err(|error| refused(file, &error))
+    }
+
+    fn other_policy(
+        &self,
+        receipt: &ExecutionReceipt,
+        file: &Path,
+    ) -> Result<Option<Contradiction>, Failure> {
+        let bytes = self.read(file)?;
+        let found: Sha256Digest = match PolicyDocument::read(&bytes) {
+            Ok(_) => Sha256Digest::of(&bytes),
+            Err(_) => policy_digest(&bytes),
+        };
+        let stated = receipt.policy.digest;
+        Ok((found != stated).then(|| Contradiction {
+            member: "/policy/policy_digest",
+            stated: stated.to_string(),
+            found: found.to_string(),
+        }))
+    }
+
+    /// Reads a document: a file, or the payload of a statement. If receipts are required, it is a statement with a
+    /// receipt. The document is what is signed here; the issuer's signature is what `tabellion verify` verifies.
+    fn read(&self, file: &Path) -> Result<Vec<u8>, Failure> {
+        let bytes = files::read(file)?;
+        if !bytes.starts_with(TAGGED_SIGN1) {
+            return match self.log.are_required() {
+                true => Err(not_registered(file)),
+                false => Ok(bytes),
+            };
+        }
+        let statement = input::statement(file)?;
+        self.log.verify_attached(self.context, file, &statement)?;
+        statement.payload().map(<[u8]>::to_vec).ok_or_else(|| {
+            let what = format!("{}: the payload is detached", file.display());
+            Failure::new(Exit::VerificationFailed, "malformed", what)
         })
     }
 }
 
-/// Reads a document: a file, or the payload of a statement. The statement's own signature and its receipt are what
-/// `tabellion verify` verifies.
-fn document(file: &Path) -> Result<Vec<u8>, Failure> {
-    let bytes = files::read(file)?;
-    if !bytes.starts_with(TAGGED_SIGN1) {
-        return Ok(bytes);
-    }
-    let malformed = |what: String| {
-        Failure::new(Exit::VerificationFailed, "malformed", format!("{}: {what}", file.display()))
-    };
-    let statement = SignedStatement::parse(bytes).map_err(|error| malformed(error.to_string()))?;
-    statement.payload().map(<[u8]>::to_vec).ok_or_else(|| malformed("the payload is detached".to_owned()))
-}
-
-fn other_policy(receipt: &ExecutionReceipt, file: &Path) -> Result<Option<Contradiction>, Failure> {
-    let bytes = document(file)?;
-    let found: Sha256Digest = match PolicyDocument::read(&bytes) {
-        Ok(_) => Sha256Digest::of(&bytes),
-        Err(_) => policy_digest(&bytes),
-    };
-    let stated = receipt.policy.digest;
-    Ok((found != stated).then(|| Contradiction {
-        member: "/policy/policy_digest",
-        stated: stated.to_string(),
-        found: found.to_string(),
-    }))
+fn not_registered(file: &Path) -> Failure {
+    let what = format!("{} is no statement, and --trust requires a receipt of the log", file.display());
+    Failure::new(Exit::NotVerified, "no-statement", what)
+        .hint("name the transparent statement that tabellion registry publish or tabellion register wrote")
 }
 
 fn contradicted(contradictions: &[Contradiction]) -> Failure {
@@ -125,6 +147,7 @@ struct WhyReport {
     dimension: Option<&'static str>,
     beyond_documents: bool,
     contradictions: Vec<String>,
+    registered: bool,
 }
 
 #[derive(Serialize)]
@@ -184,6 +207,7 @@ impl WhyReport {
             dimension: denial.and_then(|denial| denial.dimension).map(|dimension| dimension.as_str()),
             beyond_documents: explanation.is_beyond_documents,
             contradictions: explanation.contradictions.iter().map(stated).collect(),
+            registered: false,
         }
     }
 }
@@ -214,6 +238,9 @@ impl Report for WhyReport {
                 out,
                 "the receipt denies for a reason that chain and registry neither confirm nor refute"
             )?;
+        }
+        if self.registered {
+            writeln!(out, "ok    the log has the receipt, and the documents that it was compared with")?;
         }
         self.contradictions.iter().try_for_each(|stated| writeln!(out, "FAIL  {}", safe(stated)))
     }
