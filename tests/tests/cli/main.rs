@@ -12,5 +12,6 @@ mod handing_in;
 mod help;
 mod journeys;
 mod manners;
+mod registry;
 mod roa;
 mod vrf;

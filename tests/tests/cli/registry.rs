@@ -1,0 +1,255 @@
+//! `tabellion registry serve` and `publish`, and the explanation of receipts by what a log has registered.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use black_box::Connection;
+use black_box::cli::{Dev, Folder};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::roa::{LEAD, ONE, VERIFY, fails, issue, organisation, run, words};
+
+/// How long the server may take to stop on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// `tabellion registry serve` in a folder. Killed when dropped.
+struct Served {
+    child: Child,
+    connection: Connection,
+}
+
+impl Served {
+    fn start(folder: &Folder) -> Self {
+        let line = "registry serve registry.json --registry-key operator.pem --deltas deltas.json";
+        let mut command = folder.command(&words(&format!("{line} --listen 127.0.0.1:0 --json")));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "it did not start: {:?}", child.wait());
+        let serving: Value = serde_json::from_str(&line).unwrap();
+        Self { child, connection: Connection::to(serving["url"].as_str().unwrap()) }
+    }
+
+    fn get(&mut self, path: &str) -> (u16, Value) {
+        let answer = self.connection.get(path);
+        (answer.status, answer.json())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_registry_is_served_with_the_headers_of_a_cache_and_read_again_when_it_changed() {
+    let folder = organisation();
+    folder.write("deltas.json", "[]");
+    let mut served = Served::start(&folder);
+    let first = served.connection.get("/registry.json");
+    assert_eq!((first.status, first.header("content-type")), (200, Some("application/json")));
+    assert_eq!(first.header("cache-control"), Some("max-age=3600"));
+    assert_eq!(first.body, folder.read("registry.json"));
+    let tag = first.header("etag").unwrap().to_owned();
+    let again = served.connection.send("GET", "/registry.json", &[("If-None-Match", &tag)], b"");
+    assert_eq!((again.status, again.body.len(), again.header("etag")), (304, 0, Some(tag.as_str())));
+
+    issue(&folder);
+    let revoke = "roa revoke root.json --registry registry.json --key operator.pem --deltas deltas.json";
+    run(&folder, revoke);
+    let changed = served.connection.send("GET", "/registry.json", &[("If-None-Match", &tag)], b"");
+    assert_eq!((changed.status, changed.json()["sequence"].as_u64()), (200, Some(6)));
+    let deltas = served.connection.get("/deltas.json");
+    assert_eq!((deltas.status, deltas.header("cache-control")), (200, Some("no-cache")));
+    let deltas = deltas.json();
+    assert_eq!((&deltas[0]["previous_sequence"], &deltas[0]["sequence"]), (&json!(5), &json!(6)));
+    kill_process(Pid::from_child(&served.child), Signal::TERM).unwrap();
+    let begun = Instant::now();
+    let ended = loop {
+        if let Some(ended) = served.child.try_wait().unwrap() {
+            break ended;
+        }
+        assert!(begun.elapsed() < PATIENCE, "it does not stop");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert!(ended.success(), "a stop is no failure: {ended}");
+}
+
+#[test]
+fn what_does_not_verify_is_never_served_and_the_answer_is_a_problem() {
+    let folder = organisation();
+    folder.write("deltas.json", "[]");
+    let mut served = Served::start(&folder);
+    let registry = folder.read("registry.json");
+    let forged = String::from_utf8(registry.clone()).unwrap().replace("incidents", "anything!");
+    for broken in [b"{}".to_vec(), forged.into_bytes()] {
+        folder.write("registry.json", &broken);
+        let answer = served.connection.get("/registry.json");
+        assert_eq!((answer.status, answer.header("content-type")), (503, Some("application/problem+json")));
+        assert!(answer.json()["detail"].as_str().unwrap().starts_with("the registry "), "{answer:?}");
+    }
+    folder.write("deltas.json", "{}");
+    assert_eq!(served.get("/deltas.json").0, 503);
+    folder.write("registry.json", registry);
+    assert_eq!(served.get("/registry.json").0, 200);
+    assert_eq!(served.get("/keys.json").0, 404);
+    let refused = served.connection.send("POST", "/registry.json", &[], b"");
+    assert_eq!((refused.status, refused.header("allow")), (405, Some("GET,HEAD")));
+    assert_eq!(refused.json()["status"], 405);
+}
+
+#[test]
+fn a_server_does_not_start_with_what_it_would_not_serve() {
+    let folder = organisation();
+    let serve = |line: &str| format!("registry serve {line} --listen 127.0.0.1:0");
+    let (code, _) = fails(&folder, 3, &serve("registry.json --registry-key one.pem"));
+    assert_eq!(code, "registry-signature");
+    let (code, _) = fails(&folder, 1, &serve("policy.json --registry-key operator.pem"));
+    assert_eq!(code, "not-a-registry");
+    folder.write("deltas.json", "{}");
+    let (code, _) =
+        fails(&folder, 1, &serve("registry.json --registry-key operator.pem --deltas deltas.json"));
+    assert_eq!(code, "not-deltas");
+    let (code, _) = fails(&folder, 5, &serve("nothing.json --registry-key operator.pem"));
+    assert_eq!(code, "file-not-found");
+}
+
+/// A log whose policy lists the registry `acme` of this operator.
+fn log_with_registry(folder: Folder) -> Dev {
+    let operator = run(&folder, "issuer show operator.pem")["did_key"].as_str().unwrap().to_owned();
+    let dev = Dev::start_in(folder);
+    let policy = String::from_utf8(dev.folder.read("tabellion-dev/policy.toml")).unwrap();
+    let listed =
+        format!("[{{ id = \"acme\", iss = \"https://dev.issuer.example\", keys = [\"{operator}\"] }}]");
+    let policy = policy.replacen("registry = []", &format!("registry = {listed}"), 1).replacen(
+        "revision = 0",
+        "revision = 1",
+        1,
+    );
+    dev.folder.write("policy.toml", policy);
+    run(&dev.folder, "policy publish policy.toml --key tabellion-dev/operator.key");
+    dev
+}
+
+const PUBLISH: &str = "registry publish registry.json --key tabellion-dev/issuer.key \
+                       --iss https://dev.issuer.example --trust tabellion-dev/trust.toml";
+
+/// Registers the current version, and returns the file of its transparent statement.
+fn publish(dev: &Dev) -> String {
+    run(&dev.folder, PUBLISH);
+    let shown = run(&dev.folder, &format!("registry show {VERIFY}"));
+    format!("registry.json.{}.{}.transparent.cose", shown["epoch"], shown["sequence"])
+}
+
+#[test]
+fn a_published_version_is_registered_where_the_policy_lists_its_operator_and_its_receipt_verifies() {
+    let dev = log_with_registry(organisation());
+    let statement = publish(&dev);
+    dev.folder.run(&["verify", &statement]).must_end_with(0);
+    let entry = run(&dev.folder, "entry get registry.json.1.5.cose");
+    assert_eq!(entry["content_type"], "application/agentroa-registry+json");
+    assert_eq!(publish(&dev), statement, "publishing again changes nothing");
+    run(&dev.folder, "registry add classification registry.json --key operator.pem secret");
+    let next = publish(&dev);
+    assert!(next != statement && dev.folder.has(&statement), "each version has a statement of its own");
+}
+
+/// Registers the receipt of a gateway for a call under a chain, and returns the file of its transparent statement.
+fn register_receipt(dev: &Dev, chain: &str, edit: impl FnOnce(&mut Value)) -> String {
+    let folder = &dev.folder;
+    let table = run(folder, &format!("roa inspect {chain}"));
+    let objects: Value = serde_json::from_slice(&folder.read(chain)).unwrap();
+    let (root, hops) = (&objects[0], objects.as_array().unwrap().len() - 1);
+    let holder = table["hops"].as_array().unwrap().last().unwrap()["agent"].clone();
+    let mut receipt = testkit::aer_json(u64::try_from(hops).unwrap());
+    receipt["border_gateway"]["gateway_id"] = run(folder, "issuer show gateway.pem")["did_key"].clone();
+    receipt["produced_at"] = objects[hops]["issued_at"].clone();
+    receipt["session"] = json!({ "session_id": "s1", "agent_id": holder });
+    receipt["policy"] =
+        json!({ "policy_id": root["policy"]["policy_id"], "policy_digest": root["policy"]["policy_digest"] });
+    receipt["chain_summary"] = json!({
+        "chain_depth": hops, "root_envelope_id": root["envelope_id"], "chain_digest": table["chain_digest"],
+    });
+    receipt["action"]["capability"] = "mcp:github.read".into();
+    receipt["action"]["mcp_tool_name"] = "read".into();
+    edit(&mut receipt);
+    let file = format!("{chain}.aer");
+    folder.write(&file, receipt.to_string());
+    run(folder, &format!("execution sign --key gateway.pem {file}"));
+    run(folder, &format!("register --dev {file}.cose"));
+    format!("{file}.cose.transparent.cose")
+}
+
+/// The agents after the second one.
+const OTHERS: [&str; 2] = ["aha:acme/ops/two", "aha:acme/ops/three"];
+
+/// An organisation whose registry and policy are on a log, with two delegations after the root in `chain.json` and a third,
+/// wider one in `wide.json`.
+fn registered_organisation() -> (Dev, String, String) {
+    let folder = organisation();
+    for (key, agent) in [("two", OTHERS[0]), ("three", OTHERS[1])] {
+        run(&folder, &format!("issuer new -o {key}.pem --alg EdDSA"));
+        let line = format!("--role agent --agent {agent} --public-key {key}.pem --key operator.pem");
+        run(&folder, &format!("registry add key registry.json {line}"));
+    }
+    run(&folder, "issuer new -o gateway.pem --alg EdDSA");
+    folder.write("policy.json", "{\"rules\":[]}");
+    let dev = log_with_registry(folder);
+    let registry = publish(&dev);
+    run(&dev.folder, "register --dev policy.json --content-type application/agentroa-policy+json");
+    let who = format!("--key authorizer.pem --signer acme:1 --agent {LEAD} --session s1");
+    let what = "--policy policy.json --policy-id incidents:1 --allow mcp:github.* --depth 3";
+    run(&dev.folder, &format!("roa issue {who} {what} -o root.json"));
+    let hops = [
+        ("root.json", "lead", ONE, "mcp:github.*", "one.json"),
+        ("one.json", "one", OTHERS[0], "mcp:github.read", "chain.json"),
+        ("chain.json", "two", OTHERS[1], "mcp:github.write", "wide.json"),
+    ];
+    for (from, key, to, scope, chain) in hops {
+        run(
+            &dev.folder,
+            &format!("roa delegate {from} --key {key}.pem --to {to} --allow {scope} -o {chain}"),
+        );
+    }
+    (dev, registry, "policy.json.transparent.cose".to_owned())
+}
+
+#[test]
+fn a_permit_and_a_denial_at_the_third_hop_are_explained_by_statements_of_a_log() {
+    let (dev, registry, policy) = registered_organisation();
+    let permit = register_receipt(&dev, "chain.json", |_| ());
+    let denial = register_receipt(&dev, "wide.json", |receipt| {
+        receipt["enforcement_outcome"] = "deny".into();
+        receipt["denial_reason"] = "scope_expansion_violation".into();
+        receipt["denial_detail"] = json!({ "code": "capabilities", "hop": 3, "dimension": "capabilities" });
+    });
+    let why = |aer: &str, chain: &str, registry: &str| {
+        format!(
+            "execution verify {aer} --why {chain} --registry {registry} --registry-key operator.pem \
+             --policy {policy} --trust tabellion-dev/trust.toml"
+        )
+    };
+    let permitted = run(&dev.folder, &why(&permit, "chain.json", &registry));
+    assert_eq!((&permitted["decided"], &permitted["contradictions"]), (&json!("permit"), &json!([])));
+    assert_eq!(
+        (&permitted["hops"][2]["holder"], &permitted["registered"]),
+        (&json!(OTHERS[0]), &json!(true))
+    );
+    let denied = run(&dev.folder, &why(&denial, "wide.json", &registry));
+    assert_eq!((&denied["reason"], &denied["hop"]), (&json!("scope_expansion_violation"), &json!(3)));
+    assert_eq!((&denied["dimension"], &denied["contradictions"]), (&json!("capabilities"), &json!([])));
+    assert_eq!(denied["hops"].as_array().unwrap().len(), 3, "the hops before the one at fault are in order");
+
+    let (code, _) = fails(&dev.folder, 4, &why(&permit, "chain.json", "registry.json"));
+    assert_eq!(code, "no-statement", "a file says nothing about the log");
+    let (code, _) = fails(&dev.folder, 4, &why("chain.json.aer.cose", "chain.json", &registry));
+    assert_eq!(code, "no-receipt");
+    dev.folder.run(&words("receipt get chain.json.aer.cose -o aer.receipt")).must_end_with(0);
+    let with_receipt = why("chain.json.aer.cose --receipt aer.receipt", "chain.json", &registry);
+    assert_eq!(run(&dev.folder, &with_receipt)["registered"], true);
+}
