@@ -1,5 +1,6 @@
 //! Tests of the documents: the commands of README.md and docs/tour.md are run in order, in one empty folder, against a
-//! log as the README starts it; every link of every document resolves; the README stays short.
+//! log as the README starts it, and those of docs/agentroa.md in another one; every link of every document resolves; the
+//! README stays short.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,6 +16,8 @@ const SERVICE: &str = "http://127.0.0.1:7390";
 const WITNESS: &str = "127.0.0.1:7392";
 /// Address of the gateway in the documents. The test replaces its port.
 const GATEWAY: &str = "127.0.0.1:7400";
+/// Address of the registry server in the documents. The test replaces its port.
+const REGISTRY: &str = "127.0.0.1:7394";
 /// Command that starts the gateway on its default port. The test adds the address.
 const START_GATEWAY: &str = "tabellion gateway run --dev";
 /// Start of the command that installs MCP software from PyPI. `./test` has installed it already.
@@ -39,20 +42,31 @@ fn the_commands_of_the_readme_and_the_tour_print_what_is_shown() {
     assert!(readme.iter().any(|step| step.command.starts_with("tabellion register")), "the README registers");
     let tour = steps(&read("docs/tour.md"));
     assert!(tour.len() > 30, "the console blocks of the tour are found: {}", tour.len());
-    let steps: Vec<Step> = readme.into_iter().chain(tour).collect();
+    run_in_order(readme.into_iter().chain(tour));
+}
+
+#[test]
+fn the_commands_of_the_tour_of_agentroa_print_what_is_shown() {
+    let tour = steps(&read("docs/agentroa.md"));
+    assert!(tour.len() > 30, "the console blocks of the tour are found: {}", tour.len());
+    run_in_order(tour.into_iter());
+}
+
+/// Runs the commands beside a log, in a folder of their own, and compares what they print.
+fn run_in_order(steps: impl Iterator<Item = Step>) {
     let dev = Dev::start_in(Folder::new());
-    let (witness, gateway) = (free_address().to_string(), free_address().to_string());
+    let addresses = [WITNESS, GATEWAY, REGISTRY].map(|shown| (shown, free_address().to_string()));
+    let start_gateway = format!("{START_GATEWAY} --listen {GATEWAY}");
     let venv = black_box::python().parent().and_then(Path::parent).expect("a venv").to_owned();
     symlink(venv, dev.folder.path("mcp")).expect("a link");
-    // A program on the path, and no function of the shell: what the tour puts into the background it ends by its number.
+    // A program on the path, and no function of the shell: what a tour puts into the background it ends by its number.
     fs::create_dir(dev.folder.path("bin")).expect("a folder");
     symlink(black_box::program(), dev.folder.path("bin/tabellion")).expect("a link");
-    for step in steps.iter().filter(|step| !NOT_RUN.contains(&step.command.as_str())) {
-        if step.command.starts_with(INSTALL) {
-            continue;
-        }
-        let command = step.command.replace(WITNESS, &witness).replace(GATEWAY, &gateway);
-        let command = command.replace(START_GATEWAY, &format!("{START_GATEWAY} --listen {gateway}"));
+    let is_run =
+        |step: &Step| !NOT_RUN.contains(&step.command.as_str()) && !step.command.starts_with(INSTALL);
+    for step in steps.filter(is_run) {
+        let command = step.command.replace(START_GATEWAY, &start_gateway);
+        let command = addresses.iter().fold(command, |command, (shown, free)| command.replace(shown, free));
         let printed = run(&dev, &command);
         let mut lines = printed.lines();
         for shown in &step.shown {
