@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use evidence_postgres::testing::Database;
 use gateway::{Config, Gateway};
+use registry_server::RegistryServer;
 use roa::chain::Chain;
+use roa::registry::DeltaList;
 use scitt::Signer;
 use serde_json::{Value, json};
 use testkit::McpServer;
@@ -52,14 +54,13 @@ impl Site {
         Self { folder, gateway, server, route: route.to_owned() }
     }
 
-    /// The same route at a gateway that fetches the registry from this address.
-    async fn fetching(url: &str) -> Self {
+    /// The same route at a gateway with these sources of the registry instead of the file.
+    async fn reading(sources: &str) -> Self {
         let route = "without_vap = \"roa\"\nroa = \"required\"\n";
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "operator.jwk", key_of("operator").public_key().to_jwk().to_value().to_string());
         let server = McpServer::ordinary();
-        let text = config_text(&server, route, "");
-        let text = text.replace("registry = \"registry.json\"", &format!("registry_url = \"{url}\""));
+        let text = config_text(&server, route, "").replace("registry = \"registry.json\"", sources);
         let gateway = Gateway::start(Config::from_toml(&text, folder.path()).unwrap()).await.unwrap();
         Self { folder, gateway, server, route: route.to_owned() }
     }
@@ -327,15 +328,61 @@ async fn serve(document: Vec<u8>) -> String {
 
 #[tokio::test]
 async fn the_registry_may_be_fetched_and_must_be_signed_by_its_operator() {
-    let site = Site::fetching(&serve(registry(1, |_| ())).await).await;
+    let fetching = |url: String| format!("registry_url = \"{url}\"");
+    let site = Site::reading(&fetching(serve(registry(1, |_| ())).await)).await;
     site.call(&root(|_| ()), "crm.read").await.served();
     let forged = testkit::agentroa::signed::<roa::registry::RegistryDocument>(
         testkit::agentroa::registry_members(1),
         &["somebody"],
     );
-    let site = Site::fetching(&serve(forged.canonical().to_vec()).await).await;
+    let site = Site::reading(&fetching(serve(forged.canonical().to_vec()).await)).await;
     let answer = site.call(&root(|_| ()), "crm.read").await;
     assert_denied(&site, &answer, ("invalid_signature", "registry_unavailable", None));
+}
+
+/// A list of deltas that revoke the roots of these chains, one after the other, from version 1 on.
+fn deltas(chains: &[&Chain]) -> Vec<u8> {
+    let mut list = DeltaList::default();
+    for (previous, chain) in (1u64..).zip(chains) {
+        let revocation = json!({
+            "subject": { "envelope": chain.root().document().envelope_id.to_string() },
+            "sequence": previous + 1, "revoked_at": in_seconds(0),
+        });
+        let members = json!({
+            "schema_version": "1.0", "registry_id": "registry.acme.example", "epoch": 1,
+            "previous_sequence": previous, "sequence": previous + 1, "issued_at": in_seconds(0),
+            "revocations": [revocation],
+        });
+        list.push(testkit::agentroa::signed(members, &["operator"])).unwrap();
+    }
+    list.canonical()
+}
+
+#[tokio::test]
+async fn an_envelope_is_revoked_by_a_delta_that_a_registry_server_serves_beside_an_older_version() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "registry.json", registry(1, |_| ()));
+    write(folder.path(), "deltas.json", deltas(&[]));
+    let server = RegistryServer::start(registry_server::Config {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        registry: folder.path().join("registry.json"),
+        deltas: Some(folder.path().join("deltas.json")),
+        operators: vec![key_of("operator").public_key().clone()],
+    });
+    let server = server.await.unwrap();
+    let url = format!("http://{}", server.address());
+    let sources = format!("registry_url = \"{url}/registry.json\"\ndeltas_url = \"{url}/deltas.json\"");
+    let site = Site::reading(&sources).await;
+    let (chain, other) = (root(|_| ()), root(|_| ()));
+    site.call(&chain, "crm.read").await.served();
+    write(folder.path(), "deltas.json", deltas(&[&chain]));
+    let answer = site.until_denied(&chain, "roa:envelope_revoked").await;
+    assert_eq!(receipt(&answer)["revocation"], json!({ "epoch": 1, "sequence": 2 }));
+    site.call(&other, "crm.read").await.served();
+    // The second delta is in force after the gateway has read the registry, which is still version 1, again.
+    write(folder.path(), "deltas.json", deltas(&[&chain, &other]));
+    site.until_denied(&other, "roa:envelope_revoked").await;
+    site.call(&chain, "crm.read").await.denied("roa:envelope_revoked");
 }
 
 #[tokio::test]
