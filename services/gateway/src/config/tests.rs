@@ -341,6 +341,34 @@ fn the_example_for_operators_reads_and_what_is_commented_out_in_it_does_too() {
 }
 
 #[test]
+fn a_registry_and_its_deltas_are_a_file_or_an_address_each() {
+    let section = |sources: &str| {
+        let keys = "registry_keys = [\"agent.pub.json\"]\ngateway_id = \"gw-1\"\nsigner = \"acme:gateway\"";
+        text(&format!("[agentroa]\n{sources}\n{keys}\n"))
+    };
+    let sources = |written: &str| {
+        let agentroa = read(&section(written)).unwrap().agentroa.unwrap();
+        (agentroa.source, agentroa.deltas)
+    };
+    let url = |path: &str| RegistrySource::Url(format!("https://registry.example/{path}").parse().unwrap());
+    let (registry, deltas) = sources("registry = \"r.json\"\ndeltas = \"d.json\"");
+    assert!(matches!(registry, RegistrySource::File(path) if path.ends_with("r.json")));
+    assert!(matches!(deltas, Some(RegistrySource::File(path)) if path.ends_with("d.json")));
+    let both = "registry_url = \"https://registry.example/r\"\ndeltas_url = \"https://registry.example/d\"";
+    assert_eq!(sources(both), (url("r"), Some(url("d"))));
+    assert_eq!(sources("registry_url = \"https://registry.example/r\""), (url("r"), None));
+    let keys =
+        |written: &str| mistakes(&section(written)).into_iter().map(|(_, key)| key).collect::<Vec<_>>();
+    assert_eq!(keys("deltas = \"d.json\""), ["agentroa.registry"]);
+    let twice = "registry = \"r.json\"\ndeltas = \"d.json\"\ndeltas_url = \"https://registry.example/d\"";
+    assert_eq!(keys(twice), ["agentroa.deltas"]);
+    assert_eq!(
+        keys("registry = \"r.json\"\ndeltas_url = \"ftp://registry.example/d\""),
+        ["agentroa.deltas_url"]
+    );
+}
+
+#[test]
 fn what_a_started_server_may_use_is_said_beside_its_command() {
     let command = |settings: &str| {
         text("").replace("upstream = \"http://127.0.0.1:3001/mcp\"", "command = [\"mcp-server-time\"]")
