@@ -105,6 +105,7 @@ async fn a_client_with_a_token_has_room_when_strangers_hold_all_memory_for_bodie
         .await;
     // The share of one address is no less than one batch: here it is everything.
     let _held = all_but_one_byte(&site, "/v1/entries/batch", "multipart/mixed; boundary=x", 1 << 20).await;
+    site.until_metrics_have(&format!("tabellion_request_body_bytes {}", (1 << 20) - 1)).await;
     let large = testkit::opaque("large", &serde_json::json!({ "x": "y".repeat(50_000) }));
     let bearer = format!("Bearer {TOKEN}");
     let headers = [("content-type", common::COSE), ("authorization", &*bearer)];

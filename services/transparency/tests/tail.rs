@@ -303,7 +303,8 @@ async fn readers_who_leave_leave_their_places_within_a_few_seconds() {
 async fn every_way_in_which_a_stream_may_end_is_counted_from_the_start() {
     let site = Place::new().start().await;
     for reason in ["left", "too-slow", "stopping", "unavailable"] {
-        metrics_say(&site, &format!("tabellion_entry_streams_ended_total{{reason=\"{reason}\"}} 0")).await;
+        site.until_metrics_have(&format!("tabellion_entry_streams_ended_total{{reason=\"{reason}\"}} 0"))
+            .await;
     }
 }
 
@@ -355,7 +356,7 @@ async fn a_reader_who_takes_nothing_is_cut_off_and_goes_on_without_loss() {
     socket.write_all(request.as_bytes()).await.unwrap();
     // Nothing is read until the service has given up on this reader.
     ended(&site, "too-slow").await;
-    metrics_say(&site, "tabellion_entry_streams 0").await;
+    site.until_metrics_have("tabellion_entry_streams 0").await;
     let mut taken = Vec::new();
     let _ = timeout(PATIENCE, socket.read_to_end(&mut taken)).await.expect("the connection is closed");
     let taken = String::from_utf8_lossy(&taken);
@@ -419,18 +420,7 @@ async fn a_slow_reader_over_http_2_reads_why_his_stream_ended() {
 /// Waits until a stream has ended for this reason.
 async fn ended(site: &Site, reason: &str) {
     let counted = format!("tabellion_entry_streams_ended_total{{reason=\"{reason}\"}} 1");
-    metrics_say(site, &counted).await;
-}
-
-async fn metrics_say(site: &Site, line: &str) {
-    let url = format!("{}/metrics", site.admin);
-    timeout(PATIENCE, async {
-        while !site.get(&url).await.text().contains(line) {
-            sleep(Duration::from_millis(50)).await;
-        }
-    })
-    .await
-    .unwrap_or_else(|_| panic!("no {line}"));
+    site.until_metrics_have(&counted).await;
 }
 
 #[tokio::test]

@@ -55,8 +55,10 @@ fn permits_and_denials_have_receipts_on_the_log_that_their_decisions_name() {
     // Two decisions and one outcome.
     let records = scene.records(3);
     must_be_whole(&records);
-    let named: Vec<&Value> =
-        of_kind(&records, "decision").iter().map(|record| &record.payload["aer_id"]).collect();
+    // Records come to the log in any order; `seq` has the order of the decisions.
+    let mut decisions = of_kind(&records, "decision");
+    decisions.sort_by_key(|decision| decision.payload["seq"].as_u64());
+    let named: Vec<&Value> = decisions.iter().map(|record| &record.payload["aer_id"]).collect();
     assert_eq!(named, [&told[0]["aer_id"], &told[1]["aer_id"]]);
     assert_eq!(scene.upstream.calls(), 1);
 }

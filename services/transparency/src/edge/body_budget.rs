@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use prometheus::IntGauge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits::{SHARE_PART, SMALL_BODIES, SMALL_BODIES_PART, SMALL_BODY_BYTES, TOKENS_PART};
@@ -18,12 +19,13 @@ pub struct BodyBudget {
 }
 
 impl BodyBudget {
-    /// Creates a budget of `bytes`. A client's share has room for at least one body of `largest` bytes.
-    pub fn new(bytes: usize, largest: usize) -> Self {
+    /// Creates a budget of `bytes`. A client's share has room for at least one body of `largest` bytes; `reserved`
+    /// shows how many bytes are taken.
+    pub fn new(bytes: usize, largest: usize, reserved: &IntGauge) -> Self {
         let small = bytes / SMALL_BODIES_PART;
         Self {
-            small: BytePool::new(small, small / SHARE_PART),
-            large: BytePool::new(bytes, (bytes / SHARE_PART).max(largest).min(bytes)),
+            small: BytePool::new(small, small / SHARE_PART, reserved),
+            large: BytePool::new(bytes, (bytes / SHARE_PART).max(largest).min(bytes), reserved),
             small_bytes: SMALL_BODY_BYTES.min(small / SHARE_PART / SMALL_BODIES),
         }
     }
@@ -43,16 +45,18 @@ struct BytePool {
     /// The largest number of bytes one client may reserve.
     share: usize,
     used: Mutex<HashMap<RateBucket, usize>>,
+    reserved: IntGauge,
 }
 
 impl BytePool {
-    fn new(bytes: usize, share: usize) -> Arc<Self> {
+    fn new(bytes: usize, share: usize, reserved: &IntGauge) -> Arc<Self> {
         let semaphore = |bytes: usize| Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
         Arc::new(Self {
             all: semaphore(bytes),
             reserve: semaphore(bytes / TOKENS_PART),
             share,
             used: Mutex::default(),
+            reserved: reserved.clone(),
         })
     }
 
@@ -70,11 +74,13 @@ impl BytePool {
         };
         let permit = taken.ok()?;
         used.insert(client, of_client + bytes);
+        self.reserved.add(bytes as i64);
         Some(ReservedBytes { pool: self.clone(), client, bytes, _permit: permit })
     }
 
     fn refund(&self, client: RateBucket, bytes: usize) {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        self.reserved.sub(bytes as i64);
         let left = used.get(&client).copied().unwrap_or_default().saturating_sub(bytes);
         match left {
             0 => used.remove(&client),

@@ -33,6 +33,7 @@ impl EdgeState {
             bodies: BodyBudget::new(
                 limits.bodies_in_flight_bytes,
                 limits.statement_bytes.max(limits.batch_bytes),
+                &metrics.body_bytes,
             ),
             limits: ArcSwap::from_pointee(limits.clone()),
             metrics,

@@ -85,6 +85,8 @@ pub struct Metrics {
     pub queue_depth: IntGauge,
     /// `tabellion_queue_rejected_total`: submissions refused because the queue or the inbox is full.
     pub queue_rejected: IntCounter,
+    /// `tabellion_request_body_bytes`: memory reserved for request bodies.
+    pub body_bytes: IntGauge,
     /// `tabellion_inbox_rows`: accepted statements that are not in the log yet.
     pub inbox_rows: IntGauge,
     /// `tabellion_inbox_bytes`: bytes of the submissions in the inbox.
@@ -170,6 +172,7 @@ impl Metrics {
             closed_bodies_read: registry.counter("tabellion_closed_bodies_read_total",
                 "Statements and payloads of closed content types that were read",
             )?,
+            body_bytes: registry.gauge("tabellion_request_body_bytes", "Memory held by request bodies")?,
             inbox_rows: registry.gauge("tabellion_inbox_rows",
                 "Accepted statements that are not in the log yet",
             )?,

@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName};
@@ -115,6 +116,18 @@ pub struct Site {
 }
 
 impl Site {
+    /// Waits until the metrics have this line.
+    pub async fn until_metrics_have(&self, line: &str) {
+        const LONGEST: Duration = Duration::from_secs(30);
+        let url = format!("{}/metrics", self.admin);
+        let found = async {
+            while !self.get(&url).await.text().lines().any(|other| other == line) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(LONGEST, found).await.unwrap_or_else(|_| panic!("no {line}"));
+    }
+
     fn of(service: Service, place: &Place) -> Self {
         let addresses = service.addresses();
         let url = format!("http://{}", addresses.public);
