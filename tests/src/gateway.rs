@@ -458,15 +458,21 @@ impl Scene {
     /// Waits until the log has at least `count` records of the gateway, and returns them.
     #[track_caller]
     pub fn records(&self, count: usize) -> Vec<Record> {
-        let begun = Instant::now();
-        loop {
-            let records = records_of(&self.service);
-            if records.len() >= count {
-                return records;
-            }
-            let waited = begun.elapsed();
-            assert!(waited < PATIENCE, "{} records, not {count}: {}", records.len(), self.running.said());
-            std::thread::sleep(Duration::from_millis(50));
+        records_when(&self.service, &self.running, count)
+    }
+}
+
+/// Waits until a log has at least `count` records of a gateway, and returns them.
+#[track_caller]
+pub fn records_when(service: &Service, gateway: &GatewayProcess, count: usize) -> Vec<Record> {
+    let begun = Instant::now();
+    loop {
+        let records = records_of(service);
+        if records.len() >= count {
+            return records;
         }
+        let waited = begun.elapsed();
+        assert!(waited < PATIENCE, "{} records, not {count}: {}", records.len(), gateway.said());
+        std::thread::sleep(Duration::from_millis(50));
     }
 }

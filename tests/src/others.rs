@@ -81,8 +81,18 @@ pub struct Other {
 impl Other {
     /// Starts the server that the conformance suite requires: `tests/python/mcp_fixture.py`.
     pub fn fixture() -> Self {
+        Self::script(&fixture())
+    }
+
+    /// Starts an agent of the public SDK for A2A: `tests/python/a2a_agent.py`. Its URL is that of its endpoint.
+    pub fn a2a_agent() -> Self {
+        Self::script(&Path::new(env!("CARGO_MANIFEST_DIR")).join("python/a2a_agent.py"))
+    }
+
+    /// Starts a script that prints its URL and serves.
+    fn script(file: &Path) -> Self {
         let mut command = Command::new(python());
-        command.arg(fixture()).args(["127.0.0.1", "0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.arg(file).args(["127.0.0.1", "0"]).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         let mut out = BufReader::new(child.stdout.take().expect("it was asked for"));
         let mut line = String::new();
@@ -105,7 +115,7 @@ impl Other {
     }
 
     fn listening(self) -> Self {
-        let address = self.url.trim_end_matches("/mcp");
+        let address = self.url.trim_end_matches("/mcp").trim_end_matches('/');
         let begun = Instant::now();
         while Connection::to(address).connect().is_err() {
             assert!(begun.elapsed() < START, "{} does not listen", self.url);

@@ -4,7 +4,7 @@
 use data_encoding::HEXLOWER;
 use jiff::{SignedDuration, Timestamp};
 use roa::attestation::Attestation;
-use roa::chain::Chain;
+pub use roa::chain::Chain;
 use roa::proof::ProofClaims;
 use roa::signed::{Document, Signed};
 use roa::text::Sha256Digest;

@@ -19,9 +19,10 @@ use admission::rules::Rules;
 use admission::signature::Keyring;
 use client::{Client, Options};
 use gateway::decision_writer::{
-    CallAnswer, CallJob, CallOutcomeReport, Clock, DecisionWriter, LogConnection, MessageAnswer, MessageJob,
-    RulesOf, WriterKeys, WriterSettings,
+    CallAnswer, CallJob, CallOutcomeReport, Clock, DecisionWriter, HeldRequest, LogConnection, MessageAnswer,
+    MessageJob, RulesOf, WriterKeys, WriterSettings,
 };
+use gateway::upstream::{ClientName, Exchange};
 use serde_json::{Value, json};
 use vap::audit::CallStatus;
 use vap::message::slot::{self, Carrier};
@@ -117,7 +118,13 @@ async fn one(writer: &DecisionWriter, session: u64, call: u64, due: Instant) -> 
     let CallAnswer::Ruled(told) = writer.call(job).await else { panic!("nobody is to be asked") };
     let took = due.elapsed();
     let mut pass = told.pass.expect("served");
-    pass.forwarding();
+    let request = Exchange {
+        method: http::Method::POST,
+        headers: http::HeaderMap::new(),
+        body: bytes::Bytes::new(),
+        client: ClientName::default(),
+    };
+    let _sent = pass.release(HeldRequest::new(request));
     pass.settle(CallOutcomeReport { status: CallStatus::Executed, cost: None, result: Some("{}".into()) })
         .await;
     took

@@ -212,6 +212,26 @@ impl Frame {
         self.param("arguments").filter(|text| *text != "null").unwrap_or("{}")
     }
 
+    /// The raw JSON text of a member of an object in `params`, such as a member of `params.metadata`.
+    pub fn inner_param(&self, name: &str, member: &str) -> Option<&str> {
+        let at = self.params.as_ref()?.get(name)?.clone();
+        Some(self.slice(Object::read(self.body(), at)?.get(member)?))
+    }
+
+    /// A string member of an object in `params`, with its escapes decoded. `None` if the member is not a string.
+    pub fn inner_string(&self, name: &str, member: &str) -> Option<String> {
+        serde_json::from_str(self.inner_param(name, member)?).ok()
+    }
+
+    /// The text without these members of an object in `params`. If no member is left, the object is removed too.
+    pub fn without_inner(&self, name: &str, members: &[&str]) -> Bytes {
+        let changed = self.param(name).and_then(|text| object::without(text, &[], members));
+        match &changed {
+            Some(text) => self.edited(&[(name, Some(text.as_str()).filter(|text| *text != "{}"))], &[]),
+            None => self.text.clone(),
+        }
+    }
+
     /// The text without the given members of `params._meta`. If no member is left, `_meta` is removed too.
     pub fn without_meta(&self, keys: &[&str]) -> Bytes {
         self.edited(&[], keys)

@@ -1,13 +1,14 @@
 //! The gateway: an MCP reverse proxy that is transparent to clients and servers, until a call exceeds its session's
 //! declaration.
 //!
-//! A request arrives at the [`front`] (transport, origin, token) and is parsed as a [`frame`] (the original text, with
-//! the byte ranges of its members). It is then relayed unchanged ([`relay`]), or handled by [`calls`]: a tool call, or
+//! A request arrives at the [`front`] (transport, origin, token). The protocol of its endpoint ([`mcp`]) parses it as a
+//! [`frame`] (the original text, with the byte ranges of its members). It is then relayed unchanged ([`relay`]), or handled by [`calls`]: a tool call, or
 //! a request that carries a declaration. The crate `admission` decides; [`decision_writer`] is the single decision writer, which
 //! makes a decision durable before the first byte is sent to an [`upstream`], and delivers the evidence to the log.
 //!
 //! Not here: the rules of admission (`admission`), storage of evidence (`evidence`), the client of the log (`client`).
 
+pub mod a2a;
 mod annex;
 pub mod approvals;
 pub mod authority;
@@ -27,6 +28,7 @@ pub mod judge;
 mod jwk_set;
 pub mod keys;
 pub mod limits;
+pub mod mcp;
 pub mod memory;
 pub mod oauth;
 pub mod posture;

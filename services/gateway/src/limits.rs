@@ -442,6 +442,9 @@ pub const MAX_CLIENT_NAME: usize = 256;
 /// sessions are recorded in the gateway's own stream.
 pub const CLIENT_STREAMS: usize = 1_000;
 
+/// Maximum length of an agent card (A2A), in bytes.
+pub const MAX_AGENT_CARD_BYTES: usize = 256 << 10;
+
 /// Longest registry of AgentROA, in bytes.
 pub const MAX_REGISTRY_BYTES: usize = 16 << 20;
 /// Default interval at which the registry is read again.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use evidence::StoreError;
 
+use crate::bounded_fetch::FetchError;
 use crate::isolation::{NotIsolated, OwnFilesError};
 use crate::keys::GatewayKeyError;
 use crate::oauth::KeysError;
@@ -60,6 +61,14 @@ pub enum StartError {
     /// AgentROA cannot be enforced.
     #[error("AgentROA cannot be enforced: {0}")]
     AgentRoa(String),
+    /// The card of an agent cannot be served.
+    #[error("route {route}: {error}")]
+    AgentCard {
+        /// The path of the route.
+        route: String,
+        /// The cause.
+        error: FetchError,
+    },
     /// The keys of a token issuer cannot be used.
     #[error("route {route}: {error}")]
     OAuth {

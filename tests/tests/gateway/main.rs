@@ -1,6 +1,7 @@
 //! The gateway before real and hostile MCP clients and servers.
 #![allow(clippy::unwrap_used)]
 
+mod a2a;
 mod approvals;
 mod authority;
 mod budgets;

@@ -8,7 +8,7 @@ use vap::message::slot::{Key, OWN_KEY, Shape, VAP_KEY};
 
 use serde_json::Value;
 
-use crate::front::InvocationMember;
+use crate::mcp::InvocationMember;
 
 /// The member with the location of a decision's record.
 pub const EVIDENCE: &str = "dev.tabellion/evidence";

@@ -15,8 +15,8 @@ use crate::clarify::asked::{self, WaitingQuestion};
 use crate::clarify::state::Sealed;
 use crate::decision_writer::{DecisionAnswer, UndecidedCall};
 use crate::frame::{Frame, RawId, reply};
-use crate::front::Inbound;
 use crate::limits::QUESTION_KEEP_ALIVE;
+use crate::mcp::Inbound;
 use crate::relay::Response;
 use crate::relay::{self, OpenedStream};
 

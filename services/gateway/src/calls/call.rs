@@ -2,10 +2,12 @@
 
 use admission::arguments::CallArguments;
 use admission::authenticated::Authenticated;
+use admission::clarify::HumanAnswer;
 use admission::decide::{Advised, JudgeAnswer, JudgeQuestion};
 use admission::principal::{Caller, Era};
 use admission::rules::AuthorityDemand;
 use decimal::Decimal;
+use http::StatusCode;
 use jose::json::{self, Limits};
 use roa::text::UtcTime;
 use serde_json::value::RawValue;
@@ -13,15 +15,16 @@ use vap::message::slot::{self, Carrier, OWN_KEY, Received, Unreadable, VAP_KEY};
 
 use super::additions::{Additions, VerdictSlot};
 use super::pending::{CallSubject, NextStep, PendingCall};
+use super::refused::ArgumentsTooLong;
 use super::request_state::RequestState;
 use super::{Calls, clients};
 use crate::authority::{ChainMaterial, PresentedChain, PresentedFor, capability_of};
-use crate::decision_writer::{CallAnswer, CallJob, DecisionAnswer};
+use crate::decision_writer::{CallAnswer, CallJob, DecisionAnswer, HeldRequest};
 use crate::frame::Frame;
-use crate::front::{Inbound, InvocationMember};
 use crate::judge::{Meter, Opinion};
 use crate::limits::MAX_DEPTH;
-use crate::relay::Response;
+use crate::mcp::{Inbound, InvocationMember};
+use crate::relay::{self, Response};
 
 type Envelope = Option<Result<Authenticated, Box<Unreadable>>>;
 
@@ -30,7 +33,8 @@ impl Calls {
     pub(super) async fn call(&self, inbound: Inbound, subject: CallSubject) -> Response {
         // Checked before the arguments are processed: their canonical form takes time in proportion to their length.
         if inbound.frame.arguments_text().len() > self.offer.arguments_bytes {
-            return super::refused::arguments_too_long(inbound.frame.id(), self.offer.arguments_bytes);
+            let too_long = ArgumentsTooLong(self.offer.arguments_bytes);
+            return relay::json(StatusCode::OK, too_long.message(inbound.frame.id()));
         }
         let Some((call, mut job)) = self.read(inbound, subject) else { return super::refused::no_id() };
         if let Some(told) = self.shared.writer.refused_at_once(&job) {
@@ -52,6 +56,32 @@ impl Calls {
                 Some(question) => self.wait_for_approver(call, &question, *held).await,
                 None => self.ask(call, *asked, *held),
             },
+        }
+    }
+
+    /// Decides about a call whose client cannot be asked a question.
+    ///
+    /// # Errors
+    /// [`ArgumentsTooLong`] if the arguments are longer than the route allows.
+    pub async fn decided(&self, job: CallJob) -> Result<Box<DecisionAnswer>, ArgumentsTooLong> {
+        if job.arguments.text().len() > self.offer.arguments_bytes {
+            return Err(ArgumentsTooLong(self.offer.arguments_bytes));
+        }
+        let answer = match self.shared.writer.refused_at_once(&job) {
+            Some(refused) => Box::new(refused),
+            None => self.unasked(self.shared.writer.call(job).await).await,
+        };
+        self.count(&answer);
+        Ok(answer)
+    }
+
+    /// Decides a call to its end, without an answer to any question.
+    async fn unasked(&self, mut answer: CallAnswer) -> Box<DecisionAnswer> {
+        loop {
+            match self.next_step(answer).await {
+                NextStep::Answer(decision) => return decision,
+                NextStep::Ask(_, held) => answer = held.answered(HumanAnswer::Unanswered).await,
+            }
         }
     }
 
@@ -109,7 +139,8 @@ impl Calls {
         let asserted_client = self.asserted_client(&inbound);
         let can_wait = can_wait(&inbound);
         let (tool, arguments) = subject.named(&inbound.frame);
-        let Inbound { route, mut exchange, chain: material, invocation, era, caller, client, .. } = inbound;
+        let Inbound { endpoint, mut exchange, chain: material, invocation, era, caller, client, .. } =
+            inbound;
         returned.restore(&mut exchange);
         let arguments = CallArguments::new(arguments);
         let chain = self.presented(&material, &tool, &arguments, &caller);
@@ -139,11 +170,12 @@ impl Calls {
             envelope,
             ..job
         };
-        Some((PendingCall { route, exchange, id, subject, caller, client, place, speaks_vap, echo }, job))
+        let request = HeldRequest::new(exchange);
+        Some((PendingCall { endpoint, request, id, subject, caller, client, place, speaks_vap, echo }, job))
     }
 
     /// Verifies the chain of a call. `None` if the route does not enforce AgentROA.
-    fn presented(
+    pub fn presented(
         &self,
         material: &ChainMaterial,
         tool: &str,

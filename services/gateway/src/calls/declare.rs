@@ -18,7 +18,8 @@ use super::{Calls, list};
 use crate::decision_writer::{DecisionAnswer, MessageAnswer, MessageJob};
 use crate::frame::reply::{self, Reply};
 use crate::frame::{Frame, RawId};
-use crate::front::{Inbound, InvocationMember, Opening, unanswered};
+use crate::front::unanswered;
+use crate::mcp::{Inbound, InvocationMember, Opening};
 use crate::relay::Response;
 use crate::relay::{self, Over, Passing, Tap, Unanswered};
 use crate::upstream::UpstreamAnswer;
@@ -33,8 +34,8 @@ impl Calls {
         let method = inbound.frame.method().unwrap_or_default();
         let message = carrier(method).and_then(|carrier| self.message(&inbound.frame, carrier));
         let (filters, watches) = (self.filters(method), self.watches(method));
-        let Inbound { route, exchange, frame, invocation, caller, client, .. } = inbound;
-        match relay::ask(&*route.upstream, exchange, &client).await {
+        let Inbound { endpoint, exchange, frame, invocation, caller, client, .. } = inbound;
+        match relay::ask(&*endpoint.upstream, exchange, &client).await {
             Ok(answer) if message.is_some() || filters || watches => {
                 let caller = in_session(&frame, caller, &answer);
                 let succeeded = answer.status.is_success();
@@ -217,7 +218,7 @@ impl DeclarationTap {
 
     /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.
     fn opened(&self, message: Bytes) -> Bytes {
-        use crate::front::Handlers as _;
+        use crate::mcp::Handlers as _;
         match self.frame.method() {
             Some("initialize" | "server/discover") => {
                 let opening = Opening { frame: self.frame.clone(), caller: self.caller.clone() };

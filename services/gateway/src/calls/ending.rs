@@ -19,14 +19,14 @@ use super::answer_stream::clean;
 use super::pending::{CallSubject, PendingCall};
 use super::refused::additions;
 use crate::clarify::state::Sealed;
-use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
+use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer, HeldRequest};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
 use crate::front::UPSTREAM_FAILED;
 use crate::relay::Passing;
-use crate::upstream::UpstreamError;
+use crate::upstream::{Exchange, UpstreamError};
 
-/// A forwarded call that is not settled. Dropping it records the outcome `unknown`.
+/// An admitted call that is not settled. Dropping it records the outcome `unknown`, or `refused` if nothing was sent.
 pub struct Ending {
     /// The path of the route.
     pub route: Arc<str>,
@@ -52,10 +52,9 @@ impl Ending {
     pub fn of(
         call: &PendingCall,
         (route, mut told): (Arc<str>, Box<DecisionAnswer>),
-        mut pass: AdmittedCall,
+        pass: AdmittedCall,
         shared: Arc<Shared>,
     ) -> Self {
-        pass.forwarding();
         let is_told = told.telling != VerdictDelivery::Silent;
         let additions = if is_told { additions(call, &told) } else { Additions::default() };
         let verdict = call.speaks_vap.then(|| call.place.shape.dress(&told.text));
@@ -74,6 +73,11 @@ impl Ending {
             ticket: told.ruling.as_mut().and_then(|ruling| ruling.ticket.take()),
             session_id,
         }
+    }
+
+    /// Gives out the request of the call, to be sent once.
+    pub fn release(&mut self, request: HeldRequest) -> Exchange {
+        self.pass.release(request)
     }
 
     /// Returns the caller's era.

@@ -54,9 +54,9 @@ use crate::clarify::state::Sealer;
 use crate::decision_writer::DecisionWriter;
 use crate::frame::RawId;
 use crate::frame::reply::Reply;
-use crate::front::{Handlers, Inbound, Late, Opening};
 use crate::judge::{Judge, Meter};
 use crate::limits::{LATE_ANSWER_TIME, QUESTION_TIME};
+use crate::mcp::{Handlers, Inbound, Late, Opening};
 use crate::posture;
 use crate::relay::Passing;
 use crate::relay::Response;
@@ -68,6 +68,8 @@ use clients::Clients;
 use pending::CallSubject;
 use tasks::Tasks;
 use unanswered::Unanswered;
+
+pub use refused::{ArgumentsTooLong, REFUSED, words as refusal_words};
 
 /// The state that all routes share, and that outlives a configuration.
 pub struct Shared {
@@ -155,6 +157,12 @@ impl Calls {
     pub fn new(rules: Rules, offer: Offer, judging: Option<Judging>, shared: Arc<Shared>) -> Self {
         let route = rules.route.as_str().into();
         Self { route, rules: Arc::new(rules), offer, judging, shared }
+    }
+
+    /// Returns the path of the route.
+    #[must_use]
+    pub fn route(&self) -> &str {
+        &self.route
     }
 
     /// Returns the passage for a caller whose answers get the gateway's `_meta` members. `own` is the request that is

@@ -55,7 +55,7 @@ impl Calls {
         told: Box<DecisionAnswer>,
         pass: AdmittedCall,
     ) -> Result<(UpstreamAnswer, OutcomeTap), Bytes> {
-        let ending = Ending::of(&call, (self.route.clone(), told), pass, self.shared.clone());
+        let mut ending = Ending::of(&call, (self.route.clone(), told), pass, self.shared.clone());
         if call.client.era() == Era::Modern && call.client.is_gone() {
             // Cancelled before anything of it was sent.
             let words = ending.lost(&UpstreamError::NeverSent("cancelled".into()));
@@ -65,9 +65,10 @@ impl Calls {
         let (id, own) = (call.id.clone(), Some(call.id));
         let (shared, route, told) = (self.shared.clone(), self.route.clone(), ending.is_told());
         let passage = AnswerStream { shared, route, caller: call.caller, own, told };
+        let request = ending.release(call.request);
         // The answer may arrive on another stream as soon as the call is sent.
         let listed = self.shared.unanswered.list(ending);
-        match relay::ask(&*call.route.upstream, call.exchange, &call.client).await {
+        match relay::ask(&*call.endpoint.upstream, request, &call.client).await {
             Ok(answer) => {
                 let refused = !answer.status.is_success();
                 Ok((answer, OutcomeTap { listed, id, refused, passage }))

@@ -6,11 +6,10 @@ use admission::clarify::HumanQuestion;
 use admission::principal::Caller;
 
 use super::additions::{Additions, VerdictSlot};
-use crate::decision_writer::{DecisionAnswer, UndecidedCall};
+use crate::decision_writer::{DecisionAnswer, HeldRequest, UndecidedCall};
 use crate::frame::RawId;
-use crate::front::Route;
+use crate::mcp::Endpoint;
 use crate::relay::Client;
-use crate::upstream::Exchange;
 
 /// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +22,10 @@ pub enum CallSubject {
 
 /// A call that is being decided, with all that its answer needs.
 pub struct PendingCall {
-    /// The route of the request.
-    pub route: Arc<Route>,
+    /// The endpoint of the request.
+    pub endpoint: Arc<Endpoint>,
     /// The request for the upstream.
-    pub exchange: Exchange,
+    pub request: HeldRequest,
     /// The JSON-RPC id of the request.
     pub id: RawId,
     /// The kind of the call.

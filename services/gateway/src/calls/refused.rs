@@ -64,7 +64,7 @@ fn tool_error(call: &PendingCall, told: &DecisionAnswer, words: &str) -> Bytes {
 }
 
 /// Returns the text for a person who sees the answer, made of fixed texts (V-27).
-fn words(told: &DecisionAnswer) -> String {
+pub fn words(told: &DecisionAnswer) -> String {
     let reason = told.verdict.verification.reason.as_ref();
     let decided = match told.verdict.verdict {
         VerdictKind::Clarify => "This call has to be confirmed first",
@@ -80,10 +80,17 @@ fn words(told: &DecisionAnswer) -> String {
     }
 }
 
-/// Refuses a call whose arguments are longer than the route allows. There is no record of it.
-pub(super) fn arguments_too_long(id: Option<&RawId>, most: usize) -> Response {
-    let words = format!("the arguments are longer than {most} bytes");
-    relay::json(StatusCode::OK, reply::error(id, INVALID_PARAMS, &words, None))
+/// The error for arguments that are longer than the route allows, in bytes. There is no record of such a call.
+#[derive(Clone, Copy, Debug)]
+pub struct ArgumentsTooLong(pub usize);
+
+impl ArgumentsTooLong {
+    /// Returns the JSON-RPC error.
+    #[must_use]
+    pub fn message(self, id: Option<&RawId>) -> Bytes {
+        let words = format!("the arguments are longer than {} bytes", self.0);
+        reply::error(id, INVALID_PARAMS, &words, None)
+    }
 }
 
 /// Refuses a request that has no id and thus cannot be answered.

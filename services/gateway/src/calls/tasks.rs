@@ -27,8 +27,9 @@ use super::refused::REFUSED;
 use crate::decision_writer::{CallOutcomeReport, RefusalJob};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
-use crate::front::{Inbound, unanswered};
+use crate::front::unanswered;
 use crate::limits::{KNOWN_TASK_IDLE, MAX_KNOWN_TASKS, MAX_NAMESAKES};
+use crate::mcp::Inbound;
 use crate::relay::Response;
 use crate::relay::{self, Over, Passing, Tap, Unanswered};
 use crate::upstream::text::may_be_message;
@@ -109,7 +110,7 @@ impl Calls {
         };
         let told = known.as_ref().is_some_and(|known| known.told);
         let passage = AnswerStream { told, ..self.passage(&inbound.caller, Some(id.clone())) };
-        match (relay::ask(&*inbound.route.upstream, inbound.exchange, &inbound.client).await, known) {
+        match (relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await, known) {
             (Ok(answer), Some(known)) => relay::watch(answer, Box::new(Last { id, known, passage })).await,
             (Ok(answer), None) => relay::watch(answer, Box::new(UnrelatedTap { passage })).await,
             (Err(Unanswered::Upstream(error)), _) => unanswered(Some(&id), &error),

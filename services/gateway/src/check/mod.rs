@@ -11,6 +11,8 @@ mod log;
 
 use serde::Serialize;
 
+use crate::a2a::AgentCard;
+use crate::bounded_fetch::FetchError;
 use crate::config::{CommandServer, Config, Route, Server, UpstreamConfig};
 use crate::isolation::Host;
 use crate::keys;
@@ -57,7 +59,10 @@ pub async fn check(config: &Config) -> Vec<CheckFinding> {
     findings.extend(isolation_of(config));
     for route in &config.routes {
         findings.extend(oauth(config, route));
-        findings.extend(servers(config, route).await);
+        match AgentCard::of_route(config, route) {
+            Some(card) => findings.push(agent(route, card).await),
+            None => findings.extend(servers(config, route).await),
+        }
     }
     findings
 }
@@ -101,6 +106,19 @@ fn oauth(config: &Config, route: &Route) -> Option<CheckFinding> {
         }
         Err(error) => CheckFinding::new(what, CheckOutcome::Failed, error.to_string()),
     })
+}
+
+/// Asks an agent for its card.
+async fn agent(route: &Route, card: Result<AgentCard, FetchError>) -> CheckFinding {
+    let what = format!("agent {}", route.path);
+    let document = match card {
+        Ok(card) => card.document().await,
+        Err(error) => Err(error.into()),
+    };
+    match document {
+        Ok(_) => CheckFinding::new(what, CheckOutcome::Ok, "it has an agent card"),
+        Err(error) => CheckFinding::new(what, CheckOutcome::NotChecked, error.to_string()),
+    }
 }
 
 /// Asks every server for its eras. Servers behind one route must share an era.

@@ -9,7 +9,7 @@ use admission::rules::Posture;
 use admission::signature::Freshness;
 use url::Url;
 
-use super::route::{HttpServer, Route, Server, UpstreamConfig};
+use super::route::{HttpServer, Route, RouteProtocol, Server, UpstreamConfig};
 use super::{Config, Evidence, Intake, KeyFiles, LogTarget, Outbox, Requirement};
 use crate::limits;
 
@@ -89,6 +89,7 @@ impl Route {
     pub fn usual(path: &str, upstream: UpstreamConfig) -> Self {
         Self {
             path: path.to_owned(),
+            protocol: RouteProtocol::Mcp,
             upstream,
             without_vap: Posture::Deny,
             restricted: Vec::new(),

@@ -169,6 +169,8 @@ pub struct ApproverSection {
 #[serde(deny_unknown_fields)]
 pub struct RouteSection {
     pub path: SpannedText,
+    pub protocol: Option<SpannedText>,
+    pub agent_card: Option<SpannedText>,
     pub upstream: Option<SpannedText>,
     pub upstream_token_file: Option<PathBuf>,
     pub upstream_headers: Option<BTreeMap<String, SpannedText>>,

@@ -10,6 +10,7 @@
 //!
 //! Not here: the rules that decide on calls (`admission`), and the flags of the command.
 
+mod a2a;
 mod agentroa;
 mod agents;
 mod amounts;
@@ -47,7 +48,7 @@ pub use mistake::{Mistake, Mistakes};
 #[cfg(test)]
 pub(crate) use oauth::TOKEN_ALGORITHMS;
 pub use oauth::{KeySource, OAuth, OAuthMode};
-pub use route::{CommandServer, HttpServer, Requirement, Route, Server, UpstreamConfig};
+pub use route::{CommandServer, HttpServer, Requirement, Route, RouteProtocol, Server, UpstreamConfig};
 
 use crate::judge::Meter;
 use crate::limits;

@@ -12,7 +12,7 @@ use url::Url;
 use super::file::{self, ConfigFile, SpannedText};
 use super::reader::{ConfigReader, line_of};
 use super::{AgentKeys, Config, Evidence, Intake, Judge, KeyFiles, LogTarget, Mistakes, Outbox, Route};
-use super::{agentroa, amounts, approvals, routes};
+use super::{a2a, agentroa, amounts, approvals, routes};
 use crate::judge::Meter;
 use crate::limits;
 
@@ -58,6 +58,7 @@ impl ConfigReader<'_> {
         approvals::check(self, approvals.as_ref(), &approvers, &routes, judge.is_some());
         let agentroa = agentroa::read(self, file.agentroa);
         agentroa::check(self, agentroa.as_ref(), &routes);
+        a2a::check(self, &routes);
         let keyring = keyring.with_subjects(self.subjects(&file.agents, &routes));
         Some(Config {
             issuer: issuer?,

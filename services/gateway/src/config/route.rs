@@ -21,6 +21,8 @@ use crate::isolation::{ChildLimits, User};
 pub struct Route {
     /// The path, with a leading slash and no trailing one: `/mcp`.
     pub path: String,
+    /// The protocol that is spoken at the endpoint.
+    pub protocol: RouteProtocol,
     /// The upstream.
     pub upstream: UpstreamConfig,
     /// The treatment of callers without VAP (V-33).
@@ -71,6 +73,18 @@ pub struct Route {
     pub authority: AuthorityRules,
     /// Timeout for the server, from one received byte to the next.
     pub timeout: Duration,
+}
+
+/// The protocol of an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteProtocol {
+    /// MCP, before one or several servers.
+    Mcp,
+    /// A2A, before one agent.
+    A2a {
+        /// The address of the agent's own card.
+        card: Url,
+    },
 }
 
 /// The upstream of an endpoint.

@@ -14,6 +14,7 @@ use url::Url;
 use vap::glob::Pattern;
 use vap::message::Sensitivity;
 
+use super::a2a::{self, ProtocolSettings};
 use super::agentroa::{self, RouteSettings};
 use super::file::{self, SpannedText};
 use super::oauth::{KeySource, OAuth, OAuthMode, TOKEN_ALGORITHMS};
@@ -102,8 +103,12 @@ fn one(
         degraded: route.degraded.take(),
         classes: std::mem::take(&mut route.tool_class),
     };
+    let settings_of_protocol =
+        ProtocolSettings { protocol: route.protocol.take(), agent_card: route.agent_card.take() };
+    let protocol = a2a::of_route(reader, settings_of_protocol, upstream.as_ref());
     let authority = agentroa::of_route(reader, settings, upstream.as_ref());
     Some(Route {
+        protocol,
         without_vap,
         authority,
         restricted: route.restricted.iter().filter_map(|text| pattern(reader, "restricted", text)).collect(),

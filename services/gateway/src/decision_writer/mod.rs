@@ -63,7 +63,7 @@ use vap::reason::Reason;
 pub use backlog::{Backpressure, OutboxLimits};
 pub use clock::Clock;
 pub use decisions::{
-    AdmittedCall, CallAnswer, CallOutcomeReport, DecisionAnswer, MessageAnswer, RecordReference,
+    AdmittedCall, CallAnswer, CallOutcomeReport, DecisionAnswer, HeldRequest, MessageAnswer, RecordReference,
     UndecidedCall, UndecidedMessage,
 };
 pub use error::{NotAnswered, WriterError};

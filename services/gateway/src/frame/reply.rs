@@ -186,9 +186,14 @@ impl Reply {
     /// The text without these members at every path of `SAID`, where clients would take a server's text for the
     /// gateway's. Unchanged if none of the members is present.
     pub fn without_said(&self, names: &[&str]) -> Bytes {
+        self.without_at(SAID, names)
+    }
+
+    /// The text without these members at each of these paths. Unchanged if none of the members is present.
+    pub fn without_at(&self, paths: &[&[&str]], names: &[&str]) -> Bytes {
         let trimmed = self.body().trim_matches(BLANKS);
         let mut changed = None;
-        for path in SAID {
+        for path in paths {
             changed = object::without(changed.as_deref().unwrap_or(trimmed), path, names).or(changed);
         }
         changed.map_or_else(|| self.text.clone(), Bytes::from)

@@ -1,10 +1,10 @@
 //! The request headers that are forwarded to an upstream.
 
+use data_encoding::BASE64URL_NOPAD;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::upstream::headers::end_to_end;
-pub use crate::upstream::request::{LAST_EVENT, METHOD, SESSION, VERSION};
 
 /// The header that may carry an AgentROA envelope instead of `_meta`.
 pub const ROA: HeaderName = HeaderName::from_static("agentroa");
@@ -18,6 +18,15 @@ pub fn to_upstream(client: &HeaderMap, authorization: Option<HeaderValue>) -> He
     }
     headers.extend(authorization.map(|value| (AUTHORIZATION, value)));
     headers
+}
+
+/// Returns the chain in the header [`ROA`] as JSON text; an error if the header is not base64url.
+pub fn header_chain(headers: &HeaderMap) -> Option<Result<String, ()>> {
+    let decoded = |value: &HeaderValue| {
+        let bytes = BASE64URL_NOPAD.decode(value.as_bytes()).map_err(drop)?;
+        String::from_utf8(bytes).map_err(drop)
+    };
+    headers.get(ROA).map(decoded)
 }
 
 /// The value of a header, if it is visible ASCII text.

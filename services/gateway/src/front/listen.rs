@@ -77,8 +77,8 @@ impl Serving {
     /// [`Times::drain`]. Calls of disconnected clients are waited for as well, because their outcome is yet to be
     /// recorded.
     pub async fn drain(self) {
-        let tasks = &self.front.tasks;
-        self.front.stop.cancel();
+        let tasks = &self.front.draining.tasks;
+        self.front.draining.stop.cancel();
         tasks.close();
         if !self.listener.drain_with(tasks.wait()).await {
             tracing::warn!(calls = tasks.len(), "the outcome of calls was not waited for");
@@ -98,7 +98,7 @@ pub fn settings(connections: usize) -> ListenerSettings {
 }
 
 async fn sweep(front: Arc<Front>) {
-    while tokio::time::timeout(SWEEP, front.stop.cancelled()).await.is_err() {
+    while tokio::time::timeout(SWEEP, front.draining.stop.cancelled()).await.is_err() {
         front.sweep();
     }
 }

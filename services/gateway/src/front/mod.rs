@@ -1,37 +1,25 @@
-//! The front end: HTTP, authentication of clients, and the choice of the handler for a message.
+//! The front end: HTTP, the checks that all protocols share, and authentication of clients.
 //!
-//! The checks run in this order: rate limit per address (V-11), path, Host and Origin, token, size and form of
-//! the message, headers that mirror the body (section 1.1). A message that needs a decision or carries material
-//! for the gateway then goes to the [`Handlers`]; any other message goes to the upstream unchanged.
+//! The checks run in this order: rate limit per address (V-11), path, Host and Origin, the head of the request as
+//! its [`Protocol`] demands, token. The protocol of the endpoint then reads the message and answers it.
 //!
-//! A request is split here: the caller's statement about its reasons (SEP-2817) goes to [`Inbound::invocation`], which the
-//! code that decides cannot read; VAP material stays in [`Inbound::frame`] and is removed from
-//! [`Inbound::exchange`] (V-35).
-//!
-//! Not here: decisions (`calls`, `admission`), tokens (`oauth`), forwarding of answers (`relay`).
+//! Not here: the protocols (`mcp`, `a2a`), decisions (`calls`, `admission`), tokens (`oauth`).
 
 mod authorizer;
-mod handlers;
-mod headers;
-mod inbound;
+pub(crate) mod headers;
 mod intake;
 mod listen;
-mod mirrors;
 mod origin;
-mod owners;
 mod pace;
+mod protocol;
 mod refusal;
-mod resumption;
 mod service;
-mod taps;
-mod timed;
-mod watched;
+pub(crate) mod watched;
 
 pub use authorizer::{AllowAll, Authorized, Authorizer};
-pub use handlers::{Handlers, Late, Opening};
-pub use inbound::{Inbound, InvocationMember, ROA_KEYS, VAP_KEYS, VAP_SLOTS};
 pub use listen::{Serving, Times, settings as listener_settings};
-pub use refusal::{UPSTREAM_FAILED, unanswered};
+pub use protocol::{AuthorizedRequest, Draining, Protocol};
+pub use refusal::{RequestRefusal, UPSTREAM_FAILED, failure_text, unanswered};
 pub use service::Front;
 
 use std::sync::Arc;
@@ -39,20 +27,15 @@ use std::sync::Arc;
 use axum::Router;
 
 use crate::config::Intake;
-use crate::upstream::Upstream;
 
-/// One endpoint with its handlers, ready to be served.
+/// One endpoint, ready to be served.
 pub struct Route {
     /// The path: `/mcp`.
     pub path: String,
-    /// The upstream.
-    pub upstream: Arc<dyn Upstream>,
-    /// The handlers of requests that need a decision.
-    pub handlers: Arc<dyn Handlers>,
     /// The authentication of clients.
     pub admits: Arc<dyn Authorizer>,
-    /// True if `aiInvocation` is forwarded to the upstream (S-5).
-    pub forward_invocation: bool,
+    /// The protocol that is spoken there.
+    pub protocol: Arc<dyn Protocol>,
 }
 
 /// The routes and settings that are served. They can be replaced while serving ([`Front::reload`]).

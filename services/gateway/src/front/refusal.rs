@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::response::IntoResponse;
 use http::header::{ALLOW, RETRY_AFTER};
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderValue, StatusCode};
 
 use crate::frame::{FrameError, RawId, reply};
 use crate::relay;
@@ -13,10 +13,6 @@ use crate::upstream::UpstreamError;
 
 /// JSON-RPC error code: the upstream gave no answer.
 pub const UPSTREAM_FAILED: i32 = -31001;
-/// MCP error code: a header does not match the body (revision 2026-07-28).
-pub const HEADER_MISMATCH: i32 = -32020;
-/// JSON-RPC error code "Invalid params".
-const INVALID_PARAMS: i32 = -32602;
 
 /// Reason why the front end refuses a request.
 #[derive(Debug)]
@@ -27,8 +23,8 @@ pub enum RequestRefusal {
     Host,
     /// `Origin` is a page that may not call the gateway.
     Origin,
-    /// The HTTP method is not POST, GET or DELETE.
-    Method,
+    /// The HTTP method is not one of the endpoint's, which are listed here.
+    Method(&'static str),
     /// The body is not declared as JSON in UTF-8, or is compressed.
     Media(&'static str),
     /// The body is longer than this limit, in bytes.
@@ -43,14 +39,6 @@ pub enum RequestRefusal {
     Message(FrameError),
     /// The header with this name is repeated.
     RepeatedHeader(&'static str),
-    /// The header with this name does not match the body.
-    Mismatch(Option<RawId>, &'static str),
-    /// The session belongs to another subject; the client sees an unknown session.
-    NoSession,
-    /// A modern call without the protocol revision in its `_meta`.
-    WithoutRevision(Option<RawId>),
-    /// A `vap/amend` without an id, which could not be answered.
-    AmendWithoutId,
 }
 
 impl IntoResponse for RequestRefusal {
@@ -66,9 +54,10 @@ impl IntoResponse for RequestRefusal {
             }
             Self::Host => invalid(StatusCode::FORBIDDEN, "this server is not asked for by that Host"),
             Self::Origin => invalid(StatusCode::FORBIDDEN, "pages of this Origin may not call this server"),
-            Self::Method => {
-                let mut response = invalid(StatusCode::METHOD_NOT_ALLOWED, "POST, GET or DELETE");
-                response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
+            Self::Method(allowed) => {
+                let words = format!("the methods of this address are {allowed}");
+                let mut response = invalid(StatusCode::METHOD_NOT_ALLOWED, &words);
+                response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
                 response
             }
             Self::Media(words) => invalid(StatusCode::UNSUPPORTED_MEDIA_TYPE, words),
@@ -88,19 +77,6 @@ impl IntoResponse for RequestRefusal {
             Self::RepeatedHeader(name) => {
                 invalid(StatusCode::BAD_REQUEST, &format!("the header {name} is there twice"))
             }
-            Self::Mismatch(id, name) => {
-                let words = format!("the header {name} does not agree with the message");
-                let message = reply::error(id.as_ref(), HEADER_MISMATCH, &words, None);
-                relay::json(StatusCode::BAD_REQUEST, message)
-            }
-            Self::NoSession => {
-                relay::error(StatusCode::NOT_FOUND, -32001, "there is no such session (any more)")
-            }
-            Self::WithoutRevision(id) => {
-                let words = "params._meta lacks io.modelcontextprotocol/protocolVersion";
-                relay::json(StatusCode::BAD_REQUEST, reply::error(id.as_ref(), INVALID_PARAMS, words, None))
-            }
-            Self::AmendWithoutId => invalid(StatusCode::BAD_REQUEST, "vap/amend needs an id"),
         }
     }
 }
@@ -110,7 +86,7 @@ impl IntoResponse for RequestRefusal {
 pub fn unanswered(id: Option<&RawId>, error: &UpstreamError) -> Response {
     // The client receives only a general text; the details are logged for the operator.
     tracing::warn!(%error, "a request was not answered");
-    let words = told(error);
+    let words = failure_text(error);
     match (id, error) {
         (Some(id), _) => relay::json(StatusCode::OK, reply::error(Some(id), UPSTREAM_FAILED, words, None)),
         (None, UpstreamError::TimedOut) => relay::error(StatusCode::GATEWAY_TIMEOUT, UPSTREAM_FAILED, words),
@@ -118,16 +94,11 @@ pub fn unanswered(id: Option<&RawId>, error: &UpstreamError) -> Response {
     }
 }
 
-/// A text without the address of the upstream and other internal details.
-fn told(error: &UpstreamError) -> &'static str {
+/// Returns the text for a client: without the address of the upstream and other internal details.
+pub fn failure_text(error: &UpstreamError) -> &'static str {
     match error {
         UpstreamError::NeverSent(_) => "the upstream cannot be reached; the request had no effect",
         UpstreamError::Lost(_) => "the upstream's answer is lost; what came of the request is unknown",
         UpstreamError::TimedOut => "the upstream gave no answer in time; what came of the request is unknown",
     }
-}
-
-/// Returns whether the HTTP method is served. Others are refused with [`RequestRefusal::Method`].
-pub fn is_served(method: &Method) -> bool {
-    matches!(*method, Method::POST | Method::GET | Method::DELETE)
 }

@@ -7,18 +7,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::response::IntoResponse;
 use axum::routing::get;
 use bytes::Bytes;
 use zeroize::Zeroizing;
 
+use crate::a2a::{self, A2a, AgentCard};
 use crate::calls::{Calls, Judging, Offer, Shared};
-use crate::config::{CommandServer, Config, OAuthMode, Route as RouteConfig, Server, UpstreamConfig};
+use crate::config::{
+    CommandServer, Config, OAuthMode, Route as RouteConfig, RouteProtocol, Server, UpstreamConfig,
+};
 use crate::current_rules::{CurrentRules, rules_of};
 use crate::evidence_store::secret;
-use crate::front::{AllowAll, Authorizer, Handlers, Plan, Route};
+use crate::front::{AllowAll, Authorizer, Plan, Protocol, Route};
 use crate::isolation::{Host, OwnFiles};
 use crate::judge::{HttpJudge, JudgeSettings};
 use crate::keys::Keys;
+use crate::mcp::{Endpoint, Mcp, McpSessions};
 use crate::oauth::{FetchedKeys, Guard};
 use crate::posture;
 use crate::servers::{confinement, one_server};
@@ -34,6 +39,7 @@ pub struct Builder {
     keys: Keys,
     telemetry: Arc<Telemetry>,
     shared: Arc<Shared>,
+    sessions: Arc<McpSessions>,
     rules: CurrentRules,
     servers: BTreeMap<String, Kept>,
     fetched_keys: FetchedKeys,
@@ -52,8 +58,9 @@ impl Builder {
     /// Makes an empty builder.
     pub fn new(keys: Keys, shared: Arc<Shared>, rules: CurrentRules) -> Self {
         let telemetry = shared.telemetry.clone();
+        let sessions = Arc::new(McpSessions::measured(telemetry.clone()));
         let (servers, fetched_keys, left) = (BTreeMap::new(), FetchedKeys::default(), Vec::new());
-        Self { keys, telemetry, shared, rules, servers, fetched_keys, left }
+        Self { keys, telemetry, shared, sessions, rules, servers, fetched_keys, left }
     }
 
     /// Builds the plan for this configuration. On an error, the current state is not changed.
@@ -70,13 +77,11 @@ impl Builder {
         for route in &config.routes {
             let kept = self.server(config, &own_files, route)?;
             let (admits, beside) = self.guard(config, route)?;
-            pages = pages.merge(beside);
+            pages = pages.merge(beside).merge(agent_card(config, route)?);
             routes.push(Arc::new(Route {
                 path: route.path.clone(),
-                upstream: behind_the_door(route, &kept.upstream),
-                handlers: self.handlers(config, route, judge.as_ref()),
                 admits,
-                forward_invocation: route.forward_invocation,
+                protocol: self.protocol(config, route, &kept, judge.as_ref()),
             }));
             servers.insert(route.path.clone(), kept);
         }
@@ -122,13 +127,30 @@ impl Builder {
         Ok(Kept { config: wanted, upstream, children })
     }
 
-    fn handlers(&self, config: &Config, route: &RouteConfig, judge: Option<&Judging>) -> Arc<dyn Handlers> {
+    fn protocol(
+        &self,
+        config: &Config,
+        route: &RouteConfig,
+        kept: &Kept,
+        judge: Option<&Judging>,
+    ) -> Arc<dyn Protocol> {
+        let upstream = behind_the_door(route, &kept.upstream);
+        let calls = self.calls(config, route, judge);
+        if let RouteProtocol::A2a { .. } = route.protocol {
+            return Arc::new(A2a::new(upstream, calls));
+        }
+        let (path, forward_invocation) = (route.path.clone(), route.forward_invocation);
+        let endpoint = Endpoint { path, upstream, handlers: Arc::new(calls), forward_invocation };
+        Arc::new(Mcp::new(endpoint, self.sessions.clone()))
+    }
+
+    fn calls(&self, config: &Config, route: &RouteConfig, judge: Option<&Judging>) -> Calls {
         let judging = judge.filter(|_| route.judge).cloned();
         let rules = config.rules(route);
         let posture = posture::of_route(config, &rules).into();
         let (filter_tools, arguments_bytes) = (route.filter_tools, route.arguments_bytes);
         let offer = Offer { posture, filter_tools, arguments_bytes };
-        Arc::new(Calls::new(rules, offer, judging, self.shared.clone()))
+        Calls::new(rules, offer, judging, self.shared.clone())
     }
 
     /// The authentication of a route, and the page with its resource metadata.
@@ -192,11 +214,28 @@ fn judge(config: &Config) -> Result<Option<Judging>, StartError> {
 }
 
 async fn metadata(guard: Arc<Guard>) -> crate::relay::Response {
-    use axum::response::IntoResponse;
     match guard.metadata().document().await {
         Ok(document) => posture::document_of("application/json", document),
         Err(error) => {
             tracing::warn!(%error, "the server's resource metadata cannot be had");
+            http::StatusCode::BAD_GATEWAY.into_response()
+        }
+    }
+}
+
+/// The page with the agent card of a route before an agent.
+fn agent_card(config: &Config, route: &RouteConfig) -> Result<Router, StartError> {
+    let Some(card) = AgentCard::of_route(config, route) else { return Ok(Router::new()) };
+    let card = card.map_err(|error| StartError::AgentCard { route: route.path.clone(), error })?;
+    let path = format!("{}{}", route.path, a2a::WELL_KNOWN);
+    Ok(Router::new().route(&path, get(move || card_of(card.clone()))))
+}
+
+async fn card_of(card: AgentCard) -> crate::relay::Response {
+    match card.document().await {
+        Ok(document) => posture::document_of("application/json", document),
+        Err(error) => {
+            tracing::warn!(%error, "there is no agent card");
             http::StatusCode::BAD_GATEWAY.into_response()
         }
     }

@@ -120,7 +120,6 @@ impl Gateway {
     {
         let listener = TcpListener::bind(config.listen).await.map_err(|error| at(config.listen, error))?;
         let front = Front::new(builder.plan(config)?);
-        front.time(telemetry.clone());
         let admin = match config.admin_listen {
             Some(address) => {
                 let listener = listen(address, ListenerSettings::default()).await?;

@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 
-pub use answer::{error, forward, json, pass, watch};
+pub use answer::{error, events, forward, json, pass, watch};
 pub use client::Client;
 pub use opened::{OpenedStream, open};
 
@@ -54,7 +54,7 @@ pub enum Passing {
 }
 
 /// The way in which an answer ended. In the legacy era a stream may end or break before the response: the client may
-/// fetch the rest with a GET, which [`crate::front::Handlers::late`] receives.
+/// fetch the rest with a GET, which [`crate::mcp::Handlers::late`] receives.
 #[derive(Debug)]
 pub enum Over {
     /// The body ended.

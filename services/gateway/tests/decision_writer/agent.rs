@@ -118,7 +118,7 @@ pub async fn read(writer: &DecisionWriter, session: &str, ticket: u64) -> Decisi
 /// Lets a call run, and settles it with this cost.
 pub async fn run(told: DecisionAnswer, cost: Option<&str>) -> admission::decide::Settled {
     let mut pass = told.pass.expect("the call was served");
-    pass.forwarding();
+    crate::setup::send(&mut pass);
     let came = CallOutcomeReport {
         status: CallStatus::Executed,
         cost: cost.map(str::to_owned),

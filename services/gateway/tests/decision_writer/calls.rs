@@ -218,7 +218,7 @@ async fn a_pass_that_is_dropped_says_what_is_known() {
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
     drop(read(&writer, SESSION, 1).await);
     let mut pass = read(&writer, SESSION, 2).await.pass.unwrap();
-    pass.forwarding();
+    crate::setup::send(&mut pass);
     drop(pass);
     run(read(&writer, SESSION, 3).await, None).await;
     assert_eq!(

@@ -25,7 +25,7 @@ async fn arguments_and_results_of_any_length_leave_little_on_the_disk() {
     run(read(&writer, SESSION, 1).await, None).await;
     let mut told = call(&writer, job(SESSION, "crm.read", &json!({ "note": long }))).await;
     let mut pass = told.pass.take().unwrap();
-    pass.forwarding();
+    crate::setup::send(&mut pass);
     let result = json!({ "content": [{ "type": "text", "text": long }] }).to_string();
     pass.settle(CallOutcomeReport { status: CallStatus::Executed, cost: None, result: Some(result) }).await;
     until("it is settled", || async { story(&store, SESSION).await.len() == 5 }).await;

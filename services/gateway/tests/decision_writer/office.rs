@@ -69,7 +69,7 @@ impl Office {
         let mut told = self.call(arguments).await;
         match told.pass.take() {
             Some(mut pass) => {
-                pass.forwarding();
+                crate::setup::send(&mut pass);
                 pass.settle(ran(None)).await;
                 Ok(())
             }

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use evidence::{EvidenceStore, FailingEvidence, Memory, StoredRecord};
-use gateway::decision_writer::{Clock, DecisionWriter, RulesOf, RunningWriter, WriterKeys, WriterSettings};
+use gateway::decision_writer::{
+    AdmittedCall, Clock, DecisionWriter, HeldRequest, RulesOf, RunningWriter, WriterKeys, WriterSettings,
+};
+use gateway::upstream::{ClientName, Exchange};
 use merkle::EntryDigest;
 use scitt::SignedStatement;
 use serde_json::Value;
@@ -20,6 +23,17 @@ pub fn keys() -> WriterKeys {
         verdict: Arc::new(testkit::verifier()),
         jwk_set: testkit::jwk_set_json(),
     }
+}
+
+/// Gives out the request of an admitted call, as if it was sent.
+pub fn send(pass: &mut AdmittedCall) {
+    let request = Exchange {
+        method: http::Method::POST,
+        headers: http::HeaderMap::new(),
+        body: bytes::Bytes::new(),
+        client: ClientName::default(),
+    };
+    drop(pass.release(HeldRequest::new(request)));
 }
 
 pub fn settings() -> WriterSettings {

@@ -158,7 +158,7 @@ async fn a_living_gateways_calls_are_not_called_unknown(store: &dyn Store) {
     let one = Office::open(store.instance("one").await, &site).await;
     let mut told = one.call(json!({ "ticket": 4 })).await;
     let mut pass = told.pass.take().unwrap();
-    pass.forwarding();
+    crate::setup::send(&mut pass);
     let two = Office::open(store.instance("two").await, &site).await;
     let evidence = two.store.clone();
     let outcomes = || async { of_kind(&records(&*evidence, SESSION).await, RecordKind::Outcome) };
@@ -285,7 +285,7 @@ async fn die_with_three_calls_open(store: Arc<dyn EvidenceStore>, site: &Site) -
         for n in 0..3 {
             let mut told = office.call(json!({ "ticket": n })).await;
             let mut pass = told.pass.take().unwrap();
-            pass.forwarding();
+            crate::setup::send(&mut pass);
             std::mem::forget(pass);
         }
         std::mem::forget(office);

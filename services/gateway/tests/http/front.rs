@@ -9,10 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use gateway::config::{HttpServer, Intake};
 use gateway::frame::reply;
-use gateway::front::{
-    AllowAll, Authorizer, Front, Handlers, Inbound, InvocationMember, Late, Opening, Plan, Route, Serving,
-    Times, unanswered,
-};
+use gateway::front::{AllowAll, Authorizer, Front, Plan, Route, Serving, Times, unanswered};
+use gateway::mcp::{Endpoint, Handlers, Inbound, InvocationMember, Late, Mcp, McpSessions, Opening};
 use gateway::relay::Response;
 use gateway::relay::{self, OpenedStream, Over, Passing, Tap, Unanswered};
 use gateway::upstream::http::Http;
@@ -81,7 +79,7 @@ impl Scribe {
     async fn ask_first(self, inbound: Inbound, opened: OpenedStream, question: String) {
         opened.send(question.as_bytes()).await;
         self.notes.holds("answered").await;
-        let answer = relay::ask(&*inbound.route.upstream, inbound.exchange, &inbound.client).await;
+        let answer = relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await;
         match answer {
             Ok(answer) => opened.carry(answer, Box::new(Copying(self.notes))).await,
             Err(_) => {
@@ -91,7 +89,7 @@ impl Scribe {
     }
 
     async fn forward(&self, inbound: Inbound) -> Response {
-        match relay::ask(&*inbound.route.upstream, inbound.exchange, &inbound.client).await {
+        match relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await {
             Ok(answer) => {
                 relay::forward(answer, Box::new(Copying(self.notes.clone())), &inbound.client).await
             }
@@ -208,13 +206,14 @@ impl Settings {
         let server =
             HttpServer { url: url.parse().unwrap(), token_file: None, headers: Vec::new(), ca_file: None };
         let http = Arc::new(Http::new(&server, self.answer_time).unwrap());
-        let route = Route {
+        let endpoint = Endpoint {
             path: "/mcp".into(),
             upstream: if self.is_ours { Arc::new(WithoutChallenges::new(http)) } else { http },
             handlers,
-            admits: self.admits,
             forward_invocation: self.forward_invocation,
         };
+        let protocol = Arc::new(Mcp::new(endpoint, Arc::new(McpSessions::default())));
+        let route = Route { path: "/mcp".into(), admits: self.admits, protocol };
         let plan = Plan {
             routes: vec![Arc::new(route)],
             hosts: self.hosts,

@@ -1,6 +1,7 @@
 //! The gateway over real HTTP, in front of a scripted server.
 #![allow(clippy::unwrap_used)]
 
+mod a2a;
 mod authority;
 mod calls;
 mod client;

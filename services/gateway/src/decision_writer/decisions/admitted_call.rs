@@ -16,6 +16,19 @@ use super::writing::RecordedRuling;
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
 use crate::limits::{LARGE_RESULT, MAX_ANSWER_DEPTH, SETTLE_TIME};
+use crate::upstream::Exchange;
+
+/// The request of a call that is not decided. Only an [`AdmittedCall`] gives it out, so that no other reaches a server.
+#[derive(Debug)]
+pub struct HeldRequest(Exchange);
+
+impl HeldRequest {
+    /// Holds a request until its call is admitted.
+    #[must_use]
+    pub fn new(request: Exchange) -> Self {
+        Self(request)
+    }
+}
 
 /// The permission to forward a call, once.
 #[derive(Debug)]
@@ -30,9 +43,10 @@ impl AdmittedCall {
         Self { writer, call: Some(Box::new(call)), forwarding: false }
     }
 
-    /// Marks the call as being forwarded: from the next byte on it may have an effect.
-    pub fn forwarding(&mut self) {
+    /// Gives out the request of the call, to be sent once: from its first byte on it may have an effect.
+    pub fn release(&mut self, request: HeldRequest) -> Exchange {
         self.forwarding = true;
+        request.0
     }
 
     /// Returns the entry ID of the decision.

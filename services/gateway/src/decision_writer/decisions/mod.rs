@@ -19,7 +19,7 @@ mod tools;
 mod undecided;
 mod writing;
 
-pub use admitted_call::AdmittedCall;
+pub use admitted_call::{AdmittedCall, HeldRequest};
 pub use answer::DecisionAnswer;
 pub use authority::EnvelopesSinceWork;
 pub use call::CallWork;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use admission::invocation::AiInvocation;
 use admission::principal::{Caller, Era};
-use data_encoding::BASE64URL_NOPAD;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 
-use super::Route;
+use super::Endpoint;
 use crate::authority::ChainMaterial;
 use crate::frame::Frame;
+use crate::front::headers::header_chain;
 use crate::relay::Client;
 use crate::upstream::Exchange;
 
@@ -21,10 +21,10 @@ pub const ROA_KEYS: &[&str] = &["dev.tabellion/roa", "dev.tabellion/roa-proof"];
 /// Keys of `params._meta` that are for the gateway, and are never forwarded (V-35).
 pub const VAP_KEYS: &[&str] = &[VAP_SLOTS[0], VAP_SLOTS[1], ROA_KEYS[0], ROA_KEYS[1]];
 
-/// A client's message with its route, caller and client.
+/// A client's message with its endpoint, caller and client.
 pub struct Inbound {
-    /// The route at which the message arrived.
-    pub route: Arc<Route>,
+    /// The endpoint at which the message arrived.
+    pub endpoint: Arc<Endpoint>,
     /// The request for the upstream: without VAP material and the client's credentials.
     pub exchange: Exchange,
     /// The message as the client wrote it, without [`Inbound::invocation`].
@@ -43,13 +43,9 @@ pub struct Inbound {
 
 /// Reads the AgentROA material of a request.
 pub fn chain_material(frame: &Frame, headers: &HeaderMap) -> ChainMaterial {
-    let decoded = |value: &HeaderValue| {
-        let bytes = BASE64URL_NOPAD.decode(value.as_bytes()).map_err(drop)?;
-        String::from_utf8(bytes).map_err(drop)
-    };
     ChainMaterial {
         meta: frame.meta(ROA_KEYS[0]).map(str::to_owned),
-        header: headers.get(super::headers::ROA).map(decoded),
+        header: header_chain(headers),
         proof: frame
             .meta(ROA_KEYS[1])
             .map(|text| frame.meta_string(ROA_KEYS[1]).unwrap_or_else(|| text.to_owned())),

@@ -6,7 +6,7 @@
 use admission::principal::Era;
 use http::HeaderMap;
 
-use super::refusal::RequestRefusal;
+use super::refusal::McpRefusal;
 use crate::frame::{Frame, Kind, Mirrored, mirrored_name};
 use crate::upstream::request::speaks_modern;
 
@@ -23,9 +23,9 @@ pub fn era(frame: &Frame, headers: &HeaderMap) -> Era {
 }
 
 /// Checks the mirrored headers of a modern message.
-pub fn check(frame: &Frame, headers: &HeaderMap) -> Result<(), RequestRefusal> {
+pub fn check(frame: &Frame, headers: &HeaderMap) -> Result<(), McpRefusal> {
     if frame.is_tool_call() && frame.meta(META_VERSION).is_none() {
-        return Err(RequestRefusal::WithoutRevision(frame.id().cloned()));
+        return Err(McpRefusal::WithoutRevision(frame.id().cloned()));
     }
     let method = frame.method();
     compare(frame, headers, "MCP-Protocol-Version", frame.meta_string(META_VERSION).as_deref())?;
@@ -43,7 +43,7 @@ fn compare(
     headers: &HeaderMap,
     name: &'static str,
     body: Option<&str>,
-) -> Result<(), RequestRefusal> {
+) -> Result<(), McpRefusal> {
     let agrees = match (mirrored_name(headers, &name.to_ascii_lowercase()), body) {
         (Mirrored::Absent, _) => !frame.is_tool_call(),
         (Mirrored::Says(said), Some(body)) => said == body,
@@ -53,6 +53,6 @@ fn compare(
     };
     match agrees {
         true => Ok(()),
-        false => Err(RequestRefusal::Mismatch(frame.id().cloned(), name)),
+        false => Err(McpRefusal::Mismatch(frame.id().cloned(), name)),
     }
 }

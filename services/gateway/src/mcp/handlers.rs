@@ -1,4 +1,4 @@
-//! The interface between the front end and the decisions on requests.
+//! The interface between the protocol and the decisions on requests.
 
 use admission::principal::Caller;
 use async_trait::async_trait;

@@ -8,12 +8,13 @@ use axum::response::IntoResponse;
 use http::HeaderMap;
 use tracing::{Instrument, Span};
 
-use super::headers;
-use super::refusal::RequestRefusal;
-use super::watched::heard;
+use super::refusal::McpRefusal;
 use crate::frame::{Frame, Kind};
+use crate::front::headers;
+use crate::front::watched::heard;
 use crate::relay::Response;
 use crate::telemetry::{AnswerObserver, SpanRequest, Telemetry, begun, failed, is_sent};
+use crate::upstream::request::SESSION;
 
 /// The method name that stands for a client's response, which has no method.
 const RESPONSE: &str = "response";
@@ -32,7 +33,7 @@ impl Timed {
         let method = frame.method().unwrap_or(RESPONSE).to_owned();
         let asked = SpanRequest {
             method: &method,
-            session: headers::text(head, &headers::SESSION),
+            session: headers::text(head, &SESSION),
             tool: frame.is_tool_call().then(|| frame.tool_name()).flatten(),
             id: frame.id().map(|id| id.text()).filter(|_| frame.kind() == Kind::Request),
         };
@@ -43,8 +44,8 @@ impl Timed {
     /// Runs `work`, and ends the metric when its answer begins; the span ends with the body.
     pub async fn over(
         self,
-        work: impl Future<Output = Result<Response, RequestRefusal>>,
-    ) -> Result<Response, RequestRefusal> {
+        work: impl Future<Output = Result<Response, McpRefusal>>,
+    ) -> Result<Response, McpRefusal> {
         let answer = work.instrument(self.span.clone()).await.map_err(IntoResponse::into_response);
         let response = answer.unwrap_or_else(|refused| refused);
         let status = response.status();

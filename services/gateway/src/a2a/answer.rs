@@ -1,0 +1,201 @@
+//! An agent's answer as it passes to the client: the receipt is added, and the outcome is recorded.
+//!
+//! The answer to `message/send` is one response. That to `message/stream` is a stream of responses with the same id; it
+//! ends with a message, a final status, or the end of the stream.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::Value;
+use vap::audit::CallStatus;
+
+use super::RECEIPT;
+use crate::decision_writer::{AdmittedCall, CallOutcomeReport};
+use crate::frame::RawId;
+use crate::frame::reply::{self, Reply};
+use crate::front::{UPSTREAM_FAILED, failure_text};
+use crate::relay::{Over, Passing, Tap};
+use crate::upstream::UpstreamError;
+use crate::upstream::text::may_be_message;
+
+/// Members of a result that hold the object with the `metadata` (A2A 1.0). In A2A 0.3 the result is that object.
+const WRAPPERS: [&str; 4] = ["task", "message", "statusUpdate", "artifactUpdate"];
+/// Paths at which an agent could write a receipt that clients take for the gateway's.
+const FORGEABLE: &[&[&str]] = &[
+    &["result", "metadata"],
+    &["result", "task", "metadata"],
+    &["result", "message", "metadata"],
+    &["result", "statusUpdate", "metadata"],
+    &["result", "artifactUpdate", "metadata"],
+    &["error", "data"],
+];
+/// The states in which a task ends (A2A 0.3 and 1.0).
+const ENDED: [&str; 8] = [
+    "completed",
+    "canceled",
+    "failed",
+    "rejected",
+    "TASK_STATE_COMPLETED",
+    "TASK_STATE_CANCELED",
+    "TASK_STATE_FAILED",
+    "TASK_STATE_REJECTED",
+];
+/// Those of [`ENDED`] in which the agent did not do what was asked.
+const FAILED: [&str; 4] = ["failed", "rejected", "TASK_STATE_FAILED", "TASK_STATE_REJECTED"];
+
+/// A tap that adds the receipt to the first result, and settles the call with the last one.
+pub struct AnswerTap {
+    id: RawId,
+    /// The call, until it is settled. If the tap is dropped before, the outcome is `unknown`.
+    pass: Option<AdmittedCall>,
+    /// The receipt, until a result has taken it.
+    receipt: Option<String>,
+    last: Option<CallOutcomeReport>,
+}
+
+impl AnswerTap {
+    /// Creates the tap for the answer to a request.
+    pub fn new(id: RawId, pass: AdmittedCall, receipt: Option<String>) -> Self {
+        Self { id, pass: Some(pass), receipt, last: None }
+    }
+
+    async fn settle(&mut self) {
+        if let (Some(report), true) = (self.last.take(), self.pass.is_some())
+            && let Some(pass) = self.pass.take()
+        {
+            pass.settle(report).await;
+        }
+    }
+
+    /// Adds the receipt, if the result has a place for it.
+    fn with_receipt(&mut self, reply: &Reply) -> Option<Bytes> {
+        let receipt = self.receipt.as_deref()?;
+        let added = match reply.is_error() {
+            true => reply.with_error_data(RECEIPT, receipt),
+            false => {
+                let path: Vec<&str> = holder(reply)?.into_iter().chain(["metadata", RECEIPT]).collect();
+                reply.with_result_at(&path, receipt)
+            }
+        }?;
+        self.receipt = None;
+        Some(added)
+    }
+}
+
+#[async_trait]
+impl Tap for AnswerTap {
+    async fn message(&mut self, text: Bytes) -> Passing {
+        let clean = Reply::parse(text.clone())
+            .and_then(|reply| Reply::parse(reply.without_at(FORGEABLE, &[RECEIPT])));
+        let Ok(reply) = clean else {
+            // Another reader might see a result in it.
+            return if may_be_message(&text) { Passing::Withheld } else { Passing::Untouched };
+        };
+        let result = AgentResult::of(&reply);
+        self.last = Some(result.report(&reply));
+        if result.is_last {
+            self.settle().await;
+        }
+        let passed = self.with_receipt(&reply).unwrap_or_else(|| reply.text().clone());
+        if passed == text { Passing::Untouched } else { Passing::Replaced(passed) }
+    }
+
+    async fn over(&mut self, how: Over) -> Option<Bytes> {
+        let lost = match how {
+            Over::Complete | Over::Resumed => {
+                self.settle().await;
+                return None;
+            }
+            Over::Abandoned => return None,
+            Over::Broken(error) => error,
+        };
+        self.pass.take().map(|_unknown| lost_answer(&self.id, &lost))
+    }
+}
+
+fn lost_answer(id: &RawId, error: &UpstreamError) -> Bytes {
+    reply::error(Some(id), UPSTREAM_FAILED, failure_text(error), None)
+}
+
+/// Returns the path below `result` of the object with the `metadata`; `None` if the result has none, such as a list.
+fn holder(reply: &Reply) -> Option<Option<&'static str>> {
+    if reply.result_member("kind").is_some() || reply.result_member("status").is_some() {
+        return Some(None);
+    }
+    WRAPPERS.into_iter().find(|name| reply.result_member(name).is_some()).map(Some)
+}
+
+/// The gateway's view of a result: how the task stands.
+struct AgentResult {
+    /// `true` if no further result follows.
+    is_last: bool,
+    has_failed: bool,
+}
+
+impl AgentResult {
+    fn of(reply: &Reply) -> Self {
+        let state = state(reply);
+        let is_state = |states: &[&str]| state.as_deref().is_some_and(|state| states.contains(&state));
+        let is_message =
+            reply.result_member("kind") == Some("\"message\"") || reply.result_member("message").is_some();
+        Self {
+            is_last: reply.is_error()
+                || is_message
+                || reply.result_member("final") == Some("true")
+                || is_state(&ENDED),
+            has_failed: reply.is_error() || is_state(&FAILED),
+        }
+    }
+
+    fn report(&self, reply: &Reply) -> CallOutcomeReport {
+        CallOutcomeReport {
+            status: if self.has_failed { CallStatus::Errored } else { CallStatus::Executed },
+            cost: None,
+            result: reply.result().map(str::to_owned),
+        }
+    }
+}
+
+/// Returns the state of the task that a result is about.
+fn state(reply: &Reply) -> Option<String> {
+    let status = match holder(reply)? {
+        None => jose::json::parse_text(reply.result_member("status")?).ok()?,
+        Some(name) => jose::json::parse_text(reply.result_member(name)?).ok()?.get("status")?.clone(),
+    };
+    status.get("state").and_then(Value::as_str).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn view(result: &str) -> (bool, bool) {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        let result = AgentResult::of(&Reply::parse(text.into()).unwrap());
+        (result.is_last, result.has_failed)
+    }
+
+    #[test]
+    fn a_task_ends_with_a_final_state_and_not_before() {
+        assert_eq!(view(r#"{"kind":"task","id":"t","status":{"state":"working"}}"#), (false, false));
+        assert_eq!(view(r#"{"kind":"task","id":"t","status":{"state":"completed"}}"#), (true, false));
+        assert_eq!(view(r#"{"kind":"task","id":"t","status":{"state":"failed"}}"#), (true, true));
+        let asks = r#"{"kind":"status-update","final":true,"status":{"state":"input-required"}}"#;
+        assert_eq!(view(asks), (true, false));
+        assert_eq!(view(r#"{"kind":"message","parts":[]}"#), (true, false));
+    }
+
+    #[test]
+    fn the_wrapped_results_of_a2a_1_0_are_read_as_well() {
+        assert_eq!(view(r#"{"task":{"id":"t","status":{"state":"TASK_STATE_FAILED"}}}"#), (true, true));
+        assert_eq!(view(r#"{"statusUpdate":{"status":{"state":"TASK_STATE_WORKING"}}}"#), (false, false));
+        assert_eq!(view(r#"{"message":{"parts":[]}}"#), (true, false));
+    }
+
+    #[test]
+    fn a_result_without_metadata_has_no_place_for_a_receipt() {
+        let list = Reply::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":[]}"#)).unwrap();
+        assert_eq!(holder(&list), None);
+    }
+}

@@ -1,0 +1,167 @@
+//! A2A (JSON-RPC over HTTP), behind the front end: every request to the agent is a call that AgentROA authorizes.
+//!
+//! A request is decided like a tool call, under the name of its method (`message/send`, `tasks/get`, …) and the
+//! route's `server_id`. The chain is a member of `params.metadata`, named by the extension [`EXTENSION`]; it is
+//! forwarded, since the agent may delegate further. The proof beside it is not. The execution receipt is a member of
+//! the `metadata` of the first result, or of the `data` of an error.
+//!
+//! | module | content |
+//! |---|---|
+//! | `request` | a request: chain, proof, arguments, and the text that the agent receives |
+//! | `answer` | the agent's answer as it passes: receipt and outcome |
+//! | `card` | the agent card, with the gateway's address and the extension |
+//!
+//! Not here: the decision (`calls`, `authority`), the checks of all protocols (`front`).
+
+mod answer;
+mod card;
+mod request;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::body::Body;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode, header};
+
+pub use card::{AgentCard, WELL_KNOWN};
+
+use crate::calls::{Calls, REFUSED, refusal_words};
+use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
+use crate::frame::reply;
+use crate::front::watched::watched;
+use crate::front::{AuthorizedRequest, Protocol, RequestRefusal, UPSTREAM_FAILED, failure_text};
+use crate::relay::{self, Client, Response, Unanswered};
+use crate::upstream::{Upstream, UpstreamError};
+use admission::decide::VerdictDelivery;
+use admission::principal::Era;
+use answer::AnswerTap;
+use request::{AgentRequest, AgentRequestError};
+use vap::audit::CallStatus;
+
+/// The URI of the A2A extension. Agent cards list it, and the members of `metadata` begin with it.
+pub const EXTENSION: &str = "https://tabellion.dev/a2a/agentroa/v1";
+/// The member of `params.metadata` with the chain: an envelope, or an envelope with its attestations.
+pub const CHAIN: &str = "https://tabellion.dev/a2a/agentroa/v1/roa";
+/// The member of `params.metadata` with the proof of possession, as a compact JWS.
+pub const PROOF: &str = "https://tabellion.dev/a2a/agentroa/v1/roa-proof";
+/// The member of a result's `metadata` with the execution receipt.
+pub const RECEIPT: &str = "https://tabellion.dev/a2a/agentroa/v1/aer";
+
+/// A2A at one endpoint.
+#[derive(Clone)]
+pub struct A2a {
+    agent: Arc<dyn Upstream>,
+    calls: Calls,
+}
+
+impl A2a {
+    /// Creates the protocol of an endpoint before this agent. `calls` decides under the rules of the route.
+    #[must_use]
+    pub fn new(agent: Arc<dyn Upstream>, calls: Calls) -> Self {
+        Self { agent, calls }
+    }
+
+    async fn call(self, request: AgentRequest, client: Client) -> Response {
+        let decision = match self.calls.decided(request.job(&self.calls)).await {
+            Ok(decision) => decision,
+            Err(too_long) => return relay::json(StatusCode::OK, too_long.message(Some(&request.id))),
+        };
+        self.answered(request, decision, client).await
+    }
+
+    /// Forwards a request that is admitted, and refuses it otherwise.
+    async fn answered(
+        &self,
+        request: AgentRequest,
+        mut decision: Box<DecisionAnswer>,
+        client: Client,
+    ) -> Response {
+        match decision.pass.take() {
+            Some(pass) => self.forward(request, &decision, pass, client).await,
+            None => refusal(&request, &decision),
+        }
+    }
+
+    async fn forward(
+        &self,
+        request: AgentRequest,
+        decision: &DecisionAnswer,
+        mut pass: AdmittedCall,
+        client: Client,
+    ) -> Response {
+        let AgentRequest { id, held, .. } = request;
+        match relay::ask(&*self.agent, pass.release(held), &client).await {
+            Ok(answer) => {
+                let tap = AnswerTap::new(id, pass, receipt_of(decision));
+                relay::forward(answer, Box::new(tap), &client).await
+            }
+            Err(Unanswered::Upstream(error)) => {
+                if matches!(error, UpstreamError::NeverSent(_)) {
+                    let report = CallOutcomeReport { status: CallStatus::Refused, cost: None, result: None };
+                    pass.settle(report).await;
+                }
+                tracing::warn!(%error, "a request to an agent was not answered");
+                let words = failure_text(&error);
+                relay::json(StatusCode::OK, reply::error(Some(&id), UPSTREAM_FAILED, words, None))
+            }
+            // The client has left and does not read this.
+            Err(Unanswered::Cancelled) => relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
+        }
+    }
+}
+
+#[async_trait]
+impl Protocol for A2a {
+    fn check(&self, head: &Parts) -> Result<(), RequestRefusal> {
+        match head.method {
+            Method::POST => Ok(()),
+            _ => Err(RequestRefusal::Method("POST")),
+        }
+    }
+
+    async fn answer(&self, mut request: AuthorizedRequest) -> Response {
+        let text = match request.message().await {
+            Ok(text) => text,
+            Err(refusal) => return refusal.into_response(),
+        };
+        let read = match AgentRequest::read(text, &request, self.calls.route()) {
+            Ok(read) => read,
+            Err(AgentRequestError::Message(error)) => return RequestRefusal::Message(error).into_response(),
+            Err(error) => return relay::error(StatusCode::BAD_REQUEST, error.code(), &error.to_string()),
+        };
+        let reads_events = accepts_events(&request.head.headers);
+        let (client, gone) =
+            Client::new(Era::Modern, reads_events, Arc::default(), request.draining.tasks.clone());
+        let a2a = self.clone();
+        let response = client.finish(a2a.call(read, client.clone())).await;
+        watched(response, gone)
+    }
+}
+
+fn accepts_events(headers: &HeaderMap) -> bool {
+    let all = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    all.into_iter().any(|value| value.contains("text/event-stream"))
+}
+
+/// Returns the receipt for the caller; `None` on an advisory route, whose answers stay unchanged (V-33).
+fn receipt_of(decision: &DecisionAnswer) -> Option<String> {
+    let receipt = decision.receipt.as_ref().filter(|_| decision.telling != VerdictDelivery::Silent)?;
+    Some(receipt.json.clone())
+}
+
+/// Refuses a request, with its receipt. The answer to a method that streams is an event, as its readers expect.
+fn refusal(request: &AgentRequest, decision: &DecisionAnswer) -> Response {
+    let data = decision.receipt.as_ref().map(|receipt| format!("{{\"{RECEIPT}\":{}}}", receipt.json));
+    let message = reply::error(Some(&request.id), REFUSED, &refusal_words(decision), data.as_deref());
+    match request.streams {
+        true => relay::events(StatusCode::OK, HeaderMap::new(), Body::from(event(&message))),
+        false => relay::json(StatusCode::OK, message),
+    }
+}
+
+fn event(message: &Bytes) -> Vec<u8> {
+    [b"data: ", &message[..], b"\n\n"].concat()
+}

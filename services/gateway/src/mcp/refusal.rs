@@ -1,0 +1,55 @@
+//! Error responses to requests that the rules of MCP refuse.
+
+use axum::response::IntoResponse;
+use http::StatusCode;
+
+use crate::frame::{RawId, reply};
+use crate::front::RequestRefusal;
+use crate::relay::{self, Response};
+
+/// MCP error code: a header does not match the body (revision 2026-07-28).
+pub const HEADER_MISMATCH: i32 = -32020;
+/// JSON-RPC error code "Invalid params".
+const INVALID_PARAMS: i32 = -32602;
+
+/// Reason why a request is refused before its handler sees it.
+#[derive(Debug)]
+pub enum McpRefusal {
+    /// The rules of all protocols refuse the request.
+    Request(RequestRefusal),
+    /// The header with this name does not match the body.
+    Mismatch(Option<RawId>, &'static str),
+    /// The session belongs to another subject; the client sees an unknown session.
+    NoSession,
+    /// A modern call without the protocol revision in its `_meta`.
+    WithoutRevision(Option<RawId>),
+    /// A `vap/amend` without an id, which could not be answered.
+    AmendWithoutId,
+}
+
+impl From<RequestRefusal> for McpRefusal {
+    fn from(refusal: RequestRefusal) -> Self {
+        Self::Request(refusal)
+    }
+}
+
+impl IntoResponse for McpRefusal {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Request(refusal) => refusal.into_response(),
+            Self::Mismatch(id, name) => {
+                let words = format!("the header {name} does not agree with the message");
+                let message = reply::error(id.as_ref(), HEADER_MISMATCH, &words, None);
+                relay::json(StatusCode::BAD_REQUEST, message)
+            }
+            Self::NoSession => {
+                relay::error(StatusCode::NOT_FOUND, -32001, "there is no such session (any more)")
+            }
+            Self::WithoutRevision(id) => {
+                let words = "params._meta lacks io.modelcontextprotocol/protocolVersion";
+                relay::json(StatusCode::BAD_REQUEST, reply::error(id.as_ref(), INVALID_PARAMS, words, None))
+            }
+            Self::AmendWithoutId => relay::error(StatusCode::BAD_REQUEST, -32600, "vap/amend needs an id"),
+        }
+    }
+}

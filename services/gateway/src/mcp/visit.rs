@@ -1,0 +1,187 @@
+//! One request at an MCP endpoint: POST with a message, GET for a stream, DELETE of a session.
+
+use std::sync::Arc;
+
+use admission::invocation::{AiInvocation, KEYS};
+use admission::principal::{Caller, Era};
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http::{Method, StatusCode, header};
+use tokio_util::sync::DropGuard;
+
+use super::dispatch::dispatched;
+use super::inbound::{InvocationMember, VAP_KEYS, chain_material};
+use super::refusal::McpRefusal;
+use super::taps::Listening;
+use super::timed::Timed;
+use super::{Endpoint, Inbound, McpSessions, mirrors};
+use crate::frame::Frame;
+use crate::front::watched::{ending_with, watched};
+use crate::front::{AuthorizedRequest, RequestRefusal, headers, unanswered};
+use crate::limits::RESUME_PAUSE;
+use crate::relay::{self, Client, Response};
+use crate::upstream::request::{LAST_EVENT, SESSION, speaks_modern};
+use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
+
+/// The legacy method that opens a session.
+const INITIALIZE: &str = "initialize";
+/// The modern method whose answer does not end by itself.
+const SUBSCRIBE: &str = "subscriptions/listen";
+
+/// One request at one endpoint.
+pub struct Visit<'a> {
+    /// The endpoint.
+    pub endpoint: Arc<Endpoint>,
+    /// The sessions and streams of all endpoints.
+    pub sessions: &'a McpSessions,
+    /// The request.
+    pub request: AuthorizedRequest,
+}
+
+impl Visit<'_> {
+    /// Answers the request.
+    pub async fn answer(self) -> Response {
+        let (owners, path) = (&self.sessions.owners, &self.endpoint.path);
+        let token = self.request.authorized.token.as_ref();
+        if self.session().is_some_and(|session| owners.is_of_another(path, session, token)) {
+            return McpRefusal::NoSession.into_response();
+        }
+        match self.request.head.method {
+            Method::POST => self.post().await.unwrap_or_else(IntoResponse::into_response),
+            Method::GET => self.get().await,
+            _ => self.delete().await,
+        }
+    }
+
+    async fn post(mut self) -> Result<Response, McpRefusal> {
+        let text = self.request.message().await?;
+        let frame = Frame::parse(text).map_err(RequestRefusal::Message)?;
+        let head = &self.request.head;
+        let era = mirrors::era(&frame, &head.headers);
+        if era == Era::Modern {
+            mirrors::check(&frame, &head.headers)?;
+        }
+        let (client, gone) = self.client(era);
+        let stop = (frame.method() == Some(SUBSCRIBE)).then(|| self.request.draining.stop.clone());
+        let timed = Timed::begin(self.sessions.telemetry.as_ref(), &frame, &head.headers);
+        let opener =
+            (frame.method() == Some(INITIALIZE)).then(|| self.request.authorized.token.clone()).flatten();
+        let (sessions, path) = (self.sessions, self.endpoint.path.clone());
+        let inbound = self.inbound(frame, client)?;
+        let response = timed.over(dispatched(inbound)).await?;
+        sessions.owners.opened(&path, &response, opener.as_ref());
+        let response = watched(response, gone);
+        Ok(match stop {
+            Some(stop) => ending_with(response, stop),
+            None => response,
+        })
+    }
+
+    fn client(&self, era: Era) -> (Client, DropGuard) {
+        let count = self.sessions.resumptions.of(&self.endpoint.path, self.session());
+        let accepts = self.request.head.headers.get_all(header::ACCEPT).iter();
+        let mut accepts = accepts.filter_map(|value| value.to_str().ok());
+        let reads_events = accepts.any(|value| value.contains("text/event-stream"));
+        Client::new(era, reads_events, count, self.request.draining.tasks.clone())
+    }
+
+    fn inbound(self, whole: Frame, client: Client) -> Result<Inbound, McpRefusal> {
+        let caller = self.caller(client.era());
+        let chain = chain_material(&whole, &self.request.head.headers);
+        let invocation = invocation(&whole);
+        let mut hidden = VAP_KEYS.to_vec();
+        if !self.endpoint.forward_invocation {
+            hidden.extend(KEYS);
+        }
+        let exchange = self.request.exchange(whole.without_meta(&hidden));
+        let frame = match invocation {
+            None => whole,
+            Some(_) => Frame::parse(whole.without_meta(&KEYS)).map_err(RequestRefusal::Message)?,
+        };
+        let (endpoint, era) = (self.endpoint, client.era());
+        Ok(Inbound { endpoint, exchange, frame, chain, invocation, era, caller, client })
+    }
+
+    async fn get(self) -> Response {
+        let caller = self.caller(self.era());
+        let exchange = self.request.exchange(Bytes::new());
+        let resumes = exchange.headers.contains_key(LAST_EVENT);
+        let (resumptions, path) = (&self.sessions.resumptions, &self.endpoint.path);
+        let let_go = self.session().filter(|_| resumes);
+        let let_go = let_go.is_some_and(|session| resumptions.resumed(path, session));
+        match listened(&*self.endpoint.upstream, exchange, let_go).await {
+            Ok(answer) => {
+                let tap = Listening { endpoint: self.endpoint, caller, own: None };
+                ending_with(relay::watch(answer, Box::new(tap)).await, self.request.draining.stop)
+            }
+            Err(error) => unanswered(None, &error),
+        }
+    }
+
+    async fn delete(self) -> Response {
+        let caller = self.caller(self.era());
+        match self.endpoint.upstream.exchange(self.request.exchange(Bytes::new())).await {
+            Ok(answer) => {
+                if answer.status.is_success() || answer.status == StatusCode::NOT_FOUND {
+                    self.endpoint.handlers.ended(&caller).await;
+                }
+                relay::pass(answer)
+            }
+            Err(error) => unanswered(None, &error),
+        }
+    }
+
+    fn era(&self) -> Era {
+        match speaks_modern(&self.request.head.headers) {
+            true => Era::Modern,
+            false => Era::Legacy,
+        }
+    }
+
+    fn session(&self) -> Option<&str> {
+        headers::text(&self.request.head.headers, &SESSION)
+    }
+
+    fn caller(&self, era: Era) -> Caller {
+        let authorized = &self.request.authorized;
+        Caller {
+            era,
+            token: authorized.token.clone(),
+            certificate: authorized.certificate.clone(),
+            mcp_session: self.session().map(str::to_owned),
+            is_given: self.session().is_some_and(|session| self.endpoint.handlers.gave(session)),
+            route: self.endpoint.path.clone(),
+        }
+    }
+}
+
+/// Opens the GET stream; retries once after a conflict, if a reader of the stream was released just now and the server
+/// may not know it yet.
+async fn listened(
+    upstream: &dyn Upstream,
+    exchange: Exchange,
+    let_go: bool,
+) -> Result<UpstreamAnswer, UpstreamError> {
+    let answer = upstream.exchange(exchange.clone()).await?;
+    if !let_go || answer.status != StatusCode::CONFLICT {
+        return Ok(answer);
+    }
+    drop(answer);
+    tokio::time::sleep(RESUME_PAUSE).await;
+    upstream.exchange(exchange).await
+}
+
+/// Reads the caller's statement about its reasons. If both keys are present with different values, neither is believed,
+/// and the audit record shows a malformed statement (S-1).
+fn invocation(frame: &Frame) -> Option<InvocationMember> {
+    let found: Vec<_> = KEYS.iter().filter_map(|key| Some((*key, frame.meta(key)?))).collect();
+    match found.as_slice() {
+        [] => None,
+        [(key, text)] => Some(InvocationMember { key, invocation: AiInvocation::read(text) }),
+        [(key, text), rest @ ..] => {
+            let agree = rest.iter().all(|(_, other)| other == text);
+            let text = if agree { text } else { "" };
+            Some(InvocationMember { key, invocation: AiInvocation::read(text) })
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! A2A through a running gateway, before a scripted agent: refusals, receipts, streams, and what goes wrong.
+
+use evidence::EvidenceStore;
+use gateway::{Config, Gateway};
+use roa::chain::Chain;
+use scitt::{SignedStatement, Signer};
+use serde_json::{Value, json};
+use testkit::agentroa::{AGENTS, key_of, proof, registry, root};
+use testkit::{McpRequest, McpServer, Responder};
+
+const ISSUER: &str = "https://gw.example";
+const ROA: &str = "https://tabellion.dev/a2a/agentroa/v1/roa";
+const PROOF: &str = "https://tabellion.dev/a2a/agentroa/v1/roa-proof";
+const AER: &str = "https://tabellion.dev/a2a/agentroa/v1/aer";
+const REQUIRED: &str = "without_vap = \"roa\"\nroa = \"required\"\n";
+const TASK: &str = r#"{"kind":"task","id":"t-1","contextId":"c","status":{"state":"completed"}}"#;
+
+/// A gateway before a scripted agent, whose identifier is `crm`.
+struct Site {
+    folder: tempfile::TempDir,
+    gateway: Gateway,
+    agent: McpServer,
+    http: reqwest::Client,
+}
+
+impl Site {
+    async fn answering(script: impl Fn(&McpRequest, &mut Responder) + Send + Sync + 'static) -> Self {
+        Self::with(REQUIRED, McpServer::answering(script)).await
+    }
+
+    async fn with(route: &str, agent: McpServer) -> Self {
+        Self::at(&format!("http://{}/", agent.address()), route, agent).await
+    }
+
+    async fn at(url: &str, route: &str, agent: McpServer) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
+        std::fs::write(folder.path().join("operator.jwk"), operator).unwrap();
+        let with_methods = |members: &mut Value| {
+            members["servers"] = json!([{ "server_id": "crm", "tools": ["message/send", "message/stream"] }]);
+        };
+        std::fs::write(folder.path().join("registry.json"), registry(1, with_methods)).unwrap();
+        let text = config_text(url, route);
+        let gateway = Gateway::start(Config::from_toml(&text, folder.path()).unwrap()).await.unwrap();
+        Self { folder, gateway, agent, http: reqwest::Client::new() }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/a2a", self.gateway.address())
+    }
+
+    async fn post(&self, message: &Value) -> (u16, String) {
+        let sent = self.http.post(self.url()).header("content-type", "application/json");
+        let answer = sent.body(message.to_string()).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    /// A request by the first agent under a chain; the answer is one response.
+    async fn ask(&self, chain: &Chain, method: &str) -> Value {
+        let (status, text) = self.post(&request(chain, method)).await;
+        assert_eq!(status, 200, "{text}");
+        serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why}: {text}"))
+    }
+
+    /// Stops the gateway, and returns how its only admitted request ended.
+    async fn outcome(self) -> String {
+        self.gateway.stop().await;
+        let path = self.folder.path().join("state/evidence.db");
+        let settings = evidence_sqlite::Settings { path, instance: "reader".into(), readers: 1 };
+        let store = evidence_sqlite::Sqlite::open(settings).await.unwrap();
+        for listed in store.list(None, 100).await.unwrap() {
+            for stored in store.records(&listed.stream, 0, 100).await.unwrap() {
+                if stored.record.kind.as_str() == "outcome" {
+                    let statement = SignedStatement::parse(stored.record.statement.clone()).unwrap();
+                    let payload: Value = serde_json::from_slice(statement.payload().unwrap()).unwrap();
+                    return payload["status"].as_str().unwrap().to_owned();
+                }
+            }
+        }
+        panic!("no request was admitted")
+    }
+}
+
+fn config_text(agent: &str, route: &str) -> String {
+    format!(
+        "issuer = \"{ISSUER}\"\nlisten = \"127.0.0.1:0\"\nstate = \"state\"\n\
+         [log]\nurl = \"http://127.0.0.1:9\"\n\
+         [agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\n\
+         gateway_id = \"gw-1\"\nsigner = \"acme:gateway\"\n\
+         [[route]]\npath = \"/a2a\"\nprotocol = \"a2a\"\nserver_id = \"crm\"\nupstream = \"{agent}\"\n{route}"
+    )
+}
+
+fn params() -> Value {
+    json!({ "message": { "kind": "message", "messageId": "m", "role": "user", "parts": [] } })
+}
+
+fn request(chain: &Chain, method: &str) -> Value {
+    let mut params = params();
+    let proof = proof(chain, AGENTS[0], method, &params, ISSUER);
+    let chain: Value = serde_json::from_slice(&chain.canonical()).unwrap();
+    params["metadata"] = json!({ ROA: chain, PROOF: proof });
+    json!({ "jsonrpc": "2.0", "id": "r-1", "method": method, "params": params })
+}
+
+fn envelope() -> Chain {
+    root(|members| members["authorized_scope"]["capabilities"] = json!(["mcp:crm.*"]))
+}
+
+#[tokio::test]
+async fn a_request_without_a_chain_is_denied_with_a_receipt_and_does_not_reach_the_agent() {
+    let site = Site::answering(|seen, agent| agent.result(seen, TASK)).await;
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params() });
+    let (status, text) = site.post(&message).await;
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, &answer["error"]["code"]), (200, &json!(-31002)));
+    let receipt = &answer["error"]["data"][AER]["receipt"];
+    assert_eq!(receipt["denial_detail"]["code"], "no_envelope");
+    assert_eq!(receipt["action"]["capability"], "mcp:crm.message/send");
+    assert!(site.agent.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_refused_stream_is_an_event_as_its_reader_expects() {
+    let site = Site::answering(|seen, agent| agent.result(seen, TASK)).await;
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": params() });
+    let (status, text) = site.post(&message).await;
+    let event = text.strip_prefix("data: ").unwrap().strip_suffix("\n\n").unwrap();
+    let answer: Value = serde_json::from_str(event).unwrap();
+    assert_eq!((status, &answer["error"]["code"]), (200, &json!(-31002)));
+}
+
+#[tokio::test]
+async fn a_proof_is_for_one_request_with_its_parameters() {
+    let site = Site::answering(|seen, agent| agent.result(seen, TASK)).await;
+    let chain = envelope();
+    let mut altered = request(&chain, "message/send");
+    let again = altered.clone();
+    altered["params"]["message"]["messageId"] = "other".into();
+    let (_, text) = site.post(&altered).await;
+    assert!(text.contains("proof_mismatch"), "{text}");
+    assert!(site.post(&again).await.1.contains("\"permit\""));
+    assert!(site.post(&again).await.1.contains("replay_detected"));
+    assert_eq!(site.agent.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_receipt_of_the_agents_own_is_removed_wherever_clients_would_look_for_it() {
+    let forged = format!(
+        r#"{{"kind":"task","id":"t","status":{{"state":"completed"}},"metadata":{{"{AER}":"forged","own":1}}}}"#
+    );
+    let site = Site::answering(move |seen, agent| agent.result(seen, &forged)).await;
+    let answer = site.ask(&envelope(), "message/send").await;
+    assert_eq!(answer["result"]["metadata"][AER]["receipt"]["enforcement_outcome"], "permit");
+    assert_eq!(answer["result"]["metadata"]["own"], 1, "all else is the agent's");
+    let error = json!({ "code": -32001, "message": "no", "data": { AER: "forged" } }).to_string();
+    let site = Site::answering(move |seen, agent| agent.error(seen, &error)).await;
+    let answer = site.ask(&envelope(), "message/send").await;
+    assert_eq!(answer["error"]["data"][AER]["receipt"]["enforcement_outcome"], "permit");
+    assert_eq!(site.outcome().await, "errored");
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_ends_with_an_error_and_its_outcome_is_unknown() {
+    let site = Site::answering(|seen, agent| {
+        agent.stream_with("");
+        let id = seen.id().unwrap();
+        let working = r#"{"kind":"task","id":"t","status":{"state":"working"}}"#;
+        agent.event(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{working}}}"#));
+        agent.hang_up();
+    })
+    .await;
+    let (status, text) = site.post(&request(&envelope(), "message/stream")).await;
+    assert_eq!(status, 200);
+    assert!(text.contains("\"permit\""), "the receipt is in the first event: {text}");
+    assert!(text.contains("-31001"), "{text}");
+    assert_eq!(site.outcome().await, "unknown");
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_be_reached_had_nothing_to_do() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let site = Site::at(&format!("http://{free}/"), REQUIRED, McpServer::ordinary()).await;
+    let answer = site.ask(&envelope(), "message/send").await;
+    assert_eq!(answer["error"]["code"], -31001, "{answer}");
+    assert_eq!(site.outcome().await, "refused");
+}
+
+#[tokio::test]
+async fn what_is_no_request_to_an_agent_is_refused_before_a_decision() {
+    let site = Site::answering(|seen, agent| agent.result(seen, TASK)).await;
+    assert_eq!(site.http.get(site.url()).send().await.unwrap().status(), 405);
+    for (message, code) in [
+        (json!({ "jsonrpc": "2.0", "method": "message/send", "params": params() }), -32600),
+        (json!([{ "jsonrpc": "2.0", "id": 1, "method": "message/send" }]), -32600),
+        (json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": [1] }), -32602),
+        (json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "metadata": [] } }), -32602),
+    ] {
+        let (status, text) = site.post(&message).await;
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((status, &answer["error"]["code"]), (400, &json!(code)), "{message}");
+    }
+    assert!(site.agent.seen().is_empty());
+}
+
+#[tokio::test]
+async fn an_advisory_route_forwards_everything_and_changes_no_answer() {
+    let agent = McpServer::answering(|seen, agent| agent.result(seen, TASK));
+    let site = Site::with("without_vap = \"advisory\"\nroa = \"advisory\"\n", agent).await;
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params() });
+    let (_, text) = site.post(&message).await;
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    let task: Value = serde_json::from_str(TASK).unwrap();
+    assert_eq!(answer["result"], task);
+}
+
+#[tokio::test]
+async fn without_the_agents_card_there_is_none() {
+    let site = Site::answering(|_, agent| agent.answer(404, &[], b"")).await;
+    let card = site.http.get(format!("{}/.well-known/agent-card.json", site.url())).send().await.unwrap();
+    assert_eq!(card.status(), 502);
+}
+
+#[test]
+fn a_route_before_an_agent_demands_agentroa_and_one_server_over_http() {
+    let folder = tempfile::tempdir().unwrap();
+    let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
+    std::fs::write(folder.path().join("operator.jwk"), operator).unwrap();
+    let mistakes = |route: &str| {
+        let text = config_text("http://127.0.0.1:9/", route);
+        Config::from_toml(&text, folder.path()).err().map(|mistakes| mistakes.to_string()).unwrap_or_default()
+    };
+    assert_eq!(mistakes(REQUIRED), "");
+    assert!(mistakes("").contains("roa = \"required\" or \"advisory\""));
+    assert!(mistakes("roa = \"required\"\n").contains("A2A carries no VAP"));
+    assert!(mistakes(&format!("{REQUIRED}gated = [\"prompts/get\"]\n")).contains("are for MCP"));
+    let command = config_text("", REQUIRED).replace("upstream = \"\"", "command = [\"agent\"]");
+    let told = Config::from_toml(&command, folder.path()).unwrap_err().to_string();
+    assert!(told.contains("an A2A agent is one server over HTTP"), "{told}");
+}

@@ -1,0 +1,103 @@
+"""The public Python SDK for A2A as a client that presents an AgentROA chain with each request.
+
+    a2a_client.py < JOB     prints a JSON list: for each step its results, or its error
+
+JOB has `url` (of the endpoint), `server_id`, `audience`, `agent` (who signs the proofs), `chain`, `chain_digest`, and
+`steps`: ["send", TEXT], ["stream", TEXT], ["get"] and ["cancel"] (of the last task).
+"""
+
+import asyncio
+import base64
+import hashlib
+import json
+import sys
+import time
+import uuid
+
+import httpx
+from a2a.client import A2ACardResolver, ClientCallInterceptor
+from a2a.client.errors import A2AClientJSONRPCError
+from a2a.client.transports.jsonrpc import JsonRpcTransport
+from a2a.types import Message, MessageSendParams, Part, Role, Task, TaskIdParams, TaskQueryParams, TextPart
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+EXTENSION = "https://tabellion.dev/a2a/agentroa/v1"
+
+
+def base64url(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def canonical(value):
+    """Canonical JSON (RFC 8785) of values without numbers that JavaScript writes in another way."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+class AgentRoa(ClientCallInterceptor):
+    """Adds the chain and a proof for this one request to its metadata."""
+
+    def __init__(self, job):
+        self.job = job
+        seed = hashlib.sha256(job["agent"].encode()).hexdigest()[:32].encode()
+        self.key = Ed25519PrivateKey.from_private_bytes(seed)
+
+    def proof(self, method, params):
+        claims = {
+            "chain_digest": self.job["chain_digest"],
+            "capability": f"mcp:{self.job['server_id']}.{method}",
+            "input_hash": "sha256:" + hashlib.sha256(canonical(params)).hexdigest(),
+            "jti": uuid.uuid4().hex,
+            "iat": int(time.time()),
+            "aud": self.job["audience"],
+        }
+        header = {"alg": "EdDSA", "kid": self.job["agent"], "typ": "roa-proof+jws"}
+        signed = f"{base64url(canonical(header))}.{base64url(canonical(claims))}"
+        return f"{signed}.{base64url(self.key.sign(signed.encode()))}"
+
+    async def intercept(self, method_name, request_payload, http_kwargs, agent_card, context):
+        params = request_payload["params"]
+        proof = self.proof(method_name, params)
+        members = {f"{EXTENSION}/roa": self.job["chain"], f"{EXTENSION}/roa-proof": proof}
+        params["metadata"] = params.get("metadata", {}) | members
+        return request_payload, http_kwargs
+
+
+def plain(value):
+    return value.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def message(text):
+    part = Part(root=TextPart(text=text))
+    return MessageSendParams(message=Message(role=Role.user, message_id=uuid.uuid4().hex, parts=[part]))
+
+
+async def take(transport, step, task_id):
+    match step:
+        case ["send", text]:
+            return [plain(await transport.send_message(message(text)))]
+        case ["stream", text]:
+            return [plain(event) async for event in transport.send_message_streaming(message(text))]
+        case ["get"]:
+            return [plain(await transport.get_task(TaskQueryParams(id=task_id)))]
+        case ["cancel"]:
+            return [plain(await transport.cancel_task(TaskIdParams(id=task_id)))]
+
+
+async def main(job):
+    done, task_id = [], None
+    async with httpx.AsyncClient(timeout=60) as http:
+        card = await A2ACardResolver(http, job["url"]).get_agent_card()
+        transport = JsonRpcTransport(http, card, interceptors=[AgentRoa(job)], extensions=[EXTENSION])
+        for step in job["steps"]:
+            try:
+                results = await take(transport, step, task_id)
+            except A2AClientJSONRPCError as error:
+                done.append({"error": plain(error.error)})
+                continue
+            task_id = next((result["id"] for result in results if result["kind"] == "task"), task_id)
+            done.append({"results": results})
+    return {"card": plain(card), "steps": done}
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(main(json.load(sys.stdin)))))

@@ -1,0 +1,149 @@
+//! A2A through the gateway, with the public SDK as client and as agent, and a real log.
+
+use std::fs;
+
+use black_box::audit_trail::{must_be_whole, of_kind};
+use black_box::gateway::{GATEWAY, admitting_log};
+use black_box::{Gateway, GatewayProcess, Log, Other, Service, run_python_on};
+use scitt::Signer;
+use serde_json::{Value, json};
+use testkit::agentroa::{AGENTS, Chain, delegated, key_of, registry, root};
+
+const RECEIPT: &str = "https://tabellion.dev/a2a/agentroa/v1/aer";
+const METHODS: [&str; 4] = ["message/send", "message/stream", "tasks/get", "tasks/cancel"];
+
+/// The SDK's agent behind a gateway that demands chains and logs to a real log.
+struct Agency {
+    _agent: Other,
+    _log: Log,
+    service: Service,
+    gateway: Gateway,
+    running: GatewayProcess,
+}
+
+impl Agency {
+    fn start() -> Self {
+        let agent = Other::a2a_agent();
+        let log = admitting_log();
+        let service = log.serve();
+        let gateway = before(&agent.url).logging_to(service.url());
+        let running = gateway.start();
+        Self { _agent: agent, _log: log, service, gateway, running }
+    }
+
+    /// The results of the SDK's client for these steps, under a chain, by the chain's last agent.
+    fn steps(&self, chain: &Chain, steps: &Value) -> Vec<Value> {
+        let heard = self.heard(chain, steps);
+        heard["steps"].as_array().unwrap().clone()
+    }
+
+    fn heard(&self, chain: &Chain, steps: &Value) -> Value {
+        let text: Value = serde_json::from_slice(&chain.canonical()).unwrap();
+        let job = json!({
+            "url": self.gateway.url().replace("/mcp", "/a2a"),
+            "server_id": "planner", "audience": GATEWAY, "agent": AGENTS[chain.hops().len()],
+            "chain": text, "chain_digest": chain.digest().to_string(), "steps": steps,
+        });
+        run_python_on("a2a_client.py", &[], &job)
+    }
+}
+
+fn before(agent: &str) -> Gateway {
+    let gateway = Gateway::before("http://127.0.0.1:9/mcp");
+    let with_planner = |members: &mut Value| {
+        members["servers"] = json!([{ "server_id": "planner", "tools": METHODS }]);
+    };
+    fs::write(gateway.path("registry.json"), registry(1, with_planner)).unwrap();
+    let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
+    fs::write(gateway.path("operator.jwk"), operator).unwrap();
+    gateway
+        .table(&format!(
+            "[agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\ngateway_id = \"{}\"\nsigner = \"acme:gateway\"",
+            testkit::GATEWAY_ID
+        ))
+        .table(&format!(
+            "[[route]]\npath = \"/a2a\"\nprotocol = \"a2a\"\nupstream = \"{agent}\"\nserver_id = \"planner\"\nroa = \"required\"\nwithout_vap = \"roa\""
+        ))
+}
+
+/// A root envelope for requests to the agent.
+fn envelope() -> Chain {
+    root(|members| members["authorized_scope"]["capabilities"] = json!(["mcp:planner.*"]))
+}
+
+fn delegate(chain: &Chain, capabilities: &Value) -> Chain {
+    delegated(chain, |members| members["delegated_scope"]["capabilities"] = capabilities.clone())
+}
+
+fn receipts(results: &Value) -> Vec<&Value> {
+    let results = results["results"].as_array().unwrap_or_else(|| panic!("no results: {results}"));
+    results.iter().filter_map(|result| result["metadata"].get(RECEIPT)).collect()
+}
+
+#[test]
+fn requests_of_the_sdk_reach_its_agent_under_a_chain_and_each_has_one_receipt_on_the_log() {
+    let agency = Agency::start();
+    let chain = delegate(&envelope(), &json!(["mcp:planner.*"]));
+    let steps =
+        json!([["send", "hello"], ["stream", "hello"], ["get"], ["send", "fail"], ["stream", "wait"]]);
+    let heard = agency.heard(&chain, &steps);
+    let taken = heard["steps"].as_array().unwrap();
+    for (step, method) in taken.iter().zip(["message/send", "message/stream", "tasks/get", "message/send"]) {
+        let [receipt] = receipts(step)[..] else { panic!("one receipt: {step}") };
+        assert_eq!(receipt["receipt"]["enforcement_outcome"], "permit");
+        assert_eq!(receipt["receipt"]["action"]["capability"], format!("mcp:planner.{method}"));
+    }
+    let told = taken[0]["results"][0]["artifacts"][0]["parts"][0]["text"].as_str().unwrap();
+    let told: Value = serde_json::from_str(told).unwrap();
+    assert_eq!(told["text"], "hello");
+    let chain_alone = json!(["https://tabellion.dev/a2a/agentroa/v1/roa"]);
+    assert_eq!(told["metadata"], chain_alone, "the agent may delegate further, and cannot use the proof");
+    let states = |step: &Value| -> Vec<Value> {
+        step["results"].as_array().unwrap().iter().map(|event| event["status"]["state"].clone()).collect()
+    };
+    assert_eq!(states(&taken[1]), [json!("submitted"), json!("working"), Value::Null, json!("completed")]);
+    assert_eq!(states(&taken[3]), [json!("failed")]);
+    let records = agency.records(10);
+    must_be_whole(&records);
+    let outcomes = of_kind(&records, "outcome");
+    let errored = outcomes.iter().filter(|outcome| outcome.payload["status"] == "errored");
+    assert_eq!((outcomes.len(), errored.count()), (5, 1));
+}
+
+#[test]
+fn the_card_that_clients_find_names_the_gateway_and_the_extension() {
+    let agency = Agency::start();
+    let card = &agency.heard(&envelope(), &json!([]))["card"];
+    assert_eq!(card["url"], agency.gateway.url().replace("/mcp", "/a2a"));
+    assert_eq!(card["name"], "echo");
+    assert!(card.get("additionalInterfaces").is_none(), "ways around the gateway: {card}");
+    let extension = &card["capabilities"]["extensions"][0];
+    assert_eq!(extension["uri"], "https://tabellion.dev/a2a/agentroa/v1");
+    assert_eq!(extension["required"], true);
+}
+
+#[test]
+fn what_the_chain_does_not_grant_is_denied_at_its_hop_and_the_agent_hears_nothing_of_it() {
+    let agency = Agency::start();
+    let only_send = delegate(&envelope(), &json!(["mcp:planner.message/send"]));
+    let taken = agency.steps(&only_send, &json!([["stream", "no"], ["send", "yes"]]));
+    let denied = &taken[0]["error"];
+    assert!(denied["message"].as_str().unwrap().contains("roa:capability_not_in_scope"), "{denied}");
+    let receipt = &denied["data"][RECEIPT]["receipt"];
+    assert_eq!(receipt["enforcement_outcome"], "deny");
+    assert_eq!(receipts(&taken[1]).len(), 1);
+    let wider =
+        delegate(&delegate(&only_send, &json!(["mcp:planner.message/send"])), &json!(["mcp:planner.*"]));
+    let taken = agency.steps(&wider, &json!([["send", "no"]]));
+    let detail = &taken[0]["error"]["data"][RECEIPT]["receipt"]["denial_detail"];
+    assert_eq!((&detail["hop"], &detail["dimension"]), (&json!(3), &json!("capabilities")));
+    let records = agency.records(4);
+    must_be_whole(&records);
+    assert_eq!(of_kind(&records, "outcome").len(), 1);
+}
+
+impl Agency {
+    fn records(&self, count: usize) -> Vec<black_box::audit_trail::Record> {
+        black_box::gateway::records_when(&self.service, &self.running, count)
+    }
+}
