@@ -3,7 +3,8 @@
     agentroa_vectors.py vectors/agentroa     prints {"permit": how many, …}
 
 JSON comes from Python's own reader, numbers from `decimal`, signatures from `cryptography`. What is written here follows the
-draft (sections 5.3 and 7.4) and the readings that the vectors name.
+draft (sections 5.3, 7.4 and 8.4) and the readings that the vectors name. `vectors/README.md` describes the members of a
+vector. Where a vector has `draft`, the algorithm of section 5.3 is run as it is written, too.
 """
 
 import base64
@@ -136,8 +137,15 @@ def some(inside, most):
     return lambda value: isinstance(value, list) and 0 < len(value) <= most and all(map(inside, value))
 
 
-def names(value):
-    return isinstance(value, list) and all(map(text, value))
+def any_number_of(inside):
+    return lambda value: isinstance(value, list) and all(map(inside, value))
+
+
+names = any_number_of(text)
+
+
+def long_whole(value):
+    return isinstance(value, decimal.Decimal) and not isinstance(value, Fraction) and 0 <= value < 2**64
 
 
 AGENT = matches(r"aha:[a-zA-Z0-9_-]+/[a-zA-Z0-9_-]+/[a-zA-Z0-9_-]+")
@@ -240,12 +248,199 @@ def with_hop(hop, check, *arguments):
 
 # --- the registry ------------------------------------------------------------------------------------
 
+PUBLIC_KEY = closed({"kty": one_of("OKP"), "crv": one_of("Ed25519"), "x": matches(r"[A-Za-z0-9_-]{43}")})
+KEY = closed(
+    {
+        "signer": text,
+        "role": one_of("authorizer", "agent", "gateway"),
+        "organization": text,
+        "public_key": PUBLIC_KEY,
+        "not_before": moment,
+    },
+    agent_id=AGENT,
+    policies=names,
+    not_after=moment,
+)
+SUBJECTS = {"envelope": matches(r"env:[a-f0-9]{16}"), "attestation": matches(r"ara:[a-f0-9]{16}"), "key": text}
+REVOCATION = closed(
+    {
+        "sequence": long_whole,
+        "revoked_at": moment,
+        "subject": lambda value: isinstance(value, dict) and len(value) == 1 and closed({}, **SUBJECTS)(value),
+    }
+)
+VERSION = {"schema_version": one_of("1.0"), "registry_id": text, "epoch": long_whole, "sequence": long_whole, "issued_at": moment}
+REGISTRY = closed(
+    {
+        **VERSION,
+        "ttl_seconds": lambda value: whole(value) and value > 0,
+        "keys": any_number_of(KEY),
+        "agents": any_number_of(
+            closed(
+                {"agent_id": AGENT},
+                oauth_clients=any_number_of(closed({"issuer": text, "client_id": text})),
+                certificates=any_number_of(DIGEST),
+                device_attestations=any_number_of(reference),
+            )
+        ),
+        "servers": any_number_of(closed({"server_id": text, "tools": names})),
+        "policies": any_number_of(
+            closed({"policy_id": text, "policy_digest": DIGEST}, previous_digests=any_number_of(DIGEST))
+        ),
+        "classifications": names,
+        "revocations": any_number_of(REVOCATION),
+        "signatures": SIGNATURES,
+    }
+)
+DELTA = closed(
+    {**VERSION, "previous_sequence": long_whole, "revocations": some(REVOCATION, 65536), "signatures": SIGNATURES}
+)
+
+
+class Refused(Exception):
+    """A registry or a delta that is not accepted."""
+
+
+def accept(true, error):
+    if not true:
+        raise Refused(error)
+
+
+def version(document):
+    return document["epoch"], document["sequence"]
+
+
+def subject(revocation):
+    return next(iter(revocation["subject"].items()))
+
+
+def unique(entries, name):
+    return len({entry[name] for entry in entries}) == len(entries)
+
+
+def read_registry(written):
+    document = strict_or_refused(written)
+    accept(REGISTRY(document) and is_consistent(document), "malformed")
+    return document
+
+
+def is_consistent(registry):
+    def owned(key):
+        agent = key.get("agent_id")
+        fits = agent is None or organization(agent) == key["organization"]
+        return fits and (key["role"] == "agent") == (agent is not None)
+
+    order = registry["classifications"]
+    return (
+        all(map(owned, registry["keys"]))
+        and all(revocation["sequence"] <= registry["sequence"] for revocation in registry["revocations"])
+        and unique(registry["servers"], "server_id")
+        and unique(registry["agents"], "agent_id")
+        and unique(registry["policies"], "policy_id")
+        and len(order) == len(set(order))
+    )
+
+
+def read_deltas(written):
+    deltas = strict_or_refused(written)
+    accept(isinstance(deltas, list) and len(deltas) <= 256, "malformed")
+    for delta in deltas:
+        accept(DELTA(delta) and delta["previous_sequence"] < delta["sequence"], "malformed")
+        spans = (delta["previous_sequence"] < entry["sequence"] <= delta["sequence"] for entry in delta["revocations"])
+        accept(all(spans), "malformed")
+    return deltas
+
+
+def strict_or_refused(written):
+    try:
+        return strict(written)
+    except Denied:
+        raise Refused("malformed") from None
+
+
+class InForce:
+    """A registry as a gateway keeps it: the version that was read as a whole, and the deltas that lead on from it."""
+
+    def __init__(self, whole, deltas=()):
+        self.whole, self.deltas = whole, list(deltas)
+
+    def version(self):
+        return version(self.deltas[-1] if self.deltas else self.whole)
+
+    def revocations(self):
+        return [entry for document in [self.whole, *self.deltas] for entry in document["revocations"]]
+
+    def revoked(self):
+        return set(map(subject, self.revocations()))
+
+    def replaced(self, document, operator):
+        self.check(document, operator)
+        if digest(document) == digest(self.whole):
+            return self
+        after = InForce(document)
+        for delta in self.deltas:
+            starts_before = (delta["epoch"], delta["previous_sequence"]) < version(document)
+            if not starts_before:
+                accept(follows(after, delta), "rollback")
+                after.deltas.append(delta)
+        accept(version(document) > version(self.whole) and after.version() >= self.version(), "rollback")
+        drops = document["epoch"] == self.version()[0] and not self.revoked() <= after.revoked()
+        accept(not drops, "missing_revocation")
+        return after
+
+    def extended(self, deltas, operator):
+        after = InForce(self.whole, self.deltas)
+        for delta in deltas:
+            after.check(delta, operator)
+            if version(delta) > after.version():
+                accept(follows(after, delta), "gap")
+                after.deltas.append(delta)
+            elif delta["epoch"] == after.version()[0]:
+                accept(set(map(subject, delta["revocations"])) <= after.revoked(), "rollback")
+        return after
+
+    def check(self, document, operator):
+        accept(is_signed(document, operator), "signature")
+        accept(document["registry_id"] == self.whole["registry_id"], "other_registry")
+
+
+def follows(registry, delta):
+    return (delta["epoch"], delta["previous_sequence"]) == registry.version()
+
+
+def is_signed(document, operator):
+    return all(verifies(document, signature, operator) for signature in document["signatures"])
+
+
+def take(step, current, operator):
+    if "deltas" in step:
+        return current.extended(read_deltas(step["deltas"]), operator)
+    document = read_registry(step["registry"])
+    if current is not None:
+        return current.replaced(document, operator)
+    accept(is_signed(document, operator), "signature")
+    return InForce(document)
+
+
+def steps(vector):
+    """Reads the registries and deltas of a vector in order. An error leaves the registry in force as it was."""
+    current = None
+    for step in vector["steps"]:
+        try:
+            current = take(step, current, vector["operator"])
+        except Refused as refused:
+            yield {"outcome": "refuse", "error": refused.args[0]}
+            continue
+        epoch, sequence = current.version()
+        revoked = [entry["subject"] for entry in current.revocations()]
+        yield {"outcome": "accept", "epoch": epoch, "sequence": sequence, "revoked": revoked}
+
 
 class Registry:
     def __init__(self, document, operator):
         self.document = document
-        for signature in document["signatures"]:
-            assert verifies(document, signature, operator), "not signed by its operator"
+        assert REGISTRY(document) and is_consistent(document), "malformed"
+        assert is_signed(document, operator), "not signed by its operator"
 
     def keys(self, signer, at):
         for key in self.document["keys"]:
@@ -265,6 +460,12 @@ class Registry:
     def agent(self, name):
         return next((agent for agent in self.document["agents"] if agent["agent_id"] == name), {})
 
+    def is_presenter(self, presenter, name):
+        return presenter.get("agent_id") == name or presenter in self.agent(name).get("oauth_clients", [])
+
+    def tools(self, server):
+        return [tool for entry in self.document["servers"] if entry["server_id"] == server for tool in entry["tools"]]
+
 
 def bare(unpadded):
     return base64.urlsafe_b64decode(unpadded + "=" * (-len(unpadded) % 4))
@@ -272,9 +473,12 @@ def bare(unpadded):
 
 def verifies(thing, signature, jwk):
     content = {name: value for name, value in thing.items() if name != "signatures"}
+    return is_by(jwk, bare(signature["sig"]), jcs(content).encode())
+
+
+def is_by(jwk, signature, signed):
     try:
-        key = ed25519.Ed25519PublicKey.from_public_bytes(bare(jwk["x"]))
-        key.verify(bare(signature["sig"]), jcs(content).encode())
+        ed25519.Ed25519PublicKey.from_public_bytes(bare(jwk["x"])).verify(signature, signed)
         return True
     except InvalidSignature:
         return False
@@ -393,11 +597,11 @@ def verify_chain(chain, registry, now):
 # --- Enforce ------------------------------------------------------------------------------------------
 
 
-def enforce(vector, chain, registry):
-    authorizers, scope, holder = verify_chain(chain, registry, time(vector["at"]))
+def enforce(call, pinned, chain, verified, registry):
+    authorizers, scope, holder = verified
     root = chain[0]
-    wildcard = vector["call"].split(".")[0] + ".*"
-    granted = vector["call"] in scope["capabilities"] or (vector["pinned"] and wildcard in scope["capabilities"])
+    wildcard = call["call"].split(".")[0] + ".*"
+    granted = call["call"] in scope["capabilities"] or (pinned and wildcard in scope["capabilities"])
     must(granted, "capability_not_in_scope", "capability", "capabilities")
     policy = root["policy"]
     for number, hop in enumerate(chain[1:], 1):
@@ -407,10 +611,9 @@ def enforce(vector, chain, registry):
     accepted = {digest for entry in entries for digest in [entry["policy_digest"], *entry.get("previous_digests", [])]}
     with_hop(0, must, policy["policy_digest"] in accepted, "policy_digest_mismatch", "not_in_force")
     with_hop(0, approved, root, authorizers, registry)
-    presenter = vector["presenter"]
+    presenter = call["presenter"]
     must(presenter, "auth_strength_insufficient", "presenter_missing")
-    proven = presenter.get("agent_id") == holder or presenter in registry.agent(holder).get("oauth_clients", [])
-    must(proven, "auth_strength_insufficient", "presenter_mismatch")
+    must(registry.is_presenter(presenter, holder), "auth_strength_insufficient", "presenter_mismatch")
 
 
 def approved(root, authorizers, registry):
@@ -429,21 +632,225 @@ def approved(root, authorizers, registry):
 
 def decide(vector):
     registry = Registry(vector["registry"], vector["operator"])
+    chain = read_chain(vector["chain"])
+    verified = verify_chain(chain, registry, time(vector["at"]))
+    enforce(vector, vector["pinned"], chain, verified, registry)
+    return {"outcome": "permit"}
+
+
+def or_denied(decide, *arguments):
     try:
-        enforce(vector, read_chain(vector["chain"]), registry)
-        return {"outcome": "permit"}
+        return decide(*arguments)
     except Denied as denied:
         denial = {"reason": denied.reason, "code": denied.code, "hop": denied.hop, "dimension": denied.dimension}
         return {"outcome": "deny", **denial}
+
+
+# --- several calls under one envelope --------------------------------------------------------------
+
+
+class Use:
+    """What a gateway remembers of an envelope: first presenters, pinned tools, and what was spent."""
+
+    def __init__(self):
+        self.presenters, self.pinned, self.spent = {}, None, collections.Counter()
+
+    def decide(self, call, registry):
+        chain = read_chain(call["chain"])
+        verified = verify_chain(chain, registry, time(call["at"]))
+        pinned = self.pinned if self.pinned is not None else pinned_tools(chain[0], registry)
+        enforce(call, call["call"] in pinned, chain, verified, registry)
+        holder = verified[2]
+        first = self.presenters.get(holder, call["presenter"])
+        same = first == call["presenter"] or registry.is_presenter(first, holder)
+        must(same, "replay_detected", "other_presenter")
+        ledgers = [(hop, digest(thing), scope_of(thing)) for hop, thing in enumerate(chain)]
+        ledgers = [ledger for ledger in ledgers if "budget_ceiling" in ledger[2]]
+        for hop, name, scope in ledgers:
+            fits = self.spent[name] + call["cost"] <= scope["budget_ceiling"]
+            with_hop(hop, must, fits, "budget_expansion_denied", "spent", "budget")
+        self.presenters[holder], self.pinned = first, pinned
+        self.spent.update({name: call.get("real_cost", call["cost"]) for _, name, _ in ledgers})
+        return {"outcome": "permit"}
+
+
+def pinned_tools(root, registry):
+    wildcards = [name for name in scope_of(root)["capabilities"] if name.endswith(".*")]
+    servers = [name.removeprefix("mcp:").removesuffix(".*") for name in wildcards]
+    return {f"mcp:{server}.{tool}" for server in servers for tool in registry.tools(server)}
+
+
+def calls(vector):
+    use = Use()
+    for call in vector["calls"]:
+        registry = Registry(vector["registries"][int(call["registry"])], vector["operator"])
+        yield or_denied(use.decide, call, registry)
+
+
+# --- proofs of possession ----------------------------------------------------------------------------
+
+MALFORMED_PROOF = ("auth_strength_insufficient", "proof_malformed")
+PROOF_HEADER = closed({"alg": one_of("EdDSA"), "kid": text, "typ": one_of("roa-proof+jws")})
+CLAIMS = closed(
+    {
+        "chain_digest": DIGEST,
+        "capability": reference,
+        "input_hash": DIGEST,
+        "jti": text,
+        "iat": lambda value: long_whole(value) and value < 253402300800,
+        "aud": reference,
+    }
+)
+
+
+def part(encoded):
+    must(re.fullmatch(r"[A-Za-z0-9_-]*", encoded), *MALFORMED_PROOF)
+    try:
+        decoded = bare(encoded)
+    except ValueError:
+        raise Denied(*MALFORMED_PROOF) from None
+    must(base64.urlsafe_b64encode(decoded).decode().rstrip("=") == encoded, *MALFORMED_PROOF)
+    return decoded
+
+
+def json_part(encoded, form):
+    try:
+        value = strict(part(encoded).decode())
+    except (Denied, UnicodeDecodeError):
+        raise Denied(*MALFORMED_PROOF) from None
+    must(form(value), *MALFORMED_PROOF)
+    return value
+
+
+def check_proof(vector):
+    registry = Registry(vector["registry"], vector["operator"])
+    parts = vector["proof"].split(".")
+    must(len(parts) == 3, *MALFORMED_PROOF)
+    header, claims = json_part(parts[0], PROOF_HEADER), json_part(parts[1], CLAIMS)
+    signature = part(parts[2])
+    made = datetime.datetime.fromtimestamp(int(claims["iat"]), datetime.UTC)
+    agent = proving_agent(header["kid"], f"{parts[0]}.{parts[1]}".encode(), signature, made, registry)
+    must(claims["aud"] == vector["audience"], "auth_strength_insufficient", "proof_audience")
+    arguments = {} if vector["arguments"] is None else vector["arguments"]
+    stated = {"chain_digest": digest(strict(vector["chain"])), "capability": vector["call"], "input_hash": digest(arguments)}
+    for member, value in stated.items():
+        must(claims[member] == value, "auth_strength_insufficient", "proof_mismatch")
+    now = time(vector["at"])
+    in_time = int((made - now).total_seconds()) <= 60 and now < made + CLOCK_SKEW
+    must(in_time, "auth_strength_insufficient", "proof_time")
+    ends_at = (made + CLOCK_SKEW).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"outcome": "accept", "agent_id": agent, "jti": claims["jti"], "ends_at": ends_at}
+
+
+def proving_agent(name, signed, signature, made, registry):
+    for key in registry.keys(name, made):
+        if key["role"] == "agent" and is_by(key["public_key"], signature, signed):
+            registry.not_revoked("key", thumbprint(key["public_key"]))
+            return key["agent_id"]
+    raise Denied("invalid_signature", "proof_signature")
+
+
+# --- the draft's algorithm, as it is written -------------------------------------------------------
+
+
+def draft(chain, requested, now, registry):
+    """VerifyChain of section 5.3. VerifySignature takes any key that the registry lists for the signer."""
+    root = chain[0]
+    if not draft_signature(root, registry):
+        return "invalid_root_signature"
+    if time(root["expires_at"]) < now:
+        return "envelope_expired"
+    current = scope_of(root)
+    capabilities = expanded(current, registry)
+    for hop, thing in enumerate(chain[1:], 1):
+        scope = scope_of(thing)
+        if thing["upstream_ref"]["ref_digest"] != digest(chain[hop - 1]):
+            return "chain_integrity_violation"
+        if not draft_signature(thing, registry):
+            return f"invalid_ara_signature_at_hop_{hop}"
+        if not expanded(scope, registry) <= capabilities:
+            return f"scope_expansion_violation_at_hop_{hop}"
+        if grows(scope, current, "budget_ceiling", 1):
+            return f"budget_expansion_denied_at_hop_{hop}"
+        if grows(scope, current, "slo_class", -1):
+            return f"slo_relaxation_denied_at_hop_{hop}"
+        current, capabilities = scope, expanded(scope, registry)
+    if requested not in capabilities:
+        return "capability_not_in_scope"
+    for hop, thing in enumerate(chain[1:], 1):
+        if thing["policy"]["policy_digest"] != root["policy"]["policy_digest"]:
+            return f"policy_digest_mismatch_at_hop_{hop}"
+    return "permit"
+
+
+def grows(scope, current, member, sign):
+    return member in scope and member in current and sign * scope[member] > sign * current[member]
+
+
+def draft_signature(thing, registry):
+    keys = registry.document["keys"]
+
+    def fits(signature):
+        own = (key for key in keys if key["signer"] == signature["signer"])
+        return any(verifies(thing, signature, key["public_key"]) for key in own)
+
+    return all(map(fits, thing["signatures"]))
+
+
+def expanded(scope, registry):
+    """The capabilities with each wildcard expanded to the current manifest of its server."""
+    found = set()
+    for name in scope["capabilities"]:
+        server = name.removeprefix("mcp:").split(".")[0]
+        found |= {f"mcp:{server}.{tool}" for tool in registry.tools(server)} if name.endswith(".*") else {name}
+    return found
+
+
+def draft_of_call(call, registry):
+    return draft(strict(call["chain"]), call["call"], time(call["at"]), registry)
+
+
+def drafts_of_calls(vector):
+    """The draft's answers, with its cache of (envelope_id, session_id) pairs (section 8.4.2)."""
+    seen = set()
+    for call in vector["calls"]:
+        answer = draft_of_call(call, Registry(vector["registries"][int(call["registry"])], vector["operator"]))
+        root = strict(call["chain"])[0]
+        pair = root["envelope_id"], root["session"]["session_id"]
+        yield "replay_detected" if answer == "permit" and pair in seen else answer
+        if answer == "permit":
+            seen.add(pair)
+
+
+# --- the vectors -------------------------------------------------------------------------------------
+
+
+def answers(vector):
+    """Pairs of what was found and what the vector states."""
+    if "steps" in vector:
+        yield from zip(steps(vector), (step["expected"] for step in vector["steps"]), strict=True)
+    elif "calls" in vector:
+        yield from zip(calls(vector), (call["expected"] for call in vector["calls"]), strict=True)
+        for found, call in zip(drafts_of_calls(vector), vector["calls"], strict=True):
+            yield found, call.get("draft", found)
+    else:
+        yield or_denied(check_proof if "proof" in vector else decide, vector), vector["expected"]
+        if "draft" in vector:
+            yield draft_of_call(vector, Registry(vector["registry"], vector["operator"])), vector["draft"]
+
+
+def kind(vector):
+    return "sequence" if "steps" in vector or "calls" in vector else vector["expected"]["outcome"]
 
 
 def main(folder):
     counts = collections.Counter()
     for file in sorted(pathlib.Path(folder).rglob("*.json")):
         vector = json.loads(file.read_text(), parse_int=decimal.Decimal, parse_float=Fraction)
-        decided = decide(vector)
-        assert decided == vector["expected"], f"{file}: {decided}, not {vector['expected']}"
-        counts[decided["outcome"]] += 1
+        for found, stated in answers(vector):
+            assert found == stated, f"{file}: {found}, not {stated}"
+        counts[kind(vector)] += 1
+        counts["draft"] += "draft" in vector
     print(json.dumps(counts))
 
 
