@@ -1,5 +1,5 @@
 //! The draft's VerifyChain (section 5.3), written down line by line, beside ours: equal on well-formed chains, and
-//! different where a reading says so.
+//! different where a reading says so. `vectors/agentroa/pseudocode` has a case for each difference.
 
 use std::collections::BTreeSet;
 
@@ -15,6 +15,11 @@ use scitt::{Algorithm, Signer};
 use serde_json::{Value, json};
 
 use crate::world::*;
+
+/// The answer of the draft's algorithm in its own words, `permit` or a reason.
+pub fn answer(chain: &[Value], requested: &str, now: UtcTime) -> String {
+    draft(chain, requested, now).err().unwrap_or_else(|| "permit".to_owned())
+}
 
 /// The draft's algorithm. Its `VerifySignature` takes any registered key of the signer's name.
 fn draft(chain: &[Value], requested: &str, now: UtcTime) -> Result<(), String> {

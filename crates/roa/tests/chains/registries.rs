@@ -19,7 +19,7 @@ fn version(epoch: u64, sequence: u64) -> Signed<RegistryDocument> {
     signed(members, &["operator"])
 }
 
-fn delta(epoch: u64, previous: u64, sequence: u64) -> Value {
+pub fn delta(epoch: u64, previous: u64, sequence: u64) -> Value {
     json!({
         "schema_version": "1.0", "registry_id": "registry.acme.example", "epoch": epoch,
         "previous_sequence": previous, "sequence": sequence, "issued_at": "2026-04-08T14:04:00Z",

@@ -85,6 +85,18 @@ pub fn signed<D: Document>(members: Value, signers: &[&str]) -> Signed<D> {
     Signed::sign(&members, &signers).unwrap()
 }
 
+/// Signs any members, well-formed or not, like [`signed`].
+pub fn signed_value(mut members: Value, signers: &[&str]) -> Value {
+    let content = jose::jcs::canonical(&members);
+    let signatures = signers.iter().map(|name| {
+        let (signer, key_name) = name.split_once('=').unwrap_or((name, name));
+        let signature = data_encoding::BASE64URL_NOPAD.encode(&key(key_name).sign(&content).unwrap());
+        json!({ "signer": signer, "alg": "EdDSA", "sig": signature })
+    });
+    members["signatures"] = signatures.collect();
+    members
+}
+
 pub fn registry_with(edit: impl FnOnce(&mut Value)) -> Registry {
     let mut members = registry_members();
     edit(&mut members);
@@ -118,16 +130,25 @@ pub fn root_with(edit: impl FnOnce(&mut Value)) -> Signed<Envelope> {
     signed(members, &["acme:authorizer:1"])
 }
 
-/// Returns the members of the attestation after a chain of this many attestations.
+/// Returns the members of the attestation that comes after a chain.
 pub fn hop_members(chain: &Chain) -> Value {
-    let depth = chain.hops().len();
-    let (kind, id, digest) = match chain.hops().last() {
-        None => ("roa_envelope", chain.root().document().envelope_id.to_string(), chain.root().digest()),
-        Some(hop) => ("ara", hop.document().ara_id.to_string(), hop.digest()),
+    let objects: Vec<Value> = serde_json::from_slice(&chain.canonical()).unwrap();
+    hop_members_after(&objects)
+}
+
+/// Returns the members of the attestation that comes after the objects of a chain.
+pub fn hop_members_after(objects: &[Value]) -> Value {
+    let depth = objects.len() - 1;
+    let parent = objects.last().unwrap();
+    let (kind, id) = match depth {
+        0 => ("roa_envelope", &parent["envelope_id"]),
+        _ => ("ara", &parent["ara_id"]),
     };
     json!({
         "schema_version": "1.0", "ara_id": format!("ara:{depth:016x}"), "issued_at": "2026-04-08T14:01:00Z",
-        "upstream_ref": { "ref_type": kind, "ref_id": id, "ref_digest": digest.to_string() },
+        "upstream_ref": {
+            "ref_type": kind, "ref_id": id, "ref_digest": Sha256Digest::of(&jose::jcs::canonical(parent)).to_string(),
+        },
         "delegating_agent": { "agent_id": AGENTS[depth], "session_id": "sess:1" },
         "delegated_agent": { "agent_id": AGENTS[depth + 1] },
         "delegated_scope": { "capabilities": ["mcp:github.*", "mcp:files.read"] },
