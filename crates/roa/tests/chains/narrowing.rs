@@ -1,7 +1,10 @@
 //! The scope in effect: what is omitted is inherited, and no hop widens any dimension.
 
+use decimal::Decimal;
 use proptest::prelude::*;
 use roa::capability::Grant;
+use roa::chain::Chain;
+use roa::denial::Dimension;
 use roa::scope::{Budget, Scope};
 use serde_json::{Map, Value, json};
 
@@ -89,7 +92,7 @@ fn scope() -> impl Strategy<Value = Map<String, Value>> {
     );
     let classification = proptest::sample::select(vec!["public", "internal", "secret"]);
     let optional = (
-        proptest::option::weighted(0.4, 0u32..4),
+        proptest::option::weighted(0.4, (0u32..4, proptest::sample::select(vec!["USD", "USD", "tokens"]))),
         proptest::option::weighted(0.4, 0u32..4),
         proptest::option::weighted(0.4, 0u32..4),
         proptest::option::weighted(0.4, classification),
@@ -99,8 +102,8 @@ fn scope() -> impl Strategy<Value = Map<String, Value>> {
         let mut scope = Map::from_iter([("capabilities".to_owned(), json!(capabilities))]);
         let mut put =
             |name: &str, value: Option<Value>| value.map(|value| scope.insert(name.to_owned(), value));
-        put("budget_ceiling", budget.map(Into::into));
-        put("budget_unit", budget.map(|_| "USD".into()));
+        put("budget_ceiling", budget.map(|(amount, _)| amount.into()));
+        put("budget_unit", budget.map(|(_, unit)| unit.into()));
         put("price_class", price.map(Into::into));
         put("slo_class", slo.map(Into::into));
         put("data_classification_ceiling", label.map(Into::into));
@@ -116,7 +119,9 @@ fn is_within(narrow: &Scope, wide: &Scope) -> bool {
         let label = scope.classification.as_ref();
         label.map(|label| u32::try_from(registry().classifications().rank(label.as_str()).unwrap()).unwrap())
     };
-    let budget = |scope: &Scope| scope.budget.as_ref().map(|Budget { ceiling, .. }| *ceiling);
+    let is_within_budget = |wide: &Budget| {
+        narrow.budget.as_ref().is_some_and(|b| b.unit == wide.unit && b.ceiling <= wide.ceiling)
+    };
     let covered = |grant: &Grant| {
         wide.capabilities
             .grants()
@@ -127,7 +132,17 @@ fn is_within(narrow: &Scope, wide: &Scope) -> bool {
         && at_most(narrow.price_class, wide.price_class)
         && at_most(rank(narrow), rank(wide))
         && wide.slo_class.is_none_or(|floor| narrow.slo_class.is_some_and(|slo| slo >= floor))
-        && budget(wide).is_none_or(|ceiling| budget(narrow).is_some_and(|amount| amount <= ceiling))
+        && wide.budget.as_ref().is_none_or(is_within_budget)
+}
+
+/// Asserts that the scope at each hop is within the scopes at all hops before it.
+fn assert_never_grows(scopes: &[Scope]) -> Result<(), TestCaseError> {
+    for (hop, narrow) in scopes.iter().enumerate() {
+        for wide in &scopes[..hop] {
+            prop_assert!(is_within(narrow, wide), "{narrow:?} within {wide:?}");
+        }
+    }
+    Ok(())
 }
 
 proptest! {
@@ -145,11 +160,9 @@ proptest! {
             chain = delegate(&chain, |members| members["delegated_scope"] = Value::Object(hop.clone()));
         }
         if let Ok(verified) = verify(&chain) {
-            for pair in verified.scopes().windows(2) {
-                prop_assert!(is_within(&pair[1], &pair[0]), "{:?} within {:?}", pair[1], pair[0]);
-            }
+            assert_never_grows(verified.scopes())?;
             // A prefix of an accepted chain is accepted, with the same scopes.
-            let prefix = roa::chain::Chain::new(chain.root().clone(), chain.hops()[..hops.len() / 2].to_vec());
+            let prefix = Chain::new(chain.root().clone(), chain.hops()[..hops.len() / 2].to_vec());
             let shorter = verify(&prefix).unwrap();
             prop_assert_eq!(shorter.scopes(), &verified.scopes()[..shorter.scopes().len()]);
         }
@@ -157,9 +170,176 @@ proptest! {
 }
 
 /// The fourth delegate is of another organisation.
-fn root_chain_with_cross_org(chain: roa::chain::Chain) -> roa::chain::Chain {
+fn root_chain_with_cross_org(chain: Chain) -> Chain {
     let mut members: Value = serde_json::from_slice(chain.root().canonical()).unwrap();
     members.as_object_mut().unwrap().remove("signatures");
     members["authorized_scope"]["cross_org_permitted"] = true.into();
-    roa::chain::Chain::new(signed(members, &["acme:authorizer:1"]), Vec::new())
+    Chain::new(signed(members, &["acme:authorizer:1"]), Vec::new())
+}
+
+/// The dimensions of a scope, each with levels from 0 that grant more and more.
+const DIMENSIONS: [Dimension; 6] = [
+    Dimension::Capabilities,
+    Dimension::Depth,
+    Dimension::Budget,
+    Dimension::Price,
+    Dimension::Slo,
+    Dimension::Classification,
+];
+
+/// The levels of the capabilities. The tools of today's manifest are less than their wildcard.
+const CAPABILITIES: [&[&str]; 5] = [
+    &["mcp:github.read"],
+    &["mcp:github.read", "mcp:github.write"],
+    &["mcp:github.*"],
+    &["mcp:files.read", "mcp:github.*"],
+    &["mcp:files.read", "mcp:files.write", "mcp:github.*"],
+];
+
+/// The level of each dimension, in the order of [`DIMENSIONS`]; `None` if it has no bound.
+type Levels = [Option<u32>; 6];
+
+/// What a hop declares: on each dimension, the number of levels that it falls, or `None` for what it omits.
+type Steps = [Option<u32>; 6];
+
+const HIGHEST: [u32; 6] = [4, 20, 16, 8, 8, 2];
+
+/// Declares a level on a dimension.
+fn declare(scope: &mut Value, dimension: Dimension, level: u32) {
+    match dimension {
+        Dimension::Capabilities => scope["capabilities"] = json!(CAPABILITIES[level as usize]),
+        Dimension::Depth => scope["max_delegation_depth"] = level.into(),
+        Dimension::Budget => {
+            scope["budget_ceiling"] = json!(f64::from(level) / 4.0);
+            scope["budget_unit"] = "USD".into();
+        }
+        Dimension::Price => scope["price_class"] = level.into(),
+        Dimension::Slo => scope["slo_class"] = (10 - level).into(),
+        Dimension::Classification => {
+            scope["data_classification_ceiling"] =
+                ["public", "internal", "secret", "cosmic"][level as usize].into();
+        }
+        Dimension::Organization => unreachable!("organisations have no levels"),
+    }
+}
+
+/// Returns the level in effect after a hop.
+fn fallen(dimension: Dimension, level: Option<u32>, step: Option<u32>, highest: u32) -> Option<u32> {
+    match (dimension, step) {
+        (Dimension::Depth, step) => level.map(|level| level - 1 - step.unwrap_or(0)),
+        (_, None) => level,
+        (_, Some(step)) => Some(level.unwrap_or(highest).saturating_sub(step)),
+    }
+}
+
+/// A root that bounds any of its dimensions, and hops that omit any of theirs.
+fn levels() -> impl Strategy<Value = (Levels, Vec<Steps>)> {
+    let bounds = proptest::collection::vec(proptest::bool::weighted(0.7), 6);
+    let step = || proptest::option::weighted(0.5, 0u32..3);
+    let hops = proptest::collection::vec([step(), step(), step(), step(), step(), step()], 0..4);
+    (bounds, hops).prop_map(|(bounds, mut hops)| {
+        let is_bounded = |n: usize| n < 2 || bounds[n];
+        let root = std::array::from_fn(|n| is_bounded(n).then_some(HIGHEST[n]));
+        hops.iter_mut().for_each(|hop| hop[0] = hop[0].or(Some(0)));
+        (root, hops)
+    })
+}
+
+/// Returns the chain of these levels, and the levels in effect at each of its objects.
+fn chain_of_levels(root: Levels, hops: &[Steps]) -> (Chain, Vec<Levels>) {
+    let chain = root_chain(|members| {
+        let scope = &mut members["authorized_scope"];
+        scope["capabilities"] = json!([]);
+        for (dimension, level) in DIMENSIONS.into_iter().zip(root) {
+            level.into_iter().for_each(|level| declare(scope, dimension, level));
+        }
+        scope["cross_org_permitted"] = true.into();
+    });
+    let mut levels = vec![root];
+    let chain = hops.iter().fold(chain, |chain, steps| {
+        let before = levels[levels.len() - 1];
+        let after = std::array::from_fn(|n| fallen(DIMENSIONS[n], before[n], steps[n], HIGHEST[n]));
+        levels.push(after);
+        delegate(&chain, |members| declare_steps(&mut members["delegated_scope"], *steps, after))
+    });
+    (chain, levels)
+}
+
+/// Declares the levels of a hop. Where it omits the budget, it declares a unit without an amount.
+fn declare_steps(scope: &mut Value, steps: Steps, after: Levels) {
+    for (n, dimension) in DIMENSIONS.into_iter().enumerate() {
+        if let (Some(_), Some(level)) = (steps[n], after[n]) {
+            declare(scope, dimension, level);
+        }
+    }
+    if scope["budget_ceiling"].is_null() {
+        scope.as_object_mut().unwrap().remove("budget_ceiling");
+        scope["budget_unit"] = "tokens".into();
+    }
+}
+
+/// Returns the scope that has these levels.
+fn scope_of_levels(levels: Levels) -> Scope {
+    let [capabilities, depth, budget, price_class, slo, label] = levels;
+    let names = CAPABILITIES[capabilities.unwrap() as usize];
+    let amount = |level: u32| Decimal::read(&(f64::from(level) / 4.0).to_string()).unwrap();
+    Scope {
+        capabilities: serde_json::from_value(json!(names)).unwrap(),
+        depth: depth.unwrap(),
+        budget: budget.map(|level| Budget { ceiling: amount(level), unit: "USD".parse().unwrap() }),
+        price_class,
+        slo_class: slo.map(|level| 10 - level),
+        classification: label.map(|level| ["public", "internal", "secret"][level as usize].parse().unwrap()),
+    }
+}
+
+/// Appends a hop that declares one level more than there is on a dimension, and nothing on the others.
+fn widened(chain: &Chain, levels: Levels, n: usize, level: u32) -> Chain {
+    delegate(chain, |members| {
+        let scope = &mut members["delegated_scope"];
+        declare(scope, Dimension::Capabilities, levels[0].unwrap());
+        match DIMENSIONS[n] {
+            Dimension::Capabilities if level == HIGHEST[n] => {
+                scope["capabilities"] = json!(["mcp:mail.send"])
+            }
+            // A depth has to fall, so to keep it is one more than there is.
+            Dimension::Depth => declare(scope, Dimension::Depth, level),
+            dimension => declare(scope, dimension, level + 1),
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn r_4_the_scope_is_the_meet_of_all_hops_whatever_they_omit((root, hops) in levels()) {
+        let (chain, levels) = chain_of_levels(root, &hops);
+        let verified = verify(&chain).unwrap();
+        let expected: Vec<Scope> = levels.iter().copied().map(scope_of_levels).collect();
+        prop_assert_eq!(verified.scopes(), &expected);
+        assert_never_grows(verified.scopes())?;
+    }
+
+    #[test]
+    fn r_4_no_hop_widens_a_dimension_that_any_hop_before_it_bounds(
+        (root, hops) in levels(),
+        n in 0usize..6,
+        swaps_unit in any::<bool>(),
+    ) {
+        let (chain, levels) = chain_of_levels(root, &hops);
+        let now = levels[levels.len() - 1];
+        let Some(level) = now[n] else { return Ok(()) };
+        let mut wider = widened(&chain, now, n, level);
+        if DIMENSIONS[n] == Dimension::Budget && swaps_unit {
+            wider = delegate(&chain, |members| {
+                let scope = &mut members["delegated_scope"];
+                declare(scope, Dimension::Capabilities, now[0].unwrap());
+                declare(scope, Dimension::Budget, 0);
+                scope["budget_unit"] = "tokens".into();
+            });
+        }
+        let denial = verify(&wider).unwrap_err();
+        prop_assert_eq!((denial.hop, denial.dimension), (Some(hops.len() + 1), Some(DIMENSIONS[n])));
+    }
 }
