@@ -1,8 +1,9 @@
 """Writes vectors/tlog/{cosignature,add-checkpoint}: cosignatures and requests to witnesses, made without our code.
 
-    python tests/python/tlog_vectors.py vectors/tlog
+    python tests/python/tlog_vectors.py vectors/tlog     prints {"files": how many}
 
-Ed25519 comes from `cryptography`; hashing, notes and proofs are written here, after the texts of C2SP and RFC 9162.
+Ed25519 comes from `cryptography`; notes are written here, after the texts of C2SP. The notes, keys and checkpoints beside
+them are by tlog_text_vectors.py.
 """
 
 import base64
@@ -13,6 +14,8 @@ import sys
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+import rfc9162
 
 ORIGIN = "log.example/2026"
 
@@ -43,41 +46,11 @@ def b64(data):
 
 LOG, STRANGER = Key(ORIGIN, 1, 1), Key(ORIGIN, 2, 1)
 WITNESS, OTHER = Key("witness.example/w1", 3, 4), Key("witness.example/w2", 4, 4)
-LEAVES = [hashlib.sha256(b"\0" + bytes([n])).digest() for n in range(16)]
-
-
-def node(left, right):
-    return hashlib.sha256(b"\1" + left + right).digest()
-
-
-def split(count):
-    k = 1
-    while k * 2 < count:
-        k *= 2
-    return k
-
-
-def root(leaves):
-    if not leaves:
-        return hashlib.sha256(b"").digest()
-    if len(leaves) == 1:
-        return leaves[0]
-    k = split(len(leaves))
-    return node(root(leaves[:k]), root(leaves[k:]))
-
-
-def proof(m, leaves, whole=True):
-    n = len(leaves)
-    if m == n:
-        return [] if whole else [root(leaves)]
-    k = split(n)
-    if m <= k:
-        return proof(m, leaves[:k], whole) + [root(leaves[k:])]
-    return proof(m - k, leaves[k:], False) + [root(leaves[:k])]
+LEAVES = [rfc9162.leaf(bytes([n])) for n in range(16)]
 
 
 def text(size, at=None, origin=ORIGIN, more=""):
-    return f"{origin}\n{size}\n{b64(root(LEAVES[:size]) if at is None else at)}\n{more}"
+    return f"{origin}\n{size}\n{b64(rfc9162.root(LEAVES[:size]) if at is None else at)}\n{more}"
 
 
 def note(body, *lines):
@@ -123,12 +96,12 @@ def cosignatures():
 
 def requests():
     first, same = request(0, [], checkpoint(5)), request(5, [], checkpoint(5))
-    grown = request(5, proof(5, LEAVES[:11]), checkpoint(11))
+    grown = request(5, rfc9162.proof(5, LEAVES[:11]), checkpoint(11))
     yield "first", "Nothing seen, nothing to prove.", None, first, 200
     yield "the-same-again", "A log that did not grow asks for a fresh time.", 5, same, 200
     yield "grown", "A proof from what was seen.", 5, grown, 200
     yield "grown-from-a-perfect-tree", "The proof has no first hash of its own.", 8, request(
-        8, proof(8, LEAVES[:11]), checkpoint(11)), 200
+        8, rfc9162.proof(8, LEAVES[:11]), checkpoint(11)), 200
     yield "the-empty-tree", "A log may begin with it.", None, request(0, [], checkpoint(0)), 200
     yield "extension-lines", "They are signed and otherwise ignored.", None, request(
         0, [], checkpoint(5, more="anything\n")), 200
@@ -142,10 +115,10 @@ def requests():
     yield "forked-at-the-same-size", "Two roots of one size.", 5, request(
         5, [], checkpoint(5, at=hashlib.sha256(b"other").digest())), 422
     yield "forked-below", "The proof does not lead from what was seen.", 5, request(
-        5, proof(5, LEAVES[:4] + LEAVES[10:] + LEAVES[:1]), checkpoint(11)), 422
+        5, rfc9162.proof(5, LEAVES[:4] + LEAVES[10:] + LEAVES[:1]), checkpoint(11)), 422
     yield "grown-without-proof", "A proof is missing.", 5, request(5, [], checkpoint(11)), 422
     yield "a-hash-too-many", "A proof has one length.", 5, request(
-        5, proof(5, LEAVES[:11]) + [LEAVES[0]], checkpoint(11)), 422
+        5, rfc9162.proof(5, LEAVES[:11]) + [LEAVES[0]], checkpoint(11)), 422
     yield "a-proof-from-zero", "From nothing, nothing is proven.", None, request(0, [LEAVES[0]], checkpoint(5)), 422
     yield "a-proof-between-equal-sizes", "There is nothing to prove.", 5, request(5, [LEAVES[0]], checkpoint(5)), 422
     yield "the-empty-tree-with-a-root", "The empty tree has one root.", None, request(
@@ -172,14 +145,18 @@ def write(folder, name, case):
 
 
 def main(out):
+    files = 0
     for name, why, body, time in cosignatures():
         folder = out / "cosignature" / ("" if time is not None else "refused")
         write(folder, name, {"why": why, "witness": WITNESS.vkey, "note": body, "time": time})
+        files += 1
     for name, why, seen, body, status in requests():
         folder = out / "add-checkpoint" / ("" if status == 200 else "refused")
-        was = seen and {"size": seen, "root": b64(root(LEAVES[:seen]))}
+        was = seen and {"size": seen, "root": b64(rfc9162.root(LEAVES[:seen]))}
         case = {"why": why, "log": LOG.vkey, "seen": was, "request": body, "status": status}
         write(folder, name, case)
+        files += 1
+    print(json.dumps({"files": files}))
 
 
 main(pathlib.Path(sys.argv[1]))

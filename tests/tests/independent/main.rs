@@ -6,4 +6,5 @@ mod agentroa_second_implementation;
 mod c2sp_by_others;
 mod ccf_ledgers;
 mod independent_software;
+mod vector_generators;
 mod witnesses_by_others;
