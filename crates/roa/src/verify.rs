@@ -5,6 +5,8 @@
 
 use std::collections::HashSet;
 
+use jiff::SignedDuration;
+
 use crate::attestation::{Attestation, RefType};
 use crate::chain::Chain;
 use crate::denial::{Denial, DenialReason, Dimension};
@@ -190,9 +192,10 @@ fn verify_root(
         let detail = format!("the envelope ended at {}", String::from(envelope.expires_at));
         return Err(Denial::new(DenialReason::EnvelopeExpired, "expired", detail));
     }
-    let lifetime = envelope.expires_at.0.duration_since(envelope.issued_at.0).as_secs();
-    if lifetime > bounds.max_lifetime_seconds {
-        let detail = format!("a validity of {lifetime} seconds, at most {}", bounds.max_lifetime_seconds);
+    let lifetime = envelope.expires_at.0.duration_since(envelope.issued_at.0);
+    if lifetime > SignedDuration::from_secs(bounds.max_lifetime_seconds) {
+        let (lifetime, most) = (lifetime.as_secs_f64(), bounds.max_lifetime_seconds);
+        let detail = format!("a validity of {lifetime} seconds, at most {most}");
         return Err(Denial::new(DenialReason::ChainIntegrityViolation, "lifetime", detail));
     }
     not_from_the_future(envelope.issued_at, now, bounds.clock_skew_seconds)?;
@@ -233,10 +236,10 @@ fn verify_signatures<'r, D: Document>(
 }
 
 fn not_from_the_future(issued_at: UtcTime, now: UtcTime, skew: i64) -> Result<(), Denial> {
-    let ahead = issued_at.0.duration_since(now.0).as_secs();
-    match ahead > skew {
+    let ahead = issued_at.0.duration_since(now.0);
+    match ahead > SignedDuration::from_secs(skew) {
         true => {
-            let detail = format!("issued {ahead} seconds ahead of the gateway's clock");
+            let detail = format!("issued {} seconds ahead of the gateway's clock", ahead.as_secs_f64());
             Err(Denial::new(DenialReason::ChainIntegrityViolation, "not_yet_valid", detail))
         }
         false => Ok(()),
