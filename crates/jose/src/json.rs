@@ -13,9 +13,11 @@
 //!
 //! Not here: further rules for numbers. A [`Value`] still distinguishes `1` from `1.0` and `-0`.
 
+mod escapes;
 mod numbers;
 mod scan;
 
+pub use escapes::unescaped;
 pub use scan::RESERVED;
 
 use std::fmt;
@@ -109,6 +111,26 @@ pub enum JsonErrorKind {
     Shape(String),
 }
 
+/// The rules that a text has to follow. A text that is passed on as it is, and read only in part, needs fewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextRules {
+    /// All rules of this module.
+    Strict,
+    /// JSON without duplicate and reserved member names. Numbers of any size and lone surrogates are accepted.
+    DistinctNames,
+    /// JSON (RFC 8259).
+    Syntax,
+}
+
+impl JsonError {
+    /// Returns `true` if the text is not JSON at all.
+    #[must_use]
+    pub const fn is_syntax(&self) -> bool {
+        use JsonErrorKind::{Control, Escape, Expected, NotUtf8, Trailing, Truncated};
+        matches!(self.kind, NotUtf8 | Truncated | Expected(_) | Trailing | Control | Escape)
+    }
+}
+
 /// A text that passed [`check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckedJson<'a>(&'a str);
@@ -118,13 +140,23 @@ pub struct CheckedJson<'a>(&'a str);
 /// # Errors
 /// [`JsonError`] at the first violation.
 pub fn check(bytes: &[u8], limits: Limits) -> Result<CheckedJson<'_>, JsonError> {
+    let limits = Limits { depth: limits.depth.min(MAX_DEPTH), ..limits };
+    check_rules(bytes, limits, TextRules::Strict).map(CheckedJson)
+}
+
+/// Checks that the bytes are JSON within the limits, by these rules, and returns the text. The depth has no other
+/// maximum, since the text is not parsed.
+///
+/// # Errors
+/// [`JsonError`] at the first violation.
+pub fn check_rules(bytes: &[u8], limits: Limits, rules: TextRules) -> Result<&str, JsonError> {
     if bytes.len() > limits.bytes {
         return Err(at_root(limits.bytes, JsonErrorKind::TooLong(limits.bytes)));
     }
     let text =
         std::str::from_utf8(bytes).map_err(|flaw| at_root(flaw.valid_up_to(), JsonErrorKind::NotUtf8))?;
-    scan::scan(text, limits.depth.min(MAX_DEPTH))?;
-    Ok(CheckedJson(text))
+    scan::scan(text, limits.depth, rules)?;
+    Ok(text)
 }
 
 /// Parses strict JSON within the limits, with the errors of [`check`].

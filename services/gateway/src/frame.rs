@@ -12,21 +12,20 @@ mod id;
 mod name;
 mod object;
 pub mod reply;
-mod scan;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::ops::Range;
 
 use bytes::Bytes;
+use jose::json::{self, JsonError, Limits, TextRules};
 use thiserror::Error;
 
 pub use id::{LooseId, RawId};
 pub use name::{Mirrored, mirrored_name};
-pub use scan::{FlawKind, JsonFlaw};
 
 use object::Object;
-use scan::Repeats;
 
 use crate::limits::MAX_DEPTH;
 
@@ -69,7 +68,7 @@ pub enum Kind {
 pub enum FrameError {
     /// The text is not JSON, is nested too deeply, or repeats a member name.
     #[error(transparent)]
-    Flaw(#[from] JsonFlaw),
+    Flaw(#[from] JsonError),
     /// A batch: a JSON array of messages.
     #[error("batches are not accepted: one message for each request")]
     Batch,
@@ -115,7 +114,7 @@ impl Frame {
     /// # Errors
     /// A [`FrameError`] if two readers could disagree about the message, or if a `tools/call` cannot be decided.
     pub fn parse(text: Bytes) -> Result<Self, FrameError> {
-        let body = scan::check(&text, MAX_DEPTH, Repeats::Refused)?;
+        let body = checked(&text, MAX_DEPTH, TextRules::DistinctNames)?;
         let whole = top_level(body)?;
         refuse_lookalikes(&whole, ENVELOPE)?;
         let method = method(body, &whole)?;
@@ -267,6 +266,11 @@ impl Frame {
     fn body(&self) -> &str {
         std::str::from_utf8(&self.text).unwrap_or_default()
     }
+}
+
+/// Checks a text of any length, with at most `depth` arrays and objects open at once.
+fn checked(text: &[u8], depth: usize, rules: TextRules) -> Result<&str, JsonError> {
+    json::check_rules(text, Limits { bytes: text.len(), depth }, rules)
 }
 
 fn top_level(text: &str) -> Result<Object, FrameError> {

@@ -4,16 +4,19 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
-use super::{JsonError, JsonErrorKind as Kind, pointer_token};
+use super::escapes::unescaped;
+use super::{JsonError, JsonErrorKind as Kind, TextRules, pointer_token};
 
 /// The prefix of `serde_json`'s private member names.
 pub const RESERVED: &str = "$serde_json::private::";
 /// Length above which numbers are tested as doubles. A shorter number without an exponent is never too large.
 const SURELY_FINITE: usize = 300;
+/// Number of member names that are searched linearly; further names go to a hash set.
+const FEW: usize = 8;
 
 /// Checks that the text is exactly one JSON value.
-pub(super) fn scan(text: &str, depth: usize) -> Result<(), JsonError> {
-    let mut scanner = SyntaxScanner { text, at: 0, max_depth: depth };
+pub(super) fn scan(text: &str, depth: usize, rules: TextRules) -> Result<(), JsonError> {
+    let mut scanner = SyntaxScanner { text, at: 0, max_depth: depth, rules };
     scanner.value(0)?;
     scanner.blanks();
     match scanner.peek() {
@@ -26,6 +29,7 @@ struct SyntaxScanner<'a> {
     text: &'a str,
     at: usize,
     max_depth: usize,
+    rules: TextRules,
 }
 
 impl<'a> SyntaxScanner<'a> {
@@ -57,13 +61,13 @@ impl<'a> SyntaxScanner<'a> {
         if self.take(b'}') {
             return Ok(());
         }
-        let mut names = HashSet::new();
+        let mut names = SeenNames::default();
         loop {
             self.blanks();
             let name = self.name(&mut names)?;
             self.blanks();
             self.expect(b':', "a colon")?;
-            self.value(depth).map_err(|e| below(e, &name))?;
+            self.value(depth).map_err(|e| below(e, &String::from_utf8_lossy(&name)))?;
             self.blanks();
             if self.take(b'}') {
                 return Ok(());
@@ -90,7 +94,7 @@ impl<'a> SyntaxScanner<'a> {
     }
 
     /// Scans a member name and checks that it is new in the object.
-    fn name(&mut self, names: &mut HashSet<Cow<'a, str>>) -> Result<Cow<'a, str>, JsonError> {
+    fn name(&mut self, names: &mut SeenNames<'a>) -> Result<Cow<'a, [u8]>, JsonError> {
         let start = self.at;
         match self.peek() {
             Some(b'"') => {}
@@ -98,13 +102,17 @@ impl<'a> SyntaxScanner<'a> {
             None => return Err(self.flaw(Kind::Truncated)),
         }
         let raw = self.string()?;
-        let name = decoded(raw).ok_or_else(|| self.flaw_at(start, Kind::Escape))?;
-        if name.starts_with(RESERVED) {
-            return Err(self.flaw_at(start, Kind::ReservedName(name.into_owned())));
+        let name = unescaped(&raw[1..raw.len() - 1]);
+        if self.rules == TextRules::Syntax {
+            return Ok(name);
+        }
+        let in_words = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        if name.starts_with(RESERVED.as_bytes()) {
+            return Err(self.flaw_at(start, Kind::ReservedName(in_words(&name))));
         }
         match names.insert(name.clone()) {
             true => Ok(name),
-            false => Err(self.flaw_at(start, Kind::Duplicate(name.into_owned()))),
+            false => Err(self.flaw_at(start, Kind::Duplicate(in_words(&name)))),
         }
     }
 
@@ -113,11 +121,12 @@ impl<'a> SyntaxScanner<'a> {
         let start = self.at;
         self.at += 1;
         loop {
+            let plain = self.rest().iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20));
+            self.at += plain.count();
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => self.escape()?,
-                Some(0..0x20) => return Err(self.flaw(Kind::Control)),
-                Some(_) => self.at += 1,
+                Some(_) => return Err(self.flaw(Kind::Control)),
                 None => return Err(self.flaw(Kind::Truncated)),
             }
         }
@@ -134,6 +143,7 @@ impl<'a> SyntaxScanner<'a> {
                 Ok(())
             }
             Some(b'u') => match self.utf16_unit(start)? {
+                _ if self.rules != TextRules::Strict => Ok(()),
                 0xD800..=0xDBFF => self.low_surrogate(start),
                 0xDC00..=0xDFFF => Err(self.flaw_at(start, Kind::LoneSurrogate)),
                 _ => Ok(()),
@@ -179,7 +189,8 @@ impl<'a> SyntaxScanner<'a> {
             self.digits()?;
         }
         let text = &self.text[start..self.at];
-        if (exponent || text.len() > SURELY_FINITE)
+        if self.rules == TextRules::Strict
+            && (exponent || text.len() > SURELY_FINITE)
             && !text.parse().is_ok_and(|double: f64| double.is_finite())
         {
             return Err(self.flaw_at(start, Kind::NumberRange));
@@ -248,12 +259,24 @@ impl<'a> SyntaxScanner<'a> {
     }
 }
 
-/// Decodes the source text of a string. The escapes have been checked.
-fn decoded(raw: &str) -> Option<Cow<'_, str>> {
-    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    match inner.contains('\\') {
-        false => Some(Cow::Borrowed(inner)),
-        true => serde_json::from_str(raw).ok().map(Cow::Owned),
+/// Member names of an object that were seen so far.
+#[derive(Default)]
+struct SeenNames<'a> {
+    few: Vec<Cow<'a, [u8]>>,
+    many: HashSet<Cow<'a, [u8]>>,
+}
+
+impl<'a> SeenNames<'a> {
+    /// Adds a name. Returns `false` if it was there.
+    fn insert(&mut self, name: Cow<'a, [u8]>) -> bool {
+        if self.few.contains(&name) {
+            return false;
+        }
+        if self.few.len() < FEW {
+            self.few.push(name);
+            return true;
+        }
+        self.many.insert(name)
     }
 }
 

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::scan;
+use jose::json;
+
+use super::walk::{blanks, skip};
 
 /// The whitespace characters of JSON (RFC 8259, section 2).
 pub const BLANKS: &[char] = &[' ', '\t', '\n', '\r'];
@@ -24,7 +26,7 @@ struct ObjectMember {
 }
 
 impl Object {
-    /// Reads the object at this range of a text that [`scan::check`] accepted; `None` if the value there is not an
+    /// Reads the object at this range of a checked text; `None` if the value there is not an
     /// object.
     pub fn read(text: &str, span: Range<usize>) -> Option<Self> {
         let bytes = text.as_bytes();
@@ -35,16 +37,16 @@ impl Object {
         let mut at = span.start + 1;
         loop {
             let segment = at;
-            let name = scan::blanks(bytes, at);
+            let name = blanks(bytes, at);
             if bytes.get(name) != Some(&b'"') {
                 break;
             }
-            let name_end = scan::skip(bytes, name);
-            let start = scan::blanks(bytes, scan::blanks(bytes, name_end) + 1);
-            let end = scan::skip(bytes, start);
-            at = scan::blanks(bytes, end);
+            let name_end = skip(bytes, name);
+            let start = blanks(bytes, blanks(bytes, name_end) + 1);
+            let end = skip(bytes, start);
+            at = blanks(bytes, end);
             members.push(ObjectMember {
-                name: String::from_utf8_lossy(&scan::unescaped(&text[name + 1..name_end - 1])).into_owned(),
+                name: String::from_utf8_lossy(&json::unescaped(&text[name + 1..name_end - 1])).into_owned(),
                 segment: segment..at,
                 value: start..end,
             });

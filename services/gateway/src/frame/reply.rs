@@ -6,11 +6,11 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use jose::json::{JsonError, JsonErrorKind, TextRules};
 use serde_json::Value;
 
 use super::object::{self, BLANKS, Object};
-use super::scan::{self, FlawKind, JsonFlaw, Repeats};
-use super::{Kind, LooseId, RawId};
+use super::{Kind, LooseId, RawId, checked};
 use crate::limits::MAX_ANSWER_DEPTH;
 
 /// Paths at which a server could write members that clients take for the gateway's: `_meta` of a result, `data` of an
@@ -42,12 +42,13 @@ impl Reply {
     /// Parses a server's message.
     ///
     /// # Errors
-    /// A [`JsonFlaw`] if the text is not a JSON object, or if a member name repeats at the top level or in `result`,
+    /// A [`JsonError`] if the text is not a JSON object, or if a member name repeats at the top level or in `result`,
     /// `error` or `result._meta`, so that two readers could disagree about the result.
-    pub fn parse(text: Bytes) -> Result<Self, JsonFlaw> {
-        let body = scan::check(&text, MAX_ANSWER_DEPTH, Repeats::Ignored)?;
+    pub fn parse(text: Bytes) -> Result<Self, JsonError> {
+        let body = checked(&text, MAX_ANSWER_DEPTH, TextRules::Syntax)?;
         let start = body.len() - body.trim_start_matches(BLANKS).len();
-        let not_an_object = || JsonFlaw { offset: start, kind: FlawKind::Expected("an object") };
+        let flaw = |offset, kind| JsonError { pointer: String::new(), offset, kind };
+        let not_an_object = || flaw(start, JsonErrorKind::Expected("an object"));
         let span = start..body.trim_end_matches(BLANKS).len();
         let whole = Object::read(body, span).ok_or_else(not_an_object)?;
         let result = whole.get("result").and_then(|at| Object::read(body, at.clone()));
@@ -55,7 +56,7 @@ impl Reply {
         let meta = result.as_ref().and_then(|result| Object::read(body, result.get("_meta")?.clone()));
         for object in [Some(&whole), result.as_ref(), error.as_ref(), meta.as_ref()].into_iter().flatten() {
             if let Some(name) = object.repeated() {
-                return Err(JsonFlaw { offset: 0, kind: FlawKind::Duplicate(name.to_owned()) });
+                return Err(flaw(0, JsonErrorKind::Duplicate(name.to_owned())));
             }
         }
         let id = whole.get("id").and_then(|at| RawId::read(&body[at.clone()]));
