@@ -25,7 +25,6 @@
 
 mod audit;
 mod audit_options;
-mod members;
 mod profile;
 mod verdict;
 mod verdict_options;

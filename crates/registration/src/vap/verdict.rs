@@ -1,16 +1,16 @@
 //! Parsed wire Verdicts (section 8, and its schema).
 
 use jose::jcs;
-use jose::json::CheckedJson;
+use jose::json::{self, CheckedJson, Limits};
 use jose::jws::{Jws, JwsError};
-use jose::members::quote;
+use jose::members::{JsonRule, quote};
 use serde_json::Value;
 use vap::message::{MessageType, NO_SESSION};
 use vap::verdict::{Method, Trigger, VerdictKind};
 
-use super::members::{JsonRules, Members, Rule, is_score, strict};
 use super::verdict_rule::VerdictRule;
 use crate::facts::Facts;
+use crate::limits::JSON_DEPTH;
 use crate::lookups::{LookupKind, Lookups};
 use crate::violation::Violation;
 
@@ -20,6 +20,8 @@ const MAX_SESSION_ID: usize = 256;
 const MAX_REASON: usize = 2000;
 /// Further members of a Verdict's JWS header (reading V-25).
 const VERDICT_HEADER: [&str; 1] = ["req"];
+
+type Members<'a> = jose::members::Members<'a, VerdictRule>;
 
 /// A wire Verdict that keeps every rule that does not depend on a policy.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,20 +41,18 @@ pub struct VerdictRecord {
     document: Value,
 }
 
-const JSON: JsonRules = JsonRules {
-    json: |at, detail| VerdictRule::Json.in_payload(at, detail),
-    duplicate_member: |at, detail| VerdictRule::DuplicateMember.in_payload(at, detail),
-    lone_surrogate: |at, detail| VerdictRule::LoneSurrogate.in_payload(at, detail),
-};
-const MEMBER: Rule = |at, detail| VerdictRule::Member.in_payload(at, detail);
-
 impl VerdictRecord {
     /// Parses a payload. Only the form of its signature is checked, because the verifier's keys are in the policy.
     pub fn read(payload: &[u8]) -> Result<VerdictRecord, Violation> {
-        let (text, document) = strict(payload, &JSON)?;
-        let top = Members::of(&document, "", MEMBER)?;
-        word(&top, "vap", VerdictRule::Version, &["0.1"])?;
-        word(&top, "type", VerdictRule::Type, &["verdict"])?;
+        let limits = Limits { depth: JSON_DEPTH, ..Limits::default() };
+        let text = json::check(payload, limits).map_err(|error| VerdictRule::not_json(&error))?;
+        let document = text.value().map_err(|error| VerdictRule::not_json(&error))?;
+        if !document.is_object() {
+            return Err(VerdictRule::Json.in_payload("", "the payload is not an object"));
+        }
+        let top = Members::of(&document, "")?;
+        top.word(VerdictRule::Version, "vap", &["0.1"])?;
+        top.word(VerdictRule::Type, "type", &["verdict"])?;
         let session_id = session_id(&top)?;
         let in_response_to = in_response_to(&top)?;
         let verdict = verdict(&top)?;
@@ -99,34 +99,19 @@ impl VerdictRecord {
     }
 }
 
-fn word(top: &Members<'_>, name: &str, rule: VerdictRule, known: &[&str]) -> Result<String, Violation> {
-    let word = top.text(name)?;
-    match known.contains(&word) {
-        true => Ok(word.to_owned()),
-        false => {
-            let detail = format!("found {}, needed {}", quote(word), known.join(" or "));
-            Err(rule.in_payload(top.pointer(name), detail))
-        }
-    }
-}
-
 fn session_id(top: &Members<'_>) -> Result<String, Violation> {
     let id = top.text("session_id")?;
     match id.chars().count() {
         1..=MAX_SESSION_ID => Ok(id.to_owned()),
-        _ => Err(length(top, "session_id", "1 to 256 characters are needed here")),
+        _ => Err(top.broken(VerdictRule::Length, "session_id", "1 to 256 characters are needed here")),
     }
 }
 
-fn length(members: &Members<'_>, name: &str, needed: &str) -> Violation {
-    VerdictRule::Length.in_payload(members.pointer(name), needed)
-}
-
 fn in_response_to(top: &Members<'_>) -> Result<Option<String>, Violation> {
-    let known = MessageType::WORDS;
-    top.get("in_response_to")
-        .map(|_| word(top, "in_response_to", VerdictRule::InResponseTo, &known))
-        .transpose()
+    let word = top.optional("in_response_to", |top, name| {
+        top.word(VerdictRule::InResponseTo, name, &MessageType::WORDS)
+    });
+    Ok(word?.map(str::to_owned))
 }
 
 fn verdict(top: &Members<'_>) -> Result<VerdictKind, Violation> {
@@ -139,20 +124,19 @@ fn verdict(top: &Members<'_>) -> Result<VerdictKind, Violation> {
 
 fn check_verification(verification: &Members<'_>) -> Result<(), Violation> {
     verification.texts("checks")?;
-    word(verification, "method", VerdictRule::Method, &Method::WORDS)?;
+    verification.word(VerdictRule::Method, "method", &Method::WORDS)?;
     verification.optional_bool("semantic_invoked")?;
-    if verification.get("semantic_trigger").is_some() {
-        word(verification, "semantic_trigger", VerdictRule::SemanticTrigger, &Trigger::WORDS)?;
-    }
+    verification.optional("semantic_trigger", |verification, name| {
+        verification.word(VerdictRule::SemanticTrigger, name, &Trigger::WORDS)
+    })?;
     for name in ["risk_score", "confidence"] {
-        if verification.optional_number(name)?.is_some_and(|score| !is_score(score)) {
-            let detail = "a number from 0 to 1 is needed here";
-            return Err(VerdictRule::Score.in_payload(verification.pointer(name), detail));
+        if verification.optional_number(name)?.is_some_and(|score| !(0.0..=1.0).contains(&score)) {
+            return Err(verification.broken(VerdictRule::Score, name, "a number from 0 to 1 is needed here"));
         }
     }
     match verification.optional_text("reason")? {
         Some(reason) if reason.chars().nth(MAX_REASON).is_some() => {
-            Err(length(verification, "reason", "at most 2000 characters are needed here"))
+            Err(verification.broken(VerdictRule::Length, "reason", "at most 2000 characters are needed here"))
         }
         _ => Ok(()),
     }
@@ -163,7 +147,8 @@ fn check_parts(top: &Members<'_>, verdict: VerdictKind) -> Result<(), Violation>
     top.optional_object("result")?;
     if let Some(clarification) = top.optional_object("clarification")? {
         if clarification.text("question")?.is_empty() {
-            return Err(length(&clarification, "question", "at least one character is needed here"));
+            let detail = "at least one character is needed here";
+            return Err(clarification.broken(VerdictRule::Length, "question", detail));
         }
         clarification.optional_object("schema")?;
     } else if verdict == VerdictKind::Clarify {

@@ -1,6 +1,10 @@
 //! Rules of wire Verdicts.
 
+use jose::json::JsonErrorKind;
+use jose::members::JsonRule;
+
 use crate::rule::rules;
+use crate::violation::Violation;
 
 rules! {
     /// Rules of a wire Verdict (`application/vap-verdict+json`).
@@ -52,5 +56,24 @@ rules! {
         Signature = "vap-verdict-signature", reading "V-20", section "15";
         /// A Verdict is signed, if the policy requires it.
         SignatureRequired = "vap-verdict-signature-required", reading "V-20", section "8";
+    }
+}
+
+impl jose::members::Rule for VerdictRule {
+    const MEMBER: Self = VerdictRule::Member;
+    type Error = Violation;
+
+    fn broken(self, pointer: String, detail: String) -> Violation {
+        self.in_payload(pointer, detail)
+    }
+}
+
+impl JsonRule for VerdictRule {
+    fn of_json(kind: &JsonErrorKind) -> Self {
+        match kind {
+            JsonErrorKind::Duplicate(_) => VerdictRule::DuplicateMember,
+            JsonErrorKind::LoneSurrogate => VerdictRule::LoneSurrogate,
+            _ => VerdictRule::Json,
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::members::{At, Members};
+use super::members::{Members, count, open_text};
 use super::rule::VrfRule;
 use crate::utc_time::UtcTime;
 use crate::violation::Violation;
@@ -75,12 +75,12 @@ pub struct Results {
 impl Receipt {
     /// Parses a receipt from canonical JSON.
     pub fn read(json: &Value) -> Result<Receipt, Violation> {
-        let top = Members::of(json, At::Member(""))?;
+        let top = Members::of(json, "")?;
         version(&top)?;
-        let metadata = top.object("metadata", "/metadata")?;
+        let metadata = top.object("metadata")?;
         let (structural, tier) = tier(&top, &metadata)?;
-        let results = Results::read(&top.object("results", "/results")?)?;
-        let task = top.get("task").map(|_| top.object("task", "/task")).transpose()?;
+        let results = Results::read(&top.object("results")?)?;
+        let task = top.optional_object("task")?;
         check_metadata(&metadata)?;
         Ok(Receipt {
             receipt_id: receipt_id(&top)?,
@@ -91,8 +91,8 @@ impl Receipt {
             output: output_hash(&top)?,
             structural,
             verifier: metadata.text("verifier")?.to_owned(),
-            task_id: task.map(|t| t.optional_text("task_id")).transpose()?.flatten().map(str::to_owned),
-            task_type: task.map(|t| task_type(&t)).transpose()?.flatten(),
+            task_id: task.as_ref().map(task_id).transpose()?.flatten(),
+            task_type: task.as_ref().map(task_type).transpose()?.flatten(),
             subject: top.optional_text("subject")?.map(str::to_owned),
         })
     }
@@ -123,7 +123,7 @@ impl Verdict {
             true => Ok(verdict),
             false => {
                 let detail = format!("the counters do not bear out \"{}\": {results}", verdict.as_str());
-                Err(top.broken(VrfRule::VerdictMeaning, "verdict", &detail))
+                Err(top.broken(VrfRule::VerdictMeaning, "verdict", detail))
             }
         }
     }
@@ -143,10 +143,10 @@ impl Verdict {
 impl Results {
     fn read(results: &Members<'_>) -> Result<Results, Violation> {
         let counts = Results {
-            total: results.count("total")?,
-            passed: results.count("passed")?,
-            failed: results.count("failed")?,
-            errors: results.count("errors")?,
+            total: count(results, "total")?,
+            passed: count(results, "passed")?,
+            failed: count(results, "failed")?,
+            errors: count(results, "errors")?,
         };
         let ended = counts.passed.saturating_add(counts.failed).saturating_add(counts.errors);
         let skipped = counts.total.checked_sub(ended);
@@ -163,7 +163,7 @@ impl Results {
             .ok_or_else(|| results.broken(VrfRule::Member, "details", "an array is needed here"))?;
         let mut seen = [0u64; 4];
         for (index, detail) in details.iter().enumerate() {
-            seen[detail_status(&Members::of(detail, At::Detail(index))?)?] += 1;
+            seen[detail_status(&Members::of(detail, format!("/results/details/{index}"))?)?] += 1;
         }
         let allowed = [self.passed, self.failed, self.errors, skipped];
         match seen.iter().zip(allowed).position(|(seen, allowed)| *seen > allowed) {
@@ -173,7 +173,7 @@ impl Results {
                     "{} details say \"{}\", the counters allow {}",
                     seen[status], STATUSES[status], allowed[status]
                 );
-                Err(results.broken(VrfRule::Details, "details", &detail))
+                Err(results.broken(VrfRule::Details, "details", detail))
             }
         }
     }
@@ -248,16 +248,20 @@ fn tier(top: &Members<'_>, metadata: &Members<'_>) -> Result<(bool, Option<i64>)
 
 fn check_metadata(metadata: &Members<'_>) -> Result<(), Violation> {
     metadata.optional_integer("execution_ms")?;
-    metadata.open_text("sandbox").map(drop)
+    open_text(metadata, "sandbox").map(drop)
+}
+
+fn task_id(task: &Members<'_>) -> Result<Option<String>, Violation> {
+    Ok(task.optional_text("task_id")?.map(str::to_owned))
 }
 
 fn task_type(task: &Members<'_>) -> Result<Option<String>, Violation> {
     task.optional_text("description")?;
-    Ok(task.open_text("task_type")?.map(str::to_owned))
+    Ok(open_text(task, "task_type")?.map(str::to_owned))
 }
 
 fn output_hash(top: &Members<'_>) -> Result<String, Violation> {
-    let hashes = top.object("hashes", "/hashes")?;
+    let hashes = top.object("hashes")?;
     if hashes.get("output").is_none() {
         return Err(hashes.broken(VrfRule::OutputHash, "output", "this hash is required"));
     }
@@ -265,7 +269,8 @@ fn output_hash(top: &Members<'_>) -> Result<String, Violation> {
         hashes.optional_text(name)?;
     }
     // "All hashes use the format" (section 4.2.4) includes extensions, if they are text.
-    for (name, hash) in hashes.texts() {
+    let texts = hashes.iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
+    for (name, hash) in texts {
         if !is_hash(hash) {
             return Err(hashes.unfit(
                 VrfRule::Hash,

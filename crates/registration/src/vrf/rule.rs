@@ -4,6 +4,7 @@
 //! interpretation in [`vrf`](crate::vrf).
 
 use crate::rule::rules;
+use crate::violation::Violation;
 
 rules! {
     /// Rules of a VRF statement.
@@ -111,5 +112,14 @@ rules! {
         RedactedEnvelope = "vrf-redacted-envelope", reading "21", section "8.2";
         /// The disclosed receipt has the hash in the statement.
         Disclosure = "vrf-disclosure", reading "21", section "8.2";
+    }
+}
+
+impl jose::members::Rule for VrfRule {
+    const MEMBER: Self = VrfRule::Member;
+    type Error = Violation;
+
+    fn broken(self, pointer: String, detail: String) -> Violation {
+        self.in_payload(pointer, detail)
     }
 }
