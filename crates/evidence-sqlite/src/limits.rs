@@ -1,12 +1,7 @@
 //! Every bound of this crate.
 
-use std::time::Duration;
-
 /// Default number of connections that read.
 pub const READERS: u32 = 2;
-
-/// Maximum wait of a statement for another connection's lock, or for a free connection.
-pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Size in bytes above which the write-ahead log is copied into the database file.
 pub const CHECKPOINT_BYTES: u64 = 16 << 20;

@@ -3,23 +3,17 @@
 use durable::LocationError;
 use evidence::{CommitError, StoreError};
 use merkle::EntryDigest;
-use sqlite::SqliteFailure;
+use sqlite::{MigrationFailure, SqliteFailure};
 use sqlx::migrate::MigrateError;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteConnection, SqliteExecutor};
 
 use crate::limits;
 
-pub(crate) use sqlite::is_constraint;
+pub(crate) use sqlite::{is_constraint, signed};
 
 /// Query with some of its values bound.
 pub(crate) type BoundQuery<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
-
-/// Converts to SQLite's signed integer. A number that does not fit becomes `i64::MAX`: as a time it is never
-/// reached, and otherwise it matches no row.
-pub(crate) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
 
 /// Converts a row limit.
 pub(crate) fn rows(limit: usize) -> i64 {
@@ -28,8 +22,7 @@ pub(crate) fn rows(limit: usize) -> i64 {
 
 /// Converts a stored number; [`StoreError::Damaged`] if it is negative.
 pub(crate) fn unsigned(number: i64) -> Result<u64, StoreError> {
-    u64::try_from(number)
-        .map_err(|_| StoreError::Damaged(format!("{number} is stored where no number is negative")))
+    sqlite::unsigned(number).map_err(|negative| StoreError::Damaged(negative.to_string()))
 }
 
 pub(crate) fn number(row: &SqliteRow, column: usize) -> Result<u64, StoreError> {
@@ -68,15 +61,9 @@ pub(crate) fn not_committed(error: sqlx::Error) -> CommitError {
 }
 
 pub(crate) fn migration(error: MigrateError) -> StoreError {
-    match error {
-        MigrateError::VersionMissing(version) => StoreError::Refused(format!(
-            "the database has tables of version {version}, which this version of the program does not know"
-        )),
-        MigrateError::VersionMismatch(version) => StoreError::Refused(format!(
-            "version {version} of the tables is not the one this program would make"
-        )),
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => store_error(error),
-        other => StoreError::Refused(other.to_string()),
+    match error.into() {
+        MigrationFailure::Refused(text) => StoreError::Refused(text),
+        MigrationFailure::Sqlite(error) => store_error(error),
     }
 }
 

@@ -7,7 +7,7 @@
 
 use sqlite::{Doubt, Repair, probe, settle};
 use sqlx::Connection;
-use sqlx::sqlite::{SqliteJournalMode, SqliteLockingMode, SqlitePool, SqliteSynchronous};
+use sqlx::sqlite::{SqliteJournalMode, SqliteLockingMode, SqlitePool};
 use store::{StorageFault, StoreError};
 use tokio::sync::Mutex;
 
@@ -85,18 +85,14 @@ impl WritePool {
 
 /// Opens the pool of the connection that writes.
 pub(crate) async fn pool(settings: &Settings, wal: bool) -> Result<SqlitePool, StoreError> {
-    let options = options(settings)
+    let options = sqlite::writing(options(settings), CHECKPOINT_BYTES)
         .create_if_missing(true)
-        .synchronous(SqliteSynchronous::Full)
-        .pragma("secure_delete", "ON")
-        .pragma("recursive_triggers", "ON")
-        .pragma("wal_autocheckpoint", "0")
-        .pragma("journal_size_limit", CHECKPOINT_BYTES.to_string());
+        .pragma("secure_delete", "ON");
     let options = match wal {
         true => options.journal_mode(SqliteJournalMode::Wal),
         false => options.locking_mode(SqliteLockingMode::Exclusive).journal_mode(SqliteJournalMode::Delete),
     };
-    let pool = crate::pool(settings, 1)
+    let pool = sqlite::pool(1, settings.busy_timeout)
         // The pool must not open connections by itself, as `repair` would not know of them.
         .min_connections(0)
         // A waiting caller may get the connection before a failure is noted. Its writes, in a transaction that is

@@ -40,9 +40,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use durable::{DatabaseLocation, FileAccess};
 use merkle::{EntryDigest, LeafIndex, TreeSize};
+use sqlite::BUSY_TIMEOUT;
 use sqlite::Repair;
-use sqlx::ConnectOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use store::quota::Counters;
 use store::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
@@ -57,8 +57,6 @@ use place::LeaseFlag;
 
 /// Default number of connections that read.
 pub const READERS: u32 = 4;
-/// Default time for which a statement waits for another connection's lock.
-pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Size in bytes above which the write-ahead log is copied into the database file.
 pub const CHECKPOINT_BYTES: u64 = 16 << 20;
 
@@ -216,24 +214,7 @@ impl SharedFile {
 }
 
 fn options(settings: &Settings) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(&settings.path)
-        .busy_timeout(settings.busy_timeout)
-        .foreign_keys(true)
-        .pragma("trusted_schema", "OFF")
-        .pragma("cell_size_check", "ON")
-        .disable_statement_logging()
-}
-
-fn pool(settings: &Settings, connections: u32) -> SqlitePoolOptions {
-    // A connection opened later would open any file that has the name then.
-    SqlitePoolOptions::new()
-        .min_connections(connections)
-        .max_connections(connections)
-        .acquire_timeout(settings.busy_timeout)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false)
+    sqlite::options(&settings.path, settings.busy_timeout)
 }
 
 fn must_exist(settings: &Settings) -> Result<(), StoreError> {
@@ -245,17 +226,8 @@ fn must_exist(settings: &Settings) -> Result<(), StoreError> {
 }
 
 async fn readers(settings: &Settings) -> Result<SqlitePool, StoreError> {
-    let (options, count) = (options(settings).read_only(true), settings.readers.max(1));
-    let pool = pool(settings, count).connect_with(options).await.map_err(sql::store_error)?;
-    // All connections and their files are opened now, as the names could lead to other files later.
-    let mut connections = Vec::new();
-    for _ in 0..count {
-        let mut connection = pool.acquire().await.map_err(sql::store_error)?;
-        let read = sqlx::query("SELECT count(*) FROM sqlite_schema").execute(&mut *connection).await;
-        read.map_err(sql::store_error)?;
-        connections.push(connection);
-    }
-    Ok(pool)
+    let pool = sqlite::readers(options(settings), settings.readers, settings.busy_timeout);
+    pool.await.map_err(sql::store_error)
 }
 
 #[async_trait]

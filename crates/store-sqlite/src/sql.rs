@@ -2,26 +2,20 @@
 
 use bytes::Bytes;
 use merkle::EntryDigest;
-use sqlite::SqliteFailure;
+use sqlite::{MigrationFailure, SqliteFailure};
 use sqlx::migrate::MigrateError;
 use sqlx::query_builder::Separated;
 use sqlx::{QueryBuilder, SqliteConnection};
 use store::{StorageFault, StoreError};
 
-pub(crate) use sqlite::is_constraint;
+pub(crate) use sqlite::{is_constraint, signed};
 
 /// Number of rows that one statement inserts.
 const ROWS: usize = 64;
 
-/// Converts to SQLite's signed integer. A number that does not fit matches no row.
-pub(crate) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
 /// Converts a stored number; [`StoreError::Damaged`] if it is negative.
 pub(crate) fn unsigned(number: i64) -> Result<u64, StoreError> {
-    u64::try_from(number)
-        .map_err(|_| StoreError::Damaged(format!("{number} is stored where no number is negative")))
+    sqlite::unsigned(number).map_err(|negative| StoreError::Damaged(negative.to_string()))
 }
 
 /// Converts a stored hash; [`StoreError::Damaged`] if it has not 32 bytes.
@@ -51,15 +45,9 @@ pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
 }
 
 pub(crate) fn migration(error: MigrateError) -> StoreError {
-    match error {
-        MigrateError::VersionMissing(version) => StoreError::Refused(format!(
-            "the database has tables of version {version}, which this version of the program does not know"
-        )),
-        MigrateError::VersionMismatch(version) => StoreError::Refused(format!(
-            "version {version} of the tables is not the one this program would make"
-        )),
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => store_error(error),
-        other => StoreError::Refused(other.to_string()),
+    match error.into() {
+        MigrationFailure::Refused(text) => StoreError::Refused(text),
+        MigrationFailure::Sqlite(error) => store_error(error),
     }
 }
 
