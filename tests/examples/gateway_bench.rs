@@ -1,5 +1,6 @@
 //! What a gateway adds to a call: an open loop of sessions that call at fixed times, straight to a stub and through the gateway, in
-//! turns, beside what one durable write of 4 KiB costs on the same disk in the same run. Then what it holds for many sessions and
+//! turns, under VAP alone and with an AgentROA chain of depth three besides, and beside what one durable write of 4 KiB costs on
+//! the same disk in the same run. Then what it holds for many sessions and
 //! many idle connections, and whether a call costs more in a long session, behind a long outbox, or among many others.
 //!
 //! ```text
@@ -17,8 +18,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use black_box::{Agent, Gateway, GatewayProcess, McpClient};
+use scitt::Signer;
 use serde_json::{Value, json};
 use testkit::McpServer;
+use testkit::agentroa::{AGENTS, Chain, delegated, key_of, proof, registry, root};
 
 /// Sessions that call at the same time.
 const CALLERS: u32 = 50;
@@ -60,8 +63,18 @@ impl Bench {
     }
 
     fn with<T>(&self, agents: &[Agent], measure: impl FnOnce(&GatewayProcess) -> T) -> T {
+        self.beside(agents, |gateway| gateway, measure)
+    }
+
+    /// Measures a gateway that `build` configures.
+    fn beside<T>(
+        &self,
+        agents: &[Agent],
+        build: impl FnOnce(Gateway) -> Gateway,
+        measure: impl FnOnce(&GatewayProcess) -> T,
+    ) -> T {
         let service = self.log.serve();
-        let gateway = Gateway::before(&self.upstream.url()).logging_to(service.url());
+        let gateway = build(Gateway::before(&self.upstream.url()).logging_to(service.url()));
         let gateway = agents.first().into_iter().fold(gateway, Gateway::knowing);
         let running = gateway.start();
         let measured = measure(&running);
@@ -71,36 +84,60 @@ impl Bench {
     }
 }
 
+/// Demands a delegation chain of every call.
+fn demanding_chains(gateway: Gateway) -> Gateway {
+    let with_echo = |members: &mut Value| {
+        members["servers"] = json!([{ "server_id": "crm", "tools": ["echo"] }]);
+    };
+    std::fs::write(gateway.path("registry.json"), registry(1, with_echo)).expect("our own folder");
+    let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
+    std::fs::write(gateway.path("operator.jwk"), operator).expect("our own folder");
+    let agentroa = format!(
+        "[agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\ngateway_id = \"{}\"\nsigner = \"acme:gateway\"",
+        testkit::GATEWAY_ID
+    );
+    gateway.route("server_id = \"crm\"\nroa = \"required\"").table(&agentroa)
+}
+
+/// A chain of depth three.
+fn chain() -> Chain {
+    (0..3).fold(root(|_| ()), |chain, _| delegated(&chain, |_| ()))
+}
+
 fn agents(count: u32) -> Vec<Agent> {
     (0..count).map(|n| Agent::new(&format!("session-{n}"))).collect()
 }
 
 /// In milliseconds.
 fn latency(turns: usize) -> Value {
-    let (bench, agents) = (Bench::new(), agents(CALLERS));
-    let (mut direct, mut through, mut syncs) = (Vec::new(), Vec::new(), Vec::new());
+    let (bench, other, agents) = (Bench::new(), Bench::new(), agents(CALLERS));
+    let (mut direct, mut through, mut chained, mut syncs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let chain = chain();
     bench.with(&agents, |running| {
-        for agent in &agents {
-            agent
-                .commit_to(&mut running.modern(), json!({ "budget": { "max_calls": 1_000_000 } }))
-                .must_succeed();
-        }
-        for _ in 0..turns {
-            direct.extend(open_loop(&bench.upstream.url(), &agents));
-            syncs.extend(durable_writes());
-            through.extend(open_loop(running.url(), &agents));
-            syncs.extend(durable_writes());
-        }
+        other.beside(&agents, demanding_chains, |demanding| {
+            commit(running, &agents);
+            commit(demanding, &agents);
+            for _ in 0..turns {
+                direct.extend(open_loop(&bench.upstream.url(), &agents, None));
+                syncs.extend(durable_writes());
+                through.extend(open_loop(running.url(), &agents, None));
+                syncs.extend(durable_writes());
+                chained.extend(open_loop(demanding.url(), &agents, Some(&chain)));
+            }
+        });
     });
     let at = |values: &mut Vec<f64>, share| percentile(values, share);
     let (d50, d99) = (at(&mut direct, 0.5), at(&mut direct, 0.99));
     let (t50, t99) = (at(&mut through, 0.5), at(&mut through, 0.99));
+    let (c50, c99) = (at(&mut chained, 0.5), at(&mut chained, 0.99));
     let (f50, f99) = (at(&mut syncs, 0.5), at(&mut syncs, 0.99));
     let goals = (0.5 + 3.0 * f50, 1.5 + 3.0 * f99);
     json!({
         "calls": through.len(),
         "direct_ms": { "p50": d50, "p99": d99 },
         "through_ms": { "p50": t50, "p99": t99 },
+        "through_with_chain_ms": { "p50": c50, "p99": c99 },
+        "chain_adds_ms": { "p50": c50 - t50, "p99": c99 - t99 },
         "fdatasync_4k_ms": { "p50": f50, "p99": f99 },
         "added_ms": { "p50": t50 - d50, "p99": t99 - d99 },
         "goal_ms": { "p50": goals.0, "p99": goals.1 },
@@ -108,8 +145,15 @@ fn latency(turns: usize) -> Value {
     })
 }
 
+fn commit(running: &GatewayProcess, agents: &[Agent]) {
+    for agent in agents {
+        let unlimited = json!({ "budget": { "max_calls": 1_000_000 } });
+        agent.commit_to(&mut running.modern(), unlimited).must_succeed();
+    }
+}
+
 /// Each caller calls when its time has come, whether or not it has heard; how long that took counts from then on.
-fn open_loop(url: &str, agents: &[Agent]) -> Vec<f64> {
+fn open_loop(url: &str, agents: &[Agent], chain: Option<&Chain>) -> Vec<f64> {
     let begin = Instant::now() + Duration::from_millis(300);
     thread::scope(|scope| {
         let callers: Vec<_> = agents
@@ -117,7 +161,8 @@ fn open_loop(url: &str, agents: &[Agent]) -> Vec<f64> {
             .enumerate()
             .map(|(n, agent)| {
                 scope.spawn(move || {
-                    caller(url, agent, begin + EVERY * u32::try_from(n).unwrap_or(0) / CALLERS)
+                    let begin = begin + EVERY * u32::try_from(n).unwrap_or(0) / CALLERS;
+                    caller(url, agent, chain, begin)
                 })
             })
             .collect();
@@ -125,9 +170,9 @@ fn open_loop(url: &str, agents: &[Agent]) -> Vec<f64> {
     })
 }
 
-fn caller(url: &str, agent: &Agent, begin: Instant) -> Vec<f64> {
+fn caller(url: &str, agent: &Agent, chain: Option<&Chain>, begin: Instant) -> Vec<f64> {
     let mut client = McpClient::modern(url);
-    let bodies: Vec<String> = (0..CALLS).map(|n| body(&mut client, agent, n)).collect();
+    let bodies: Vec<String> = (0..CALLS).map(|n| body(&mut client, agent, chain, n)).collect();
     let call = |(n, body): (u32, &String)| {
         let due = begin + EVERY * n;
         thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -138,10 +183,16 @@ fn caller(url: &str, agent: &Agent, begin: Instant) -> Vec<f64> {
 }
 
 /// A call with its envelope: made beforehand, for what the client does is not measured.
-fn body(client: &mut McpClient, agent: &Agent, n: u32) -> String {
+fn body(client: &mut McpClient, agent: &Agent, chain: Option<&Chain>, n: u32) -> String {
     let arguments = json!({ "n": n });
     let intent = agent.signed(agent.intent("echo", &arguments));
     let mut params = json!({ "name": "echo", "arguments": arguments, "_meta": { "vap": intent } });
+    if let Some(chain) = chain {
+        let presented: Value = serde_json::from_slice(&chain.canonical()).expect("a chain is JSON");
+        params["_meta"]["dev.tabellion/roa"] = presented;
+        let proof = proof(chain, AGENTS[3], "echo", &arguments, black_box::gateway::GATEWAY);
+        params["_meta"]["dev.tabellion/roa-proof"] = proof.into();
+    }
     client.dress(&mut params);
     client.body("tools/call", &params)
 }
@@ -154,7 +205,7 @@ fn send(client: &mut McpClient, body: &str) {
 
 /// What one call takes, with nothing beside it, in milliseconds.
 fn alone(client: &mut McpClient, agent: &Agent, n: u32) -> f64 {
-    let body = body(client, agent, n);
+    let body = body(client, agent, None, n);
     let begun = Instant::now();
     send(client, &body);
     begun.elapsed().as_secs_f64() * 1e3

@@ -21,47 +21,47 @@ use super::{DecisionContext, DecisionState, Declaration};
 
 /// Decides about an amendment whose carrier request succeeded.
 pub fn amendment(
-    scene: &DecisionContext<'_>,
-    books: DecisionState<'_>,
+    context: &DecisionContext<'_>,
+    state: DecisionState<'_>,
     declared: &Declaration<'_>,
 ) -> MessageRuling {
-    let DecisionState { session, account } = books;
+    let DecisionState { session, account } = state;
     let received = match declared.message {
         Ok(received) => received,
-        Err(unreadable) => return denied_unreadable(scene, account, unreadable),
+        Err(unreadable) => return denied_unreadable(context, account, unreadable),
     };
     let mut draft = Draft::of(received);
-    let session = match bind(scene, received, &declared.before, &mut draft, session.as_mut()) {
+    let session = match bind(context, received, &declared.before, &mut draft, session.as_mut()) {
         Ok(session) => session,
         Err(reason) => {
-            count_denied(scene, None, account, &reason);
-            return ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(reason)));
+            count_denied(context, None, account, &reason);
+            return ruled(draft.rule(context.rules, VerdictKind::Denied, Some(reason)));
         }
     };
     resume(session, account, declared);
-    match amend(scene, session, account, declared, received, &mut draft) {
+    match amend(context, session, account, declared, received, &mut draft) {
         Ok((agreed, changed)) => {
             session.agreed = agreed;
             session.running.verdicts.clear();
-            ruled(accept(scene, draft, session, changed))
+            ruled(accept(context, draft, session, changed))
         }
         Err(CommitmentNotAccepted::Put(question)) => {
-            draft.standing(scene.rules, session);
-            count_denied(scene, Some(session), account, &Reason::ApprovalRequired);
-            ruled(put(scene, draft, question))
+            draft.standing(context.rules, session);
+            count_denied(context, Some(session), account, &Reason::ApprovalRequired);
+            ruled(put(context, draft, question))
         }
         Err(CommitmentNotAccepted::Judge(_)) if !session.running.has_room() => {
-            draft.standing(scene.rules, session);
-            ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(Reason::RateLimited)))
+            draft.standing(context.rules, session);
+            ruled(draft.rule(context.rules, VerdictKind::Denied, Some(Reason::RateLimited)))
         }
         Err(CommitmentNotAccepted::Judge(question)) => {
-            let held = hold(scene, session);
+            let held = hold(context, session);
             MessageRuling::Judge { question, held: Some(held) }
         }
         Err(CommitmentNotAccepted::Denied(reason)) => {
-            draft.standing(scene.rules, session);
-            count_denied(scene, Some(session), account, &reason);
-            ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(reason)))
+            draft.standing(context.rules, session);
+            count_denied(context, Some(session), account, &reason);
+            ruled(draft.rule(context.rules, VerdictKind::Denied, Some(reason)))
         }
     }
 }
@@ -82,7 +82,7 @@ fn resume(session: &mut Session, account: &mut Account, declared: &Declaration<'
 
 /// Returns the amended commitment, and whether the operator's ceiling changed it. The session is not modified.
 fn amend(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     session: &Session,
     account: &Account,
     declared: &Declaration<'_>,
@@ -92,34 +92,34 @@ fn amend(
     let Message::ScopeAmendment(amendment) = &received.message else {
         return Err(Reason::WrongCarrier.into());
     };
-    check_open(scene, session, account, declared.replayed)?;
-    check_effective(scene, session.agreed.effective())?;
-    let ceiling = scene.rules.ceiling.since(session.agreed.committed());
+    check_open(context, session, account, declared.replayed)?;
+    check_effective(context, session.agreed.effective())?;
+    let ceiling = context.rules.ceiling.since(session.agreed.committed());
     let Capped { effective, changed } = session.agreed.effective().amended(amendment, &ceiling)?;
-    check_effective(scene, &effective)?;
+    check_effective(context, &effective)?;
     draft.passed("chain_ok");
     draft.passed("budget_ok");
     // An amendment signed by an approver needs no further approval.
-    if scene.rules.approvals.amendments && !draft.approved {
+    if context.rules.approvals.amendments && !draft.approved {
         let (principal, commitment) = (session.agreed.account(), Some(session.agreed.digest()));
-        let subject = message_subject(scene, SubjectKind::Amendment, received, principal, commitment)?;
-        approve_message(scene, draft, declared, subject)?;
+        let subject = message_subject(context, SubjectKind::Amendment, received, principal, commitment)?;
+        approve_message(context, draft, declared, subject)?;
     }
-    judge(scene, draft, declared, session, amendment)?;
+    judge(context, draft, declared, session, amendment)?;
     Ok((session.agreed.amended(effective), changed))
 }
 
 /// S2 for the additions of an amendment.
 fn judge(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     draft: &mut Draft,
     declared: &Declaration<'_>,
     session: &Session,
     amendment: &ScopeAmendment,
 ) -> Result<(), CommitmentNotAccepted> {
-    let Some(rules) = scene.rules.judge.as_ref().filter(|judge| judge.commitments) else { return Ok(()) };
+    let Some(rules) = context.rules.judge.as_ref().filter(|judge| judge.commitments) else { return Ok(()) };
     match declared.before.judged {
-        Some(judged) => found(scene, draft, judged),
+        Some(judged) => found(context, draft, judged),
         None => match pay(rules, session.running.judge_used(), Trigger::Amendment) {
             JudgeGate::Unaffordable(_) => Err(Reason::JudgeBudget.into()),
             _ => Err(CommitmentNotAccepted::Judge(Box::new(JudgeQuestion::about_amendment(
@@ -130,7 +130,7 @@ fn judge(
 }
 
 /// Reserves the cost of the judge's answer.
-fn hold(scene: &DecisionContext<'_>, session: &mut Session) -> ReservationId {
+fn hold(context: &DecisionContext<'_>, session: &mut Session) -> ReservationId {
     session.running.reserve(Reservation {
         id: ReservationId(0),
         stage: Stage::Asking,
@@ -138,7 +138,7 @@ fn hold(scene: &DecisionContext<'_>, session: &mut Session) -> ReservationId {
         amounts: Meters::default(),
         counted: false,
         blind: false,
-        judge: scene.rules.judge.as_ref().map_or(Decimal::ZERO, |judge| judge.reserve),
+        judge: context.rules.judge.as_ref().map_or(Decimal::ZERO, |judge| judge.reserve),
         by_principal: false,
     })
 }

@@ -19,22 +19,23 @@ use super::{DecisionContext, EarlierResults};
 /// Until then the ruling contains no data of the session, and its record does not go into the session's stream, since
 /// an agent can send the id of any session.
 pub(super) fn bind<'s>(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     received: &Authenticated,
     before: &EarlierResults<'_>,
     draft: &mut Draft,
     session: Option<&'s mut Session>,
 ) -> Result<&'s mut Session, Reason> {
-    let session = session.filter(|session| session.agreed.route() == scene.rules.route);
+    let session = session.filter(|session| session.agreed.route() == context.rules.route);
     let session = session.ok_or(Reason::NoCommitment)?;
-    let signed = check_signature(scene, received, session.agreed.agent_id(), before)?;
+    let signed = check_signature(context, received, session.agreed.agent_id(), before)?;
     let signed_by = signed.as_ref().map(|signed| signed.thumbprint.as_str());
-    if !session.agreed.principal().is_shown_by(scene.caller, signed_by) {
+    if !session.agreed.principal().is_shown_by(context.caller, signed_by) {
         return Err(Reason::WrongPrincipal);
     }
-    let by_token = scene.rules.keyring.check_token(session.agreed.agent_id(), scene.caller.token.as_ref())?;
+    let by_token =
+        context.rules.keyring.check_token(session.agreed.agent_id(), context.caller.token.as_ref())?;
     let proven_by = session.agreed.proven_by(stronger(signed.as_ref(), by_token));
-    if proven_by == ProvenBy::Asserted && scene.rules.keyring.has_keys_of(session.agreed.agent_id()) {
+    if proven_by == ProvenBy::Asserted && context.rules.keyring.has_keys_of(session.agreed.agent_id()) {
         // The session was committed before the agent had keys.
         return Err(Reason::SignatureRequired);
     }
@@ -61,13 +62,13 @@ pub(super) fn stronger(signed: Option<&Signed>, by_token: ProvenBy) -> ProvenBy 
 /// Returns a message's verified signature. If it was fresh when a question about the message was asked, it does not become
 /// stale while waiting for the answer: the time of the question counts.
 pub(super) fn check_signature(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     received: &Authenticated,
     agent_id: &str,
     before: &EarlierResults<'_>,
 ) -> Result<Option<Signed>, Reason> {
-    let check = |at| received.signer(agent_id, &scene.rules.keyring, &scene.rules.demands, at);
-    match (check(scene.now), asked_at(scene, received, before)) {
+    let check = |at| received.signer(agent_id, &context.rules.keyring, &context.rules.demands, at);
+    match (check(context.now), asked_at(context, received, before)) {
         (Err(Reason::Stale), Some(asked)) => check(asked),
         (checked, _) => checked,
     }
@@ -77,7 +78,7 @@ pub(super) fn check_signature(
 /// it to find the account before the decision. `session` is the session with the message's id.
 #[must_use]
 pub fn signed_by(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     received: &Authenticated,
     before: &EarlierResults<'_>,
     session: Option<&Session>,
@@ -87,21 +88,21 @@ pub fn signed_by(
         (_, Some(session)) => session.agreed.agent_id(),
         (_, None) => return None,
     };
-    let signed = check_signature(scene, received, agent_id, before);
+    let signed = check_signature(context, received, agent_id, before);
     signed.ok().flatten().map(|signed| signed.thumbprint)
 }
 
 /// Returns the time of the first decision about the message, if there was one: the signature's own time if the gateway
 /// holds the request, or the time of the returned state.
 fn asked_at(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     received: &Authenticated,
     before: &EarlierResults<'_>,
 ) -> Option<Timestamp> {
     // A commitment or an amendment that waits for an approver is sent again, and needs a fresh signature then.
     let is_call = matches!(received.message, Message::IntentEnvelope(_));
     let second = match before.shown.as_ref().and_then(|shown| shown.ticket) {
-        Some(ticket) if scene.now.as_second() < ticket.expires && !is_spent(before) => ticket.issued,
+        Some(ticket) if context.now.as_second() < ticket.expires && !is_spent(before) => ticket.issued,
         Some(_) => return None,
         None if before.judged.is_some() || before.answer.is_some() || (is_call && before.put.is_some()) => {
             header(received)?["iat"].as_i64()?
@@ -117,7 +118,7 @@ fn is_spent(before: &EarlierResults<'_>) -> bool {
 
 /// Checks that the session is open, the message is not a replay, and the principal is not rate-limited.
 pub(super) fn check_open(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     session: &Session,
     account: &Account,
     replayed: bool,
@@ -128,7 +129,7 @@ pub(super) fn check_open(
     if replayed {
         return Err(Reason::Replayed);
     }
-    match account.is_rate_limited(scene.now) {
+    match account.is_rate_limited(context.now) {
         true => Err(Reason::RateLimited),
         false => Ok(()),
     }
@@ -137,16 +138,16 @@ pub(super) fn check_open(
 /// Counts a denial in the principal's account for the rate limit (reading V-11). Only an identified principal is
 /// counted, otherwise a stranger could exhaust another one's limit. Denials by the rate limit itself do not prolong it.
 pub(super) fn count_denied(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     session: Option<&mut Session>,
     account: &mut Account,
     reason: &Reason,
 ) {
-    let shown = session.is_some() || crate::principal::account_key(scene.caller, None).is_some();
+    let shown = session.is_some() || crate::principal::account_key(context.caller, None).is_some();
     if *reason == Reason::RateLimited || !shown {
         return;
     }
-    account.count_denied(scene.now);
+    account.count_denied(context.now);
     if let Some(session) = session {
         session.running.count_denied();
     }

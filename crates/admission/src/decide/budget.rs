@@ -32,12 +32,12 @@ pub(super) struct Spending<'a> {
 
 /// Projects a call onto the remaining budget.
 pub(super) fn project(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     session: &Session,
     account: &Account,
     call: Spending<'_>,
 ) -> Projected {
-    match check(scene, session, account, call) {
+    match check(context, session, account, call) {
         Ok(Some(reservation)) => Projected::Fits(reservation),
         Ok(None) => Projected::Waits,
         Err(reason) => Projected::Denied(reason),
@@ -45,26 +45,26 @@ pub(super) fn project(
 }
 
 fn check(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     session: &Session,
     account: &Account,
     call: Spending<'_>,
 ) -> Result<Option<Reservation>, Reason> {
     let budget = session.agreed.budget();
-    if budget.deadline.as_ref().is_some_and(|deadline| deadline.has_passed(scene.now)) {
+    if budget.deadline.as_ref().is_some_and(|deadline| deadline.has_passed(context.now)) {
         return Err(Reason::DeadlinePassed);
     }
     if budget.max_calls.is_some_and(|most| call.counted && session.running.calls() >= most) {
         return Err(Reason::BudgetExceeded);
     }
     let tool = Mark::of(&[call.tool.as_bytes()]);
-    let estimate = Estimate::of(scene, session, call.tool, tool);
+    let estimate = Estimate::of(context, session, call.tool, tool);
     for (meter, ceiling) in &budget.limits {
         let used = session.running.used(meter);
         estimate.fits(meter, used, *ceiling, Reason::MeterOverrun, Reason::BudgetExceeded)?;
     }
-    check_principal(scene, session, account, call, &estimate)?;
-    if estimate.blind && (scene.rules.costs.strict || session.running.blind() >= BLIND_CALLS) {
+    check_principal(context, session, account, call, &estimate)?;
+    if estimate.blind && (context.rules.costs.strict || session.running.blind() >= BLIND_CALLS) {
         return Err(Reason::CostUnknown);
     }
     let waits = !session.running.has_room() || (estimate.blind && session.running.is_blind(tool));
@@ -76,24 +76,24 @@ fn check(
         counted: call.counted,
         blind: estimate.blind,
         judge: Decimal::ZERO,
-        by_principal: scene.rules.principal_ceiling.is_some(),
+        by_principal: context.rules.principal_ceiling.is_some(),
     }))
 }
 
 /// Checks the operator's ceiling for all sessions of the principal (reading V-3).
 fn check_principal(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     session: &Session,
     account: &Account,
     call: Spending<'_>,
     estimate: &Estimate,
 ) -> Result<(), Reason> {
-    let Some(ceiling) = &scene.rules.principal_ceiling else { return Ok(()) };
+    let Some(ceiling) = &context.rules.principal_ceiling else { return Ok(()) };
     if session.agreed.ledger().is_none() {
         // The session was committed before the operator configured a ceiling.
         return Err(Reason::NoPrincipal);
     }
-    let spent = account.spent.within(ceiling.window, scene.now);
+    let spent = account.spent.within(ceiling.window, context.now);
     if ceiling.max_calls.is_some_and(|most| call.counted && spent.calls() >= most) {
         return Err(Reason::PrincipalCeiling);
     }
@@ -112,18 +112,18 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn of(scene: &DecisionContext<'_>, session: &Session, name: &str, tool: Mark) -> Self {
-        let operator = scene.rules.costs.of(name);
+    fn of(context: &DecisionContext<'_>, session: &Session, name: &str, tool: Mark) -> Self {
+        let operator = context.rules.costs.of(name);
         let learned = session.running.costs.of(tool);
-        let limited = |meter: &str| is_metered(scene.rules, session, meter);
+        let limited = |meter: &str| is_metered(context.rules, session, meter);
         let mut amounts = operator.only(limited);
         if let Some(learned) = learned {
             amounts.raise(&learned.only(limited));
         }
         // A meter that became limited by a change of the rules has no declared cost yet.
         let told = |meter: &str| learned.is_some_and(|learned| learned.names(meter));
-        let known = |meter: &str| operator.names(meter) || (told(meter) && !scene.rules.costs.strict);
-        let blind = metered(scene.rules, session).any(|meter| !known(meter));
+        let known = |meter: &str| operator.names(meter) || (told(meter) && !context.rules.costs.strict);
+        let blind = metered(context.rules, session).any(|meter| !known(meter));
         Estimate { amounts, blind }
     }
 

@@ -20,10 +20,10 @@ use super::stages::{STAGES, advised};
 use super::{DecisionContext, DecisionState, ToolCall};
 
 /// Decides about a call. Reservations of an earlier decision are released first, and all checks run again.
-pub fn call(scene: &DecisionContext<'_>, books: DecisionState<'_>, call: &ToolCall<'_>) -> CallDecision {
-    let DecisionState { session, account } = books;
+pub fn call(context: &DecisionContext<'_>, state: DecisionState<'_>, call: &ToolCall<'_>) -> CallDecision {
+    let DecisionState { session, account } = state;
     resume(session.as_mut(), account, call);
-    let mut case = CallCase::new(scene, session.as_mut(), account, call);
+    let mut case = CallCase::new(context, session.as_mut(), account, call);
     match run(STAGES, &mut case) {
         Ok(proof) => admit(case, proof),
         Err(CallNotAdmitted::Wait) => CallDecision::Wait,
@@ -57,15 +57,15 @@ fn resume(session: Option<&mut Session>, account: &mut Account, call: &ToolCall<
 
 fn refuse(mut case: CallCase<'_>, reason: Reason) -> CallDecision {
     if let Some(session) = case.session.as_deref() {
-        case.draft.standing(case.scene.rules, session);
+        case.draft.standing(case.context.rules, session);
     }
-    count_denied(case.scene, case.session, case.account, &reason);
-    CallDecision::Refuse(Box::new(case.draft.rule(case.scene.rules, VerdictKind::Denied, Some(reason))))
+    count_denied(case.context, case.session, case.account, &reason);
+    CallDecision::Refuse(Box::new(case.draft.rule(case.context.rules, VerdictKind::Denied, Some(reason))))
 }
 
 /// Admits the call: reserves its cost, stores its marks, and rules that it is forwarded.
 fn admit(mut case: CallCase<'_>, proof: EveryStagePassed) -> CallDecision {
-    let rules = case.scene.rules;
+    let rules = case.context.rules;
     let advised = case.is_advisory().then(|| advised(&case));
     let ticket = case.ticket(Purpose::Upstream);
     let ticket = SealedCall { approved: case.approved.by == Some(Decider::Approver), ..ticket };
@@ -104,19 +104,19 @@ fn remember(case: &mut CallCase<'_>) {
     session.running.recent.remember(marks.tool, marks.call, marks.shape);
     session.running.end_denials();
     if let (Some(key), Some(until)) = (case.found.consistent, case.found.until) {
-        session.running.verdicts.keep(key, until, case.scene.now);
+        session.running.verdicts.keep(key, until, case.context.now);
     }
 }
 
 /// Asks a human: on the open stream (legacy), or with a `clarify` verdict, after which the client sends the call again
 /// (modern). Without a client that can ask, the verdict is `clarify` with [`Reason::ConfirmationRequired`].
 fn ask(mut case: CallCase<'_>, asked: HumanQuestion, can_ask: bool, reason: Reason) -> CallDecision {
-    if can_ask && case.scene.caller.era == Era::Legacy {
+    if can_ask && case.context.caller.era == Era::Legacy {
         let held = case.hold(Stage::Asking);
         return CallDecision::Ask { question: CallQuestion::Human(Box::new(asked)), held };
     }
     let session = case.session.as_deref();
-    CallDecision::Refuse(Box::new(pending(case.scene, case.draft, asked, can_ask, reason, session)))
+    CallDecision::Refuse(Box::new(pending(case.context, case.draft, asked, can_ask, reason, session)))
 }
 
 fn question(case: &CallCase<'_>, ticket: SealedCall) -> HumanQuestion {
@@ -134,7 +134,7 @@ fn question_to_approver(case: &CallCase<'_>, because: &Reason) -> Result<HumanQu
     }
     let ticket = case.ticket(Purpose::Approval);
     let id = ticket.nonce.clone();
-    let approval = approval_question(case.scene, &case.draft, case.subject(), id, because)?;
+    let approval = approval_question(case.context, &case.draft, case.subject(), id, because)?;
     let asked = question(case, SealedCall { expires: approval.expires, ..ticket });
     Ok(HumanQuestion { approval: Some(approval), ..asked })
 }

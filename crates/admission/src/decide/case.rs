@@ -20,7 +20,7 @@ use super::{DecisionContext, ToolCall};
 /// A call under examination. Stages change the draft and add their results here; the session and the account stay as
 /// they are until the decision.
 pub(super) struct CallCase<'a> {
-    pub scene: &'a DecisionContext<'a>,
+    pub context: &'a DecisionContext<'a>,
     pub call: &'a ToolCall<'a>,
     pub draft: Draft,
     pub account: &'a mut Account,
@@ -57,7 +57,7 @@ pub(super) struct Marks {
 impl<'a> CallCase<'a> {
     /// Starts the examination of a call. `claimed` is the session with the id in the call's envelope.
     pub fn new(
-        scene: &'a DecisionContext<'a>,
+        context: &'a DecisionContext<'a>,
         claimed: Option<&'a mut Session>,
         account: &'a mut Account,
         call: &'a ToolCall<'a>,
@@ -69,13 +69,13 @@ impl<'a> CallCase<'a> {
         };
         draft.calls(call.tool, call.arguments.canonical());
         if call.envelope.is_none() {
-            draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
-            if let Some(agent) = agent_of(scene) {
+            draft.said.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
+            if let Some(agent) = agent_of(context) {
                 (draft.agent_id, draft.proven_by) = (Some(agent.to_owned()), ProvenBy::Token);
             }
         }
         CallCase {
-            scene,
+            context,
             call,
             draft,
             account,
@@ -90,21 +90,21 @@ impl<'a> CallCase<'a> {
 
     /// Returns `true` for a call without an envelope under [`Posture::Advisory`], which is forwarded without checks.
     pub fn is_advisory(&self) -> bool {
-        self.call.envelope.is_none() && self.scene.rules.posture == Posture::Advisory
+        self.call.envelope.is_none() && self.context.rules.posture == Posture::Advisory
     }
 
     /// Returns `true` for a call without an envelope that AgentROA authorizes, under [`Posture::Roa`].
     pub fn is_authorized_alone(&self) -> bool {
-        self.call.envelope.is_none() && self.scene.rules.posture == Posture::Roa
+        self.call.envelope.is_none() && self.context.rules.posture == Posture::Roa
     }
 
     /// Adds the reservation of C3 to the session, and to the principal's account if it has a ceiling.
     pub fn hold(&mut self, stage: Stage) -> Option<ReservationId> {
         let session = self.session.as_deref_mut()?;
         let reservation = Reservation { stage, ..self.reservation.take()? };
-        let ceiling = self.scene.rules.principal_ceiling.as_ref();
+        let ceiling = self.context.rules.principal_ceiling.as_ref();
         if let Some(ceiling) = ceiling.filter(|_| reservation.by_principal) {
-            self.account.spent = self.account.spent.within(ceiling.window, self.scene.now);
+            self.account.spent = self.account.spent.within(ceiling.window, self.context.now);
             self.account.spent.reserve(&reservation);
         }
         Some(session.running.reserve(reservation))
@@ -115,7 +115,7 @@ impl<'a> CallCase<'a> {
         let commitment = self.session.as_ref().map(|session| session.agreed.digest());
         let (session_id, holder) = self.holder();
         call_subject(
-            self.scene,
+            self.context,
             self.call.tool,
             self.call.arguments.canonical(),
             (&session_id, &holder),
@@ -126,14 +126,14 @@ impl<'a> CallCase<'a> {
     /// Returns the content of a sealed state about this call.
     pub fn ticket(&self, purpose: Purpose) -> SealedCall {
         let (session_id, holder) = self.holder();
-        ticket(self.scene, self.call.tool, self.call.arguments.canonical(), purpose, &session_id, &holder)
+        ticket(self.context, self.call.tool, self.call.arguments.canonical(), purpose, &session_id, &holder)
     }
 
     /// Returns the session's id and the principal's account, as far as they are known.
     fn holder(&self) -> (String, String) {
         match &self.session {
             Some(session) => (session.agreed.session_id().to_owned(), session.agreed.account().to_owned()),
-            None => (NO_SESSION.to_owned(), account_key(self.scene.caller, None).unwrap_or_default()),
+            None => (NO_SESSION.to_owned(), account_key(self.context.caller, None).unwrap_or_default()),
         }
     }
 
@@ -141,7 +141,7 @@ impl<'a> CallCase<'a> {
     pub fn facts(&self) -> Facts<'a> {
         let (principal, session) = match &self.session {
             Some(session) => (principal_facts(session, self.draft.proven_by), session_facts(session)),
-            None => (caller_facts(self.scene), json!({ "calls": 0, "meters": {}, "limits": {} })),
+            None => (caller_facts(self.context), json!({ "calls": 0, "meters": {}, "limits": {} })),
         };
         Facts { tool: self.call.tool, arguments: self.call.arguments.text(), principal, session }
     }
@@ -185,10 +185,10 @@ fn principal_facts(session: &Session, proven_by: ProvenBy) -> Value {
 }
 
 /// Returns the `input.principal` of rules for a call without an envelope.
-fn caller_facts(scene: &DecisionContext<'_>) -> Value {
-    let identity = Principal::of(scene.caller, None).map_or(Value::Null, |who| json!(who.identity()));
+fn caller_facts(context: &DecisionContext<'_>) -> Value {
+    let identity = Principal::of(context.caller, None).map_or(Value::Null, |who| json!(who.identity()));
     let mut principal = json!({ "identity": identity });
-    if let Some(agent) = agent_of(scene) {
+    if let Some(agent) = agent_of(context) {
         principal["agent_id"] = agent.into();
         principal["proven_by"] = ProvenBy::Token.as_str().into();
     }
@@ -210,6 +210,6 @@ fn session_facts(session: &Session) -> Value {
 }
 
 /// Returns the id of the agent that the caller's access token belongs to.
-fn agent_of<'a>(scene: &DecisionContext<'a>) -> Option<&'a str> {
-    scene.rules.keyring.agent_of(scene.caller.token.as_ref()?)
+fn agent_of<'a>(context: &DecisionContext<'a>) -> Option<&'a str> {
+    context.rules.keyring.agent_of(context.caller.token.as_ref()?)
 }

@@ -26,44 +26,44 @@ use super::{DecisionContext, DecisionState, Declaration};
 
 /// Decides about a commitment whose carrier request succeeded.
 pub fn commitment(
-    scene: &DecisionContext<'_>,
-    books: DecisionState<'_>,
+    context: &DecisionContext<'_>,
+    state: DecisionState<'_>,
     declared: &Declaration<'_>,
 ) -> MessageRuling {
-    let DecisionState { session, account } = books;
+    let DecisionState { session, account } = state;
     let received = match declared.message {
         Ok(received) => received,
-        Err(unreadable) => return denied_unreadable(scene, account, unreadable),
+        Err(unreadable) => return denied_unreadable(context, account, unreadable),
     };
     let mut draft = Draft::of(received);
-    match open(scene, session, account, declared, received, &mut draft) {
+    match open(context, session, account, declared, received, &mut draft) {
         Ok(Opened { fresh, changed }) => {
-            let ruling = accept(scene, draft, &fresh, changed);
+            let ruling = accept(context, draft, &fresh, changed);
             account.opened(fresh.agreed.session_id());
             *session = Some(fresh);
             MessageRuling::Ruled(Box::new(ruling))
         }
         Err(CommitmentNotAccepted::Judge(question)) => MessageRuling::Judge { question, held: None },
         Err(CommitmentNotAccepted::Put(question)) => {
-            count_denied(scene, None, account, &Reason::ApprovalRequired);
-            MessageRuling::Ruled(Box::new(put(scene, draft, question)))
+            count_denied(context, None, account, &Reason::ApprovalRequired);
+            MessageRuling::Ruled(Box::new(put(context, draft, question)))
         }
         Err(CommitmentNotAccepted::Denied(reason)) => {
-            count_denied(scene, None, account, &reason);
-            MessageRuling::Ruled(Box::new(draft.rule(scene.rules, VerdictKind::Denied, Some(reason))))
+            count_denied(context, None, account, &reason);
+            MessageRuling::Ruled(Box::new(draft.rule(context.rules, VerdictKind::Denied, Some(reason))))
         }
     }
 }
 
 /// Denies a message that could not be parsed (reading X-2).
 pub(super) fn denied_unreadable(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     account: &mut Account,
     unreadable: &Unreadable,
 ) -> MessageRuling {
     let draft = Draft::of_unreadable(unreadable, account.only_session());
-    count_denied(scene, None, account, &unreadable.reason);
-    let ruling = draft.rule(scene.rules, VerdictKind::Denied, Some(unreadable.reason.clone()));
+    count_denied(context, None, account, &unreadable.reason);
+    let ruling = draft.rule(context.rules, VerdictKind::Denied, Some(unreadable.reason.clone()));
     MessageRuling::Ruled(Box::new(ruling))
 }
 
@@ -97,7 +97,7 @@ struct Opened {
 }
 
 fn open(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     known: &Option<Session>,
     account: &Account,
     declared: &Declaration<'_>,
@@ -107,7 +107,7 @@ fn open(
     let Message::ScopeCommitment(commitment) = &received.message else {
         return Err(Reason::WrongCarrier.into());
     };
-    if account.is_rate_limited(scene.now) {
+    if account.is_rate_limited(context.now) {
         return Err(Reason::RateLimited.into());
     }
     match known {
@@ -116,27 +116,27 @@ fn open(
         None => {}
     }
     let Identified { principal, signed_by, proven_by } =
-        identify(scene, declared, received, commitment, draft)?;
-    let capped = Effective::of(commitment, &scene.rules.ceiling.since(scene.now))?;
-    check_effective(scene, &capped.effective)?;
+        identify(context, declared, received, commitment, draft)?;
+    let capped = Effective::of(commitment, &context.rules.ceiling.since(context.now))?;
+    check_effective(context, &capped.effective)?;
     draft.passed("budget_ok");
     let Capped { effective, changed } = capped;
     let owner = Owner {
         principal,
         signed_by,
         proven_by,
-        route: scene.rules.route.clone(),
-        committed: scene.now,
-        key: StreamKey::new(scene.dice.secret),
+        route: context.rules.route.clone(),
+        committed: context.now,
+        key: StreamKey::new(context.dice.secret),
     };
     let mut fresh = Session::new(Agreed::new(effective, owner));
     draft.agreed(&fresh);
-    if scene.rules.approvals.commitments {
+    if context.rules.approvals.commitments {
         let principal = fresh.agreed.account();
-        let subject = message_subject(scene, SubjectKind::Commitment, received, principal, None)?;
-        approve_message(scene, draft, declared, subject)?;
+        let subject = message_subject(context, SubjectKind::Commitment, received, principal, None)?;
+        approve_message(context, draft, declared, subject)?;
     }
-    judge(scene, draft, declared, &mut fresh)?;
+    judge(context, draft, declared, &mut fresh)?;
     Ok(Opened { fresh, changed })
 }
 
@@ -149,14 +149,14 @@ struct Identified {
 
 /// S1, as far as this crate checks it: identifies the owner of the commitment (readings V-2, V-20).
 fn identify(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     declared: &Declaration<'_>,
     received: &Authenticated,
     commitment: &ScopeCommitment,
     draft: &mut Draft,
 ) -> Result<Identified, Reason> {
     let agent_id = &commitment.principal.agent_id;
-    let signed = check_signature(scene, received, agent_id, &declared.before)?;
+    let signed = check_signature(context, received, agent_id, &declared.before)?;
     if let Some(signed) = &signed {
         draft.passed("signature_ok");
         if let Some(jti) = &signed.jti {
@@ -167,13 +167,13 @@ fn identify(
         return Err(Reason::Replayed);
     }
     let signed_by = signed.as_ref().map(|signed| signed.thumbprint.clone());
-    let principal = Principal::of(scene.caller, signed_by.as_deref()).ok_or(Reason::NoPrincipal)?;
-    if scene.rules.principal_ceiling.is_some() && principal.ledger(signed_by.as_deref()).is_none() {
+    let principal = Principal::of(context.caller, signed_by.as_deref()).ok_or(Reason::NoPrincipal)?;
+    if context.rules.principal_ceiling.is_some() && principal.ledger(signed_by.as_deref()).is_none() {
         return Err(Reason::NoPrincipal);
     }
     draft.said.principal = Some(principal_bytes(&principal));
     draft.passed("principal_ok");
-    let by_token = scene.rules.keyring.check_token(agent_id, scene.caller.token.as_ref())?;
+    let by_token = context.rules.keyring.check_token(agent_id, context.caller.token.as_ref())?;
     let proven_by = stronger(signed.as_ref(), by_token);
     draft.proven_by = proven_by;
     Ok(Identified { principal, signed_by, proven_by })
@@ -181,9 +181,9 @@ fn identify(
 
 /// Checks that a commitment can be in force: its deadline has not passed, no meter has the gateway's prefix, and a
 /// record can hold all meters.
-pub(super) fn check_effective(scene: &DecisionContext<'_>, effective: &Effective) -> Result<(), Reason> {
+pub(super) fn check_effective(context: &DecisionContext<'_>, effective: &Effective) -> Result<(), Reason> {
     let budget = &effective.budget;
-    if budget.deadline.as_ref().is_some_and(|deadline| deadline.has_passed(scene.now)) {
+    if budget.deadline.as_ref().is_some_and(|deadline| deadline.has_passed(context.now)) {
         return Err(Reason::DeadlinePassed);
     }
     let ours = budget.limits.keys().any(|meter| meter.starts_with(METER_PREFIX));
@@ -195,16 +195,16 @@ pub(super) fn check_effective(scene: &DecisionContext<'_>, effective: &Effective
 
 /// S2: asks the judge, if the operator configured that.
 fn judge(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     draft: &mut Draft,
     declared: &Declaration<'_>,
     fresh: &mut Session,
 ) -> Result<(), CommitmentNotAccepted> {
-    let Some(rules) = scene.rules.judge.as_ref().filter(|judge| judge.commitments) else { return Ok(()) };
+    let Some(rules) = context.rules.judge.as_ref().filter(|judge| judge.commitments) else { return Ok(()) };
     match declared.before.judged {
         Some(judged) => {
             fresh.running.bill_judge(judged.cost);
-            found(scene, draft, judged)
+            found(context, draft, judged)
         }
         None => match pay(rules, fresh.running.judge_used(), Trigger::SessionStart) {
             JudgeGate::Unaffordable(_) => Err(Reason::JudgeBudget.into()),
@@ -219,12 +219,12 @@ fn judge(
 /// Applies the judge's answer to a commitment or an amendment. An uncertain answer denies, since no human is asked
 /// about these.
 pub(super) fn found(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     draft: &mut Draft,
     judged: super::semantic::JudgeAnswer,
 ) -> Result<(), CommitmentNotAccepted> {
     draft.judged = Some(judged);
-    match meaning(scene.rules.judge.as_ref(), &judged) {
+    match meaning(context.rules.judge.as_ref(), &judged) {
         JudgeEffect::Consistent => {
             draft.passed("goal_consistent");
             Ok(())
@@ -236,19 +236,19 @@ pub(super) fn found(
 
 /// Creates the ruling for an accepted commitment or amendment.
 pub(super) fn accept(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     mut draft: Draft,
     session: &Session,
     changed: bool,
 ) -> Ruling {
     let proven_by = draft.proven_by;
     draft.bind(session, proven_by);
-    draft.standing(scene.rules, session);
+    draft.standing(context.rules, session);
     let (kind, reason) = match changed {
         true => (VerdictKind::Downgraded, Some(Reason::Ceiling)),
         false => (VerdictKind::Served, None),
     };
-    let mut ruling = draft.rule(scene.rules, kind, reason);
+    let mut ruling = draft.rule(context.rules, kind, reason);
     ruling.verdict.accepted_commitment_digest = Some(session.agreed.digest().clone());
     if changed {
         let effective = session.agreed.effective();

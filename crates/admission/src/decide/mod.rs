@@ -1,8 +1,8 @@
 //! Decisions about messages (section 9): S1 and S2 for a commitment, C1 to C5 for a call, S2 again for an amendment.
 //!
 //! The checks run in this order and fail closed; the first failure decides. A message is decided with a [`DecisionContext`]
-//! (rules, caller, time, random numbers) and the [`DecisionState`] (the state of its session and its principal). The books
-//! change only if the message is admitted: an amendment is computed on a copy, and a denied call only increments the
+//! (rules, caller, time, random numbers) and the [`DecisionState`] (the state of its session and its principal). The state
+//! changes only if the message is admitted: an amendment is computed on a copy, and a denied call only increments the
 //! counters of denials (readings V-11, V-18).
 //!
 //! If the judge or a human has to be asked, the result is a question, with a reservation for the call. Then the same

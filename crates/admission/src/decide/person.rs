@@ -42,14 +42,14 @@ impl Approved {
 /// whose call is denied, since a state is good for one admitted call. The answer "no" uses it up at once. A state of
 /// the upstream's question that was used before makes the call a new one.
 pub(super) fn check_state(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     draft: &mut Draft,
     shown: Option<&ReturnedState<'_>>,
     expected: Option<&SealedCall>,
 ) -> Result<Approved, Reason> {
     let Some(shown) = shown else { return Ok(Approved::default()) };
     let ticket = shown.ticket.ok_or(Reason::InvalidState)?;
-    if !expected.is_some_and(|expected| expected.is_met_by(ticket, scene.now)) {
+    if !expected.is_some_and(|expected| expected.is_met_by(ticket, context.now)) {
         return Err(Reason::InvalidState);
     }
     let nonce = Some(ticket.nonce.clone());
@@ -75,7 +75,7 @@ pub(super) fn check_state(
 /// Checks the answer to a question to approvers. It is valid once, for the call of the question, and only under a key
 /// of an approver who may answer it now.
 pub(super) fn check_approval(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     draft: &mut Draft,
     put: &ApproverQuestion<'_>,
     subject: &Subject,
@@ -90,7 +90,7 @@ pub(super) fn check_approval(
     };
     let signed = SignedApproval::parse(answer);
     let signed = signed.map_err(|_| Reason::InvalidApproval)?;
-    let approver = scene.rules.approvals.check(&signed, put.question, scene.now);
+    let approver = context.rules.approvals.check(&signed, put.question, context.now);
     let approver = approver.map_err(|_| Reason::InvalidApproval)?;
     let decision = signed.approval().decision;
     draft.confirmation = Some(Confirmation::Approver {
@@ -117,26 +117,26 @@ pub(super) fn check_approval(
 /// # Errors
 /// [`Reason::ApprovalUnavailable`] if no approver may answer it, or it is too long to be shown.
 pub(super) fn approval_question(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     draft: &Draft,
     subject: Subject,
     id: String,
     because: &Reason,
 ) -> Result<Box<Question>, Reason> {
-    let approvals = &scene.rules.approvals;
+    let approvals = &context.rules.approvals;
     let can_be_shown = subject.content.len() <= MAX_APPROVAL_CONTENT;
-    if !can_be_shown || !approvals.anybody_may_answer(subject.kind, subject.name(), scene.now) {
+    if !can_be_shown || !approvals.anybody_may_answer(subject.kind, subject.name(), context.now) {
         return Err(Reason::ApprovalUnavailable);
     }
-    let expires = scene.now.checked_add(approvals.time.max(SignedDuration::from_secs(1)));
+    let expires = context.now.checked_add(approvals.time.max(SignedDuration::from_secs(1)));
     Ok(Box::new(Question {
         id,
         subject,
         agent_id: draft.agent_id.clone(),
         agent_proven_by: draft.proven_by.as_str().to_owned(),
         because: because.to_string(),
-        asked: scene.now.as_second(),
-        expires: expires.unwrap_or(scene.now).as_second(),
+        asked: context.now.as_second(),
+        expires: expires.unwrap_or(context.now).as_second(),
     }))
 }
 
@@ -155,7 +155,7 @@ impl From<Reason> for Unapproved {
 /// Checks the approver's answer about a message, or creates a question if there is none. The answer takes effect when
 /// the message is sent again.
 pub(super) fn approve_message(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     draft: &mut Draft,
     declared: &Declaration<'_>,
     subject: Subject,
@@ -163,7 +163,7 @@ pub(super) fn approve_message(
     let because = Reason::ApprovalRequired;
     match &declared.before.put {
         Some(put) if put.answer.is_some() => {
-            let approved = check_approval(scene, draft, put, &subject)?;
+            let approved = check_approval(context, draft, put, &subject)?;
             approved.claim(draft);
             draft.passed("approved");
             Ok(())
@@ -174,14 +174,14 @@ pub(super) fn approve_message(
         _ if !declared.can_wait => Err(Reason::ApprovalUnavailable.into()),
         _ => {
             let id = approval::id_of_subject(&subject);
-            Err(Unapproved::Waits(approval_question(scene, draft, subject, id, &because)?))
+            Err(Unapproved::Waits(approval_question(context, draft, subject, id, &because)?))
         }
     }
 }
 
 /// Creates the subject of a question about a commitment or an amendment, from the message without its signature.
 pub(super) fn message_subject(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     kind: SubjectKind,
     received: &Authenticated,
     principal: &str,
@@ -193,8 +193,8 @@ pub(super) fn message_subject(
     };
     Ok(Subject {
         kind,
-        gateway: scene.rules.demands.audience.clone(),
-        route: scene.rules.route.clone(),
+        gateway: context.rules.demands.audience.clone(),
+        route: context.rules.route.clone(),
         session_id: received.message.session_id().to_owned(),
         principal: principal.to_owned(),
         commitment: commitment.cloned(),
@@ -204,8 +204,8 @@ pub(super) fn message_subject(
 }
 
 /// Creates the ruling of a message that waits for an approver. Nothing in it takes effect.
-pub(super) fn put(scene: &DecisionContext<'_>, draft: Draft, question: Box<Question>) -> Ruling {
-    let mut ruling = draft.rule(scene.rules, VerdictKind::Clarify, Some(Reason::ApprovalRequired));
+pub(super) fn put(context: &DecisionContext<'_>, draft: Draft, question: Box<Question>) -> Ruling {
+    let mut ruling = draft.rule(context.rules, VerdictKind::Clarify, Some(Reason::ApprovalRequired));
     let words = format!("an approver has to sign this {} first; send it again", question.subject.name());
     ruling.verdict.clarification = Some(Clarification { question: words, schema: None });
     ruling.put = Some(question);
@@ -214,7 +214,7 @@ pub(super) fn put(scene: &DecisionContext<'_>, draft: Draft, question: Box<Quest
 
 /// Creates the subject of a question about a call.
 pub(super) fn call_subject(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     tool: &str,
     arguments: &Canon,
     (session_id, principal): (&str, &str),
@@ -222,8 +222,8 @@ pub(super) fn call_subject(
 ) -> Subject {
     Subject {
         kind: SubjectKind::Call,
-        gateway: scene.rules.demands.audience.clone(),
-        route: scene.rules.route.clone(),
+        gateway: context.rules.demands.audience.clone(),
+        route: context.rules.route.clone(),
         session_id: session_id.to_owned(),
         principal: principal.to_owned(),
         commitment: commitment.cloned(),
@@ -243,7 +243,7 @@ pub(super) fn said_yes(answer: Option<HumanAnswer>) -> Result<(), Reason> {
 
 /// Creates the ruling of a call that waits for a human. Nothing is admitted or reserved.
 pub(super) fn pending(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     mut draft: Draft,
     asked: HumanQuestion,
     can_ask: bool,
@@ -251,10 +251,10 @@ pub(super) fn pending(
     session: Option<&Session>,
 ) -> Ruling {
     if let Some(session) = session {
-        draft.meters = standing(scene.rules, session);
+        draft.meters = standing(context.rules, session);
     }
     let reason = if can_ask { reason } else { Reason::ConfirmationRequired };
-    let mut ruling = draft.rule(scene.rules, VerdictKind::Clarify, Some(reason));
+    let mut ruling = draft.rule(context.rules, VerdictKind::Clarify, Some(reason));
     let schema = jose::json::parse_text(clarify::SCHEMA).ok().filter(|_| asked.approval.is_none());
     ruling.verdict.clarification = Some(Clarification { question: asked.question.clone(), schema });
     ruling.pending = can_ask.then(|| Box::new(asked));
@@ -263,7 +263,7 @@ pub(super) fn pending(
 
 /// Creates the content of a sealed state about a call.
 pub(super) fn ticket(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     tool: &str,
     arguments: &Canon,
     purpose: Purpose,
@@ -272,7 +272,7 @@ pub(super) fn ticket(
 ) -> SealedCall {
     SealedCall {
         purpose,
-        route: scene.rules.route.clone(),
+        route: context.rules.route.clone(),
         session_id: session_id.to_owned(),
         account: account.to_owned(),
         tool: tool.to_owned(),
@@ -280,14 +280,14 @@ pub(super) fn ticket(
         // An approver's answer is judged by the rules in force at the time of its use.
         policy: match purpose {
             Purpose::Approval => String::new(),
-            Purpose::Question | Purpose::Upstream => scene.rules.policy_digest.clone(),
+            Purpose::Question | Purpose::Upstream => context.rules.policy_digest.clone(),
         },
-        issued: scene.now.as_second(),
-        expires: clarify::expiry(purpose, scene.now),
+        issued: context.now.as_second(),
+        expires: clarify::expiry(purpose, context.now),
         nonce: match purpose {
-            Purpose::Approval => approval::id_of(&scene.dice.secret),
+            Purpose::Approval => approval::id_of(&context.dice.secret),
             Purpose::Question | Purpose::Upstream => {
-                data_encoding::BASE64URL_NOPAD.encode(&scene.dice.secret)
+                data_encoding::BASE64URL_NOPAD.encode(&context.dice.secret)
             }
         },
         approved: false,

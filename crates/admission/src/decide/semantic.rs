@@ -95,14 +95,14 @@ pub(super) struct Suspect {
 
 /// Decides whether the judge is asked about a call. A randomly selected call is shown to it even if a verdict is
 /// cached.
-pub(super) fn gate(scene: &DecisionContext<'_>, session: &Session, suspect: &Suspect) -> JudgeGate {
-    let Some(judge) = &scene.rules.judge else { return JudgeGate::Closed };
-    let trigger = match (scene.dice.sample < judge.sample, suspect.risk.score >= judge.threshold) {
+pub(super) fn gate(context: &DecisionContext<'_>, session: &Session, suspect: &Suspect) -> JudgeGate {
+    let Some(judge) = &context.rules.judge else { return JudgeGate::Closed };
+    let trigger = match (context.dice.sample < judge.sample, suspect.risk.score >= judge.threshold) {
         (true, _) => Trigger::RandomSample,
         (false, true) => suspect.risk.loudest,
         (false, false) => return JudgeGate::Closed,
     };
-    let remembered = session.running.verdicts.until(suspect.key, scene.now);
+    let remembered = session.running.verdicts.until(suspect.key, context.now);
     match remembered.filter(|_| trigger != Trigger::RandomSample && is_cacheable(suspect.sensitivity)) {
         Some(until) => JudgeGate::Remembered(until),
         None => pay(judge, session.running.judge_used(), trigger),

@@ -19,7 +19,7 @@ pub(super) struct Seen {
 
 /// Computes the signals of a call.
 pub(super) fn signals(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     session: &Session,
     sensitivity: Option<Sensitivity>,
     seen: Seen,
@@ -28,7 +28,7 @@ pub(super) fn signals(
     let used = used(session, reservation);
     Signals {
         sensitivity: risk::sensitivity(sensitivity),
-        burn_rate: elapsed(scene, session).map_or(Degree::ZERO, |elapsed| risk::burn_rate(used, elapsed)),
+        burn_rate: elapsed(context, session).map_or(Degree::ZERO, |elapsed| risk::burn_rate(used, elapsed)),
         looping: risk::looping(seen.repeats, session.running.denied_in_a_row()),
         novelty: risk::novelty(seen.known_tool, seen.known_shape),
         proximity: risk::proximity(used),
@@ -49,10 +49,10 @@ fn used(session: &Session, reservation: &Reservation) -> Degree {
 }
 
 /// Returns the elapsed share of the session's time; `None` without a deadline.
-fn elapsed(scene: &DecisionContext<'_>, session: &Session) -> Option<Degree> {
+fn elapsed(context: &DecisionContext<'_>, session: &Session) -> Option<Degree> {
     let (begin, end) = (session.agreed.committed().as_second(), session.agreed.ends()?.as_second());
     let seconds = |from: i64, to: i64| u64::try_from(to.saturating_sub(from)).unwrap_or(0);
-    Some(part(seconds(begin, scene.now.as_second()).into(), seconds(begin, end).max(1).into()))
+    Some(part(seconds(begin, context.now.as_second()).into(), seconds(begin, end).max(1).into()))
 }
 
 /// Computes `part / whole` in thousandths by binary search, since [`Decimal`] has no division.

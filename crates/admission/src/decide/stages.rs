@@ -50,7 +50,7 @@ fn binding(case: &mut CallCase<'_>) -> StageFinding {
         Some(Ok(received)) => received,
     };
     let (before, claimed) = (&case.call.before, case.claimed.take());
-    case.session = Some(bind(case.scene, received, before, &mut case.draft, claimed)?);
+    case.session = Some(bind(case.context, received, before, &mut case.draft, claimed)?);
     Ok(())
 }
 
@@ -61,9 +61,9 @@ fn open(case: &mut CallCase<'_>) -> StageFinding {
             // A client repeats a call with its envelope to deliver an answer: then the state is single-use, not the
             // `jti`.
             let repeats = case.call.before.shown.as_ref().is_some_and(|shown| shown.ticket.is_some());
-            check_open(case.scene, session, case.account, case.call.replayed && !repeats)?;
+            check_open(case.context, session, case.account, case.call.replayed && !repeats)?;
         }
-        None if case.account.is_rate_limited(case.scene.now) => return Err(Reason::RateLimited.into()),
+        None if case.account.is_rate_limited(case.context.now) => return Err(Reason::RateLimited.into()),
         None => {}
     }
     Ok(())
@@ -76,7 +76,7 @@ fn envelope(case: &mut CallCase<'_>) -> StageFinding {
         if case.account.is_committed() {
             return Err(Reason::NoEnvelope.into());
         }
-        let rules = case.scene.rules;
+        let rules = case.context.rules;
         let is_unauthorized = rules.posture == Posture::Roa && *case.call.authority != Authority::Permitted;
         return match denied_to_all(rules, case.call.tool, *case.call.authority == Authority::NotEnforced) {
             Some(reason) => Err(reason.into()),
@@ -147,11 +147,11 @@ fn returned_answer(case: &mut CallCase<'_>) -> Result<Approved, Reason> {
     match (&before.put, before.shown.as_ref().and_then(|shown| shown.ticket)) {
         (Some(put), _) => {
             let subject = case.subject();
-            check_approval(case.scene, &mut case.draft, put, &subject)
+            check_approval(case.context, &mut case.draft, put, &subject)
         }
         (None, ticket) => {
             let expected = ticket.map(|ticket| case.ticket(ticket.purpose));
-            check_state(case.scene, &mut case.draft, before.shown.as_ref(), expected.as_ref())
+            check_state(case.context, &mut case.draft, before.shown.as_ref(), expected.as_ref())
         }
     }
 }
@@ -160,7 +160,7 @@ fn returned_answer(case: &mut CallCase<'_>) -> Result<Approved, Reason> {
 fn budget(case: &mut CallCase<'_>) -> StageFinding {
     let Some(session) = case.session.as_deref() else { return Ok(()) };
     let spending = Spending { tool: case.call.tool, counted: !case.approved.counted };
-    match project(case.scene, session, case.account, spending) {
+    match project(case.context, session, case.account, spending) {
         Projected::Fits(reservation) => case.reservation = Some(reservation),
         Projected::Waits => return Err(CallNotAdmitted::Wait),
         Projected::Denied(reason) => return Err(reason.into()),
@@ -171,12 +171,12 @@ fn budget(case: &mut CallCase<'_>) -> StageFinding {
 
 /// C4: evaluates the operator's rules.
 fn policy(case: &mut CallCase<'_>) -> StageFinding {
-    case.draft.policed = !case.scene.rules.policy.is_empty();
+    case.draft.policed = !case.context.rules.policy.is_empty();
     if case.is_advisory() {
         return Ok(());
     }
     let in_session = case.session.is_some();
-    match police(case.scene.rules, case.facts()) {
+    match police(case.context.rules, case.facts()) {
         Policed::Denied(reason) => return Err(reason.into()),
         Policed::Confirm(name, by) => case.confirm = Some((Reason::Policy(name), by)),
         Policed::Allowed(Some(name)) if in_session => case.draft.passed(&Reason::Policy(name).as_str()),
@@ -195,7 +195,7 @@ pub(super) fn advised(case: &CallCase<'_>) -> Advised {
     if let Some(fault) = case.call.tool_fault {
         return denied(fault.reason.clone());
     }
-    match police(case.scene.rules, case.facts()) {
+    match police(case.context.rules, case.facts()) {
         Policed::Allowed(_) => Advised { verdict: VerdictKind::Served, reason: None },
         Policed::Confirm(name, _) => {
             Advised { verdict: VerdictKind::Clarify, reason: Some(Reason::Policy(name)) }
@@ -210,7 +210,7 @@ fn judge(case: &mut CallCase<'_>) -> StageFinding {
         return Ok(());
     }
     let suspect = suspect(case)?;
-    let rules = case.scene.rules.judge.as_ref();
+    let rules = case.context.rules.judge.as_ref();
     if let Some(judged) = case.call.before.judged {
         case.draft.judged = Some(judged);
         match meaning(rules, &judged) {
@@ -226,7 +226,7 @@ fn judge(case: &mut CallCase<'_>) -> StageFinding {
     }
     let is_answered = case.approved.by.is_some() || case.call.before.answer.is_some();
     let Some(session) = case.session.as_deref().filter(|_| !is_answered) else { return Ok(()) };
-    match gate(case.scene, session, &suspect) {
+    match gate(case.context, session, &suspect) {
         JudgeGate::Closed => {}
         JudgeGate::Remembered(until) => {
             case.draft.remembered = true;
@@ -251,7 +251,7 @@ fn judge(case: &mut CallCase<'_>) -> StageFinding {
 /// Computes the risk score of the call. It is recorded even if no judge is configured (reading V-28).
 fn suspect(case: &mut CallCase<'_>) -> Result<Suspect, Reason> {
     let declared = intent_of(case.call)?.intent.sensitivity;
-    let rules = case.scene.rules;
+    let rules = case.context.rules;
     let sensitivity = rules.sensitivities.of(case.call.tool, declared);
     if declared.is_some() && declared != sensitivity {
         case.draft.flags.push(Flag::SensitivityRaised);
@@ -259,7 +259,7 @@ fn suspect(case: &mut CallCase<'_>) -> Result<Suspect, Reason> {
     let (Some(session), Some(reservation)) = (&case.session, &case.reservation) else {
         return Err(Reason::NoCommitment);
     };
-    let signals = signals(case.scene, session, sensitivity, case.marks().seen(session), reservation);
+    let signals = signals(case.context, session, sensitivity, case.marks().seen(session), reservation);
     let risk = signals.weigh(&rules.risk);
     case.draft.risk = Some(risk.score);
     let commitment = session.agreed.digest().as_str();
@@ -274,14 +274,14 @@ fn suspect(case: &mut CallCase<'_>) -> Result<Suspect, Reason> {
 
 /// Returns the cache expiry of a verdict about this call in Unix seconds; `None` if it must not be cached.
 fn keep_until(case: &CallCase<'_>, suspect: &Suspect) -> Option<i64> {
-    let judge = case.scene.rules.judge.as_ref().filter(|_| is_cacheable(suspect.sensitivity))?;
-    let until = case.scene.now.checked_add(judge.cache_for).ok()?.as_second();
-    Some(until).filter(|until| *until > case.scene.now.as_second())
+    let judge = case.context.rules.judge.as_ref().filter(|_| is_cacheable(suspect.sensitivity))?;
+    let until = case.context.now.checked_add(judge.cache_for).ok()?.as_second();
+    Some(until).filter(|until| *until > case.context.now.as_second())
 }
 
 /// Requires the answer of a human if a rule demands one or the judge is uncertain (reading V-26).
 fn person(case: &mut CallCase<'_>) -> StageFinding {
-    let usual = case.scene.rules.approvals.confirmations;
+    let usual = case.context.rules.approvals.confirmations;
     let unsure = case.found.unsure.then_some((Reason::ConfirmationRequired, usual));
     let asked = case.confirm.take().or(unsure);
     if case.session.is_none() {

@@ -42,31 +42,31 @@ pub struct FollowUp<'a> {
 
 /// Decides about a request for an existing task. Returns the denial, or `None` if the request may go on: then the
 /// ruling of the call covers it.
-pub fn follow_up(scene: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Box<Ruling>> {
-    let reason = refuses(scene, task, request)?;
+pub fn follow_up(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Box<Ruling>> {
+    let reason = refuses(context, task, request)?;
     // A caller other than the task's principal must not learn the session id.
     let is_shown = reason != Reason::WrongPrincipal;
     let mut draft = Draft::of_unaware(task.session_id.as_deref().filter(|_| is_shown));
     draft.calls(&task.tool, CallArguments::new(request.inputs.unwrap_or("{}")).canonical());
-    draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
-    draft.policed = request.inputs.is_some() && !scene.rules.policy.is_empty();
-    Some(Box::new(draft.rule(scene.rules, VerdictKind::Denied, Some(reason))))
+    draft.said.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
+    draft.policed = request.inputs.is_some() && !context.rules.policy.is_empty();
+    Some(Box::new(draft.rule(context.rules, VerdictKind::Denied, Some(reason))))
 }
 
 /// Denies a request about an unknown task. Its principal cannot be checked, so the answer is the same as for a task of
 /// another principal. The route's posture decides whether such requests are denied (V-33).
-pub fn unknown_task(scene: &DecisionContext<'_>, method: &str) -> Box<Ruling> {
+pub fn unknown_task(context: &DecisionContext<'_>, method: &str) -> Box<Ruling> {
     let mut draft = Draft::of_unaware(None);
     draft.calls(method, CallArguments::new("{}").canonical());
-    draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
-    Box::new(draft.rule(scene.rules, VerdictKind::Denied, Some(Reason::WrongPrincipal)))
+    draft.said.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
+    Box::new(draft.rule(context.rules, VerdictKind::Denied, Some(Reason::WrongPrincipal)))
 }
 
-fn refuses(scene: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Reason> {
+fn refuses(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Reason> {
     let shows = |principal: &Principal| match principal.identity() {
-        Identity::SigningKey(key) => principal.is_shown_by(scene.caller, Some(key)),
+        Identity::SigningKey(key) => principal.is_shown_by(context.caller, Some(key)),
         Identity::Token(_) | Identity::Certificate(_) | Identity::McpSession { .. } => {
-            principal.is_shown_by(scene.caller, None)
+            principal.is_shown_by(context.caller, None)
         }
     };
     if !task.principal.as_ref().is_none_or(shows) {
@@ -78,7 +78,7 @@ fn refuses(scene: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> O
         principal: json!({ "identity": task.principal.as_ref().map(Principal::identity) }),
         session: json!({ "id": task.session_id }),
     };
-    match police(scene.rules, facts) {
+    match police(context.rules, facts) {
         Policed::Allowed(_) => None,
         Policed::Confirm(..) => Some(Reason::ConfirmationRequired),
         Policed::Denied(reason) => Some(reason),

@@ -23,9 +23,9 @@ fn followed(
     task: &Task,
     inputs: Option<&str>,
 ) -> Option<Reason> {
-    let scene =
+    let context =
         DecisionContext { rules: &world.rules, caller, now: world.now, dice: RandomInputs::default() };
-    follow_up(&scene, task, FollowUp { inputs }).and_then(|ruling| ruling.reason)
+    follow_up(&context, task, FollowUp { inputs }).and_then(|ruling| ruling.reason)
 }
 
 #[test]
@@ -42,14 +42,14 @@ fn v_37_a_task_is_followed_up_by_whoever_created_it() {
 #[test]
 fn v_37_a_task_that_nobody_remembers_is_answered_like_anothers() {
     let (world, caller) = (world(), mallory());
-    let scene = DecisionContext {
+    let context = DecisionContext {
         rules: &world.rules,
         caller: &caller,
         now: world.now,
         dice: RandomInputs::default(),
     };
-    let unknown = unknown_task(&scene, "tasks/get");
-    let anothers = follow_up(&scene, &task(), FollowUp { inputs: None }).unwrap();
+    let unknown = unknown_task(&context, "tasks/get");
+    let anothers = follow_up(&context, &task(), FollowUp { inputs: None }).unwrap();
     assert_eq!((unknown.reason, unknown.verdict), (anothers.reason, anothers.verdict));
 }
 
@@ -57,13 +57,13 @@ fn v_37_a_task_that_nobody_remembers_is_answered_like_anothers() {
 fn v_37_whoever_did_not_create_a_task_learns_nothing_of_its_session() {
     let world = world();
     let (caller, task) = (mallory(), task());
-    let scene = DecisionContext {
+    let context = DecisionContext {
         rules: &world.rules,
         caller: &caller,
         now: world.now,
         dice: RandomInputs::default(),
     };
-    let ruling = follow_up(&scene, &task, FollowUp { inputs: None }).unwrap();
+    let ruling = follow_up(&context, &task, FollowUp { inputs: None }).unwrap();
     assert_eq!(ruling.verdict.session_id, "none");
 }
 

@@ -221,7 +221,7 @@ impl World {
         let id = message["session_id"].as_str().unwrap_or_default().to_owned();
         let replayed = jti.is_some_and(|jti| self.used.contains(&format!("{id} {jti}")));
         let dice = self.dice();
-        let scene = DecisionContext { rules: &self.rules, caller, now: self.now, dice };
+        let context = DecisionContext { rules: &self.rules, caller, now: self.now, dice };
         let session = self.sessions.entry(id).or_default();
         let account = account_of(caller, session.as_ref());
         let account = self.accounts.entry(account).or_default();
@@ -234,8 +234,8 @@ impl World {
             message.is_ok_and(|received| received.message.kind().as_str() == "scope_amendment");
         let declared = Declaration { message, replayed, can_wait: true, before };
         let ruling = match is_amendment {
-            true => decide::amendment(&scene, books, &declared),
-            false => decide::commitment(&scene, books, &declared),
+            true => decide::amendment(&context, books, &declared),
+            false => decide::commitment(&context, books, &declared),
         };
         if let MessageRuling::Ruled(ruling) = &ruling {
             self.keep(ruling);
@@ -257,7 +257,7 @@ impl World {
             answer: attempt.ticket_answer,
         });
         let dice = self.dice();
-        let scene = DecisionContext { rules: &self.rules, caller: &attempt.caller, now: self.now, dice };
+        let context = DecisionContext { rules: &self.rules, caller: &attempt.caller, now: self.now, dice };
         let session = self.sessions.entry(id).or_default();
         let account = account_of(&attempt.caller, session.as_ref());
         let account = self.accounts.entry(account).or_default();
@@ -287,7 +287,7 @@ impl World {
                 }),
             },
         };
-        let ruling = decide::call(&scene, DecisionState { session, account }, &call);
+        let ruling = decide::call(&context, DecisionState { session, account }, &call);
         if let CallDecision::Admit(_, ruling) | CallDecision::Refuse(ruling) = &ruling {
             self.keep(ruling);
         }

@@ -24,7 +24,7 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
 pub use card::{AgentCard, WELL_KNOWN};
 
@@ -49,6 +49,10 @@ pub const CHAIN: &str = "https://tabellion.dev/a2a/agentroa/v1/roa";
 pub const PROOF: &str = "https://tabellion.dev/a2a/agentroa/v1/roa-proof";
 /// The member of a result's `metadata` with the execution receipt.
 pub const RECEIPT: &str = "https://tabellion.dev/a2a/agentroa/v1/aer";
+
+/// The header with the extensions that a client activates, in A2A 0.3 and 1.0.
+const EXTENSION_HEADERS: [HeaderName; 2] =
+    [HeaderName::from_static("x-a2a-extensions"), HeaderName::from_static("a2a-extensions")];
 
 /// A2A at one endpoint.
 #[derive(Clone)]
@@ -133,12 +137,23 @@ impl Protocol for A2a {
             Err(error) => return relay::error(StatusCode::BAD_REQUEST, error.code(), &error.to_string()),
         };
         let reads_events = accepts_events(&request.head.headers);
+        let activated = activated(&request.head.headers);
         let (client, gone) =
             Client::new(Era::Modern, reads_events, Arc::default(), request.draining.tasks.clone());
         let a2a = self.clone();
-        let response = client.finish(a2a.call(read, client.clone())).await;
+        let mut response = client.finish(a2a.call(read, client.clone())).await;
+        response.headers_mut().extend(activated.map(|name| (name, HeaderValue::from_static(EXTENSION))));
         watched(response, gone)
     }
+}
+
+/// Returns the header in which the client activated the extension: the answer repeats it there.
+fn activated(headers: &HeaderMap) -> Option<HeaderName> {
+    let named = |name: &&HeaderName| {
+        let values = headers.get_all(*name).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|extension| extension.trim() == EXTENSION)
+    };
+    EXTENSION_HEADERS.iter().find(named).cloned()
 }
 
 fn accepts_events(headers: &HeaderMap) -> bool {

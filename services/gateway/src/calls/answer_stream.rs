@@ -40,7 +40,7 @@ pub struct AnswerStream {
     /// The request that is answered on this stream, if any.
     pub own: Option<RawId>,
     /// `true` if the caller's answers get the gateway's `_meta` members.
-    pub told: bool,
+    pub annotated: bool,
 }
 
 impl AnswerStream {
@@ -48,7 +48,7 @@ impl AnswerStream {
     pub async fn unrelated(&self, reply: &Reply) -> Passing {
         if !reply.may_answer() {
             let is_about_task = reply.method().is_some_and(|method| method.starts_with(TASKS));
-            return if is_about_task && self.is_told_of_task(reply) {
+            return if is_about_task && self.is_of_annotated_task(reply) {
                 clean(reply)
             } else {
                 Passing::Untouched
@@ -65,7 +65,7 @@ impl AnswerStream {
         let is_own = |own: &RawId| reply.answers(own);
         let takes_for_own = |own: &RawId| reply.is_mistaken_for_answer(own);
         match &self.own {
-            Some(own) if !self.told && (is_own(own) || takes_for_own(own)) => Passing::Untouched,
+            Some(own) if !self.annotated && (is_own(own) || takes_for_own(own)) => Passing::Untouched,
             Some(own) if takes_for_own(own) => Passing::Withheld,
             _ if reply.loose_id() == Some(LooseId::AnyNumber) => Passing::Withheld,
             _ => clean(reply),
@@ -74,9 +74,9 @@ impl AnswerStream {
 
     /// Returns whether the task's messages get the gateway's `_meta` members; on an advisory route this depends on the
     /// task.
-    fn is_told_of_task(&self, notification: &Reply) -> bool {
+    fn is_of_annotated_task(&self, notification: &Reply) -> bool {
         let task = || jose::json::read_text::<TaskNamed>(notification.member("params")?).ok();
-        self.told || task().is_some_and(|task| self.shared.tasks.is_told(&self.route, task.task_id))
+        self.annotated || task().is_some_and(|task| self.shared.tasks.is_annotated(&self.route, task.task_id))
     }
 }
 
@@ -110,7 +110,7 @@ impl Tap for UnrelatedTap {
             return unreadable(&text);
         };
         match self.passage.own.as_ref().is_some_and(|own| reply.answers(own)) {
-            true if self.passage.told => clean(&reply),
+            true if self.passage.annotated => clean(&reply),
             true => Passing::Untouched,
             false => self.passage.unrelated(&reply).await,
         }

@@ -60,7 +60,7 @@ impl Calls {
             _ = call.client.gone() => return relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
         }
         match self.next_step(held.approved().await).await {
-            NextStep::Answer(told) => self.answer(call, told).await,
+            NextStep::Answer(decision) => self.answer(call, decision).await,
             NextStep::Ask(..) => relay::error(StatusCode::INTERNAL_SERVER_ERROR, -32603, "internal error"),
         }
     }
@@ -76,7 +76,7 @@ impl Calls {
         };
         drop(withdrawn);
         match self.next_step(heard).await {
-            NextStep::Answer(told) => self.answer_on(opened, call, told).await,
+            NextStep::Answer(decision) => self.answer_on(opened, call, decision).await,
             // Only one question is asked about a call.
             NextStep::Ask(..) => {
                 opened.send(&reply::error(Some(&call.id), -32603, "internal error", None)).await;
@@ -112,13 +112,13 @@ impl Calls {
         self,
         opened: OpenedStream,
         call: PendingCall,
-        mut told: Box<DecisionAnswer>,
+        mut decision: Box<DecisionAnswer>,
     ) {
-        self.count(&told);
-        match told.pass.take() {
-            Some(pass) => self.forward_on(opened, call, told, pass).await,
+        self.count(&decision);
+        match decision.pass.take() {
+            Some(pass) => self.forward_on(opened, call, decision, pass).await,
             None => {
-                opened.send(&self.refusal(&call, &told)).await;
+                opened.send(&self.refusal(&call, &decision)).await;
             }
         }
     }

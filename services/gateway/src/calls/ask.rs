@@ -41,7 +41,7 @@ impl Calls {
     ) {
         let answer = self.question(&opened, &call, &asked.question).await;
         match self.next_step(held.answered(answer).await).await {
-            NextStep::Answer(told) => self.answer_on(opened, call, told).await,
+            NextStep::Answer(decision) => self.answer_on(opened, call, decision).await,
             // Only one question is asked about a call: a second one is dropped, which releases the reservation.
             NextStep::Ask(..) => {
                 opened.send(&reply::error(Some(&call.id), -32603, "internal error", None)).await;
@@ -65,8 +65,8 @@ impl Calls {
 
     /// Builds the result that asks the client (modern era). `None` if the ruling has no question, or its state cannot
     /// be sealed.
-    pub(super) fn input_required(&self, call: &PendingCall, told: &DecisionAnswer) -> Option<Bytes> {
-        let asked = told.ruling.as_ref()?.pending.as_ref()?;
+    pub(super) fn input_required(&self, call: &PendingCall, decision: &DecisionAnswer) -> Option<Bytes> {
+        let asked = decision.ruling.as_ref()?.pending.as_ref()?;
         let sealed = Sealed { ticket: asked.ticket.clone(), upstream: None };
         let state = Value::from(self.shared.sealer.seal(&sealed).ok()?);
         let requests = match asked.approval {
@@ -74,7 +74,7 @@ impl Calls {
             Some(_) => String::new(),
             None => input_requests(&asked.question),
         };
-        let meta = additions(call, told).object();
+        let meta = additions(call, decision).object();
         let result =
             format!(r#"{{"resultType":"input_required",{requests}"requestState":{state},"_meta":{meta}}}"#);
         Some(reply::result(&call.id, &result))

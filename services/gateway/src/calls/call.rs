@@ -37,8 +37,8 @@ impl Calls {
             return relay::json(StatusCode::OK, too_long.message(inbound.frame.id()));
         }
         let Some((call, mut job)) = self.read(inbound, subject) else { return super::refused::no_id() };
-        if let Some(told) = self.shared.writer.refused_at_once(&job) {
-            return self.answer(call, Box::new(told)).await;
+        if let Some(decision) = self.shared.writer.refused_at_once(&job) {
+            return self.answer(call, Box::new(decision)).await;
         }
         if let Some(response) = self.still_waits(&call, &job).await {
             return response;
@@ -51,7 +51,7 @@ impl Calls {
         }
         let answer = self.shared.writer.call(job).await;
         match self.next_step(answer).await {
-            NextStep::Answer(told) => self.answer(call, told).await,
+            NextStep::Answer(decision) => self.answer(call, decision).await,
             NextStep::Ask(asked, held) => match asked.approval {
                 Some(question) => self.wait_for_approver(call, &question, *held).await,
                 None => self.ask(call, *asked, *held),
@@ -86,11 +86,11 @@ impl Calls {
     }
 
     /// Answers a decided call: forwards it if there is a pass, and refuses it otherwise.
-    pub(super) async fn answer(&self, call: PendingCall, mut told: Box<DecisionAnswer>) -> Response {
-        self.count(&told);
-        match told.pass.take() {
-            Some(pass) => self.forward(call, told, pass).await,
-            None => self.refuse(&call, &told),
+    pub(super) async fn answer(&self, call: PendingCall, mut decision: Box<DecisionAnswer>) -> Response {
+        self.count(&decision);
+        match decision.pass.take() {
+            Some(pass) => self.forward(call, decision, pass).await,
+            None => self.refuse(&call, &decision),
         }
     }
 
@@ -98,7 +98,7 @@ impl Calls {
     pub(super) async fn next_step(&self, mut answer: CallAnswer) -> NextStep {
         loop {
             answer = match answer {
-                CallAnswer::Ruled(told) => return NextStep::Answer(told),
+                CallAnswer::Ruled(decision) => return NextStep::Answer(decision),
                 CallAnswer::Ask(asked, held) => return NextStep::Ask(asked, Box::new(held)),
                 CallAnswer::Judge(question, held) => {
                     let (judged, words) = self.judged(&question).await;
@@ -119,11 +119,11 @@ impl Calls {
     }
 
     /// Counts a Verdict in the metrics, with the advised one of an advisory route.
-    pub(super) fn count(&self, told: &DecisionAnswer) {
-        let reason = told.verdict.verification.reason.as_ref().map(|reason| reason.as_str());
-        self.shared.telemetry.decided(told.verdict.verdict.as_str(), reason.as_deref());
+    pub(super) fn count(&self, decision: &DecisionAnswer) {
+        let reason = decision.verdict.verification.reason.as_ref().map(|reason| reason.as_str());
+        self.shared.telemetry.decided(decision.verdict.verdict.as_str(), reason.as_deref());
         if let Some(Advised { verdict, reason }) =
-            told.ruling.as_ref().and_then(|ruling| ruling.advised.as_ref())
+            decision.ruling.as_ref().and_then(|ruling| ruling.advised.as_ref())
         {
             let reason = reason.as_ref().map(|reason| reason.as_str());
             self.shared.telemetry.advised(verdict.as_str(), reason.as_deref());

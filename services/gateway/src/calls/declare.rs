@@ -109,12 +109,12 @@ impl Calls {
         let kind = kind(&message);
         let invocation = invocation.map(|invocation| invocation.invocation);
         let job = MessageJob { route: self.route.to_string(), caller: caller.clone(), message, invocation };
-        let told = self.judged_message(kind, job).await;
-        additions.verdict(at, &told.text);
-        if let Some(evidence) = &told.evidence {
+        let decision = self.judged_message(kind, job).await;
+        additions.verdict(at, &decision.text);
+        if let Some(evidence) = &decision.evidence {
             additions.put(EVIDENCE, evidence.to_json());
         }
-        if let Some(commitment) = told.commitment() {
+        if let Some(commitment) = decision.commitment() {
             additions.put(COMMITMENT, commitment.to_owned());
         }
         additions
@@ -129,9 +129,9 @@ impl Calls {
         };
         loop {
             answer = match answer {
-                MessageAnswer::Ruled(told) => {
-                    self.count(&told);
-                    return told;
+                MessageAnswer::Ruled(decision) => {
+                    self.count(&decision);
+                    return decision;
                 }
                 MessageAnswer::Judge(question, held) => {
                     let (judged, words) = self.judged(&question).await;

@@ -42,7 +42,7 @@ pub struct Ending {
     additions: Additions,
     /// The Verdict for the data of an error, if the caller speaks VAP.
     verdict: Option<String>,
-    told: bool,
+    annotated: bool,
     ticket: Option<Box<SealedCall>>,
     session_id: Option<String>,
 }
@@ -51,26 +51,26 @@ impl Ending {
     /// The settlement of a call that is about to be forwarded.
     pub fn of(
         call: &PendingCall,
-        (route, mut told): (Arc<str>, Box<DecisionAnswer>),
+        (route, mut decision): (Arc<str>, Box<DecisionAnswer>),
         pass: AdmittedCall,
         shared: Arc<Shared>,
     ) -> Self {
-        let is_told = told.telling != VerdictDelivery::Silent;
-        let additions = if is_told { additions(call, &told) } else { Additions::default() };
-        let verdict = call.speaks_vap.then(|| call.place.shape.dress(&told.text));
-        let session_id = told.evidence.as_ref().map(|_| told.verdict.session_id.clone());
+        let is_annotated = decision.telling != VerdictDelivery::Silent;
+        let additions = if is_annotated { additions(call, &decision) } else { Additions::default() };
+        let verdict = call.speaks_vap.then(|| call.place.shape.dress(&decision.text));
+        let session_id = decision.evidence.as_ref().map(|_| decision.verdict.session_id.clone());
         Self {
             route,
             id: call.id.clone(),
             caller: call.caller.clone(),
-            tool: told.ruling.as_ref().and_then(|ruling| ruling.tool.clone()).unwrap_or_default(),
+            tool: decision.ruling.as_ref().and_then(|ruling| ruling.tool.clone()).unwrap_or_default(),
             shared,
             subject: call.subject,
             pass,
             additions,
             verdict,
-            told: is_told,
-            ticket: told.ruling.as_mut().and_then(|ruling| ruling.ticket.take()),
+            annotated: is_annotated,
+            ticket: decision.ruling.as_mut().and_then(|ruling| ruling.ticket.take()),
             session_id,
         }
     }
@@ -87,8 +87,8 @@ impl Ending {
 
     /// Returns whether the caller's answers get the gateway's `_meta` members; otherwise they stay unchanged (V-33,
     /// advisory).
-    pub const fn is_told(&self) -> bool {
-        self.told
+    pub const fn is_annotated(&self) -> bool {
+        self.annotated
     }
 
     /// Returns the id of the session that the call belongs to.
@@ -106,19 +106,19 @@ impl Ending {
 
     /// Keeps the call as a task; it is settled with the task's last result (V-37).
     fn goes_on_as(self, task_id: String, reply: &Reply) -> Passing {
-        let (shared, told) = (self.shared.clone(), self.told);
+        let (shared, annotated) = (self.shared.clone(), self.annotated);
         let spliced = reply.with_meta(&self.additions.members(), Additions::dropped());
-        if told {
+        if annotated {
             shared.unanswered.remember(&self.route, &self.caller, &self.id, self.additions.clone());
         }
         shared.tasks.keep(task_id, self);
-        if told { Passing::Replaced(spliced) } else { Passing::Untouched }
+        if annotated { Passing::Replaced(spliced) } else { Passing::Untouched }
     }
 
     async fn over(self, reply: &Reply) -> Passing {
-        let Self { shared, pass, mut additions, verdict, told, ticket, route, caller, id, .. } = self;
+        let Self { shared, pass, mut additions, verdict, annotated, ticket, route, caller, id, .. } = self;
         let settled = pass.settle(came(reply)).await;
-        if !told {
+        if !annotated {
             return Passing::Untouched;
         }
         cost(&mut additions, &settled);

@@ -169,7 +169,7 @@ impl Calls {
     /// answered there.
     fn passage(&self, caller: &Caller, own: Option<RawId>) -> AnswerStream {
         let (shared, route) = (self.shared.clone(), self.route.clone());
-        AnswerStream { shared, route, caller: caller.clone(), own, told: true }
+        AnswerStream { shared, route, caller: caller.clone(), own, annotated: true }
     }
 
     /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.
@@ -234,8 +234,8 @@ impl Handlers for Calls {
 
     async fn late(&self, late: Late<'_>) -> Passing {
         let Ok(reply) = Reply::parse(late.message) else { return Passing::Withheld };
-        let told = self.rules.posture != Posture::Advisory;
-        AnswerStream { told, ..self.passage(late.caller, None) }.unrelated(&reply).await
+        let annotated = self.rules.posture != Posture::Advisory;
+        AnswerStream { annotated, ..self.passage(late.caller, None) }.unrelated(&reply).await
     }
 
     fn gave(&self, mcp_session: &str) -> bool {

@@ -22,11 +22,11 @@ impl Calls {
     pub(super) async fn forward(
         &self,
         call: PendingCall,
-        told: Box<DecisionAnswer>,
+        decision: Box<DecisionAnswer>,
         pass: AdmittedCall,
     ) -> Response {
         let client = call.client.clone();
-        match self.sent(call, told, pass).await {
+        match self.sent(call, decision, pass).await {
             Ok((answer, outcome)) => relay::forward(answer, Box::new(outcome), &client).await,
             Err(words) => relay::json(StatusCode::OK, words),
         }
@@ -37,10 +37,10 @@ impl Calls {
         &self,
         opened: OpenedStream,
         call: PendingCall,
-        told: Box<DecisionAnswer>,
+        decision: Box<DecisionAnswer>,
         pass: AdmittedCall,
     ) {
-        match self.sent(call, told, pass).await {
+        match self.sent(call, decision, pass).await {
             Ok((answer, outcome)) => opened.carry(answer, Box::new(outcome)).await,
             Err(words) => {
                 opened.send(&words).await;
@@ -52,10 +52,10 @@ impl Calls {
     async fn sent(
         &self,
         call: PendingCall,
-        told: Box<DecisionAnswer>,
+        decision: Box<DecisionAnswer>,
         pass: AdmittedCall,
     ) -> Result<(UpstreamAnswer, OutcomeTap), Bytes> {
-        let mut ending = Ending::of(&call, (self.route.clone(), told), pass, self.shared.clone());
+        let mut ending = Ending::of(&call, (self.route.clone(), decision), pass, self.shared.clone());
         if call.client.era() == Era::Modern && call.client.is_gone() {
             // Cancelled before anything of it was sent.
             let words = ending.lost(&UpstreamError::NeverSent("cancelled".into()));
@@ -63,8 +63,8 @@ impl Calls {
             return Err(words);
         }
         let (id, own) = (call.id.clone(), Some(call.id));
-        let (shared, route, told) = (self.shared.clone(), self.route.clone(), ending.is_told());
-        let passage = AnswerStream { shared, route, caller: call.caller, own, told };
+        let (shared, route, annotated) = (self.shared.clone(), self.route.clone(), ending.is_annotated());
+        let passage = AnswerStream { shared, route, caller: call.caller, own, annotated };
         let request = ending.release(call.request);
         // The answer may arrive on another stream as soon as the call is sent.
         let listed = self.shared.unanswered.list(ending);
@@ -105,7 +105,7 @@ struct OutcomeTap {
 impl Tap for OutcomeTap {
     async fn message(&mut self, text: Bytes) -> Passing {
         let Ok(reply) = Reply::parse(text.clone()) else {
-            return if self.passage.told { unreadable(&text) } else { Passing::Untouched };
+            return if self.passage.annotated { unreadable(&text) } else { Passing::Untouched };
         };
         if reply.answers(&self.id) {
             let mut owes = self.listed.owes().lock().await;

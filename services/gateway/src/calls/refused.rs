@@ -22,57 +22,57 @@ pub const REFUSED: i32 = -31002;
 
 impl Calls {
     /// Answers a call that is not forwarded.
-    pub(super) fn refuse(&self, call: &PendingCall, told: &DecisionAnswer) -> Response {
-        relay::json(StatusCode::OK, self.refusal(call, told))
+    pub(super) fn refuse(&self, call: &PendingCall, decision: &DecisionAnswer) -> Response {
+        relay::json(StatusCode::OK, self.refusal(call, decision))
     }
 
     /// Builds the message for a call that is not forwarded: a question for the client, a tool's error or a JSON-RPC
     /// error.
-    pub(super) fn refusal(&self, call: &PendingCall, told: &DecisionAnswer) -> Bytes {
-        if let Some(message) = self.input_required(call, told) {
+    pub(super) fn refusal(&self, call: &PendingCall, decision: &DecisionAnswer) -> Bytes {
+        if let Some(message) = self.input_required(call, decision) {
             return message;
         }
-        let words = words(told);
+        let words = words(decision);
         match call.subject {
-            CallSubject::Tool => tool_error(call, told, &words),
+            CallSubject::Tool => tool_error(call, decision, &words),
             CallSubject::Method => {
-                reply::error(Some(&call.id), REFUSED, &words, Some(&additions(call, told).object()))
+                reply::error(Some(&call.id), REFUSED, &words, Some(&additions(call, decision).object()))
             }
         }
     }
 }
 
 /// Returns the members for the answer to a call: echo, Verdict and evidence.
-pub(super) fn additions(call: &PendingCall, told: &DecisionAnswer) -> Additions {
+pub(super) fn additions(call: &PendingCall, decision: &DecisionAnswer) -> Additions {
     let mut additions = call.echo.clone();
-    additions.verdict(call.place, &told.text);
-    if let Some(evidence) = &told.evidence {
+    additions.verdict(call.place, &decision.text);
+    if let Some(evidence) = &decision.evidence {
         additions.put(EVIDENCE, evidence.to_json());
     }
-    if let Some(receipt) = &told.receipt {
+    if let Some(receipt) = &decision.receipt {
         additions.put(AER, receipt.json.clone());
     }
     additions
 }
 
-fn tool_error(call: &PendingCall, told: &DecisionAnswer, words: &str) -> Bytes {
+fn tool_error(call: &PendingCall, decision: &DecisionAnswer, words: &str) -> Bytes {
     let more: &[_] = match call.client.era() {
         Era::Modern => &[("resultType", "\"complete\"")],
         Era::Legacy => &[],
     };
-    reply::tool_error(&call.id, words, more, &additions(call, told).members())
+    reply::tool_error(&call.id, words, more, &additions(call, decision).members())
 }
 
 /// Returns the text for a person who sees the answer, made of fixed texts (V-27).
-pub fn words(told: &DecisionAnswer) -> String {
-    let reason = told.verdict.verification.reason.as_ref();
-    let decided = match told.verdict.verdict {
+pub fn words(decision: &DecisionAnswer) -> String {
+    let reason = decision.verdict.verification.reason.as_ref();
+    let decided = match decision.verdict.verdict {
         VerdictKind::Clarify => "This call has to be confirmed first",
         _ => "This call was denied",
     };
     match reason.map(|reason| (reason, explain(reason))) {
         Some((reason, why)) => {
-            let place = told.ruling.as_ref().and_then(|ruling| ruling.fault_place.as_deref());
+            let place = decision.ruling.as_ref().and_then(|ruling| ruling.fault_place.as_deref());
             let place = place.map(|place| format!(" ({place}.)")).unwrap_or_default();
             format!("{decided} ({reason}). {}{place} {}", why.what, why.remedy)
         }

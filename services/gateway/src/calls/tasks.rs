@@ -56,7 +56,7 @@ type Namesakes = Arc<Vec<Arc<KnownTask>>>;
 struct KnownTask {
     task: Task,
     /// `true` if the caller's answers get the gateway's `_meta` members.
-    told: bool,
+    annotated: bool,
     ending: Mutex<Option<Ending>>,
     /// The members that the last result was given; it may be requested again.
     given: OnceLock<Additions>,
@@ -77,8 +77,8 @@ impl Tasks {
             reservation: None,
             tool: ending.tool.clone(),
         };
-        let (name, told) = ((ending.route.clone(), task_id), ending.is_told());
-        let known = KnownTask { task, told, ending: Mutex::new(Some(ending)), given: OnceLock::new() };
+        let (name, annotated) = ((ending.route.clone(), task_id), ending.is_annotated());
+        let known = KnownTask { task, annotated, ending: Mutex::new(Some(ending)), given: OnceLock::new() };
         self.0.entry(name).and_upsert_with(|before| {
             let before = before.map(|entry| entry.into_value().to_vec()).unwrap_or_default();
             let all = std::iter::once(Arc::new(known)).chain(before);
@@ -87,8 +87,8 @@ impl Tasks {
     }
 
     /// Returns whether the answers about a task of this name get the gateway's `_meta` members.
-    pub fn is_told(&self, route: &Arc<str>, task_id: String) -> bool {
-        self.named(route, task_id).iter().any(|known| known.told)
+    pub fn is_annotated(&self, route: &Arc<str>, task_id: String) -> bool {
+        self.named(route, task_id).iter().any(|known| known.annotated)
     }
 
     fn named(&self, route: &Arc<str>, task_id: String) -> Namesakes {
@@ -108,8 +108,8 @@ impl Calls {
             Ok(known) => known,
             Err(ruling) => return self.refuse_follow_up(inbound, ruling, &id).await,
         };
-        let told = known.as_ref().is_some_and(|known| known.told);
-        let passage = AnswerStream { told, ..self.passage(&inbound.caller, Some(id.clone())) };
+        let annotated = known.as_ref().is_some_and(|known| known.annotated);
+        let passage = AnswerStream { annotated, ..self.passage(&inbound.caller, Some(id.clone())) };
         match (relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await, known) {
             (Ok(answer), Some(known)) => relay::watch(answer, Box::new(Last { id, known, passage })).await,
             (Ok(answer), None) => relay::watch(answer, Box::new(UnrelatedTap { passage })).await,
@@ -130,7 +130,7 @@ impl Calls {
         let method = inbound.frame.method().unwrap_or_default();
         let mut refused = None;
         for known in all {
-            let has_inputs = known.told && method == UPDATE;
+            let has_inputs = known.annotated && method == UPDATE;
             let request = FollowUp { inputs: inbound.frame.param("inputResponses").filter(|_| has_inputs) };
             match writer.denied_follow_up(&self.route, caller, &known.task, request) {
                 None => return Ok(Some(known.clone())),
@@ -155,13 +155,14 @@ impl Calls {
         let (route, invocation) =
             (self.route.to_string(), invocation.map(|invocation| invocation.invocation));
         let method = frame.method().unwrap_or_default().to_owned();
-        let told = self.shared.writer.refuse(RefusalJob { route, caller, method, ruling, invocation }).await;
-        self.count(&told);
-        additions.verdict(VerdictSlot::default(), &told.text);
-        if let Some(evidence) = &told.evidence {
+        let decision =
+            self.shared.writer.refuse(RefusalJob { route, caller, method, ruling, invocation }).await;
+        self.count(&decision);
+        additions.verdict(VerdictSlot::default(), &decision.text);
+        if let Some(evidence) = &decision.evidence {
             additions.put(EVIDENCE, evidence.to_json());
         }
-        let code = told.verdict.verification.reason.as_ref().map(Reason::to_string).unwrap_or_default();
+        let code = decision.verdict.verification.reason.as_ref().map(Reason::to_string).unwrap_or_default();
         let words = format!("This request about a task was denied ({code}).");
         relay::json(StatusCode::OK, reply::error(Some(id), REFUSED, &words, Some(&additions.object())))
     }
@@ -178,7 +179,7 @@ struct Last {
 impl Tap for Last {
     async fn message(&mut self, text: Bytes) -> Passing {
         let Ok(reply) = Reply::parse(text.clone()) else {
-            return if self.known.told && may_be_message(&text) {
+            return if self.known.annotated && may_be_message(&text) {
                 Passing::Withheld
             } else {
                 Passing::Untouched
@@ -188,15 +189,15 @@ impl Tap for Last {
             return self.passage.unrelated(&reply).await;
         }
         let Some(last) = LastResult::of(&reply) else {
-            return if self.known.told { clean(&reply) } else { Passing::Untouched };
+            return if self.known.annotated { clean(&reply) } else { Passing::Untouched };
         };
         let ending = self.known.ending.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ending) = ending {
             let additions = ending.settle_task(last.came(&reply)).await;
             let _ = self.known.given.set(additions);
         }
-        match self.known.told {
-            true => last.told(&reply, self.known.given.get()),
+        match self.known.annotated {
+            true => last.annotated(&reply, self.known.given.get()),
             false => Passing::Untouched,
         }
     }
@@ -241,7 +242,7 @@ impl LastResult {
     }
 
     /// Adds the cost of the call to the answer, and removes names that a tool must not use (V-5).
-    fn told(&self, reply: &Reply, given: Option<&Additions>) -> Passing {
+    fn annotated(&self, reply: &Reply, given: Option<&Additions>) -> Passing {
         let additions = given.cloned().unwrap_or_default();
         let Ok(reply) = Reply::parse(reply.without_said(Additions::dropped())) else {
             return Passing::Withheld;

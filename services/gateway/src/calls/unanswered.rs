@@ -44,7 +44,7 @@ struct UnansweredTable {
 struct UnansweredCall {
     id: RawId,
     /// `true` if the caller's answers get the gateway's `_meta` members.
-    told: bool,
+    annotated: bool,
     owes: Weak<Owes>,
     /// The unsettled call, held here after the end of its own stream.
     kept: Option<Arc<Owes>>,
@@ -88,10 +88,10 @@ impl Unanswered {
     /// Adds a call that is about to be forwarded.
     pub fn list(&self, ending: Ending) -> UnansweredEntry {
         let name = name(&ending.route, &ending.caller, &ending.id.loosely());
-        let (id, told) = (ending.id.clone(), ending.is_told());
+        let (id, annotated) = (ending.id.clone(), ending.is_annotated());
         let owes = Arc::new(Owes::new(Some(ending)));
         if let Some(name) = &name {
-            let open = UnansweredCall { id, told, owes: Arc::downgrade(&owes), kept: None };
+            let open = UnansweredCall { id, annotated, owes: Arc::downgrade(&owes), kept: None };
             lock(&self.table).open.entry(name.clone()).or_default().push(open);
         }
         UnansweredEntry { table: self.table.clone(), name, owes }
@@ -162,7 +162,7 @@ impl UnansweredTable {
     /// members.
     fn is_mistaken(&self, name: &Name, reply: &Reply) -> bool {
         let all = self.open.get(name).into_iter().flatten();
-        all.into_iter().any(|open| open.told && reply.is_mistaken_for_answer(&open.id))
+        all.into_iter().any(|open| open.annotated && reply.is_mistaken_for_answer(&open.id))
     }
 
     fn keep(&mut self, name: &Name, owes: &Arc<Owes>) -> bool {

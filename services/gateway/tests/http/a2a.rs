@@ -131,6 +131,16 @@ async fn a_refused_stream_is_an_event_as_its_reader_expects() {
 }
 
 #[tokio::test]
+async fn a_client_that_activates_the_extension_reads_that_it_is_active() {
+    let site = Site::answering(|seen, agent| agent.result(seen, TASK)).await;
+    let body = request(&envelope(), "message/send").to_string();
+    let sent = site.http.post(site.url()).header("content-type", "application/json").body(body);
+    let listed = "https://other.example, https://tabellion.dev/a2a/agentroa/v1";
+    let answer = sent.header("x-a2a-extensions", listed).send().await.unwrap();
+    assert_eq!(answer.headers()["x-a2a-extensions"], "https://tabellion.dev/a2a/agentroa/v1");
+}
+
+#[tokio::test]
 async fn a_proof_is_for_one_request_with_its_parameters() {
     let site = Site::answering(|seen, agent| agent.result(seen, TASK)).await;
     let chain = envelope();

@@ -220,21 +220,23 @@ fn on_record(batch: &mut Batch<'_>, caller: &Caller) -> Option<Caller> {
 /// Returns the key of the account that a message is decided with: the session principal's, if the sender is shown to be
 /// that principal, or else the sender's own. Step C1 finds the same, since both check the signature in the same way.
 fn account_of(
-    scene: &DecisionContext<'_>,
+    context: &DecisionContext<'_>,
     sent: &SentMessage<'_>,
     session: Option<&Session>,
 ) -> Option<String> {
     let by_key = session
         .is_some_and(|session| matches!(session.agreed.principal().identity(), Identity::SigningKey(_)));
-    let signed_by = match by_key || account_key(scene.caller, None).is_none() {
-        true => sent.received.and_then(|received| decide::signed_by(scene, received, &sent.before, session)),
+    let signed_by = match by_key || account_key(context.caller, None).is_none() {
+        true => {
+            sent.received.and_then(|received| decide::signed_by(context, received, &sent.before, session))
+        }
         false => None,
     };
-    let shown =
-        session.filter(|session| session.agreed.principal().is_shown_by(scene.caller, signed_by.as_deref()));
+    let shown = session
+        .filter(|session| session.agreed.principal().is_shown_by(context.caller, signed_by.as_deref()));
     match shown {
         Some(session) => Some(session.agreed.account().to_owned()),
-        None => account_key(scene.caller, signed_by.as_deref()),
+        None => account_key(context.caller, signed_by.as_deref()),
     }
 }
 
