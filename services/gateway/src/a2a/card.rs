@@ -46,7 +46,7 @@ impl AgentCard {
     /// Creates the card of a route; `None` if it does not stand before an agent.
     ///
     /// # Errors
-    /// [`FetchError::Setup`] if the HTTP client cannot be made.
+    /// If the HTTP client cannot be made.
     pub fn of_route(config: &Config, route: &Route) -> Option<Result<Self, FetchError>> {
         let RouteProtocol::A2a { card } = &route.protocol else { return None };
         let address = format!("{}{}", config.public_url.as_str().trim_end_matches('/'), route.path);

@@ -26,7 +26,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
-pub use card::{AgentCard, WELL_KNOWN};
+pub use card::{AgentCard, CardError, WELL_KNOWN};
 
 use crate::calls::{Calls, REFUSED, refusal_words};
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
