@@ -17,18 +17,20 @@ use roa::verify::VerifiedChain;
 use vap::reason::{Reason, RuleName};
 
 use super::presented::{no_capability, not_ended, registry_unavailable};
-use super::{AgentRoa, PresentedChain};
+use super::{AgentRoa, CurrentRegistry, PresentedChain};
 
 /// The unit of budgets that count calls.
 const CALLS: &str = "api_calls";
 /// The reason for degraded operation: the registry in force is older than its `ttl_seconds`.
 const REGISTRY_STALE: &str = "registry_stale";
 
-/// The inputs of a decision besides the registry.
+/// The inputs of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct AuthorityCase<'a> {
     /// The rules of the route.
     pub rules: &'a Rules,
+    /// The registry; `None` without a current one.
+    pub registry: Option<&'a CurrentRegistry>,
     /// The chain of the call.
     pub presented: &'a PresentedChain,
     /// The name of the tool, as the client sees it.
@@ -71,7 +73,7 @@ impl AgentRoa {
     /// Decides about a call. The first failure is the denial.
     #[must_use]
     pub fn decide(&self, case: AuthorityCase<'_>) -> AuthorityDecision {
-        let mode = self.mode(case.now);
+        let mode = mode(case);
         let permitted = self.permit(case, &mode);
         let subject = case.presented.chain.as_deref().ok().map(ReceiptSubject::from);
         let (denial, used) = match permitted {
@@ -86,19 +88,10 @@ impl AgentRoa {
         AuthorityDecision { authority, denial, mode, subject, used }
     }
 
-    fn mode(&self, now: Timestamp) -> Mode {
-        match self.registry.current() {
-            Some(current) if !current.is_current(now) => {
-                Mode::Degraded { reason: REGISTRY_STALE.parse().ok() }
-            }
-            _ => Mode::Normal,
-        }
-    }
-
     fn permit(&self, case: AuthorityCase<'_>, mode: &Mode) -> Result<(EnvelopeUse, Spending), Denial> {
         let AuthorityCase { rules, presented, tool, .. } = case;
         let chain = presented.chain.as_ref().map_err(Clone::clone)?;
-        let current = self.registry.current().ok_or_else(registry_unavailable)?;
+        let current = case.registry.ok_or_else(registry_unavailable)?;
         let is_permitted_degraded =
             || current.is_usable(case.now) && rules.authority.permits_degraded(&rules.sensitivities, tool);
         if *mode != Mode::Normal && !is_permitted_degraded() {
@@ -145,6 +138,15 @@ impl AgentRoa {
             }
             _ => self.verified(chain, registry, now),
         }
+    }
+}
+
+fn mode(case: AuthorityCase<'_>) -> Mode {
+    match case.registry {
+        Some(registry) if !registry.is_current(case.now) => {
+            Mode::Degraded { reason: REGISTRY_STALE.parse().ok() }
+        }
+        _ => Mode::Normal,
     }
 }
 

@@ -27,7 +27,9 @@ use roa::verify::TimeBounds;
 pub use decision::{AuthorityCase, AuthorityDecision, UsedEnvelope, capability_of, settled_cost};
 pub use presented::{ChainMaterial, PresentedChain, PresentedFor};
 pub use receipt::{CallReceipt, ReceiptReference, ReceiptSigner};
-pub use registry::{RegistryReadError, RegistryState, TimeSource};
+pub use registry::{
+    CurrentRegistry, PositionError, RegistryPositions, RegistryReadError, RegistryState, TimeSource,
+};
 
 use presented::VerifiedChains;
 

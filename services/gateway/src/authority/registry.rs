@@ -4,20 +4,26 @@
 //! A version counts as current for its `ttl_seconds` after the registry was last read, and the deltas after it, if they
 //! are configured. A document that cannot be read or does not follow the version in force changes nothing: that version
 //! stays, and grows old.
+//!
+//! The highest position of a registry is durable before its version is in force ([`RegistryPositions`]), so that neither a
+//! restart nor another gateway on the same database goes back to an earlier version.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use async_trait::async_trait;
 use jiff::Timestamp;
-use roa::registry::{DeltaList, Registry, RegistryDocument};
+use roa::registry::{DeltaList, Registry, RegistryDocument, RegistryVersion};
 use roa::signed::Signed;
+use roa::text::Text;
 use scitt::PublicKey;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::bounded_fetch::{FetchError, get_bounded, http_client};
 use crate::config::RegistrySource;
-use crate::limits::MAX_REGISTRY_BYTES;
+use crate::limits::{MAX_REGISTRY_BYTES, REGISTRY_BEHIND_WAIT};
 
 /// A version of the registry, with the time at which it was last read.
 #[derive(Debug)]
@@ -31,6 +37,36 @@ pub struct CurrentRegistry {
 /// The clock.
 pub type TimeSource = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
+/// The highest positions of registries that were in force, by the name of the registry.
+#[async_trait]
+pub trait RegistryPositions: Send + Sync {
+    /// Raises the position of a registry to that of a version, unless it is as high already. Once `Ok`, every gateway on
+    /// the same database refuses lower versions, also after a restart.
+    ///
+    /// # Errors
+    /// [`PositionError`] if a later version was in force, or the position cannot be stored.
+    async fn raise(&self, registry_id: &Text, version: RegistryVersion) -> Result<(), PositionError>;
+}
+
+/// The error for a version of the registry whose position is not durable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PositionError {
+    /// A later version was in force before, at this gateway or at another one on the same database.
+    #[error(
+        "version {}.{} is older than {}.{}, which was in force before: publish the later version again",
+        found.epoch, found.sequence, highest.epoch, highest.sequence
+    )]
+    Rollback {
+        /// The version that was in force.
+        highest: RegistryVersion,
+        /// The version that was read.
+        found: RegistryVersion,
+    },
+    /// The database does not store the position.
+    #[error("the position of the registry is not stored: {0}")]
+    NotStored(String),
+}
+
 /// The registry in force.
 pub struct RegistryState {
     source: RegistrySource,
@@ -39,6 +75,8 @@ pub struct RegistryState {
     now: TimeSource,
     http: reqwest::Client,
     current: ArcSwapOption<CurrentRegistry>,
+    /// Notified when another gateway has a later version in force.
+    behind: Notify,
 }
 
 /// The error for a registry that cannot be used.
@@ -62,6 +100,9 @@ pub enum RegistryReadError {
     /// The revocation deltas cannot be used.
     #[error("the revocation deltas: {0}")]
     Deltas(#[source] Box<RegistryReadError>),
+    /// The version may not be put in force.
+    #[error(transparent)]
+    Position(#[from] PositionError),
 }
 
 impl CurrentRegistry {
@@ -75,6 +116,12 @@ impl CurrentRegistry {
     #[must_use]
     pub fn is_usable(&self, now: Timestamp) -> bool {
         self.age(now) < self.ttl().saturating_mul(2)
+    }
+
+    /// Returns the name of the registry.
+    #[must_use]
+    pub fn registry_id(&self) -> &Text {
+        &self.registry.document().registry_id
     }
 
     fn age(&self, now: Timestamp) -> i64 {
@@ -97,7 +144,15 @@ impl RegistryState {
         now: TimeSource,
     ) -> Result<Self, RegistryReadError> {
         let http = http_client(None)?;
-        Ok(Self { source, deltas, operators, now, http, current: ArcSwapOption::empty() })
+        Ok(Self {
+            source,
+            deltas,
+            operators,
+            now,
+            http,
+            current: ArcSwapOption::empty(),
+            behind: Notify::new(),
+        })
     }
 
     /// Returns the registry in force; `None` if none was ever read.
@@ -106,12 +161,24 @@ impl RegistryState {
         self.current.load_full()
     }
 
-    /// Reads the registry and its deltas, and puts them in force if they are the current version or a later one. If only
-    /// one of them can be used, it is in force, and the age of the version stays.
+    /// Returns the registry in force, unless a version above it was in force at another gateway. Then the registry is soon
+    /// read again.
+    #[must_use]
+    pub fn current_at(&self, highest: Option<RegistryVersion>) -> Option<Arc<CurrentRegistry>> {
+        let current = self.current()?;
+        if highest.is_some_and(|highest| highest > current.registry.version()) {
+            self.behind.notify_one();
+            return None;
+        }
+        Some(current)
+    }
+
+    /// Reads the registry and its deltas, and puts them in force if they are the current version or a later one, after
+    /// their position is durable. If only one of them can be used, it is in force, and the age of the version stays.
     ///
     /// # Errors
     /// [`RegistryReadError`] for the first source that cannot be used. The first version needs both.
-    pub async fn refresh(&self) -> Result<(), RegistryReadError> {
+    pub async fn refresh(&self, positions: &dyn RegistryPositions) -> Result<(), RegistryReadError> {
         let before = self.current();
         let whole = self.read_whole(before.as_deref()).await;
         let registry = match (&whole, &before) {
@@ -126,6 +193,7 @@ impl RegistryState {
             (false, None) => return extended.map(drop),
         };
         let registry = extended.as_ref().unwrap_or(registry).clone();
+        positions.raise(&registry.document().registry_id, registry.version()).await?;
         self.current.store(Some(Arc::new(CurrentRegistry { registry, read_at })));
         whole.and(extended).map(drop)
     }
@@ -149,17 +217,36 @@ impl RegistryState {
         extended().await.map_err(|error| RegistryReadError::Deltas(Box::new(error)))
     }
 
-    /// Refreshes the registry at this interval, until `stop`.
-    pub async fn keep_fresh(self: Arc<Self>, every: Duration, stop: CancellationToken) {
+    /// Refreshes the registry at this interval, and sooner if another gateway has a later version, until `stop`.
+    pub async fn keep_fresh(
+        self: Arc<Self>,
+        positions: Arc<dyn RegistryPositions>,
+        every: Duration,
+        stop: CancellationToken,
+    ) {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(every) => {}
+                () = self.is_behind() => {}
             }
-            if let Err(error) = self.refresh().await {
-                tracing::warn!(%error, "the version of the registry in force stays");
-            }
+            self.refresh_or_log(&*positions).await;
         }
+    }
+
+    /// Refreshes the registry, and logs an error.
+    pub async fn refresh_or_log(&self, positions: &dyn RegistryPositions) {
+        let Err(error) = self.refresh(positions).await else { return };
+        match self.current() {
+            None => tracing::error!(%error, "calls that need a registry are denied until there is one"),
+            Some(_) => tracing::warn!(%error, "the version of the registry in force stays"),
+        }
+    }
+
+    /// Waits until another gateway has a later version, and for at least [`REGISTRY_BEHIND_WAIT`].
+    async fn is_behind(&self) {
+        tokio::time::sleep(REGISTRY_BEHIND_WAIT).await;
+        self.behind.notified().await;
     }
 
     async fn read(&self, source: &RegistrySource) -> Result<Vec<u8>, RegistryReadError> {
@@ -188,11 +275,29 @@ mod tests {
 
     use super::*;
 
-    /// A state with a file of the registry and a file of deltas, and a clock.
+    /// A state with a file of the registry and a file of deltas, a clock, and the highest position.
     struct Site {
         folder: tempfile::TempDir,
         seconds: Arc<AtomicI64>,
         state: RegistryState,
+        positions: HighestPosition,
+    }
+
+    #[derive(Default)]
+    struct HighestPosition(std::sync::Mutex<Option<RegistryVersion>>);
+
+    #[async_trait]
+    impl RegistryPositions for HighestPosition {
+        async fn raise(&self, _: &Text, found: RegistryVersion) -> Result<(), PositionError> {
+            let mut position = self.0.lock().unwrap();
+            match *position {
+                Some(highest) if highest > found => Err(PositionError::Rollback { highest, found }),
+                _ => {
+                    *position = Some(found);
+                    Ok(())
+                }
+            }
+        }
     }
 
     impl Site {
@@ -205,11 +310,15 @@ mod tests {
             let operators = vec![key_of("operator").public_key().clone()];
             let sources = (file("registry.json"), Some(file("deltas.json")));
             let state = RegistryState::new(sources, operators, now).unwrap();
-            let site = Self { folder, seconds, state };
+            let site = Self { folder, seconds, state, positions: HighestPosition::default() };
             site.write("registry.json", &registry(1, |_| ()));
             site.deltas(&[]);
-            site.state.refresh().await.unwrap();
+            site.refresh().await.unwrap();
             site
+        }
+
+        async fn refresh(&self) -> Result<(), RegistryReadError> {
+            self.state.refresh(&self.positions).await
         }
 
         fn write(&self, name: &str, bytes: &[u8]) {
@@ -245,7 +354,7 @@ mod tests {
         }
 
         async fn refused(&self) -> RegistryError {
-            match self.state.refresh().await {
+            match self.refresh().await {
                 Err(RegistryReadError::Deltas(error)) => match *error {
                     RegistryReadError::Refused(error) => error,
                     other => panic!("{other}"),
@@ -277,11 +386,11 @@ mod tests {
     async fn deltas_are_in_force_after_the_version_that_is_read_again() {
         let site = Site::new().await;
         site.deltas(&[(1, 2), (2, 3)]);
-        site.state.refresh().await.unwrap();
+        site.refresh().await.unwrap();
         assert_eq!(site.revocation(2), Some(RegistryVersion { epoch: 1, sequence: 2 }));
         site.deltas(&[]);
         site.wait();
-        site.state.refresh().await.unwrap();
+        site.refresh().await.unwrap();
         assert_eq!((site.sequence(), site.revocation(3).is_some()), (3, true), "neither file undoes them");
         site.wait();
         assert!(site.is_current(), "the version of the file counts as read");
@@ -289,7 +398,7 @@ mod tests {
             "registry.json",
             &registry(4, |members| members["revocations"] = json!([revocation(2), revocation(3)])),
         );
-        site.state.refresh().await.unwrap();
+        site.refresh().await.unwrap();
         assert_eq!((site.sequence(), site.revocation(3).is_some()), (4, true));
     }
 
@@ -297,7 +406,7 @@ mod tests {
     async fn a_gap_or_a_rollback_of_deltas_changes_nothing_and_the_version_grows_old() {
         let site = Site::new().await;
         site.deltas(&[(1, 2)]);
-        site.state.refresh().await.unwrap();
+        site.refresh().await.unwrap();
         site.wait();
         site.deltas(&[(1, 2), (3, 4)]);
         assert!(matches!(site.refused().await, RegistryError::Gap { .. }));
@@ -308,7 +417,7 @@ mod tests {
         assert!(!site.is_current());
         site.deltas(&[(1, 2), (3, 4)]);
         site.write("registry.json", &registry(3, |members| members["revocations"] = json!([revocation(2)])));
-        site.state.refresh().await.unwrap();
+        site.refresh().await.unwrap();
         assert_eq!((site.sequence(), site.is_current()), (4, true), "the whole registry closes the gap");
     }
 
@@ -318,7 +427,7 @@ mod tests {
         std::fs::remove_file(site.folder.path().join("registry.json")).unwrap();
         site.deltas(&[(1, 2)]);
         site.wait();
-        assert!(matches!(site.state.refresh().await, Err(RegistryReadError::Read(_))));
+        assert!(matches!(site.refresh().await, Err(RegistryReadError::Read(_))));
         assert!(site.revocation(2).is_some() && site.is_current());
         site.wait();
         assert!(!site.is_current());
@@ -329,10 +438,28 @@ mod tests {
         let site = Site::new().await;
         site.write("registry.json", &registry(2, |members| members["revocations"] = json!([revocation(2)])));
         std::fs::remove_file(site.folder.path().join("deltas.json")).unwrap();
-        assert!(matches!(site.state.refresh().await, Err(RegistryReadError::Deltas(_))));
+        assert!(matches!(site.refresh().await, Err(RegistryReadError::Deltas(_))));
         assert!(site.revocation(2).is_some());
         site.state.current.store(None);
-        assert!(matches!(site.state.refresh().await, Err(RegistryReadError::Deltas(_))));
+        assert!(matches!(site.refresh().await, Err(RegistryReadError::Deltas(_))));
         assert!(site.state.current().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_version_that_another_gateway_left_behind_is_not_put_in_force_and_is_not_renewed() {
+        let site = Site::new().await;
+        let version = |sequence| RegistryVersion { epoch: 1, sequence };
+        site.positions.raise(&"registry.acme.example".parse().unwrap(), version(3)).await.unwrap();
+        site.wait();
+        let refused =
+            RegistryReadError::Position(PositionError::Rollback { highest: version(3), found: version(1) });
+        assert_eq!(site.refresh().await.unwrap_err().to_string(), refused.to_string());
+        site.wait();
+        assert!(!site.is_current());
+        assert!(site.state.current_at(Some(version(3))).is_none());
+        assert!(site.state.current_at(Some(version(1))).is_some());
+        site.deltas(&[(1, 2), (2, 3)]);
+        site.refresh().await.unwrap();
+        assert!(site.state.current_at(Some(version(3))).is_some());
     }
 }

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use jose::json::JsonError;
 use roa::envelope::Envelope;
+use roa::registry::RegistryVersion;
+use roa::text::Text;
 use roa::usage::EnvelopeUse;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
@@ -30,6 +32,8 @@ const TOOLS: &str = "unbound:.tool:";
 const ACCOUNTS: &str = "unbound:.principal:";
 /// The stream of the time since which the uses of AgentROA envelopes are stored.
 pub const ENVELOPES_SINCE: &str = "unbound:.roa-since";
+/// Prefix of the streams of the highest registry positions; the digest of the registry's name follows.
+const REGISTRIES: &str = "unbound:.roa-registry:";
 /// Prefix of the streams of uses of AgentROA envelopes; the digest of envelope and session follows.
 const ENVELOPES: &str = "unbound:.roa:";
 /// Prefix of the streams of execution receipts; the name of the instance follows.
@@ -58,6 +62,8 @@ pub enum StreamState {
     Envelope(Box<EnvelopeUse>),
     /// The time since which the uses of envelopes are stored.
     EnvelopesSince(EnvelopesSince),
+    /// The highest position of a registry that was in force.
+    Registry(HighestRegistry),
     /// The execution receipts of an instance.
     Receipts(ReceiptCount),
 }
@@ -128,6 +134,28 @@ pub struct EnvelopesSince {
     pub since: u64,
 }
 
+/// The highest position of a registry that was in force at a gateway on the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HighestRegistry {
+    /// The epoch.
+    pub epoch: u64,
+    /// The sequence number in the epoch.
+    pub sequence: u64,
+}
+
+impl From<RegistryVersion> for HighestRegistry {
+    fn from(RegistryVersion { epoch, sequence }: RegistryVersion) -> Self {
+        Self { epoch, sequence }
+    }
+}
+
+impl From<HighestRegistry> for RegistryVersion {
+    fn from(HighestRegistry { epoch, sequence }: HighestRegistry) -> Self {
+        Self { epoch, sequence }
+    }
+}
+
 /// The number of execution receipts of an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -177,6 +205,7 @@ impl StreamState {
         let state = match name {
             KEYS_STREAM => Self::Keys(read(running)?),
             ENVELOPES_SINCE => Self::EnvelopesSince(read(running)?),
+            name if name.starts_with(REGISTRIES) => Self::Registry(read(running)?),
             name if name.starts_with(ENVELOPES) => Self::Envelope(Box::new(read(running)?)),
             name if name.starts_with(RECEIPTS) => Self::Receipts(read(running)?),
             name if name.starts_with(CATALOGUES) => Self::Catalogue(read(running)?),
@@ -212,6 +241,7 @@ impl StreamState {
             Self::Question(stored) => write(stored),
             Self::Envelope(used) => write(used),
             Self::EnvelopesSince(since) => write(since),
+            Self::Registry(highest) => write(highest),
             Self::Receipts(count) => write(count),
         }
     }
@@ -231,6 +261,7 @@ impl StreamState {
             | Self::Question(_)
             | Self::Envelope(_)
             | Self::EnvelopesSince(_)
+            | Self::Registry(_)
             | Self::Receipts(_) => Ok(Bytes::new()),
         }
     }
@@ -267,16 +298,21 @@ pub const fn tool_streams() -> &'static str {
     TOOLS
 }
 
-/// Returns whether operator commands change a stream while the gateway runs, so that it is read again for every
-/// decision.
-pub fn is_changed_by_commands(name: &str) -> bool {
-    name.starts_with(TOOLS)
+/// Returns whether operator commands or other gateways change a stream while the gateway runs, so that it is read again
+/// for every decision.
+pub fn is_changed_by_others(name: &str) -> bool {
+    name.starts_with(TOOLS) || name.starts_with(REGISTRIES)
 }
 
 /// Returns the stream of the use of an AgentROA envelope.
 pub fn envelope_stream(envelope: &Envelope) -> String {
     let named = format!("{} {}", envelope.envelope_id, envelope.session.session_id);
     format!("{ENVELOPES}{}", HEXLOWER.encode(&Sha256::digest(named.as_bytes())))
+}
+
+/// Returns the stream of the highest position of a registry.
+pub fn registry_stream(registry_id: &Text) -> String {
+    format!("{REGISTRIES}{}", HEXLOWER.encode(&Sha256::digest(registry_id.as_str().as_bytes())))
 }
 
 /// Returns the stream of the execution receipts of an instance.

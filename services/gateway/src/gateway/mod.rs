@@ -78,10 +78,9 @@ impl Gateway {
             DecisionWriter::open(store, &writer_keys, log, clock, settings, rules_now).await?;
         let fresh = CancellationToken::new();
         if let (Some(agent_roa), Some(agentroa)) = (agent_roa, &config.agentroa) {
-            if let Err(error) = agent_roa.registry().refresh().await {
-                tracing::error!(%error, "calls that need a registry are denied until there is one");
-            }
-            tokio::spawn(agent_roa.registry().clone().keep_fresh(agentroa.refresh, fresh.clone()));
+            let (registry, positions) = (agent_roa.registry().clone(), Arc::new(writer.clone()));
+            registry.refresh_or_log(&*positions).await;
+            tokio::spawn(registry.keep_fresh(positions, agentroa.refresh, fresh.clone()));
             writer.enforce(Arc::new(agent_roa)).await;
         }
         let sealer = Sealer::new((*keys.state).clone(), &config.issuer);

@@ -24,56 +24,55 @@ struct Site {
     folder: tempfile::TempDir,
     gateway: Gateway,
     server: McpServer,
-    route: String,
+    /// The configuration.
+    text: String,
 }
+
+/// A route that demands a chain, and no VAP.
+const REQUIRED: &str = "without_vap = \"roa\"\nroa = \"required\"\n";
 
 impl Site {
     /// A route that demands a chain, and no VAP.
     async fn new() -> Self {
-        Self::with("without_vap = \"roa\"\nroa = \"required\"\n").await
+        Self::with(REQUIRED).await
     }
 
     async fn with(route: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), "operator.jwk", key_of("operator").public_key().to_jwk().to_value().to_string());
-        write(folder.path(), "registry.json", registry(1, |_| ()));
-        let server = McpServer::ordinary();
-        let gateway = Gateway::start(config(folder.path(), &server, route)).await.unwrap();
-        Self { folder, gateway, server, route: route.to_owned() }
+        Self::configured(|server| config_text(server, route, "")).await
     }
 
     /// The same route at a gateway with its evidence in this database.
     async fn on(database: &Database) -> Self {
-        let route = "without_vap = \"roa\"\nroa = \"required\"\n";
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), "operator.jwk", key_of("operator").public_key().to_jwk().to_value().to_string());
-        write(folder.path(), "registry.json", registry(1, |_| ()));
-        let server = McpServer::ordinary();
-        let text = config_text(&server, route, &format!("evidence = \"{}\"\n", database.url()));
-        let gateway = Gateway::start(Config::from_toml(&text, folder.path()).unwrap()).await.unwrap();
-        Self { folder, gateway, server, route: route.to_owned() }
+        let evidence = format!("evidence = \"{}\"\n", database.url());
+        Self::configured(|server| config_text(server, REQUIRED, &evidence)).await
     }
 
     /// The same route at a gateway with these sources of the registry instead of the file.
     async fn reading(sources: &str) -> Self {
-        let route = "without_vap = \"roa\"\nroa = \"required\"\n";
+        let text = |server: &McpServer| config_text(server, REQUIRED, "");
+        Self::configured(|server| text(server).replace("registry = \"registry.json\"", sources)).await
+    }
+
+    async fn configured(text: impl FnOnce(&McpServer) -> String) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "operator.jwk", key_of("operator").public_key().to_jwk().to_value().to_string());
+        write(folder.path(), "registry.json", registry(1, |_| ()));
+        write(folder.path(), "deltas.json", deltas(&[]));
         let server = McpServer::ordinary();
-        let text = config_text(&server, route, "").replace("registry = \"registry.json\"", sources);
+        let text = text(&server);
         let gateway = Gateway::start(Config::from_toml(&text, folder.path()).unwrap()).await.unwrap();
-        Self { folder, gateway, server, route: route.to_owned() }
+        Self { folder, gateway, server, text }
     }
 
     /// The same gateway after a restart; `forgetting` removes its state before.
     async fn restarted(self, forgetting: bool) -> Self {
-        let Self { folder, gateway, server, route } = self;
+        let Self { folder, gateway, server, text } = self;
         gateway.stop().await;
         if forgetting {
             std::fs::remove_dir_all(folder.path().join("state")).unwrap();
         }
-        let gateway = Gateway::start(config(folder.path(), &server, &route)).await.unwrap();
-        Self { folder, gateway, server, route }
+        let gateway = Gateway::start(Config::from_toml(&text, folder.path()).unwrap()).await.unwrap();
+        Self { folder, gateway, server, text }
     }
 
     fn client(&self) -> Agent {
@@ -117,6 +116,31 @@ impl Site {
         }
         panic!("no call is denied for {reason}");
     }
+
+    /// Repeats a call under new envelopes until it is served.
+    async fn until_served(&self) -> Answer {
+        for _ in 0..200 {
+            let answer = self.call(&root(|_| ()), "crm.read").await;
+            if answer.verdict() == "served" {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("no call is served");
+    }
+
+    /// Puts a version in force that revokes an envelope, which no other call uses.
+    async fn publish_until_in_force(&self, sequence: u64) {
+        let revoked = root(|_| ());
+        self.publish(sequence, revoking(&revoked, sequence));
+        self.until_denied(&revoked, "roa:envelope_revoked").await;
+    }
+
+    /// A call that is denied, and counts as one without a current registry.
+    async fn call_without_registry(&self) {
+        let answer = self.call(&root(|_| ()), "crm.read").await.denied("roa:invalid_signature");
+        assert_eq!(denial(&answer).1, "registry_unavailable");
+    }
 }
 
 fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
@@ -124,10 +148,6 @@ fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     let new = folder.join(format!("{name}.new"));
     std::fs::write(&new, content).unwrap();
     std::fs::rename(&new, folder.join(name)).unwrap();
-}
-
-fn config(folder: &Path, server: &McpServer, route: &str) -> Config {
-    Config::from_toml(&config_text(server, route, ""), folder).unwrap()
 }
 
 fn config_text(server: &McpServer, route: &str, top: &str) -> String {
@@ -138,6 +158,16 @@ fn config_text(server: &McpServer, route: &str, top: &str) -> String {
          [[route]]\npath = \"/mcp\"\nserver_id = \"crm\"\nupstream = \"{}\"\n{route}",
         server.url()
     )
+}
+
+/// Revokes the root of a chain in a version of the registry.
+fn revoking(chain: &Chain, sequence: u64) -> impl FnOnce(&mut Value) {
+    let id = chain.root().document().envelope_id.to_string();
+    move |registry| {
+        let revocation =
+            json!({ "subject": { "envelope": id }, "sequence": sequence, "revoked_at": in_seconds(0) });
+        registry["revocations"].as_array_mut().unwrap().push(revocation);
+    }
 }
 
 fn text(chain: &Chain) -> Value {
@@ -265,11 +295,9 @@ async fn a_tool_that_the_manifest_got_later_is_not_under_an_old_wildcard() {
     site.publish(2, |registry| registry["servers"][0]["tools"] = json!(["crm.read", "pay", "crm.purge"]));
     let revoked = root(|_| ());
     // A version with a later number is in force once it revokes an envelope that this test uses for nothing else.
-    let id = revoked.root().document().envelope_id.to_string();
     site.publish(3, |registry| {
         registry["servers"][0]["tools"] = json!(["crm.read", "pay", "crm.purge"]);
-        registry["revocations"] =
-            json!([{ "subject": { "envelope": id }, "sequence": 3, "revoked_at": in_seconds(0) }]);
+        revoking(&revoked, 3)(registry);
     });
     site.until_denied(&revoked, "roa:envelope_revoked").await;
     let answer = site.call(&old, "crm.purge").await.denied("roa:capability_not_in_scope");
@@ -282,17 +310,54 @@ async fn a_revocation_counts_from_its_version_on_and_an_older_version_does_not_t
     let site = Site::new().await;
     let chain = root(|_| ());
     site.call(&chain, "crm.read").await.served();
-    let id = chain.root().document().envelope_id.to_string();
     let before = std::fs::read(site.folder.path().join("registry.json")).unwrap();
-    site.publish(2, |registry| {
-        registry["revocations"] =
-            json!([{ "subject": { "envelope": id }, "sequence": 2, "revoked_at": in_seconds(0) }]);
-    });
+    site.publish(2, revoking(&chain, 2));
     let answer = site.until_denied(&chain, "roa:envelope_revoked").await;
     assert_eq!(receipt(&answer)["revocation"], json!({ "epoch": 1, "sequence": 2 }));
     write(site.folder.path(), "registry.json", before);
     tokio::time::sleep(Duration::from_millis(200)).await;
     site.call(&chain, "crm.read").await.denied("roa:envelope_revoked");
+}
+
+#[tokio::test]
+async fn a_restart_does_not_go_back_to_an_older_version_of_the_registry() {
+    let site = Site::new().await;
+    site.publish_until_in_force(3).await;
+    site.publish(1, |_| ());
+    let site = site.restarted(false).await;
+    site.call_without_registry().await;
+    site.publish(2, |_| ());
+    let site = site.restarted(false).await;
+    site.call_without_registry().await;
+    site.publish(4, |_| ());
+    site.until_served().await;
+}
+
+#[tokio::test]
+async fn a_restart_does_not_go_back_to_a_registry_without_the_deltas_that_were_in_force() {
+    let site = Site::reading("registry = \"registry.json\"\ndeltas = \"deltas.json\"").await;
+    let chain = root(|_| ());
+    write(site.folder.path(), "deltas.json", deltas(&[&chain]));
+    site.until_denied(&chain, "roa:envelope_revoked").await;
+    write(site.folder.path(), "deltas.json", deltas(&[]));
+    let site = site.restarted(false).await;
+    site.call_without_registry().await;
+    write(site.folder.path(), "deltas.json", deltas(&[&chain]));
+    site.until_served().await;
+    site.call(&chain, "crm.read").await.denied("roa:envelope_revoked");
+}
+
+#[tokio::test]
+async fn a_version_in_force_at_one_gateway_is_the_lowest_one_for_all_on_its_database() {
+    let database = Database::fresh().await;
+    let (one, other) = (Site::on(&database).await, Site::on(&database).await);
+    let revoked = root(|_| ());
+    one.publish(2, revoking(&revoked, 2));
+    one.until_denied(&revoked, "roa:envelope_revoked").await;
+    other.call_without_registry().await;
+    other.publish(2, revoking(&revoked, 2));
+    other.until_served().await;
+    other.call(&revoked, "crm.read").await.denied("roa:envelope_revoked");
 }
 
 #[tokio::test]
@@ -421,8 +486,7 @@ async fn a_gateway_that_lost_its_state_refuses_the_envelopes_issued_before() {
 async fn without_a_current_registry_calls_are_denied_or_limited_to_reads() {
     let reads =
         "degraded = \"reads\"\n[route.sensitivity]\n\"crm.read\" = \"reads\"\n\"pay\" = \"writes_money\"\n";
-    let required = "without_vap = \"roa\"\nroa = \"required\"\n";
-    for (route, permitted) in [(required.to_owned(), false), (format!("{required}{reads}"), true)] {
+    for (route, permitted) in [(REQUIRED.to_owned(), false), (format!("{REQUIRED}{reads}"), true)] {
         let site = Site::with(&route).await;
         site.publish(2, |registry| registry["ttl_seconds"] = 3.into());
         tokio::time::sleep(Duration::from_millis(300)).await;

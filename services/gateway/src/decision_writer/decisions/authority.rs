@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::oneshot;
 
+use super::registry_position::highest;
 use super::writing::{claim, timestamp};
 use crate::annex::EMPTY;
 use crate::authority::{
@@ -19,6 +20,7 @@ use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::CallJob;
 use crate::decision_writer::states::{
     ENVELOPES_SINCE, EnvelopesSince, ReceiptCount, StreamState, envelope_stream, random, receipts_stream,
+    registry_stream,
 };
 use crate::decision_writer::transactions::{Batch, Job, JobStep, NewRecord, Work};
 use crate::limits::FOR_EVER;
@@ -39,6 +41,8 @@ pub fn streams(writer: &DecisionWriter, job: &CallJob) -> Vec<String> {
     let Some(presented) = &job.chain else { return Vec::new() };
     let mut streams = vec![ENVELOPES_SINCE.to_owned(), receipts_stream(writer.instance())];
     streams.extend(envelope_of(presented));
+    let current = writer.agent_roa().and_then(|agent_roa| agent_roa.registry().current());
+    streams.extend(current.map(|current| registry_stream(current.registry_id())));
     streams
 }
 
@@ -90,9 +94,16 @@ pub fn decide(
     if batch.stream(&receipts_stream(writer.instance())).is_none() {
         return Err(JobStep::Needs(batch.missing()));
     }
+    let current = agent_roa.registry().current();
+    let registry = match current.as_ref().map(|current| highest(batch, current.registry_id())) {
+        Some(Some(highest)) => agent_roa.registry().current_at(highest),
+        Some(None) => return Err(JobStep::Needs(batch.missing())),
+        None => None,
+    };
     let proof = proof_claim(job);
     let decision = agent_roa.decide(AuthorityCase {
         rules,
+        registry: registry.as_deref(),
         presented,
         tool: &job.tool,
         used: used.as_ref(),

@@ -14,6 +14,7 @@ mod outcome;
 mod question;
 mod refund;
 mod refusal;
+mod registry_position;
 mod request;
 mod tools;
 mod undecided;

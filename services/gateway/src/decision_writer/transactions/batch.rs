@@ -12,7 +12,7 @@ use crate::decision_writer::context::WriterContext;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::record_signer::SignedRecord;
 use crate::decision_writer::session_cache::SessionCache;
-use crate::decision_writer::states::{StreamState, is_changed_by_commands};
+use crate::decision_writer::states::{StreamState, is_changed_by_others};
 
 /// A stream as last committed.
 #[derive(Clone, Debug)]
@@ -231,7 +231,7 @@ impl<'a> Batch<'a> {
             if self.streams.contains_key(&name) || self.damaged.contains_key(&name) {
                 continue;
             }
-            match cache.get(&name).filter(|_| !is_changed_by_commands(&name)) {
+            match cache.get(&name).filter(|_| !is_changed_by_others(&name)) {
                 Some(committed) => {
                     let copy = StreamChanges::of(committed, self.bytes.clone());
                     self.streams.insert(name, copy);
