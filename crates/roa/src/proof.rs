@@ -7,7 +7,7 @@
 use data_encoding::BASE64URL_NOPAD;
 use jose::json;
 use jose::jws::{self, Jws, JwsAlgorithm};
-use scitt::{Curve, Signer};
+use scitt::{Curve, PublicKey, Signer};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::denial::{Denial, DenialReason};
 use crate::limits::{MAX_PROOF_BYTES, PROOF};
 use crate::registry::{KeyEntry, KeyRole, Presenter, Registry};
 use crate::signed::{ED_DSA, SigningError};
-use crate::text::{Reference, Sha256Digest, Text, UtcTime};
+use crate::text::{AgentId, Reference, Sha256Digest, Text, UtcTime};
 
 /// The value of `typ` in the protected header, which no other signature of an agent's key has.
 pub const PROOF_TYPE: &str = "roa-proof+jws";
@@ -59,6 +59,14 @@ pub struct Proof {
     pub presenter: Presenter,
     /// The identifier of the proof, unique for this agent.
     pub jti: Text,
+    /// The name of the agent's key.
+    signer: Text,
+    /// The agent's key.
+    key: PublicKey,
+    /// The time of the proof.
+    issued_at: UtcTime,
+    /// The capability that the call was proven for.
+    capability: Reference,
     /// The time from which on the proof is refused by its age, so that its `jti` can be forgotten.
     pub ends_at: UtcTime,
 }
@@ -80,6 +88,25 @@ impl ProofClaims {
     }
 }
 
+impl Proof {
+    /// Verifies the proof of a call that waited: the agent's key under the registry that is now in force, and the
+    /// capability under the configuration that is.
+    ///
+    /// # Errors
+    /// [`Denial`] if the key is revoked or no longer the agent's, or the call would need another capability.
+    pub fn verify_again(&self, capability: &Capability, registry: &Registry) -> Result<(), Denial> {
+        let is_key = |key: &KeyEntry| key.public_key.0 == self.key;
+        let (agent, _) = agent_key(registry, &self.signer, self.issued_at, is_key)?;
+        let is_same = Presenter::Proof(agent) == self.presenter;
+        match is_same && self.capability.as_str() == capability.to_string() {
+            true => Ok(()),
+            false => {
+                Err(insufficient("proof_mismatch", "the agent or the capability has changed".to_owned()))
+            }
+        }
+    }
+}
+
 /// Verifies a proof: its form, the agent's key under the registry, the call, the gateway and the time, which lies at most
 /// `skew_seconds` before or after `now`.
 ///
@@ -95,13 +122,18 @@ pub fn verify_proof(
     let (jws, claims) = read(text)?;
     let issued_at = i64::try_from(claims.iat).ok().and_then(UtcTime::from_unix_seconds);
     let issued_at = issued_at.ok_or_else(|| malformed("iat is not a time"))?;
-    let presenter = verify_signature(&jws, registry, issued_at)?;
+    let signer: Text = jws.kid().parse().map_err(|_| malformed("kid is not the name of a key"))?;
+    let (agent, key) =
+        agent_key(registry, &signer, issued_at, |key| key.public_key.0.verify_jws(&jws).is_ok())?;
     check_call(&claims, call)?;
     let ends_at = issued_at.unix_seconds().checked_add(skew_seconds).and_then(UtcTime::from_unix_seconds);
     let ends_at = ends_at.ok_or_else(|| malformed("iat is not a time"))?;
     let ahead = issued_at.unix_seconds() - now.unix_seconds();
     match ahead <= skew_seconds && now < ends_at {
-        true => Ok(Proof { presenter: Presenter::Proof(presenter), jti: claims.jti, ends_at }),
+        true => {
+            let (presenter, ProofClaims { jti, capability, .. }) = (Presenter::Proof(agent), claims);
+            Ok(Proof { presenter, jti, signer, key, issued_at, capability, ends_at })
+        }
         false => Err(insufficient("proof_time", format!("made {ahead} seconds after the gateway's time"))),
     }
 }
@@ -122,27 +154,24 @@ fn read(text: &str) -> Result<(Jws, ProofClaims), Denial> {
     Ok((jws, claims))
 }
 
-/// Verifies the signature with a key that is an agent's, was valid at the time of the proof, and is not revoked.
-fn verify_signature(
-    jws: &Jws,
+/// Returns the agent and the key of a proof: the key is an agent's, was valid at the time of the proof, and is not
+/// revoked.
+fn agent_key(
     registry: &Registry,
+    signer: &Text,
     issued_at: UtcTime,
-) -> Result<crate::text::AgentId, Denial> {
-    let invalid = |detail: String| Denial::new(DenialReason::InvalidSignature, "proof_signature", detail);
-    let signer: Text = jws.kid().parse().map_err(|_| malformed("kid is not the name of a key"))?;
-    let mut keys = registry.keys(&signer, issued_at).filter(|key| key.role == KeyRole::Agent);
-    let key = keys.find(|key| is_by(jws, key));
-    let Some((key, agent)) = key.and_then(|key| Some((key, key.agent_id.as_ref()?))) else {
-        return Err(invalid(format!("not a signature with a valid agent's key named {signer}")));
+    is_key: impl Fn(&KeyEntry) -> bool,
+) -> Result<(AgentId, PublicKey), Denial> {
+    let mut keys = registry.keys(signer, issued_at).filter(|key| key.role == KeyRole::Agent);
+    let found = keys.find(|key| is_key(key)).and_then(|key| Some((key.agent_id.clone()?, &key.public_key.0)));
+    let Some((agent, key)) = found else {
+        let detail = format!("not a signature with a valid agent's key named {signer}");
+        return Err(Denial::new(DenialReason::InvalidSignature, "proof_signature", detail));
     };
-    match registry.key_revocation(&key.public_key.0) {
+    match registry.key_revocation(key) {
         Some(position) => Err(Denial::revoked(position, "the agent's key")),
-        None => Ok(agent.clone()),
+        None => Ok((agent, key.clone())),
     }
-}
-
-fn is_by(jws: &Jws, key: &KeyEntry) -> bool {
-    key.public_key.0.verify_jws(jws).is_ok()
 }
 
 /// Checks that the proof is for this call and this gateway.

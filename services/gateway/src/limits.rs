@@ -451,5 +451,7 @@ pub const MAX_REGISTRY_BYTES: usize = 16 << 20;
 pub const REGISTRY_REFRESH: Duration = Duration::from_secs(10);
 /// Shortest interval at which the registry is read again because another gateway has a later version.
 pub const REGISTRY_BEHIND_WAIT: Duration = Duration::from_secs(1);
+/// Difference above which the clock counts as set back.
+pub const CLOCK_SET_BACK: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 /// Number of verified chains that are cached.
 pub const VERIFIED_CHAINS: u64 = 4096;

@@ -56,6 +56,8 @@ pub struct AuthorityDecision {
     pub mode: Mode,
     /// The chain's part of the receipt; `None` without a readable root.
     pub subject: Option<ReceiptSubject>,
+    /// The time of the decision.
+    pub decided_at: Timestamp,
     /// The use of the envelope after the call, with the reserved amounts; `None` for a denial.
     pub used: Option<(EnvelopeUse, Spending)>,
 }
@@ -85,7 +87,7 @@ impl AgentRoa {
             (None, AuthorityDemand::Required) => Authority::Permitted,
             (Some(denial), AuthorityDemand::Required) => Authority::Denied(reason(denial)),
         };
-        AuthorityDecision { authority, denial, mode, subject, used }
+        AuthorityDecision { authority, denial, mode, subject, decided_at: case.now, used }
     }
 
     fn permit(&self, case: AuthorityCase<'_>, mode: &Mode) -> Result<(EnvelopeUse, Spending), Denial> {
@@ -101,6 +103,9 @@ impl AgentRoa {
         let verified = self.verified_now(presented, chain, &current.registry, now)?;
         let capability = capability_of(rules, tool).ok_or_else(no_capability)?;
         let presenter = presented.presenter.as_ref().map_err(Clone::clone)?.as_ref();
+        if let Some(proof) = &presented.proof {
+            proof.verify_again(&capability, &current.registry)?;
+        }
         let mut used = match case.used {
             Some(used) => used.clone(),
             None => begin(&verified, &current.registry, case.stored_since)?,

@@ -11,6 +11,7 @@
 //! | `presented` | chain and proof of a request, verified under the registry at its arrival |
 //! | `decision` | the decision about a call, and what it changes |
 //! | `receipt` | the signed execution receipt |
+//! | `steady_clock` | the clock, which does not run back |
 //!
 //! Not here: VerifyChain and Enforce (`roa`), and storage (`decision_writer`).
 
@@ -18,6 +19,7 @@ mod decision;
 mod presented;
 mod receipt;
 mod registry;
+mod steady_clock;
 
 use std::sync::Arc;
 
@@ -30,6 +32,8 @@ pub use receipt::{CallReceipt, ReceiptReference, ReceiptSigner};
 pub use registry::{
     CurrentRegistry, PositionError, RegistryPositions, RegistryReadError, RegistryState, TimeSource,
 };
+
+pub use steady_clock::SteadyClock;
 
 use presented::VerifiedChains;
 
@@ -60,6 +64,12 @@ impl AgentRoa {
     #[must_use]
     pub fn registry(&self) -> &Arc<RegistryState> {
         &self.registry
+    }
+
+    /// Returns the time of AgentROA's decisions.
+    #[must_use]
+    pub fn now(&self) -> jiff::Timestamp {
+        self.registry.now()
     }
 
     /// Returns the name of the gateway's key in the registry.

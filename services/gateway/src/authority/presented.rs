@@ -80,12 +80,8 @@ impl PresentedChain {
 impl AgentRoa {
     /// Reads and verifies the material of a call.
     #[must_use]
-    pub fn presented(
-        &self,
-        material: &ChainMaterial,
-        call: PresentedFor<'_>,
-        now: UtcTime,
-    ) -> PresentedChain {
+    pub fn presented(&self, material: &ChainMaterial, call: PresentedFor<'_>) -> PresentedChain {
+        let now = UtcTime(self.now());
         let chain = read(material).map(Arc::new);
         let current = self.registry.current();
         let verified = match (&chain, &current) {

@@ -155,6 +155,12 @@ impl RegistryState {
         })
     }
 
+    /// Returns the time by which the age of the registry is counted.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        (self.now)()
+    }
+
     /// Returns the registry in force; `None` if none was ever read.
     #[must_use]
     pub fn current(&self) -> Option<Arc<CurrentRegistry>> {

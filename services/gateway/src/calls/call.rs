@@ -9,7 +9,6 @@ use admission::rules::AuthorityDemand;
 use decimal::Decimal;
 use http::StatusCode;
 use jose::json::{self, Limits};
-use roa::text::UtcTime;
 use serde_json::value::RawValue;
 use vap::message::slot::{self, Carrier, OWN_KEY, Received, Unreadable, VAP_KEY};
 
@@ -188,7 +187,7 @@ impl Calls {
         }
         let capability = capability_of(&self.rules, tool);
         let call = PresentedFor { capability: capability.as_ref(), arguments, caller };
-        Some(agent_roa.presented(material, call, UtcTime(self.shared.writer.now())))
+        Some(agent_roa.presented(material, call))
     }
 
     /// Reads the VAP message of a request, and checks its signature, once for all decisions about it.

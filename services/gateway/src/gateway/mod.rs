@@ -23,7 +23,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::approvals;
-use crate::authority::{AgentRoa, ReceiptSigner, RegistryState, TimeSource};
+use crate::authority::{AgentRoa, ReceiptSigner, RegistryState, SteadyClock, TimeSource};
 use crate::calls::{Patience, Shared};
 use crate::check::without_effect;
 use crate::clarify::state::Sealer;
@@ -61,6 +61,14 @@ impl Gateway {
     /// # Errors
     /// A [`StartError`] if a key, the evidence store, a server or an address cannot be used.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_with_clock(config, Clock::system()).await
+    }
+
+    /// Starts a gateway that takes the time of its decisions from a clock.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub async fn start_with_clock(config: Config, clock: Clock) -> Result<Self, StartError> {
         config.require_isolation(Host::detect())?;
         warn_of_what_has_no_effect(&config);
         let keys = Keys::open(&config)?;
@@ -72,7 +80,6 @@ impl Gateway {
         let rules = CurrentRules::new(ArcSwap::from_pointee(rules_of(&config)));
         let current = rules.clone();
         let rules_now: RulesOf = Arc::new(move |route: &str| current.load().get(route).cloned());
-        let clock = Clock::system();
         let agent_roa = agent_roa(&config, &keys, clock.clone())?;
         let (writer, running) =
             DecisionWriter::open(store, &writer_keys, log, clock, settings, rules_now).await?;
@@ -256,7 +263,8 @@ impl Gateway {
 fn agent_roa(config: &Config, keys: &Keys, clock: Clock) -> Result<Option<AgentRoa>, StartError> {
     let Some(agentroa) = &config.agentroa else { return Ok(None) };
     let failed = |error: &dyn std::fmt::Display| StartError::AgentRoa(error.to_string());
-    let now: TimeSource = Arc::new(move || clock.now());
+    let steady = SteadyClock::new(Arc::new(move || clock.now()));
+    let now: TimeSource = Arc::new(move || steady.now());
     let sources = (agentroa.source.clone(), agentroa.deltas.clone());
     let registry = RegistryState::new(sources, agentroa.operators.clone(), now);
     let registry = registry.map_err(|error| failed(&error))?;

@@ -1,20 +1,24 @@
 //! AgentROA through a running gateway: threats to delegation chains, budgets, revocation, and receipts.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use evidence_postgres::testing::Database;
+use gateway::decision_writer::Clock;
 use gateway::{Config, Gateway};
 use registry_server::RegistryServer;
 use roa::chain::Chain;
 use roa::registry::DeltaList;
+use roa::text::Sha256Digest;
 use scitt::Signer;
 use serde_json::{Value, json};
 use testkit::McpServer;
 use testkit::agentroa::{AGENTS, delegated, in_seconds, key_of, proof, registry, root};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::client::{Agent, Answer};
+use crate::client::{Agent, Answer, Reading};
 
 const ISSUER: &str = "https://gw.example";
 const AER: &str = "dev.tabellion/aer";
@@ -30,6 +34,9 @@ struct Site {
 
 /// A route that demands a chain, and no VAP.
 const REQUIRED: &str = "without_vap = \"roa\"\nroa = \"required\"\n";
+/// The same, and a person confirms calls of the tool `pay`.
+const CONFIRMED: &str = "without_vap = \"roa\"\nroa = \"required\"\n\
+    [[route.rule]]\nname = \"ask\"\ntool = \"pay\"\nthen = \"confirm\"\n";
 
 impl Site {
     /// A route that demands a chain, and no VAP.
@@ -53,14 +60,24 @@ impl Site {
         Self::configured(|server| text(server).replace("registry = \"registry.json\"", sources)).await
     }
 
+    /// The same route at a gateway with this clock.
+    async fn at(clock: Clock) -> Self {
+        Self::configured_at(|server| config_text(server, REQUIRED, ""), clock).await
+    }
+
     async fn configured(text: impl FnOnce(&McpServer) -> String) -> Self {
+        Self::configured_at(text, Clock::system()).await
+    }
+
+    async fn configured_at(text: impl FnOnce(&McpServer) -> String, clock: Clock) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "operator.jwk", key_of("operator").public_key().to_jwk().to_value().to_string());
         write(folder.path(), "registry.json", registry(1, |_| ()));
         write(folder.path(), "deltas.json", deltas(&[]));
         let server = McpServer::ordinary();
         let text = text(&server);
-        let gateway = Gateway::start(Config::from_toml(&text, folder.path()).unwrap()).await.unwrap();
+        let gateway =
+            Gateway::start_with_clock(Config::from_toml(&text, folder.path()).unwrap(), clock).await.unwrap();
         Self { folder, gateway, server, text }
     }
 
@@ -89,11 +106,28 @@ impl Site {
     }
 
     async fn present(&self, chain: &Chain, proof: Option<String>, tool: &str) -> Answer {
-        let mut meta = json!({ "dev.tabellion/roa": text(chain) });
-        if let Some(proof) = proof {
-            meta["dev.tabellion/roa-proof"] = proof.into();
-        }
-        self.client().ask("tools/call", json!({ "name": tool, "arguments": {}, "_meta": meta })).await
+        self.client().ask("tools/call", call_params(chain, proof, tool)).await
+    }
+
+    /// A call of the tool `pay` by the last agent of a chain, which waits until a person confirms it.
+    async fn held(&self, chain: &Chain) -> HeldCall {
+        let proof = proof(chain, AGENTS[chain.hops().len()], "pay", &json!({}), ISSUER);
+        self.held_with(call_params(chain, Some(proof), "pay")).await
+    }
+
+    async fn held_with(&self, params: Value) -> HeldCall {
+        let url = format!("http://{}/mcp", self.gateway.address());
+        let agent = Agent::nobody(url).initialized(&json!({ "elicitation": {} })).await;
+        let mut stream = agent.stream(&agent.message("tools/call", &params)).await;
+        let question = stream.next().await;
+        assert_eq!(question["method"], "elicitation/create");
+        HeldCall { agent, stream, question }
+    }
+
+    /// Reads the configuration again, with another text in a place of it.
+    async fn reload(&mut self, from: &str, to: &str) {
+        let config = Config::from_toml(&self.text.replace(from, to), self.folder.path());
+        assert!(self.gateway.reload(config).await);
     }
 
     /// Puts a version of the registry into the file.
@@ -143,6 +177,21 @@ impl Site {
     }
 }
 
+/// A call that waits until a person confirms it.
+struct HeldCall {
+    agent: Agent,
+    stream: Reading,
+    question: Value,
+}
+
+impl HeldCall {
+    async fn confirmed(mut self) -> Answer {
+        let yes = json!({ "action": "accept", "content": { "confirm": true } });
+        assert_eq!(self.agent.respond(&self.question["id"], yes).await, 202);
+        self.stream.answer().await
+    }
+}
+
 fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     // A reader sees the whole old file or the whole new one.
     let new = folder.join(format!("{name}.new"));
@@ -168,6 +217,14 @@ fn revoking(chain: &Chain, sequence: u64) -> impl FnOnce(&mut Value) {
             json!({ "subject": { "envelope": id }, "sequence": sequence, "revoked_at": in_seconds(0) });
         registry["revocations"].as_array_mut().unwrap().push(revocation);
     }
+}
+
+fn call_params(chain: &Chain, proof: Option<String>, tool: &str) -> Value {
+    let mut meta = json!({ "dev.tabellion/roa": text(chain) });
+    if let Some(proof) = proof {
+        meta["dev.tabellion/roa-proof"] = proof.into();
+    }
+    json!({ "name": tool, "arguments": {}, "_meta": meta })
 }
 
 fn text(chain: &Chain) -> Value {
@@ -358,6 +415,99 @@ async fn a_version_in_force_at_one_gateway_is_the_lowest_one_for_all_on_its_data
     other.publish(2, revoking(&revoked, 2));
     other.until_served().await;
     other.call(&revoked, "crm.read").await.denied("roa:envelope_revoked");
+}
+
+#[tokio::test]
+async fn a_call_that_is_confirmed_is_decided_under_the_registry_then_in_force() {
+    let revoking_key = |_: &Chain, registry: &mut Value| {
+        let thumbprint = key_of(AGENTS[0]).public_key().jwk_thumbprint();
+        registry["revocations"] =
+            json!([{ "subject": { "key": thumbprint }, "sequence": 2, "revoked_at": in_seconds(0) }]);
+    };
+    let without_key = |_: &Chain, registry: &mut Value| {
+        registry["keys"].as_array_mut().unwrap().retain(|key| key["signer"] != AGENTS[0]);
+    };
+    let other_policy = |_: &Chain, registry: &mut Value| {
+        registry["policies"][0]["policy_digest"] = Sha256Digest::of(b"other").to_string().into();
+    };
+    let changes: [(&str, &dyn Fn(&Chain, &mut Value)); 4] = [
+        ("roa:envelope_revoked", &|chain, registry| revoking(chain, 2)(registry)),
+        ("roa:envelope_revoked", &revoking_key),
+        ("roa:invalid_signature", &without_key),
+        ("roa:policy_digest_mismatch", &other_policy),
+    ];
+    for (reason, change) in changes {
+        let site = Site::with(CONFIRMED).await;
+        let chain = root(|_| ());
+        site.held(&chain).await.confirmed().await.served();
+        let held = site.held(&chain).await;
+        site.publish(2, |registry| change(&chain, registry));
+        site.until_denied(&chain, reason).await;
+        let calls = site.server.calls();
+        let answer = held.confirmed().await.denied(reason);
+        assert_eq!(receipt(&answer)["enforcement_outcome"], "deny");
+        assert_eq!(site.server.calls(), calls, "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_confirmed_is_decided_under_the_configuration_then_in_force() {
+    let mut site = Site::with(CONFIRMED).await;
+    let both =
+        root(|members| members["authorized_scope"]["capabilities"] = json!(["mcp:crm.*", "mcp:erp.pay"]));
+    let held = site.held(&both).await;
+    site.reload("server_id = \"crm\"", "server_id = \"erp\"").await;
+    // The proof was made for a call of mcp:crm.pay.
+    let answer = held.confirmed().await.denied("roa:auth_strength_insufficient");
+    assert_eq!(denial(&answer).1, "proof_mismatch");
+    let mut site = Site::with(CONFIRMED).await;
+    let five = root(|members| {
+        members["authorized_scope"]["budget_ceiling"] = 5.into();
+        members["authorized_scope"]["budget_unit"] = "EUR".into();
+    });
+    let held = site.held(&five).await;
+    site.reload(CONFIRMED, &format!("{CONFIRMED}[route.cost]\ndefault = {{ EUR = 6 }}\n")).await;
+    let answer = held.confirmed().await.denied("roa:budget_expansion_denied");
+    assert_eq!(denial(&answer).1, "spent");
+    assert_eq!(site.server.calls(), 0);
+}
+
+#[tokio::test]
+async fn a_route_that_begins_to_require_chains_denies_a_call_that_waits_without_one() {
+    let open = CONFIRMED.replace("\"roa\"\nroa = \"required\"", "\"restricted\"\nrestricted = [\"*\"]");
+    let mut site = Site::with(&open).await;
+    let held = site.held_with(json!({ "name": "pay", "arguments": {} })).await;
+    site.reload(&open, CONFIRMED).await;
+    let answer = held.confirmed().await.denied("roa:chain_integrity_violation");
+    assert_eq!((denial(&answer).1.as_str(), site.server.calls()), ("no_envelope", 0));
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_makes_nothing_valid_again() {
+    let ahead = Arc::new(AtomicU64::new(0));
+    let added = ahead.clone();
+    let clock = Clock::of(move || Clock::system().milliseconds() + added.load(Ordering::Relaxed));
+    let site = Site::at(clock).await;
+    let set = |seconds: u64| ahead.store(seconds * 1000, Ordering::Relaxed);
+    let (short, long) = (root(|_| ()), root(|members| members["expires_at"] = in_seconds(86_400).into()));
+    let proof = proof(&long, AGENTS[0], "crm.read", &json!({}), ISSUER);
+    site.call(&short, "crm.read").await.served();
+    site.call(&long, "crm.read").await.served();
+    set(700);
+    site.call(&short, "crm.read").await.denied("roa:envelope_expired");
+    site.present(&long, Some(proof.clone()), "crm.read").await.denied("roa:auth_strength_insufficient");
+    set(0);
+    site.call(&short, "crm.read").await.denied("roa:envelope_expired");
+    let answer = site.present(&long, Some(proof), "crm.read").await.denied("roa:auth_strength_insufficient");
+    assert_eq!(denial(&answer).1, "proof_time");
+    std::fs::remove_file(site.folder.path().join("registry.json")).unwrap();
+    set(8000);
+    let answer = site.call(&long, "crm.read").await.denied("roa:invalid_signature");
+    assert_eq!(denial(&answer).1, "registry_unavailable");
+    set(0);
+    let answer = site.call(&long, "crm.read").await.denied("roa:invalid_signature");
+    assert_eq!(denial(&answer).1, "registry_unavailable");
+    assert_eq!(site.server.calls(), 2);
 }
 
 #[tokio::test]

@@ -109,7 +109,7 @@ pub fn decide(
         used: used.as_ref(),
         is_proof_used: proof.as_ref().is_some_and(|proof| batch.is_used(proof)),
         stored_since,
-        now: timestamp(batch.now),
+        now: agent_roa.now(),
     });
     Ok(Some(CallAuthority { decision, stream, proof }))
 }
@@ -137,7 +137,7 @@ pub fn write_receipt(
         action: rules.authority.servers.split(&job.tool),
         tool: &job.tool,
         arguments: &job.arguments,
-        now: timestamp(now),
+        now: authority.decision.decided_at,
     };
     let receipt = agent_roa.receipt(&authority.decision, call, random()?);
     let receipt = receipt.map_err(|error| WriterError::Unsigned(error.to_string()))?;
