@@ -13,7 +13,7 @@ use roa::registry::{OAuthClient, Presenter, Registry};
 use roa::text::{Sha256Digest, UtcTime};
 use roa::verify::{VerifiedChain, verify_chain};
 
-use super::AgentRoa;
+use super::{AgentRoa, CurrentRegistry};
 use crate::limits::VERIFIED_CHAINS;
 
 /// The AgentROA material of a request, as received.
@@ -98,7 +98,7 @@ impl AgentRoa {
         let (presenter, proof) = match proof {
             Some(Ok(proof)) => (Ok(Some(proof.presenter.clone())), Some(proof)),
             Some(Err(denial)) => (Err(denial), None),
-            None => (Ok(oauth_client(call.caller)), None),
+            None => (Ok(presenter_of(call.caller, &chain, current.as_deref())), None),
         };
         PresentedChain { chain, verified, presenter, proof }
     }
@@ -175,6 +175,26 @@ pub(super) fn no_capability() -> Denial {
         "no_capability",
         "the tool belongs to no server of the route",
     )
+}
+
+/// Returns the identity by which the transport knows the caller. If it has several, the one that the registry knows for
+/// the holder of the chain comes first.
+fn presenter_of(
+    caller: &Caller,
+    chain: &Result<Arc<Chain>, Denial>,
+    current: Option<&CurrentRegistry>,
+) -> Option<Presenter> {
+    let identities: Vec<Presenter> = oauth_client(caller).into_iter().chain(certificate(caller)).collect();
+    let is_holder = |identity: &&Presenter| match (chain, current) {
+        (Ok(chain), Some(current)) => current.registry.is_presenter(identity, chain.holder()),
+        _ => false,
+    };
+    identities.iter().find(is_holder).or(identities.first()).cloned()
+}
+
+/// Returns the caller's client certificate.
+fn certificate(caller: &Caller) -> Option<Presenter> {
+    caller.certificate.as_ref()?.parse().ok().map(Presenter::Certificate)
 }
 
 /// Returns the OAuth client of the caller's access token.

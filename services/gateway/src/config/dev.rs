@@ -52,6 +52,7 @@ impl Config {
             state: dev.folder,
             hosts: ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec(),
             origins: Vec::new(),
+            certificate_proxies: Vec::new(),
             log: LogTarget {
                 url: log.as_str().trim_end_matches('/').to_owned(),
                 receipt_required: false,

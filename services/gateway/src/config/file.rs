@@ -24,6 +24,8 @@ pub struct ConfigFile {
     pub hosts: Option<Vec<String>>,
     #[serde(default)]
     pub origins: Vec<SpannedText>,
+    #[serde(default)]
+    pub certificate_proxies: Vec<SpannedText>,
     pub session_idle: Option<SpannedText>,
     pub otlp: Option<SpannedText>,
     #[serde(default)]

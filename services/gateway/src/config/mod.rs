@@ -30,7 +30,7 @@ mod servers;
 mod tests;
 pub mod watch;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,6 +75,8 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Accepted origins of web pages (`Origin` header).
     pub origins: Vec<String>,
+    /// Addresses of proxies whose header `Client-Cert` is believed (RFC 9440).
+    pub certificate_proxies: Vec<IpAddr>,
     /// The log that the gateway's statements are submitted to.
     pub log: LogTarget,
     /// Limits on records that wait for the log.

@@ -1,6 +1,6 @@
 //! Reads a configuration: checks the values of a [`ConfigFile`] and converts them.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::path::Path;
 
@@ -41,6 +41,8 @@ impl ConfigReader<'_> {
         let evidence = self.evidence(file.evidence.as_ref(), &state);
         let evidence_keep = self.time("evidence_keep", file.evidence_keep.as_ref());
         let origins = file.origins.iter().filter_map(|text| self.origin(text)).collect();
+        let certificate_proxies =
+            file.certificate_proxies.iter().filter_map(|text| self.proxy(text)).collect();
         let log = self.log(file.log);
         let judge = file.judge.and_then(|judge| self.judge(judge.into_inner()));
         let mut agents = self.agents(&file.agents);
@@ -70,6 +72,7 @@ impl ConfigReader<'_> {
             evidence_keep,
             hosts,
             origins,
+            certificate_proxies,
             log: log?,
             outbox,
             intake,
@@ -104,6 +107,14 @@ impl ConfigReader<'_> {
         match usable {
             true => Some(issuer.clone()),
             false => self.wrong(text, "issuer", "the gateway's name is a URL or a DID"),
+        }
+    }
+
+    /// Reads the address of a proxy that hands over client certificates.
+    fn proxy(&mut self, text: &SpannedText) -> Option<IpAddr> {
+        match text.get_ref().parse::<IpAddr>() {
+            Ok(address) => Some(address.to_canonical()),
+            Err(_) => self.wrong(text, "certificate_proxies", "the IP address of a proxy"),
         }
     }
 

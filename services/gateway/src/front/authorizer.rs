@@ -22,7 +22,7 @@ pub trait Authorizer: Send + Sync + 'static {
 pub struct Authorized {
     /// Issuer and subject of the client's token, if it presented one.
     pub token: Option<TokenSubject>,
-    /// The thumbprint of the client's certificate or DPoP key.
+    /// The thumbprint of the client's certificate, which the front end sets.
     pub certificate: Option<String>,
     /// The `Authorization` header for the upstream: the client's own token in mode B, otherwise none. The
     /// gateway's own credential is added by the upstream.

@@ -1,11 +1,12 @@
 //! The front end: HTTP, the checks that all protocols share, and authentication of clients.
 //!
 //! The checks run in this order: rate limit per address (V-11), path, Host and Origin, the head of the request as
-//! its [`Protocol`] demands, token. The protocol of the endpoint then reads the message and answers it.
+//! its [`Protocol`] demands, token and client certificate. The protocol of the endpoint then reads the message and answers it.
 //!
 //! Not here: the protocols (`mcp`, `a2a`), decisions (`calls`, `admission`), tokens (`oauth`).
 
 mod authorizer;
+mod client_certificate;
 pub(crate) mod headers;
 mod intake;
 mod listen;
@@ -22,6 +23,7 @@ pub use protocol::{AuthorizedRequest, Draining, Protocol};
 pub use refusal::{RequestRefusal, UPSTREAM_FAILED, failure_text, unanswered};
 pub use service::Front;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -47,6 +49,8 @@ pub struct Plan {
     /// Accepted web origins (`Origin` header). Pages of this machine are also accepted if the `Host` is a loopback
     /// name.
     pub origins: Vec<String>,
+    /// Addresses of proxies that hand over client certificates.
+    pub certificate_proxies: Vec<IpAddr>,
     /// Limits on requests of clients (V-11).
     pub intake: Intake,
     /// The other pages: metadata, keys, posture.

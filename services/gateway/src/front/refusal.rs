@@ -37,6 +37,8 @@ pub enum RequestRefusal {
     Broken,
     /// The body is not a message that can be decided on.
     Message(FrameError),
+    /// The header `Client-Cert` of a trusted proxy is no certificate.
+    Certificate,
     /// The header with this name is repeated.
     RepeatedHeader(&'static str),
 }
@@ -74,6 +76,9 @@ impl IntoResponse for RequestRefusal {
             Self::TooSlow => invalid(StatusCode::REQUEST_TIMEOUT, "the message took too long"),
             Self::Broken => invalid(StatusCode::BAD_REQUEST, "the message broke off"),
             Self::Message(why) => relay::error(StatusCode::BAD_REQUEST, why.code(), &why.to_string()),
+            Self::Certificate => {
+                invalid(StatusCode::BAD_REQUEST, "the header Client-Cert is not a certificate (RFC 9440)")
+            }
             Self::RepeatedHeader(name) => {
                 invalid(StatusCode::BAD_REQUEST, &format!("the header {name} is there twice"))
             }

@@ -13,7 +13,7 @@ use tower::ServiceExt;
 use super::origin::{self, WebOrigin};
 use super::pace::AddressRateLimit;
 use super::refusal::RequestRefusal;
-use super::{AuthorizedRequest, Draining, Plan, Route};
+use super::{Authorized, AuthorizedRequest, Draining, Plan, Route, client_certificate};
 use crate::relay::Response;
 
 /// The HTTP service for clients.
@@ -62,7 +62,12 @@ impl Front {
             let page: Result<Response, std::convert::Infallible> = plan.pages.clone().oneshot(request).await;
             return page.unwrap_or_else(|never| match never {});
         };
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        let is_trusted = plan.certificate_proxies.contains(&address.to_canonical());
+        let certificate = match client_certificate::take(&mut head.headers, is_trusted) {
+            Ok(certificate) => certificate,
+            Err(refusal) => return refusal.into_response(),
+        };
         let page = match origin::check(&head, &plan) {
             Ok(page) => page,
             Err(refusal) => return refusal.into_response(),
@@ -70,21 +75,22 @@ impl Front {
         if page.is_some() && origin::is_preflight(&head) {
             return readable(origin::preflight(&head), page);
         }
-        readable(self.routed(&route, (head, body), address, plan.intake.body_bytes).await, page)
+        let sender = (address, certificate);
+        readable(self.routed(&route, (head, body), sender, plan.intake.body_bytes).await, page)
     }
 
     async fn routed(
         &self,
         route: &Route,
         (head, body): (Parts, Body),
-        address: IpAddr,
+        (address, certificate): (IpAddr, Option<String>),
         body_bytes: usize,
     ) -> Response {
         if let Err(refusal) = route.protocol.check(&head) {
             return refusal.into_response();
         }
         let authorized = match route.admits.admit(&head).await {
-            Ok(authorized) => authorized,
+            Ok(authorized) => Authorized { certificate, ..authorized },
             Err(response) => return *response,
         };
         let draining = self.draining.clone();

@@ -95,6 +95,7 @@ impl Builder {
             routes,
             hosts: config.hosts.clone(),
             origins: config.origins.clone(),
+            certificate_proxies: config.certificate_proxies.clone(),
             intake: config.intake.clone(),
             pages,
         })

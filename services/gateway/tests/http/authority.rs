@@ -60,6 +60,13 @@ impl Site {
         Self::configured(|server| text(server).replace("registry = \"registry.json\"", sources)).await
     }
 
+    /// The same route behind the proxies of these settings, with a changed registry.
+    async fn behind(proxies: &str, edit: impl FnOnce(&mut Value)) -> Self {
+        let site = Self::configured(|server| config_text(server, REQUIRED, proxies)).await;
+        site.publish(2, edit);
+        site.restarted(false).await
+    }
+
     /// The same route at a gateway with this clock.
     async fn at(clock: Clock) -> Self {
         Self::configured_at(|server| config_text(server, REQUIRED, ""), clock).await
@@ -107,6 +114,14 @@ impl Site {
 
     async fn present(&self, chain: &Chain, proof: Option<String>, tool: &str) -> Answer {
         self.client().ask("tools/call", call_params(chain, proof, tool)).await
+    }
+
+    /// A call without a proof, with a client certificate in the header.
+    async fn call_with_certificate(&self, chain: &Chain, certificate: &str) -> Answer {
+        let client = self.client();
+        let message = client.message("tools/call", &call_params(chain, None, "crm.read"));
+        let request = client.post(&message).header("client-cert", certificate);
+        crate::client::read(request.send().await.unwrap()).await
     }
 
     /// A call of the tool `pay` by the last agent of a chain, which waits until a person confirms it.
@@ -296,6 +311,29 @@ async fn a_stolen_envelope_is_of_no_use_to_another_agent_or_without_a_proof() {
     let of_another_gateway = proof(&chain, AGENTS[0], "crm.read", &json!({}), "https://other.example");
     let answer = site.present(&chain, Some(of_another_gateway), "crm.read").await;
     assert_denied(&site, &answer, ("auth_strength_insufficient", "proof_audience", None));
+}
+
+#[tokio::test]
+async fn a_client_certificate_that_a_trusted_proxy_hands_over_is_its_agent() {
+    let own = |registry: &mut Value| {
+        let digest = Sha256Digest::of(b"certificate of the lead").to_string();
+        registry["agents"] = json!([{ "agent_id": AGENTS[0], "certificates": [digest] }]);
+    };
+    let field = |der: &str| format!(":{}:", data_encoding::BASE64.encode(der.as_bytes()));
+    let (lead, other) = (field("certificate of the lead"), field("another certificate"));
+    let site = Site::behind("certificate_proxies = [\"127.0.0.1\"]\n", own).await;
+    let chain = root(|_| ());
+    site.call_with_certificate(&chain, &lead).await.served();
+    let answer = site.call_with_certificate(&chain, &other).await.denied("roa:auth_strength_insufficient");
+    assert_eq!(denial(&answer).1, "presenter_mismatch");
+    assert_eq!(site.call_with_certificate(&chain, "no byte sequence").await.status, 400);
+    assert_eq!(site.server.calls(), 1);
+    assert!(site.server.seen().iter().all(|seen| seen.header("client-cert").is_none()));
+    for untrusted in ["", "certificate_proxies = [\"192.0.2.1\"]\n"] {
+        let site = Site::behind(untrusted, own).await;
+        let answer = site.call_with_certificate(&root(|_| ()), &lead).await;
+        assert_denied(&site, &answer, ("auth_strength_insufficient", "presenter_missing", None));
+    }
 }
 
 #[tokio::test]

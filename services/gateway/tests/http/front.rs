@@ -215,6 +215,7 @@ impl Settings {
         let protocol = Arc::new(Mcp::new(endpoint, Arc::new(McpSessions::default())));
         let route = Route { path: "/mcp".into(), admits: self.admits, protocol };
         let plan = Plan {
+            certificate_proxies: Vec::new(),
             routes: vec![Arc::new(route)],
             hosts: self.hosts,
             origins: self.origins,
