@@ -28,6 +28,12 @@ pub struct ChainMaterial {
 }
 
 impl ChainMaterial {
+    /// Returns the text of the chain.
+    fn text(&self) -> Option<&str> {
+        let header = || self.header.as_ref()?.as_deref().ok();
+        self.meta.as_deref().or_else(header)
+    }
+
     /// Returns `true` if the request has a chain or a proof.
     #[must_use]
     pub fn is_present(&self) -> bool {
@@ -59,12 +65,33 @@ pub struct PresentedFor<'a> {
     pub caller: &'a Caller,
 }
 
-/// Verified chains by their digest, until they end or the registry changes.
-pub(super) struct VerifiedChains(Cache<Sha256Digest, Arc<VerifiedChain>>);
+/// Verified chains by their digest, until they end or the registry changes, and the chains themselves by the digest of
+/// the text that presented them, which saves reading it again.
+pub(super) struct VerifiedChains {
+    verified: Cache<Sha256Digest, Arc<VerifiedChain>>,
+    presented: Cache<Sha256Digest, Arc<Chain>>,
+}
 
 impl Default for VerifiedChains {
     fn default() -> Self {
-        Self(Cache::new(VERIFIED_CHAINS))
+        Self { verified: Cache::new(VERIFIED_CHAINS), presented: Cache::new(VERIFIED_CHAINS) }
+    }
+}
+
+impl VerifiedChains {
+    /// Reads a text, unless it presented a chain that was verified before.
+    fn read(&self, text: &str) -> Result<Arc<Chain>, Denial> {
+        match self.presented.get(&Sha256Digest::of(text.as_bytes())) {
+            Some(chain) => Ok(chain),
+            None => Chain::parse(text.as_bytes()).map(Arc::new),
+        }
+    }
+
+    /// Remembers the text of a chain that was verified: others may be sent by anybody.
+    fn remember(&self, material: &ChainMaterial, chain: &Arc<Chain>) {
+        if let Some(digest) = material.text().map(|text| Sha256Digest::of(text.as_bytes())) {
+            self.presented.entry(digest).or_insert_with(|| chain.clone());
+        }
     }
 }
 
@@ -82,13 +109,16 @@ impl AgentRoa {
     #[must_use]
     pub fn presented(&self, material: &ChainMaterial, call: PresentedFor<'_>) -> PresentedChain {
         let now = UtcTime(self.now());
-        let chain = read(material).map(Arc::new);
+        let chain = self.read(material);
         let current = self.registry.current();
         let verified = match (&chain, &current) {
             (Err(denial), _) => Err(denial.clone()),
             (Ok(_), None) => Err(registry_unavailable()),
             (Ok(chain), Some(current)) => self.verified(chain, &current.registry, now),
         };
+        if let (Ok(chain), Ok(_)) = (&chain, &verified) {
+            self.verified.remember(material, chain);
+        }
         let proof = match (&chain, &current, &material.proof) {
             (Ok(chain), Some(current), Some(text)) => {
                 Some(self.proof(text, chain.digest(), call, &current.registry, now))
@@ -103,6 +133,23 @@ impl AgentRoa {
         PresentedChain { chain, verified, presenter, proof }
     }
 
+    /// Reads the chain. If it is in the message and in the header, both must be equal.
+    fn read(&self, material: &ChainMaterial) -> Result<Arc<Chain>, Denial> {
+        let header = match &material.header {
+            Some(Err(())) => return Err(Denial::malformed("the header AgentROA is not base64url")),
+            Some(Ok(text)) => Some(self.verified.read(text)?),
+            None => None,
+        };
+        let meta = material.meta.as_ref().map(|text| self.verified.read(text)).transpose()?;
+        match (meta, header) {
+            (Some(meta), Some(header)) if meta.digest() != header.digest() => {
+                Err(Denial::malformed("the message and the header AgentROA have different chains"))
+            }
+            (Some(chain), _) | (None, Some(chain)) => Ok(chain),
+            (None, None) => Err(Denial::no_envelope()),
+        }
+    }
+
     /// Verifies a chain under a version of the registry, unless it was verified under this one before.
     pub(super) fn verified(
         &self,
@@ -111,12 +158,12 @@ impl AgentRoa {
         now: UtcTime,
     ) -> Result<Arc<VerifiedChain>, Denial> {
         let digest = chain.digest();
-        let known = self.verified.0.get(&digest).filter(|known| known.version() == registry.version());
+        let known = self.verified.verified.get(&digest).filter(|known| known.version() == registry.version());
         if let Some(known) = known {
             return not_ended(&known, now).map(|()| known);
         }
         let verified = Arc::new(verify_chain(chain, registry, self.bounds, now)?);
-        self.verified.0.insert(digest, verified.clone());
+        self.verified.verified.insert(digest, verified.clone());
         Ok(verified)
     }
 
@@ -132,23 +179,6 @@ impl AgentRoa {
         let input_hash = Sha256Digest::of(&call.arguments.canonical().bytes);
         let proven = ProvenCall { chain_digest, capability, input_hash, audience: &self.audience };
         verify_proof(text, proven, registry, self.bounds.clock_skew_seconds, now)
-    }
-}
-
-/// Reads the chain. If it is in `_meta` and in the header, both must be equal.
-fn read(material: &ChainMaterial) -> Result<Chain, Denial> {
-    let header = match &material.header {
-        Some(Err(())) => return Err(Denial::malformed("the header AgentROA is not base64url")),
-        Some(Ok(text)) => Some(Chain::parse(text.as_bytes())?),
-        None => None,
-    };
-    let meta = material.meta.as_ref().map(|text| Chain::parse(text.as_bytes())).transpose()?;
-    match (meta, header) {
-        (Some(meta), Some(header)) if meta.digest() != header.digest() => {
-            Err(Denial::malformed("_meta and the header AgentROA have different chains"))
-        }
-        (Some(chain), _) | (None, Some(chain)) => Ok(chain),
-        (None, None) => Err(Denial::no_envelope()),
     }
 }
 
