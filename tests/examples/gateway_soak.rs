@@ -10,6 +10,7 @@ fn main() {
     let (kills, seconds) = (arguments.next().unwrap_or(200), arguments.next().unwrap_or(600));
     let begun = Instant::now();
     onslaught::survives_kills(usize::try_from(kills).expect("a few"));
+    onslaught::receipts_survive_kills(usize::try_from(kills).expect("a few"));
     println!("{kills} kills: nothing lost, nothing twice ({:?})", begun.elapsed());
     let begun = Instant::now();
     onslaught::survives_a_log_that_is_away(Duration::from_secs(seconds));

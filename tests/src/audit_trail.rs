@@ -32,8 +32,19 @@ impl Record {
 /// Returns all audit records on a log, in the order of their leaves.
 #[track_caller]
 pub fn records_of(service: &Service) -> Vec<Record> {
+    entries_of(service, "application/vap-audit%2Bjson")
+}
+
+/// Returns all execution receipts on a log, in the order of their leaves.
+#[track_caller]
+pub fn receipts_of(service: &Service) -> Vec<Record> {
+    entries_of(service, "application/aer%2Bjson")
+}
+
+#[track_caller]
+fn entries_of(service: &Service, content_type: &str) -> Vec<Record> {
     let mut connection = service.connection();
-    let mut path = "/v1/entries?content_type=application/vap-audit%2Bjson&limit=1000".to_owned();
+    let mut path = format!("/v1/entries?content_type={content_type}&limit=1000");
     let mut records = Vec::new();
     loop {
         let page = connection.get(&path);

@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use scitt::Signer;
 use serde_json::Value;
 use tempfile::TempDir;
+use testkit::agentroa::{key_of, registry};
 use testkit::{GATEWAY_ID, McpServer};
 
 use crate::audit_trail::{Record, records_of};
@@ -139,6 +140,18 @@ impl Gateway {
         let file = format!("agent-{}.jwk", fastrand::u64(..));
         fs::write(self.path(&file), agent.jwk().to_string()).expect("our own folder");
         self.table(&format!("[[agent]]\nid = \"{}\"\njwk = \"{file}\"", agent.id))
+    }
+
+    /// Demands a chain of AgentROA on the route, and no VAP.
+    pub fn demanding_chains(self) -> Self {
+        fs::write(self.path("registry.json"), registry(1, |_| ())).expect("our own folder");
+        let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
+        fs::write(self.path("operator.jwk"), operator).expect("our own folder");
+        let agentroa = format!(
+            "[agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\n\
+             gateway_id = \"{GATEWAY_ID}\"\nsigner = \"acme:gateway\""
+        );
+        self.route("server_id = \"crm\"\nroa = \"required\"\nwithout_vap = \"roa\"").table(&agentroa)
     }
 
     /// Returns the gateway's folder.

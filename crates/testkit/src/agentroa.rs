@@ -119,6 +119,11 @@ pub fn delegated(chain: &Chain, edit: impl FnOnce(&mut Value)) -> Chain {
     Chain::new(chain.root().clone(), chain.hops().iter().cloned().chain([hop]).collect())
 }
 
+/// Returns the digest of a call's arguments, as receipts have it.
+pub fn input_hash(arguments: &Value) -> String {
+    Sha256Digest::of(&jose::jcs::canonical(arguments)).to_string()
+}
+
 /// Returns a proof by an agent that it calls this tool of the server `crm` under a chain.
 pub fn proof(chain: &Chain, agent: &str, tool: &str, arguments: &Value, gateway: &str) -> String {
     let claims = ProofClaims {

@@ -1,30 +1,16 @@
 //! AgentROA with a real log: an execution receipt is registered beside the decision that names it.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use black_box::audit_trail::{must_be_whole, of_kind};
 use black_box::{Gateway, Scene};
-use scitt::Signer;
 use serde_json::{Value, json};
 use testkit::McpServer;
-use testkit::agentroa::{AGENTS, delegated, key_of, proof, registry, root};
+use testkit::agentroa::{AGENTS, delegated, proof, root};
 
 /// How long the log may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const ENTRIES: &str = "/v1/entries?content_type=application/aer%2Bjson";
-
-/// A gateway that demands chains, and no VAP.
-fn demanding(gateway: Gateway) -> Gateway {
-    fs::write(gateway.path("registry.json"), registry(1, |_| ())).unwrap();
-    let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
-    fs::write(gateway.path("operator.jwk"), operator).unwrap();
-    let agentroa = format!(
-        "[agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\ngateway_id = \"{}\"\nsigner = \"acme:gateway\"",
-        testkit::GATEWAY_ID
-    );
-    gateway.route("server_id = \"crm\"\nroa = \"required\"\nwithout_vap = \"roa\"").table(&agentroa)
-}
 
 /// Waits until the log has this many execution receipts, and returns their entries.
 fn receipts_on(scene: &Scene, many: usize) -> Value {
@@ -41,7 +27,7 @@ fn receipts_on(scene: &Scene, many: usize) -> Value {
 
 #[test]
 fn permits_and_denials_have_receipts_on_the_log_that_their_decisions_name() {
-    let scene = Scene::built(McpServer::ordinary(), demanding);
+    let scene = Scene::built(McpServer::ordinary(), Gateway::demanding_chains);
     let mut client = scene.running.modern();
     let chain = delegated(&root(|_| ()), |_| ());
     let text: Value = serde_json::from_slice(&chain.canonical()).unwrap();
@@ -65,7 +51,7 @@ fn permits_and_denials_have_receipts_on_the_log_that_their_decisions_name() {
 
 #[test]
 fn the_keys_command_prints_what_the_policy_must_list_for_receipts() {
-    let gateway = demanding(Gateway::before("http://127.0.0.1:9/mcp"));
+    let gateway = Gateway::before("http://127.0.0.1:9/mcp").demanding_chains();
     let printed = gateway.tabellion(&["gateway", "keys", "--config", "gateway.toml"]);
     printed.must_succeed();
     let policy: toml::Table = toml::from_str(&printed.stdout).unwrap();

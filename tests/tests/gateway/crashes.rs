@@ -16,6 +16,11 @@ fn a_gateway_that_is_killed_again_and_again_loses_nothing_and_invents_nothing() 
 }
 
 #[test]
+fn execution_receipts_and_a_budget_outlive_a_gateway_that_is_killed_again_and_again() {
+    onslaught::receipts_survive_kills(KILLS);
+}
+
+#[test]
 fn a_log_that_is_away_for_a_minute_gets_everything_when_it_is_back() {
     onslaught::survives_a_log_that_is_away(AWAY);
 }
