@@ -3,24 +3,25 @@
 use std::time::{Duration, Instant};
 
 use black_box::audit_trail::{must_be_whole, of_kind};
-use black_box::{Gateway, Scene};
+use black_box::{Gateway, GatewayProcess, Log, Scene, Service, free_address};
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use testkit::McpServer;
-use testkit::agentroa::{AGENTS, delegated, proof, root};
+use testkit::agentroa::{AGENTS, delegated, input_hash, proof, root};
 
 /// How long the log may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const ENTRIES: &str = "/v1/entries?content_type=application/aer%2Bjson";
 
 /// Waits until the log has this many execution receipts, and returns their entries.
-fn receipts_on(scene: &Scene, many: usize) -> Value {
+fn receipts_on(service: &Service, running: &GatewayProcess, many: usize) -> Value {
     let begun = Instant::now();
     loop {
-        let entries = scene.service.connection().get(ENTRIES).json()["entries"].clone();
+        let entries = service.connection().get(ENTRIES).json()["entries"].clone();
         if entries.as_array().is_some_and(|entries| entries.len() >= many) {
             return entries;
         }
-        assert!(begun.elapsed() < PATIENCE, "{entries}: {}", scene.running.said());
+        assert!(begun.elapsed() < PATIENCE, "{entries}: {}", running.said());
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -37,7 +38,7 @@ fn permits_and_denials_have_receipts_on_the_log_that_their_decisions_name() {
     let denied = client.call("crm.read", json!({}), meta(proof_of(AGENTS[2])));
     let told = [served, denied].map(|told| told.result()["_meta"]["dev.tabellion/aer"]["receipt"].clone());
     assert_eq!(told.each_ref().map(|receipt| receipt["enforcement_outcome"].clone()), ["permit", "deny"]);
-    assert_eq!(receipts_on(&scene, 2).as_array().unwrap().len(), 2);
+    assert_eq!(receipts_on(&scene.service, &scene.running, 2).as_array().unwrap().len(), 2);
     // Two decisions and one outcome.
     let records = scene.records(3);
     must_be_whole(&records);
@@ -61,4 +62,36 @@ fn the_keys_command_prints_what_the_policy_must_list_for_receipts() {
     let listed = &receipts.unwrap()["aer"]["gateway"][0];
     assert_eq!(listed["id"].as_str(), Some(testkit::GATEWAY_ID));
     assert_eq!(listed["keys"][0]["signer"].as_str(), Some("acme:gateway"));
+}
+
+#[test]
+fn a_receipt_is_registered_by_its_hash_under_the_policy_that_the_keys_command_prints() {
+    let log = Log::sqlite();
+    let service_address = free_address();
+    log.configure(&format!("listen = \"{service_address}\""));
+    let upstream = McpServer::ordinary();
+    let gateway = Gateway::before(&upstream.url()).logging_to(&format!("http://{service_address}"));
+    let gateway = gateway.demanding_chains().table("receipts = \"hash\"");
+    let printed = gateway.tabellion(&["gateway", "keys", "--config", "gateway.toml"]);
+    printed.must_succeed();
+    let policy = testkit::policy_toml();
+    let (head, _) = policy.split_once("[[issuer]]").unwrap();
+    log.set_policy(&format!("{head}{}", printed.stdout));
+    let (service, running) = (log.serve(), gateway.start());
+    let chain = root(|_| ());
+    let text: Value = serde_json::from_slice(&chain.canonical()).unwrap();
+    let proof = proof(&chain, AGENTS[0], "crm.read", &json!({}), black_box::gateway::GATEWAY);
+    let meta = json!({ "dev.tabellion/roa": text, "dev.tabellion/roa-proof": proof });
+    let served = running.modern().call("crm.read", json!({}), meta);
+    let receipt = served.result()["_meta"]["dev.tabellion/aer"]["receipt"].clone();
+    assert_eq!(receipt["enforcement_outcome"], "permit");
+    running.wait_for_metric("gateway_evidence_pending", |left| left == 0.0);
+    let entries = receipts_on(&service, &running, 1);
+    let id = entries[0]["entry_id"].as_str().unwrap();
+    let registered = service.connection().get_as_auditor(&format!("/v1/entries/{id}/payload"));
+    assert_eq!(
+        format!("sha256:{}", HEXLOWER.encode(&registered.body)),
+        input_hash(&receipt),
+        "the log has the digest of the canonical receipt"
+    );
 }

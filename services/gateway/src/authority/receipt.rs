@@ -12,6 +12,7 @@ use roa::text::{NotOfForm, Sha256Digest, Text, UtcTime};
 use scitt::Signer;
 
 use super::{AgentRoa, AuthorityDecision};
+use crate::config::{AgentRoaConfig, ReceiptForm};
 
 /// The server's identifier in the receipt of a call whose tool belongs to no server.
 const NO_SERVER: &str = "none";
@@ -22,6 +23,7 @@ pub struct ReceiptSigner {
     identity: GatewayIdentity,
     signer: Text,
     key: Arc<dyn Signer>,
+    form: ReceiptForm,
 }
 
 /// The call that a receipt is about.
@@ -49,14 +51,14 @@ pub struct ReceiptReference {
 }
 
 impl ReceiptSigner {
-    /// Creates the signer of a gateway's receipts. `signer` is the name of the key in the registry.
+    /// Creates the signer of a gateway's receipts with the key that the configuration names.
     ///
     /// # Errors
     /// [`NotOfForm`] if a name is empty or too long.
-    pub fn new(gateway_id: &str, signer: &str, key: Arc<dyn Signer>) -> Result<Self, NotOfForm> {
-        let identity =
-            GatewayIdentity { id: gateway_id.parse()?, version: env!("CARGO_PKG_VERSION").parse()? };
-        Ok(Self { identity, signer: signer.parse()?, key })
+    pub fn new(config: &AgentRoaConfig, key: Arc<dyn Signer>) -> Result<Self, NotOfForm> {
+        let (id, version) = (config.gateway_id.parse()?, env!("CARGO_PKG_VERSION").parse()?);
+        let identity = GatewayIdentity { id, version };
+        Ok(Self { identity, signer: config.signer.parse()?, key, form: config.receipts })
     }
 
     /// Returns the name of the key in the registry.
@@ -67,6 +69,12 @@ impl ReceiptSigner {
 }
 
 impl AgentRoa {
+    /// Returns the form in which receipts are registered.
+    #[must_use]
+    pub fn receipt_form(&self) -> ReceiptForm {
+        self.receipts.form
+    }
+
     /// Signs the receipt of a decision. `random` is the number in its identifier.
     ///
     /// # Errors

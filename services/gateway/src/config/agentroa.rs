@@ -43,6 +43,17 @@ pub struct AgentRoaConfig {
     pub gateway_id: String,
     /// The name of the evidence key in the registry (role `gateway`).
     pub signer: String,
+    /// The form in which execution receipts are registered.
+    pub receipts: ReceiptForm,
+}
+
+/// The form in which execution receipts are registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiptForm {
+    /// The receipt itself.
+    Plain,
+    /// Its SHA-256 digest in a hash envelope (RFC 9995). The receipt stays in the gateway's database.
+    Hash,
 }
 
 /// Reads the section.
@@ -73,8 +84,10 @@ pub fn read(
     let gateway_id = name(reader, "agentroa.gateway_id", &section.gateway_id);
     let signer = name(reader, "agentroa.signer", &section.signer);
     let refresh = reader.time("agentroa.refresh", section.refresh.as_ref()).unwrap_or(REGISTRY_REFRESH);
+    let forms = [("plain", ReceiptForm::Plain), ("hash", ReceiptForm::Hash)];
+    let receipts = chosen(reader, "agentroa.receipts", section.receipts.as_ref(), &forms);
     let (source, gateway_id, signer) = (registry?, gateway_id?, signer?);
-    Some(AgentRoaConfig { source, deltas, operators, refresh, gateway_id, signer })
+    Some(AgentRoaConfig { source, deltas, operators, refresh, gateway_id, signer, receipts })
 }
 
 /// Reads a source that is a file (`key`) or an address (`key_url`), if it is given.

@@ -136,6 +136,7 @@ pub struct AgentRoaSection {
     pub refresh: Option<SpannedText>,
     pub gateway_id: SpannedText,
     pub signer: SpannedText,
+    pub receipts: Option<SpannedText>,
 }
 
 #[derive(Deserialize)]

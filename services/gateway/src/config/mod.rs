@@ -39,7 +39,7 @@ use decimal::Decimal;
 use url::Url;
 
 pub use admission::rules::Posture;
-pub use agentroa::{AgentRoaConfig, RegistrySource};
+pub use agentroa::{AgentRoaConfig, ReceiptForm, RegistrySource};
 pub use agents::AgentKeys;
 pub(crate) use approvals::waits;
 pub use approvals::{ApprovalsListener, Approver};

@@ -12,9 +12,15 @@ use bytes::Bytes;
 use merkle::EntryDigest;
 use registration::jwk_set::JWK_SET;
 use roa::aer::AER_JSON;
+use scitt::header::{ContentType, HashEnvelope};
 use scitt::{BuildError, Signer, StatementBuilder};
+use sha2::{Digest, Sha256};
 use vap::audit::VAP_AUDIT;
 
+use crate::config::ReceiptForm;
+
+/// The COSE algorithm identifier of SHA-256 (RFC 9054).
+const SHA_256: i64 = -16;
 /// The CWT ID claim, `cti` (RFC 8392, 3.1.7).
 const CTI: i64 = 7;
 
@@ -72,8 +78,23 @@ impl RecordSigner {
     ///
     /// # Errors
     /// [`BuildError`] if the signer fails.
-    pub fn execution_receipt(&self, receipt: Vec<u8>, aer_id: &str) -> Result<SignedRecord, BuildError> {
-        self.sign(StatementBuilder::new(receipt).content_type(AER_JSON).sub(aer_id))
+    pub fn execution_receipt(
+        &self,
+        receipt: &[u8],
+        aer_id: &str,
+        form: ReceiptForm,
+    ) -> Result<SignedRecord, BuildError> {
+        let builder = match form {
+            ReceiptForm::Plain => StatementBuilder::new(receipt).content_type(AER_JSON),
+            ReceiptForm::Hash => {
+                StatementBuilder::new(Sha256::digest(receipt).to_vec()).hash_envelope(&HashEnvelope {
+                    algorithm: SHA_256,
+                    preimage_content_type: Some(ContentType::Text(AER_JSON.to_owned())),
+                    location: None,
+                })
+            }
+        };
+        self.sign(builder.sub(aer_id))
     }
 
     /// Signs the statement of a key set. The time and the number `seq` make it unique, so that a set which was

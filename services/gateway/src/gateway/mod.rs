@@ -268,7 +268,7 @@ fn agent_roa(config: &Config, keys: &Keys, clock: Clock) -> Result<Option<AgentR
     let sources = (agentroa.source.clone(), agentroa.deltas.clone());
     let registry = RegistryState::new(sources, agentroa.operators.clone(), now);
     let registry = registry.map_err(|error| failed(&error))?;
-    let signer = ReceiptSigner::new(&agentroa.gateway_id, &agentroa.signer, keys.evidence.clone());
+    let signer = ReceiptSigner::new(agentroa, keys.evidence.clone());
     let signer = signer.map_err(|error| failed(&error))?;
     Ok(Some(AgentRoa::new(Arc::new(registry), signer, &config.issuer)))
 }

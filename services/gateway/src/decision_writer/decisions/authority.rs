@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use admission::decide::Authority;
 use admission::rules::{AuthorityDemand, Rules};
+use bytes::Bytes;
 use evidence::{Claim, ClaimKind, RecordKind};
 use jiff::Timestamp;
 use serde_json::json;
@@ -15,6 +16,7 @@ use crate::annex::EMPTY;
 use crate::authority::{
     AuthorityCase, AuthorityDecision, CallReceipt, PresentedChain, ReceiptReference, UsedEnvelope,
 };
+use crate::config::ReceiptForm;
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::CallJob;
@@ -142,7 +144,8 @@ pub fn write_receipt(
     let receipt = agent_roa.receipt(&authority.decision, call, random()?);
     let receipt = receipt.map_err(|error| WriterError::Unsigned(error.to_string()))?;
     let aer_id = receipt.aer_id().to_string();
-    let signed = batch.context.record_signer.execution_receipt(receipt.bytes().to_vec(), &aer_id)?;
+    let form = agent_roa.receipt_form();
+    let signed = batch.context.record_signer.execution_receipt(receipt.bytes(), &aer_id, form)?;
     let (id, audit_ref) = (signed.id, batch.context.record_signer.audit_ref(signed.id));
     let stream = receipts_stream(writer.instance());
     let Some(copy) = batch.stream(&stream) else {
@@ -154,7 +157,12 @@ pub fn write_receipt(
     };
     copy.put(StreamState::Receipts(ReceiptCount { receipts: receipts + 1 }), false);
     copy.keep(FOR_EVER);
-    copy.record(&stream, now, NewRecord { kind: RecordKind::Receipt, signed, verdict: None, annex: EMPTY });
+    let annex = match form {
+        ReceiptForm::Plain => EMPTY,
+        // The receipt that an audit asks for: the statement has only its digest.
+        ReceiptForm::Hash => Bytes::copy_from_slice(receipt.bytes()),
+    };
+    copy.record(&stream, now, NewRecord { kind: RecordKind::Receipt, signed, verdict: None, annex });
     let json = json!({ "receipt": receipt.document(), "audit_ref": audit_ref }).to_string();
     Ok(Some(ReceiptReference { id, aer_id, json }))
 }

@@ -2,7 +2,7 @@
 //! policy.
 
 use clap::Args;
-use gateway::config::AgentRoaConfig;
+use gateway::config::{AgentRoaConfig, ReceiptForm};
 use gateway::keys;
 use registration::jwk_set::JWK_SET;
 use roa::aer::AER_JSON;
@@ -53,10 +53,15 @@ impl Keys {
 fn receipts(issuer: &str, agentroa: &AgentRoaConfig, key: &str) -> String {
     let entries = [issuer, &agentroa.gateway_id, key, &agentroa.signer].map(quoted);
     let [issuer, id, key, signer] = entries;
+    let by_hash = match agentroa.receipts {
+        ReceiptForm::Plain => "",
+        ReceiptForm::Hash => "hash_envelope = true\n",
+    };
     format!(
         "\n[[type]]\n\
          content_type = {}\n\
-         issuers = [{issuer}]\n\n\
+         issuers = [{issuer}]\n\
+         {by_hash}\n\
          [[type.aer.gateway]]\n\
          iss = {issuer}\n\
          id = {id}\n\
