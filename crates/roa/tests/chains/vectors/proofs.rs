@@ -117,7 +117,7 @@ fn verify(vector: &Value) -> Result<Proof, Denial> {
 fn found(vector: &Value) -> Value {
     match verify(vector) {
         Err(denial) => decision(&Err(denial)),
-        Ok(Proof { presenter: Presenter::Proof(agent), jti, ends_at }) => {
+        Ok(Proof { presenter: Presenter::Proof(agent), jti, ends_at, .. }) => {
             json!({ "outcome": "accept", "agent_id": agent, "jti": jti, "ends_at": ends_at })
         }
         Ok(other) => panic!("a proof names an agent, not {other:?}"),
