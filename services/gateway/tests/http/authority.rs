@@ -192,6 +192,9 @@ impl Site {
     }
 }
 
+/// A change of the registry, which may concern the root of a chain.
+type RegistryChange = fn(&Chain, &mut Value);
+
 /// A call that waits until a person confirms it.
 struct HeldCall {
     agent: Agent,
@@ -468,11 +471,11 @@ async fn a_call_that_is_confirmed_is_decided_under_the_registry_then_in_force() 
     let other_policy = |_: &Chain, registry: &mut Value| {
         registry["policies"][0]["policy_digest"] = Sha256Digest::of(b"other").to_string().into();
     };
-    let changes: [(&str, &dyn Fn(&Chain, &mut Value)); 4] = [
-        ("roa:envelope_revoked", &|chain, registry| revoking(chain, 2)(registry)),
-        ("roa:envelope_revoked", &revoking_key),
-        ("roa:invalid_signature", &without_key),
-        ("roa:policy_digest_mismatch", &other_policy),
+    let changes: [(&str, RegistryChange); 4] = [
+        ("roa:envelope_revoked", |chain, registry| revoking(chain, 2)(registry)),
+        ("roa:envelope_revoked", revoking_key),
+        ("roa:invalid_signature", without_key),
+        ("roa:policy_digest_mismatch", other_policy),
     ];
     for (reason, change) in changes {
         let site = Site::with(CONFIRMED).await;
