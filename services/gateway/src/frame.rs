@@ -211,6 +211,14 @@ impl Frame {
         self.param("arguments").filter(|text| *text != "null").unwrap_or("{}")
     }
 
+    /// Refuses member names of `params` that a case-insensitive reader takes for one of `known`.
+    ///
+    /// # Errors
+    /// [`FrameError::Lookalike`] with the first such name.
+    pub fn refuse_lookalike_params(&self, known: &[&str]) -> Result<(), FrameError> {
+        self.params.as_ref().map_or(Ok(()), |params| refuse_lookalikes(params, known))
+    }
+
     /// The raw JSON text of a member of an object in `params`, such as a member of `params.metadata`.
     pub fn inner_param(&self, name: &str, member: &str) -> Option<&str> {
         let at = self.params.as_ref()?.get(name)?.clone();

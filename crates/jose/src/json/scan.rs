@@ -11,6 +11,8 @@ use super::{JsonError, JsonErrorKind as Kind, TextRules, pointer_token};
 pub const RESERVED: &str = "$serde_json::private::";
 /// Length above which numbers are tested as doubles. A shorter number without an exponent is never too large.
 const SURELY_FINITE: usize = 300;
+/// Length in bytes at which a step of an error's pointer is cut.
+const MAX_STEP: usize = 256;
 /// Number of member names that are searched linearly; further names go to a hash set.
 const FEW: usize = 8;
 
@@ -280,6 +282,8 @@ impl<'a> SeenNames<'a> {
     }
 }
 
+/// Adds a step before the pointer of an error. Long names are cut, since each level copies the pointer.
 fn below(error: JsonError, step: &str) -> JsonError {
+    let step = &step[..step.floor_char_boundary(MAX_STEP)];
     JsonError { pointer: pointer_token(step) + &error.pointer, ..error }
 }

@@ -3,13 +3,13 @@
 //! The answer to `message/send` is one response. That to `message/stream` is a stream of responses with the same id; it
 //! ends with a message, a final status, or the end of the stream.
 
+use admission::decide::VerdictDelivery;
 use async_trait::async_trait;
 use bytes::Bytes;
-use serde_json::Value;
 use vap::audit::CallStatus;
 
 use super::RECEIPT;
-use crate::decision_writer::{AdmittedCall, CallOutcomeReport};
+use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
 use crate::front::{UPSTREAM_FAILED, failure_text};
@@ -49,13 +49,29 @@ pub struct AnswerTap {
     pass: Option<AdmittedCall>,
     /// The receipt, until a result has taken it.
     receipt: Option<String>,
+    /// `true` if the caller's answers get the receipt; otherwise they stay unchanged (V-33, advisory).
+    annotated: bool,
     last: Option<CallOutcomeReport>,
 }
 
 impl AnswerTap {
     /// Creates the tap for the answer to a request.
-    pub fn new(id: RawId, pass: AdmittedCall, receipt: Option<String>) -> Self {
-        Self { id, pass: Some(pass), receipt, last: None }
+    pub fn new(id: RawId, pass: AdmittedCall, decision: &DecisionAnswer) -> Self {
+        let annotated = decision.telling != VerdictDelivery::Silent;
+        let receipt = decision.receipt.as_ref().filter(|_| annotated).map(|receipt| receipt.json.clone());
+        Self { id, pass: Some(pass), receipt, annotated, last: None }
+    }
+
+    /// Takes the outcome from an answer to the request. Any other message is none, whatever it holds.
+    async fn take(&mut self, reply: &Reply) {
+        if !reply.answers(&self.id) {
+            return;
+        }
+        let result = AgentResult::of(reply);
+        self.last = Some(result.report(reply));
+        if result.is_last {
+            self.settle().await;
+        }
     }
 
     async fn settle(&mut self) {
@@ -72,8 +88,11 @@ impl AnswerTap {
         let added = match reply.is_error() {
             true => reply.with_error_data(RECEIPT, receipt),
             false => {
-                let path: Vec<&str> = holder(reply)?.into_iter().chain(["metadata", RECEIPT]).collect();
-                reply.with_result_at(&path, receipt)
+                let metadata: Vec<&str> = holder(reply)?.into_iter().chain(["metadata"]).collect();
+                match reply.result_at(&metadata) {
+                    Some("null") => reply.with_result_at(&metadata, &format!("{{\"{RECEIPT}\":{receipt}}}")),
+                    _ => reply.with_result_at(&[&metadata[..], &[RECEIPT]].concat(), receipt),
+                }
             }
         }?;
         self.receipt = None;
@@ -88,14 +107,15 @@ impl Tap for AnswerTap {
             .and_then(|reply| Reply::parse(reply.without_at(FORGEABLE, &[RECEIPT])));
         let Ok(reply) = clean else {
             // Another reader might see a result in it.
-            return if may_be_message(&text) { Passing::Withheld } else { Passing::Untouched };
+            let is_withheld = self.annotated && may_be_message(&text);
+            return if is_withheld { Passing::Withheld } else { Passing::Untouched };
         };
-        let result = AgentResult::of(&reply);
-        self.last = Some(result.report(&reply));
-        if result.is_last {
-            self.settle().await;
+        self.take(&reply).await;
+        if !self.annotated {
+            return Passing::Untouched;
         }
-        let passed = self.with_receipt(&reply).unwrap_or_else(|| reply.text().clone());
+        let receipt = if reply.answers(&self.id) { self.with_receipt(&reply) } else { None };
+        let passed = receipt.unwrap_or_else(|| reply.text().clone());
         if passed == text { Passing::Untouched } else { Passing::Replaced(passed) }
     }
 
@@ -157,11 +177,8 @@ impl AgentResult {
 
 /// Returns the state of the task that a result is about.
 fn state(reply: &Reply) -> Option<String> {
-    let status = match holder(reply)? {
-        None => jose::json::parse_text(reply.result_member("status")?).ok()?,
-        Some(name) => jose::json::parse_text(reply.result_member(name)?).ok()?.get("status")?.clone(),
-    };
-    status.get("state").and_then(Value::as_str).map(str::to_owned)
+    let path: Vec<&str> = holder(reply)?.into_iter().chain(["status", "state"]).collect();
+    reply.result_string_at(&path)
 }
 
 #[cfg(test)]
@@ -184,6 +201,8 @@ mod tests {
         let asks = r#"{"kind":"status-update","final":true,"status":{"state":"input-required"}}"#;
         assert_eq!(view(asks), (true, false));
         assert_eq!(view(r#"{"kind":"message","parts":[]}"#), (true, false));
+        let cut = r#"{"kind":"task","id":"t","status":{"state":"failed","message":"\ud83d","n":1e400}}"#;
+        assert_eq!(view(cut), (true, true), "what else the status holds is the agent's");
     }
 
     #[test]

@@ -68,19 +68,20 @@ impl AgentCard {
     }
 
     fn changed(&self, mut card: Value) -> Result<Value, CardError> {
-        let interfaces = card.get("supportedInterfaces").map(|all| self.interfaces(all));
         let members = card.as_object_mut().ok_or(CardError::NotAnObject)?;
         for elsewhere in ["additionalInterfaces", "signatures", "supportsAuthenticatedExtendedCard"] {
             members.remove(elsewhere);
         }
-        match interfaces {
-            Some(interfaces) => {
-                members.insert("supportedInterfaces".to_owned(), interfaces);
-            }
-            None => {
-                members.insert("url".to_owned(), self.address.as_str().into());
-                members.insert("preferredTransport".to_owned(), "JSONRPC".into());
-            }
+        // A card may be for both versions: it then has the addresses of both.
+        let interfaces = members.remove("supportedInterfaces").filter(Value::is_array);
+        if members.remove("url").is_some() || interfaces.is_none() {
+            members.insert("url".to_owned(), self.address.as_str().into());
+            members.insert("preferredTransport".to_owned(), "JSONRPC".into());
+        } else {
+            members.remove("preferredTransport");
+        }
+        if let Some(interfaces) = interfaces {
+            members.insert("supportedInterfaces".to_owned(), self.interfaces(&interfaces));
         }
         let capabilities = members.entry("capabilities").or_insert_with(|| json!({}));
         let capabilities = capabilities.as_object_mut().ok_or(CardError::NotAnObject)?;
@@ -142,6 +143,19 @@ mod tests {
 
     #[test]
     fn a_card_of_a2a_1_0_keeps_its_json_rpc_interfaces_at_the_gateway() {
+        let both = changed(json!({
+            "name": "planner", "url": "http://agent.example/", "capabilities": {},
+            "supportedInterfaces": null,
+        }));
+        assert!(!both.to_string().contains("agent.example"), "{both}");
+        let both = changed(json!({
+            "name": "planner", "url": "http://agent.example/", "capabilities": {},
+            "supportedInterfaces": [{ "url": "http://agent.example/", "protocolBinding": "GRPC" }],
+        }));
+        assert_eq!(
+            (&both["url"], &both["supportedInterfaces"]),
+            (&json!("https://gw.example/a2a"), &json!([]))
+        );
         let card = changed(json!({
             "name": "planner", "capabilities": {},
             "supportedInterfaces": [

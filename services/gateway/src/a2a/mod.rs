@@ -35,7 +35,6 @@ use crate::front::watched::watched;
 use crate::front::{AuthorizedRequest, Protocol, RequestRefusal, UPSTREAM_FAILED, failure_text};
 use crate::relay::{self, Client, Response, Unanswered};
 use crate::upstream::{Upstream, UpstreamError};
-use admission::decide::VerdictDelivery;
 use admission::principal::Era;
 use answer::AnswerTap;
 use request::{AgentRequest, AgentRequestError};
@@ -49,6 +48,9 @@ pub const CHAIN: &str = "https://tabellion.dev/a2a/agentroa/v1/roa";
 pub const PROOF: &str = "https://tabellion.dev/a2a/agentroa/v1/roa-proof";
 /// The member of a result's `metadata` with the execution receipt.
 pub const RECEIPT: &str = "https://tabellion.dev/a2a/agentroa/v1/aer";
+
+/// The JSON-RPC code of A2A for an agent without an extended card.
+const NO_EXTENDED_CARD: i32 = -32007;
 
 /// The header with the extensions that a client activates, in A2A 0.3 and 1.0.
 const EXTENSION_HEADERS: [HeaderName; 2] =
@@ -69,10 +71,18 @@ impl A2a {
     }
 
     async fn call(self, request: AgentRequest, client: Client) -> Response {
-        let decision = match self.calls.decided(request.job(&self.calls)).await {
-            Ok(decision) => decision,
-            Err(too_long) => return relay::json(StatusCode::OK, too_long.message(Some(&request.id))),
-        };
+        if request.is_for_card() {
+            let words = "the authenticated extended card is not configured";
+            return relay::json(
+                StatusCode::OK,
+                reply::error(Some(&request.id), NO_EXTENDED_CARD, words, None),
+            );
+        }
+        // Checked before the arguments are processed: their canonical form takes time in proportion to their length.
+        if let Err(too_long) = self.calls.check_length(request.arguments_bytes()) {
+            return relay::json(StatusCode::OK, too_long.message(Some(&request.id)));
+        }
+        let decision = self.calls.decided(request.job(&self.calls)).await;
         self.answered(request, decision, client).await
     }
 
@@ -97,24 +107,36 @@ impl A2a {
         client: Client,
     ) -> Response {
         let AgentRequest { id, held, .. } = request;
+        if client.is_gone() {
+            never_sent(pass).await;
+            return cancelled();
+        }
         match relay::ask(&*self.agent, pass.release(held), &client).await {
             Ok(answer) => {
-                let tap = AnswerTap::new(id, pass, receipt_of(decision));
+                let tap = AnswerTap::new(id, pass, decision);
                 relay::forward(answer, Box::new(tap), &client).await
             }
             Err(Unanswered::Upstream(error)) => {
                 if matches!(error, UpstreamError::NeverSent(_)) {
-                    let report = CallOutcomeReport { status: CallStatus::Refused, cost: None, result: None };
-                    pass.settle(report).await;
+                    never_sent(pass).await;
                 }
                 tracing::warn!(%error, "a request to an agent was not answered");
                 let words = failure_text(&error);
                 relay::json(StatusCode::OK, reply::error(Some(&id), UPSTREAM_FAILED, words, None))
             }
-            // The client has left and does not read this.
-            Err(Unanswered::Cancelled) => relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
+            Err(Unanswered::Cancelled) => cancelled(),
         }
     }
+}
+
+/// Settles a request of which nothing was sent: the reservation is released.
+async fn never_sent(pass: AdmittedCall) {
+    pass.settle(CallOutcomeReport { status: CallStatus::Refused, cost: None, result: None }).await;
+}
+
+/// The response to a client that has left and does not read it.
+fn cancelled() -> Response {
+    relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled")
 }
 
 #[async_trait]
@@ -159,12 +181,6 @@ fn activated(headers: &HeaderMap) -> Option<HeaderName> {
 fn accepts_events(headers: &HeaderMap) -> bool {
     let all = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     all.into_iter().any(|value| value.contains("text/event-stream"))
-}
-
-/// Returns the receipt for the caller; `None` on an advisory route, whose answers stay unchanged (V-33).
-fn receipt_of(decision: &DecisionAnswer) -> Option<String> {
-    let receipt = decision.receipt.as_ref().filter(|_| decision.telling != VerdictDelivery::Silent)?;
-    Some(receipt.json.clone())
 }
 
 /// Refuses a request, with its receipt. The answer to a method that streams is an event, as its readers expect.

@@ -79,6 +79,7 @@ impl AgentRequest {
         if !is_object(frame.param(METADATA)) {
             return Err(AgentRequestError::Metadata);
         }
+        frame.refuse_lookalike_params(&[METADATA, "message"])?;
         let decided = Frame::parse(frame.without_inner(METADATA, &[CHAIN, PROOF]))?;
         Ok(Self {
             id,
@@ -89,6 +90,16 @@ impl AgentRequest {
             chain: chain_material(&frame, request),
             caller: caller(request, route),
         })
+    }
+
+    /// Returns the length of the arguments, in bytes.
+    pub fn arguments_bytes(&self) -> usize {
+        self.arguments.len()
+    }
+
+    /// Returns `true` if the request asks for an agent card, which would lead around the gateway.
+    pub fn is_for_card(&self) -> bool {
+        ["agent/getAuthenticatedExtendedCard", "GetExtendedAgentCard"].contains(&self.method.as_str())
     }
 
     /// Returns the job that decides the request.

@@ -133,7 +133,7 @@ impl AgentRoa {
     fn verified_now(
         &self,
         presented: &PresentedChain,
-        chain: &roa::chain::Chain,
+        chain: &Arc<roa::chain::Chain>,
         registry: &Registry,
         now: UtcTime,
     ) -> Result<Arc<VerifiedChain>, Denial> {

@@ -65,32 +65,40 @@ pub struct PresentedFor<'a> {
     pub caller: &'a Caller,
 }
 
-/// Verified chains by their digest, until they end or the registry changes, and the chains themselves by the digest of
-/// the text that presented them, which saves reading it again.
+/// Verified chains by their digest, until they end or the registry changes. The texts that presented them lead to them, which
+/// saves reading a text again; a text is remembered by its digest alone, since one chain has any number of them.
 pub(super) struct VerifiedChains {
-    verified: Cache<Sha256Digest, Arc<VerifiedChain>>,
-    presented: Cache<Sha256Digest, Arc<Chain>>,
+    chains: Cache<Sha256Digest, KnownChain>,
+    texts: Cache<Sha256Digest, Sha256Digest>,
+}
+
+/// A chain, as read and as verified.
+#[derive(Clone)]
+struct KnownChain {
+    chain: Arc<Chain>,
+    verified: Arc<VerifiedChain>,
 }
 
 impl Default for VerifiedChains {
     fn default() -> Self {
-        Self { verified: Cache::new(VERIFIED_CHAINS), presented: Cache::new(VERIFIED_CHAINS) }
+        Self { chains: Cache::new(VERIFIED_CHAINS), texts: Cache::new(VERIFIED_CHAINS) }
     }
 }
 
 impl VerifiedChains {
     /// Reads a text, unless it presented a chain that was verified before.
     fn read(&self, text: &str) -> Result<Arc<Chain>, Denial> {
-        match self.presented.get(&Sha256Digest::of(text.as_bytes())) {
-            Some(chain) => Ok(chain),
+        let digest = self.texts.get(&Sha256Digest::of(text.as_bytes()));
+        match digest.and_then(|digest| self.chains.get(&digest)) {
+            Some(known) => Ok(known.chain),
             None => Chain::parse(text.as_bytes()).map(Arc::new),
         }
     }
 
-    /// Remembers the text of a chain that was verified: others may be sent by anybody.
-    fn remember(&self, material: &ChainMaterial, chain: &Arc<Chain>) {
-        if let Some(digest) = material.text().map(|text| Sha256Digest::of(text.as_bytes())) {
-            self.presented.entry(digest).or_insert_with(|| chain.clone());
+    /// Remembers the text of a chain that was verified.
+    fn remember(&self, material: &ChainMaterial, chain: &Chain) {
+        if let Some(text) = material.text() {
+            self.texts.entry(Sha256Digest::of(text.as_bytes())).or_insert_with(|| chain.digest());
         }
     }
 }
@@ -153,17 +161,17 @@ impl AgentRoa {
     /// Verifies a chain under a version of the registry, unless it was verified under this one before.
     pub(super) fn verified(
         &self,
-        chain: &Chain,
+        chain: &Arc<Chain>,
         registry: &Registry,
         now: UtcTime,
     ) -> Result<Arc<VerifiedChain>, Denial> {
         let digest = chain.digest();
-        let known = self.verified.verified.get(&digest).filter(|known| known.version() == registry.version());
-        if let Some(known) = known {
+        let known = self.verified.chains.get(&digest).map(|known| known.verified);
+        if let Some(known) = known.filter(|known| known.version() == registry.version()) {
             return not_ended(&known, now).map(|()| known);
         }
         let verified = Arc::new(verify_chain(chain, registry, self.bounds, now)?);
-        self.verified.verified.insert(digest, verified.clone());
+        self.verified.chains.insert(digest, KnownChain { chain: chain.clone(), verified: verified.clone() });
         Ok(verified)
     }
 

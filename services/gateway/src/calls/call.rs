@@ -31,8 +31,7 @@ impl Calls {
     /// Decides about a call and answers it.
     pub(super) async fn call(&self, inbound: Inbound, subject: CallSubject) -> Response {
         // Checked before the arguments are processed: their canonical form takes time in proportion to their length.
-        if inbound.frame.arguments_text().len() > self.offer.arguments_bytes {
-            let too_long = ArgumentsTooLong(self.offer.arguments_bytes);
+        if let Err(too_long) = self.check_length(inbound.frame.arguments_text().len()) {
             return relay::json(StatusCode::OK, too_long.message(inbound.frame.id()));
         }
         let Some((call, mut job)) = self.read(inbound, subject) else { return super::refused::no_id() };
@@ -58,20 +57,25 @@ impl Calls {
         }
     }
 
-    /// Decides about a call whose client cannot be asked a question.
+    /// Checks the length of arguments, in bytes.
     ///
     /// # Errors
-    /// [`ArgumentsTooLong`] if the arguments are longer than the route allows.
-    pub async fn decided(&self, job: CallJob) -> Result<Box<DecisionAnswer>, ArgumentsTooLong> {
-        if job.arguments.text().len() > self.offer.arguments_bytes {
-            return Err(ArgumentsTooLong(self.offer.arguments_bytes));
+    /// [`ArgumentsTooLong`] if they are longer than the route allows.
+    pub fn check_length(&self, bytes: usize) -> Result<(), ArgumentsTooLong> {
+        match bytes > self.offer.arguments_bytes {
+            true => Err(ArgumentsTooLong(self.offer.arguments_bytes)),
+            false => Ok(()),
         }
+    }
+
+    /// Decides about a call whose client cannot be asked a question.
+    pub async fn decided(&self, job: CallJob) -> Box<DecisionAnswer> {
         let answer = match self.shared.writer.refused_at_once(&job) {
             Some(refused) => Box::new(refused),
             None => self.unasked(self.shared.writer.call(job).await).await,
         };
         self.count(&answer);
-        Ok(answer)
+        answer
     }
 
     /// Decides a call to its end, without an answer to any question.

@@ -127,6 +127,20 @@ impl Reply {
         Some(self.slice(self.result.as_ref()?.get(name)?))
     }
 
+    /// The raw JSON text of the value at a path below `result`.
+    pub fn result_at(&self, path: &[&str]) -> Option<&str> {
+        let mut at = self.whole.get("result")?.clone();
+        for name in path {
+            at = Object::read(self.body(), at)?.get(name)?.clone();
+        }
+        Some(self.slice(&at))
+    }
+
+    /// The string at a path below `result`, with its escapes decoded. `None` if there is no string.
+    pub fn result_string_at(&self, path: &[&str]) -> Option<String> {
+        serde_json::from_str(self.result_at(path)?).ok()
+    }
+
     /// Returns whether the message has an `error` member.
     pub fn is_error(&self) -> bool {
         self.whole.get("error").is_some()

@@ -205,12 +205,43 @@ async fn what_is_no_request_to_an_agent_is_refused_before_a_decision() {
         (json!([{ "jsonrpc": "2.0", "id": 1, "method": "message/send" }]), -32600),
         (json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": [1] }), -32602),
         (json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "metadata": [] } }), -32602),
+        (json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "Metadata": {} } }), -32600),
     ] {
         let (status, text) = site.post(&message).await;
         let answer: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((status, &answer["error"]["code"]), (400, &json!(code)), "{message}");
     }
     assert!(site.agent.seen().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_to_another_request_or_to_none_leaves_the_outcome_unknown() {
+    let other = format!(r#"{{"jsonrpc":"2.0","id":"r-2","result":{TASK}}}"#);
+    let site = Site::answering(move |_, agent| agent.json(&other)).await;
+    let answer = site.ask(&envelope(), "message/send").await;
+    assert!(answer["result"].get("metadata").is_none(), "its receipt is for another request: {answer}");
+    assert_eq!(site.outcome().await, "unknown");
+    let json = [("content-type", "application/json")];
+    let site = Site::answering(move |_, agent| agent.answer(503, &json, br#"{"detail":"later"}"#)).await;
+    let (status, text) = site.post(&request(&envelope(), "message/send")).await;
+    assert_eq!((status, text.as_str()), (503, r#"{"detail":"later"}"#));
+    assert_eq!(site.outcome().await, "unknown");
+}
+
+#[tokio::test]
+async fn an_extended_card_which_would_lead_around_the_gateway_is_not_served() {
+    let site = Site::answering(|seen, agent| agent.result(seen, r#"{"url":"http://agent.example/"}"#)).await;
+    let answer = site.ask(&envelope(), "agent/getAuthenticatedExtendedCard").await;
+    assert_eq!(answer["error"]["code"], -32007);
+    assert!(site.agent.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_result_with_null_metadata_has_its_receipt_all_the_same() {
+    let task = r#"{"kind":"task","id":"t","status":{"state":"completed"},"metadata":null}"#;
+    let site = Site::answering(move |seen, agent| agent.result(seen, task)).await;
+    let answer = site.ask(&envelope(), "message/send").await;
+    assert_eq!(answer["result"]["metadata"][AER]["receipt"]["enforcement_outcome"], "permit");
 }
 
 #[tokio::test]
