@@ -75,9 +75,8 @@ impl AnswerTap {
     }
 
     async fn settle(&mut self) {
-        if let (Some(report), true) = (self.last.take(), self.pass.is_some())
-            && let Some(pass) = self.pass.take()
-        {
+        let Some(report) = self.last.take() else { return };
+        if let Some(pass) = self.pass.take() {
             pass.settle(report).await;
         }
     }

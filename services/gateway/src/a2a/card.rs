@@ -15,9 +15,6 @@ use crate::bounded_fetch::{FetchError, get_bounded, http_client};
 use crate::config::{Config, Route, RouteProtocol};
 use crate::limits::{MAX_AGENT_CARD_BYTES, MAX_DEPTH};
 
-/// The path of an agent card below the address of its agent (RFC 8615).
-pub const WELL_KNOWN: &str = "/.well-known/agent-card.json";
-
 /// The source of an agent's card, and what the gateway changes in it.
 #[derive(Clone, Debug)]
 pub struct AgentCard {

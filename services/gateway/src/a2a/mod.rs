@@ -24,15 +24,15 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
-pub use card::{AgentCard, CardError, WELL_KNOWN};
+pub use card::{AgentCard, CardError};
 
 use crate::calls::{Calls, REFUSED, refusal_words};
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
 use crate::frame::reply;
 use crate::front::watched::watched;
-use crate::front::{AuthorizedRequest, Protocol, RequestRefusal, UPSTREAM_FAILED, failure_text};
+use crate::front::{AuthorizedRequest, Protocol, RequestRefusal, unanswered};
 use crate::relay::{self, Client, Response, Unanswered};
 use crate::upstream::{Upstream, UpstreamError};
 use admission::principal::Era;
@@ -120,9 +120,7 @@ impl A2a {
                 if matches!(error, UpstreamError::NeverSent(_)) {
                     never_sent(pass).await;
                 }
-                tracing::warn!(%error, "a request to an agent was not answered");
-                let words = failure_text(&error);
-                relay::json(StatusCode::OK, reply::error(Some(&id), UPSTREAM_FAILED, words, None))
+                unanswered(Some(&id), &error)
             }
             Err(Unanswered::Cancelled) => cancelled(),
         }
@@ -158,7 +156,7 @@ impl Protocol for A2a {
             Err(AgentRequestError::Message(error)) => return RequestRefusal::Message(error).into_response(),
             Err(error) => return relay::error(StatusCode::BAD_REQUEST, error.code(), &error.to_string()),
         };
-        let reads_events = accepts_events(&request.head.headers);
+        let reads_events = request.reads_events();
         let activated = activated(&request.head.headers);
         let (client, gone) =
             Client::new(Era::Modern, reads_events, Arc::default(), request.draining.tasks.clone());
@@ -176,11 +174,6 @@ fn activated(headers: &HeaderMap) -> Option<HeaderName> {
         values.flat_map(|value| value.split(',')).any(|extension| extension.trim() == EXTENSION)
     };
     EXTENSION_HEADERS.iter().find(named).cloned()
-}
-
-fn accepts_events(headers: &HeaderMap) -> bool {
-    let all = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    all.into_iter().any(|value| value.contains("text/event-stream"))
 }
 
 /// Refuses a request, with its receipt. The answer to a method that streams is an event, as its readers expect.

@@ -9,7 +9,7 @@ use super::reader::{ConfigReader, chosen};
 use super::route::{Route, RouteProtocol, Server, UpstreamConfig};
 
 /// The path of an agent card below the address of its agent (RFC 8615).
-const CARD: &str = ".well-known/agent-card.json";
+pub const AGENT_CARD_PATH: &str = "/.well-known/agent-card.json";
 
 /// The settings of a route about its protocol, as written.
 pub struct ProtocolSettings {
@@ -39,7 +39,7 @@ pub fn of_route(
     let span = settings.protocol.as_ref().map(Spanned::span);
     let card = match (&settings.agent_card, upstream) {
         (Some(text), _) => reader.http("agent_card", text),
-        (None, Some(UpstreamConfig::One(Server::Http(server)))) => below(&server.url, CARD),
+        (None, Some(UpstreamConfig::One(Server::Http(server)))) => below(&server.url, AGENT_CARD_PATH),
         (None, _) => None,
     };
     match (card, upstream) {
@@ -56,7 +56,7 @@ pub fn of_route(
 fn below(url: &Url, path: &str) -> Option<Url> {
     let mut folder = url.clone();
     folder.set_query(None);
-    folder.set_path(&format!("{}/{path}", url.path().trim_end_matches('/')));
+    folder.set_path(&format!("{}{path}", url.path().trim_end_matches('/')));
     Some(folder)
 }
 

@@ -38,6 +38,7 @@ use admission::signature::Keyring;
 use decimal::Decimal;
 use url::Url;
 
+pub use a2a::AGENT_CARD_PATH;
 pub use admission::rules::Posture;
 pub use agentroa::{AgentRoaConfig, ReceiptForm, RegistrySource};
 pub use agents::AgentKeys;

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use axum::body::Body;
 use bytes::Bytes;
+use http::header::ACCEPT;
 use http::request::Parts;
 use serving::network::client_network;
 use tokio_util::sync::CancellationToken;
@@ -60,6 +61,12 @@ impl AuthorizedRequest {
         let counted = (!network.is_loopback()).then_some(network);
         let body = std::mem::take(&mut self.body);
         intake::read(&self.head.headers, body, self.body_bytes, counted).await
+    }
+
+    /// Returns whether the client accepts an event stream as an answer.
+    pub fn reads_events(&self) -> bool {
+        let accepts = self.head.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        accepts.into_iter().any(|value| value.contains("text/event-stream"))
     }
 
     /// Returns the request for the upstream, with this body.

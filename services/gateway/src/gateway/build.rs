@@ -12,10 +12,11 @@ use axum::routing::get;
 use bytes::Bytes;
 use zeroize::Zeroizing;
 
-use crate::a2a::{self, A2a, AgentCard};
+use crate::a2a::{A2a, AgentCard};
 use crate::calls::{Calls, Judging, Offer, Shared};
 use crate::config::{
-    CommandServer, Config, OAuthMode, Route as RouteConfig, RouteProtocol, Server, UpstreamConfig,
+    AGENT_CARD_PATH, CommandServer, Config, OAuthMode, Route as RouteConfig, RouteProtocol, Server,
+    UpstreamConfig,
 };
 use crate::current_rules::{CurrentRules, rules_of};
 use crate::evidence_store::secret;
@@ -228,7 +229,7 @@ async fn metadata(guard: Arc<Guard>) -> crate::relay::Response {
 fn agent_card(config: &Config, route: &RouteConfig) -> Result<Router, StartError> {
     let Some(card) = AgentCard::of_route(config, route) else { return Ok(Router::new()) };
     let card = card.map_err(|error| StartError::AgentCard { route: route.path.clone(), error })?;
-    let path = format!("{}{}", route.path, a2a::WELL_KNOWN);
+    let path = format!("{}{}", route.path, AGENT_CARD_PATH);
     Ok(Router::new().route(&path, get(move || card_of(card.clone()))))
 }
 

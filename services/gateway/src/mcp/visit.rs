@@ -6,7 +6,7 @@ use admission::invocation::{AiInvocation, KEYS};
 use admission::principal::{Caller, Era};
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use http::{Method, StatusCode, header};
+use http::{Method, StatusCode};
 use tokio_util::sync::DropGuard;
 
 use super::dispatch::dispatched;
@@ -79,10 +79,7 @@ impl Visit<'_> {
 
     fn client(&self, era: Era) -> (Client, DropGuard) {
         let count = self.sessions.resumptions.of(&self.endpoint.path, self.session());
-        let accepts = self.request.head.headers.get_all(header::ACCEPT).iter();
-        let mut accepts = accepts.filter_map(|value| value.to_str().ok());
-        let reads_events = accepts.any(|value| value.contains("text/event-stream"));
-        Client::new(era, reads_events, count, self.request.draining.tasks.clone())
+        Client::new(era, self.request.reads_events(), count, self.request.draining.tasks.clone())
     }
 
     fn inbound(self, whole: Frame, client: Client) -> Result<Inbound, McpRefusal> {
