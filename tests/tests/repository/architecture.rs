@@ -77,6 +77,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "vap",
         ],
     ),
+    ("sandbox", &[]),
     (
         "transparency",
         &[

@@ -1,0 +1,28 @@
+//! Execution of untrusted programs: no network, no files but the program's own, bounded memory, time and output.
+//!
+//! A [`Sandbox`] runs one [`Job`] in a fresh guest and reports an [`Outcome`]. A guest that misbehaves is an outcome, not an
+//! error; an error means that the sandbox itself failed. Nothing that a caller compares the outcome with enters the guest.
+//!
+//! Not here: what is run and why (the `checks` crate), and the process that the runner lives in
+//! (`services/verification`).
+
+mod job;
+mod outcome;
+
+pub use job::{Call, Job, Language, Limits};
+pub use outcome::{Ending, Engine, Outcome, SandboxError};
+
+/// A way to run untrusted programs.
+pub trait Sandbox: Send + Sync {
+    /// Returns the engine and its version, for `metadata.sandbox_config` of a verification receipt.
+    fn engine(&self) -> &Engine;
+
+    /// Returns whether the sandbox can run this call.
+    fn supports(&self, call: &Call) -> bool;
+
+    /// Runs the job in a fresh guest and waits for its end.
+    fn run(&self, job: &Job) -> Result<Outcome, SandboxError>;
+
+    /// Proves the isolation by running hostile guests, and names the first restriction that is missing.
+    fn self_test(&self) -> Result<(), SandboxError>;
+}
