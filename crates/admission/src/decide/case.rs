@@ -14,6 +14,7 @@ use vap::reason::Reason;
 use super::draft::{Draft, principal_bytes};
 use super::person::{Approved, call_subject, ticket};
 use super::policy::Facts;
+use super::semantic::Suspect;
 use super::signals::{Seen, shape};
 use super::{DecisionContext, ToolCall};
 
@@ -30,6 +31,8 @@ pub(super) struct CallCase<'a> {
     pub session: Option<&'a mut Session>,
     pub approved: Approved,
     pub reservation: Option<Reservation>,
+    /// The risk of a call of a session, once it is computed.
+    pub suspect: Option<Suspect>,
     /// The demand of a rule that a human confirms the call.
     pub confirm: Option<(Reason, Decider)>,
     pub found: SemanticCheck,
@@ -83,6 +86,7 @@ impl<'a> CallCase<'a> {
             session: None,
             approved: Approved::default(),
             reservation: None,
+            suspect: None,
             confirm: None,
             found: SemanticCheck::default(),
         }
@@ -143,7 +147,8 @@ impl<'a> CallCase<'a> {
             Some(session) => (principal_facts(session, self.draft.proven_by), session_facts(session)),
             None => (caller_facts(self.context), json!({ "calls": 0, "meters": {}, "limits": {} })),
         };
-        Facts { tool: self.call.tool, arguments: self.call.arguments.text(), principal, session }
+        let suspect = self.suspect.unwrap_or_else(|| Suspect::of_tool(self.context.rules, self.call.tool));
+        Facts { tool: self.call.tool, arguments: self.call.arguments.text(), principal, session, suspect }
     }
 
     /// Returns the marks of the call.

@@ -1,7 +1,8 @@
 //! C4: evaluation of the operator's rules in order; the first rule that holds decides.
 //!
-//! A rule sees the call as it is forwarded: `input.tool`, `input.arguments`, `input.principal`, and `input.session`
-//! with its meters and calls. It never sees the agent's rationale. A rule that cannot be evaluated denies the call, and
+//! A rule sees the call as it is forwarded: `input.tool`, `input.arguments`, `input.principal`, `input.session` with
+//! its meters and calls, `input.class` with the sensitivity of the tool, and `input.risk` with the score and its
+//! signals, each from 0 to 1. It never sees the agent's rationale. A rule that cannot be evaluated denies the call, and
 //! so do ambiguous arguments, which two JSON parsers could read differently.
 //!
 //! A rule that denies or requires an answer also holds if its condition refers to a member that the call does not have,
@@ -11,7 +12,10 @@
 use expression::Answer;
 use serde_json::{Value, json};
 
+use super::semantic::Suspect;
+use crate::risk::Degree;
 use crate::rules::{Decider, Rules, Then};
+use vap::message::Sensitivity;
 use vap::reason::{Reason, RuleName};
 
 /// The result of C4.
@@ -33,7 +37,11 @@ pub(super) struct Facts<'a> {
     pub arguments: &'a str,
     pub principal: Value,
     pub session: Value,
+    pub suspect: Suspect,
 }
+
+/// The `input.class` of a tool that neither the operator nor the agent has classified.
+const UNCLASSIFIED: &str = "unclassified";
 
 /// Evaluates the rules for a call.
 pub(super) fn police(rules: &Rules, facts: Facts<'_>) -> Policed {
@@ -72,6 +80,25 @@ impl Facts<'_> {
             "arguments": arguments,
             "principal": self.principal,
             "session": self.session,
+            "class": self.suspect.sensitivity.map_or(UNCLASSIFIED, Sensitivity::as_str),
+            "risk": self.risk(),
         }))
     }
+
+    /// Returns the risk score and its signals, before they are weighted.
+    fn risk(&self) -> Value {
+        let Suspect { signals, risk, .. } = self.suspect;
+        json!({
+            "score": fraction(risk.score),
+            "sensitivity": fraction(signals.sensitivity),
+            "burn_rate": fraction(signals.burn_rate),
+            "looping": fraction(signals.looping),
+            "novelty": fraction(signals.novelty),
+            "proximity": fraction(signals.proximity),
+        })
+    }
+}
+
+fn fraction(degree: Degree) -> f64 {
+    f64::from(degree.get()) / 1000.0
 }

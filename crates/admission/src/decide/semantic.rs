@@ -9,8 +9,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cache::{VerdictKey, is_cacheable};
-use crate::risk::{Degree, Risk};
-use crate::rules::JudgeRules;
+use crate::risk::{self, Degree, Risk, Signals};
+use crate::rules::{JudgeRules, Rules};
 use crate::session::Session;
 use decimal::Decimal;
 use vap::message::{AddScope, IncreaseBudget, IntentEnvelope, ScopeAmendment, Sensitivity};
@@ -86,23 +86,38 @@ pub(super) enum JudgeEffect {
     Denied(Reason),
 }
 
-/// The properties of a call that C5 needs.
+/// The class of a call, its signals, and the risk that they give.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Suspect {
-    pub key: VerdictKey,
-    pub risk: Risk,
     pub sensitivity: Option<Sensitivity>,
+    pub signals: Signals,
+    pub risk: Risk,
+}
+
+impl Suspect {
+    /// Returns the risk of a call without a session, of which only the operator's class of its tool is known.
+    pub fn of_tool(rules: &Rules, tool: &str) -> Self {
+        let sensitivity = rules.sensitivities.of(tool, None);
+        let signals = Signals { sensitivity: risk::sensitivity(sensitivity), ..Signals::default() };
+        Suspect { sensitivity, signals, risk: signals.weigh(&rules.risk) }
+    }
 }
 
 /// Decides whether the judge is asked about a call. A randomly selected call is shown to it even if a verdict is
 /// cached.
-pub(super) fn gate(context: &DecisionContext<'_>, session: &Session, suspect: &Suspect) -> JudgeGate {
+pub(super) fn gate(
+    context: &DecisionContext<'_>,
+    session: &Session,
+    key: VerdictKey,
+    suspect: &Suspect,
+) -> JudgeGate {
     let Some(judge) = &context.rules.judge else { return JudgeGate::Closed };
     let trigger = match (context.dice.sample < judge.sample, suspect.risk.score >= judge.threshold) {
         (true, _) => Trigger::RandomSample,
         (false, true) => suspect.risk.loudest,
         (false, false) => return JudgeGate::Closed,
     };
-    let remembered = session.running.verdicts.until(suspect.key, context.now);
+    let remembered = session.running.verdicts.until(key, context.now);
     match remembered.filter(|_| trigger != Trigger::RandomSample && is_cacheable(suspect.sensitivity)) {
         Some(until) => JudgeGate::Remembered(until),
         None => pay(judge, session.running.judge_used(), trigger),

@@ -8,6 +8,7 @@
 use crate::cache::{VerdictKey, is_cacheable};
 use crate::clarify::HumanAnswer;
 use crate::rules::{Decider, Posture, Rules};
+use crate::session::Session;
 use vap::exact;
 use vap::message::{IntentEnvelope, Message};
 use vap::reason::Reason;
@@ -26,7 +27,7 @@ use super::{Authority, ToolCall};
 
 /// The stages of a decision about a call.
 pub(super) const STAGES: &[fn(&mut CallCase<'_>) -> StageFinding] =
-    &[authority, binding, open, envelope, scope, tool, answer, budget, policy, judge, person];
+    &[authority, binding, open, envelope, scope, tool, answer, budget, risk, policy, judge, person];
 
 /// Applies the decision of AgentROA, which comes before those of VAP (reading X-4).
 fn authority(case: &mut CallCase<'_>) -> StageFinding {
@@ -169,6 +170,23 @@ fn budget(case: &mut CallCase<'_>) -> StageFinding {
     Ok(())
 }
 
+/// Computes the risk score of a call of a session, for the operator's rules and the judge. It is recorded even if
+/// neither reads it (reading V-28).
+fn risk(case: &mut CallCase<'_>) -> StageFinding {
+    let (Some(session), Some(reservation)) = (&case.session, &case.reservation) else { return Ok(()) };
+    let rules = case.context.rules;
+    let declared = intent_of(case.call)?.intent.sensitivity;
+    let sensitivity = rules.sensitivities.of(case.call.tool, declared);
+    let signals = signals(case.context, session, sensitivity, case.marks().seen(session), reservation);
+    let suspect = Suspect { sensitivity, signals, risk: signals.weigh(&rules.risk) };
+    if declared.is_some() && declared != sensitivity {
+        case.draft.flags.push(Flag::SensitivityRaised);
+    }
+    case.draft.risk = Some(suspect.risk.score);
+    case.suspect = Some(suspect);
+    Ok(())
+}
+
 /// C4: evaluates the operator's rules.
 fn policy(case: &mut CallCase<'_>) -> StageFinding {
     case.draft.policed = !case.context.rules.policy.is_empty();
@@ -206,10 +224,8 @@ pub(super) fn advised(case: &CallCase<'_>) -> Advised {
 
 /// C5: asks the judge if needed. A call that a human has answered for was shown to the judge before.
 fn judge(case: &mut CallCase<'_>) -> StageFinding {
-    if case.session.is_none() {
-        return Ok(());
-    }
-    let suspect = suspect(case)?;
+    let (Some(session), Some(suspect)) = (case.session.as_deref(), case.suspect) else { return Ok(()) };
+    let key = verdict_key(case, session);
     let rules = case.context.rules.judge.as_ref();
     if let Some(judged) = case.call.before.judged {
         case.draft.judged = Some(judged);
@@ -218,15 +234,16 @@ fn judge(case: &mut CallCase<'_>) -> StageFinding {
             JudgeEffect::Unsure => case.found.unsure = true,
             JudgeEffect::Consistent => {
                 case.draft.passed("intent_consistent");
-                let (consistent, until) = (Some(suspect.key), keep_until(case, &suspect));
+                let (consistent, until) = (Some(key), keep_until(case, &suspect));
                 case.found = SemanticCheck { consistent, until, ..SemanticCheck::default() };
             }
         }
         return Ok(());
     }
-    let is_answered = case.approved.by.is_some() || case.call.before.answer.is_some();
-    let Some(session) = case.session.as_deref().filter(|_| !is_answered) else { return Ok(()) };
-    match gate(case.context, session, &suspect) {
+    if case.approved.by.is_some() || case.call.before.answer.is_some() {
+        return Ok(());
+    }
+    match gate(case.context, session, key, &suspect) {
         JudgeGate::Closed => {}
         JudgeGate::Remembered(until) => {
             case.draft.remembered = true;
@@ -248,28 +265,14 @@ fn judge(case: &mut CallCase<'_>) -> StageFinding {
     Ok(())
 }
 
-/// Computes the risk score of the call. It is recorded even if no judge is configured (reading V-28).
-fn suspect(case: &mut CallCase<'_>) -> Result<Suspect, Reason> {
-    let declared = intent_of(case.call)?.intent.sensitivity;
-    let rules = case.context.rules;
-    let sensitivity = rules.sensitivities.of(case.call.tool, declared);
-    if declared.is_some() && declared != sensitivity {
-        case.draft.flags.push(Flag::SensitivityRaised);
-    }
-    let (Some(session), Some(reservation)) = (&case.session, &case.reservation) else {
-        return Err(Reason::NoCommitment);
-    };
-    let signals = signals(case.context, session, sensitivity, case.marks().seen(session), reservation);
-    let risk = signals.weigh(&rules.risk);
-    case.draft.risk = Some(risk.score);
-    let commitment = session.agreed.digest().as_str();
-    let key = VerdictKey::of(
-        commitment,
+/// Returns the cache key of a verdict about this call.
+fn verdict_key(case: &CallCase<'_>, session: &Session) -> VerdictKey {
+    VerdictKey::of(
+        session.agreed.digest().as_str(),
         case.call.tool,
         &case.call.arguments.canonical().bytes,
-        &rules.policy_digest,
-    );
-    Ok(Suspect { key, risk, sensitivity })
+        &case.context.rules.policy_digest,
+    )
 }
 
 /// Returns the cache expiry of a verdict about this call in Unix seconds; `None` if it must not be cached.

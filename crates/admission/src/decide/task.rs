@@ -19,6 +19,7 @@ use super::DecisionContext;
 use super::draft::{Draft, principal_bytes};
 use super::policy::{Facts, Policed, police};
 use super::ruling::Ruling;
+use super::semantic::Suspect;
 
 /// A task that a call created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +78,7 @@ fn refuses(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) ->
         arguments: request.inputs?,
         principal: json!({ "identity": task.principal.as_ref().map(Principal::identity) }),
         session: json!({ "id": task.session_id }),
+        suspect: Suspect::of_tool(context.rules, &task.tool),
     };
     match police(context.rules, facts) {
         Policed::Allowed(_) => None,

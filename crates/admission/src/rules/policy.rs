@@ -56,13 +56,15 @@ pub enum RuleError {
 }
 
 /// Tail of the error message about an unknown member.
-const KNOWN: &str = "there are input.tool, input.arguments, input.principal (agent_id, proven_by, delegated_by, identity) \
-                     and input.session (id, calls, max_calls, meters, limits)";
+const KNOWN: &str = "there are input.tool, input.arguments, input.principal (agent_id, proven_by, delegated_by, identity), \
+                     input.session (id, calls, max_calls, meters, limits), input.class and input.risk (score, sensitivity, \
+                     burn_rate, looping, novelty, proximity)";
 
 /// Returns `true` if a call can have a member with this path.
 fn is_known(path: &[&str]) -> bool {
     match path {
-        ["tool"] | ["arguments" | "principal" | "session"] | ["arguments", ..] => true,
+        ["tool" | "class"] | ["arguments" | "principal" | "session" | "risk"] | ["arguments", ..] => true,
+        ["risk", "score" | "sensitivity" | "burn_rate" | "looping" | "novelty" | "proximity"] => true,
         ["principal", member, rest @ ..] => match *member {
             "agent_id" | "proven_by" | "delegated_by" => rest.is_empty(),
             "identity" => true,

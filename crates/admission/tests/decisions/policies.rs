@@ -4,7 +4,9 @@ use admission::rules::{PolicyRule, Posture, RuleError, Then};
 use serde_json::json;
 use vap::audit::CallStatus;
 use vap::glob::Pattern;
+use vap::message::Sensitivity;
 use vap::reason::Reason;
+use vap::verdict::VerdictKind;
 
 use crate::world::{Try, World, mallory, world};
 
@@ -47,6 +49,52 @@ fn rules_see_principal_session_and_meters() {
     let mut world = ruled_by(&[("spent", None, Some("input.session.meters.usd >= 5"), Then::Deny)]);
     world.ran(&pay(1), Some(r#"{"usd":5}"#));
     assert_eq!(world.denied(&pay(1)).as_str(), "policy:spent");
+}
+
+fn classified(rules: &[(&str, Option<&str>, Option<&str>, Then)]) -> World {
+    let mut world = ruled_by(rules);
+    world.rules.sensitivities.tools.push((Pattern::new("crm.purge").unwrap(), Sensitivity::Deletes));
+    world.rules.sensitivities.tools.push((Pattern::new("crm.read").unwrap(), Sensitivity::Reads));
+    world
+}
+
+#[test]
+fn without_a_judge_a_rule_asks_a_person_above_a_risk_or_for_a_class() {
+    let delete = || Try::of("crm.purge", json!({ "id": 1 }));
+    let read = || Try::of("crm.read", json!({ "id": 1 }));
+    let by_class = [("deletes", None, Some(r#"input.class == "deletes""#), Then::Confirm)];
+    let by_risk = [("risky", None, Some("input.risk.score > 0.7"), Then::Confirm)];
+    for rules in [by_class, by_risk] {
+        let mut world = classified(&rules);
+        let asked = world.ruled(&delete());
+        assert_eq!(asked.verdict.verdict, VerdictKind::Clarify, "{rules:?}");
+        assert!(asked.verdict.verification.risk_score.is_some(), "{rules:?}");
+        world.served(&read());
+    }
+}
+
+#[test]
+fn rules_see_each_signal_of_the_risk() {
+    let signals = "input.risk.sensitivity == 0; input.risk.novelty == 1; input.risk.looping == 0; \
+                   input.risk.proximity == 0; input.risk.burn_rate == 0";
+    let mut world = classified(&[("new", None, Some(signals), Then::Deny)]);
+    assert_eq!(world.denied(&Try::of("crm.read", json!({}))).as_str(), "policy:new");
+    let mut world = classified(&[("again", None, Some("input.risk.looping >= 0.4"), Then::Deny)]);
+    world.ran(&pay(1), None);
+    world.ran(&pay(1), None);
+    assert_eq!(world.denied(&pay(1)).as_str(), "policy:again");
+}
+
+#[test]
+fn without_a_session_rules_see_the_class_that_the_operator_gave() {
+    let mut world = classified(&[("deletes", None, Some(r#"input.class == "deletes""#), Then::Deny)]);
+    world.rules.posture = Posture::Restricted;
+    world.rules.restricted.push(Pattern::new("*").unwrap());
+    let call = |tool| Try::of(tool, json!({})).by(mallory()).without_vap();
+    assert_eq!(world.denied(&call("crm.purge")).as_str(), "policy:deletes");
+    assert!(world.ruled(&call("crm.read")).is_admitted());
+    let mut world = classified(&[("unknown", None, Some(r#"input.class == "unclassified""#), Then::Deny)]);
+    assert_eq!(world.denied(&pay(1)).as_str(), "policy:unknown");
 }
 
 #[test]
