@@ -421,10 +421,15 @@ pub fn evidence_key() -> String {
     data_encoding::HEXLOWER.encode(key.verifying_key().as_bytes())
 }
 
+/// Returns the public key of the gateway's statements as a `did:key`.
+pub fn evidence_did_key() -> String {
+    testkit::ed25519(EVIDENCE).public_key().did_key()
+}
+
 /// Creates a log whose policy admits the gateway's statements.
 pub fn admitting_log() -> Log {
     let log = Log::sqlite();
-    let key = testkit::ed25519(EVIDENCE).public_key().did_key();
+    let key = evidence_did_key();
     // The gateway's execution receipts are signed with its evidence key.
     let listed = format!("id = \"{GATEWAY_ID}\"\nkeys = [\"{}\"]", testkit::gateway().public_key().did_key());
     let own = format!(

@@ -58,6 +58,51 @@ pub struct SessionCeiling {
     pub deadline: Option<Timestamp>,
     /// The ceiling of each meter, by its name.
     pub limits: BTreeMap<String, Decimal>,
+    /// The ceilings of the scope; all of them apply.
+    pub scopes: Vec<ScopeCeiling>,
+}
+
+/// A ceiling of the tools that sessions may call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScopeCeiling {
+    /// Patterns of the tools that may be in a scope; none means all tools.
+    pub tools_allow: Vec<Pattern>,
+    /// Patterns of the tools that are in no scope.
+    pub tools_deny: Vec<Pattern>,
+}
+
+impl ScopeCeiling {
+    /// Returns `true` if sessions may call the tool.
+    #[must_use]
+    pub fn allows(&self, tool: &str) -> bool {
+        let any = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(tool));
+        (self.tools_allow.is_empty() || any(&self.tools_allow)) && !any(&self.tools_deny)
+    }
+
+    /// Reduces a scope to this ceiling. A pattern that overlaps the ceiling and is not covered by it remains, since no
+    /// pattern describes what both match; so each call is checked against the ceiling as well.
+    fn narrow(&self, scope: &mut Scope) {
+        if !self.tools_allow.is_empty() {
+            let allowed = scope.tools_allow.iter().flat_map(|pattern| self.within(pattern));
+            scope.tools_allow = allowed.fold(Vec::new(), |mut patterns, pattern| {
+                append(&mut patterns, &[pattern]);
+                patterns
+            });
+        }
+        if !self.tools_deny.is_empty() {
+            append(scope.tools_deny.get_or_insert_default(), &self.tools_deny);
+        }
+    }
+
+    /// Returns the parts of a pattern that are within the allowed ones.
+    fn within(&self, pattern: &Pattern) -> Vec<Pattern> {
+        if self.tools_allow.iter().any(|ceiling| ceiling.covers(pattern)) {
+            return vec![pattern.clone()];
+        }
+        let overlapping = self.tools_allow.iter().filter(|ceiling| ceiling.overlaps(pattern));
+        let part = |ceiling: &Pattern| if pattern.covers(ceiling) { ceiling } else { pattern }.clone();
+        overlapping.map(part).collect()
+    }
 }
 
 /// An effective commitment after the operator's ceiling was applied.
@@ -65,7 +110,7 @@ pub struct SessionCeiling {
 pub struct Capped {
     /// The commitment in force.
     pub effective: Effective,
-    /// `true` if the ceiling changed the budget: the Verdict is then `downgraded` (reading V-23).
+    /// `true` if the ceiling changed the scope or the budget: the Verdict is then `downgraded` (reading V-23).
     pub changed: bool,
 }
 
@@ -73,7 +118,8 @@ impl Effective {
     /// Computes E0 from a commitment.
     ///
     /// # Errors
-    /// [`Reason::OutOfRange`] if commitment and ceiling together limit more than [`MAX_METERS`] meters.
+    /// [`Reason::OutOfRange`] if commitment and ceiling together limit more than [`MAX_METERS`] meters or have more than
+    /// [`MAX_PATTERNS`] patterns, and [`Reason::ScopeEscape`] if the ceiling leaves no tool of the scope.
     pub fn of(commitment: &ScopeCommitment, ceiling: &SessionCeiling) -> Result<Capped, Reason> {
         let ScopeCommitment { session_id, goal, scope, budget, plan_digest, principal, signature: _ } =
             commitment;
@@ -130,7 +176,11 @@ impl Effective {
     }
 
     fn capped(mut self, ceiling: &SessionCeiling) -> Result<Capped, Reason> {
-        let before = self.budget.clone();
+        let before = (self.scope.clone(), self.budget.clone());
+        ceiling.scopes.iter().for_each(|ceiling| ceiling.narrow(&mut self.scope));
+        if self.scope.tools_allow.is_empty() {
+            return Err(Reason::ScopeEscape);
+        }
         let budget = &mut self.budget;
         budget.max_calls = least(budget.max_calls, ceiling.max_calls);
         if let Some(latest) = ceiling.deadline {
@@ -141,10 +191,10 @@ impl Effective {
             let limit = budget.limits.entry(meter.clone()).or_insert(*most);
             *limit = (*limit).min(*most);
         }
-        if budget.limits.len() > MAX_METERS {
+        if budget.limits.len() > MAX_METERS || count(&self.scope) > MAX_PATTERNS {
             return Err(Reason::OutOfRange);
         }
-        let changed = self.budget != before;
+        let changed = (&self.scope, &self.budget) != (&before.0, &before.1);
         Ok(Capped { effective: self, changed })
     }
 }
@@ -167,8 +217,12 @@ fn widen(scope: &mut Scope, added: &AddScope) -> Result<(), Reason> {
     if !added.tools_deny.is_empty() {
         append(scope.tools_deny.get_or_insert_default(), &added.tools_deny);
     }
-    let count = scope.tools_allow.len() + scope.tools_deny.as_ref().map_or(0, Vec::len);
-    if count > MAX_PATTERNS { Err(Reason::OutOfRange) } else { Ok(()) }
+    if count(scope) > MAX_PATTERNS { Err(Reason::OutOfRange) } else { Ok(()) }
+}
+
+/// Returns the number of patterns in a scope.
+fn count(scope: &Scope) -> usize {
+    scope.tools_allow.len() + scope.tools_deny.as_ref().map_or(0, Vec::len)
 }
 
 fn append(patterns: &mut Vec<Pattern>, added: &[Pattern]) {

@@ -21,6 +21,7 @@ use vap::verdict::Binding;
 use crate::approval::Decision;
 use crate::clarify::HumanAnswer;
 use crate::decide::{About, Advised, Confirmation, Ruling};
+use crate::invocation::AiInvocation;
 use crate::session::Meters;
 use crate::tool::Difference;
 
@@ -53,9 +54,14 @@ pub struct OutcomeRecord<'a> {
 }
 
 /// Encodes the record of a decision about a commitment, an amendment or a call. `binding` has the members of the
-/// Verdict's signature.
+/// Verdict's signature, and `invocation` what the client said of itself (S-4).
 #[must_use]
-pub fn decided(place: &RecordPosition<'_>, ruling: &Ruling, binding: Option<&Binding>) -> Vec<u8> {
+pub fn decided(
+    place: &RecordPosition<'_>,
+    ruling: &Ruling,
+    binding: Option<&Binding>,
+    invocation: Option<&AiInvocation>,
+) -> Vec<u8> {
     let key = place.record_key();
     let named = |text: &Option<String>| text.clone().filter(|text| is_name(text));
     let agent_id = named(&ruling.agent_id);
@@ -69,7 +75,7 @@ pub fn decided(place: &RecordPosition<'_>, ruling: &Ruling, binding: Option<&Bin
         verification: ruling.verdict.verification.to_record(),
         policy_digest: ruling.policy_digest.clone(),
         meters: meters(&ruling.meters),
-        committed: committed(&key, ruling),
+        committed: committed(&key, ruling, invocation),
         binding: binding.map(bound),
         tool: named(&ruling.tool),
         agent_proven_by: agent_id.is_some().then(|| ruling.proven_by.as_str().to_owned()),
@@ -145,7 +151,11 @@ impl RecordPosition<'_> {
     }
 }
 
-fn committed(key: &RecordKey, ruling: &Ruling) -> BTreeMap<String, String> {
+fn committed(
+    key: &RecordKey,
+    ruling: &Ruling,
+    invocation: Option<&AiInvocation>,
+) -> BTreeMap<String, String> {
     let said = &ruling.said;
     let words = |words: &Option<String>| words.as_deref().map(canonical);
     let members = [
@@ -156,6 +166,7 @@ fn committed(key: &RecordKey, ruling: &Ruling) -> BTreeMap<String, String> {
         ("effective_commitment", said.effective_commitment.clone()),
         ("principal", said.principal.clone()),
         ("verdict", Some(ruling.verdict.to_record())),
+        ("ai_invocation", invocation.map(|invocation| jose::jcs::canonical(invocation.assertion()))),
     ];
     let commit = |(name, bytes): (&str, Option<Vec<u8>>)| Some((name.to_owned(), key.commit(name, &bytes?)));
     members.into_iter().filter_map(commit).collect()

@@ -41,6 +41,12 @@ impl Pattern {
         pieces.try_fold(inner, |name, piece| Some(&name[name.find(piece)? + piece.len()..])).is_some()
     }
 
+    /// Returns `true` if every name that matches the other pattern matches this one, too.
+    pub fn covers(&self, other: &Pattern) -> bool {
+        // A `*` of the other pattern stands for any text, so only a `*` of this one can match it.
+        self.matches(&other.0)
+    }
+
     /// Returns `true` if some name matches both patterns.
     pub fn overlaps(&self, other: &Pattern) -> bool {
         let (left, right) = (self.0.as_bytes(), other.0.as_bytes());

@@ -11,6 +11,7 @@
 pub mod a2a;
 mod annex;
 pub mod approvals;
+pub mod audit_trail;
 pub mod authority;
 mod bounded_fetch;
 pub mod calls;

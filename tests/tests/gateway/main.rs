@@ -3,6 +3,7 @@
 
 mod a2a;
 mod approvals;
+mod audits;
 mod authority;
 mod budgets;
 mod bypasses;

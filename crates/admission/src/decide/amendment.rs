@@ -94,7 +94,8 @@ fn amend(
     };
     check_open(context, session, account, declared.replayed)?;
     check_effective(context, session.agreed.effective())?;
-    let ceiling = context.rules.ceiling.since(session.agreed.committed());
+    let agreed = &session.agreed;
+    let ceiling = context.rules.ceiling.of_session(agreed.agent_id(), agreed.committed());
     let Capped { effective, changed } = session.agreed.effective().amended(amendment, &ceiling)?;
     check_effective(context, &effective)?;
     draft.passed("chain_ok");

@@ -117,7 +117,8 @@ fn open(
     }
     let Identified { principal, signed_by, proven_by } =
         identify(context, declared, received, commitment, draft)?;
-    let capped = Effective::of(commitment, &context.rules.ceiling.since(context.now))?;
+    let ceiling = context.rules.ceiling.of_session(&commitment.principal.agent_id, context.now);
+    let capped = Effective::of(commitment, &ceiling)?;
     check_effective(context, &capped.effective)?;
     draft.passed("budget_ok");
     let Capped { effective, changed } = capped;

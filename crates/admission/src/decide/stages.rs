@@ -107,9 +107,15 @@ pub fn denied_to_all(rules: &Rules, tool: &str, has_roa_envelope: bool) -> Optio
     }
 }
 
-/// C2: checks the name that will be forwarded against the scope. Without an envelope, the operator's list of tools was
+/// C2: checks the name that will be forwarded against the operator's ceiling, which may be lower than at the commitment,
+/// and against the scope. Without an envelope, the operator's list of tools was
 /// checked before.
 fn scope(case: &mut CallCase<'_>) -> StageFinding {
+    let agent_id = case.session.as_ref().map(|session| session.agreed.agent_id());
+    let is_above = case.context.rules.ceiling.scopes_of(agent_id).any(|scope| !scope.allows(case.call.tool));
+    if is_above && !case.is_advisory() {
+        return Err(Reason::ScopeEscape.into());
+    }
     match &case.session {
         Some(session) if !session.agreed.scope().allows(case.call.tool) => {
             return Err(Reason::ScopeEscape.into());

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::effective;
+use crate::effective::{ScopeCeiling, SessionCeiling};
 use crate::session::Meters;
 
 /// The ceiling of one session. Limits that it does not set are the agent's choice.
@@ -16,17 +16,29 @@ pub struct Ceiling {
     pub lasts: Option<SignedDuration>,
     /// The ceiling of each meter.
     pub limits: Meters,
+    /// The tools that a session may call.
+    pub scope: ScopeCeiling,
+    /// Further ceilings of the sessions of an agent, by its id.
+    pub agents: Vec<(String, ScopeCeiling)>,
 }
 
 impl Ceiling {
-    /// Returns the ceiling of a session that was committed at this time, with a fixed deadline.
+    /// Returns the ceilings of the scope that apply to the sessions of an agent. `None` stands for a caller without a
+    /// session.
+    pub fn scopes_of<'a>(&'a self, agent_id: Option<&'a str>) -> impl Iterator<Item = &'a ScopeCeiling> {
+        let of_agent = self.agents.iter().filter(move |(agent, _)| Some(agent.as_str()) == agent_id);
+        std::iter::once(&self.scope).chain(of_agent.map(|(_, scope)| scope))
+    }
+
+    /// Returns the ceiling of a session that this agent committed at this time, with a fixed deadline.
     #[must_use]
-    pub fn since(&self, committed: Timestamp) -> effective::SessionCeiling {
+    pub fn of_session(&self, agent_id: &str, committed: Timestamp) -> SessionCeiling {
         let lasts = self.lasts.map(|lasts| committed.checked_add(lasts).unwrap_or(Timestamp::MAX));
-        effective::SessionCeiling {
+        SessionCeiling {
             max_calls: self.max_calls,
             deadline: self.latest.into_iter().chain(lasts).min(),
             limits: self.limits.iter().map(|(meter, most)| (meter.to_owned(), *most)).collect(),
+            scopes: self.scopes_of(Some(agent_id)).cloned().collect(),
         }
     }
 }

@@ -7,6 +7,7 @@
 use serde_json::{Value, json};
 
 use super::{Ceiling, CostRules, JudgeRules, PrincipalCeiling, Rules, SensitivityRules};
+use crate::effective::ScopeCeiling;
 use crate::risk::Weights;
 use crate::signature::{Demands, Freshness};
 use crate::tool::ToolRules;
@@ -85,13 +86,20 @@ fn tools_of(tools: ToolRules) -> Value {
 }
 
 fn ceiling_of(ceiling: &Ceiling) -> Value {
-    let Ceiling { max_calls, latest, lasts, limits } = ceiling;
-    json!({
+    let Ceiling { max_calls, latest, lasts, limits, scope, agents } = ceiling;
+    let mut described = json!({
         "max_calls": max_calls.map(|calls| calls.to_string()),
         "latest": latest.map(|time| time.to_string()),
         "lasts": lasts.map(|length| length.as_secs().to_string()),
         "limits": limits,
-    })
+    });
+    if *scope != ScopeCeiling::default() {
+        described["scope"] = json!(scope);
+    }
+    if !agents.is_empty() {
+        described["agents"] = json!(agents);
+    }
+    described
 }
 
 fn principal_ceiling_of(ceiling: &PrincipalCeiling) -> Value {

@@ -1,11 +1,13 @@
 //! What a commitment must be, and what the operator makes of it: readings V-10, V-15, V-17, V-23.
 
+use admission::effective::ScopeCeiling;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use vap::glob::Pattern;
 use vap::reason::Reason;
 use vap::verdict::VerdictKind;
 
-use crate::world::{alice, commitment, world};
+use crate::world::{AGENT, Try, World, alice, commitment, world};
 
 #[test]
 fn v_10_a_budget_bounds_something() {
@@ -44,6 +46,77 @@ fn v_23_the_operators_ceiling_reduces_and_adds_and_says_so() {
     let deadline = "2026-11-22T10:00:00Z";
     let budget = json!({ "max_calls": 10, "deadline": deadline, "limits": { "tokens": 7, "usd": 2 } });
     assert_eq!(applied["budget"], budget);
+}
+
+fn tools(patterns: &[&str]) -> Vec<Pattern> {
+    patterns.iter().map(|pattern| Pattern::new(pattern).unwrap()).collect()
+}
+
+/// Returns the scope that is applied to a commitment with these patterns.
+fn applied(world: &mut World, allow: &[&str], deny: Option<&[&str]>) -> (VerdictKind, Value) {
+    let mut wanted = commitment(json!({ "max_calls": 5 }));
+    wanted["scope"] = match deny {
+        Some(deny) => json!({ "tools_allow": allow, "tools_deny": deny }),
+        None => json!({ "tools_allow": allow }),
+    };
+    let ruling = world.commit(&alice(), &wanted);
+    let effective: Value = serde_json::from_str(&ruling.effective.unwrap()).unwrap();
+    (ruling.verdict.verdict, effective["scope"].clone())
+}
+
+fn under_scope(allow: &[&str], deny: &[&str]) -> World {
+    let mut world = world();
+    world.rules.ceiling.scope = ScopeCeiling { tools_allow: tools(allow), tools_deny: tools(deny) };
+    world
+}
+
+#[test]
+fn v_23_a_scope_is_reduced_to_the_operators_ceiling() {
+    let downgraded = VerdictKind::Downgraded;
+    for (ceiling, wanted, scope) in [
+        (&["crm.*"][..], &["*"][..], json!(["crm.*"])),
+        (&["crm.*", "pay"], &["*"], json!(["crm.*", "pay"])),
+        (&["crm.*"], &["crm.read", "mail.*"], json!(["crm.read"])),
+        (&["crm.*"], &["*.read", "*.write"], json!(["*.read", "*.write"])),
+    ] {
+        let expected = if scope == json!(wanted) { VerdictKind::Served } else { downgraded };
+        let (verdict, applied) = applied(&mut under_scope(ceiling, &[]), wanted, None);
+        assert_eq!((verdict, applied), (expected, json!({ "tools_allow": scope })), "{wanted:?}");
+    }
+    let (verdict, scope) = applied(&mut under_scope(&[], &["*.purge"]), &["crm.*"], Some(&["pay"]));
+    assert_eq!(verdict, downgraded);
+    assert_eq!(scope, json!({ "tools_allow": ["crm.*"], "tools_deny": ["pay", "*.purge"] }));
+}
+
+#[test]
+fn a_scope_of_which_the_ceiling_leaves_nothing_is_denied() {
+    let ruling = under_scope(&["mail.*"], &[]).commit(&alice(), &commitment(json!({ "max_calls": 5 })));
+    assert_eq!(ruling.reason, Some(Reason::ScopeEscape));
+}
+
+#[test]
+fn the_ceiling_of_an_agent_holds_for_its_sessions_only() {
+    for (agent, verdict) in [(AGENT, VerdictKind::Downgraded), ("did:example:other", VerdictKind::Served)] {
+        let mut world = world();
+        let scope = ScopeCeiling { tools_allow: tools(&["crm.read"]), ..ScopeCeiling::default() };
+        world.rules.ceiling.agents.push((agent.to_owned(), scope));
+        let ruling = world.commit(&alice(), &commitment(json!({ "max_calls": 5 })));
+        assert_eq!(ruling.verdict.verdict, verdict, "{agent}");
+    }
+}
+
+#[test]
+fn each_call_is_checked_against_the_ceiling_in_force() {
+    let mut world = under_scope(&["crm.*"], &[]);
+    applied(&mut world, &["*.read"], None);
+    world.served(&Try::of("crm.read", json!({})));
+    assert_eq!(
+        world.denied(&Try::of("mail.read", json!({}))),
+        Reason::ScopeEscape,
+        "both patterns must match"
+    );
+    world.rules.ceiling.scope.tools_deny = tools(&["crm.read"]);
+    assert_eq!(world.denied(&Try::of("crm.read", json!({}))), Reason::ScopeEscape, "lowered since");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The digest of the rules is over everything that decides.
 
+use admission::effective::ScopeCeiling;
 use admission::risk::Degree;
 use admission::rules::{JudgeRules, PolicyRule, Posture, PrincipalCeiling, Rules, Then};
 use admission::session::Meters;
@@ -41,7 +42,7 @@ fn judge() -> JudgeRules {
 }
 
 /// Every member that decides, changed by itself.
-const CHANGES: [Change; 33] = [
+const CHANGES: [Change; 36] = [
     |rules| rules.route = "/other".into(),
     |rules| rules.demands.signed = true,
     |rules| rules.demands.amendments_signed = false,
@@ -60,6 +61,9 @@ const CHANGES: [Change; 33] = [
     |rules| rules.ceiling.latest = Some(jiff::Timestamp::UNIX_EPOCH),
     |rules| rules.ceiling.lasts = Some(jiff::SignedDuration::from_secs(1)),
     |rules| rules.ceiling.limits = one("usd"),
+    |rules| rules.ceiling.scope.tools_allow.push(pattern()),
+    |rules| rules.ceiling.scope.tools_deny.push(pattern()),
+    |rules| rules.ceiling.agents.push(("a".into(), ScopeCeiling::default())),
     |rules| rules.principal_ceiling = Some(ceiling()),
     |rules| rules.principal_ceiling = Some(PrincipalCeiling { window: Some(60), ..ceiling() }),
     |rules| rules.costs.default = one("usd"),

@@ -356,7 +356,7 @@ impl World {
         };
         let place = RecordPosition { gateway: GATEWAY, stream: &stream, seq, at: self.now, key: &key };
         let binding = Binding { iat: 1, jti: format!("jti-{seq}"), req: ruling.req.clone() };
-        let bytes = record::decided(&place, ruling, Some(&binding));
+        let bytes = record::decided(&place, ruling, Some(&binding), None);
         let read = AuditRecord::read(&bytes)
             .unwrap_or_else(|why| panic!("{why:?} in {}", String::from_utf8_lossy(&bytes)));
         assert_eq!((read.gateway.as_str(), &read.stream), (GATEWAY, &stream));

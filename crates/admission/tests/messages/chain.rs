@@ -188,6 +188,7 @@ fn ceiling() -> SessionCeiling {
             ("tokens".to_owned(), Decimal::from(500)),
             ("bytes".to_owned(), Decimal::from(7)),
         ]),
+        ..SessionCeiling::default()
     }
 }
 

@@ -159,6 +159,7 @@ fn ceiling(ceiling: &Value) -> SessionCeiling {
         limits: limits
             .map(|(meter, most)| (meter.clone(), Decimal::read(&most.to_string()).unwrap()))
             .collect(),
+        ..SessionCeiling::default()
     }
 }
 

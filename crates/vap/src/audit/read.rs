@@ -61,8 +61,16 @@ const TOOL: [&str; 3] = ["tool", "was", "is"];
 const VERIFICATION: [&str; 7] =
     ["checks", "method", "risk_score", "semantic_invoked", "semantic_trigger", "confidence", "reason"];
 /// Members of `committed` in a commitment, amendment or decision.
-const DECIDED_COMMITS: [&str; 7] =
-    ["goal", "rationale", "expected_effect", "arguments", "effective_commitment", "principal", "verdict"];
+const DECIDED_COMMITS: [&str; 8] = [
+    "goal",
+    "rationale",
+    "expected_effect",
+    "arguments",
+    "effective_commitment",
+    "principal",
+    "verdict",
+    "ai_invocation",
+];
 /// Members of `committed` in an outcome.
 const OUTCOME_COMMITS: [&str; 1] = ["result"];
 

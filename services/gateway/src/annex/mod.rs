@@ -9,6 +9,8 @@
 mod inputs;
 mod text;
 
+use std::collections::BTreeMap;
+
 use admission::decide::{About, Flag, Ruling, Settled};
 use admission::invocation::AiInvocation;
 use admission::session::ReservationId;
@@ -132,6 +134,21 @@ impl DecisionAnnex {
         jose::json::read_bytes(&stored.record.annex)
     }
 
+    /// Returns the texts that the record commits to, by member, in the canonical form that the commitment covers.
+    pub fn committed(&self) -> BTreeMap<&'static str, Text> {
+        let words = |text: &Option<Text>| text.as_ref().map(Text::canonical);
+        let members = [
+            ("goal", words(&self.goal)),
+            ("rationale", words(&self.rationale)),
+            ("expected_effect", words(&self.expected_effect)),
+            ("arguments", self.arguments.clone()),
+            ("effective_commitment", self.effective_commitment.clone()),
+            ("principal", self.principal.clone()),
+            ("ai_invocation", self.ai_invocation.as_ref().map(text::invocation)),
+        ];
+        members.into_iter().filter_map(|(member, text)| Some((member, text?))).collect()
+    }
+
     /// Drops the texts of arbitrary length: the caller's and the judge's.
     fn drop_texts(&mut self) {
         if let Some(invocation) = &mut self.ai_invocation {
@@ -217,6 +234,11 @@ impl OutcomeAnnex {
             result: result.map(|result| Text::bounded(&result.bytes, ANNEX_TEXT_BYTES)),
             flags: names(&settled.flags),
         }
+    }
+
+    /// Returns the texts that the record commits to, by member.
+    pub fn committed(&self) -> BTreeMap<&'static str, Text> {
+        self.result.iter().map(|result| ("result", result.clone())).collect()
     }
 
     /// Serializes the annex, with long texts cut.

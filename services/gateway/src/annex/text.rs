@@ -42,6 +42,15 @@ impl Text {
         Self::Cut { beginning: String::new(), bytes: None, sha256: None }
     }
 
+    /// Returns the text as a JSON string in canonical form (RFC 8785); a part stays a part.
+    #[must_use]
+    pub fn canonical(&self) -> Self {
+        match self {
+            Self::Whole(text) => Self::Whole(canonical(&text.as_str().into())),
+            Self::Cut { .. } => self.clone(),
+        }
+    }
+
     /// Returns a text of at most `most` bytes whole, and cuts a longer one.
     pub fn bounded(bytes: &[u8], most: usize) -> Self {
         if bytes.len() <= most {
@@ -67,6 +76,31 @@ pub fn whole(text: Option<&Text>) -> Result<Option<&str>, NotWhole> {
         Some(Text::Whole(text)) => Ok(Some(text)),
         Some(Text::Cut { .. }) => Err(NotWhole),
     }
+}
+
+/// Returns the canonical form of a client's description of itself. A part of it that was cut leaves nothing to compare.
+pub fn invocation(assertion: &Value) -> Text {
+    match is_cut(assertion) {
+        true => Text::dropped(),
+        false => Text::Whole(canonical(assertion)),
+    }
+}
+
+/// Returns whether a value, or one within it, was replaced by a [`Text::Cut`]. A digest beside a beginning is the
+/// client's long text as it is committed (S-1).
+fn is_cut(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => {
+            members.contains_key("beginning") && !members.contains_key("digest")
+                || members.values().any(is_cut)
+        }
+        Value::Array(values) => values.iter().any(is_cut),
+        _ => false,
+    }
+}
+
+fn canonical(value: &Value) -> String {
+    String::from_utf8_lossy(&jose::jcs::canonical(value)).into_owned()
 }
 
 /// Serializes an annex in which each string longer than `most` bytes is replaced by a [`Text::Cut`].

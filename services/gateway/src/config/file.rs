@@ -202,6 +202,8 @@ pub struct RouteSection {
     pub freshness: Option<SpannedText>,
     #[serde(default)]
     pub ceiling: CeilingSection,
+    #[serde(default, rename = "agent_ceiling")]
+    pub agent_ceilings: Vec<AgentCeilingSection>,
     pub principal_ceiling: Option<PrincipalCeilingSection>,
     #[serde(default)]
     pub cost: CostsSection,
@@ -256,6 +258,20 @@ pub struct CeilingSection {
     pub lasts: Option<SpannedText>,
     #[serde(default)]
     pub limits: BTreeMap<String, Amount>,
+    #[serde(default)]
+    pub tools_allow: Vec<SpannedText>,
+    #[serde(default)]
+    pub tools_deny: Vec<SpannedText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentCeilingSection {
+    pub agent: SpannedText,
+    #[serde(default)]
+    pub tools_allow: Vec<SpannedText>,
+    #[serde(default)]
+    pub tools_deny: Vec<SpannedText>,
 }
 
 #[derive(Default, Deserialize)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use admission::effective::ScopeCeiling;
 use admission::risk::{Degree, Weights};
 use admission::rules::{
     Ceiling, CostRules, Decider, PolicyRule, Posture, PrincipalCeiling, RuleError, SensitivityRules, Then,
@@ -118,7 +119,7 @@ fn one(
         commitments_need_approval: route.commitments_need_approval.unwrap_or(false),
         amendments_need_approval: route.amendments_need_approval.unwrap_or(false),
         freshness,
-        ceiling: ceiling(reader, "ceiling", &route.ceiling),
+        ceiling: ceiling(reader, &route.ceiling, &route.agent_ceilings),
         principal_ceiling: route.principal_ceiling.map(|given| principal_ceiling(reader, &given)),
         costs: costs(reader, route.cost),
         sensitivities: sensitivities(reader, route.sensitivity),
@@ -170,13 +171,38 @@ fn length(reader: &mut ConfigReader<'_>, key: &str, text: Option<&SpannedText>) 
     reader.time(key, text).and_then(|length| SignedDuration::try_from(length).ok())
 }
 
-fn ceiling(reader: &mut ConfigReader<'_>, key: &str, given: &file::CeilingSection) -> Ceiling {
+fn ceiling(
+    reader: &mut ConfigReader<'_>,
+    given: &file::CeilingSection,
+    agents: &[file::AgentCeilingSection],
+) -> Ceiling {
+    let scope = scope_ceiling(reader, "ceiling", (&given.tools_allow, &given.tools_deny));
+    let agents = agents.iter().map(|given| {
+        let lists = (&*given.tools_allow, &*given.tools_deny);
+        (given.agent.get_ref().clone(), scope_ceiling(reader, "agent_ceiling", lists))
+    });
+    let agents = agents.collect();
     Ceiling {
-        max_calls: calls(reader, &format!("{key}.max_calls"), given.max_calls.as_ref()),
-        latest: reader.timestamp(&format!("{key}.latest"), given.latest.as_ref()),
-        lasts: length(reader, &format!("{key}.lasts"), given.lasts.as_ref()),
-        limits: amounts::meters(reader, &format!("{key}.limits"), &given.limits),
+        max_calls: calls(reader, "ceiling.max_calls", given.max_calls.as_ref()),
+        latest: reader.timestamp("ceiling.latest", given.latest.as_ref()),
+        lasts: length(reader, "ceiling.lasts", given.lasts.as_ref()),
+        limits: amounts::meters(reader, "ceiling.limits", &given.limits),
+        scope,
+        agents,
     }
+}
+
+/// Reads the patterns of tools that sessions may have in their scope, and of those that they may not.
+fn scope_ceiling(
+    reader: &mut ConfigReader<'_>,
+    key: &str,
+    (allow, deny): (&[SpannedText], &[SpannedText]),
+) -> ScopeCeiling {
+    let mut patterns = |name: &str, texts: &[SpannedText]| {
+        let key = format!("{key}.{name}");
+        texts.iter().filter_map(|text| pattern(reader, &key, text)).collect()
+    };
+    ScopeCeiling { tools_allow: patterns("tools_allow", allow), tools_deny: patterns("tools_deny", deny) }
 }
 
 fn principal_ceiling(

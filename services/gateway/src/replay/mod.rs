@@ -36,6 +36,9 @@ pub enum ReplayError {
         "the records of {0} before {1} are no longer kept (evidence_keep), so it cannot be decided again"
     )]
     Forgotten(String, u64),
+    /// The session's key is no longer kept, so that its records cannot be opened.
+    #[error("the key of {0} is no longer kept (evidence_keep)")]
+    NoKey(String),
     /// A stored record cannot be parsed.
     #[error("record {seq} cannot be read: {why}")]
     Record {

@@ -137,9 +137,8 @@ pub fn write_call(
             seq,
             key: &key,
         };
-        let signed = context
-            .record_signer
-            .audit_record(record::decided(&position, ruling, Some(&binding)), &stream)?;
+        let record = record::decided(&position, ruling, Some(&binding), invocation);
+        let signed = context.record_signer.audit_record(record, &stream)?;
         (signed, position.record_key(), seq)
     };
     let audit_ref = context.record_signer.audit_ref(signed.id);

@@ -1,13 +1,14 @@
 //! `tabellion audit`: repeats the decision about every entry from the log alone, and compares the results.
 
 mod report;
+mod session;
 mod threads;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use audit::{Audit as Walk, AuditError, AuditSource, AuditState, AuditStateError, SourceError, StoreSource};
-use clap::Args;
+use clap::{Args, Subcommand};
 use monitor::outside::Outside;
 use transparency::storage;
 
@@ -29,9 +30,12 @@ const KEPT_EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 #[command(
     before_help = "example:  tabellion audit --config /etc/tabellion/tabellion.toml",
+    args_conflicts_with_subcommands = true,
     mut_arg("url", |url| url.help("Audit this service over HTTP instead of the database"))
 )]
 pub struct Audit {
+    #[command(subcommand)]
+    subject: Option<Subject>,
     /// Resume from this file if it exists; progress is written to it
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
@@ -41,8 +45,18 @@ pub struct Audit {
     flags: KeeperFlags,
 }
 
+/// An audit of something else than the log's admissions.
+#[derive(Debug, Subcommand)]
+enum Subject {
+    /// Show a gateway session in clear, each text proven against the log
+    Session(session::Session),
+}
+
 impl Audit {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
+        if let Some(Subject::Session(command)) = self.subject {
+            return command.run(context);
+        }
         let state = self.resume.as_deref().map_or_else(|| Ok(AuditState::default()), kept)?;
         let session = AuditSession { context, kept: self.resume.as_deref() };
         if self.service.url.is_some() {

@@ -2,11 +2,11 @@
 
 mod approval;
 mod check;
-mod config_file;
+pub mod config_file;
 mod explain;
 mod jwks;
 mod keys;
-mod replay;
+pub mod replay;
 mod run;
 mod spans;
 mod start_server;

@@ -44,7 +44,7 @@ impl Replay {
 /// Converts an error of replaying a session.
 pub fn failed(error: ReplayError) -> Failure {
     match &error {
-        ReplayError::NoSession(_) | ReplayError::Forgotten(..) => {
+        ReplayError::NoSession(_) | ReplayError::Forgotten(..) | ReplayError::NoKey(_) => {
             Failure::new(Exit::NotFound, "no-session", error.to_string())
         }
         ReplayError::Question(why) => Failure::new(Exit::Usage, "usage", why.clone()),

@@ -1,0 +1,227 @@
+//! `tabellion audit session`: shows what a session of the gateway declared, why, and what was decided, with each text
+//! proven against the record on the log.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use gateway::audit_trail::{self, OpenedCommitment, OpenedRecord, Opening, OpeningError, Proof};
+use serde::Serialize;
+use verifier::{StatementEvidence, TrustStore, VerificationOutcome};
+
+use crate::commands::gateway::{config_file, replay};
+use crate::commands::verify::now;
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
+use crate::service::ServiceArgs;
+use crate::trust_file::TrustFile;
+
+#[derive(Debug, Args)]
+#[command(
+    before_help = "example:  tabellion audit session session-1 --config gateway.toml",
+    mut_arg("url", |url| url.help("Fetch receipts that the gateway does not have from this log"))
+)]
+pub struct Session {
+    /// The session, by its VAP session_id
+    #[arg(required_unless_present = "opened")]
+    session: Option<String>,
+    /// Read records that were disclosed with --disclose, instead of the gateway's evidence
+    #[arg(long, value_name = "FILE", conflicts_with = "session")]
+    opened: Option<PathBuf>,
+    /// Show only the calls of this turn of the conversation, with their outcomes
+    #[arg(long, value_name = "TURN_ID")]
+    turn: Option<String>,
+    /// Write the records with their texts and keys for an auditor outside
+    #[arg(long, value_name = "FILE")]
+    disclose: Option<PathBuf>,
+    /// Disclose only these texts, such as goal or arguments; may be repeated
+    #[arg(long, value_name = "MEMBER", requires = "disclose")]
+    member: Vec<String>,
+    /// The trust file with the keys of the gateway and of the log
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+impl Session {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let trust = TrustFile::find(context, self.trust.as_deref())?;
+        let openings = self.with_receipts(context, self.openings(context)?)?;
+        let records = openings.iter().map(|opening| AuditedRecord::of(opening, &trust.store));
+        let records = records.collect::<Result<Vec<_>, _>>().map_err(malformed)?;
+        let chosen = of_turn(self.turn.as_deref(), &records);
+        if let Some(path) = &self.disclose {
+            let disclosed = openings.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
+            self.write(context, path, disclosed.map(|(opening, _)| opening.clone()).collect())?;
+        }
+        let shown = records.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(record, _)| record);
+        let trail = Trail { records: shown.collect() };
+        context.console.result(&trail)?;
+        match trail.exit() {
+            Exit::Success => Ok(()),
+            exit => Err(Failure::already_printed(exit)),
+        }
+    }
+
+    /// Reads the openings: disclosed ones from a file, or else those of the gateway's evidence.
+    fn openings(&self, context: &Context) -> Result<Vec<Opening>, Failure> {
+        match (&self.opened, &self.session) {
+            (Some(file), _) => jose::json::read_bytes(&files::read(file)?).map_err(|error| {
+                Failure::new(Exit::Failure, "not-an-opening", format!("{}: {error}", file.display()))
+                    .hint("tabellion audit session SESSION --disclose FILE writes such files")
+            }),
+            (None, session) => {
+                let config = config_file::read_or_dev(context)?;
+                let session = session.as_deref().unwrap_or_default();
+                let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+                runtime.block_on(audit_trail::openings(&config, session)).map_err(replay::failed)
+            }
+        }
+    }
+
+    /// Adds missing receipts from the log, if `--url` names one.
+    fn with_receipts(&self, context: &Context, openings: Vec<Opening>) -> Result<Vec<Opening>, Failure> {
+        if self.service.url.is_none() {
+            return Ok(openings);
+        }
+        let service = self.service.connect(context)?;
+        let complete = |opening: Opening| {
+            if opening.receipt.is_some() {
+                return Ok(opening);
+            }
+            let entry = opening.signed_statement().map_err(malformed)?.digest();
+            let receipt = service.block_on(service.client.receipt(&entry))?;
+            Ok(opening.with_receipt(&receipt))
+        };
+        openings.into_iter().map(complete).collect()
+    }
+
+    fn write(&self, context: &Context, path: &PathBuf, openings: Vec<Opening>) -> Result<(), Failure> {
+        let openings: Vec<Opening> = match self.member.is_empty() {
+            true => openings,
+            false => openings.into_iter().map(|opening| opening.with_members(&self.member)).collect(),
+        };
+        let text = serde_json::to_vec_pretty(&openings).map_err(io::Error::from)?;
+        files::write(path, &text, Access::Secret, Existing::Keep)?;
+        context.console.note(format!(
+            "wrote {} with the texts of {} records",
+            path.display(),
+            openings.len()
+        ));
+        Ok(())
+    }
+}
+
+/// Returns which records belong to a turn: its decisions, and the outcomes of these; all records without a turn.
+fn of_turn(turn: Option<&str>, records: &[AuditedRecord]) -> Vec<bool> {
+    let Some(turn) = turn else { return vec![true; records.len()] };
+    let is_of_turn = |record: &&AuditedRecord| record.opened.turn_id.as_deref() == Some(turn);
+    let entries: Vec<&str> =
+        records.iter().filter(is_of_turn).map(|record| record.opened.entry_id.as_str()).collect();
+    let belongs = |record: &AuditedRecord| {
+        let decision = record.opened.decision.as_deref().unwrap_or(&record.opened.entry_id);
+        entries.contains(&decision)
+    };
+    records.iter().map(belongs).collect()
+}
+
+fn malformed(error: OpeningError) -> Failure {
+    Failure::new(Exit::VerificationFailed, "not-an-opening", error.to_string())
+}
+
+/// The records of a session.
+#[derive(Serialize)]
+struct Trail {
+    records: Vec<AuditedRecord>,
+}
+
+/// A record, with the result of verifying its statement and the log's receipt.
+#[derive(Serialize)]
+struct AuditedRecord {
+    #[serde(flatten)]
+    opened: OpenedRecord,
+    registered: bool,
+    #[serde(skip)]
+    outcome: VerificationOutcome,
+    /// The reason, if the statement or the receipt is not verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<&'static str>,
+}
+
+impl AuditedRecord {
+    fn of(opening: &Opening, trust: &TrustStore) -> Result<Self, OpeningError> {
+        let (statement, receipt) = (opening.signed_statement()?, opening.receipt_bytes()?);
+        let receipts: Vec<&[u8]> = receipt.iter().map(Vec::as_slice).collect();
+        let evidence = StatementEvidence {
+            statement: statement.bytes(),
+            receipts: &receipts,
+            ..StatementEvidence::default()
+        };
+        let verdict = verifier::verify(&evidence, trust, now());
+        Ok(Self {
+            opened: opening.open()?,
+            registered: verdict.outcome == VerificationOutcome::Verified,
+            outcome: verdict.outcome,
+            because: verdict.reason.map(|code| code.as_str()),
+        })
+    }
+
+    fn is_contradicted(&self) -> bool {
+        self.outcome == VerificationOutcome::Failed || self.opened.contradictions().next().is_some()
+    }
+}
+
+impl Trail {
+    fn exit(&self) -> Exit {
+        match self.records.iter().any(AuditedRecord::is_contradicted) {
+            true => Exit::VerificationFailed,
+            false if self.records.iter().all(|record| record.registered) => Exit::Success,
+            false => Exit::NotVerified,
+        }
+    }
+}
+
+impl Report for Trail {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.records.iter().try_for_each(|record| lines(out, record))?;
+        let registered = self.records.iter().filter(|record| record.registered).count();
+        let contradicted = self.records.iter().filter(|record| record.is_contradicted()).count();
+        writeln!(
+            out,
+            "{} records: {registered} proven to be on the log, {contradicted} contradicted",
+            self.records.len()
+        )
+    }
+}
+
+fn lines(out: &mut dyn Write, record: &AuditedRecord) -> io::Result<()> {
+    let opened = &record.opened;
+    let words = [opened.tool.as_deref(), opened.verdict, opened.reason.as_deref(), opened.status];
+    let words: Vec<_> = words.into_iter().flatten().map(safe).collect();
+    writeln!(out, "{:>4}  {}  {}  {}", opened.seq, opened.at, opened.kind, words.join("  "))?;
+    if let Some(turn) = &opened.turn_id {
+        writeln!(out, "      turn  {}  (as the client asserts)", safe(turn))?;
+    }
+    let known = opened.committed.iter().filter(|(_, opened)| opened.proof != Proof::Withheld);
+    known.into_iter().try_for_each(|(member, opened)| text(out, member, opened))?;
+    match record.because {
+        Some(because) => writeln!(out, "      NOT PROVEN to be on the log: {because}"),
+        None => Ok(()),
+    }
+}
+
+fn text(out: &mut dyn Write, member: &str, opened: &OpenedCommitment) -> io::Result<()> {
+    let value = match &opened.value {
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    };
+    let mark = match opened.proof {
+        Proof::Contradicted => "  CONTRADICTS THE RECORD",
+        Proof::Partial => "  (only its beginning was kept: not proven)",
+        Proof::Proven | Proof::Withheld => "",
+    };
+    writeln!(out, "      {}  {}{mark}", safe(member), safe(&value))
+}

@@ -1,0 +1,96 @@
+//! What an auditor reads of a session: each text in clear, and proven against the log.
+
+use std::fs;
+
+use black_box::{Agent, Ran, Scene, gateway};
+use serde_json::{Value, json};
+use testkit::{GATEWAY, McpServer};
+
+/// A session of one served and one denied call, all of it on the log.
+fn audited() -> (Agent, Scene) {
+    let agent = Agent::new("one-that-is-audited");
+    let scene = Scene::built(McpServer::ordinary(), |gateway| gateway.knowing(&agent));
+    let mut client = scene.running.modern();
+    agent.commit(&mut client);
+    for (tool, turn) in [("echo", "turn-1"), ("files.delete", "turn-2")] {
+        let intent = agent.signed(agent.intent(tool, &json!({ "n": 1 })));
+        let said = json!({ "turnId": turn, "invocationReason": { "text": "the user asked" } });
+        client.call(tool, json!({ "n": 1 }), json!({ "vap": intent, "dev.tabellion/aiInvocation": said }));
+    }
+    scene.records(4);
+    let key = scene.log.tabellion(&["key", "show", "--json"]).must_succeed().json();
+    let trust = format!(
+        "[[log]]\niss = \"{}\"\nkeys = [{}]\n[[issuer]]\niss = \"{GATEWAY}\"\nkeys = [\"{}\"]\n",
+        testkit::LOG_ISS,
+        key["receipt"]["did_key"],
+        gateway::evidence_did_key()
+    );
+    fs::write(scene.gateway.path("trust.toml"), trust).unwrap();
+    (agent, scene)
+}
+
+fn audit(scene: &Scene, arguments: &[&str]) -> Ran {
+    let url = scene.service.url().to_owned();
+    let fixed = ["audit", "session", "--trust", "trust.toml", "--url", &url, "--json"];
+    scene.gateway.tabellion(&[&fixed[..], arguments].concat())
+}
+
+fn member<'a>(record: &'a Value, name: &str) -> (&'a Value, &'a str) {
+    let opened = &record["committed"][name];
+    (&opened["value"], opened["proof"].as_str().unwrap_or("absent"))
+}
+
+#[test]
+fn an_auditor_reads_goal_reasons_arguments_results_and_turns_and_each_is_proven() {
+    let (agent, scene) = audited();
+    let trail = audit(&scene, &["--config", "gateway.toml", &agent.session]).must_succeed().json();
+    let records = trail["records"].as_array().unwrap();
+    let kinds: Vec<_> = records.iter().map(|record| record["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["commitment", "decision", "outcome", "decision"], "{trail}");
+    assert!(records.iter().all(|record| record["registered"] == true), "{trail}");
+    assert!(member(&records[0], "goal").0.is_string());
+    assert_eq!(member(&records[1], "arguments"), (&json!({ "n": 1 }), "proven"));
+    assert_eq!(
+        (&records[1]["turn_id"], member(&records[1], "ai_invocation").1),
+        (&json!("turn-1"), "proven")
+    );
+    assert_eq!(member(&records[1], "rationale").1, "proven");
+    assert_eq!(
+        (member(&records[2], "result").1, &records[2]["decision"]),
+        ("proven", &records[1]["entry_id"])
+    );
+    assert_eq!((&records[3]["verdict"], &records[3]["reason"]), (&json!("denied"), &json!("scope_escape")));
+    let one = audit(&scene, &["--config", "gateway.toml", "--turn", "turn-1", &agent.session]);
+    let one = one.must_succeed().json();
+    assert_eq!(one["records"].as_array().unwrap().len(), 2, "a decision and its outcome: {one}");
+}
+
+#[test]
+fn what_is_disclosed_convinces_without_the_gateway_and_what_is_changed_does_not() {
+    let (agent, scene) = audited();
+    let disclose =
+        ["--config", "gateway.toml", "--disclose", "opened.json", "--member", "goal", &agent.session];
+    audit(&scene, &disclose).must_succeed();
+    let disclosed: Value =
+        serde_json::from_slice(&fs::read(scene.gateway.path("opened.json")).unwrap()).unwrap();
+    let trail = audit(&scene, &["--opened", "opened.json"]).must_succeed().json();
+    assert_eq!(member(&trail["records"][0], "goal").1, "proven");
+    assert_eq!(member(&trail["records"][1], "arguments"), (&Value::Null, "withheld"), "{trail}");
+    let mut changed = disclosed.clone();
+    changed[0]["texts"]["goal"] = "\"another goal\"".into();
+    fs::write(scene.gateway.path("changed.json"), changed.to_string()).unwrap();
+    let ran = audit(&scene, &["--opened", "changed.json"]);
+    assert_eq!(ran.code, Some(3), "{ran}");
+    let mut cut = disclosed;
+    cut[0]["key"] = "AA".into();
+    fs::write(scene.gateway.path("cut.json"), cut.to_string()).unwrap();
+    assert_eq!(audit(&scene, &["--opened", "cut.json"]).code, Some(3));
+}
+
+#[test]
+fn an_auditor_without_trust_anchors_is_told_that_nothing_is_proven() {
+    let (agent, scene) = audited();
+    fs::write(scene.gateway.path("trust.toml"), "").unwrap();
+    let ran = audit(&scene, &["--config", "gateway.toml", &agent.session]);
+    assert_eq!(ran.code, Some(4), "{ran}");
+}
