@@ -80,6 +80,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         ],
     ),
     ("sandbox", &[]),
+    ("checks", &["expression", "tabellion-jose", "registration", "sandbox", "schema"]),
     (
         "transparency",
         &[
@@ -142,6 +143,7 @@ const PURE: &[&str] = &[
     "registration",
     "tabellion-verifier",
     "vap",
+    "checks",
 ];
 
 /// What a pure crate has no use for, itself or by what it depends on.
@@ -237,7 +239,7 @@ fn the_validator_of_schemas_is_known_to_one_crate_and_fetches_nothing() {
 
 /// The crates that decide something by JSON that a stranger wrote.
 const DECIDING: &[&str] =
-    &["admission", "evidence", "expression", "gateway", "registration", "roa", "schema", "vap"];
+    &["admission", "checks", "evidence", "expression", "gateway", "registration", "roa", "schema", "vap"];
 
 /// Where these crates may use `serde_json`'s own readers, and why.
 const LENIENT_READERS: &[(&str, &str)] = &[

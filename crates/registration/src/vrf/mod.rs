@@ -156,8 +156,8 @@ pub fn kid_of(did: &str) -> String {
     format!("{did}#{}", did.strip_prefix("did:key:").unwrap_or_default())
 }
 
-/// Returns whether a name has the form `did:method:id` or `urn:nid:nss`.
-fn is_did_or_urn(name: &str) -> bool {
+/// Returns whether a name has the form `did:method:id` or `urn:nid:nss`, as an agent's name has (reading 5).
+pub fn is_did_or_urn(name: &str) -> bool {
     let mut parts = name.splitn(3, ':');
     let scheme = parts.next();
     let space = parts.next().unwrap_or_default();
