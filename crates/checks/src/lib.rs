@@ -19,14 +19,20 @@
 //! Not here: sandboxes (the `sandbox` crate), the process that runs them (`check-runner`), signing (`registration::vrf`),
 //! and the clock: times are arguments.
 
+pub mod check;
+pub mod compare;
 pub mod engines;
 pub mod error;
+pub mod generate;
 pub mod jobs;
 pub mod limits;
 pub mod receipt;
 pub mod report;
 pub mod request;
+pub mod shrink;
+mod text;
 
+pub use check::run_checks;
 pub use engines::{Engines, Facility};
 pub use error::RequestError;
 pub use jobs::{Batch, JobEnd, RunChecks, RunError, RunJobs};

@@ -55,6 +55,23 @@ pub struct Length {
 }
 
 impl Generator {
+    /// Returns the size of the smallest values, in values and characters; of a choice or an option, of the largest one.
+    #[must_use]
+    pub fn least_size(&self) -> u64 {
+        match self {
+            Self::Integer { .. } | Self::Boolean => 1,
+            Self::String { length, .. } => 1 + length.least,
+            Self::Array { items, length } => {
+                1_u64.saturating_add(items.least_size().saturating_mul(length.least))
+            }
+            Self::Object(members) => {
+                members.iter().fold(1, |sum, (_, member)| member.least_size().saturating_add(sum))
+            }
+            Self::OneOf(options) => options.iter().map(Self::least_size).max().unwrap_or_default(),
+            Self::Choice(values) => values.iter().map(size).max().unwrap_or_default(),
+        }
+    }
+
     /// Reads a generator at a JSON pointer; `parts` is how many more the property may have.
     pub(super) fn read(
         value: &Value,
@@ -141,6 +158,16 @@ fn choice(generator: &Members<'_>) -> Result<Generator, RequestError> {
     match list(generator, "values", 256)? {
         [] => Err(generator.broken(Form, "values", "at least one value is needed here")),
         values => Ok(Generator::Choice(values.to_vec())),
+    }
+}
+
+/// Returns the values and characters of a value.
+fn size(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => 1 + text.len() as u64,
+        Value::Array(items) => 1 + items.iter().map(size).sum::<u64>(),
+        Value::Object(members) => 1 + members.values().map(size).sum::<u64>(),
+        _ => 1,
     }
 }
 

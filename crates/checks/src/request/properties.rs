@@ -7,7 +7,9 @@ use super::cases::{distinct, function_name, require_language};
 use super::conditions::condition;
 use super::generator::Generator;
 use crate::error::{Form, Members, RequestError, bounded, list, only, short_text};
-use crate::limits::{ARGUMENTS, CASES, DEFAULT_CASES, GENERATOR_PARTS, NAME_CHARACTERS, PROPERTIES};
+use crate::limits::{
+    ARGUMENTS, CASES, DEFAULT_CASES, GENERATED_SIZE, GENERATOR_PARTS, NAME_CHARACTERS, PROPERTIES,
+};
 
 /// A property of a function.
 #[derive(Clone, Debug)]
@@ -46,7 +48,12 @@ impl Property {
         let mut parts = GENERATOR_PARTS;
         let pointer = property.pointer("arguments");
         let generator = |(index, item)| Generator::read(item, format!("{pointer}/{index}"), 1, &mut parts);
-        let arguments = items.iter().enumerate().map(generator).collect::<Result<_, RequestError>>()?;
+        let arguments =
+            items.iter().enumerate().map(generator).collect::<Result<Vec<Generator>, RequestError>>()?;
+        if arguments.iter().map(Generator::least_size).fold(0, u64::saturating_add) > GENERATED_SIZE {
+            let why = format!("the smallest arguments have more than {GENERATED_SIZE} values and characters");
+            return Err(property.broken(Form, "arguments", why));
+        }
         let condition = condition(property, "property")?;
         let again = property.optional("again", function_name)?;
         let reads_again = condition.members().iter().any(|path| path.first() == Some(&"again"));
