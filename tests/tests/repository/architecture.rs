@@ -39,6 +39,22 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("client", &["tabellion-merkle", "tabellion-scitt", "tabellion-tlog", "tabellion-verifier"]),
     ("outbox", &["client", "tabellion-merkle", "tabellion-scitt", "tabellion-verifier"]),
     ("witness", &["durable", "tabellion-merkle", "serving", "tabellion-tlog"]),
+    ("verification-store", &["durable", "tabellion-merkle", "sqlite"]),
+    (
+        "verification",
+        &[
+            "checks",
+            "client",
+            "durable",
+            "tabellion-jose",
+            "outbox",
+            "registration",
+            "tabellion-scitt",
+            "serving",
+            "verification-store",
+            "tabellion-verifier",
+        ],
+    ),
     ("registry-server", &["tabellion-jose", "roa", "tabellion-scitt", "serving"]),
     ("testkit", &["tabellion-jose", "tabellion-merkle", "registration", "roa", "tabellion-scitt", "vap"]),
     (
@@ -122,6 +138,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "store-sqlite",
             "tabellion-tlog",
             "transparency",
+            "verification",
+            "verification-store",
             "tabellion-verifier",
             "witness",
             "vap",
@@ -207,7 +225,15 @@ fn the_core_asks_for_no_time_no_files_and_no_network() {
 fn sql_is_in_the_stores_only() {
     expect_named_by(
         "sqlx",
-        &["evidence-postgres", "evidence-sqlite", "postgres", "sqlite", "store-postgres", "store-sqlite"],
+        &[
+            "evidence-postgres",
+            "evidence-sqlite",
+            "postgres",
+            "sqlite",
+            "store-postgres",
+            "store-sqlite",
+            "verification-store",
+        ],
     );
 }
 
@@ -300,6 +326,7 @@ fn http_is_at_the_edge_only() {
             "serving",
             "tabellion",
             "transparency",
+            "verification",
             "witness",
         ];
         expect_named_by(name, &edge);
