@@ -17,7 +17,7 @@ use crate::limits::{
     RETRY_REFUSED_EVERY, SUBMIT_BATCH, SUBMIT_BATCH_BYTES, SUBMIT_FIRST_WAIT, SUBMIT_LONGEST_WAIT,
 };
 use crate::log_connection::LogConnection;
-use crate::statement::{DeliveredStatement, Outbox, PendingStatement, Refusal, StorageError};
+use crate::statement::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, StorageError};
 
 /// A clock, in Unix seconds.
 pub type UnixSeconds = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -48,7 +48,7 @@ enum DeliveryRound {
 enum SubmissionResult {
     Taken(DeliveredStatement),
     /// Refused by the log; the outbox knows whether for good.
-    Refused(Refusal),
+    Refused(LogRefusal),
     Open(String),
 }
 
@@ -185,7 +185,7 @@ impl<O: Outbox> Delivery<O> {
                 Err(why) => SubmissionResult::Open(why),
             },
             Err(ClientError::Refused { status, problem }) if is_about_the_statement(status) => {
-                SubmissionResult::Refused(Refusal {
+                SubmissionResult::Refused(LogRefusal {
                     rule: problem.get_rule().map(str::to_owned),
                     text: problem.to_string(),
                 })
@@ -208,7 +208,7 @@ impl<O: Outbox> Delivery<O> {
                     self.outbox.refused(one, &refusal).await?;
                     refused = true;
                 }
-                SubmissionResult::Refused(Refusal { text: why, .. }) | SubmissionResult::Open(why) => {
+                SubmissionResult::Refused(LogRefusal { text: why, .. }) | SubmissionResult::Open(why) => {
                     open = open.or(Some(why));
                 }
             }

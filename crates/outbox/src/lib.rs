@@ -16,4 +16,4 @@ mod statement;
 
 pub use delivery::{Delivery, UnixSeconds};
 pub use log_connection::LogConnection;
-pub use statement::{DeliveredStatement, Outbox, PendingStatement, Refusal, StorageError};
+pub use statement::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, StorageError};

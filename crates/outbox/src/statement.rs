@@ -35,7 +35,7 @@ pub struct DeliveredStatement {
 
 /// The refusal of a statement by a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct LogRefusal {
     /// The rule of the log's policy that refuses the statement, if the log names one.
     pub rule: Option<String>,
     /// The problem details of the response.
@@ -57,12 +57,12 @@ pub trait Outbox: Send + Sync + 'static {
     async fn is_permanent(
         &self,
         statement: &PendingStatement,
-        refusal: &Refusal,
+        refusal: &LogRefusal,
     ) -> Result<bool, StorageError>;
 
     /// Marks a statement that the log refuses permanently. It is not pending until
     /// [`retry_refused`](Self::retry_refused).
-    async fn refused(&self, statement: &PendingStatement, refusal: &Refusal) -> Result<(), StorageError>;
+    async fn refused(&self, statement: &PendingStatement, refusal: &LogRefusal) -> Result<(), StorageError>;
 
     /// Makes refused statements pending again, whose cause of refusal may be gone; returns their number.
     async fn retry_refused(&self) -> Result<u64, StorageError>;

@@ -5,7 +5,7 @@ use sqlx::{Row, SqliteConnection};
 
 use crate::VerificationStore;
 use crate::error::{StoreError, WriteError};
-use crate::model::{ChainEnd, SignedReceipt};
+use crate::model::{ChainEnd, NewReceipt};
 use crate::rows;
 
 impl VerificationStore {
@@ -88,7 +88,7 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError::Refused`] if the chain is not at this position or is halted, or if the job is not pending;
     /// [`StoreError::Unavailable`] if the outcome is unknown.
-    pub async fn conclude(&self, job: &str, receipt: &SignedReceipt) -> Result<(), StoreError> {
+    pub async fn conclude(&self, job: &str, receipt: &NewReceipt) -> Result<(), StoreError> {
         let mut session = self.database.session().await?;
         session
             .write(async |connection| {
@@ -105,7 +105,7 @@ impl VerificationStore {
 /// Moves a chain over the receipt's position.
 async fn advance(
     connection: &mut SqliteConnection,
-    receipt: &SignedReceipt,
+    receipt: &NewReceipt,
     position: u64,
 ) -> Result<(), WriteError> {
     let moved = sqlx::query(
@@ -122,8 +122,8 @@ async fn advance(
 }
 
 /// Inserts the statement into its table and the outbox; returns its number.
-async fn insert(connection: &mut SqliteConnection, receipt: &SignedReceipt) -> Result<i64, sqlx::Error> {
-    let SignedReceipt { id, issuer, subject, position, at, receipt, statement } = receipt;
+async fn insert(connection: &mut SqliteConnection, receipt: &NewReceipt) -> Result<i64, sqlx::Error> {
+    let NewReceipt { id, issuer, subject, position, at, receipt, statement } = receipt;
     let row = sqlx::query(
         "INSERT INTO statement (id, issuer, subject, position, at, receipt, statement)
          VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING no",

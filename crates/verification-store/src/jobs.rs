@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Row};
 use crate::VerificationStore;
 use crate::error::StoreError;
 use crate::limits::PRUNED_AT_ONCE;
-use crate::model::{Job, JobState, NewJob, StoredReceipt};
+use crate::model::{JobState, NewJob, StoredJob, StoredReceipt};
 use crate::rows;
 
 /// Jobs with their statements, to be followed by a condition.
@@ -20,7 +20,7 @@ impl VerificationStore {
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn add_job(&self, new: &NewJob) -> Result<Job, StoreError> {
+    pub async fn add_job(&self, new: &NewJob) -> Result<StoredJob, StoreError> {
         let mut session = self.database.session().await?;
         session
             .write(async |connection| {
@@ -46,7 +46,7 @@ impl VerificationStore {
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn job_of_request(&self, client: &str, digest: &str) -> Result<Option<Job>, StoreError> {
+    pub async fn job_of_request(&self, client: &str, digest: &str) -> Result<Option<StoredJob>, StoreError> {
         let mut session = self.database.session().await?;
         let text = format!("{JOBS} WHERE j.client = ? AND j.digest = ?");
         let select = sqlx::query(AssertSqlSafe(text)).bind(client).bind(digest);
@@ -57,7 +57,7 @@ impl VerificationStore {
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn job(&self, id: &str) -> Result<Option<Job>, StoreError> {
+    pub async fn job(&self, id: &str) -> Result<Option<StoredJob>, StoreError> {
         let mut session = self.database.session().await?;
         let select = sqlx::query(AssertSqlSafe(format!("{JOBS} WHERE j.id = ?"))).bind(id);
         select.fetch_optional(session.reader()?).await?.map(|row| job_of(&row)).transpose()
@@ -67,7 +67,7 @@ impl VerificationStore {
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn pending_jobs(&self) -> Result<Vec<Job>, StoreError> {
+    pub async fn pending_jobs(&self) -> Result<Vec<StoredJob>, StoreError> {
         let mut session = self.database.session().await?;
         let text = format!("{JOBS} WHERE j.statement IS NULL AND j.failed IS NULL ORDER BY j.at, j.id");
         let found = sqlx::query(AssertSqlSafe(text)).fetch_all(session.reader()?).await?;
@@ -141,8 +141,8 @@ impl VerificationStore {
     }
 }
 
-fn job_of(row: &SqliteRow) -> Result<Job, StoreError> {
-    Ok(Job {
+fn job_of(row: &SqliteRow) -> Result<StoredJob, StoreError> {
+    Ok(StoredJob {
         id: rows::text(row, "id")?,
         client: rows::text(row, "client")?,
         request: rows::bytes(row, "request")?,

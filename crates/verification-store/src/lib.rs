@@ -28,7 +28,7 @@ use connection::Database;
 
 pub use error::StoreError;
 pub use model::{
-    ChainEnd, DeliveredEntry, Job, JobState, NewJob, SignedReceipt, StoredReceipt, WaitingStatement,
+    ChainEnd, DeliveredEntry, JobState, NewJob, NewReceipt, StoredJob, StoredReceipt, WaitingStatement,
 };
 
 /// The state of a verification service.

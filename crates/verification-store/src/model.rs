@@ -31,7 +31,7 @@ pub struct NewJob {
 
 /// A request and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct StoredJob {
     /// The name of the job, a UUID.
     pub id: String,
     /// The name of the client.
@@ -60,7 +60,7 @@ pub enum JobState {
 
 /// A signed receipt, to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedReceipt {
+pub struct NewReceipt {
     /// The entry that the statement will be.
     pub id: EntryDigest,
     /// The verifier (`iss`).

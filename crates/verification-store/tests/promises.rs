@@ -5,7 +5,7 @@ use bytes::Bytes;
 use merkle::EntryDigest;
 use tempfile::TempDir;
 use verification_store::{
-    ChainEnd, DeliveredEntry, JobState, NewJob, SignedReceipt, StoreError, VerificationStore,
+    ChainEnd, DeliveredEntry, JobState, NewJob, NewReceipt, StoreError, VerificationStore,
 };
 
 const ISSUER: &str = "did:key:z6Mk";
@@ -61,8 +61,8 @@ fn new_job(name: &str) -> NewJob {
     }
 }
 
-fn receipt(name: &str, position: Option<u64>) -> SignedReceipt {
-    SignedReceipt {
+fn receipt(name: &str, position: Option<u64>) -> NewReceipt {
+    NewReceipt {
         id: EntryDigest::of(name.as_bytes()),
         issuer: ISSUER.into(),
         subject: if position.is_some() { AGENT.into() } else { format!("urn:x:{name}") },

@@ -1,4 +1,4 @@
-//! Clients: the holders of bearer tokens, and their quotas.
+//! ClientTokens: the holders of bearer tokens, and their quotas.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -26,7 +26,7 @@ pub struct Client {
 }
 
 /// All clients.
-pub struct Clients {
+pub struct ClientTokens {
     /// By the SHA-256 of the token: comparing hashes shows nothing about a token by its time.
     by_token: HashMap<[u8; 32], Arc<Client>>,
     /// The client of requests without a token, if the service has no tokens.
@@ -48,7 +48,7 @@ impl Client {
     }
 }
 
-impl Clients {
+impl ClientTokens {
     /// Creates the clients of a configuration. Without any, requests need no token.
     pub fn new(configured: &[config::Client]) -> Self {
         let client = |one: &config::Client| {

@@ -12,10 +12,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
-use verification_store::{Job, JobState, NewJob, StoreError, VerificationStore};
+use verification_store::{JobState, NewJob, StoreError, StoredJob, VerificationStore};
 
-use crate::chain_keeper::{ChainKeeper, NotSigned};
-use crate::clients::{Client, Clients};
+use crate::chain_signer::{ChainSigner, NotSigned};
+use crate::clients::{Client, ClientTokens};
 use crate::limits::{SIGN_FIRST_WAIT, SIGN_LONGEST_WAIT};
 use crate::metrics::Metrics;
 use crate::time::{now, rfc3339};
@@ -61,9 +61,9 @@ pub struct Waits {
 /// The accepted requests.
 pub struct Jobs {
     pub store: Arc<VerificationStore>,
-    pub keeper: ChainKeeper,
+    pub chain_signer: ChainSigner,
     pub runner: Arc<dyn RunChecks>,
-    pub clients: Arc<Clients>,
+    pub clients: Arc<ClientTokens>,
     pub metrics: Arc<Metrics>,
     /// Changed when the state of any job changed.
     pub changes: watch::Sender<()>,
@@ -104,11 +104,11 @@ impl Jobs {
         client: &Client,
         request: &CheckRequest,
         text: &[u8],
-    ) -> Result<Job, NotAccepted> {
+    ) -> Result<StoredJob, NotAccepted> {
         let digest = request.digest();
         let earlier = self.store.job_of_request(&client.name, &digest).await?;
         match earlier {
-            Some(Job { state: JobState::Failed { .. }, id, .. }) => self.retry(id).await,
+            Some(StoredJob { state: JobState::Failed { .. }, id, .. }) => self.retry(id).await,
             Some(job) => Ok(job),
             None => self.accept(client, digest, text).await,
         }
@@ -119,7 +119,7 @@ impl Jobs {
         client: &Client,
         digest: String,
         text: &[u8],
-    ) -> Result<Job, NotAccepted> {
+    ) -> Result<StoredJob, NotAccepted> {
         let slot = self.slot()?;
         let id = Uuid::new_v4().to_string();
         let request = bytes::Bytes::copy_from_slice(text);
@@ -131,7 +131,7 @@ impl Jobs {
         Ok(job)
     }
 
-    async fn retry(self: &Arc<Self>, id: String) -> Result<Job, NotAccepted> {
+    async fn retry(self: &Arc<Self>, id: String) -> Result<StoredJob, NotAccepted> {
         let slot = self.slot()?;
         self.store.retry_job(&id).await?;
         let job = self.store.job(&id).await?;
@@ -145,7 +145,7 @@ impl Jobs {
         self.queue.clone().try_acquire_owned().map_err(full)
     }
 
-    fn start(self: &Arc<Self>, job: Job, slot: Option<OwnedSemaphorePermit>) {
+    fn start(self: &Arc<Self>, job: StoredJob, slot: Option<OwnedSemaphorePermit>) {
         let (jobs, stop) = (self.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             tokio::select! {
@@ -158,7 +158,7 @@ impl Jobs {
     }
 
     /// Runs a job to its end.
-    async fn run(&self, job: &Job) {
+    async fn run(&self, job: &StoredJob) {
         let ended = match self.receipt_of(job).await {
             Ok((subject, receipt)) => self.sign(job, subject.as_deref(), receipt).await,
             Err(failure) => Err(failure),
@@ -174,7 +174,7 @@ impl Jobs {
     }
 
     /// Runs the checks; returns the agent, if there is one, and the receipt.
-    async fn receipt_of(&self, job: &Job) -> Result<(Option<String>, Value), Failure> {
+    async fn receipt_of(&self, job: &StoredJob) -> Result<(Option<String>, Value), Failure> {
         let request = CheckRequest::parse(&job.request)
             .map_err(|error| Failure { code: RUNNER_FAILED, reason: error.to_string() })?;
         let report = self.check(request.clone()).await?;
@@ -207,11 +207,11 @@ impl Jobs {
     }
 
     /// Signs the receipt; retries while the log or the database does not answer.
-    async fn sign(&self, job: &Job, subject: Option<&str>, receipt: Value) -> Result<(), Failure> {
+    async fn sign(&self, job: &StoredJob, subject: Option<&str>, receipt: Value) -> Result<(), Failure> {
         let verdict = receipt["verdict"].as_str().unwrap_or_default().to_owned();
         let mut wait = SIGN_FIRST_WAIT;
         loop {
-            match self.keeper.conclude(&job.id, subject, receipt.clone()).await {
+            match self.chain_signer.conclude(&job.id, subject, receipt.clone()).await {
                 Ok(()) => {
                     self.metrics.signed(&verdict);
                     return Ok(());
@@ -232,7 +232,7 @@ impl Jobs {
 
     /// Returns whether a job has its receipt, which may be so after a commit whose outcome was unknown.
     async fn is_done(&self, id: &str) -> bool {
-        matches!(self.store.job(id).await, Ok(Some(Job { state: JobState::Done(_), .. })))
+        matches!(self.store.job(id).await, Ok(Some(StoredJob { state: JobState::Done(_), .. })))
     }
 
     /// Waits until a job has failed, or has the log's answer, for as long as requests wait, or until the service stops.
@@ -240,7 +240,7 @@ impl Jobs {
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn wait(&self, id: &str, waits: Waits) -> Result<Option<Job>, StoreError> {
+    pub async fn wait(&self, id: &str, waits: Waits) -> Result<Option<StoredJob>, StoreError> {
         let mut changes = self.changes.subscribe();
         let mut until = tokio::time::Instant::now() + waits.result;
         let mut is_signed = false;

@@ -10,15 +10,15 @@
 //! | [`config`] | the configuration file |
 //! | `clients` | bearer tokens and quotas |
 //! | `jobs` | the bounded queue, workers, and waiting for results |
-//! | `chain_keeper`, `chain_recovery` | signing, with one writer for each chain, and the end of a chain as the log has it |
+//! | `chain_signer`, `chain_recovery` | signing, with one writer for each chain, and the end of a chain as the log has it |
 //! | `log_outbox` | signed statements that wait for the log |
 //! | `routes` | the HTTP interface with its OpenAPI description |
 //! | `service` | start and stop |
 //!
 //! Not here: checks and their engines (`checks`), tables (`verification-store`), delivery (`outbox`).
 
-mod chain_keeper;
 mod chain_recovery;
+mod chain_signer;
 mod clients;
 pub mod config;
 mod jobs;

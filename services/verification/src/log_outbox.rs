@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use durable::crash;
-use outbox::{DeliveredStatement, Outbox, PendingStatement, Refusal, StorageError};
+use outbox::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, StorageError};
 use registration::GuardKind;
 use tokio::sync::watch;
 use verification_store::{DeliveredEntry, StoreError, VerificationStore, WaitingStatement};
@@ -47,11 +47,11 @@ impl Outbox for LogOutbox {
         Ok(())
     }
 
-    async fn is_permanent(&self, _: &PendingStatement, _: &Refusal) -> Result<bool, StorageError> {
+    async fn is_permanent(&self, _: &PendingStatement, _: &LogRefusal) -> Result<bool, StorageError> {
         Ok(true)
     }
 
-    async fn refused(&self, statement: &PendingStatement, refusal: &Refusal) -> Result<(), StorageError> {
+    async fn refused(&self, statement: &PendingStatement, refusal: &LogRefusal) -> Result<(), StorageError> {
         let PendingStatement { id, stream, seq, .. } = statement;
         if is_fork(refusal) {
             let why = format!(
@@ -94,7 +94,7 @@ impl LogOutbox {
     }
 }
 
-fn is_fork(refusal: &Refusal) -> bool {
+fn is_fork(refusal: &LogRefusal) -> bool {
     let kinds = [GuardKind::VrfGenesis, GuardKind::VrfSuccessor, GuardKind::VrfPosition, GuardKind::VrfPlace];
     kinds.iter().any(|kind| refusal.rule.as_deref() == Some(kind.rule().as_str()))
 }

@@ -20,8 +20,8 @@ use tokio_util::task::TaskTracker;
 use verification_store::{StoreError, VerificationStore};
 use verifier::TrustStore;
 
-use crate::chain_keeper::ChainKeeper;
-use crate::clients::Clients;
+use crate::chain_signer::ChainSigner;
+use crate::clients::ClientTokens;
 use crate::config::{Config, LogConfig};
 use crate::jobs::{Jobs, Waits};
 use crate::limits::{
@@ -30,7 +30,7 @@ use crate::limits::{
 };
 use crate::log_outbox::LogOutbox;
 use crate::metrics::Metrics;
-use crate::routes::{self, RouteState};
+use crate::routes::{self, ServiceState};
 use crate::time::now;
 
 /// The database in the state folder.
@@ -102,9 +102,9 @@ impl VerificationService {
         let metrics = Arc::new(Metrics::new().map_err(|error| StartError::Metrics(error.to_string()))?);
         let (stored, changes) = (Arc::new(Notify::new()), watch::Sender::new(()));
         let stop = CancellationToken::new();
-        let clients = Arc::new(Clients::new(&config.clients));
+        let clients = Arc::new(ClientTokens::new(&config.clients));
         let jobs = Arc::new(Jobs {
-            keeper: ChainKeeper::new(key, store.clone(), log.client.clone(), stored.clone()),
+            chain_signer: ChainSigner::new(key, store.clone(), log.client.clone(), stored.clone()),
             store: store.clone(),
             runner,
             clients: clients.clone(),
@@ -117,13 +117,13 @@ impl VerificationService {
             stop: stop.child_token(),
         });
         let waiting = LogOutbox {
-            issuer: jobs.keeper.issuer().to_owned(),
+            issuer: jobs.chain_signer.issuer().to_owned(),
             store: store.clone(),
             metrics: metrics.clone(),
             changes,
             silent: Default::default(),
         };
-        let state = RouteState {
+        let state = ServiceState {
             jobs: jobs.clone(),
             clients,
             metrics,
@@ -144,7 +144,7 @@ impl VerificationService {
         jobs.resume().await?;
         let public = public.serve(routes::public(state));
         let address = public.address().unwrap_or(config.listen);
-        tracing::info!(%address, issuer = jobs.keeper.issuer(), "verifying");
+        tracing::info!(%address, issuer = jobs.chain_signer.issuer(), "verifying");
         Ok(Self { jobs, public, admin, address, background, stop_background: stop })
     }
 
@@ -160,7 +160,7 @@ impl VerificationService {
 
     /// The verifier's did:key, the issuer of all receipts.
     pub fn issuer(&self) -> &str {
-        self.jobs.keeper.issuer()
+        self.jobs.chain_signer.issuer()
     }
 
     /// Serves until `shutdown` resolves. Requests that wait for a result are then answered with 202, and unfinished jobs
@@ -214,7 +214,7 @@ async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Listene
 }
 
 /// The routes of the admin listener: `/livez`, `/readyz` and `/metrics`.
-fn admin_routes(state: &RouteState) -> Router {
+fn admin_routes(state: &ServiceState) -> Router {
     let jobs = state.jobs.clone();
     let obstacles = move || {
         let store = jobs.store.clone();

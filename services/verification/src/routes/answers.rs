@@ -5,7 +5,7 @@ use jose::json::JsonError;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use verification_store::{Job, JobState, StoredReceipt};
+use verification_store::{JobState, StoredJob, StoredReceipt};
 
 /// A job.
 #[derive(Debug, Serialize, ToSchema)]
@@ -69,7 +69,7 @@ impl JobView {
     ///
     /// # Errors
     /// If the stored receipt is not JSON.
-    pub fn of(job: Job, log: &str) -> Result<Self, JsonError> {
+    pub fn of(job: StoredJob, log: &str) -> Result<Self, JsonError> {
         let (state, failure, result) = match job.state {
             JobState::Pending => (StateView::Pending, None, None),
             JobState::Failed { code, reason } => (StateView::Failed, Some((code, reason)), None),

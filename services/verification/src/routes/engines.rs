@@ -7,7 +7,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::state::RouteState;
+use super::state::ServiceState;
 
 /// What can be checked here.
 #[derive(Debug, Serialize, ToSchema)]
@@ -45,7 +45,7 @@ struct EngineView {
     path = "/v1/engines",
     responses((status = 200, description = "The engines", body = EnginesView))
 )]
-pub async fn engines(State(state): State<RouteState>) -> Json<EnginesView> {
+pub async fn engines(State(state): State<ServiceState>) -> Json<EnginesView> {
     let engines = state.jobs.runner.engines();
     let available = engines.available.iter().map(|(facility, engine)| EngineView {
         runs: facility.name(),
@@ -55,7 +55,7 @@ pub async fn engines(State(state): State<RouteState>) -> Json<EnginesView> {
         digests: engine.digests.iter().cloned().collect(),
     });
     Json(EnginesView {
-        issuer: state.jobs.keeper.issuer().to_owned(),
+        issuer: state.jobs.chain_signer.issuer().to_owned(),
         log: state.log.to_string(),
         tiers: engines.tiers(),
         engines: available.collect(),

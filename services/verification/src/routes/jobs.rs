@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::answers::JobView;
 use super::problem::{Problem, ProblemDetails};
-use super::state::RouteState;
+use super::state::ServiceState;
 use super::verify::view;
 
 /// Returns a job of the client, without waiting.
@@ -23,7 +23,7 @@ use super::verify::view;
     )
 )]
 pub async fn job(
-    State(state): State<RouteState>,
+    State(state): State<ServiceState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -31,6 +31,6 @@ pub async fn job(
     let job = state.jobs.store.job(&id).await?.filter(|job| job.client == client.name);
     let unknown =
         || Problem::new(StatusCode::NOT_FOUND, "job-unknown", "there is no such job of this client");
-    let shown = view(job.ok_or_else(unknown)?, &state.log)?;
-    Ok(([(CACHE_CONTROL, "no-cache")], Json(shown)).into_response())
+    let described = view(job.ok_or_else(unknown)?, &state.log)?;
+    Ok(([(CACHE_CONTROL, "no-cache")], Json(described)).into_response())
 }

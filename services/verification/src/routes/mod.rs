@@ -17,7 +17,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use state::RouteState;
+pub use state::ServiceState;
 
 use problem::Problem;
 
@@ -31,7 +31,7 @@ use problem::Problem;
 struct Description;
 
 /// All routes with their OpenAPI description, from one list.
-fn described() -> OpenApiRouter<RouteState> {
+fn described() -> OpenApiRouter<ServiceState> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(verify::verify))
         .routes(routes!(jobs::job))
@@ -46,7 +46,7 @@ pub fn openapi_json() -> String {
 }
 
 /// The routes of the public listener.
-pub fn public(state: RouteState) -> Router {
+pub fn public(state: ServiceState) -> Router {
     let (routes, description) = described().split_for_parts();
     let description = description.to_json().unwrap_or_default();
     let document = move || {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use http::HeaderMap;
 
 use super::problem::Problem;
-use crate::clients::{Client, Clients};
+use crate::clients::{Client, ClientTokens};
 use crate::jobs::{Jobs, Waits};
 use crate::metrics::Metrics;
 
 /// State shared by the routes.
 #[derive(Clone)]
-pub struct RouteState {
+pub struct ServiceState {
     /// The accepted requests.
     pub jobs: Arc<Jobs>,
     /// The clients.
-    pub clients: Arc<Clients>,
+    pub clients: Arc<ClientTokens>,
     /// Counts requests.
     pub metrics: Arc<Metrics>,
     /// The URL of the log.
@@ -26,7 +26,7 @@ pub struct RouteState {
     pub body_bytes: usize,
 }
 
-impl RouteState {
+impl ServiceState {
     /// Returns the client that sent a request; 401 if it has no valid token.
     pub fn client(&self, headers: &HeaderMap) -> Result<Arc<Client>, Problem> {
         self.clients.of_request(headers).ok_or_else(Problem::unauthorized)

@@ -9,11 +9,11 @@ use checks::CheckRequest;
 use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER as RETRY_AFTER_HEADER};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use verification_store::{Job, JobState};
+use verification_store::{JobState, StoredJob};
 
 use super::answers::JobView;
 use super::problem::{Problem, ProblemDetails};
-use super::state::RouteState;
+use super::state::ServiceState;
 use crate::limits::{BODY_TIME, RETRY_AFTER};
 
 /// Checks an agent's work and signs a receipt. A repeated request has the same result.
@@ -32,13 +32,13 @@ use crate::limits::{BODY_TIME, RETRY_AFTER};
         (status = 503, description = "The queue is full, or the runner failed", body = ProblemDetails)
     )
 )]
-pub async fn verify(State(state): State<RouteState>, request: Request<Body>) -> Response {
+pub async fn verify(State(state): State<ServiceState>, request: Request<Body>) -> Response {
     let answer = answer(&state, request).await.unwrap_or_else(IntoResponse::into_response);
     state.metrics.answered(answer.status());
     answer
 }
 
-async fn answer(state: &RouteState, request: Request<Body>) -> Result<Response, Problem> {
+async fn answer(state: &ServiceState, request: Request<Body>) -> Result<Response, Problem> {
     let client = state.client(request.headers())?;
     client.admit().map_err(Problem::quota)?;
     refuse_other_types(request.headers())?;
@@ -52,7 +52,7 @@ async fn answer(state: &RouteState, request: Request<Body>) -> Result<Response, 
     }
 }
 
-fn respond(job: Job, log: &str) -> Result<Response, Problem> {
+fn respond(job: StoredJob, log: &str) -> Result<Response, Problem> {
     if let JobState::Failed { code, reason } = &job.state {
         return Err(Problem::of_failure(code, reason));
     }
@@ -68,7 +68,7 @@ fn respond(job: Job, log: &str) -> Result<Response, Problem> {
 }
 
 /// Describes a job.
-pub fn view(job: Job, log: &str) -> Result<JobView, Problem> {
+pub fn view(job: StoredJob, log: &str) -> Result<JobView, Problem> {
     JobView::of(job, log).map_err(|error| {
         tracing::error!(%error, "a stored receipt cannot be read");
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the stored receipt cannot be read")

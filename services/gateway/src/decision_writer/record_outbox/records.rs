@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use evidence::{Delivered, DeliveryState, EvidenceStore, PendingRecord, StoreError};
 use merkle::EntryDigest;
-use outbox::{DeliveredStatement, Outbox, PendingStatement, Refusal, StorageError};
+use outbox::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, StorageError};
 use scitt::SignedStatement;
 
 use super::{NoReceipt, ReceiptWaiters};
@@ -48,7 +48,7 @@ impl Outbox for RecordOutbox {
     async fn is_permanent(
         &self,
         statement: &PendingStatement,
-        refusal: &Refusal,
+        refusal: &LogRefusal,
     ) -> Result<bool, StorageError> {
         match refusal.rule.as_deref() {
             Some(AT_FUTURE) => Ok(false),
@@ -57,7 +57,7 @@ impl Outbox for RecordOutbox {
         }
     }
 
-    async fn refused(&self, statement: &PendingStatement, refusal: &Refusal) -> Result<(), StorageError> {
+    async fn refused(&self, statement: &PendingStatement, refusal: &LogRefusal) -> Result<(), StorageError> {
         let why = &refusal.text;
         self.store.stuck(&statement.id, why).await.map_err(storage_error)?;
         self.alarms.refused(statement, why);

@@ -1,4 +1,4 @@
-//! The chain keeper: signs receipts, one writer for each chain.
+//! The signer of receipts, one writer for each chain.
 //!
 //! A receipt's position and predecessor come from the database. The transaction that stores the signed statement also
 //! moves the chain, so a crash leaves either both or neither, and only stored statements are sent or answered. A chain
@@ -12,7 +12,7 @@ use registration::vrf::{BuildVrfError, VrfStatement};
 use scitt::{SignedStatement, Signer, SigningKey};
 use serde_json::Value;
 use tokio::sync::{Mutex, Notify};
-use verification_store::{ChainEnd, SignedReceipt, StoreError, VerificationStore};
+use verification_store::{ChainEnd, NewReceipt, StoreError, VerificationStore};
 
 use crate::chain_recovery::{self, RecoveryError};
 use crate::time::now;
@@ -47,7 +47,7 @@ impl NotSigned {
 }
 
 /// The only signer of this verifier's receipts.
-pub struct ChainKeeper {
+pub struct ChainSigner {
     signer: SigningKey,
     issuer: String,
     store: Arc<VerificationStore>,
@@ -58,8 +58,8 @@ pub struct ChainKeeper {
     writing: Mutex<()>,
 }
 
-impl ChainKeeper {
-    /// Creates the keeper of the chains of this key. `stored` is notified when a statement waits for the log.
+impl ChainSigner {
+    /// Creates the signer of this verifier. `stored` is notified when a statement waits for the log.
     pub fn new(signer: SigningKey, store: Arc<VerificationStore>, log: Client, stored: Arc<Notify>) -> Self {
         let issuer = signer.public_key().did_key();
         Self { signer, issuer, store, log, stored, writing: Mutex::default() }
@@ -120,7 +120,7 @@ impl ChainKeeper {
         signed: &SignedStatement,
     ) -> Result<(), NotSigned> {
         crash::visit(SIGNED);
-        let kept = SignedReceipt {
+        let kept = NewReceipt {
             id: signed.digest(),
             issuer: self.issuer.clone(),
             subject: subject.to_owned(),
