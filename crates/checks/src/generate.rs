@@ -175,6 +175,9 @@ mod tests {
 
     #[test]
     fn the_inputs_of_this_seed_never_change() {
-        assert_eq!(seed().hex(), "95da58a01c2b27e9a2fcd1c9f4df4a7ff4f4f3f33cda28a6f9a7b8c9b4cb3b55");
+        assert_eq!(seed().hex(), "770423513bd0765c18e500000baec91976bcd8267a245437b32572665c6ac370");
+        let generators = [Generator::Integer { minimum: -1_000, maximum: 1_000 }];
+        let inputs: Vec<Value> = Inputs::new(seed(), 0, &generators, 5).flatten().collect();
+        assert_eq!(Value::from(inputs).to_string(), "[-15,1000,-1000,1000,-12]");
     }
 }

@@ -33,6 +33,20 @@ pub trait RunJobs {
     fn engines(&self) -> &Engines;
 }
 
+/// A runner without engines, for requests of tier 1.
+#[derive(Clone, Debug, Default)]
+pub struct NoEngines(Engines);
+
+impl RunJobs for NoEngines {
+    fn run_jobs(&self, batch: &Batch) -> Result<Vec<JobEnd>, RunError> {
+        Err(RunError::Unavailable { facility: batch.facility.name(), refused: Vec::new() })
+    }
+
+    fn engines(&self) -> &Engines {
+        &self.0
+    }
+}
+
 /// Calls into the same files, each of which gets a fresh guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {

@@ -13,6 +13,7 @@
 //! | [`generate`], [`shrink`] | inputs of tier 2 from a seed, and smaller ones |
 //! | [`compare`] | equality of JSON values |
 //! | [`report`], [`receipt`](mod@receipt) | results, and the receipt about them |
+//! | [`difference`] | comparison of two receipts of the same checks |
 //!
 //! Expected values are never part of a [`Batch`]: code that sees the value that is expected of it could return it.
 //!
@@ -21,6 +22,7 @@
 
 pub mod check;
 pub mod compare;
+pub mod difference;
 pub mod engines;
 pub mod error;
 pub mod generate;
@@ -33,6 +35,7 @@ pub mod shrink;
 mod text;
 
 pub use check::run_checks;
+pub use difference::{Difference, differences};
 pub use engines::{Engines, Facility};
 pub use error::RequestError;
 pub use jobs::{Batch, JobEnd, RunChecks, RunError, RunJobs};

@@ -86,7 +86,7 @@ pub const OUTPUT: u64 = 1 << 20;
 /// Bytes of output of one run, if the request has none.
 pub const DEFAULT_OUTPUT: u64 = 64 << 10;
 /// Maximum bytes of output of all runs of a batch together.
-pub const BATCH_OUTPUT: u64 = 64 << 20;
+pub const BATCH_OUTPUT: u64 = 24 << 20;
 /// Maximum processes and threads of one run.
 pub const PROCESSES: u64 = 64;
 /// Processes and threads of one run, if the request has none.

@@ -80,8 +80,13 @@ fn smaller_integers(simplest: i64, value: i64) -> Vec<Value> {
     found.into_iter().map(Value::from).collect()
 }
 
-/// Returns lists with fewer items, then lists with one simpler item.
-fn smaller_lists<T: Clone>(items: &[T], length: Length, simpler: impl Fn(&T) -> Vec<T>) -> Vec<Vec<T>> {
+/// Returns lists with fewer items, then lists with one simpler item, then those in which all equal items become simpler
+/// together.
+fn smaller_lists<T: Clone + PartialEq>(
+    items: &[T],
+    length: Length,
+    simpler: impl Fn(&T) -> Vec<T>,
+) -> Vec<Vec<T>> {
     let count = items.len();
     let least = usize::try_from(length.least).unwrap_or(usize::MAX);
     let mut found = Vec::new();
@@ -95,6 +100,11 @@ fn smaller_lists<T: Clone>(items: &[T], length: Length, simpler: impl Fn(&T) -> 
     found.extend((0..single).map(|index| [&items[..index], &items[index + 1..]].concat()));
     for index in 0..count.min(POSITIONS) {
         found.extend(simpler(&items[index]).into_iter().map(|item| replaced(items, index, item)));
+    }
+    let repeats = |index: &usize| items[index + 1..].contains(&items[*index]);
+    for index in (0..count.min(POSITIONS)).filter(repeats) {
+        found
+            .extend(simpler(&items[index]).into_iter().map(|item| replaced_all(items, &items[index], &item)));
     }
     found
 }
@@ -147,6 +157,10 @@ fn could_make(generator: &Generator, value: &Value) -> bool {
     }
 }
 
+fn replaced_all<T: Clone + PartialEq>(items: &[T], item: &T, by: &T) -> Vec<T> {
+    items.iter().map(|other| if other == item { by } else { other }).cloned().collect()
+}
+
 fn replaced<T: Clone>(items: &[T], index: usize, item: T) -> Vec<T> {
     let mut items = items.to_vec();
     items[index] = item;
@@ -183,6 +197,8 @@ mod tests {
         let value: Value = (0..30).map(|item| item * 3 % 50).collect();
         let fails = |value: &Value| value.as_array().unwrap().iter().any(|item| item.as_i64().unwrap() > 7);
         assert_eq!(shrunk(&generator, value, fails), json!([8]));
+        let repeats = |value: &Value| value[0].is_number() && value[0] == value[1];
+        assert_eq!(shrunk(&generator, json!([7, 7, 3]), repeats), json!([0, 0]));
     }
 
     #[test]

@@ -46,12 +46,11 @@ fn call(action: &Action, artifact: &Artifact) -> Call {
     match action {
         Action::Function(function) => function_call(artifact, function),
         Action::Program { arguments, stdin } => {
-            let interpreter = (artifact.language() == Some(Language::Python)).then(|| "python3".to_owned());
-            let program = interpreter.into_iter().chain([artifact.entry().to_owned()]);
-            Call::Program {
-                command: program.chain(arguments.iter().cloned()).collect(),
-                stdin: stdin.clone().into_bytes(),
-            }
+            let program = match artifact.language() {
+                Some(Language::Python) => vec!["python3".to_owned(), artifact.entry().to_owned()],
+                _ => vec![format!("./{}", artifact.entry())],
+            };
+            Call::Program { command: [&program[..], arguments].concat(), stdin: stdin.clone().into_bytes() }
         }
     }
 }

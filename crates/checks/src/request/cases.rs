@@ -193,9 +193,8 @@ fn check_arguments(test: &Members<'_>, arguments: &[String]) -> Result<(), Reque
 fn exit_code(test: &Members<'_>) -> Result<i32, RequestError> {
     match test.optional_integer("expected_exit")? {
         None => Ok(0),
-        Some(code) => i32::try_from(code)
-            .ok()
-            .filter(|code| (0..=255).contains(code))
-            .ok_or_else(|| test.broken(Form, "expected_exit", "an exit code is 0 to 255")),
+        Some(code) => i32::try_from(code).ok().filter(|code| (0..=128).contains(code)).ok_or_else(|| {
+            test.broken(Form, "expected_exit", "an exit code is 0 to 128; above it, signals begin")
+        }),
     }
 }

@@ -88,6 +88,11 @@ impl VrfRecord {
         Ok(VrfRecord { form, receipt, chain: headers.chain, document: json })
     }
 
+    /// Returns the receipt's JSON.
+    pub fn json(&self) -> &serde_json::Value {
+        &self.document
+    }
+
     /// Verifies a statement without a policy: its rules, and its signature with the key in its `iss`.
     pub fn verify(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<VrfRecord, Violation> {
         let header = statement.header();

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    sock_filter,
 };
 
 use crate::SandboxError;
@@ -19,7 +20,8 @@ const ENOSYS: u32 = libc::ENOSYS as u32;
 
 /// Returns the filter as the kernel reads it, for `--seccomp` of bubblewrap.
 pub(super) fn filter() -> Result<Vec<u8>, SandboxError> {
-    let program = compile().map_err(|error| SandboxError::Failed(format!("the seccomp filter is unusable: {error}")))?;
+    let program = compile()
+        .map_err(|error| SandboxError::Failed(format!("the seccomp filter is unusable: {error}")))?;
     let instructions = only_known_calls().into_iter().chain(program);
     Ok(instructions.flat_map(|instruction| encode(&instruction)).collect())
 }
@@ -31,7 +33,8 @@ fn compile() -> Result<BpfProgram, seccompiler::BackendError> {
 }
 
 fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
-    let mut rules: BTreeMap<_, _> = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    let mut rules: BTreeMap<_, _> =
+        REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_clone, new_namespaces()?);
     rules.insert(libc::SYS_ioctl, vec![terminal_input(libc::TIOCSTI)?, terminal_input(libc::TIOCLINUX)?]);
     Ok(rules)
@@ -58,7 +61,12 @@ fn flag_is_set(argument: u8, flag: u64) -> Result<SeccompRule, seccompiler::Back
 }
 
 fn terminal_input(request: libc::Ioctl) -> Result<SeccompRule, seccompiler::BackendError> {
-    SeccompRule::new(vec![SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request as u64)?])
+    SeccompRule::new(vec![SeccompCondition::new(
+        1,
+        SeccompCmpArgLen::Dword,
+        SeccompCmpOp::Eq,
+        request as u64,
+    )?])
 }
 
 /// Refuses numbers above [`NEWEST_CALL`], before the rules by number.

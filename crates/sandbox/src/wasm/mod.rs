@@ -34,7 +34,8 @@ pub struct Wasm {
 impl Wasm {
     /// Compiles the engine, which takes seconds: make one sandbox per process.
     pub fn new() -> Result<Self, SandboxError> {
-        let runtime = Runtime::new(&config()).map_err(|error| failed("the WebAssembly runtime cannot start", &error))?;
+        let runtime = Runtime::new(&config())
+            .map_err(|error| failed("the WebAssembly runtime cannot start", &error))?;
         let quickjs = link(&runtime).map_err(|error| failed("quickjs.wasm cannot be compiled", &error))?;
         Ok(Self { engine: describe(), runtime, quickjs })
     }

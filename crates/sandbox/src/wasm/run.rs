@@ -43,7 +43,10 @@ fn new_guest(job: &Job, begun: Instant) -> Result<Guest, SandboxError> {
     Ok(Guest {
         inputs: [file, function, arguments].map(|text| text.clone().into_bytes()),
         deadline: begun + job.limits.time,
-        memory: MemoryBound { bytes: usize::try_from(job.limits.memory).unwrap_or(usize::MAX), refused: false },
+        memory: MemoryBound {
+            bytes: usize::try_from(job.limits.memory).unwrap_or(usize::MAX),
+            refused: false,
+        },
         job: Arc::new(job.clone()),
         stdout: Vec::new(),
         stderr: Vec::new(),
