@@ -6,11 +6,24 @@
 //! Not here: what is run and why (the `checks` crate), and the process that the runner lives in
 //! (`services/verification`).
 
+#[cfg(target_os = "linux")]
+mod bwrap;
+mod checks;
+mod digest;
 mod job;
+mod limits;
 mod outcome;
+mod sandboxes;
+#[cfg(feature = "wasm")]
+mod wasm;
 
+#[cfg(target_os = "linux")]
+pub use bwrap::Bwrap;
 pub use job::{Call, Job, Language, Limits};
 pub use outcome::{Ending, Engine, Outcome, SandboxError};
+pub use sandboxes::Sandboxes;
+#[cfg(feature = "wasm")]
+pub use wasm::Wasm;
 
 /// A way to run untrusted programs.
 pub trait Sandbox: Send + Sync {

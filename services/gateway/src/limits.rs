@@ -241,18 +241,8 @@ pub const ANNEX_TEXT_BYTES: usize = 16 << 10;
 pub const ANNEX_AGREED_TEXT_BYTES: usize = 64 << 10;
 /// As [`ANNEX_TEXT_BYTES`], for denied callers whose identity is unknown.
 pub const ANNEX_UNIDENTIFIED_TEXT_BYTES: usize = 1 << 10;
-/// Maximum number of statements in one request to the log.
-pub const SUBMIT_BATCH: usize = 256;
-/// Maximum number of bytes of statements in one request to the log; a single statement may be larger.
-pub const SUBMIT_BATCH_BYTES: usize = 4 << 20;
-/// First wait after the log refuses or fails; it doubles with each retry.
-pub const SUBMIT_FIRST_WAIT: Duration = Duration::from_millis(100);
-/// Upper bound of the wait that begins with [`SUBMIT_FIRST_WAIT`], and of the pause while the outbox is empty.
-pub const SUBMIT_LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Time that records wait for others, to share one request to the log.
 pub const SUBMIT_LINGER: Duration = Duration::from_millis(50);
-/// Interval at which records are retried that the log refused permanently.
-pub const UNSTICK_EVERY: Duration = Duration::from_secs(600);
 /// Maximum length of a JSON answer that the gateway must buffer as a whole, in bytes.
 pub const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Maximum length of one event of a stream that the gateway inspects, in bytes.

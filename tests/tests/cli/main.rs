@@ -15,3 +15,4 @@ mod manners;
 mod registry;
 mod roa;
 mod vrf;
+mod vrf_check;

@@ -88,6 +88,11 @@ impl VrfRecord {
         Ok(VrfRecord { form, receipt, chain: headers.chain, document: json })
     }
 
+    /// Returns the receipt's JSON.
+    pub fn json(&self) -> &serde_json::Value {
+        &self.document
+    }
+
     /// Verifies a statement without a policy: its rules, and its signature with the key in its `iss`.
     pub fn verify(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<VrfRecord, Violation> {
         let header = statement.header();
@@ -156,8 +161,8 @@ pub fn kid_of(did: &str) -> String {
     format!("{did}#{}", did.strip_prefix("did:key:").unwrap_or_default())
 }
 
-/// Returns whether a name has the form `did:method:id` or `urn:nid:nss`.
-fn is_did_or_urn(name: &str) -> bool {
+/// Returns whether a name has the form `did:method:id` or `urn:nid:nss`, as an agent's name has (reading 5).
+pub fn is_did_or_urn(name: &str) -> bool {
     let mut parts = name.splitn(3, ':');
     let scheme = parts.next();
     let space = parts.next().unwrap_or_default();

@@ -7,7 +7,7 @@ use thiserror::Error;
 use vap::reason::Reason;
 
 use super::backlog::Backpressure;
-use super::outbox::NoReceipt;
+use super::record_outbox::NoReceipt;
 
 /// Failure to make a decision, or to make it durable. Nothing may be forwarded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -18,7 +18,7 @@
 //! | `scopes` | a caller's scopes, for display |
 //! | `tools` | pinned tools |
 //! | `record_signer`, `published` | statements, and the Verdict keys on the log |
-//! | `outbox` | delivery to the log |
+//! | `record_outbox` | the records that wait for the log, as the crate `outbox` delivers them |
 //! | `backlog` | the records that wait for the log, and their limits |
 //! | `recovery`, `upkeep` | recovery after a dead process, and periodic work |
 //!
@@ -32,10 +32,10 @@ mod decisions;
 mod denial_counts;
 mod error;
 mod jobs;
-mod outbox;
 mod published;
 mod questions;
 mod queue;
+mod record_outbox;
 mod record_signer;
 mod recovery;
 mod requests;
@@ -48,12 +48,12 @@ mod tools;
 mod transactions;
 mod upkeep;
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use admission::rules::Rules;
 use evidence::{EvidenceStore, StoreError};
+use outbox::Delivery;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -68,8 +68,9 @@ pub use decisions::{
 };
 pub use error::{NotAnswered, WriterError};
 pub use jobs::{CallJob, MessageJob, OpenedState, RefusalJob};
-pub use outbox::{LogConnection, NoReceipt};
+pub use outbox::LogConnection;
 pub use questions::QuestionStatus;
+pub use record_outbox::NoReceipt;
 pub use record_signer::WriterKeys;
 pub use settings::WriterSettings;
 pub use states::StoredQuestion;
@@ -80,9 +81,9 @@ use client_streams::ClientStreams;
 use context::WriterContext;
 use decisions::{DenialsWork, EnvelopesSinceWork};
 use denial_counts::DenialCounts;
-use outbox::{Delivery, ReceiptWaiters};
 use questions::Questions;
 use queue::DecisionQueue;
+use record_outbox::{ReceiptWaiters, RecordOutbox};
 use record_signer::RecordSigner;
 use status::Alarms;
 use transactions::{Job, Transactions};
@@ -162,17 +163,14 @@ impl DecisionWriter {
             (gauge.clone(), alarms.clone(), wake.clone()),
             handed_in,
         );
-        let delivery = Delivery {
+        let records = RecordOutbox {
             store: store.clone(),
-            log,
             gauge: gauge.clone(),
             waiting: waiting.clone(),
             alarms: alarms.clone(),
-            clock,
-            wake,
-            batches: AtomicBool::new(true),
-            linger: if context.settings.receipt_required { Duration::ZERO } else { SUBMIT_LINGER },
         };
+        let linger = if context.settings.receipt_required { Duration::ZERO } else { SUBMIT_LINGER };
+        let delivery = Delivery::new(records, log, Arc::new(move || clock.seconds()), wake, linger);
         let (queue, owed_tasks) = (DecisionQueue::default(), TaskTracker::new());
         let writer = Self {
             inner: Arc::new(Inner {

@@ -18,9 +18,9 @@ use super::decisions::{
 };
 use super::error::WriterError;
 use super::jobs::{CallJob, MessageJob, MessageKind, RefusalJob};
-use super::outbox::NoReceipt;
 use super::published::PublishKeys;
 use super::queue::QueueSlot;
+use super::record_outbox::NoReceipt;
 use super::states::{StreamState, account_stream, random};
 use super::transactions::Job;
 

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use evidence::{Backlog, PendingRecord};
+use evidence::Backlog;
+use outbox::PendingStatement;
 use tracing::{error, info, warn};
 
 use super::backlog::Backpressure;
@@ -75,7 +76,7 @@ impl Alarms {
     }
 
     /// Counts and logs a record that the log refused for good.
-    pub fn refused(&self, record: &PendingRecord, why: &str) {
+    pub fn refused(&self, record: &PendingStatement, why: &str) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         let (id, stream, seq) = (&record.id, &record.stream, record.seq);
         error!(%id, stream, seq, why, "ALARM: the log refuses a record for good; it stays in the outbox");

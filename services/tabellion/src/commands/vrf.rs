@@ -1,8 +1,12 @@
-//! `tabellion vrf`: creates and verifies verification receipts (VRF) without a service, and follows their chains in a
-//! log.
+//! `tabellion vrf`: checks work, creates and verifies verification receipts (VRF) without a service, and follows their
+//! chains in a log.
 
 mod chain;
 mod chained_receipt;
+mod check;
+mod check_request;
+mod recheck;
+mod run_checks;
 mod sign;
 mod summary;
 
@@ -16,6 +20,8 @@ use super::verify::input;
 use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 use chain::Chain;
+use check::Check;
+use recheck::Recheck;
 use sign::Sign;
 use summary::{VrfInputs, VrfSummary};
 
@@ -45,6 +51,17 @@ pub enum Vrf {
     /// Check a verifier's receipt chains for gaps and forks
     #[command(before_help = "example:  tabellion vrf chain did:key:z6Mk…")]
     Chain(Chain),
+    /// Check an agent's work, and write the receipt; exit 3 if a check fails, 4 if one cannot be run
+    #[command(
+        before_help = "example:  tabellion vrf check --artifact main.py --language python --tests t.json"
+    )]
+    Check(Check),
+    /// Run the checks of a receipt again, and list what differs
+    #[command(before_help = "example:  tabellion vrf recheck check.receipt.json --request check.json")]
+    Recheck(Recheck),
+    /// Run batches of untrusted work: for `vrf check` and the verification service
+    #[command(hide = true)]
+    RunChecks,
 }
 
 impl Vrf {
@@ -61,6 +78,9 @@ impl Vrf {
             }
             Self::Sign(sign) => sign.run(context),
             Self::Chain(chain) => chain.run(context),
+            Self::Check(check) => check.run(context),
+            Self::Recheck(recheck) => recheck.run(context),
+            Self::RunChecks => run_checks::run(),
         }
     }
 }

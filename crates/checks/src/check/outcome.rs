@@ -1,0 +1,81 @@
+//! Meaning of a run's end for a check.
+//!
+//! Work that throws, crashes, or uses up fuel, memory or output fails: it does so on every machine. Work that uses up its
+//! wall time may be slow or on a slow machine, so the check is an error.
+
+use sandbox::{Ending, Outcome};
+use serde_json::Value;
+
+use crate::compare;
+use crate::jobs::JobEnd;
+use crate::limits::DETAIL_BYTES;
+use crate::report::{Detail, Status};
+use crate::text::shorten;
+
+/// The reason why a check did not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cause {
+    pub(super) status: Status,
+    pub(super) message: String,
+}
+
+/// Returns the cause that the work does not fulfil a check.
+pub(super) fn fail(message: impl Into<String>) -> Cause {
+    Cause { status: Status::Fail, message: message.into() }
+}
+
+/// Returns the cause that a check could not be decided.
+pub(super) fn error(message: impl Into<String>) -> Cause {
+    Cause { status: Status::Error, message: message.into() }
+}
+
+/// Returns the outcome of a call, if its guest ran.
+pub(super) fn ran(end: &JobEnd) -> Result<&Outcome, Cause> {
+    match end {
+        JobEnd::Ran(outcome) => Ok(outcome),
+        JobEnd::Failed(why) => Err(error(format!("the sandbox failed: {why}"))),
+        JobEnd::NotStarted => Err(error("not started: the time of all checks (limits.total_ms) was used up")),
+    }
+}
+
+/// Returns the value that a function returned.
+pub(super) fn returned(outcome: &Outcome) -> Result<Value, Cause> {
+    if let Ending::Threw(message) = &outcome.ending {
+        return Err(fail(format!("it threw: {message}")));
+    }
+    match exit_code(outcome)? {
+        0 => {}
+        code => return Err(fail(format!("the program ended with exit code {code}"))),
+    }
+    let text = outcome.value.as_deref().ok_or_else(|| fail("it returned no JSON value"))?;
+    compare::parse(text.as_bytes())
+        .map_err(|why| fail(format!("it returned no unambiguous JSON value: {why}")))
+}
+
+/// Returns the exit code of a program.
+pub(super) fn exit_code(outcome: &Outcome) -> Result<i32, Cause> {
+    match &outcome.ending {
+        Ending::Finished => Ok(0),
+        Ending::Exited(code) => Ok(*code),
+        Ending::Threw(message) => Err(fail(format!("it threw: {message}"))),
+        Ending::OutOfFuel => Err(fail("it used up its fuel (limits.fuel)")),
+        Ending::OutOfMemory => Err(fail("it used up its memory (limits.memory_bytes)")),
+        Ending::TooMuchOutput => Err(fail("it wrote more than allowed (limits.output_bytes)")),
+        Ending::OutOfTime => Err(error("it used up its wall time (limits.time_ms)")),
+        Ending::Crashed(how) => Err(fail(format!("it crashed: {how}"))),
+    }
+}
+
+/// Creates the detail of a check; texts are shortened.
+pub(super) fn detail(name: &str, result: Result<(), Cause>, elapsed_ms: Option<u64>) -> Detail {
+    let (status, message) = match result {
+        Ok(()) => (Status::Pass, None),
+        Err(cause) => (cause.status, Some(shorten(&cause.message, DETAIL_BYTES))),
+    };
+    Detail { name: name.to_owned(), status, expected: None, actual: None, message, elapsed_ms }
+}
+
+/// Returns a value as a text for a detail: its canonical form, shortened.
+pub(super) fn text_of(value: &Value) -> String {
+    shorten(&String::from_utf8_lossy(&jose::jcs::canonical(value)), DETAIL_BYTES)
+}

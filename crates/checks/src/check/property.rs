@@ -1,0 +1,185 @@
+//! Properties (tier 2): inputs from a seed, a condition over what comes of them, and the smallest counterexample.
+
+use expression::Input;
+use serde_json::{Map, Value};
+
+use super::cases::function_call;
+use super::conditions::holds;
+use super::outcome::{Cause, detail, fail, ran, returned, text_of};
+use super::session::Session;
+use crate::engines::Facility;
+use crate::generate::{Inputs, Seed};
+use crate::jobs::{JobEnd, RunError, RunJobs};
+use crate::limits::{CASES_A_BATCH, DETAIL_BYTES, SHRINK_RUNS, SHRINKS_A_BATCH};
+use crate::report::{Detail, Report, Status};
+use crate::request::CheckRequest;
+use crate::request::cases::FunctionCall;
+use crate::request::properties::Property;
+use crate::shrink::smaller_arguments;
+use crate::text::shorten;
+
+/// Checks all properties.
+pub(super) fn run(
+    request: &CheckRequest,
+    properties: &[Property],
+    runner: &dyn RunJobs,
+) -> Result<Report, RunError> {
+    let language = request.artifact().language();
+    let facility = language.map_or(Facility::Program, Facility::functions_of);
+    let seed = Seed::of(request.hashes());
+    let mut session = Session::open(request, runner, facility)?;
+    let (mut details, mut cases) = (Vec::new(), 0);
+    for (index, property) in (0..).zip(properties) {
+        let inputs = Inputs::new(seed, index, &property.arguments, property.cases);
+        let mut check = Check { request, facility, property, session: &mut session, elapsed_ms: 0, cases: 0 };
+        details.push(check.run(inputs)?);
+        cases += check.cases;
+    }
+    Ok(Report { seed: Some(seed.hex()), cases: Some(cases), ..session.report(details) })
+}
+
+/// The check of one property.
+struct Check<'a, 's> {
+    request: &'a CheckRequest,
+    facility: Facility,
+    property: &'a Property,
+    session: &'s mut Session<'a>,
+    elapsed_ms: u64,
+    cases: u64,
+}
+
+/// A case that does not fulfil the property, or that could not be decided.
+struct Counterexample {
+    arguments: Vec<Value>,
+    /// The arguments, the output, and the output of the second call, as far as there are any.
+    document: Value,
+    cause: Cause,
+}
+
+impl Check<'_, '_> {
+    fn run(&mut self, mut inputs: Inputs<'_>) -> Result<Detail, RunError> {
+        let found = loop {
+            let batch: Vec<Vec<Value>> = inputs.by_ref().take(CASES_A_BATCH).collect();
+            if batch.is_empty() {
+                break None;
+            }
+            let before = self.cases;
+            self.cases += batch.len() as u64;
+            if let Some((index, found)) = self.first_counterexample(batch)? {
+                break Some((before + index as u64 + 1, found));
+            }
+        };
+        match found {
+            None => Ok(self.detail(Ok(()), None)),
+            Some((number, found)) if found.cause.status == Status::Error => {
+                let message = format!("case {number}: {}", found.cause.message);
+                Ok(self.detail(Err(Cause { message, ..found.cause }), Some(&found)))
+            }
+            Some((number, found)) => {
+                let (smallest, runs) = self.shrink(found)?;
+                let message = format!(
+                    "case {number} of {}: {}; the smallest counterexample after {runs} more runs has the arguments {}",
+                    self.property.cases,
+                    smallest.cause.message,
+                    text_of(&smallest.arguments.iter().cloned().collect()),
+                );
+                Ok(self.detail(Err(fail(message)), Some(&smallest)))
+            }
+        }
+    }
+
+    /// Replaces the counterexample by simpler ones, until there is none or all runs are used up.
+    fn shrink(&mut self, mut found: Counterexample) -> Result<(Counterexample, usize), RunError> {
+        let mut runs = 0;
+        loop {
+            let candidates = smaller_arguments(&self.property.arguments, &found.arguments);
+            let Some(simpler) = self.first_failing(candidates, &mut runs)? else { return Ok((found, runs)) };
+            found = simpler;
+        }
+    }
+
+    fn first_failing(
+        &mut self,
+        mut candidates: Vec<Vec<Value>>,
+        runs: &mut usize,
+    ) -> Result<Option<Counterexample>, RunError> {
+        candidates.truncate(SHRINK_RUNS - *runs);
+        for batch in candidates.chunks(SHRINKS_A_BATCH) {
+            *runs += batch.len();
+            match self.first_counterexample(batch.to_vec())? {
+                Some((_, found)) if found.cause.status == Status::Fail => return Ok(Some(found)),
+                Some(_) => return Ok(None), // Out of time: what was found so far is kept.
+                None => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs cases, and returns the first that does not fulfil the property, with its index.
+    fn first_counterexample(
+        &mut self,
+        batch: Vec<Vec<Value>>,
+    ) -> Result<Option<(usize, Counterexample)>, RunError> {
+        let ends = self.call(&self.property.function.clone(), batch.clone())?;
+        let outputs: Vec<Result<Value, Cause>> = ends.iter().map(|end| returned(ran(end)?)).collect();
+        let again = self.call_again(&outputs)?;
+        let cases = batch.into_iter().zip(outputs).zip(again).enumerate();
+        let mut found = cases.filter_map(|(index, ((arguments, output), again))| {
+            let (document, result) = self.evaluate(&arguments, output, again);
+            Some((index, Counterexample { arguments, document, cause: result.err()? }))
+        });
+        Ok(found.next())
+    }
+
+    /// Calls the second function with each output, if the property has one.
+    fn call_again(
+        &mut self,
+        outputs: &[Result<Value, Cause>],
+    ) -> Result<Vec<Option<Result<Value, Cause>>>, RunError> {
+        let Some(function) = self.property.again.clone() else { return Ok(vec![None; outputs.len()]) };
+        let inputs = outputs.iter().filter_map(|output| Some(vec![output.as_ref().ok()?.clone()]));
+        let ends = self.call(&function, inputs.collect())?;
+        let mut ends = ends.into_iter();
+        let mut next = || ends.next().map(|end| returned(ran(&end)?));
+        Ok(outputs.iter().map(|output| if output.is_ok() { next() } else { None }).collect())
+    }
+
+    fn call(&mut self, function: &str, arguments: Vec<Vec<Value>>) -> Result<Vec<JobEnd>, RunError> {
+        let artifact = self.request.artifact();
+        let call =
+            |arguments| function_call(artifact, &FunctionCall { function: function.to_owned(), arguments });
+        let calls = arguments.into_iter().map(call).collect();
+        let limits = self.request.limits().of_one_run();
+        let ends = self.session.run(self.facility, artifact.files(), calls, limits)?;
+        let elapsed = ends.iter().filter_map(|end| ran(end).ok()).map(|outcome| outcome.elapsed_ms);
+        self.elapsed_ms += elapsed.sum::<u64>();
+        Ok(ends)
+    }
+
+    fn evaluate(
+        &self,
+        arguments: &[Value],
+        output: Result<Value, Cause>,
+        again: Option<Result<Value, Cause>>,
+    ) -> (Value, Result<(), Cause>) {
+        let mut document = Map::from_iter([("arguments".to_owned(), arguments.iter().cloned().collect())]);
+        for (name, value) in [("output", Some(output)), ("again", again)] {
+            match value {
+                None => {}
+                Some(Ok(value)) => drop(document.insert(name.to_owned(), value)),
+                Some(Err(cause)) => return (document.into(), Err(cause)),
+            }
+        }
+        let document = Value::from(document);
+        let result = holds(&self.property.condition, &Input::new(&document));
+        (document, result)
+    }
+
+    fn detail(&self, result: Result<(), Cause>, found: Option<&Counterexample>) -> Detail {
+        Detail {
+            expected: Some(shorten(self.property.condition.text(), DETAIL_BYTES)),
+            actual: found.map(|found| text_of(&found.document)),
+            ..detail(&self.property.name, result, Some(self.elapsed_ms))
+        }
+    }
+}

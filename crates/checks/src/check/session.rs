@@ -1,0 +1,92 @@
+//! The runs of one request: batches that fit the runner's bounds, and the sums over them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sandbox::{Call, Engine, Limits};
+
+use crate::engines::Facility;
+use crate::jobs::{Batch, JobEnd, RunError, RunJobs};
+use crate::limits::BATCH_OUTPUT;
+use crate::report::{Detail, Report};
+use crate::request::CheckRequest;
+
+/// The runs of one request.
+pub(super) struct Session<'a> {
+    runner: &'a dyn RunJobs,
+    request: &'a CheckRequest,
+    engine: Engine,
+    fuel_used: Option<u64>,
+    elapsed_ms: u64,
+}
+
+impl<'a> Session<'a> {
+    /// Opens a session for runs of a kind.
+    pub(super) fn open(
+        request: &'a CheckRequest,
+        runner: &'a dyn RunJobs,
+        facility: Facility,
+    ) -> Result<Self, RunError> {
+        let engine = engine(runner, facility)?.clone();
+        Ok(Self { runner, request, engine, fuel_used: None, elapsed_ms: 0 })
+    }
+
+    /// Runs calls into files, each with these bounds.
+    pub(super) fn run(
+        &mut self,
+        facility: Facility,
+        files: &BTreeMap<String, Vec<u8>>,
+        calls: Vec<Call>,
+        limits: Limits,
+    ) -> Result<Vec<JobEnd>, RunError> {
+        engine(self.runner, facility)?;
+        let at_once = usize::try_from(BATCH_OUTPUT / (3 * limits.output).max(1)).unwrap_or(usize::MAX);
+        let mut ends = Vec::new();
+        for calls in calls.chunks(at_once.max(1)) {
+            let left = self.request.limits().total_ms.saturating_sub(self.elapsed_ms);
+            let batch = Batch {
+                facility,
+                files: files.clone(),
+                calls: calls.to_vec(),
+                limits,
+                total_time: Duration::from_millis(left),
+            };
+            let ended = self.runner.run_jobs(&batch)?;
+            if ended.len() != calls.len() {
+                let why = format!("it answered {} calls of {}", ended.len(), calls.len());
+                return Err(RunError::Failed(why));
+            }
+            ended.iter().for_each(|end| self.add(end));
+            ends.extend(ended);
+        }
+        Ok(ends)
+    }
+
+    fn add(&mut self, end: &JobEnd) {
+        let JobEnd::Ran(outcome) = end else { return };
+        self.elapsed_ms = self.elapsed_ms.saturating_add(outcome.elapsed_ms);
+        if let Some(fuel) = outcome.fuel {
+            self.fuel_used = Some(self.fuel_used.unwrap_or_default().saturating_add(fuel));
+        }
+    }
+
+    /// Returns the report of the session.
+    pub(super) fn report(self, details: Vec<Detail>) -> Report {
+        Report {
+            details,
+            engine: self.engine,
+            fuel_used: self.fuel_used,
+            seed: None,
+            cases: None,
+            hashes: BTreeMap::new(),
+            execution_ms: self.elapsed_ms,
+        }
+    }
+}
+
+fn engine(runner: &dyn RunJobs, facility: Facility) -> Result<&Engine, RunError> {
+    let engines = runner.engines();
+    engines
+        .engine(facility)
+        .ok_or_else(|| RunError::Unavailable { facility: facility.name(), refused: engines.refused.clone() })
+}

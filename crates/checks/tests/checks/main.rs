@@ -1,0 +1,9 @@
+//! Requests, the four tiers with a fake runner, and receipts.
+
+mod fake;
+mod properties;
+mod receipts;
+mod requests;
+mod solvers;
+mod tests;
+mod tier_one;

@@ -1,0 +1,264 @@
+//! Delivery of pending statements to the log, in batches.
+//!
+//! The client waits as the log asks it to (`Retry-After`); after rounds without progress the task waits with exponential
+//! back-off. It never gives up and never skips a statement: each round reads the pending statements from the database.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::ClientError;
+use http::StatusCode;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::limits::{
+    RETRY_REFUSED_EVERY, SUBMIT_BATCH, SUBMIT_BATCH_BYTES, SUBMIT_FIRST_WAIT, SUBMIT_LONGEST_WAIT,
+};
+use crate::log_connection::LogConnection;
+use crate::statement::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, StorageError};
+
+/// A clock, in Unix seconds.
+pub type UnixSeconds = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// The task that submits statements to the log.
+pub struct Delivery<O> {
+    outbox: O,
+    log: LogConnection,
+    now: UnixSeconds,
+    wake: Arc<Notify>,
+    linger: Duration,
+    /// `true` if the log accepts batches, as far as is known.
+    batches: AtomicBool,
+}
+
+/// Result of one round of delivery.
+#[derive(Debug, PartialEq, Eq)]
+enum DeliveryRound {
+    /// No statement is pending.
+    Idle,
+    /// Statements were delivered or marked as refused; `true` if more may be pending.
+    Moved(bool),
+    /// No statement was delivered, for this reason.
+    Blocked(String),
+}
+
+/// Result of submitting one statement.
+enum SubmissionResult {
+    Taken(DeliveredStatement),
+    /// Refused by the log; the outbox knows whether for good.
+    Refused(LogRefusal),
+    Open(String),
+}
+
+impl<O: Outbox> Delivery<O> {
+    /// Creates the task. `now` is the time at which receipts are verified. `wake` is notified when statements are
+    /// committed. The task waits for `linger` before a round, so that several statements share a request.
+    pub fn new(outbox: O, log: LogConnection, now: UnixSeconds, wake: Arc<Notify>, linger: Duration) -> Self {
+        Self { outbox, log, now, wake, linger, batches: AtomicBool::new(true) }
+    }
+
+    /// Submits until `stop` is cancelled. Statements in flight then are submitted again after the next start;
+    /// registration is idempotent.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut wait = SUBMIT_FIRST_WAIT;
+        let mut retry_refused = tokio::time::interval(RETRY_REFUSED_EVERY);
+        loop {
+            let round = tokio::select! {
+                () = stop.cancelled() => return,
+                _ = retry_refused.tick() => { self.retry_refused().await; continue }
+                round = self.round() => round,
+            };
+            wait = match round {
+                DeliveryRound::Moved(more) => {
+                    self.outbox.log_answers();
+                    if !more {
+                        self.gather(&stop).await;
+                    }
+                    SUBMIT_FIRST_WAIT
+                }
+                DeliveryRound::Idle => {
+                    self.rest(&stop, SUBMIT_LONGEST_WAIT).await;
+                    self.gather(&stop).await;
+                    SUBMIT_FIRST_WAIT
+                }
+                DeliveryRound::Blocked(why) => {
+                    self.outbox.log_is_silent(&why);
+                    tokio::select! {
+                        () = stop.cancelled() => return,
+                        () = tokio::time::sleep(wait) => {}
+                    }
+                    (wait * 2).min(SUBMIT_LONGEST_WAIT)
+                }
+            };
+        }
+    }
+
+    /// Waits until statements are committed, or for at most `most`, since other processes may leave statements without a
+    /// notification.
+    async fn rest(&self, stop: &CancellationToken, most: Duration) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.wake.notified() => {}
+            () = tokio::time::sleep(most) => {}
+        }
+    }
+
+    /// Waits for more statements, since each round has a fixed cost here, at the log and on both disks.
+    async fn gather(&self, stop: &CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(self.linger) => {}
+        }
+    }
+
+    /// Makes refused statements pending again, since the cause may be gone: a policy without this issuer, or a key unknown
+    /// to the log.
+    async fn retry_refused(&self) {
+        match self.outbox.retry_refused().await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "statements that the log refused are tried again"),
+            Err(error) => tracing::warn!(%error, "the outbox does not answer"),
+        }
+    }
+
+    async fn round(&self) -> DeliveryRound {
+        let pending = match self.outbox.pending(SUBMIT_BATCH).await {
+            Ok(pending) => pending,
+            Err(error) => return DeliveryRound::Blocked(error.to_string()),
+        };
+        let (found, pending) = (pending.len(), within_bytes(pending));
+        let more = found == SUBMIT_BATCH || pending.len() < found;
+        if pending.is_empty() {
+            return DeliveryRound::Idle;
+        }
+        match self.submit(&pending).await {
+            Ok(results) => {
+                let concluded = self.conclude(&pending, results, more).await;
+                concluded.unwrap_or_else(|error| DeliveryRound::Blocked(error.to_string()))
+            }
+            Err(why) => DeliveryRound::Blocked(why),
+        }
+    }
+
+    /// Submits the statements and returns their results in order; statements that were not reached are missing. An error
+    /// concerns all of them.
+    async fn submit(&self, pending: &[PendingStatement]) -> Result<Vec<SubmissionResult>, String> {
+        if self.batches.load(Ordering::Relaxed) {
+            let statements: Vec<Bytes> = pending.iter().map(|one| one.statement.clone()).collect();
+            match self.log.client.submit_batch(&statements).await {
+                Ok(results) => {
+                    return Ok(pending
+                        .iter()
+                        .zip(results)
+                        .map(|(one, result)| self.result_of(one, result))
+                        .collect());
+                }
+                Err(error) if takes_no_batches(&error) => self.batches.store(false, Ordering::Relaxed),
+                Err(error) if is_about_this_batch(&error) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(self.submit_each(pending).await)
+    }
+
+    async fn submit_each(&self, pending: &[PendingStatement]) -> Vec<SubmissionResult> {
+        let mut results = Vec::with_capacity(pending.len());
+        for one in pending {
+            let result = self.log.client.submit(&one.statement).await.map(|(_, receipt)| receipt);
+            let away = matches!(&result, Err(ClientError::Unreachable(_) | ClientError::TryAgain { .. }));
+            results.push(self.result_of(one, result));
+            if away {
+                break;
+            }
+        }
+        results
+    }
+
+    fn result_of(&self, one: &PendingStatement, result: Result<Bytes, ClientError>) -> SubmissionResult {
+        match result {
+            Ok(receipt) => match self.log.leaf_index(one.id, &receipt, (self.now)()) {
+                Ok(leaf_index) => {
+                    SubmissionResult::Taken(DeliveredStatement { sent: one.clone(), leaf_index, receipt })
+                }
+                Err(why) => SubmissionResult::Open(why),
+            },
+            Err(ClientError::Refused { status, problem }) if is_about_the_statement(status) => {
+                SubmissionResult::Refused(LogRefusal {
+                    rule: problem.get_rule().map(str::to_owned),
+                    text: problem.to_string(),
+                })
+            }
+            Err(error) => SubmissionResult::Open(error.to_string()),
+        }
+    }
+
+    async fn conclude(
+        &self,
+        pending: &[PendingStatement],
+        results: Vec<SubmissionResult>,
+        more: bool,
+    ) -> Result<DeliveryRound, StorageError> {
+        let (mut taken, mut open, mut refused) = (Vec::new(), None, false);
+        for (one, result) in pending.iter().zip(results) {
+            match result {
+                SubmissionResult::Taken(delivered) => taken.push(delivered),
+                SubmissionResult::Refused(refusal) if self.outbox.is_permanent(one, &refusal).await? => {
+                    self.outbox.refused(one, &refusal).await?;
+                    refused = true;
+                }
+                SubmissionResult::Refused(LogRefusal { text: why, .. }) | SubmissionResult::Open(why) => {
+                    open = open.or(Some(why));
+                }
+            }
+        }
+        if !taken.is_empty() {
+            self.outbox.delivered(&taken).await?;
+        }
+        Ok(match open {
+            Some(why) if taken.is_empty() && !refused => DeliveryRound::Blocked(why),
+            _ => DeliveryRound::Moved(more),
+        })
+    }
+}
+
+/// Keeps as many statements as fit into one request, at most [`SUBMIT_BATCH_BYTES`], but at least one.
+fn within_bytes(mut pending: Vec<PendingStatement>) -> Vec<PendingStatement> {
+    let mut bytes = 0;
+    let fit = pending.iter().take_while(|one| {
+        bytes += one.statement.len();
+        bytes <= SUBMIT_BATCH_BYTES
+    });
+    let fit = fit.count().max(1);
+    pending.truncate(fit);
+    pending
+}
+
+/// Returns whether a log does not offer batches, which are an extension of Tabellion: other logs answer 404, 405, 410
+/// or 501.
+fn takes_no_batches(error: &ClientError) -> bool {
+    match error {
+        ClientError::NotFound(_) => true,
+        ClientError::Refused { status, .. } => {
+            matches!(*status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE)
+        }
+        ClientError::TryAgain { status, .. } => *status == StatusCode::NOT_IMPLEMENTED,
+        _ => false,
+    }
+}
+
+/// Returns whether a refusal concerns the batch, by its size or by one of its statements: submitting one by one shows
+/// which.
+fn is_about_this_batch(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused { status, .. } if !is_about_us(*status))
+}
+
+/// Returns whether the log refuses the sender itself (401, 403), and not a statement.
+fn is_about_us(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+fn is_about_the_statement(status: StatusCode) -> bool {
+    status.is_client_error() && !is_about_us(status) && status != StatusCode::REQUEST_TIMEOUT
+}

@@ -1,0 +1,14 @@
+//! All bounds of the delivery, in one place.
+
+use std::time::Duration;
+
+/// Maximum number of statements in one request to the log.
+pub const SUBMIT_BATCH: usize = 256;
+/// Maximum number of bytes of statements in one request to the log; a single statement may be larger.
+pub const SUBMIT_BATCH_BYTES: usize = 4 << 20;
+/// First wait after the log refuses or fails; it doubles with each retry.
+pub const SUBMIT_FIRST_WAIT: Duration = Duration::from_millis(100);
+/// Upper bound of the wait that begins with [`SUBMIT_FIRST_WAIT`], and of the pause while the outbox is empty.
+pub const SUBMIT_LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Interval at which statements are submitted again that the log refused permanently.
+pub const RETRY_REFUSED_EVERY: Duration = Duration::from_secs(600);

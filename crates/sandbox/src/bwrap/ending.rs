@@ -1,0 +1,134 @@
+//! Endings, read from exit codes, from the channel of the driver and from what programs print when memory is exhausted.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::Ending;
+use crate::checks::{read_value, threw};
+
+/// Bytes of the line before a result that tells its kind.
+pub(super) const KIND_LIMIT: usize = 16;
+
+/// What runtimes print when memory is exhausted: CPython, C++, Z3, glibc.
+const EXHAUSTED: [&str; 4] = ["MemoryError", "std::bad_alloc", "out of memory", "Cannot allocate memory"];
+
+/// Names of signals by their number on Linux.
+const SIGNALS: [(i32, &str); 15] = [
+    (libc::SIGHUP, "SIGHUP"),
+    (libc::SIGINT, "SIGINT"),
+    (libc::SIGQUIT, "SIGQUIT"),
+    (libc::SIGILL, "SIGILL"),
+    (libc::SIGTRAP, "SIGTRAP"),
+    (libc::SIGABRT, "SIGABRT"),
+    (libc::SIGBUS, "SIGBUS"),
+    (libc::SIGFPE, "SIGFPE"),
+    (libc::SIGKILL, "SIGKILL"),
+    (libc::SIGUSR1, "SIGUSR1"),
+    (libc::SIGSEGV, "SIGSEGV"),
+    (libc::SIGPIPE, "SIGPIPE"),
+    (libc::SIGALRM, "SIGALRM"),
+    (libc::SIGTERM, "SIGTERM"),
+    (libc::SIGSYS, "SIGSYS"),
+];
+
+/// Returns the exit code of the guest from the JSON texts that bubblewrap writes. `None` if the guest was never started.
+pub(super) fn exit_code(status: &[u8]) -> Option<i32> {
+    #[derive(Deserialize)]
+    struct Status {
+        #[serde(rename = "exit-code")]
+        exit_code: Option<i32>,
+        #[serde(flatten)]
+        _others: std::collections::BTreeMap<String, IgnoredAny>,
+    }
+    let texts = serde_json::Deserializer::from_slice(status).into_iter::<Status>();
+    texts.map_while(Result::ok).filter_map(|status| status.exit_code).last()
+}
+
+/// Returns the ending of a program.
+pub(super) fn of_program(code: i32, printed: &[&[u8]]) -> Ending {
+    let ending = of_code(code);
+    let failed = matches!(ending, Ending::Exited(_) | Ending::Crashed(_));
+    if failed && printed.iter().any(|text| mentions_exhausted_memory(text)) {
+        Ending::OutOfMemory
+    } else {
+        ending
+    }
+}
+
+/// Returns the ending of a function and the value that it returned, from what the driver reported.
+pub(super) fn of_function(code: i32, channel: &[u8]) -> (Ending, Option<String>) {
+    if code != 0 {
+        return (of_code(code), None);
+    }
+    let mut lines = channel.splitn(2, |byte| *byte == b'\n');
+    let (kind, text) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    match kind {
+        b"returned" => match read_value(text) {
+            Ok(value) => (Ending::Finished, Some(value)),
+            Err(ending) => (ending, None),
+        },
+        b"threw" => (threw(text), None),
+        b"out of memory" => (Ending::OutOfMemory, None),
+        _ => (Ending::Exited(0), None),
+    }
+}
+
+fn of_code(code: i32) -> Ending {
+    match code - 128 {
+        _ if code == 0 => Ending::Finished,
+        libc::SIGXCPU => Ending::OutOfTime,
+        libc::SIGXFSZ => Ending::TooMuchOutput,
+        signal => match SIGNALS.iter().find(|(number, _)| *number == signal) {
+            Some((_, name)) => Ending::Crashed((*name).to_owned()),
+            None => Ending::Exited(code),
+        },
+    }
+}
+
+fn mentions_exhausted_memory(text: &[u8]) -> bool {
+    EXHAUSTED.iter().any(|message| text.windows(message.len()).any(|window| window == message.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{exit_code, of_function, of_program};
+    use crate::Ending;
+
+    #[test]
+    fn a_status_without_an_exit_code_is_of_a_guest_that_never_started() {
+        assert_eq!(exit_code(b"{ \"child-pid\": 4 }\n"), None);
+        assert_eq!(exit_code(b"{ \"child-pid\": 4, \"net-namespace\": 1 }\n{ \"exit-code\": 3 }\n"), Some(3));
+    }
+
+    #[test]
+    fn exit_codes_above_128_are_signals() {
+        assert_eq!(of_program(139, &[]), Ending::Crashed("SIGSEGV".to_owned()));
+        assert_eq!(of_program(152, &[]), Ending::OutOfTime);
+        assert_eq!(of_program(200, &[]), Ending::Exited(200));
+        assert_eq!(
+            of_program(134, &[b"terminate called after throwing 'std::bad_alloc'"]),
+            Ending::OutOfMemory
+        );
+        assert_eq!(of_program(0, &[b"MemoryError"]), Ending::Finished);
+    }
+
+    #[test]
+    fn a_result_is_one_json_text() {
+        assert_eq!(of_function(0, b"returned\n[1]"), (Ending::Finished, Some("[1]".to_owned())));
+        for (forged, ending) in [
+            (&b""[..], Ending::Exited(0)),
+            (
+                b"returned",
+                Ending::Threw(
+                    "the returned value is not one JSON text: EOF while parsing a value at line 1 column 0"
+                        .to_owned(),
+                ),
+            ),
+            (b"lies\n1", Ending::Exited(0)),
+            (b"threw\nE", Ending::Threw("E".to_owned())),
+        ] {
+            assert_eq!(of_function(0, forged), (ending, None), "{forged:?}");
+        }
+        assert!(matches!(of_function(0, b"returned\n1returned\n2"), (Ending::Threw(_), None)));
+    }
+}

@@ -1,0 +1,123 @@
+//! The one connection: its transactions, and its recovery after a failed write.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use durable::{DatabaseLocation, FileAccess};
+use sqlite::{BUSY_TIMEOUT, Doubt, Repair, probe, settle};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions};
+use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::error::{StoreError, WriteError};
+use crate::limits::{CHECKPOINT_PAGES, WAL_BYTES};
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/verification-sqlite");
+
+/// The database file and its connection.
+#[derive(Debug)]
+pub(crate) struct Database {
+    path: PathBuf,
+    place: Arc<DatabaseLocation>,
+    doubt: Doubt,
+    /// `None` while no connection could be opened, and after the end.
+    connection: Mutex<Option<SqliteConnection>>,
+}
+
+/// Exclusive use of the connection.
+pub(crate) struct Session<'d> {
+    connection: MutexGuard<'d, Option<SqliteConnection>>,
+    doubt: &'d Doubt,
+}
+
+impl Database {
+    pub(crate) async fn open(path: &Path) -> Result<Self, StoreError> {
+        let place = Arc::new(DatabaseLocation::take(path, false, FileAccess::Secret)?);
+        sqlite::make_file(path).map_err(|error| StoreError::Refused(error.to_string()))?;
+        let migrator = SqlitePoolOptions::new().max_connections(1).connect_with(options(path)).await?;
+        MIGRATIONS.run(&migrator).await?;
+        migrator.close().await;
+        let connection = Mutex::new(Some(options(path).connect().await?));
+        place.remember(true)?;
+        Ok(Self { path: path.to_owned(), place, doubt: Doubt::default(), connection })
+    }
+
+    /// Waits for the connection, and replaces it if a write failed.
+    pub(crate) async fn session(&self) -> Result<Session<'_>, StoreError> {
+        self.place.check()?;
+        let mut connection = self.connection.lock().await;
+        if connection.is_none() || self.doubt.repair() != Repair::None {
+            self.repair(&mut connection).await?;
+        }
+        Ok(Session { connection, doubt: &self.doubt })
+    }
+
+    async fn repair(&self, slot: &mut Option<SqliteConnection>) -> Result<(), StoreError> {
+        let attempt = self.doubt.attempt();
+        let repair = if slot.is_some() { attempt.repair } else { Repair::Settle };
+        probe(&self.place).await?;
+        if let Some(old) = slot.take() {
+            // An error says nothing new: the connection is replaced because of one.
+            let _ = old.close().await;
+        }
+        let mut connection = options(&self.path).connect().await?;
+        // The path may lead to another file by now.
+        self.place.check()?;
+        if repair == Repair::Settle {
+            settle(&mut connection, &self.place, true).await?;
+        }
+        *slot = Some(connection);
+        attempt.succeeded();
+        tracing::info!(?repair, "the database is written by a new connection");
+        Ok(())
+    }
+
+    pub(crate) async fn close(&self) {
+        if let Some(connection) = self.connection.lock().await.take() {
+            let _ = connection.close().await;
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Returns the connection, for reading.
+    pub(crate) fn reader(&mut self) -> Result<&mut SqliteConnection, StoreError> {
+        self.connection.as_mut().ok_or_else(closed)
+    }
+
+    /// Runs `work` in a transaction, and commits it. On an error nothing is changed, unless the commit itself failed.
+    pub(crate) async fn write<T, E: Into<WriteError>>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, E>,
+    ) -> Result<T, StoreError> {
+        let connection = self.connection.as_mut().ok_or_else(closed)?;
+        let done = in_transaction(connection, work).await;
+        done.map_err(|error| match error {
+            WriteError::Contradiction(why) => StoreError::Refused(why.to_owned()),
+            WriteError::Sqlite(error) => {
+                self.doubt.note(&error);
+                error.into()
+            }
+        })
+    }
+}
+
+async fn in_transaction<T, E: Into<WriteError>>(
+    connection: &mut SqliteConnection,
+    work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, E>,
+) -> Result<T, WriteError> {
+    let mut transaction: Transaction<'_, Sqlite> = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let done = work(&mut transaction).await.map_err(Into::into)?;
+    transaction.commit().await?;
+    Ok(done)
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    sqlite::writing(sqlite::options(path, BUSY_TIMEOUT), WAL_BYTES)
+        .journal_mode(SqliteJournalMode::Wal)
+        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable("the database was closed".into())
+}

@@ -1,0 +1,75 @@
+//! Errors of the store.
+
+use durable::LocationError;
+use sqlite::{MigrationFailure, SqliteFailure};
+use sqlx::migrate::MigrateError;
+
+/// Error of the store.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Another process has the database.
+    #[error("another process has the database: {0}")]
+    InUse(String),
+    /// The change contradicts what is stored, or the database cannot be used as it is.
+    #[error("the database refuses this: {0}")]
+    Refused(String),
+    /// The database does not answer; a later attempt may succeed.
+    #[error("the database cannot be used at the moment: {0}")]
+    Unavailable(String),
+    /// The stored data is malformed.
+    #[error("the database is damaged: {0}")]
+    Damaged(String),
+}
+
+/// Error inside of a transaction, which then changes nothing.
+#[derive(Debug)]
+pub(crate) enum WriteError {
+    /// The change contradicts what is stored.
+    Contradiction(&'static str),
+    /// SQLite failed.
+    Sqlite(sqlx::Error),
+}
+
+impl From<sqlx::Error> for WriteError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let text = error.to_string();
+        match SqliteFailure::of(&error) {
+            SqliteFailure::Damaged => Self::Damaged(text),
+            SqliteFailure::Constraint => Self::Refused(text),
+            SqliteFailure::Full | SqliteFailure::Io | SqliteFailure::ReadOnly | SqliteFailure::Other => {
+                Self::Unavailable(text)
+            }
+        }
+    }
+}
+
+impl From<MigrateError> for StoreError {
+    fn from(error: MigrateError) -> Self {
+        match error.into() {
+            MigrationFailure::Refused(text) => Self::Refused(text),
+            MigrationFailure::Sqlite(error) => error.into(),
+        }
+    }
+}
+
+impl From<LocationError> for StoreError {
+    fn from(error: LocationError) -> Self {
+        match error {
+            LocationError::InUse(text) => Self::InUse(text),
+            LocationError::Unknown(text) => Self::Unavailable(text),
+            other => Self::Refused(other.to_string()),
+        }
+    }
+}
+
+impl From<sqlite::NegativeNumber> for StoreError {
+    fn from(error: sqlite::NegativeNumber) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}

@@ -1,0 +1,169 @@
+//! Requests of clients and their results.
+
+use sqlite::signed;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, Row};
+
+use crate::VerificationStore;
+use crate::error::StoreError;
+use crate::limits::PRUNED_AT_ONCE;
+use crate::model::{JobState, NewJob, StoredJob, StoredReceipt};
+use crate::rows;
+
+/// Jobs with their statements, to be followed by a condition.
+const JOBS: &str = "SELECT j.id, j.client, j.request, j.failed, j.reason, s.id AS entry, s.subject, s.position, s.receipt, s.statement,
+    s.log_receipt, o.refused
+  FROM job j LEFT JOIN statement s ON s.no = j.statement LEFT JOIN outbox o ON o.statement = s.no";
+
+impl VerificationStore {
+    /// Stores a request, and returns its job: the earlier one if the client has made the same request before.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn add_job(&self, new: &NewJob) -> Result<StoredJob, StoreError> {
+        let mut session = self.database.session().await?;
+        session
+            .write(async |connection| {
+                sqlx::query(
+                    "INSERT INTO job (id, client, digest, request, at) VALUES (?, ?, ?, ?, ?)
+                     ON CONFLICT (client, digest) DO NOTHING",
+                )
+                .bind(&new.id)
+                .bind(&new.client)
+                .bind(&new.digest)
+                .bind(&new.request[..])
+                .bind(signed(new.at))
+                .execute(connection)
+                .await
+            })
+            .await?;
+        let text = format!("{JOBS} WHERE j.client = ? AND j.digest = ?");
+        let select = sqlx::query(AssertSqlSafe(text)).bind(&new.client).bind(&new.digest);
+        job_of(&select.fetch_one(session.reader()?).await?)
+    }
+
+    /// Finds the job of a client's request.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn job_of_request(&self, client: &str, digest: &str) -> Result<Option<StoredJob>, StoreError> {
+        let mut session = self.database.session().await?;
+        let text = format!("{JOBS} WHERE j.client = ? AND j.digest = ?");
+        let select = sqlx::query(AssertSqlSafe(text)).bind(client).bind(digest);
+        select.fetch_optional(session.reader()?).await?.map(|row| job_of(&row)).transpose()
+    }
+
+    /// Reads a job.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn job(&self, id: &str) -> Result<Option<StoredJob>, StoreError> {
+        let mut session = self.database.session().await?;
+        let select = sqlx::query(AssertSqlSafe(format!("{JOBS} WHERE j.id = ?"))).bind(id);
+        select.fetch_optional(session.reader()?).await?.map(|row| job_of(&row)).transpose()
+    }
+
+    /// Reads all pending jobs, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn pending_jobs(&self) -> Result<Vec<StoredJob>, StoreError> {
+        let mut session = self.database.session().await?;
+        let text = format!("{JOBS} WHERE j.statement IS NULL AND j.failed IS NULL ORDER BY j.at, j.id");
+        let found = sqlx::query(AssertSqlSafe(text)).fetch_all(session.reader()?).await?;
+        found.iter().map(job_of).collect()
+    }
+
+    /// Marks a pending job as failed, with the code of the failure and the reason.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn fail_job(&self, id: &str, code: &str, reason: &str) -> Result<(), StoreError> {
+        let mut session = self.database.session().await?;
+        session
+            .write(async |connection| {
+                sqlx::query("UPDATE job SET failed = ?, reason = ? WHERE id = ? AND statement IS NULL")
+                    .bind(code)
+                    .bind(reason)
+                    .bind(id)
+                    .execute(connection)
+                    .await
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// Makes a failed job pending again.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn retry_job(&self, id: &str) -> Result<(), StoreError> {
+        let mut session = self.database.session().await?;
+        session
+            .write(async |connection| {
+                sqlx::query("UPDATE job SET failed = NULL, reason = NULL WHERE id = ?")
+                    .bind(id)
+                    .execute(connection)
+                    .await
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// Removes jobs from before `before` (Unix seconds) that have failed or whose statement is delivered, with their
+    /// statements; a bounded number at a time. The ends of chains stay. Returns the number of removed jobs.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn prune(&self, before: u64) -> Result<u64, StoreError> {
+        let mut session = self.database.session().await?;
+        session
+            .write(async |connection| {
+                let delivered = sqlx::query(
+                    "DELETE FROM statement WHERE no IN (
+                       SELECT s.no FROM job j JOIN statement s ON s.no = j.statement
+                       WHERE j.at < ? AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.statement = s.no) LIMIT ?)",
+                )
+                .bind(signed(before))
+                .bind(PRUNED_AT_ONCE)
+                .execute(&mut *connection)
+                .await?;
+                let failed = sqlx::query(
+                    "DELETE FROM job WHERE id IN (SELECT id FROM job WHERE at < ? AND failed IS NOT NULL LIMIT ?)",
+                )
+                .bind(signed(before))
+                .bind(PRUNED_AT_ONCE)
+                .execute(connection)
+                .await?;
+                Ok::<_, sqlx::Error>(delivered.rows_affected() + failed.rows_affected())
+            })
+            .await
+    }
+}
+
+fn job_of(row: &SqliteRow) -> Result<StoredJob, StoreError> {
+    Ok(StoredJob {
+        id: rows::text(row, "id")?,
+        client: rows::text(row, "client")?,
+        request: rows::bytes(row, "request")?,
+        state: state_of(row)?,
+    })
+}
+
+fn state_of(row: &SqliteRow) -> Result<JobState, StoreError> {
+    if let Some(code) = rows::optional_text(row, "failed")? {
+        return Ok(JobState::Failed { code, reason: rows::text(row, "reason")? });
+    }
+    if row.try_get::<Option<Vec<u8>>, _>("entry")?.is_none() {
+        return Ok(JobState::Pending);
+    }
+    Ok(JobState::Done(StoredReceipt {
+        id: rows::digest(row, "entry")?,
+        subject: rows::text(row, "subject")?,
+        position: rows::optional_number(row, "position")?,
+        receipt: rows::bytes(row, "receipt")?,
+        statement: rows::bytes(row, "statement")?,
+        log_receipt: rows::optional_bytes(row, "log_receipt")?,
+        refused: rows::optional_text(row, "refused")?,
+    }))
+}

@@ -1,0 +1,172 @@
+//! The promises of the store.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use merkle::EntryDigest;
+use tempfile::TempDir;
+use verification_store::{
+    ChainEnd, DeliveredEntry, JobState, NewJob, NewReceipt, StoreError, VerificationStore,
+};
+
+const ISSUER: &str = "did:key:z6Mk";
+const AGENT: &str = "did:web:agent.example";
+
+struct Site {
+    folder: TempDir,
+    store: VerificationStore,
+}
+
+impl Site {
+    /// A store that knows the empty chain about [`AGENT`].
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = VerificationStore::open(&folder.path().join("v.db")).await.unwrap();
+        let empty = ChainEnd { next: 0, last: None, halted: None };
+        store.adopt_chain(ISSUER, AGENT, &empty).await.unwrap();
+        Self { folder, store }
+    }
+
+    async fn job(&self, name: &str) -> String {
+        self.store.add_job(&new_job(name)).await.unwrap().id
+    }
+
+    /// Signs the receipt of a new job.
+    async fn signed(&self, name: &str, position: Option<u64>) -> Result<EntryDigest, StoreError> {
+        let job = self.job(name).await;
+        let receipt = receipt(name, position);
+        self.store.conclude(&job, &receipt).await.map(|()| receipt.id)
+    }
+
+    async fn next(&self) -> u64 {
+        self.store.chain(ISSUER, AGENT).await.unwrap().unwrap().next
+    }
+
+    async fn sendable(&self) -> Vec<EntryDigest> {
+        self.store.sendable(10).await.unwrap().into_iter().map(|waiting| waiting.id).collect()
+    }
+
+    async fn deliver(&self, id: EntryDigest) {
+        let receipt = Bytes::from_static(b"receipt");
+        self.store.delivered(&[DeliveredEntry { id, receipt }]).await.unwrap();
+    }
+}
+
+fn new_job(name: &str) -> NewJob {
+    NewJob {
+        id: format!("job-{name}"),
+        client: "c".into(),
+        digest: format!("sha256:{name}"),
+        request: Bytes::from_static(b"{}"),
+        at: 100,
+    }
+}
+
+fn receipt(name: &str, position: Option<u64>) -> NewReceipt {
+    NewReceipt {
+        id: EntryDigest::of(name.as_bytes()),
+        issuer: ISSUER.into(),
+        subject: if position.is_some() { AGENT.into() } else { format!("urn:x:{name}") },
+        position,
+        at: 100,
+        receipt: Bytes::from_static(b"{}"),
+        statement: Bytes::copy_from_slice(name.as_bytes()),
+    }
+}
+
+#[tokio::test]
+async fn a_position_has_one_statement_and_a_refused_one_changes_nothing() {
+    let site = Site::new().await;
+    site.signed("a", Some(0)).await.unwrap();
+    for (name, position) in [("b", 0), ("c", 2)] {
+        let refused = site.signed(name, Some(position)).await;
+        assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+    }
+    assert_eq!(site.next().await, 1);
+    let pending = site.store.pending_jobs().await.unwrap();
+    assert_eq!(pending.into_iter().map(|job| job.id).collect::<Vec<_>>(), ["job-b", "job-c"]);
+    let again = site.store.conclude("job-a", &receipt("d", Some(1))).await;
+    assert!(matches!(again, Err(StoreError::Refused(_))), "a job has one statement");
+    assert_eq!(site.next().await, 1, "the chain moves only with its statement");
+}
+
+#[tokio::test]
+async fn a_chain_that_is_known_is_not_adopted_again() {
+    let site = Site::new().await;
+    let id = site.signed("a", Some(0)).await.unwrap();
+    let other = ChainEnd { next: 9, last: Some(EntryDigest::of(b"other")), halted: None };
+    site.store.adopt_chain(ISSUER, AGENT, &other).await.unwrap();
+    let kept = site.store.chain(ISSUER, AGENT).await.unwrap().unwrap();
+    assert_eq!((kept.next, kept.last), (1, Some(id)));
+}
+
+#[tokio::test]
+async fn a_statement_is_sent_after_its_predecessor_and_a_refused_one_holds_up_its_chain_only() {
+    let site = Site::new().await;
+    let first = site.signed("a", Some(0)).await.unwrap();
+    let second = site.signed("b", Some(1)).await.unwrap();
+    let alone = site.signed("c", None).await.unwrap();
+    assert_eq!(site.sendable().await, [first, alone]);
+    site.store.refused(&first, "no").await.unwrap();
+    assert_eq!(site.sendable().await, [alone]);
+    assert_eq!(site.store.backlog().await.unwrap(), (2, 1));
+    assert_eq!(site.store.retry_refused().await.unwrap(), 1);
+    site.deliver(first).await;
+    site.deliver(first).await;
+    assert_eq!(site.sendable().await, [second, alone]);
+}
+
+#[tokio::test]
+async fn nothing_of_a_halted_chain_is_signed_or_sent() {
+    let site = Site::new().await;
+    let first = site.signed("a", Some(0)).await.unwrap();
+    site.store.halt_chain(ISSUER, AGENT, "a fork").await.unwrap();
+    site.store.halt_chain(ISSUER, AGENT, "another reason").await.unwrap();
+    site.store.refused(&first, "no").await.unwrap();
+    assert_eq!(site.store.retry_refused().await.unwrap(), 0);
+    assert!(site.sendable().await.is_empty());
+    assert!(site.signed("b", Some(1)).await.is_err());
+    let end = site.store.chain(ISSUER, AGENT).await.unwrap().unwrap();
+    assert_eq!((end.halted.as_deref(), site.store.halted_chains().await.unwrap()), (Some("a fork"), 1));
+}
+
+#[tokio::test]
+async fn a_request_has_one_job_which_can_fail_and_be_tried_again() {
+    let site = Site::new().await;
+    let job = site.job("a").await;
+    let repeated = site.store.add_job(&NewJob { id: "other".into(), ..new_job("a") }).await.unwrap();
+    assert_eq!((&repeated.id, &repeated.state), (&job, &JobState::Pending));
+    site.store.fail_job(&job, "code", "why").await.unwrap();
+    let failed = JobState::Failed { code: "code".into(), reason: "why".into() };
+    assert_eq!(site.store.job(&job).await.unwrap().unwrap().state, failed);
+    site.store.retry_job(&job).await.unwrap();
+    site.store.conclude(&job, &receipt("a", Some(0))).await.unwrap();
+    assert!(matches!(site.store.job(&job).await.unwrap().unwrap().state, JobState::Done(_)));
+}
+
+#[tokio::test]
+async fn old_results_are_removed_once_delivered_and_the_end_of_the_chain_stays() {
+    let site = Site::new().await;
+    let first = site.signed("a", Some(0)).await.unwrap();
+    site.signed("b", Some(1)).await.unwrap();
+    site.deliver(first).await;
+    assert_eq!(site.store.prune(100).await.unwrap(), 0, "it is not older");
+    assert_eq!(site.store.prune(101).await.unwrap(), 1);
+    assert!(site.store.job("job-a").await.unwrap().is_none());
+    assert!(site.store.job("job-b").await.unwrap().is_some(), "it waits for the log");
+    assert_eq!(site.next().await, 2);
+}
+
+#[tokio::test]
+async fn one_process_has_the_database_and_the_next_one_finds_everything() {
+    let Site { folder, store } = Site::new().await;
+    let path = folder.path().join("v.db");
+    let second = VerificationStore::open(&path).await;
+    assert!(matches!(second, Err(StoreError::InUse(_))), "{second:?}");
+    let job = store.add_job(&new_job("a")).await.unwrap();
+    store.conclude(&job.id, &receipt("a", Some(0))).await.unwrap();
+    store.close().await;
+    drop(store);
+    let store = VerificationStore::open(&path).await.unwrap();
+    let JobState::Done(stored) = store.job(&job.id).await.unwrap().unwrap().state else { panic!("done") };
+    assert_eq!((stored.position, &stored.statement[..]), (Some(0), &b"a"[..]));
+}

@@ -1,0 +1,115 @@
+//! The records that wait for the log, in the evidence database.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use evidence::{Delivered, DeliveryState, EvidenceStore, PendingRecord, StoreError};
+use merkle::EntryDigest;
+use outbox::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, StorageError};
+use scitt::SignedStatement;
+
+use super::{NoReceipt, ReceiptWaiters};
+use crate::decision_writer::backlog::BacklogGauge;
+use crate::decision_writer::status::Alarms;
+
+/// The rule by which a log refuses an outcome before its decision, which may be on its way.
+const DECISION_REQUIRED: &str = "vap-audit-decision-required";
+/// The rule by which a log refuses a record dated in the future, if the gateway's clock is ahead: later it is admitted.
+const AT_FUTURE: &str = "vap-audit-at-future";
+
+/// The outbox of the evidence database. Deliveries and refusals also reach the backlog, waiting calls and alarms.
+pub struct RecordOutbox {
+    pub store: Arc<dyn EvidenceStore>,
+    pub gauge: Arc<BacklogGauge>,
+    pub waiting: Arc<ReceiptWaiters>,
+    pub alarms: Arc<Alarms>,
+}
+
+#[async_trait]
+impl Outbox for RecordOutbox {
+    async fn pending(&self, limit: usize) -> Result<Vec<PendingStatement>, StorageError> {
+        let records = self.store.pending(limit).await.map_err(storage_error)?;
+        Ok(records.into_iter().map(statement_of).collect())
+    }
+
+    async fn delivered(&self, delivered: &[DeliveredStatement]) -> Result<(), StorageError> {
+        let taken: Vec<Delivered> = delivered.iter().map(record_of).collect();
+        self.store.delivered(&taken).await.map_err(storage_error)?;
+        let bytes = delivered.iter().map(|one| number(one.sent.statement.len())).sum();
+        self.gauge.remove(number(taken.len()), bytes);
+        for one in delivered {
+            self.waiting.notify(&one.sent.id, &Ok(one.receipt.clone()));
+        }
+        Ok(())
+    }
+
+    /// An outcome that the log refuses before its decision is refused for good if the decision is: it would block all
+    /// later records.
+    async fn is_permanent(
+        &self,
+        statement: &PendingStatement,
+        refusal: &LogRefusal,
+    ) -> Result<bool, StorageError> {
+        match refusal.rule.as_deref() {
+            Some(AT_FUTURE) => Ok(false),
+            Some(DECISION_REQUIRED) => self.is_decision_refused(statement).await.map_err(storage_error),
+            _ => Ok(true),
+        }
+    }
+
+    async fn refused(&self, statement: &PendingStatement, refusal: &LogRefusal) -> Result<(), StorageError> {
+        let why = &refusal.text;
+        self.store.stuck(&statement.id, why).await.map_err(storage_error)?;
+        self.alarms.refused(statement, why);
+        self.waiting.notify(&statement.id, &Err(NoReceipt::Refused(why.clone())));
+        Ok(())
+    }
+
+    async fn retry_refused(&self) -> Result<u64, StorageError> {
+        self.store.unstick().await.map_err(storage_error)
+    }
+
+    fn log_answers(&self) {
+        self.alarms.log_answers();
+    }
+
+    fn log_is_silent(&self, why: &str) {
+        self.alarms.log_is_silent(why);
+    }
+}
+
+impl RecordOutbox {
+    async fn is_decision_refused(&self, outcome: &PendingStatement) -> Result<bool, StoreError> {
+        let Some(decision) = decision_of(outcome) else { return Ok(false) };
+        let standing = self.store.record(&decision).await?.map(|stored| stored.standing);
+        Ok(matches!(standing, Some(DeliveryState::Stuck(_))))
+    }
+}
+
+/// Returns the decision that an outcome record refers to.
+fn decision_of(outcome: &PendingStatement) -> Option<EntryDigest> {
+    let statement = SignedStatement::parse(outcome.statement.clone()).ok()?;
+    let record: serde_json::Value = jose::json::read_bytes(statement.payload()?).ok()?;
+    record["backLink"].as_str()?.parse().ok()
+}
+
+fn statement_of(record: PendingRecord) -> PendingStatement {
+    let PendingRecord { id, stream, seq, statement, .. } = record;
+    PendingStatement { id, stream, seq, statement }
+}
+
+fn record_of(delivered: &DeliveredStatement) -> Delivered {
+    Delivered {
+        id: delivered.sent.id,
+        leaf_index: delivered.leaf_index,
+        receipt: Some(delivered.receipt.clone()),
+    }
+}
+
+fn storage_error(error: StoreError) -> StorageError {
+    StorageError(error.to_string())
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,157 @@
+//! The request of `vrf check` and `vrf recheck`: a file, or made of files of the work and of the checks.
+
+use std::path::{Path, PathBuf};
+
+use check_runner::RunnerProcess;
+use checks::jobs::NoEngines;
+use checks::{CheckRequest, Report, RunError, run_checks};
+use clap::Args;
+use data_encoding::BASE64;
+use serde_json::{Map, Value, json};
+
+use crate::console::{Exit, Failure, files};
+
+#[derive(Debug, Args)]
+pub struct RequestArgs {
+    /// The request (JSON), instead of --artifact and checks
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["artifact", "language", "specification", "sub", "checks"])]
+    request: Option<PathBuf>,
+    /// A file of the work; the first is run. May be repeated
+    #[arg(long, value_name = "FILE", required_unless_present = "request", requires = "checks")]
+    artifact: Vec<PathBuf>,
+    /// The language of the work: javascript or python
+    #[arg(long)]
+    language: Option<String>,
+    /// What the work was to fulfil (JSON)
+    #[arg(long, value_name = "FILE")]
+    specification: Option<PathBuf>,
+    /// The agent whose work it is: a DID or URN
+    #[arg(long, value_name = "DID")]
+    sub: Option<String>,
+    #[command(flatten)]
+    checks: ChecksArgs,
+}
+
+/// The checks of one tier.
+#[derive(Debug, Args)]
+#[group(id = "checks", multiple = false)]
+pub struct ChecksArgs {
+    /// Test cases (JSON), tier 0
+    #[arg(long, value_name = "FILE")]
+    tests: Option<PathBuf>,
+    /// A JSON Schema, tier 1
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+    /// Properties for generated inputs (JSON), tier 2
+    #[arg(long, value_name = "FILE")]
+    properties: Option<PathBuf>,
+}
+
+impl RequestArgs {
+    /// Reads the request.
+    pub fn read(&self) -> Result<CheckRequest, Failure> {
+        let bytes = match &self.request {
+            Some(file) => files::read(file)?,
+            None => jose::jcs::canonical(&self.assemble()?),
+        };
+        CheckRequest::parse(&bytes).map_err(|error| {
+            Failure::new(Exit::Failure, "check-request", "this request cannot be run")
+                .fact("where", if error.pointer.is_empty() { "the top level" } else { &error.pointer })
+                .fact("found", error.message)
+        })
+    }
+
+    /// Returns the file that results are named after.
+    pub fn named_after(&self) -> &Path {
+        self.request.as_deref().or(self.artifact.first().map(PathBuf::as_path)).unwrap_or(Path::new("check"))
+    }
+
+    /// Makes the request of the files.
+    fn assemble(&self) -> Result<Value, Failure> {
+        let mut artifact = json!({ "files": artifact_files(&self.artifact)? });
+        if let Some(first) = self.artifact.first() {
+            artifact["entry"] = name(first)?.into();
+        }
+        if let Some(language) = &self.language {
+            artifact["language"] = language.clone().into();
+        }
+        let (tier, member, file) = self.checks.chosen()?;
+        let mut request = json!({ "tier": tier, "artifact": artifact });
+        request[member] = read_json(file)?;
+        if let Some(specification) = &self.specification {
+            request["specification"] = read_json(specification)?;
+        }
+        if let Some(sub) = &self.sub {
+            request["subject"] = sub.clone().into();
+        }
+        Ok(request)
+    }
+}
+
+impl ChecksArgs {
+    fn chosen(&self) -> Result<(u8, &'static str, &Path), Failure> {
+        let choices =
+            [(0, "tests", &self.tests), (1, "schema", &self.schema), (2, "properties", &self.properties)];
+        let chosen = choices.into_iter().find_map(|(tier, name, file)| Some((tier, name, file.as_deref()?)));
+        chosen.ok_or_else(|| {
+            Failure::new(Exit::Usage, "usage", "name the checks: --tests, --schema or --properties")
+        })
+    }
+}
+
+fn artifact_files(paths: &[PathBuf]) -> Result<Map<String, Value>, Failure> {
+    let mut all = Map::new();
+    for path in paths {
+        let content = match String::from_utf8(files::read(path)?) {
+            Ok(text) => Value::from(text),
+            Err(error) => json!({ "base64": BASE64.encode(error.as_bytes()) }),
+        };
+        if all.insert(name(path)?, content).is_some() {
+            let what = format!("two files of the work are named {}", name(path)?);
+            return Err(
+                Failure::new(Exit::Usage, "usage", what).hint("name them in a request: --request FILE")
+            );
+        }
+    }
+    Ok(all)
+}
+
+fn name(path: &Path) -> Result<String, Failure> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.map(str::to_owned)
+        .ok_or_else(|| Failure::new(Exit::Usage, "usage", format!("{} is no file name", path.display())))
+}
+
+/// Reads a strict JSON file.
+pub fn read_json(file: &Path) -> Result<Value, Failure> {
+    jose::json::parse_strict(&files::read(file)?, jose::json::Limits::default())
+        .map_err(|error| Failure::new(Exit::Failure, "not-json", format!("{}: {error}", file.display())))
+}
+
+/// Runs the checks in a runner process; those of tier 1 need none.
+pub fn run(request: &CheckRequest) -> Result<Report, Failure> {
+    let report = match request.tier() {
+        1 => run_checks(request, &NoEngines::default()),
+        _ => {
+            let runner = RunnerProcess::start().map_err(|error| runner_failed(&error))?;
+            run_checks(request, &runner)
+        }
+    };
+    report.map_err(|error| match error {
+        RunError::Unavailable { facility, refused } => {
+            let what = format!("{facility} cannot be run here");
+            let failure = Failure::new(Exit::NotVerified, "engine-unavailable", what);
+            refused.into_iter().fold(failure, |failure, why| failure.fact("missing", why))
+        }
+        other => runner_failed(&other),
+    })
+}
+
+fn runner_failed(error: &dyn std::error::Error) -> Failure {
+    Failure::new(Exit::Failure, "runner-failed", error.to_string())
+}
+
+/// Returns the verifier's name in receipts.
+pub fn verifier() -> String {
+    format!("tabellion/{}", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,110 @@
+//! The configuration of a service.
+
+mod file;
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::limits::{KEEP, QUEUE, RECEIPT_WAIT, WAIT, WORKERS};
+
+/// Configuration of a service.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The address for clients.
+    pub listen: SocketAddr,
+    /// The address for health and metrics, if any; it has no authentication, so keep it private.
+    pub admin_listen: Option<SocketAddr>,
+    /// The folder with the database; it is created if needed.
+    pub state: PathBuf,
+    /// The file with the verifier's Ed25519 key.
+    pub key: PathBuf,
+    /// The time for which a request waits for its result.
+    pub wait: Duration,
+    /// The time for which a request waits for the log's receipt, once the verification receipt is signed.
+    pub receipt_wait: Duration,
+    /// The number of requests that are checked at the same time.
+    pub workers: usize,
+    /// The number of accepted requests that are not finished.
+    pub queue: usize,
+    /// Maximum size of a request in bytes.
+    pub body_bytes: usize,
+    /// The time for which results are kept, and repeated requests are recognized.
+    pub keep: Duration,
+    /// The log.
+    pub log: LogConfig,
+    /// The clients. Without any, requests need no token.
+    pub clients: Vec<Client>,
+}
+
+/// The log at which receipts are registered.
+#[derive(Clone, Debug)]
+pub struct LogConfig {
+    /// The URL.
+    pub url: String,
+    /// The trust file with which its receipts are verified; without one, they are passed on unverified.
+    pub trust: Option<PathBuf>,
+    /// A file with a bearer token.
+    pub token_file: Option<PathBuf>,
+    /// Additional root certificates, in PEM.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// A client of the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// The name, for logs and metrics.
+    pub name: String,
+    /// SHA-256 of the bearer token.
+    pub token_sha256: [u8; 32],
+    /// The quota.
+    pub requests_per_minute: NonZeroU32,
+    /// The agent whose work is meant, if a request names none: a DID or URN.
+    pub subject: Option<String>,
+}
+
+/// An error in a configuration file.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is not TOML, or has unknown or missing settings.
+    #[error("{0}")]
+    Form(String),
+    /// A setting has an unusable value.
+    #[error("{setting}: {why}")]
+    Value {
+        /// The name of the setting.
+        setting: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Config {
+    /// Returns a configuration with the default bounds, and without clients.
+    pub fn new(listen: SocketAddr, state: PathBuf, key: PathBuf, log: LogConfig) -> Self {
+        Self {
+            listen,
+            admin_listen: None,
+            state,
+            key,
+            wait: WAIT,
+            receipt_wait: RECEIPT_WAIT,
+            workers: WORKERS,
+            queue: QUEUE,
+            body_bytes: checks::limits::REQUEST_BYTES,
+            keep: KEEP,
+            log,
+            clients: Vec::new(),
+        }
+    }
+
+    /// Parses the text of a configuration file in `folder`, to which relative paths refer. Files with tokens are read
+    /// now.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first mistake.
+    pub fn from_toml(text: &str, folder: &Path) -> Result<Self, ConfigError> {
+        file::read(text, folder)
+    }
+}

@@ -1,0 +1,278 @@
+//! Jobs: accepted requests, their workers, and waiting for results.
+//!
+//! A job is durable before its request is answered, and jobs that a dead process left are run at the next start. A
+//! request that a client repeats has the job that it had before.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use checks::{CheckRequest, Report, RunChecks, RunError, Stamp};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+use verification_store::{JobState, NewJob, StoreError, StoredJob, VerificationStore};
+
+use crate::chain_signer::{ChainSigner, NotSigned};
+use crate::clients::{Client, ClientTokens};
+use crate::limits::{SIGN_FIRST_WAIT, SIGN_LONGEST_WAIT};
+use crate::metrics::Metrics;
+use crate::time::{now, rfc3339};
+
+/// The verification software in receipts.
+const VERIFIER: &str = concat!("tabellion/", env!("CARGO_PKG_VERSION"));
+
+/// Code of a job whose engine is not available.
+pub const ENGINE_UNAVAILABLE: &str = "engine-unavailable";
+/// Code of a job whose runner failed.
+pub const RUNNER_FAILED: &str = "runner-failed";
+/// Code of a job whose receipt cannot be added to its chain.
+pub const CHAIN_HALTED: &str = "chain-halted";
+/// Code of a job whose receipt cannot be signed or stored.
+pub const NOT_SIGNED: &str = "not-signed";
+
+/// The reason why a request is not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAccepted {
+    /// The queue is full.
+    #[error("{0} requests are waiting or running; no further one is accepted")]
+    Full(usize),
+    /// The database does not store the request.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A failure to make a receipt, which ends a job.
+struct Failure {
+    code: &'static str,
+    reason: String,
+}
+
+/// How long a request waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Waits {
+    /// For its result.
+    pub result: Duration,
+    /// For the log's receipt, once the verification receipt is signed.
+    pub log_receipt: Duration,
+}
+
+/// The accepted requests.
+pub struct Jobs {
+    pub store: Arc<VerificationStore>,
+    pub chain_signer: ChainSigner,
+    pub runner: Arc<dyn RunChecks>,
+    pub clients: Arc<ClientTokens>,
+    pub metrics: Arc<Metrics>,
+    /// Changed when the state of any job changed.
+    pub changes: watch::Sender<()>,
+    /// A permit for each further request that is accepted.
+    pub queue: Arc<Semaphore>,
+    /// The number of permits of `queue`.
+    pub capacity: usize,
+    /// A permit for each further request that is checked at the same time.
+    pub workers: Semaphore,
+    pub tasks: TaskTracker,
+    pub stop: CancellationToken,
+}
+
+impl Jobs {
+    /// Starts the jobs that an earlier process left. They may exceed the queue.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn resume(self: &Arc<Self>) -> Result<(), StoreError> {
+        for job in self.store.pending_jobs().await? {
+            let slot = self.queue.clone().try_acquire_owned().ok();
+            self.start(job, slot);
+        }
+        Ok(())
+    }
+
+    /// Returns the number of jobs that are not finished.
+    pub fn unfinished(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Accepts a request, or finds the job that the client's request had before. A failed job is tried again.
+    ///
+    /// # Errors
+    /// [`NotAccepted`]; the request is then forgotten.
+    pub async fn submit(
+        self: &Arc<Self>,
+        client: &Client,
+        request: &CheckRequest,
+        text: &[u8],
+    ) -> Result<StoredJob, NotAccepted> {
+        let digest = request.digest();
+        let earlier = self.store.job_of_request(&client.name, &digest).await?;
+        match earlier {
+            Some(StoredJob { state: JobState::Failed { .. }, id, .. }) => self.retry(id).await,
+            Some(job) => Ok(job),
+            None => self.accept(client, digest, text).await,
+        }
+    }
+
+    async fn accept(
+        self: &Arc<Self>,
+        client: &Client,
+        digest: String,
+        text: &[u8],
+    ) -> Result<StoredJob, NotAccepted> {
+        let slot = self.slot()?;
+        let id = Uuid::new_v4().to_string();
+        let request = bytes::Bytes::copy_from_slice(text);
+        let new = NewJob { id, client: client.name.clone(), digest, request, at: now() };
+        let job = self.store.add_job(&new).await?;
+        if job.id == new.id {
+            self.start(job.clone(), Some(slot));
+        }
+        Ok(job)
+    }
+
+    async fn retry(self: &Arc<Self>, id: String) -> Result<StoredJob, NotAccepted> {
+        let slot = self.slot()?;
+        self.store.retry_job(&id).await?;
+        let job = self.store.job(&id).await?;
+        let job = job.ok_or_else(|| StoreError::Unavailable("the job was removed just now".into()))?;
+        self.start(job.clone(), Some(slot));
+        Ok(job)
+    }
+
+    fn slot(&self) -> Result<OwnedSemaphorePermit, NotAccepted> {
+        let full = |_| NotAccepted::Full(self.capacity);
+        self.queue.clone().try_acquire_owned().map_err(full)
+    }
+
+    fn start(self: &Arc<Self>, job: StoredJob, slot: Option<OwnedSemaphorePermit>) {
+        let (jobs, stop) = (self.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = jobs.run(&job) => {}
+                // The next start runs it.
+                () = stop.cancelled() => {}
+            }
+            drop(slot);
+        });
+    }
+
+    /// Runs a job to its end.
+    async fn run(&self, job: &StoredJob) {
+        let ended = match self.receipt_of(job).await {
+            Ok((subject, receipt)) => self.sign(job, subject.as_deref(), receipt).await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(Failure { code, reason }) = ended {
+            tracing::warn!(job = job.id, code, reason, "a request could not be checked");
+            self.metrics.failed(code);
+            if let Err(error) = self.store.fail_job(&job.id, code, &reason).await {
+                tracing::error!(job = job.id, %error, "the next start tries the request again");
+            }
+        }
+        self.changes.send_replace(());
+    }
+
+    /// Runs the checks; returns the agent, if there is one, and the receipt.
+    async fn receipt_of(&self, job: &StoredJob) -> Result<(Option<String>, Value), Failure> {
+        let request = CheckRequest::parse(&job.request)
+            .map_err(|error| Failure { code: RUNNER_FAILED, reason: error.to_string() })?;
+        let report = self.check(request.clone()).await?;
+        let default = self.clients.default_subject(&job.client);
+        let subject = request.subject().or(default).map(str::to_owned);
+        let stamp = Stamp {
+            receipt_id: Uuid::new_v4().to_string(),
+            verified_at: rfc3339(now()),
+            verifier: VERIFIER.to_owned(),
+        };
+        tracing::info!(job = job.id, verdict = report.verdict().as_str(), "checked");
+        Ok((subject, checks::receipt(&request, &report, stamp)))
+    }
+
+    async fn check(&self, request: CheckRequest) -> Result<Report, Failure> {
+        let failed = |reason: String| Failure { code: RUNNER_FAILED, reason };
+        let _worker = self.workers.acquire().await.map_err(|error| failed(error.to_string()))?;
+        let (runner, begun) = (self.runner.clone(), Instant::now());
+        self.metrics.check_begins();
+        let ran = tokio::task::spawn_blocking(move || runner.run(&request)).await;
+        self.metrics.check_ended(begun.elapsed());
+        match ran {
+            Ok(Ok(report)) => Ok(report),
+            Ok(Err(error @ RunError::Unavailable { .. })) => {
+                Err(Failure { code: ENGINE_UNAVAILABLE, reason: error.to_string() })
+            }
+            Ok(Err(error)) => Err(failed(error.to_string())),
+            Err(error) => Err(failed(error.to_string())),
+        }
+    }
+
+    /// Signs the receipt; retries while the log or the database does not answer.
+    async fn sign(&self, job: &StoredJob, subject: Option<&str>, receipt: Value) -> Result<(), Failure> {
+        let verdict = receipt["verdict"].as_str().unwrap_or_default().to_owned();
+        let mut wait = SIGN_FIRST_WAIT;
+        loop {
+            match self.chain_signer.conclude(&job.id, subject, receipt.clone()).await {
+                Ok(()) => {
+                    self.metrics.signed(&verdict);
+                    return Ok(());
+                }
+                Err(error) if error.is_temporary() => {
+                    tracing::warn!(job = job.id, %error, "a receipt is not signed yet");
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(SIGN_LONGEST_WAIT);
+                }
+                Err(error) if self.is_done(&job.id).await => {
+                    tracing::info!(job = job.id, %error, "the receipt was stored before");
+                    return Ok(());
+                }
+                Err(error) => return Err(Failure::of(&error)),
+            }
+        }
+    }
+
+    /// Returns whether a job has its receipt, which may be so after a commit whose outcome was unknown.
+    async fn is_done(&self, id: &str) -> bool {
+        matches!(self.store.job(id).await, Ok(Some(StoredJob { state: JobState::Done(_), .. })))
+    }
+
+    /// Waits until a job has failed, or has the log's answer, for as long as requests wait, or until the service stops.
+    /// Returns its state then.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn wait(&self, id: &str, waits: Waits) -> Result<Option<StoredJob>, StoreError> {
+        let mut changes = self.changes.subscribe();
+        let mut until = tokio::time::Instant::now() + waits.result;
+        let mut is_signed = false;
+        loop {
+            let job = self.store.job(id).await?;
+            match job.as_ref().map(|job| &job.state) {
+                Some(JobState::Pending) => {}
+                Some(JobState::Done(receipt))
+                    if receipt.log_receipt.is_none() && receipt.refused.is_none() =>
+                {
+                    if !is_signed {
+                        is_signed = true;
+                        until = until.min(tokio::time::Instant::now() + waits.log_receipt);
+                    }
+                }
+                _ => return Ok(job),
+            }
+            tokio::select! {
+                Ok(()) = changes.changed() => {}
+                () = tokio::time::sleep_until(until) => return Ok(job),
+                () = self.stop.cancelled() => return Ok(job),
+            }
+        }
+    }
+}
+
+impl Failure {
+    fn of(error: &NotSigned) -> Self {
+        let code = match error {
+            NotSigned::Halted(_) | NotSigned::Recovery(_) => CHAIN_HALTED,
+            NotSigned::Receipt(_) | NotSigned::Store(_) => NOT_SIGNED,
+        };
+        Self { code, reason: error.to_string() }
+    }
+}

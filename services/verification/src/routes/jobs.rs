@@ -1,0 +1,36 @@
+//! `GET /jobs/{id}`.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use http::header::CACHE_CONTROL;
+use http::{HeaderMap, StatusCode};
+
+use super::answers::JobView;
+use super::problem::{Problem, ProblemDetails};
+use super::state::ServiceState;
+use super::verify::view;
+
+/// Returns a job of the client, without waiting.
+#[utoipa::path(
+    get,
+    path = "/jobs/{id}",
+    params(("id" = String, Path, description = "The name of the job, a UUID")),
+    responses(
+        (status = 200, description = "The job, in whatever state", body = JobView),
+        (status = 401, description = "No valid token", body = ProblemDetails),
+        (status = 404, description = "The client has no such job", body = ProblemDetails)
+    )
+)]
+pub async fn job(
+    State(state): State<ServiceState>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let client = state.client(&headers)?;
+    let job = state.jobs.store.job(&id).await?.filter(|job| job.client == client.name);
+    let unknown =
+        || Problem::new(StatusCode::NOT_FOUND, "job-unknown", "there is no such job of this client");
+    let described = view(job.ok_or_else(unknown)?, &state.log)?;
+    Ok(([(CACHE_CONTROL, "no-cache")], Json(described)).into_response())
+}

@@ -1,0 +1,81 @@
+//! The HTTP interface: `POST /verify`, `GET /jobs/{id}`, `GET /v1/engines`, `GET /openapi.json`.
+
+mod answers;
+mod engines;
+mod jobs;
+mod problem;
+mod state;
+mod verify;
+
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Router, middleware};
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use state::ServiceState;
+
+use problem::Problem;
+
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "Tabellion verification service",
+    description = "Runs checks on the work of agents, and registers signed receipts (VRF) about them. Every 4xx and 5xx \
+                       is RFC 9457 JSON.",
+    license(name = "Apache-2.0", identifier = "Apache-2.0")
+))]
+struct Description;
+
+/// All routes with their OpenAPI description, from one list.
+fn described() -> OpenApiRouter<ServiceState> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(verify::verify))
+        .routes(routes!(jobs::job))
+        .routes(routes!(engines::engines))
+}
+
+/// The OpenAPI description as checked in (`verification.json`): pretty JSON, deterministic.
+pub fn openapi_json() -> String {
+    let mut text = described().into_openapi().to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// The routes of the public listener.
+pub fn public(state: ServiceState) -> Router {
+    let (routes, description) = described().split_for_parts();
+    let description = description.to_json().unwrap_or_default();
+    let document = move || {
+        let description = description.clone();
+        async move { ([(CONTENT_TYPE, "application/json")], description) }
+    };
+    routes
+        .route("/openapi.json", get(document))
+        .with_state(state)
+        .layer(middleware::map_response(with_problem))
+        .layer(CatchPanicLayer::new())
+}
+
+/// Adds problem details to the errors of the router.
+async fn with_problem(response: Response) -> Response {
+    if response.headers().contains_key(CONTENT_TYPE) {
+        return response;
+    }
+    match response.status() {
+        StatusCode::NOT_FOUND => {
+            let detail = "the resources are /verify, /jobs/{id}, /v1/engines and /openapi.json";
+            Problem::new(StatusCode::NOT_FOUND, "not-found", detail).into_response()
+        }
+        status @ StatusCode::METHOD_NOT_ALLOWED => {
+            let allow = response.headers().get(http::header::ALLOW).cloned();
+            let mut answer = Problem::new(status, "method", "see Allow").into_response();
+            answer.headers_mut().extend(allow.map(|allow| (http::header::ALLOW, allow)));
+            answer
+        }
+        _ => response,
+    }
+}

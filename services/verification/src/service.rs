@@ -1,0 +1,268 @@
+//! Starts and stops the service.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use checks::RunChecks;
+use client::ClientError;
+use durable::FileAccess;
+use outbox::{Delivery, LogConnection};
+use scitt::{Algorithm, Signer, SigningKey};
+use serving::listener::{Listener, ListenerSettings, RunningListener};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use verification_store::{StoreError, VerificationStore};
+use verifier::TrustStore;
+
+use crate::chain_signer::ChainSigner;
+use crate::clients::ClientTokens;
+use crate::config::{Config, LogConfig};
+use crate::jobs::{Jobs, Waits};
+use crate::limits::{
+    CLIENT_CONNECTIONS, CONNECTION_AGE, CONNECTIONS, HEAD_BYTES, HEADERS, LOG_PATIENCE, PRUNE_EVERY,
+    WRITE_TIME,
+};
+use crate::log_outbox::LogOutbox;
+use crate::metrics::Metrics;
+use crate::routes::{self, ServiceState};
+use crate::time::now;
+
+/// The database in the state folder.
+const DATABASE: &str = "verification.db";
+
+/// Errors of starting a service.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The key is not an Ed25519 key, which VRF requires.
+    #[error("the key is of another kind than Ed25519, which receipts are signed with")]
+    Key,
+    /// The state folder cannot be used.
+    #[error("the state folder {folder} cannot be used: {error}")]
+    State {
+        /// The folder.
+        folder: PathBuf,
+        /// The underlying error.
+        error: io::Error,
+    },
+    /// The database cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The connection to the log cannot be configured.
+    #[error("the log {setting}: {why}")]
+    Log {
+        /// The setting.
+        setting: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// The metrics cannot be registered.
+    #[error("the metrics cannot be registered: {0}")]
+    Metrics(String),
+    /// The address cannot be bound.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The configured address.
+        address: SocketAddr,
+        /// The underlying error.
+        error: io::Error,
+    },
+}
+
+/// A running service.
+pub struct VerificationService {
+    jobs: Arc<Jobs>,
+    public: RunningListener,
+    admin: Option<RunningListener>,
+    address: SocketAddr,
+    background: Vec<JoinHandle<()>>,
+    stop_background: CancellationToken,
+}
+
+impl VerificationService {
+    /// Opens the state, takes up unfinished jobs, and serves once this returns.
+    ///
+    /// # Errors
+    /// [`StartError`] if the state, the key or the addresses cannot be used.
+    pub async fn start(
+        config: Config,
+        key: SigningKey,
+        runner: Arc<dyn RunChecks>,
+    ) -> Result<Self, StartError> {
+        if key.algorithm() != Algorithm::EdDsa {
+            return Err(StartError::Key);
+        }
+        let store = Arc::new(open(&config.state).await?);
+        let log = log_connection(&config.log)?;
+        let metrics = Arc::new(Metrics::new().map_err(|error| StartError::Metrics(error.to_string()))?);
+        let (stored, changes) = (Arc::new(Notify::new()), watch::Sender::new(()));
+        let stop = CancellationToken::new();
+        let clients = Arc::new(ClientTokens::new(&config.clients));
+        let jobs = Arc::new(Jobs {
+            chain_signer: ChainSigner::new(key, store.clone(), log.client.clone(), stored.clone()),
+            store: store.clone(),
+            runner,
+            clients: clients.clone(),
+            metrics: metrics.clone(),
+            changes: changes.clone(),
+            queue: Arc::new(Semaphore::new(config.queue)),
+            capacity: config.queue,
+            workers: Semaphore::new(config.workers),
+            tasks: TaskTracker::new(),
+            stop: stop.child_token(),
+        });
+        let waiting = LogOutbox {
+            issuer: jobs.chain_signer.issuer().to_owned(),
+            store: store.clone(),
+            metrics: metrics.clone(),
+            changes,
+            silent: Default::default(),
+        };
+        let state = ServiceState {
+            jobs: jobs.clone(),
+            clients,
+            metrics,
+            log: config.log.url.clone().into(),
+            waits: Waits { result: config.wait, log_receipt: config.receipt_wait },
+            body_bytes: config.body_bytes,
+        };
+        let public = bind(config.listen, public_settings()).await?;
+        let admin = match config.admin_listen {
+            Some(address) => Some(bind(address, settings()).await?.serve(admin_routes(&state))),
+            None => None,
+        };
+        let delivery = Delivery::new(waiting, log, Arc::new(now), stored, Duration::ZERO);
+        let background = vec![
+            tokio::spawn(delivery.run(stop.clone())),
+            tokio::spawn(prune(store, config.keep, stop.clone())),
+        ];
+        jobs.resume().await?;
+        let public = public.serve(routes::public(state));
+        let address = public.address().unwrap_or(config.listen);
+        tracing::info!(%address, issuer = jobs.chain_signer.issuer(), "verifying");
+        Ok(Self { jobs, public, admin, address, background, stop_background: stop })
+    }
+
+    /// The listen address for clients.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The listen address for health and metrics, if any.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().and_then(RunningListener::address)
+    }
+
+    /// The verifier's did:key, the issuer of all receipts.
+    pub fn issuer(&self) -> &str {
+        self.jobs.chain_signer.issuer()
+    }
+
+    /// Serves until `shutdown` resolves. Requests that wait for a result are then answered with 202, and unfinished jobs
+    /// stay for the next start.
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) {
+        shutdown.await;
+        tracing::info!("stopping");
+        // Requests that wait for a result are answered now.
+        self.jobs.stop.cancel();
+        self.public.drain().await;
+        if let Some(admin) = self.admin {
+            admin.drain().await;
+        }
+        self.stop_background.cancel();
+        self.jobs.tasks.close();
+        self.jobs.tasks.wait().await;
+        for task in self.background {
+            // A task that panicked has been reported already.
+            let _ = task.await;
+        }
+        self.jobs.store.close().await;
+    }
+}
+
+async fn open(folder: &Path) -> Result<VerificationStore, StartError> {
+    durable::make_folder(folder, FileAccess::Secret)
+        .map_err(|error| StartError::State { folder: folder.to_owned(), error })?;
+    Ok(VerificationStore::open(&folder.join(DATABASE)).await?)
+}
+
+fn log_connection(config: &LogConfig) -> Result<LogConnection, StartError> {
+    let read = |setting, file: &Option<PathBuf>| {
+        let text = file.as_deref().map(std::fs::read_to_string).transpose();
+        text.map_err(|error| StartError::Log { setting, why: error.to_string() })
+    };
+    let options = client::Options {
+        patience: LOG_PATIENCE,
+        extra_roots: read("ca_file", &config.ca_file)?.map(Into::into),
+        token: read("token_file", &config.token_file)?.map(|token| token.trim().to_owned()),
+        unix_socket: None,
+    };
+    let not_a_url = |error: ClientError| StartError::Log { setting: "url", why: error.to_string() };
+    let client = client::Client::new(&config.url, options).map_err(not_a_url)?;
+    let trust = read("trust", &config.trust)?.map(|text| TrustStore::from_toml(&text)).transpose();
+    let trust = trust.map_err(|error| StartError::Log { setting: "trust", why: error.to_string() })?;
+    Ok(LogConnection { url: config.url.clone(), client, trust })
+}
+
+async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Listener, StartError> {
+    Listener::bind(address, settings).await.map_err(|error| StartError::Listen { address, error })
+}
+
+/// The routes of the admin listener: `/livez`, `/readyz` and `/metrics`.
+fn admin_routes(state: &ServiceState) -> Router {
+    let jobs = state.jobs.clone();
+    let obstacles = move || {
+        let store = jobs.store.clone();
+        async move { store.backlog().await.err().map(|error| error.to_string()).into_iter().collect() }
+    };
+    let (jobs, metrics) = (state.jobs.clone(), state.metrics.clone());
+    let text = move || {
+        let (jobs, metrics) = (jobs.clone(), metrics.clone());
+        async move { metrics.text(&jobs.store, jobs.unfinished()).await }
+    };
+    Router::new()
+        .route("/livez", serving::admin::liveness(|| None))
+        .route("/readyz", serving::admin::readiness(obstacles))
+        .route("/metrics", serving::admin::metrics(text))
+}
+
+/// Removes results that are older than `keep`, until `stop` is cancelled.
+async fn prune(store: Arc<VerificationStore>, keep: Duration, stop: CancellationToken) {
+    let mut interval = tokio::time::interval(PRUNE_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = interval.tick() => {}
+        }
+        match store.prune(now().saturating_sub(keep.as_secs())).await {
+            Ok(0) => {}
+            Ok(jobs) => tracing::info!(jobs, "old results were removed"),
+            Err(error) => tracing::warn!(%error, "old results were not removed"),
+        }
+    }
+}
+
+/// Settings of the admin listener.
+fn settings() -> ListenerSettings {
+    ListenerSettings {
+        headers: HEADERS,
+        head_bytes: HEAD_BYTES,
+        write_time: Some(WRITE_TIME),
+        age: Some(CONNECTION_AGE),
+        ..ListenerSettings::default()
+    }
+}
+
+fn public_settings() -> ListenerSettings {
+    ListenerSettings {
+        connections: CONNECTIONS,
+        client_connections: CLIENT_CONNECTIONS,
+        is_proxy: Arc::new(|address| address.to_canonical().is_loopback()),
+        ..settings()
+    }
+}
