@@ -15,7 +15,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("JavaScript: engine compiled in      {:>9.1?}", begun.elapsed());
     let javascript = job(Language::JavaScript, "main.js", "function main(a, b) { return a + b }");
     println!("JavaScript: one call, p50           {:>9.1?}", median(|| honest(&wasm, &javascript))?);
-    println!("JavaScript: ten calls, p50          {:>9.1?}", median(|| (0..10).try_for_each(|_| honest(&wasm, &javascript)))?);
+    println!(
+        "JavaScript: ten calls, p50          {:>9.1?}",
+        median(|| (0..10).try_for_each(|_| honest(&wasm, &javascript)))?
+    );
 
     let bwrap = Bwrap::new()?;
     let python = job(Language::Python, "main.py", "def main(a, b):\n    return a + b\n");

@@ -11,7 +11,9 @@ use crate::{Ending, Job, SandboxError};
 pub(crate) fn check_files(job: &Job) -> Result<(), SandboxError> {
     if job.files.len() > MAX_FILES {
         let count = job.files.len();
-        return Err(SandboxError::Failed(format!("the job has {count} files, at most {MAX_FILES} are allowed")));
+        return Err(SandboxError::Failed(format!(
+            "the job has {count} files, at most {MAX_FILES} are allowed"
+        )));
     }
     match job.files.keys().find(|path| !is_inside(path)) {
         Some(path) => Err(SandboxError::Failed(format!("the file {path:?} has no plain relative path"))),

@@ -17,11 +17,11 @@ mod sandboxes;
 #[cfg(feature = "wasm")]
 mod wasm;
 
+#[cfg(target_os = "linux")]
+pub use bwrap::Bwrap;
 pub use job::{Call, Job, Language, Limits};
 pub use outcome::{Ending, Engine, Outcome, SandboxError};
 pub use sandboxes::Sandboxes;
-#[cfg(target_os = "linux")]
-pub use bwrap::Bwrap;
 #[cfg(feature = "wasm")]
 pub use wasm::Wasm;
 

@@ -57,7 +57,9 @@ impl Sandboxes {
     fn unsupported(&self, call: &Call) -> SandboxError {
         let call = match call {
             Call::Function { language, .. } => format!("{language:?} functions"),
-            Call::Program { command, .. } => format!("the program {:?}", command.first().map_or("", String::as_str)),
+            Call::Program { command, .. } => {
+                format!("the program {:?}", command.first().map_or("", String::as_str))
+            }
         };
         let reasons = self.refused.iter().map(|reason| format!("; {reason}")).collect::<String>();
         SandboxError::Unsupported(format!("{call} on this machine{reasons}"))

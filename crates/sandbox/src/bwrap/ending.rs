@@ -48,7 +48,11 @@ pub(super) fn exit_code(status: &[u8]) -> Option<i32> {
 pub(super) fn of_program(code: i32, printed: &[&[u8]]) -> Ending {
     let ending = of_code(code);
     let failed = matches!(ending, Ending::Exited(_) | Ending::Crashed(_));
-    if failed && printed.iter().any(|text| mentions_exhausted_memory(text)) { Ending::OutOfMemory } else { ending }
+    if failed && printed.iter().any(|text| mentions_exhausted_memory(text)) {
+        Ending::OutOfMemory
+    } else {
+        ending
+    }
 }
 
 /// Returns the ending of a function and the value that it returned, from what the driver reported.
@@ -101,7 +105,10 @@ mod tests {
         assert_eq!(of_program(139, &[]), Ending::Crashed("SIGSEGV".to_owned()));
         assert_eq!(of_program(152, &[]), Ending::OutOfTime);
         assert_eq!(of_program(200, &[]), Ending::Exited(200));
-        assert_eq!(of_program(134, &[b"terminate called after throwing 'std::bad_alloc'"]), Ending::OutOfMemory);
+        assert_eq!(
+            of_program(134, &[b"terminate called after throwing 'std::bad_alloc'"]),
+            Ending::OutOfMemory
+        );
         assert_eq!(of_program(0, &[b"MemoryError"]), Ending::Finished);
     }
 
@@ -110,7 +117,13 @@ mod tests {
         assert_eq!(of_function(0, b"returned\n[1]"), (Ending::Finished, Some("[1]".to_owned())));
         for (forged, ending) in [
             (&b""[..], Ending::Exited(0)),
-            (b"returned", Ending::Threw("the returned value is not one JSON text: EOF while parsing a value at line 1 column 0".to_owned())),
+            (
+                b"returned",
+                Ending::Threw(
+                    "the returned value is not one JSON text: EOF while parsing a value at line 1 column 0"
+                        .to_owned(),
+                ),
+            ),
             (b"lies\n1", Ending::Exited(0)),
             (b"threw\nE", Ending::Threw("E".to_owned())),
         ] {

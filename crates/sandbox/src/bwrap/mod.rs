@@ -60,7 +60,12 @@ impl Bwrap {
             return Err(missing(prlimit, "util-linux"));
         }
         let (tools, seccomp) = (tools::find_all(), filter::filter()?);
-        Ok(Self { engine: describe(&bubblewrap, &tools, &seccomp), program: program.to_owned(), tools, seccomp })
+        Ok(Self {
+            engine: describe(&bubblewrap, &tools, &seccomp),
+            program: program.to_owned(),
+            tools,
+            seccomp,
+        })
     }
 
     fn has_tool(&self, name: &str) -> bool {
@@ -76,9 +81,9 @@ impl Sandbox for Bwrap {
     fn supports(&self, call: &Call) -> bool {
         match call {
             Call::Function { language, .. } => *language == Language::Python && self.has_tool("python3"),
-            Call::Program { command, .. } => {
-                command.first().is_some_and(|name| !tools::NAMES.contains(&name.as_str()) || self.has_tool(name))
-            }
+            Call::Program { command, .. } => command
+                .first()
+                .is_some_and(|name| !tools::NAMES.contains(&name.as_str()) || self.has_tool(name)),
         }
     }
 
@@ -115,7 +120,9 @@ impl Bwrap {
             channel: channel_of_guest,
             status: status_of_guest,
         };
-        let child = command::command(start)?.spawn().map_err(|error| io_failed("bubblewrap does not start", &error))?;
+        let child = command::command(start)?
+            .spawn()
+            .map_err(|error| io_failed("bubblewrap does not start", &error))?;
         Ok(Guest { child, channel, status })
     }
 
@@ -168,7 +175,8 @@ impl Guest {
         let limit = usize::try_from(job.limits.output).unwrap_or(usize::MAX);
         let deadline = begun + job.limits.time;
         let supervised = || -> io::Result<Ended> {
-            let (stdin, stdout, stderr) = (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take());
+            let (stdin, stdout, stderr) =
+                (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take());
             let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
                 return Err(io::Error::other("a pipe is missing"));
             };
@@ -199,7 +207,12 @@ impl Ended {
         let (ending, value) = match (self.exceeded, ending::exit_code(&self.status)) {
             (Some(Exceeded::Time), _) => (crate::Ending::OutOfTime, None),
             (Some(Exceeded::Output), _) => (crate::Ending::TooMuchOutput, None),
-            (None, None) => return Err(SandboxError::Failed(format!("bubblewrap: {}", String::from_utf8_lossy(&self.stderr).trim()))),
+            (None, None) => {
+                return Err(SandboxError::Failed(format!(
+                    "bubblewrap: {}",
+                    String::from_utf8_lossy(&self.stderr).trim()
+                )));
+            }
             (None, Some(code)) => match call {
                 Call::Function { .. } => ending::of_function(code, &self.channel),
                 Call::Program { .. } => (ending::of_program(code, &[&self.stdout, &self.stderr]), None),
@@ -228,7 +241,10 @@ fn describe(bubblewrap: &Tool, tools: &[Tool], seccomp: &[u8]) -> Engine {
 }
 
 fn missing(program: &Path, package: &str) -> SandboxError {
-    SandboxError::NotIsolated(format!("{} is missing or does not start: install the package {package}", program.display()))
+    SandboxError::NotIsolated(format!(
+        "{} is missing or does not start: install the package {package}",
+        program.display()
+    ))
 }
 
 fn unsupported(call: &Call) -> SandboxError {

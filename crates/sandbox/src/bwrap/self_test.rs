@@ -32,7 +32,9 @@ pub(super) fn run(bwrap: &Bwrap) -> Result<(), SandboxError> {
     for (bound, program, time, expected) in HOSTILE {
         let ending = run_python(bwrap, program.as_bytes(), *time)?.ending;
         if ending != *expected {
-            return Err(SandboxError::NotIsolated(format!("no bound on {bound}: the guest ended with {ending:?}")));
+            return Err(SandboxError::NotIsolated(format!(
+                "no bound on {bound}: the guest ended with {ending:?}"
+            )));
         }
     }
     Ok(())
@@ -40,7 +42,9 @@ pub(super) fn run(bwrap: &Bwrap) -> Result<(), SandboxError> {
 
 fn probe(bwrap: &Bwrap) -> Result<(), SandboxError> {
     let outcome = run_python(bwrap, PROBE, LIMITS.time).map_err(|error| {
-        SandboxError::NotIsolated(format!("{error}; are user namespaces allowed on this machine, and is bubblewrap 0.8 or newer?"))
+        SandboxError::NotIsolated(format!(
+            "{error}; are user namespaces allowed on this machine, and is bubblewrap 0.8 or newer?"
+        ))
     })?;
     let missing = String::from_utf8_lossy(&outcome.stdout);
     match (outcome.ending, missing.lines().next()) {
@@ -56,7 +60,10 @@ fn probe(bwrap: &Bwrap) -> Result<(), SandboxError> {
 fn run_python(bwrap: &Bwrap, program: &[u8], time: Duration) -> Result<Outcome, SandboxError> {
     bwrap.run(&Job {
         files: BTreeMap::from([("probe.py".to_owned(), program.to_vec())]),
-        call: Call::Program { command: ["python3", "-S", "/job/probe.py"].map(str::to_owned).to_vec(), stdin: Vec::new() },
+        call: Call::Program {
+            command: ["python3", "-S", "/job/probe.py"].map(str::to_owned).to_vec(),
+            stdin: Vec::new(),
+        },
         limits: Limits { time, ..LIMITS },
     })
 }

@@ -163,14 +163,22 @@ fn wait(
     let mut sources: Vec<(Source, BorrowedFd<'_>)> = Vec::new();
     sources.extend(running.then(|| (Source::Process, process.as_fd())));
     sources.extend(stdin.pipe.as_ref().map(|pipe| (Source::Stdin, pipe.as_fd())));
-    let pipes = captures.iter().enumerate().filter_map(|(index, capture)| Some((index, capture.pipe.as_ref()?)));
+    let pipes =
+        captures.iter().enumerate().filter_map(|(index, capture)| Some((index, capture.pipe.as_ref()?)));
     sources.extend(pipes.map(|(index, pipe)| (Source::Capture(index), pipe.as_fd())));
 
-    let mut polled: Vec<_> = sources.iter().map(|(source, pipe)| PollFd::from_borrowed_fd(*pipe, source.events())).collect();
+    let mut polled: Vec<_> =
+        sources.iter().map(|(source, pipe)| PollFd::from_borrowed_fd(*pipe, source.events())).collect();
     if !poll_until(&mut polled, deadline)? {
         return Ok(None);
     }
-    let ready = || sources.iter().zip(&polled).filter(|(_, polled)| !polled.revents().is_empty()).map(|((source, _), _)| *source);
+    let ready = || {
+        sources
+            .iter()
+            .zip(&polled)
+            .filter(|(_, polled)| !polled.revents().is_empty())
+            .map(|((source, _), _)| *source)
+    };
     Ok(Some(Ready {
         process: ready().any(|source| source == Source::Process),
         stdin: ready().any(|source| source == Source::Stdin),

@@ -30,17 +30,25 @@ pub(super) fn define(linker: &mut Linker<Guest>, module: &Module) -> wasmtime::R
 }
 
 fn define_inputs(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    linker.func_wrap(HOST, "input_length", |caller: Caller<'_, Guest>, input: u32| -> wasmtime::Result<i32> {
-        length(caller.data().inputs.get(input as usize).ok_or(Stop::BadAddress)?)
-    })?;
+    linker.func_wrap(
+        HOST,
+        "input_length",
+        |caller: Caller<'_, Guest>, input: u32| -> wasmtime::Result<i32> {
+            length(caller.data().inputs.get(input as usize).ok_or(Stop::BadAddress)?)
+        },
+    )?;
     linker.func_wrap(HOST, "input_read", |mut caller: Caller<'_, Guest>, input: u32, to: u32| {
         let text = caller.data().inputs.get(input as usize).cloned().ok_or(Stop::BadAddress)?;
         write(&mut caller, to, &text)
     })?;
-    linker.func_wrap(HOST, "file_length", |mut caller: Caller<'_, Guest>, name: u32, size: u32| -> wasmtime::Result<i32> {
-        let name = read(&mut caller, name, size)?;
-        file(&caller, &name).map_or(Ok(-1), length)
-    })?;
+    linker.func_wrap(
+        HOST,
+        "file_length",
+        |mut caller: Caller<'_, Guest>, name: u32, size: u32| -> wasmtime::Result<i32> {
+            let name = read(&mut caller, name, size)?;
+            file(&caller, &name).map_or(Ok(-1), |text| length(text))
+        },
+    )?;
     linker.func_wrap(HOST, "file_read", |mut caller: Caller<'_, Guest>, name: u32, size: u32, to: u32| {
         let name = read(&mut caller, name, size)?;
         let text = file(&caller, &name).cloned().ok_or(Stop::BadAddress)?;
@@ -68,9 +76,13 @@ fn define_results(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
 
 fn define_wasi(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     linker.func_wrap(WASI, "fd_write", fd_write)?;
-    linker.func_wrap(WASI, "clock_time_get", |mut caller: Caller<'_, Guest>, _clock: u32, _precision: u64, to: u32| {
-        write(&mut caller, to, &NOW.to_le_bytes()).map(|()| SUCCESS)
-    })?;
+    linker.func_wrap(
+        WASI,
+        "clock_time_get",
+        |mut caller: Caller<'_, Guest>, _clock: u32, _precision: u64, to: u32| {
+            write(&mut caller, to, &NOW.to_le_bytes()).map(|()| SUCCESS)
+        },
+    )?;
     linker.func_wrap(WASI, "random_get", |mut caller: Caller<'_, Guest>, to: u32, size: u32| {
         slice_mut(&mut caller, to, size)?.fill(0);
         wasmtime::Result::Ok(SUCCESS)
@@ -120,7 +132,13 @@ fn defined(name: &str) -> bool {
 }
 
 /// Writes to standard output or standard error, within the bound of the job.
-fn fd_write(mut caller: Caller<'_, Guest>, descriptor: u32, buffers: u32, count: u32, written: u32) -> wasmtime::Result<i32> {
+fn fd_write(
+    mut caller: Caller<'_, Guest>,
+    descriptor: u32,
+    buffers: u32,
+    count: u32,
+    written: u32,
+) -> wasmtime::Result<i32> {
     if !matches!(descriptor, 1 | 2) || count > MAX_BUFFERS {
         return Ok(BAD_DESCRIPTOR);
     }
@@ -163,7 +181,7 @@ fn file<'a>(caller: &'a Caller<'_, Guest>, name: &[u8]) -> Option<&'a Vec<u8>> {
     caller.data().job.files.get(std::str::from_utf8(name).ok()?)
 }
 
-fn length(bytes: &Vec<u8>) -> wasmtime::Result<i32> {
+fn length(bytes: &[u8]) -> wasmtime::Result<i32> {
     Ok(i32::try_from(bytes.len())?)
 }
 
@@ -183,7 +201,11 @@ fn write(caller: &mut Caller<'_, Guest>, address: u32, bytes: &[u8]) -> wasmtime
     Ok(())
 }
 
-fn slice_mut<'a>(caller: &'a mut Caller<'_, Guest>, address: u32, size: u32) -> wasmtime::Result<&'a mut [u8]> {
+fn slice_mut<'a>(
+    caller: &'a mut Caller<'_, Guest>,
+    address: u32,
+    size: u32,
+) -> wasmtime::Result<&'a mut [u8]> {
     let end = (address as usize).checked_add(size as usize).ok_or(Stop::BadAddress)?;
     let memory = memory(caller)?;
     Ok(memory.data_mut(caller).get_mut(address as usize..end).ok_or(Stop::BadAddress)?)

@@ -13,7 +13,11 @@ const LIMITS: Limits =
 /// A hostile guest: the restriction that it tries, its function `main`, and the only acceptable ending.
 const HOSTILE: &[(&str, &str, Ending)] = &[
     ("fuel", "function main() { for (;;) {} }", Ending::OutOfFuel),
-    ("memory", "function main() { const all = []; for (;;) all.push(new Uint8Array(1 << 20)) }", Ending::OutOfMemory),
+    (
+        "memory",
+        "function main() { const all = []; for (;;) all.push(new Uint8Array(1 << 20)) }",
+        Ending::OutOfMemory,
+    ),
     ("output", "function main() { for (;;) console.log('spam') }", Ending::TooMuchOutput),
     ("output", "function main() { return 'x'.repeat(5000) }", Ending::TooMuchOutput),
 ];
@@ -27,12 +31,16 @@ pub(super) fn run(wasm: &Wasm) -> Result<(), SandboxError> {
     for (restriction, program, expected) in HOSTILE {
         let ending = wasm.run(&job(program, "[]"))?.ending;
         if ending != *expected {
-            return Err(SandboxError::NotIsolated(format!("no bound on {restriction}: the guest ended with {ending:?}")));
+            return Err(SandboxError::NotIsolated(format!(
+                "no bound on {restriction}: the guest ended with {ending:?}"
+            )));
         }
     }
     let honest = wasm.run(&job(HONEST, "[2,3]"))?;
     if honest.value.as_deref() != Some(HONEST_VALUE) {
-        return Err(SandboxError::NotIsolated(format!("the guest sees other globals than expected: {honest:?}")));
+        return Err(SandboxError::NotIsolated(format!(
+            "the guest sees other globals than expected: {honest:?}"
+        )));
     }
     Ok(())
 }
