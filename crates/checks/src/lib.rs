@@ -35,7 +35,7 @@ pub mod shrink;
 mod text;
 
 pub use check::run_checks;
-pub use difference::{Difference, differences};
+pub use difference::{ReceiptDifference, differences};
 pub use engines::{Engines, Facility};
 pub use error::RequestError;
 pub use jobs::{Batch, JobEnd, RunChecks, RunError, RunJobs};
