@@ -1,7 +1,7 @@
 //! The process that runs untrusted work, and the side that starts it.
 //!
 //! The process with the signing key ([`RunnerProcess`]) starts its own program again (`tabellion vrf run-checks`, a
-//! hidden command), which restricts itself ([`restrict`]), tests its sandboxes, and then serves batches ([`serve`]). The
+//! hidden command), which restricts itself ([`restrict()`]), tests its sandboxes, and then serves batches ([`serve()`]). The
 //! two exchange lines of JSON over standard input and output:
 //!
 //! 1. The runner writes its engines: those that passed their self-test, and why others are missing.

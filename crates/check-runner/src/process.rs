@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
@@ -103,7 +103,7 @@ struct Runner {
 }
 
 impl Runner {
-    fn start(program: &PathBuf, arguments: &[OsString]) -> io::Result<(Self, Engines)> {
+    fn start(program: &Path, arguments: &[OsString]) -> io::Result<(Self, Engines)> {
         let mut command = Command::new(program);
         command.args(arguments).env_clear().current_dir("/");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_runner_that_does_not_answer_in_time_is_killed() {
         let arguments: Vec<OsString> = vec!["-c".into(), format!("{GREETING}; read batch; read more").into()];
-        let (mut runner, _) = Runner::start(&"/bin/sh".into(), &arguments).unwrap();
+        let (mut runner, _) = Runner::start(Path::new("/bin/sh"), &arguments).unwrap();
         let answer = runner.within(Duration::from_millis(20), |_, output| {
             line::read::<AnswerLine>(output, ANSWER_LINE_BYTES)
         });

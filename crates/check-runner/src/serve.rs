@@ -54,7 +54,7 @@ fn engines(sandboxes: &Sandboxes) -> Engines {
     let available: BTreeMap<_, _> =
         kinds.iter().filter_map(|(kind, calls)| Some((*kind, engine(calls)?))).collect();
     let mut refused: Vec<String> = sandboxes.refused().iter().map(ToString::to_string).collect();
-    if cfg!(not(feature = "wasm")) {
+    if cfg!(not(feature = "wasm")) && !available.contains_key(&Facility::Javascript) {
         refused.push("JavaScript: this program was built without the feature wasm-sandbox".to_owned());
     }
     Engines { available, refused }
@@ -84,4 +84,39 @@ fn no_call() -> Call {
 fn shortened(mut message: String) -> String {
     message.truncate(message.floor_char_boundary(MESSAGE_BYTES));
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines of a runner without engines.
+    fn lines(input: &str) -> Result<Vec<String>, ServeError> {
+        let mut output = Vec::new();
+        serve(&Sandboxes::default(), input.as_bytes(), &mut output)?;
+        Ok(String::from_utf8(output).unwrap().lines().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn a_runner_names_its_engines_and_answers_every_call() {
+        let limits = r#"{"fuel":1,"memory":1,"output":1,"processes":1,"time_ms":1}"#;
+        let calls =
+            r#"[{"program":{"command":["z3"],"stdin":""}},{"program":{"command":["z3"],"stdin":""}}]"#;
+        let batch = |total| {
+            format!(
+                "{{\"facility\":\"solvers\",\"files\":{{}},\"calls\":{calls},\"limits\":{limits},\"total_ms\":{total}}}\n"
+            )
+        };
+        let lines = lines(&(batch(60_000) + &batch(0))).unwrap();
+        assert!(lines[0].starts_with(r#"{"available":{}"#), "{}", lines[0]);
+        assert_eq!(lines[1].matches(r#"{"failed":{"message":"#).count(), 2, "{}", lines[1]);
+        assert_eq!(lines[2], r#"{"ends":[{"not_started":{}},{"not_started":{}}]}"#);
+    }
+
+    #[test]
+    fn a_batch_of_another_form_ends_the_runner() {
+        for input in ["{}\n", "[\n", "{\"facility\":\"solvers\"}\n", "{"] {
+            assert!(lines(input).is_err(), "{input}");
+        }
+    }
 }

@@ -35,8 +35,8 @@ fn find(expected: &Value, actual: &Value, at: &mut String) -> Option<String> {
             .enumerate()
             .find_map(|(index, (a, b))| within(at, &index.to_string(), |at| find(a, b, at))),
         (Value::Object(a), Value::Object(b)) => missing(a, b, at).or_else(|| {
-            let both = a.iter().filter_map(|(name, value)| Some((name, value, b.get(name)?)));
-            both.into_iter().find_map(|(name, a, b)| within(at, &pointer_step(name), |at| find(a, b, at)))
+            let mut both = a.iter().filter_map(|(name, value)| Some((name, value, b.get(name)?)));
+            both.find_map(|(name, a, b)| within(at, &pointer_step(name), |at| find(a, b, at)))
         }),
         (a, b) if a == b => None,
         (a, b) => Some(format!("{}found {}, expected {}", place(at), short(b), short(a))),

@@ -12,7 +12,7 @@ const OF_ONE_RUN: [&str; 4] = ["receipt_id", "verified_at", "execution_ms", "ela
 
 /// A place at which two receipts differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct ReceiptDifference {
     /// JSON pointer into the receipts.
     pub pointer: String,
     /// The value in the first receipt; `None` if it is absent.
@@ -23,13 +23,18 @@ pub struct Difference {
 
 /// Returns all places at which two receipts differ, apart from what differs from run to run.
 #[must_use]
-pub fn differences(first: &Value, second: &Value) -> Vec<Difference> {
+pub fn differences(first: &Value, second: &Value) -> Vec<ReceiptDifference> {
     let mut found = Vec::new();
     collect(Some(first), Some(second), String::new(), &mut found);
     found
 }
 
-fn collect(first: Option<&Value>, second: Option<&Value>, pointer: String, found: &mut Vec<Difference>) {
+fn collect(
+    first: Option<&Value>,
+    second: Option<&Value>,
+    pointer: String,
+    found: &mut Vec<ReceiptDifference>,
+) {
     match (first, second) {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
             let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
@@ -44,7 +49,7 @@ fn collect(first: Option<&Value>, second: Option<&Value>, pointer: String, found
         }
         (first, second) if first == second => {}
         (first, second) => {
-            found.push(Difference { pointer, first: first.cloned(), second: second.cloned() });
+            found.push(ReceiptDifference { pointer, first: first.cloned(), second: second.cloned() });
         }
     }
 }

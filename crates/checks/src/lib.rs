@@ -1,7 +1,7 @@
 //! Checks of an agent's work: from a request to a verification receipt (VRF, sections 4 and 7).
 //!
 //! A [`CheckRequest`] names the work (the artifact) and the checks of one tier. [`run_checks`] makes [`Batch`]es of calls
-//! of it, has them run by a [`RunJobs`], compares the outcomes, and collects a [`Report`]; [`receipt`] makes the JSON of
+//! of it, has them run by a [`RunJobs`], compares the outcomes, and collects a [`Report`]; [`receipt()`] makes the JSON of
 //! section 4.1 of it. The same request has the same report on every machine with the same engines, except for the
 //! elapsed time, so that a receipt can be checked by doing its work again.
 //!
@@ -35,7 +35,7 @@ pub mod shrink;
 mod text;
 
 pub use check::run_checks;
-pub use difference::{Difference, differences};
+pub use difference::{ReceiptDifference, differences};
 pub use engines::{Engines, Facility};
 pub use error::RequestError;
 pub use jobs::{Batch, JobEnd, RunChecks, RunError, RunJobs};

@@ -165,10 +165,6 @@ fn a_schema_and_the_files_of_the_command_line_make_a_request() {
 fn a_request_that_cannot_be_run_is_refused_with_its_place() {
     let folder = folder(&python(SORT, &json!([{ "name": "sorts", "argument": [], "expected": [] }])));
     assert_eq!(check(&folder, &[]).error(), "check-request");
-    let mut request = python(SORT, &json!([{ "name": "sorts", "expected": [] }]));
-    request["artifact"]["language"] = "javascript".into();
-    folder.write("check.json", request.to_string());
-    assert_eq!(check(&folder, &[]).error(), "engine-unavailable");
     folder.write("check.json", python(SORT, &json!([{ "name": "sorts", "expected": [] }])).to_string());
     folder.run(&["issuer", "new", "-o", "verifier.pem", "--alg", "EdDSA"]).must_end_with(0);
     assert_eq!(check(&folder, &["--key", "verifier.pem"]).error(), "no-subject");

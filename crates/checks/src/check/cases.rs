@@ -11,7 +11,7 @@ use crate::limits::DETAIL_BYTES;
 use crate::report::{Detail, Report};
 use crate::request::CheckRequest;
 use crate::request::artifact::Artifact;
-use crate::request::cases::{Action, Case, Expected, ExpectedOutput, FunctionCall};
+use crate::request::cases::{Case, Expected, ExpectedOutput, FunctionCall, TestAction};
 use crate::text::shorten;
 
 /// Runs all test cases.
@@ -37,15 +37,15 @@ pub(super) fn run(request: &CheckRequest, cases: &[Case], runner: &dyn RunJobs) 
 
 fn facility(case: &Case, artifact: &Artifact) -> Facility {
     match (&case.action, artifact.language()) {
-        (Action::Function(_), Some(language)) => Facility::functions_of(language),
+        (TestAction::Function(_), Some(language)) => Facility::functions_of(language),
         _ => Facility::Program,
     }
 }
 
-fn call(action: &Action, artifact: &Artifact) -> Call {
+fn call(action: &TestAction, artifact: &Artifact) -> Call {
     match action {
-        Action::Function(function) => function_call(artifact, function),
-        Action::Program { arguments, stdin } => {
+        TestAction::Function(function) => function_call(artifact, function),
+        TestAction::Program { arguments, stdin } => {
             let program = match artifact.language() {
                 Some(Language::Python) => vec!["python3".to_owned(), artifact.entry().to_owned()],
                 _ => vec![format!("./{}", artifact.entry())],

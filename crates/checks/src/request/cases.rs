@@ -16,14 +16,14 @@ pub struct Case {
     /// The name, which no other test of the request has.
     pub name: String,
     /// What is run.
-    pub action: Action,
+    pub action: TestAction,
     /// What must come of it.
     pub expected: Expected,
 }
 
 /// What a test runs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum TestAction {
     /// A call of a function of the artifact's first file.
     Function(FunctionCall),
     /// A run of the artifact's first file as a program.
@@ -111,7 +111,7 @@ impl Case {
     }
 }
 
-fn function(test: &Members<'_>, artifact: &Artifact) -> Result<(Action, Expected), RequestError> {
+fn function(test: &Members<'_>, artifact: &Artifact) -> Result<(TestAction, Expected), RequestError> {
     only(test, &["name", "function", "arguments", "expected", "expect_throw"])?;
     require_language(test, artifact)?;
     let arguments = match test.has("arguments") {
@@ -128,7 +128,7 @@ fn function(test: &Members<'_>, artifact: &Artifact) -> Result<(Action, Expected
         }
         _ => return Err(test.broken(Form, "expected", "a test has either expected or expect_throw")),
     };
-    Ok((Action::Function(call), expected))
+    Ok((TestAction::Function(call), expected))
 }
 
 /// Reads an optional name of a function; by default, [`DEFAULT_FUNCTION`].
@@ -153,7 +153,7 @@ pub(super) fn require_language(members: &Members<'_>, artifact: &Artifact) -> Re
     }
 }
 
-fn program(test: &Members<'_>, artifact: &Artifact) -> Result<(Action, Expected), RequestError> {
+fn program(test: &Members<'_>, artifact: &Artifact) -> Result<(TestAction, Expected), RequestError> {
     only(test, &["name", "stdin", "args", "expected_stdout", "expected_json", "expected_exit"])?;
     if artifact.language() == Some(Language::JavaScript) {
         let why = "JavaScript is run without standard input and output: test a function";
@@ -174,7 +174,7 @@ fn program(test: &Members<'_>, artifact: &Artifact) -> Result<(Action, Expected)
             return Err(test.broken(Form, "expected_json", why));
         }
     };
-    Ok((Action::Program { arguments, stdin }, Expected::Exit { stdout, code: exit_code(test)? }))
+    Ok((TestAction::Program { arguments, stdin }, Expected::Exit { stdout, code: exit_code(test)? }))
 }
 
 fn check_arguments(test: &Members<'_>, arguments: &[String]) -> Result<(), RequestError> {

@@ -206,6 +206,7 @@ static JSValue find_in_script(JSContext *context, const char *name, Text file, T
   JSValue ran = JS_Eval(context, file.text, (size_t)file.length, name, JS_EVAL_TYPE_GLOBAL);
   if (JS_IsException(ran)) return ran;
   JSValue exports = JS_GetPropertyStr(context, module, "exports");
+  if (JS_IsException(exports)) return exports;
   if (JS_IsObject(exports)) {
     JSValue found = JS_GetPropertyStr(context, exports, function.text);
     if (!JS_IsUndefined(found)) return found;

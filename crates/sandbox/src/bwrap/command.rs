@@ -1,7 +1,7 @@
 //! The command that starts a guest: arguments of bubblewrap, and the descriptors that it gets.
 
-use std::fs::File;
-use std::io::{Seek, Write};
+use std::fs::{self, File};
+use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -29,57 +29,30 @@ const OPEN_FILES: u32 = 64;
 const ADDRESS_SPACE_OF_LIBRARIES: u64 = 64 << 20;
 
 /// Arguments that do not depend on the job. No `/proc`, no `/etc`, no `/home`; nothing but `/tmp` can be written.
+#[rustfmt::skip]
 const ISOLATION: &[&str] = &[
     "--unshare-all",
     "--unshare-user",
     "--disable-userns",
     "--die-with-parent",
     "--new-session",
-    "--cap-drop",
-    "ALL",
-    "--hostname",
-    "sandbox",
+    "--cap-drop", "ALL",
+    "--hostname", "sandbox",
     "--clearenv",
-    "--setenv",
-    "PATH",
-    "/usr/bin",
-    "--setenv",
-    "HOME",
-    "/tmp",
-    "--setenv",
-    "LANG",
-    "C.UTF-8",
-    "--setenv",
-    "PYTHONHASHSEED",
-    "0",
-    "--setenv",
-    "PYTHONDONTWRITEBYTECODE",
-    "1",
-    "--ro-bind",
-    "/usr",
-    "/usr",
-    "--symlink",
-    "usr/bin",
-    "/bin",
-    "--symlink",
-    "usr/lib",
-    "/lib",
-    "--symlink",
-    "usr/lib64",
-    "/lib64",
-    "--dir",
-    "/dev",
-    "--dev-bind",
-    "/dev/null",
-    "/dev/null",
-    "--dev-bind",
-    "/dev/zero",
-    "/dev/zero",
-    "--dev-bind",
-    "/dev/urandom",
-    "/dev/urandom",
-    "--dir",
-    "/job",
+    "--setenv", "PATH", "/usr/bin",
+    "--setenv", "HOME", "/tmp",
+    "--setenv", "LANG", "C.UTF-8",
+    "--setenv", "PYTHONHASHSEED", "0",
+    "--setenv", "PYTHONDONTWRITEBYTECODE", "1",
+    "--ro-bind", "/usr", "/usr",
+    "--symlink", "usr/bin", "/bin",
+    "--symlink", "usr/lib", "/lib",
+    "--symlink", "usr/lib64", "/lib64",
+    "--dir", "/dev",
+    "--dev-bind", "/dev/null", "/dev/null",
+    "--dev-bind", "/dev/zero", "/dev/zero",
+    "--dev-bind", "/dev/urandom", "/dev/urandom",
+    "--dir", "/job",
 ];
 
 /// What a guest starts with.
@@ -121,8 +94,38 @@ pub(super) fn command(start: Start<'_>) -> Result<Command, SandboxError> {
     if rustix::process::geteuid().is_root() {
         command.uid(GUEST_USER).gid(GUEST_USER);
     }
+    cover_inherited(&mut descriptors).map_err(|error| failed("descriptors of this process", &error))?;
     command.fd_mappings(descriptors).map_err(|error| failed("descriptors for the guest", &error))?;
     Ok(command)
+}
+
+/// Puts `/dev/null` where the guest would inherit a descriptor that this process itself inherited, such as one of its supervisor.
+fn cover_inherited(descriptors: &mut Vec<FdMapping>) -> io::Result<()> {
+    for child_fd in inherited()? {
+        if descriptors.iter().all(|mapping| mapping.child_fd != child_fd) {
+            descriptors.push(FdMapping { parent_fd: File::open("/dev/null")?.into(), child_fd });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the descriptors of this process, beside the standard ones, that a program which it starts would have.
+fn inherited() -> io::Result<Vec<i32>> {
+    let entries = fs::read_dir("/proc/self/fdinfo")?.collect::<io::Result<Vec<_>>>()?;
+    let numbers =
+        entries.iter().filter_map(|entry| Some((entry.path(), entry.file_name().to_str()?.parse().ok()?)));
+    Ok(numbers
+        .filter(|(path, number)| *number > 2 && is_kept_on_exec(path))
+        .map(|(_, number)| number)
+        .collect())
+}
+
+/// Reads the flags of a descriptor. One that was closed in the meantime is not kept.
+fn is_kept_on_exec(path: &Path) -> bool {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let flags =
+        text.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_CLOEXEC as u32 == 0)
 }
 
 /// The program that sets resource limits and then becomes the guest. Processor time ends a moment after wall time.
@@ -154,7 +157,7 @@ fn content(name: &str, bytes: &[u8]) -> Result<OwnedFd, SandboxError> {
         file.rewind()?;
         Ok(OwnedFd::from(file))
     };
-    write().map_err(|error: std::io::Error| failed("a file for the guest", &error))
+    write().map_err(|error: io::Error| failed("a file for the guest", &error))
 }
 
 fn failed(what: &str, error: &dyn std::fmt::Display) -> SandboxError {

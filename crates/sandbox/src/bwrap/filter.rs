@@ -16,6 +16,10 @@ use crate::SandboxError;
 /// The newest system call that guests may use: `futex_requeue`, of Linux 6.7.
 const NEWEST_CALL: u32 = 456;
 
+/// Requests of `ioctl` that type into a terminal: `TIOCSTI` and `TIOCLINUX`, the same on all architectures.
+const TIOCSTI: u64 = 0x5412;
+const TIOCLINUX: u64 = 0x541c;
+
 const ENOSYS: u32 = libc::ENOSYS as u32;
 
 /// Returns the filter as the kernel reads it, for `--seccomp` of bubblewrap.
@@ -36,7 +40,7 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
     let mut rules: BTreeMap<_, _> =
         REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_clone, new_namespaces()?);
-    rules.insert(libc::SYS_ioctl, vec![terminal_input(libc::TIOCSTI)?, terminal_input(libc::TIOCLINUX)?]);
+    rules.insert(libc::SYS_ioctl, vec![terminal_input(TIOCSTI)?, terminal_input(TIOCLINUX)?]);
     Ok(rules)
 }
 
@@ -60,13 +64,8 @@ fn flag_is_set(argument: u8, flag: u64) -> Result<SeccompRule, seccompiler::Back
     SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Qword, set, flag)?])
 }
 
-fn terminal_input(request: libc::Ioctl) -> Result<SeccompRule, seccompiler::BackendError> {
-    SeccompRule::new(vec![SeccompCondition::new(
-        1,
-        SeccompCmpArgLen::Dword,
-        SeccompCmpOp::Eq,
-        request as u64,
-    )?])
+fn terminal_input(request: u64) -> Result<SeccompRule, seccompiler::BackendError> {
+    SeccompRule::new(vec![SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request)?])
 }
 
 /// Refuses numbers above [`NEWEST_CALL`], before the rules by number.

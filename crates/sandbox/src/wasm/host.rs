@@ -46,7 +46,7 @@ fn define_inputs(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
         "file_length",
         |mut caller: Caller<'_, Guest>, name: u32, size: u32| -> wasmtime::Result<i32> {
             let name = read(&mut caller, name, size)?;
-            file(&caller, &name).map_or(Ok(-1), length)
+            file(&caller, &name).map_or(Ok(-1), |text| length(text))
         },
     )?;
     linker.func_wrap(HOST, "file_read", |mut caller: Caller<'_, Guest>, name: u32, size: u32, to: u32| {
@@ -181,7 +181,7 @@ fn file<'a>(caller: &'a Caller<'_, Guest>, name: &[u8]) -> Option<&'a Vec<u8>> {
     caller.data().job.files.get(std::str::from_utf8(name).ok()?)
 }
 
-fn length(bytes: &Vec<u8>) -> wasmtime::Result<i32> {
+fn length(bytes: &[u8]) -> wasmtime::Result<i32> {
     Ok(i32::try_from(bytes.len())?)
 }
 

@@ -15,6 +15,9 @@ use crate::{Call, Ending, Job, Language, Outcome, SandboxError};
 /// Bytes of native stack for the functions around the guest.
 const HOST_STACK: usize = 1 << 20;
 
+/// What QuickJS throws if memory is exhausted.
+const OUT_OF_MEMORY: &[u8] = b"InternalError: out of memory";
+
 /// Time between two attempts to interrupt a guest.
 const INTERRUPT_AGAIN: Duration = Duration::from_millis(10);
 
@@ -24,7 +27,7 @@ pub(super) fn run(wasm: &Wasm, job: &Job) -> Result<Outcome, SandboxError> {
     let guest = new_guest(job, begun)?;
     let (outcome, running) = mpsc::channel();
     thread::scope(|scope| {
-        let start = move || outcome.send(run_guest(wasm, guest));
+        let start = move || outcome.send(run_guest(wasm, guest)).is_ok();
         thread::Builder::new()
             .stack_size(GUEST_STACK + HOST_STACK)
             .spawn_scoped(scope, start)
@@ -96,22 +99,21 @@ fn start(wasm: &Wasm, store: &mut Store<Guest>) -> wasmtime::Result<()> {
 }
 
 fn read_outcome(guest: Guest, ended: wasmtime::Result<()>, fuel: u64) -> Outcome {
-    let refused = guest.memory.refused;
     let (ending, value) = match ended {
-        Ok(()) => read_result(guest.result, refused),
-        Err(error) => (read_error(&error, refused), None),
+        Ok(()) => read_result(guest.result),
+        Err(error) => (read_error(&error, guest.memory.refused), None),
     };
     Outcome { ending, value, stdout: guest.stdout, stderr: guest.stderr, fuel: Some(fuel), elapsed_ms: 0 }
 }
 
-fn read_result(result: Option<GuestResult>, refused_memory: bool) -> (Ending, Option<String>) {
+fn read_result(result: Option<GuestResult>) -> (Ending, Option<String>) {
     match result {
         Some(GuestResult::Returned(text)) => match read_value(&text) {
             Ok(value) => (Ending::Finished, Some(value)),
             Err(ending) => (ending, None),
         },
         Some(GuestResult::ReturnedNothing) => (Ending::Finished, None),
-        Some(GuestResult::Threw(_)) if refused_memory => (Ending::OutOfMemory, None),
+        Some(GuestResult::Threw(text)) if text == OUT_OF_MEMORY => (Ending::OutOfMemory, None),
         Some(GuestResult::Threw(text)) => (threw(&text), None),
         None => (Ending::Exited(0), None),
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use checks::{Difference, Stamp, differences, receipt};
+use checks::{ReceiptDifference, Stamp, differences, receipt};
 use clap::Args;
 use registration::vrf::VrfRecord;
 use serde::Serialize;
@@ -69,8 +69,8 @@ struct Place {
 }
 
 impl RecheckResult {
-    fn of(verdict: &'static str, differences: &[Difference]) -> Self {
-        let place = |difference: &Difference| Place {
+    fn of(verdict: &'static str, differences: &[ReceiptDifference]) -> Self {
+        let place = |difference: &ReceiptDifference| Place {
             pointer: difference.pointer.clone(),
             receipt: difference.first.clone(),
             again: difference.second.clone(),
