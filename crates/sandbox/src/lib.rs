@@ -3,6 +3,14 @@
 //! A [`Sandbox`] runs one [`Job`] in a fresh guest and reports an [`Outcome`]. A guest that misbehaves is an outcome, not an
 //! error; an error means that the sandbox itself failed. Nothing that a caller compares the outcome with enters the guest.
 //!
+//! | backend | runs | fresh guest | counts fuel |
+//! |---|---|---|---|
+//! | `Wasm`, with the feature `wasm` | JavaScript functions, in QuickJS-ng compiled to WebAssembly | about 1 ms | yes: same outcome and same fuel on every run |
+//! | `Bwrap`, on Linux | Python functions, Z3, cvc5, programs that the job brings | 20 ms, Python 60 ms | no |
+//!
+//! [`Sandboxes`] tests every backend at start and uses those that isolate. A call that none of them supports is refused: nothing runs
+//! without a sandbox. `tools/sandbox-tools` installs what the tests start, `examples/sandbox_times.rs` measures.
+//!
 //! Not here: what is run and why (the `checks` crate), and the process that the runner lives in
 //! (`services/verification`).
 

@@ -3,7 +3,7 @@
 //! Of WASI, writing to the descriptors 1 and 2 works. The clock stands still, random numbers are zeros, there are no
 //! arguments and no environment. Every other function returns `ENOSYS` and does nothing.
 
-use wasmtime::{Caller, Extern, ExternType, Linker, Memory, Module, Val};
+use wasmtime::{Caller, Extern, ExternType, Linker, Memory, Module};
 
 use super::guest::{Guest, GuestResult, Stop};
 
@@ -110,7 +110,7 @@ fn refuse_other_wasi(linker: &mut Linker<Guest>, module: &Module) -> wasmtime::R
             continue;
         }
         linker.func_new(WASI, import.name(), function, |_, _, results| {
-            results.iter_mut().for_each(|result| *result = Val::I32(NOT_SUPPORTED));
+            results.iter_mut().for_each(|result| *result = NOT_SUPPORTED.into());
             Ok(())
         })?;
     }

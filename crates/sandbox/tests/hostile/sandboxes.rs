@@ -2,7 +2,7 @@
 
 use sandbox::{Call, Engine, Job, Language, Outcome, Sandbox, SandboxError, Sandboxes};
 
-use crate::support::{describe, honest};
+use crate::support::honest;
 
 /// A backend that fails its self-test.
 struct Leaky(Engine);
@@ -52,6 +52,6 @@ fn each_call_runs_in_the_backend_that_supports_it() {
     for (language, backend) in [(Language::JavaScript, "wasm"), (Language::Python, "subprocess")] {
         let job = honest(language);
         assert_eq!(sandboxes.find(&job.call).map(|found| found.engine().sandbox.as_str()), Some(backend));
-        assert_eq!(describe(&sandboxes.run(&job).expect("the sandbox works")), "returned 5");
+        assert_eq!(crate::support::describe(&sandboxes.run(&job).expect("the sandbox works")), "returned 5");
     }
 }

@@ -138,7 +138,7 @@ pub fn assert_each(
             assert_honest();
         }
     };
-    thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(work))));
+    thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(work))));
     canary.assert_untouched();
     let wrong = wrong.into_inner().expect("the list");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
