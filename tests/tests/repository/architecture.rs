@@ -78,6 +78,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         ],
     ),
     ("sandbox", &[]),
+    ("translators", &["tabellion-jose"]),
     (
         "transparency",
         &[
@@ -118,6 +119,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "store",
             "store-sqlite",
             "tabellion-tlog",
+            "translators",
             "transparency",
             "tabellion-verifier",
             "witness",
@@ -139,6 +141,7 @@ const PURE: &[&str] = &[
     "roa",
     "registration",
     "tabellion-verifier",
+    "translators",
     "vap",
 ];
 
