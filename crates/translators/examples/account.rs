@@ -1,6 +1,6 @@
-//! Prints the account of session files as JSON, one line for each: `cargo run -p translators --example account -- FILE…`.
-//! A folder is read as one storage tree. Use it to compare the translation of files that are not in this repository with
-//! counts that were taken otherwise.
+//! Prints the account of session files as JSON, one line for each: `cargo run -p translators --example account --
+//! FILE…`. A folder is read as one storage tree. Use it to compare the translation of files that are not in this
+//! repository with counts that were taken otherwise.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use translators::{Settings, Source, SourceFile, Translation, translate};
+use translators::{SessionSource, Settings, SourceFile, Translation, translate};
 
 fn main() -> Result<(), Box<dyn Error>> {
     for path in std::env::args_os().skip(1).map(PathBuf::from) {
@@ -21,14 +21,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn source(path: &Path) -> Result<Source, Box<dyn Error>> {
+fn source(path: &Path) -> Result<SessionSource, Box<dyn Error>> {
     if path.is_dir() {
         let mut files = Vec::new();
         add_files(path, path, &mut files)?;
-        return Ok(Source::tree(files));
+        return Ok(SessionSource::tree(files));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(Source::file(name, fs::read(path)?))
+    Ok(SessionSource::file(name, fs::read(path)?))
 }
 
 fn add_files(root: &Path, folder: &Path, files: &mut Vec<SourceFile>) -> Result<(), Box<dyn Error>> {

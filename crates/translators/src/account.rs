@@ -7,23 +7,23 @@ use serde::{Serialize, Serializer};
 
 /// The result for one native entry or part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum NativeOutcome {
     /// It is in the record, as an entry of this type, or in the named place.
     Kept(&'static str),
     /// It is not in the record, for this reason.
     Skipped(&'static str),
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for NativeOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Outcome::Kept(place) => write!(f, "kept as {place}"),
-            Outcome::Skipped(reason) => write!(f, "skipped: {reason}"),
+            NativeOutcome::Kept(place) => write!(f, "kept as {place}"),
+            NativeOutcome::Skipped(reason) => write!(f, "skipped: {reason}"),
         }
     }
 }
 
-impl Serialize for Outcome {
+impl Serialize for NativeOutcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -42,11 +42,11 @@ pub struct Diagnostic {
 }
 
 /// Counts by native type.
-pub type Counts = BTreeMap<String, BTreeMap<Outcome, u64>>;
+pub type Counts = BTreeMap<String, BTreeMap<NativeOutcome, u64>>;
 
-/// Account of a source. The entries that were kept, skipped and broken add up to [`total`](Self::total).
+/// The account of a source. The entries that were kept, skipped and broken add up to [`total`](Self::total).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Account {
+pub struct TranslationAccount {
     /// Number of native entries: lines, messages or objects.
     pub total: u64,
     /// Native entries by their type.
@@ -59,12 +59,12 @@ pub struct Account {
     pub remarks: Vec<Diagnostic>,
 }
 
-impl Account {
+impl TranslationAccount {
     /// Number of native entries that are not in the record, by reason. Broken entries are not among them.
     pub fn skipped(&self) -> BTreeMap<&'static str, u64> {
         let mut skipped = BTreeMap::new();
         for (outcome, count) in self.entries.values().flatten() {
-            if let Outcome::Skipped(reason) = outcome {
+            if let NativeOutcome::Skipped(reason) = outcome {
                 *skipped.entry(*reason).or_default() += count;
             }
         }
@@ -76,11 +76,11 @@ impl Account {
         self.entries.values().flat_map(BTreeMap::values).sum::<u64>() + self.broken.len() as u64
     }
 
-    pub(crate) fn entry(&mut self, native: impl Into<String>, outcome: Outcome) {
+    pub(crate) fn entry(&mut self, native: impl Into<String>, outcome: NativeOutcome) {
         *self.entries.entry(native.into()).or_default().entry(outcome).or_default() += 1;
     }
 
-    pub(crate) fn part(&mut self, native: impl Into<String>, outcome: Outcome) {
+    pub(crate) fn part(&mut self, native: impl Into<String>, outcome: NativeOutcome) {
         *self.parts.entry(native.into()).or_default().entry(outcome).or_default() += 1;
     }
 

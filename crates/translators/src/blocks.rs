@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::account::{Account, Outcome};
+use crate::account::{NativeOutcome, TranslationAccount};
 use crate::entry::{Entry, REASONING, TOOL_CALL, TOOL_RESULT};
 use crate::native::Native;
 
@@ -17,7 +17,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// Separates the blocks of a message.
-    pub fn of(content: Option<Value>, account: &mut Account) -> Blocks {
+    pub fn of(content: Option<Value>, account: &mut TranslationAccount) -> Blocks {
         let Some(Value::Array(blocks)) = content else {
             return Blocks { content, entries: Vec::new() };
         };
@@ -26,11 +26,11 @@ impl Blocks {
             let kind = block.get("type").and_then(Value::as_str).unwrap_or("untyped").to_owned();
             match entry(&kind, block) {
                 Ok(entry) => {
-                    account.part(kind, Outcome::Kept(entry.kind()));
+                    account.part(kind, NativeOutcome::Kept(entry.kind()));
                     entries.push(entry.with("block", Some(position)));
                 }
                 Err(block) => {
-                    account.part(kind, Outcome::Kept("content"));
+                    account.part(kind, NativeOutcome::Kept("content"));
                     kept.push(block);
                 }
             }

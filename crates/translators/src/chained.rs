@@ -1,8 +1,9 @@
-//! Reader for hash-chained logs of other tools: one JSON object a line, with its own `hash` and that of the line before.
+//! Reader for hash-chained logs of other tools: one JSON object a line, with its own `hash` and that of the line
+//! before.
 //!
-//! One rule for the hash is known, `sha-256-jcs`: SHA-256 of the line without its `hash`, in canonical JSON (RFC 8785), as
-//! hex with or without `sha256:`. If it explains any line, it must explain all. If it explains none, only the links are
-//! verified. A line that does not fit is an error, because a chain that does not verify proves nothing.
+//! One rule for the hash is known, `sha-256-jcs`: SHA-256 of the line without its `hash`, in canonical JSON (RFC
+//! 8785), as hex with or without `sha256:`. If it explains any line, it must explain all. If it explains none, only
+//! the links are verified. A line that does not fit is an error, because a chain that does not verify proves nothing.
 //!
 //! The lines become events with their own times, which are claims of the tool.
 
@@ -10,7 +11,7 @@ use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::account::{Account, Outcome};
+use crate::account::{NativeOutcome, TranslationAccount};
 use crate::entry::{Entry, SYSTEM_EVENT};
 use crate::error::TranslateError;
 use crate::lines::{self, Line};
@@ -36,7 +37,10 @@ pub(crate) fn recognizes(line: &Value) -> bool {
 ///
 /// # Errors
 /// [`TranslateError::BrokenChain`] at the first line that does not fit.
-pub(crate) fn read(file: &SourceFile, account: &mut Account) -> Result<Vec<Session>, TranslateError> {
+pub(crate) fn read(
+    file: &SourceFile,
+    account: &mut TranslationAccount,
+) -> Result<Vec<Session>, TranslateError> {
     let lines = lines::read(file, account);
     if lines.is_empty() {
         return Ok(Vec::new());
@@ -49,7 +53,7 @@ pub(crate) fn read(file: &SourceFile, account: &mut Account) -> Result<Vec<Sessi
     session.hash_chain = Some(chain);
     for line in lines {
         let entry = entry(line.value);
-        account.entry("line", Outcome::Kept(SYSTEM_EVENT));
+        account.entry("line", NativeOutcome::Kept(SYSTEM_EVENT));
         session.entries.push(entry);
     }
     Ok(vec![session])

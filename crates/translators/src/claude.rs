@@ -1,13 +1,14 @@
 //! Reader for Claude Code: `~/.claude/projects/FOLDER/SESSION.jsonl`, one object a line.
 //!
-//! Lines of type `user` and `assistant` are messages; all others are events. Claude Code writes one message of the API as
-//! several lines, each with one content block and the same usage, so the usage is placed on the last of them only.
+//! Lines of type `user` and `assistant` are messages; all others are events. Claude Code writes one message of the
+//! API as several lines, each with one content block and the same usage, so the usage is placed on the last of them
+//! only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::account::{Account, Outcome};
+use crate::account::{NativeOutcome, TranslationAccount};
 use crate::blocks::{self, Blocks};
 use crate::entry::{ASSISTANT, Entry, SYSTEM_EVENT, TOOL_CALL, TOOL_RESULT, USER};
 use crate::lines::{self, Line};
@@ -27,7 +28,7 @@ pub(crate) fn recognizes(line: &Value) -> bool {
 }
 
 /// Reads the session of a file.
-pub(crate) fn read(file: &SourceFile, account: &mut Account) -> Vec<Session> {
+pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Session> {
     let lines = lines::read(file, account);
     if lines.is_empty() {
         return Vec::new();
@@ -38,7 +39,7 @@ pub(crate) fn read(file: &SourceFile, account: &mut Account) -> Vec<Session> {
         let kind = native_type(&value);
         let entries = entries(value, with_usage.contains(&number), &session, account);
         let kept = entries.first().map_or(SYSTEM_EVENT, Entry::kind);
-        account.entry(kind, Outcome::Kept(kept));
+        account.entry(kind, NativeOutcome::Kept(kept));
         session.entries.extend(entries);
     }
     vec![session]
@@ -53,7 +54,7 @@ fn native_type(line: &Value) -> String {
     }
 }
 
-fn header(file: &SourceFile, lines: &[Line], account: &mut Account) -> Session {
+fn header(file: &SourceFile, lines: &[Line], account: &mut TranslationAccount) -> Session {
     let texts = |name: &'static str| {
         lines.iter().filter_map(move |line| line.value.get(name)?.as_str().map(str::to_owned))
     };
@@ -82,7 +83,11 @@ fn header(file: &SourceFile, lines: &[Line], account: &mut Account) -> Session {
 
 /// Returns the session's identifier: the one that the file is named after, else the first. A file of a resumed session
 /// may repeat lines of another one.
-fn session_id(file: &SourceFile, ids: impl Iterator<Item = String>, account: &mut Account) -> String {
+fn session_id(
+    file: &SourceFile,
+    ids: impl Iterator<Item = String>,
+    account: &mut TranslationAccount,
+) -> String {
     let mut first = None;
     let mut all = BTreeSet::new();
     for id in ids {
@@ -117,7 +122,7 @@ fn last_of_each_message(lines: &[Line]) -> BTreeSet<usize> {
     last.into_values().collect()
 }
 
-fn entries(line: Value, with_usage: bool, session: &Session, account: &mut Account) -> Vec<Entry> {
+fn entries(line: Value, with_usage: bool, session: &Session, account: &mut TranslationAccount) -> Vec<Entry> {
     let mut line = match Native::of(line) {
         Ok(line) => line,
         Err(value) => return vec![Entry::event_of_value("non-object", value)],
@@ -141,7 +146,7 @@ fn drop_repeated(line: &mut Native, session: &Session) {
     line.drop_if("gitBranch", session.vcs.as_ref().and_then(|vcs| vcs.branch.as_deref()));
 }
 
-fn message(mut line: Native, with_usage: bool, account: &mut Account) -> Vec<Entry> {
+fn message(mut line: Native, with_usage: bool, account: &mut TranslationAccount) -> Vec<Entry> {
     let kind = if line.take_text("type").as_deref() == Some(ASSISTANT) { ASSISTANT } else { USER };
     let mut message = line.take_object("message").unwrap_or_default();
     message.drop_if("role", Some(kind));

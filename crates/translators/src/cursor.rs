@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::account::{Account, Outcome};
+use crate::account::{NativeOutcome, TranslationAccount};
 use crate::blocks::Blocks;
 use crate::entry::{ASSISTANT, Entry, SYSTEM_EVENT, USER};
 use crate::lines;
@@ -22,7 +22,7 @@ pub(crate) fn recognizes(line: &Value) -> bool {
 }
 
 /// Reads the session of a file.
-pub(crate) fn read(file: &SourceFile, account: &mut Account) -> Vec<Session> {
+pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Session> {
     let lines = lines::read(file, account);
     if lines.is_empty() {
         return Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn read(file: &SourceFile, account: &mut Account) -> Vec<Session> {
     for line in lines {
         let kind = native_type(&line.value).to_owned();
         let entries = entries(line.value, account);
-        account.entry(kind, Outcome::Kept(entries.first().map_or(SYSTEM_EVENT, Entry::kind)));
+        account.entry(kind, NativeOutcome::Kept(entries.first().map_or(SYSTEM_EVENT, Entry::kind)));
         session.entries.extend(entries);
     }
     vec![session]
@@ -42,7 +42,7 @@ fn native_type(line: &Value) -> &str {
     line.get("role").or(line.get("type")).and_then(Value::as_str).unwrap_or("untyped")
 }
 
-fn entries(line: Value, account: &mut Account) -> Vec<Entry> {
+fn entries(line: Value, account: &mut TranslationAccount) -> Vec<Entry> {
     let mut line = match Native::of(line) {
         Ok(line) => line,
         Err(value) => return vec![Entry::event_of_value("non-object", value)],

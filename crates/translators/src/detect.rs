@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::format::Format;
-use crate::source::Source;
+use crate::source::SessionSource;
 use crate::{chained, claude, codex, cursor, gemini, lines, opencode};
 
 /// A test whether a line or document is one of a format's.
@@ -11,7 +11,7 @@ type Recognizer = fn(&Value) -> bool;
 
 /// Detects the format of a source. Several files are the storage tree of OpenCode, as other formats have one file for
 /// each session.
-pub(crate) fn detect(source: &Source) -> Option<Format> {
+pub(crate) fn detect(source: &SessionSource) -> Option<Format> {
     let [only] = source.files() else {
         return (!source.files().is_empty()).then_some(Format::OpenCode);
     };
@@ -20,7 +20,8 @@ pub(crate) fn detect(source: &Source) -> Option<Format> {
     by_lines.or_else(|| lines::first_document(&only.bytes).as_ref().and_then(of_value))
 }
 
-/// Returns the format that a line or document belongs to. The order matters: lines of Claude Code are the least specific.
+/// Returns the format that a line or document belongs to. The order matters: lines of Claude Code are the least
+/// specific.
 fn of_value(value: &Value) -> Option<Format> {
     let recognizers: [(Format, Recognizer); 6] = [
         (Format::Chained, chained::recognizes),

@@ -1,4 +1,5 @@
-//! Errors of a translation. Broken lines are not among them: they are diagnostics of the [`Account`](crate::Account).
+//! Errors of a translation. Broken lines are not among them: they are diagnostics of the
+//! [`TranslationAccount`](crate::TranslationAccount).
 
 use crate::format::Format;
 

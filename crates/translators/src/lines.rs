@@ -4,7 +4,7 @@ use jose::json::{Limits, parse_strict};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::account::Account;
+use crate::account::TranslationAccount;
 use crate::limits::{DETECTION_LINES, NATIVE_DEPTH, SOURCE_BYTES};
 use crate::source::SourceFile;
 
@@ -18,7 +18,7 @@ pub(crate) struct Line {
 }
 
 /// Reads the lines of a file. Empty lines are no entries; a line that is not strict JSON is broken.
-pub(crate) fn read(file: &SourceFile, account: &mut Account) -> Vec<Line> {
+pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Line> {
     let mut lines = Vec::new();
     for (number, text) in filled(&file.bytes) {
         account.total += 1;
@@ -53,7 +53,7 @@ pub(crate) fn first_document(bytes: &[u8]) -> Option<Value> {
 
 /// Parses JSON texts that follow each other in a file, over any number of lines. After a syntax error the rest of the
 /// file is one broken entry.
-pub(crate) fn documents(file: &SourceFile, account: &mut Account) -> Vec<Value> {
+pub(crate) fn documents(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Value> {
     let mut found = Vec::new();
     for text in serde_json::Deserializer::from_slice(&file.bytes).into_iter::<&RawValue>() {
         account.total += 1;

@@ -15,12 +15,12 @@ const SCHEMA_VERSION: &str = "3.0.0-draft";
 
 /// A conversation record.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record {
+pub struct SessionRecord {
     value: Value,
     bytes: Vec<u8>,
 }
 
-impl Record {
+impl SessionRecord {
     /// The record as a JSON value.
     pub fn value(&self) -> &Value {
         &self.value
@@ -43,11 +43,11 @@ impl Record {
     }
 
     /// Serializes a record.
-    pub(crate) fn of(value: Value) -> Record {
+    pub(crate) fn of(value: Value) -> SessionRecord {
         let plain = value.to_string();
         let exact = check_text(&plain).is_ok_and(|text| text.first_inexact_number().is_none());
         let bytes = if exact { jcs::canonical(&value) } else { plain.into_bytes() };
-        Record { value, bytes }
+        SessionRecord { value, bytes }
     }
 }
 

@@ -28,20 +28,20 @@ impl SourceFile {
 
 /// The bytes to translate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct SessionSource {
     files: Vec<SourceFile>,
 }
 
-impl Source {
+impl SessionSource {
     /// A source of one file.
     pub fn file(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
-        Source { files: vec![SourceFile { path: path.into(), bytes: bytes.into() }] }
+        SessionSource { files: vec![SourceFile { path: path.into(), bytes: bytes.into() }] }
     }
 
     /// A source of several files. Their order has no effect.
     pub fn tree(mut files: Vec<SourceFile>) -> Self {
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        Source { files }
+        SessionSource { files }
     }
 
     /// The files, ordered by path.

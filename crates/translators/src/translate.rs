@@ -1,16 +1,18 @@
 //! The translation: detection, reading, redaction, record.
 
+use std::collections::BTreeMap;
+
 use jose::json::{Limits, parse_strict};
 use serde_json::{Map, Value, json};
 
-use crate::account::Account;
+use crate::account::TranslationAccount;
 use crate::error::TranslateError;
 use crate::format::Format;
 use crate::limits::SOURCE_BYTES;
-use crate::record::{self, Record, TRANSLATOR_VERSION};
+use crate::record::{self, SessionRecord, TRANSLATOR_VERSION};
 use crate::redaction::{Redaction, Redactions};
 use crate::session::Session;
-use crate::source::{Source, SourceFile};
+use crate::source::{SessionSource, SourceFile};
 use crate::{chained, claude, codex, cursor, detect, gemini, opencode};
 
 /// Settings of a translation.
@@ -20,8 +22,9 @@ pub struct Settings {
     pub format: Option<Format>,
     /// What to leave out.
     pub redaction: Redaction,
-    /// The record of an earlier checkpoint of the session: `sha256:` and the digest of its bytes.
-    pub previous_record: Option<String>,
+    /// The records of earlier checkpoints by session: `sha256:` and the digest of their bytes
+    /// ([`SessionRecord::digest`]).
+    pub previous_records: BTreeMap<String, String>,
 }
 
 /// The result of a translation.
@@ -30,20 +33,20 @@ pub struct Translation {
     /// The format of the source.
     pub format: Format,
     /// One record for each session of the source, with the omissions from it.
-    pub records: Vec<(Record, Redactions)>,
+    pub records: Vec<(SessionRecord, Redactions)>,
     /// What became of each native entry.
-    pub account: Account,
+    pub account: TranslationAccount,
 }
 
 /// Translates a source.
 ///
 /// # Errors
 /// [`TranslateError`] if the source is empty, too large, in no known format, holds no session, or is a hash chain that
-/// does not verify. Single broken entries are diagnostics of the [`Account`].
-pub fn translate(source: &Source, settings: &Settings) -> Result<Translation, TranslateError> {
+/// does not verify. Single broken entries are diagnostics of the [`TranslationAccount`].
+pub fn translate(source: &SessionSource, settings: &Settings) -> Result<Translation, TranslateError> {
     source.check_size()?;
     let format = settings.format.or_else(|| detect::detect(source)).ok_or(TranslateError::UnknownFormat)?;
-    let mut account = Account::default();
+    let mut account = TranslationAccount::default();
     let sessions = read(format, source, &mut account)?;
     if sessions.is_empty() {
         return Err(TranslateError::NoSession(format));
@@ -53,7 +56,11 @@ pub fn translate(source: &Source, settings: &Settings) -> Result<Translation, Tr
     Ok(Translation { format, records, account })
 }
 
-fn read(format: Format, source: &Source, account: &mut Account) -> Result<Vec<Session>, TranslateError> {
+fn read(
+    format: Format,
+    source: &SessionSource,
+    account: &mut TranslationAccount,
+) -> Result<Vec<Session>, TranslateError> {
     Ok(match format {
         Format::OpenCode => opencode::read(source, account),
         Format::Claude => claude::read(only(format, source)?, account),
@@ -64,7 +71,7 @@ fn read(format: Format, source: &Source, account: &mut Account) -> Result<Vec<Se
     })
 }
 
-fn only(format: Format, source: &Source) -> Result<&SourceFile, TranslateError> {
+fn only(format: Format, source: &SessionSource) -> Result<&SourceFile, TranslateError> {
     match source.files() {
         [only] => Ok(only),
         files => Err(TranslateError::SeveralFiles { format, files: files.len() }),
@@ -76,7 +83,7 @@ struct AboutSource<'a> {
     format: Format,
     sha256: String,
     bytes: usize,
-    account: &'a Account,
+    account: &'a TranslationAccount,
 }
 
 impl AboutSource<'_> {
@@ -97,8 +104,8 @@ impl AboutSource<'_> {
     }
 }
 
-fn record(mut session: Session, about: &AboutSource<'_>, settings: &Settings) -> (Record, Redactions) {
-    let previous = settings.previous_record.as_deref();
+fn record(mut session: Session, about: &AboutSource<'_>, settings: &Settings) -> (SessionRecord, Redactions) {
+    let previous = settings.previous_records.get(&session.id).map(String::as_str);
     let fingerprint = settings.redaction.fingerprint();
     let texts = [&about.sha256, TRANSLATOR_VERSION, &session.id, &fingerprint, previous.unwrap_or_default()];
     let id = record::identifier(&texts);
@@ -108,7 +115,7 @@ fn record(mut session: Session, about: &AboutSource<'_>, settings: &Settings) ->
     if let Value::Object(members) = &mut value {
         members.insert("source".to_owned(), about.to_value(&redactions, chain));
     }
-    (Record::of(value), redactions)
+    (SessionRecord::of(value), redactions)
 }
 
 /// Redacts a record that exists, as a new record: with another `id`, the digest of the original as `redacted-from`, and
@@ -116,7 +123,7 @@ fn record(mut session: Session, about: &AboutSource<'_>, settings: &Settings) ->
 ///
 /// # Errors
 /// [`TranslateError::NotARecord`] if the bytes are not a JSON object with a session.
-pub fn redact(bytes: &[u8], redaction: &Redaction) -> Result<(Record, Redactions), TranslateError> {
+pub fn redact(bytes: &[u8], redaction: &Redaction) -> Result<(SessionRecord, Redactions), TranslateError> {
     let limits = Limits { bytes: SOURCE_BYTES, ..Limits::default() };
     let limits = Limits { depth: jose::json::MAX_DEPTH, ..limits };
     let refuse = |why: String| TranslateError::NotARecord(why);
@@ -132,7 +139,7 @@ pub fn redact(bytes: &[u8], redaction: &Redaction) -> Result<(Record, Redactions
         members.insert("redacted-from".to_owned(), original.into());
         list_redactions(members, &redactions);
     }
-    Ok((Record::of(value), redactions))
+    Ok((SessionRecord::of(value), redactions))
 }
 
 /// Adds omissions to those that a record lists.

@@ -9,7 +9,7 @@ mod usage;
 
 use serde_json::Value;
 
-use crate::account::{Account, Outcome};
+use crate::account::{NativeOutcome, TranslationAccount};
 use crate::entry::Entry;
 use crate::lines::{self, Line};
 use crate::native::Native;
@@ -36,7 +36,7 @@ pub(crate) fn recognizes(line: &Value) -> bool {
 }
 
 /// Reads the session of a file.
-pub(crate) fn read(file: &SourceFile, account: &mut Account) -> Vec<Session> {
+pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Session> {
     let lines = lines::read(file, account);
     if lines.is_empty() {
         return Vec::new();
@@ -89,7 +89,7 @@ fn vcs(git: &Value) -> Vcs {
 struct LineReader<'a> {
     echoes: Echoes,
     counter: Counter,
-    account: &'a mut Account,
+    account: &'a mut TranslationAccount,
 }
 
 impl LineReader<'_> {
@@ -111,7 +111,7 @@ impl LineReader<'_> {
         let entry = match kind.as_str() {
             "response_item" => items::entry(payload, &name),
             "event_msg" if self.echoes.has(&inner, &payload) => {
-                self.account.entry(name, Outcome::Skipped("echo of a response item"));
+                self.account.entry(name, NativeOutcome::Skipped("echo of a response item"));
                 return None;
             }
             "event_msg" if inner == "token_count" => self.counter.entry(payload),
@@ -129,7 +129,7 @@ impl LineReader<'_> {
     }
 
     fn kept(&mut self, name: String, entry: Entry) -> Option<Entry> {
-        self.account.entry(name, Outcome::Kept(entry.kind()));
+        self.account.entry(name, NativeOutcome::Kept(entry.kind()));
         Some(entry)
     }
 }

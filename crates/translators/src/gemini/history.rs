@@ -1,14 +1,15 @@
 //! The messages of a Gemini session, restored from a document or from the lines of changes.
 //!
-//! A message with the identifier of an earlier one replaces it, since it is the same message with more content. Messages
-//! that a `$rewindTo` or `$set.messages` removes from the chat did happen, so they stay in the record, marked as withdrawn.
+//! A message with the identifier of an earlier one replaces it, since it is the same message with more content.
+//! Messages that a `$rewindTo` or `$set.messages` removes from the chat did happen, so they stay in the record,
+//! marked as withdrawn.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
 use super::message;
-use crate::account::{Account, Outcome};
+use crate::account::{NativeOutcome, TranslationAccount};
 use crate::entry::Entry;
 use crate::lines::Line;
 use crate::native::Native;
@@ -20,7 +21,7 @@ pub(super) struct History {
     pub head: Native,
     pub items: Vec<Item>,
     /// Places of the messages that the chat shows, in its order.
-    shown: Vec<usize>,
+    visible: Vec<usize>,
     /// Place of each message by its identifier.
     places: HashMap<String, usize>,
 }
@@ -42,12 +43,12 @@ impl Item {
     }
 
     /// Makes the entry, and counts the message.
-    pub fn entry(self, account: &mut Account) -> Entry {
+    pub fn entry(self, account: &mut TranslationAccount) -> Entry {
         match self {
             Item::Message { message, withdrawn } => {
                 let kind = message.text("type").unwrap_or("untyped").to_owned();
                 let entry = message::entry(message, account).with("withdrawn", withdrawn);
-                account.entry(kind, Outcome::Kept(entry.kind()));
+                account.entry(kind, NativeOutcome::Kept(entry.kind()));
                 entry
             }
             Item::Event { kind, data } => Entry::event(kind, data),
@@ -57,7 +58,7 @@ impl Item {
 
 impl History {
     /// Restores the session of a document.
-    pub fn of_document(mut document: Native, account: &mut Account) -> History {
+    pub fn of_document(mut document: Native, account: &mut TranslationAccount) -> History {
         let messages = document.take_array("messages").unwrap_or_default();
         let mut history = History { head: document, ..History::default() };
         for message in messages {
@@ -68,7 +69,7 @@ impl History {
     }
 
     /// Restores the session of lines.
-    pub fn of_lines(lines: Vec<Line>, account: &mut Account) -> History {
+    pub fn of_lines(lines: Vec<Line>, account: &mut TranslationAccount) -> History {
         let mut history = History::default();
         for line in lines {
             history.apply(line.value, account);
@@ -76,24 +77,24 @@ impl History {
         history
     }
 
-    fn apply(&mut self, line: Value, account: &mut Account) {
+    fn apply(&mut self, line: Value, account: &mut TranslationAccount) {
         if let Some(changes) = line.get("$set").and_then(Value::as_object) {
             self.set(changes.clone(), account);
         } else if let Some(target) = line.get("$rewindTo").and_then(Value::as_str) {
             self.rewind(target);
-            account.entry("$rewindTo", Outcome::Kept("system-event"));
+            account.entry("$rewindTo", NativeOutcome::Kept("system-event"));
             self.items
                 .push(Item::Event { kind: "rewind", data: Map::from_iter([("to".into(), target.into())]) });
         } else if line.get("sessionId").is_some() && line.get("type").is_none() {
-            account.entry("metadata", Outcome::Kept("session"));
+            account.entry("metadata", NativeOutcome::Kept("session"));
             self.set_head(line);
         } else {
             self.add_message(line, account);
         }
     }
 
-    fn set(&mut self, mut changes: Map<String, Value>, account: &mut Account) {
-        account.entry("$set", Outcome::Kept("session"));
+    fn set(&mut self, mut changes: Map<String, Value>, account: &mut TranslationAccount) {
+        account.entry("$set", NativeOutcome::Kept("session"));
         if let Some(Value::Array(messages)) = changes.remove("messages") {
             self.withdraw(0, "replaced");
             for message in messages {
@@ -112,11 +113,11 @@ impl History {
         self.head = Native::of(Value::Object(members)).unwrap_or_default();
     }
 
-    fn add_message(&mut self, message: Value, account: &mut Account) {
+    fn add_message(&mut self, message: Value, account: &mut TranslationAccount) {
         let message = match Native::of(message) {
             Ok(message) => message,
             Err(value) => {
-                account.entry("non-object", Outcome::Kept("system-event"));
+                account.entry("non-object", NativeOutcome::Kept("system-event"));
                 let data = Map::from_iter([("value".to_owned(), value)]);
                 return self.items.push(Item::Event { kind: "non-object", data });
             }
@@ -134,16 +135,16 @@ impl History {
             self.places.insert(id.to_owned(), place);
         }
         self.items.push(Item::Message { message, withdrawn: None });
-        self.shown.push(place);
+        self.visible.push(place);
     }
 
-    fn replace(&mut self, place: usize, message: Native, account: &mut Account) {
+    fn replace(&mut self, place: usize, message: Native, account: &mut TranslationAccount) {
         let old = std::mem::replace(&mut self.items[place], Item::Message { message, withdrawn: None });
         if let Item::Message { message, withdrawn } = old {
             let kind = message.text("type").unwrap_or("untyped").to_owned();
-            account.entry(kind, Outcome::Skipped("replaced by a later form of the message"));
+            account.entry(kind, NativeOutcome::Skipped("replaced by a later form of the message"));
             if withdrawn.is_some() {
-                self.shown.push(place);
+                self.visible.push(place);
             }
         }
     }
@@ -151,15 +152,15 @@ impl History {
     /// Withdraws the message with this identifier and all later ones; all messages if the chat does not show it.
     fn rewind(&mut self, target: &str) {
         let place = self.places.get(target);
-        let is_shown = |place: &usize| matches!(self.items[*place], Item::Message { withdrawn: None, .. });
-        let shown = place.filter(|place| is_shown(place));
-        let first = shown.and_then(|place| self.shown.iter().rposition(|shown| shown == place));
+        let is_visible = |place: &usize| matches!(self.items[*place], Item::Message { withdrawn: None, .. });
+        let visible = place.filter(|place| is_visible(place));
+        let first = visible.and_then(|place| self.visible.iter().rposition(|visible| visible == place));
         self.withdraw(first.unwrap_or(0), "rewind");
     }
 
     /// Withdraws the messages that the chat shows from this position on.
     fn withdraw(&mut self, from: usize, reason: &'static str) {
-        for place in self.shown.drain(from..) {
+        for place in self.visible.drain(from..) {
             if let Item::Message { withdrawn, .. } = &mut self.items[place] {
                 *withdrawn = Some(reason);
             }

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::account::{Account, Outcome};
+use crate::account::{NativeOutcome, TranslationAccount};
 use crate::entry::{ASSISTANT, Entry, REASONING, TOOL_CALL, TOOL_RESULT, USER};
 use crate::native::Native;
 use crate::usage::{TokenUsage, count};
 
 /// Makes the entry of a message. Messages that are neither the user's nor the model's are events.
-pub(super) fn entry(mut message: Native, account: &mut Account) -> Entry {
+pub(super) fn entry(mut message: Native, account: &mut TranslationAccount) -> Entry {
     let kind = match message.text("type") {
         Some("user") => USER,
         Some("gemini" | "model") => ASSISTANT,
@@ -43,13 +43,13 @@ fn token_usage(tokens: &Value) -> TokenUsage {
     }
 }
 
-fn thoughts(message: &mut Native, account: &mut Account) -> Vec<Entry> {
+fn thoughts(message: &mut Native, account: &mut TranslationAccount) -> Vec<Entry> {
     let thoughts = message.take_array("thoughts").unwrap_or_default();
     thoughts.into_iter().map(|thought| reasoning(thought, account)).collect()
 }
 
-fn reasoning(thought: Value, account: &mut Account) -> Entry {
-    account.part("thought", Outcome::Kept(REASONING));
+fn reasoning(thought: Value, account: &mut TranslationAccount) -> Entry {
+    account.part("thought", NativeOutcome::Kept(REASONING));
     match Native::of(thought) {
         Ok(mut thought) => {
             let (subject, time) = (thought.take_text("subject"), thought.take("timestamp"));
@@ -60,13 +60,13 @@ fn reasoning(thought: Value, account: &mut Account) -> Entry {
     }
 }
 
-fn tool_calls(message: &mut Native, account: &mut Account) -> Vec<Entry> {
+fn tool_calls(message: &mut Native, account: &mut TranslationAccount) -> Vec<Entry> {
     let calls = message.take_array("toolCalls").unwrap_or_default();
     calls.into_iter().flat_map(|call| call_and_result(call, account)).collect()
 }
 
-fn call_and_result(call: Value, account: &mut Account) -> Vec<Entry> {
-    account.part("toolCall", Outcome::Kept(TOOL_CALL));
+fn call_and_result(call: Value, account: &mut TranslationAccount) -> Vec<Entry> {
+    account.part("toolCall", NativeOutcome::Kept(TOOL_CALL));
     let mut call = match Native::of(call) {
         Ok(call) => call,
         Err(value) => return vec![Entry::tool_call(None, Some(value))],
@@ -74,7 +74,7 @@ fn call_and_result(call: Value, account: &mut Account) -> Vec<Entry> {
     let (id, name, input) = (call.take_text("id"), call.take_text("name"), call.take("args"));
     let time = call.take("timestamp");
     let result = call.take("result").map(|output| {
-        account.part("toolResult", Outcome::Kept(TOOL_RESULT));
+        account.part("toolResult", NativeOutcome::Kept(TOOL_RESULT));
         let status = call.take_text("status");
         let is_error = status.as_deref().map(|status| status == "error");
         Entry::tool_result(Some(output))

@@ -1,14 +1,14 @@
 //! Reader for Gemini CLI: `~/.gemini/tmp/PROJECT/chats/session-*.json` and `.jsonl`.
 //!
-//! Older versions write one JSON object with all messages. Newer ones write a line for each change, from which `history`
-//! restores the messages.
+//! Older versions write one JSON object with all messages. Newer ones write a line for each change, from which
+//! `history` restores the messages.
 
 mod history;
 mod message;
 
 use serde_json::Value;
 
-use crate::account::Account;
+use crate::account::TranslationAccount;
 use crate::entry::Entry;
 use crate::lines;
 use crate::native::Native;
@@ -23,7 +23,7 @@ pub(crate) fn recognizes(value: &Value) -> bool {
 }
 
 /// Reads the session of a file.
-pub(crate) fn read(file: &SourceFile, account: &mut Account) -> Vec<Session> {
+pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Session> {
     let history = match lines::document(&file.bytes) {
         Ok(document) => match Native::of(document) {
             Ok(document) => History::of_document(document, account),
@@ -35,7 +35,7 @@ pub(crate) fn read(file: &SourceFile, account: &mut Account) -> Vec<Session> {
     if nothing { Vec::new() } else { vec![session(file, history, account)] }
 }
 
-fn session(file: &SourceFile, history: History, account: &mut Account) -> Session {
+fn session(file: &SourceFile, history: History, account: &mut TranslationAccount) -> Session {
     let mut head = history.head;
     let mut models = Models::default();
     let values = history.items.iter().filter_map(Item::message);

@@ -4,29 +4,29 @@ use serde_json::{Map, Value, json};
 
 use super::objects::Message;
 use super::{part, take_time};
-use crate::account::{Account, Outcome};
+use crate::account::{NativeOutcome, TranslationAccount};
 use crate::entry::{ASSISTANT, Entry, USER};
 use crate::native::Native;
 use crate::usage::{TokenUsage, count, sum};
 
 /// Makes the entry of a message.
-pub(super) fn entry(message: Message, account: &mut Account) -> Entry {
+pub(super) fn entry(message: Message, account: &mut TranslationAccount) -> Entry {
     let mut object = message.object;
     let kind = if object.text("role") == Some(ASSISTANT) { ASSISTANT } else { USER };
     object.drop_if("role", Some(kind));
-    account.entry("message", Outcome::Kept(kind));
+    account.entry("message", NativeOutcome::Kept(kind));
     let (mut texts, mut natives, mut children) = (Vec::new(), Vec::new(), Vec::new());
     for mut part in message.parts {
         let name = format!("part/{}", part.text("type").unwrap_or("untyped"));
         match part.take_if_text() {
             Some(text) => {
-                account.entry(name, Outcome::Kept(kind));
+                account.entry(name, NativeOutcome::Kept(kind));
                 texts.push(text);
                 natives.push(part.rest());
             }
             None => {
                 let entries = part::entries(part);
-                account.entry(name, Outcome::Kept(entries.first().map_or("system-event", Entry::kind)));
+                account.entry(name, NativeOutcome::Kept(entries.first().map_or("system-event", Entry::kind)));
                 children.extend(entries);
             }
         }

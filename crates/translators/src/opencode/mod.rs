@@ -11,11 +11,11 @@ mod part;
 
 use serde_json::Value;
 
-use crate::account::{Account, Outcome};
+use crate::account::{NativeOutcome, TranslationAccount};
 use crate::entry::{Entry, SYSTEM_EVENT};
 use crate::native::Native;
 use crate::session::{Models, Session};
-use crate::source::Source;
+use crate::source::SessionSource;
 use crate::time::canonical;
 use objects::{Message, Objects};
 
@@ -27,7 +27,7 @@ pub(crate) fn recognizes(value: &Value) -> bool {
 }
 
 /// Reads the sessions of a storage tree, of concatenated objects, or of an export.
-pub(crate) fn read(source: &Source, account: &mut Account) -> Vec<Session> {
+pub(crate) fn read(source: &SessionSource, account: &mut TranslationAccount) -> Vec<Session> {
     let mut objects = Objects::read(source, account);
     let sessions = std::mem::take(&mut objects.sessions);
     let only = match sessions.as_slice() {
@@ -38,7 +38,7 @@ pub(crate) fn read(source: &Source, account: &mut Account) -> Vec<Session> {
     for native in sessions {
         let messages = objects.messages.remove(&native.id).unwrap_or_default();
         let others = objects.others.remove(&native.id).unwrap_or_default();
-        account.entry("session", Outcome::Kept("session"));
+        account.entry("session", NativeOutcome::Kept("session"));
         let mut session = session(native.id, native.members, &messages);
         session.entries = messages.into_iter().map(|message| message::entry(message, account)).collect();
         session.entries.extend(others.into_iter().map(|(kind, other)| event(&kind, other, account)));
@@ -47,15 +47,15 @@ pub(crate) fn read(source: &Source, account: &mut Account) -> Vec<Session> {
     for (kind, other) in std::mem::take(&mut objects.unassigned) {
         match found.iter_mut().find(|session| only.as_ref() == Some(&session.id)) {
             Some(session) => session.entries.push(event(&kind, other, account)),
-            None => account.entry(kind, Outcome::Skipped("belongs to no session of the source")),
+            None => account.entry(kind, NativeOutcome::Skipped("belongs to no session of the source")),
         }
     }
     objects.orphans(account);
     found
 }
 
-fn event(kind: &str, other: Value, account: &mut Account) -> Entry {
-    account.entry(kind, Outcome::Kept(SYSTEM_EVENT));
+fn event(kind: &str, other: Value, account: &mut TranslationAccount) -> Entry {
+    account.entry(kind, NativeOutcome::Kept(SYSTEM_EVENT));
     match Native::of(other) {
         Ok(other) => Entry::event(kind, other.rest()),
         Err(value) => Entry::event_of_value(kind, value),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::account::{Account, Outcome};
+use crate::account::{NativeOutcome, TranslationAccount};
 use crate::lines;
 use crate::native::Native;
-use crate::source::{Source, SourceFile};
+use crate::source::{SessionSource, SourceFile};
 
 /// A session's object without its identifier.
 pub(super) struct SessionObject {
@@ -44,7 +44,7 @@ struct Stored {
 
 impl Objects {
     /// Reads the objects of a source.
-    pub fn read(source: &Source, account: &mut Account) -> Objects {
+    pub fn read(source: &SessionSource, account: &mut TranslationAccount) -> Objects {
         let stored = match source.files() {
             [only] => in_one_file(only, account),
             files => files.iter().filter_map(|file| in_tree(file, account)).collect(),
@@ -53,8 +53,8 @@ impl Objects {
     }
 
     /// Counts the messages whose session is not in the source.
-    pub fn orphans(&mut self, account: &mut Account) {
-        let reason = Outcome::Skipped("belongs to no session of the source");
+    pub fn orphans(&mut self, account: &mut TranslationAccount) {
+        let reason = NativeOutcome::Skipped("belongs to no session of the source");
         for message in std::mem::take(&mut self.messages).into_values().flatten() {
             account.entry("message", reason);
             message.parts.iter().for_each(|_| account.entry("part", reason));
@@ -66,7 +66,7 @@ impl Objects {
 }
 
 /// Reads a file of the tree. The folders of the storage are `session/PROJECT`, `message/SESSION` and `part/MESSAGE`.
-fn in_tree(file: &SourceFile, account: &mut Account) -> Option<Stored> {
+fn in_tree(file: &SourceFile, account: &mut TranslationAccount) -> Option<Stored> {
     account.total += 1;
     let value = match lines::document(&file.bytes) {
         Ok(value) => value,
@@ -84,7 +84,7 @@ fn in_tree(file: &SourceFile, account: &mut Account) -> Option<Stored> {
 }
 
 /// Reads objects that follow each other, or an export.
-fn in_one_file(file: &SourceFile, account: &mut Account) -> Vec<Stored> {
+fn in_one_file(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Stored> {
     let mut found = Vec::new();
     for value in lines::documents(file, account) {
         match value {
@@ -104,7 +104,7 @@ fn in_one_file(file: &SourceFile, account: &mut Account) -> Vec<Stored> {
 }
 
 /// The objects of a message of an export, the parts first.
-fn exported(message: Value, account: &mut Account) -> Vec<Stored> {
+fn exported(message: Value, account: &mut TranslationAccount) -> Vec<Stored> {
     let Value::Object(mut message) = message else { return vec![stored("object", message)] };
     let mut found = Vec::new();
     if let Some(Value::Array(parts)) = message.remove("parts") {

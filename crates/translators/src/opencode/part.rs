@@ -49,8 +49,8 @@ fn tool(mut part: Native) -> Vec<Entry> {
     std::iter::once(entry).chain(result).collect()
 }
 
-/// Makes the result of a tool part that has ended. A command that ended with another exit code than 0 has failed, even if
-/// its state is `completed`.
+/// Makes the result of a tool part that has ended. A command that ended with another exit code than 0 has failed,
+/// even if its state is `completed`.
 fn result(state: &mut Native, call: Option<String>) -> Option<Entry> {
     let failed = match state.text("status") {
         Some("completed") => false,

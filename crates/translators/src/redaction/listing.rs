@@ -41,7 +41,10 @@ impl Redactions {
 
     /// Serializes the list: an array of `{rule, count, pointers}`.
     pub(crate) fn to_values(&self) -> Vec<Value> {
-        let member = |(rule, omissions): (&String, &Omissions)| json!({ "rule": rule, "count": omissions.count, "pointers": omissions.pointers });
+        let member = |(rule, omissions): (&String, &Omissions)| {
+            let Omissions { count, pointers } = omissions;
+            json!({ "rule": rule, "count": count, "pointers": pointers })
+        };
         self.0.iter().map(member).collect()
     }
 }

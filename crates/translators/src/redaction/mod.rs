@@ -1,9 +1,9 @@
-//! Redaction of records before they are hashed and signed: secrets and personal data are replaced or left out, and each
-//! omission is listed with its rule, count and place (section 5 of the draft: "configurable redaction rules", "selective
-//! entry type recording").
+//! Redaction of records before they are hashed and signed: secrets and personal data are replaced or left out, and
+//! each omission is listed with its rule, count and place (section 5 of the draft: "configurable redaction rules",
+//! "selective entry type recording").
 //!
-//! The texts are searched with expressions of linear time. The rules recognise secrets by their form: they find what has
-//! this form, and cannot promise that nothing else is secret.
+//! The texts are searched with expressions of linear time. The rules recognise secrets by their form: they find what
+//! has this form, and cannot promise that nothing else is secret.
 
 mod fields;
 mod listing;
@@ -42,8 +42,8 @@ impl Default for Redaction {
 }
 
 impl Redaction {
-    /// Redacts a record, and lists the omissions. Entries that are not selected are left out first; pointers of the other
-    /// omissions are those of the remaining record.
+    /// Redacts a record, and lists the omissions. Entries that are not selected are left out first; pointers of the
+    /// other omissions are those of the remaining record.
     pub(crate) fn apply(&self, record: &mut Value) -> Redactions {
         let mut found = Redactions::default();
         self.selection.apply(record, &mut found);

@@ -136,8 +136,8 @@ pub(super) fn names_a_secret(member: &str) -> bool {
     SECRET_NAMES.contains(&plain.as_str())
 }
 
-/// Returns whether a text looks random: digits, lower and upper case, and much information in each character. Digests in
-/// hex have one case only.
+/// Returns whether a text looks random: digits, lower and upper case, and much information in each character. Digests
+/// in hex have one case only.
 fn is_random(text: &str) -> bool {
     let has = |test: fn(&u8) -> bool| text.as_bytes().iter().any(test);
     has(u8::is_ascii_digit)

@@ -11,9 +11,9 @@ use super::listing::Redactions;
 /// A type of entries (section 3.6 of the draft).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryType {
-    /// What the user said.
+    /// A message of the user.
     User,
-    /// What the model said.
+    /// A message of the model.
     Assistant,
     /// A tool call.
     ToolCall,

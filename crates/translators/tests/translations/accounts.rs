@@ -1,6 +1,6 @@
 //! Every native entry is kept, skipped with a reason, or reported as broken.
 
-use translators::{Account, Format, Settings, Source, translate};
+use translators::{Format, SessionSource, Settings, TranslationAccount, translate};
 
 use crate::fixtures::{FILES, file, opencode_export, opencode_objects, opencode_tree, sources, translated};
 
@@ -33,7 +33,7 @@ fn a_broken_line_is_a_diagnostic_with_its_number() {
 fn echoes_are_counted_and_other_events_of_the_same_type_are_kept() {
     let account = translated(&file("codex.jsonl")).account;
     assert_eq!(account.skipped(), [("echo of a response item", 2)].into());
-    let count = |account: &Account, kind: &str| account.entries[kind].values().sum::<u64>();
+    let count = |account: &TranslationAccount, kind: &str| account.entries[kind].values().sum::<u64>();
     assert_eq!(count(&account, "event_msg/agent_message"), 1);
     assert_eq!(count(&account, "event_msg/token_count"), 2);
 }
@@ -48,11 +48,14 @@ fn two_runs_give_the_same_bytes() {
 
 #[test]
 fn the_identifier_depends_on_source_session_and_settings() {
-    let id = |source: &Source, settings: &Settings| {
+    let id = |source: &SessionSource, settings: &Settings| {
         translate(source, settings).unwrap().records[0].0.value()["id"].as_str().unwrap().to_owned()
     };
     let default = Settings::default();
-    let after = Settings { previous_record: Some("sha256:00".into()), ..Settings::default() };
+    let after = Settings {
+        previous_records: [("ses-1".to_owned(), "sha256:00".to_owned())].into(),
+        ..Settings::default()
+    };
     let (claude, cursor) = (file("claude.jsonl"), file("cursor.jsonl"));
     assert_ne!(id(&claude, &default), id(&cursor, &default));
     assert_ne!(id(&claude, &default), id(&claude, &after));
@@ -67,7 +70,8 @@ fn what_is_no_session_is_an_error() {
         (b"[1, 2]", "format is not one of"),
         (b"{\"a\": 1}", "format is not one of"),
     ] {
-        let error = translate(&Source::file("x", bytes), &Settings::default()).unwrap_err().to_string();
+        let error =
+            translate(&SessionSource::file("x", bytes), &Settings::default()).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     }
 }

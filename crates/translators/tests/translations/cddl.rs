@@ -7,13 +7,13 @@ use registration::conversation::{ConversationRecord, Form};
 use scitt::cbor::ItemWriter;
 use serde_json::Value;
 use testkit::{conversation, json_as_cbor};
-use translators::Record;
+use translators::SessionRecord;
 
 use crate::fixtures::{sources, translated};
 
 const CDDL: &str = include_str!("../../../../vectors/conversation/agent-conversation.cddl");
 
-fn records() -> Vec<Record> {
+fn records() -> Vec<SessionRecord> {
     sources().iter().flat_map(|source| translated(source).records).map(|(record, _)| record).collect()
 }
 

@@ -3,7 +3,7 @@
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use translators::{Format, Settings, Source, TranslateError, translate};
+use translators::{Format, SessionSource, Settings, TranslateError, translate};
 
 fn chain(length: usize, hash: impl Fn(&Value) -> String) -> Vec<Value> {
     let mut before = "0".repeat(64);
@@ -24,8 +24,8 @@ fn of_jcs(line: &Value) -> String {
     HEXLOWER.encode(&Sha256::digest(jose::jcs::canonical(line)))
 }
 
-fn source(lines: &[Value]) -> Source {
-    Source::file("log.jsonl", lines.iter().map(|line| format!("{line}\n")).collect::<String>())
+fn source(lines: &[Value]) -> SessionSource {
+    SessionSource::file("log.jsonl", lines.iter().map(|line| format!("{line}\n")).collect::<String>())
 }
 
 #[test]

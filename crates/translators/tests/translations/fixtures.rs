@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use translators::{Format, Settings, Source, SourceFile, Translation, translate};
+use translators::{Format, SessionSource, Settings, SourceFile, Translation, translate};
 
 pub const FILES: [(&str, Format); 6] = [
     ("claude.jsonl", Format::Claude),
@@ -15,8 +15,8 @@ pub const FILES: [(&str, Format); 6] = [
     ("cursor.jsonl", Format::Cursor),
 ];
 
-pub fn file(name: &str) -> Source {
-    Source::file(name, fs::read(folder().join(name)).unwrap())
+pub fn file(name: &str) -> SessionSource {
+    SessionSource::file(name, fs::read(folder().join(name)).unwrap())
 }
 
 fn folder() -> &'static Path {
@@ -24,10 +24,10 @@ fn folder() -> &'static Path {
 }
 
 /// The storage tree of OpenCode.
-pub fn opencode_tree() -> Source {
+pub fn opencode_tree() -> SessionSource {
     let mut files = Vec::new();
     add(&folder().join("opencode"), "", &mut files);
-    Source::tree(files)
+    SessionSource::tree(files)
 }
 
 fn add(folder: &Path, prefix: &str, files: &mut Vec<SourceFile>) {
@@ -42,13 +42,13 @@ fn add(folder: &Path, prefix: &str, files: &mut Vec<SourceFile>) {
 }
 
 /// The objects of the storage tree one after another, as OpenCode's own debugging output has them.
-pub fn opencode_objects() -> Source {
+pub fn opencode_objects() -> SessionSource {
     let texts = opencode_tree().files().iter().flat_map(|file| file.bytes.clone()).collect::<Vec<_>>();
-    Source::file("objects.json", texts)
+    SessionSource::file("objects.json", texts)
 }
 
 /// The first session of the storage tree as `opencode export` writes it.
-pub fn opencode_export() -> Source {
+pub fn opencode_export() -> SessionSource {
     let read = |path: &str| -> Value {
         let tree = opencode_tree();
         let file = tree.files().iter().find(|file| file.path == path).unwrap().clone();
@@ -64,21 +64,21 @@ pub fn opencode_export() -> Source {
             { "info": read("message/ses_1/msg_2.json"), "parts": parts("msg_2", &[2, 3, 4, 5, 6, 7]) },
         ],
     });
-    Source::file("export.json", serde_json::to_vec_pretty(&export).unwrap())
+    SessionSource::file("export.json", serde_json::to_vec_pretty(&export).unwrap())
 }
 
 /// All sources.
-pub fn sources() -> Vec<Source> {
+pub fn sources() -> Vec<SessionSource> {
     let files = FILES.iter().map(|(name, _)| file(name));
     files.chain([opencode_tree(), opencode_objects(), opencode_export()]).collect()
 }
 
-pub fn translated(source: &Source) -> Translation {
+pub fn translated(source: &SessionSource) -> Translation {
     translate(source, &Settings::default()).unwrap()
 }
 
 /// The only record of a source.
-pub fn record(source: &Source) -> Value {
+pub fn record(source: &SessionSource) -> Value {
     let translation = translated(source);
     assert_eq!(translation.records.len(), 1);
     translation.records[0].0.value().clone()

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use registration::conversation::{ConversationRecord, Form};
 use serde_json::{Value, json};
 use testkit::conversation;
-use translators::{Format, Settings, Source, SourceFile, translate};
+use translators::{Format, SessionSource, Settings, SourceFile, translate};
 
 use crate::fixtures::sources;
 
 /// Checks a translation, if there is one.
-fn check(source: &Source, format: Option<Format>) {
+fn check(source: &SessionSource, format: Option<Format>) {
     let Ok(translation) = translate(source, &Settings { format, ..Settings::default() }) else { return };
     assert_eq!(translation.account.accounted(), translation.account.total, "{:?}", translation.account);
     let header = conversation(0, Form::Json);
@@ -49,7 +49,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         for format in Format::ALL {
-            check(&Source::file("x.jsonl", bytes.clone()), Some(format));
+            check(&SessionSource::file("x.jsonl", bytes.clone()), Some(format));
         }
     }
 
@@ -57,9 +57,9 @@ proptest! {
     fn arbitrary_lines_are_accounted_for(lines in prop::collection::vec(native(), 1..8)) {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         for format in Format::ALL {
-            check(&Source::file("x.jsonl", text.clone()), Some(format));
+            check(&SessionSource::file("x.jsonl", text.clone()), Some(format));
         }
-        check(&Source::file("x.jsonl", text), None);
+        check(&SessionSource::file("x.jsonl", text), None);
     }
 
     #[test]
@@ -69,7 +69,7 @@ proptest! {
             path: format!("{}/{number}.json", folders[folder]),
             bytes: object.to_string().into_bytes(),
         };
-        check(&Source::tree(objects.into_iter().enumerate().map(file).collect()), None);
+        check(&SessionSource::tree(objects.into_iter().enumerate().map(file).collect()), None);
     }
 
     #[test]
@@ -81,7 +81,7 @@ proptest! {
             let place = at.index(files[file].bytes.len());
             files[file].bytes[place] = byte;
         }
-        check(&Source::tree(files), None);
+        check(&SessionSource::tree(files), None);
     }
 }
 
@@ -93,7 +93,7 @@ fn an_entry_nested_too_deep_is_broken_and_the_deepest_allowed_one_fits_in_a_reco
             "[".repeat(depth),
             "]".repeat(depth)
         );
-        Source::file("s.jsonl", line)
+        SessionSource::file("s.jsonl", line)
     };
     let deepest = translators::limits::NATIVE_DEPTH - 1;
     check(&nested(deepest), Some(Format::Claude));

@@ -1,15 +1,17 @@
 //! What is left out of records, and how it is listed.
 
 use serde_json::{Value, json};
-use translators::{EntryType, Redaction, RedactionRule, Selection, Settings, Source, redact, translate};
+use translators::{
+    EntryType, Redaction, RedactionRule, Selection, SessionSource, Settings, redact, translate,
+};
 
 use crate::fixtures::{file, of_type};
 
-fn saying(text: &str) -> Source {
+fn saying(text: &str) -> SessionSource {
     let line = json!({
         "type": "user", "sessionId": "s", "uuid": "u1", "message": { "role": "user", "content": text },
     });
-    Source::file("s.jsonl", line.to_string())
+    SessionSource::file("s.jsonl", line.to_string())
 }
 
 fn with_rules(rules: &[RedactionRule]) -> Settings {
@@ -17,7 +19,7 @@ fn with_rules(rules: &[RedactionRule]) -> Settings {
     Settings { redaction, ..Settings::default() }
 }
 
-fn translated(source: &Source, settings: &Settings) -> Value {
+fn translated(source: &SessionSource, settings: &Settings) -> Value {
     translate(source, settings).unwrap().records[0].0.value().clone()
 }
 
@@ -78,7 +80,7 @@ fn names_of_members_are_redacted_too() {
         "type": "user", "sessionId": "s", "message": { "role": "user", "content": "x" },
         "files": { "/home/alice/a": 1, "/home/bob/a": 2 },
     });
-    let source = Source::file("s.jsonl", line.to_string());
+    let source = SessionSource::file("s.jsonl", line.to_string());
     let record = translated(&source, &with_rules(&[RedactionRule::HomePath]));
     let files = &record["session"]["entries"][0]["native"]["files"];
     assert_eq!(*files, json!({ "/home/~/a": 1, "/home/~/a (2)": 2 }));
