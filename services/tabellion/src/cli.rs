@@ -4,8 +4,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     audit, backup, checkpoint, completion, config, entry, execution, gateway, help, inbox, init, issuer, key,
-    log, monitor, operator, policy, proof, receipt, register, registry, roa, serve, session, statement,
-    stream, trust, verdict, verify, vrf, witness,
+    log, monitor, operator, policy, proof, receipt, record, register, registry, roa, serve, session,
+    statement, stream, trust, verdict, verify, vrf, witness,
 };
 use crate::console::{Exit, Failure, safe};
 use crate::context::{Context, GlobalArgs};
@@ -110,6 +110,9 @@ pub enum Command {
     /// Sign and verify execution receipts of a gateway (AgentROA)
     #[command(subcommand)]
     Execution(execution::Execution),
+    /// Import, sign, verify, show and redact conversation records of agents
+    #[command(subcommand)]
+    Record(record::Record),
     /// Issue, delegate, inspect, verify and revoke envelopes (AgentROA)
     #[command(subcommand)]
     Roa(roa::Roa),
@@ -173,6 +176,7 @@ impl Command {
             Self::Inbox(command) => command.run(context),
             Self::Vrf(command) => command.run(context),
             Self::Execution(command) => command.run(context),
+            Self::Record(command) => command.run(context),
             Self::Roa(command) => command.run(context),
             Self::Registry(command) => command.run(context),
             Self::Gateway(command) => command.run(context),
@@ -215,6 +219,7 @@ mod tests {
             "src/commands/gateway",
             "src/commands/monitor",
             "src/commands/proof",
+            "src/commands/record",
             "src/commands/registry",
             "src/commands/roa",
             "src/commands/serve",

@@ -98,6 +98,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("sandbox", &[]),
     ("checks", &["expression", "tabellion-jose", "registration", "sandbox", "schema"]),
     ("check-runner", &["checks", "tabellion-jose", "sandbox"]),
+    ("translators", &["tabellion-jose"]),
     (
         "transparency",
         &[
@@ -141,6 +142,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "store",
             "store-sqlite",
             "tabellion-tlog",
+            "translators",
             "transparency",
             "verification",
             "verification-store",
@@ -164,6 +166,7 @@ const PURE: &[&str] = &[
     "roa",
     "registration",
     "tabellion-verifier",
+    "translators",
     "vap",
 ];
 

@@ -199,7 +199,7 @@ const PROFILES: &[Profile] = &[
     Profile {
         of: "conversation records",
         document: "draft-birkholz-verifiable-agent-conversations-00",
-        check: DRY_RUN,
+        check: "tabellion record verify FILE checks every rule without a service.",
         rules: listed!(ConversationRule),
     },
 ];

@@ -20,6 +20,7 @@ pub mod operator;
 pub mod policy;
 pub mod proof;
 pub mod receipt;
+pub mod record;
 pub mod register;
 pub mod registry;
 pub mod roa;

@@ -1,0 +1,45 @@
+//! Errors of a translation. Broken lines are not among them: they are diagnostics of the
+//! [`TranslationAccount`](crate::TranslationAccount).
+
+use crate::format::Format;
+
+/// Error of [`translate`](crate::translate()) and [`redact`](crate::redact).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TranslateError {
+    /// The source has no bytes.
+    #[error("the source is empty")]
+    Empty,
+    /// The source is larger than the limit.
+    #[error("the source has {bytes} bytes, more than {limit}")]
+    TooLarge {
+        /// Size of the source.
+        bytes: usize,
+        /// The limit, [`SOURCE_BYTES`](crate::limits::SOURCE_BYTES).
+        limit: usize,
+    },
+    /// The source is in none of the formats.
+    #[error("the format is not one of {}", Format::names())]
+    UnknownFormat,
+    /// The format has one file for each session, and the source has several.
+    #[error("a session in {format} is one file, and the source has {files}")]
+    SeveralFiles {
+        /// The format.
+        format: Format,
+        /// Number of files.
+        files: usize,
+    },
+    /// The source holds no session in this format.
+    #[error("no session in {0} found")]
+    NoSession(Format),
+    /// A hash-chained file does not verify.
+    #[error("line {line} breaks the hash chain: {why}")]
+    BrokenChain {
+        /// The line, counted from 1.
+        line: usize,
+        /// The reason.
+        why: String,
+    },
+    /// A file that should be a record is not a JSON object with a session.
+    #[error("not a conversation record in JSON: {0}")]
+    NotARecord(String),
+}

@@ -1,0 +1,169 @@
+//! The messages of a Gemini session, restored from a document or from the lines of changes.
+//!
+//! A message with the identifier of an earlier one replaces it, since it is the same message with more content.
+//! Messages that a `$rewindTo` or `$set.messages` removes from the chat did happen, so they stay in the record,
+//! marked as withdrawn.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::message;
+use crate::account::{NativeOutcome, TranslationAccount};
+use crate::entry::Entry;
+use crate::lines::Line;
+use crate::native::Native;
+
+/// A session's metadata and what happened in it, in order.
+#[derive(Default)]
+pub(super) struct History {
+    /// Members of the session other than its messages.
+    pub head: Native,
+    pub items: Vec<Item>,
+    /// Places of the messages that the chat shows, in its order.
+    visible: Vec<usize>,
+    /// Place of each message by its identifier.
+    places: HashMap<String, usize>,
+}
+
+/// Something that happened in a session.
+pub(super) enum Item {
+    /// A message; `withdrawn` is why the chat does not show it any more.
+    Message { message: Native, withdrawn: Option<&'static str> },
+    /// Any other change.
+    Event { kind: &'static str, data: Map<String, Value> },
+}
+
+impl Item {
+    pub fn message(&self) -> Option<&Native> {
+        match self {
+            Item::Message { message, .. } => Some(message),
+            Item::Event { .. } => None,
+        }
+    }
+
+    /// Makes the entry, and counts the message.
+    pub fn entry(self, account: &mut TranslationAccount) -> Entry {
+        match self {
+            Item::Message { message, withdrawn } => {
+                let kind = message.text("type").unwrap_or("untyped").to_owned();
+                let entry = message::entry(message, account).with("withdrawn", withdrawn);
+                account.entry(kind, NativeOutcome::Kept(entry.kind()));
+                entry
+            }
+            Item::Event { kind, data } => Entry::event(kind, data),
+        }
+    }
+}
+
+impl History {
+    /// Restores the session of a document.
+    pub fn of_document(mut document: Native, account: &mut TranslationAccount) -> History {
+        let messages = document.take_array("messages").unwrap_or_default();
+        let mut history = History { head: document, ..History::default() };
+        for message in messages {
+            account.total += 1;
+            history.add_message(message, account);
+        }
+        history
+    }
+
+    /// Restores the session of lines.
+    pub fn of_lines(lines: Vec<Line>, account: &mut TranslationAccount) -> History {
+        let mut history = History::default();
+        for line in lines {
+            history.apply(line.value, account);
+        }
+        history
+    }
+
+    fn apply(&mut self, line: Value, account: &mut TranslationAccount) {
+        if let Some(changes) = line.get("$set").and_then(Value::as_object) {
+            self.set(changes.clone(), account);
+        } else if let Some(target) = line.get("$rewindTo").and_then(Value::as_str) {
+            self.rewind(target);
+            account.entry("$rewindTo", NativeOutcome::Kept("system-event"));
+            self.items
+                .push(Item::Event { kind: "rewind", data: Map::from_iter([("to".into(), target.into())]) });
+        } else if line.get("sessionId").is_some() && line.get("type").is_none() {
+            account.entry("metadata", NativeOutcome::Kept("session"));
+            self.set_head(line);
+        } else {
+            self.add_message(line, account);
+        }
+    }
+
+    fn set(&mut self, mut changes: Map<String, Value>, account: &mut TranslationAccount) {
+        account.entry("$set", NativeOutcome::Kept("session"));
+        if let Some(Value::Array(messages)) = changes.remove("messages") {
+            self.withdraw(0, "replaced");
+            for message in messages {
+                account.total += 1;
+                self.add_message(message, account);
+            }
+        }
+        self.set_head(Value::Object(changes));
+    }
+
+    fn set_head(&mut self, changes: Value) {
+        let mut members = std::mem::take(&mut self.head).rest();
+        if let Value::Object(changes) = changes {
+            members.extend(changes);
+        }
+        self.head = Native::of(Value::Object(members)).unwrap_or_default();
+    }
+
+    fn add_message(&mut self, message: Value, account: &mut TranslationAccount) {
+        let message = match Native::of(message) {
+            Ok(message) => message,
+            Err(value) => {
+                account.entry("non-object", NativeOutcome::Kept("system-event"));
+                let data = Map::from_iter([("value".to_owned(), value)]);
+                return self.items.push(Item::Event { kind: "non-object", data });
+            }
+        };
+        let known = message.text("id").and_then(|id| self.places.get(id).copied());
+        match known {
+            Some(place) => self.replace(place, message, account),
+            None => self.append(message),
+        }
+    }
+
+    fn append(&mut self, message: Native) {
+        let place = self.items.len();
+        if let Some(id) = message.text("id") {
+            self.places.insert(id.to_owned(), place);
+        }
+        self.items.push(Item::Message { message, withdrawn: None });
+        self.visible.push(place);
+    }
+
+    fn replace(&mut self, place: usize, message: Native, account: &mut TranslationAccount) {
+        let old = std::mem::replace(&mut self.items[place], Item::Message { message, withdrawn: None });
+        if let Item::Message { message, withdrawn } = old {
+            let kind = message.text("type").unwrap_or("untyped").to_owned();
+            account.entry(kind, NativeOutcome::Skipped("replaced by a later form of the message"));
+            if withdrawn.is_some() {
+                self.visible.push(place);
+            }
+        }
+    }
+
+    /// Withdraws the message with this identifier and all later ones; all messages if the chat does not show it.
+    fn rewind(&mut self, target: &str) {
+        let place = self.places.get(target);
+        let is_visible = |place: &usize| matches!(self.items[*place], Item::Message { withdrawn: None, .. });
+        let visible = place.filter(|place| is_visible(place));
+        let first = visible.and_then(|place| self.visible.iter().rposition(|visible| visible == place));
+        self.withdraw(first.unwrap_or(0), "rewind");
+    }
+
+    /// Withdraws the messages that the chat shows from this position on.
+    fn withdraw(&mut self, from: usize, reason: &'static str) {
+        for place in self.visible.drain(from..) {
+            if let Item::Message { withdrawn, .. } = &mut self.items[place] {
+                *withdrawn = Some(reason);
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Reader for Gemini CLI: `~/.gemini/tmp/PROJECT/chats/session-*.json` and `.jsonl`.
+//!
+//! Older versions write one JSON object with all messages. Newer ones write a line for each change, from which
+//! `history` restores the messages.
+
+mod history;
+mod message;
+
+use serde_json::Value;
+
+use crate::account::TranslationAccount;
+use crate::entry::Entry;
+use crate::lines;
+use crate::native::Native;
+use crate::session::{Models, Session};
+use crate::source::SourceFile;
+use history::{History, Item};
+
+/// Returns whether a line or document is one of Gemini CLI's.
+pub(crate) fn recognizes(value: &Value) -> bool {
+    let has = |name: &str| value.get(name).is_some();
+    (has("sessionId") && (has("projectHash") || has("messages"))) || has("$set") || has("$rewindTo")
+}
+
+/// Reads the session of a file.
+pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Session> {
+    let history = match lines::document(&file.bytes) {
+        Ok(document) => match Native::of(document) {
+            Ok(document) => History::of_document(document, account),
+            Err(_) => return Vec::new(),
+        },
+        Err(_) => History::of_lines(lines::read(file, account), account),
+    };
+    let nothing = history.items.is_empty() && history.head.text("sessionId").is_none();
+    if nothing { Vec::new() } else { vec![session(file, history, account)] }
+}
+
+fn session(file: &SourceFile, history: History, account: &mut TranslationAccount) -> Session {
+    let mut head = history.head;
+    let mut models = Models::default();
+    let values = history.items.iter().filter_map(Item::message);
+    let named = values.filter_map(|message| message.text("model").map(str::to_owned));
+    named.for_each(|model| models.add(&model));
+    let id = head.take_text("sessionId").unwrap_or_else(|| file.stem().to_owned());
+    let time = |head: &mut Native, name: &str| head.take(name).as_ref().and_then(crate::time::canonical);
+    let (start, end) = (time(&mut head, "startTime"), time(&mut head, "lastUpdated"));
+    let entries: Vec<Entry> = history.items.into_iter().map(|item| item.entry(account)).collect();
+    Session {
+        id,
+        start,
+        end,
+        models,
+        provider: Some("google".to_owned()),
+        cli_name: Some("gemini-cli".to_owned()),
+        native: head.rest(),
+        entries,
+        ..Session::default()
+    }
+}

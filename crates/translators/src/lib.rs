@@ -1,0 +1,53 @@
+//! Native session files of coding agents, translated to conversation records
+//! (draft-birkholz-verifiable-agent-conversations-00).
+//!
+//! A translation is a pure function of the source's bytes and the [`Settings`]: it has no clock and no random
+//! numbers, so two runs give the same record and the same digest. Its steps are those of a compiler: detection of the
+//! format, a reader for each format, which makes sessions of entries, redaction, and the record.
+//!
+//! | format | reader | session files of |
+//! |---|---|---|
+//! | `claude-jsonl` | `claude.rs` | Claude Code |
+//! | `codex-jsonl` | `codex/` | Codex CLI |
+//! | `gemini-json` | `gemini/` | Gemini CLI, one JSON object or one object a line |
+//! | `opencode-json` | `opencode/` | OpenCode: storage tree, concatenated objects, `opencode export` |
+//! | `cursor-jsonl` | `cursor.rs` | Cursor agent transcripts |
+//! | `chained-jsonl` | `chained/` | other tools, one object a line with its hash and that of the line before |
+//!
+//! The reader counts every native entry: kept as an entry of some type, skipped for a reason, or broken
+//! ([`TranslationAccount`]). An entry of an unknown type is kept as a `system-event` with its native content. Native
+//! members that have no counterpart in the record are under `native`, never next to members of the draft.
+//!
+//! Not here: reading files, signing and registering (the program `tabellion`), the rules of a record (`registration`),
+//! and SQLite databases, in which OpenCode since 1.2 and Cursor's composer keep their sessions.
+
+mod account;
+mod blocks;
+mod chained;
+mod claude;
+mod codex;
+mod cursor;
+mod detect;
+mod entry;
+mod error;
+mod format;
+mod gemini;
+pub mod limits;
+mod lines;
+mod native;
+mod opencode;
+mod record;
+mod redaction;
+mod session;
+mod source;
+mod time;
+mod translate;
+mod usage;
+
+pub use account::{Diagnostic, NativeOutcome, TranslationAccount};
+pub use error::TranslateError;
+pub use format::Format;
+pub use record::{SessionRecord, TRANSLATOR, TRANSLATOR_VERSION};
+pub use redaction::{EntryType, FieldPattern, Redaction, RedactionRule, Redactions, Selection};
+pub use source::{SessionSource, SourceFile};
+pub use translate::{Settings, Translation, redact, translate};

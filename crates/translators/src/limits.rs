@@ -1,0 +1,14 @@
+//! Limits of this crate.
+
+/// Maximum size of a source in bytes, all files together.
+pub const SOURCE_BYTES: usize = 256 << 20;
+/// Maximum nesting depth of a native entry. A record may nest 64 deep, and adds up to four levels around an entry.
+pub const NATIVE_DEPTH: usize = 56;
+/// Number of lines from which the format of a file is detected.
+pub const DETECTION_LINES: usize = 64;
+/// Maximum number of JSON pointers that a record lists for one redaction rule. The count is always complete.
+pub const LISTED_POINTERS: usize = 100;
+/// Minimum length in characters of a text that may count as a random secret.
+pub const SECRET_LENGTH: usize = 32;
+/// Minimum entropy in bits per character of a text that counts as a random secret.
+pub const SECRET_ENTROPY: f64 = 4.0;

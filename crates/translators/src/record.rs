@@ -1,0 +1,112 @@
+//! Records: the JSON that is signed and registered.
+
+use std::collections::HashSet;
+
+use jose::{jcs, json::check_text};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+/// The name of this translator in `recording-agent`.
+pub const TRANSLATOR: &str = "tabellion";
+/// The version of this translator in `recording-agent`. It is part of the record's identifier.
+pub const TRANSLATOR_VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The version of the draft's schema.
+const SCHEMA_VERSION: &str = "3.0.0-draft";
+
+/// A conversation record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionRecord {
+    value: Value,
+    bytes: Vec<u8>,
+}
+
+impl SessionRecord {
+    /// The record as a JSON value.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The record as bytes, in canonical JSON (RFC 8785). If that would change a number, because it is no exact double,
+    /// the numbers are written in full instead.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// SHA-256 digest of the bytes, as `previous-record` names it: `sha256:` and lower-case hex.
+    pub fn digest(&self) -> String {
+        digest(&self.bytes)
+    }
+
+    /// The session's identifier.
+    pub fn session_id(&self) -> &str {
+        self.value.pointer("/session/session-id").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Serializes a record.
+    pub(crate) fn of(value: Value) -> SessionRecord {
+        let plain = value.to_string();
+        let exact = check_text(&plain).is_ok_and(|text| text.first_inexact_number().is_none());
+        let bytes = if exact { jcs::canonical(&value) } else { plain.into_bytes() };
+        SessionRecord { value, bytes }
+    }
+}
+
+/// Returns `sha256:` and the digest in lower-case hex.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", data_encoding::HEXLOWER.encode(&Sha256::digest(bytes)))
+}
+
+/// Assembles a record. The source is added after redaction.
+pub(crate) fn assemble(id: String, session: Value, vcs: Option<Value>, previous: Option<&str>) -> Value {
+    let mut record = Map::new();
+    record.insert("version".to_owned(), SCHEMA_VERSION.into());
+    record.insert("id".to_owned(), id.into());
+    record.insert("recording-agent".to_owned(), recording_agent());
+    record.insert("session".to_owned(), session);
+    if let Some(vcs) = vcs {
+        record.insert("vcs".to_owned(), vcs);
+    }
+    if let Some(previous) = previous {
+        record.insert("previous-record".to_owned(), previous.into());
+    }
+    let mut record = Value::Object(record);
+    if let Some(Value::Array(entries)) = record.pointer_mut("/session/entries") {
+        make_ids_unique(entries, &mut HashSet::new());
+    }
+    record
+}
+
+fn recording_agent() -> Value {
+    json!({ "name": TRANSLATOR, "version": TRANSLATOR_VERSION })
+}
+
+/// Returns a UUID (version 8) that is determined by these texts.
+pub(crate) fn identifier(texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text.as_bytes());
+    }
+    let digest = hash.finalize();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()
+}
+
+/// Moves an identifier that an earlier entry has to the native members, since identifiers are unique in a record.
+fn make_ids_unique(entries: &mut [Value], seen: &mut HashSet<String>) {
+    for entry in entries {
+        let Value::Object(members) = entry else { continue };
+        let repeated =
+            members.get("id").and_then(Value::as_str).is_some_and(|id| !seen.insert(id.to_owned()));
+        if repeated && let Some(id) = members.remove("id") {
+            let native = members.entry("native").or_insert_with(|| json!({}));
+            if let Value::Object(native) = native {
+                native.insert("repeated-id".to_owned(), id);
+            }
+        }
+        if let Some(Value::Array(children)) = members.get_mut("children") {
+            make_ids_unique(children, seen);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Redaction of records before they are hashed and signed: secrets and personal data are replaced or left out, and
+//! each omission is listed with its rule, count and place (section 5 of the draft: "configurable redaction rules",
+//! "selective entry type recording").
+//!
+//! The texts are searched with expressions of linear time. The rules recognise secrets by their form: they find what
+//! has this form, and cannot promise that nothing else is secret.
+
+mod fields;
+mod listing;
+mod rules;
+mod selection;
+mod walk;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+pub use fields::FieldPattern;
+pub use listing::Redactions;
+pub use rules::RedactionRule;
+pub use selection::{EntryType, Selection};
+
+/// What to leave out of a record.
+#[derive(Clone, Debug)]
+pub struct Redaction {
+    /// Rules for texts. Default: [`RedactionRule::DEFAULT`].
+    pub rules: BTreeSet<RedactionRule>,
+    /// Values to leave out by their place.
+    pub fields: Vec<FieldPattern>,
+    /// Types of entries to keep.
+    pub selection: Selection,
+}
+
+impl Default for Redaction {
+    fn default() -> Self {
+        Redaction {
+            rules: RedactionRule::DEFAULT.into_iter().collect(),
+            fields: Vec::new(),
+            selection: Selection::default(),
+        }
+    }
+}
+
+impl Redaction {
+    /// Redacts a record, and lists the omissions. Entries that are not selected are left out first; pointers of the
+    /// other omissions are those of the remaining record.
+    pub(crate) fn apply(&self, record: &mut Value) -> Redactions {
+        let mut found = Redactions::default();
+        self.selection.apply(record, &mut found);
+        walk::redact(record, &self.rules, &self.fields, &mut found);
+        found
+    }
+
+    /// A text that differs for different settings.
+    pub(crate) fn fingerprint(&self) -> String {
+        let rules: Vec<&str> = self.rules.iter().map(|rule| rule.name()).collect();
+        let fields: Vec<String> = self.fields.iter().map(ToString::to_string).collect();
+        format!("{};{};{}", rules.join(","), fields.join(","), self.selection)
+    }
+}

@@ -1,0 +1,171 @@
+//! Rules that find secrets and personal data in texts by their form.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use crate::limits::{SECRET_ENTROPY, SECRET_LENGTH};
+
+/// A rule for texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RedactionRule {
+    /// User names, passwords and tokens before the host of a URL.
+    Userinfo,
+    /// Private keys in PEM.
+    PrivateKey,
+    /// JSON Web Tokens.
+    Jwt,
+    /// Tokens of well-known services, by their prefixes.
+    Token,
+    /// Texts in members that are named after secrets, such as `secret` of OpenCode's share objects.
+    SecretMember,
+    /// The user's name in paths of home directories.
+    HomePath,
+    /// Long random texts. Off by default, because signatures and identifiers look the same.
+    HighEntropy,
+}
+
+/// Expressions with their replacements; `$1` is text to keep.
+const EXPRESSIONS: [(RedactionRule, &str, &str); 5] = [
+    (RedactionRule::Userinfo, r#"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@"'<>?#\\]+@"#, "$1"),
+    (
+        RedactionRule::PrivateKey,
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)",
+        "[redacted:private-key]",
+    ),
+    (RedactionRule::Jwt, r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*", "[redacted:jwt]"),
+    (
+        RedactionRule::Token,
+        concat!(
+            r"\b(?:sk-(?:ant|proj|svcacct|admin|or)-[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9]{20,}",
+            r"|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,}",
+            r"|glpat-[A-Za-z0-9_-]{20,}|(?:AKIA|ASIA)[A-Z0-9]{16}|xox[abeprs]-[A-Za-z0-9-]{10,}",
+            r"|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{36}|hf_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{50,})"
+        ),
+        "[redacted:token]",
+    ),
+    (RedactionRule::HomePath, r#"([/\\](?:home|Users)[/\\]+)[^/\\\s"':~]+"#, "$1~"),
+];
+
+static COMPILED: LazyLock<BTreeMap<RedactionRule, (Regex, &'static str)>> = LazyLock::new(|| {
+    let compile = |(rule, expression, replacement)| Some((rule, (Regex::new(expression).ok()?, replacement)));
+    EXPRESSIONS.into_iter().filter_map(compile).collect()
+});
+
+static LONG_WORD: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!("[A-Za-z0-9+/_=-]{{{SECRET_LENGTH},}}")).ok());
+
+/// Names of members that hold a secret, in lower case without separators.
+const SECRET_NAMES: [&str; 11] = [
+    "secret",
+    "sharesecret",
+    "clientsecret",
+    "password",
+    "passphrase",
+    "apikey",
+    "authorization",
+    "accesstoken",
+    "refreshtoken",
+    "authtoken",
+    "privatekey",
+];
+
+impl RedactionRule {
+    /// All rules.
+    pub const ALL: [RedactionRule; 7] = [
+        Self::Userinfo,
+        Self::PrivateKey,
+        Self::Jwt,
+        Self::Token,
+        Self::SecretMember,
+        Self::HomePath,
+        Self::HighEntropy,
+    ];
+
+    /// The rules for secrets. Rules for personal data and for what only might be a secret are not among them.
+    pub const DEFAULT: [RedactionRule; 5] =
+        [Self::Userinfo, Self::PrivateKey, Self::Jwt, Self::Token, Self::SecretMember];
+
+    /// The name of the rule.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Userinfo => "userinfo",
+            Self::PrivateKey => "private-key",
+            Self::Jwt => "jwt",
+            Self::Token => "token",
+            Self::SecretMember => "secret-member",
+            Self::HomePath => "home-path",
+            Self::HighEntropy => "high-entropy",
+        }
+    }
+
+    /// Replaces what the rule finds in a text, and returns the number of replacements.
+    pub(super) fn replace<'t>(self, text: &'t str) -> (Cow<'t, str>, u64) {
+        let mut count = 0;
+        let replaced = match (self, COMPILED.get(&self), LONG_WORD.as_ref()) {
+            (Self::HighEntropy, _, Some(word)) => word.replace_all(text, |found: &Captures<'_>| {
+                let found = &found[0];
+                if !is_random(found) {
+                    return found.to_owned();
+                }
+                count += 1;
+                "[redacted:high-entropy]".to_owned()
+            }),
+            (_, Some((expression, replacement)), _) => {
+                expression.replace_all(text, |found: &Captures<'_>| {
+                    count += 1;
+                    let mut kept = String::new();
+                    found.expand(replacement, &mut kept);
+                    kept
+                })
+            }
+            _ => Cow::Borrowed(text),
+        };
+        if count == 0 { (Cow::Borrowed(text), 0) } else { (replaced, count) }
+    }
+}
+
+/// Returns whether a member of this name holds a secret.
+pub(super) fn names_a_secret(member: &str) -> bool {
+    let plain: String =
+        member.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect();
+    SECRET_NAMES.contains(&plain.as_str())
+}
+
+/// Returns whether a text looks random: digits, lower and upper case, and much information in each character. Digests
+/// in hex have one case only.
+fn is_random(text: &str) -> bool {
+    let has = |test: fn(&u8) -> bool| text.as_bytes().iter().any(test);
+    has(u8::is_ascii_digit)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_uppercase)
+        && entropy(text.as_bytes()) >= SECRET_ENTROPY
+}
+
+/// Shannon entropy in bits per byte.
+fn entropy(bytes: &[u8]) -> f64 {
+    let mut counts = [0u32; 256];
+    bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+    let length = bytes.len() as f64;
+    let share = counts.into_iter().filter(|count| *count > 0).map(|count| f64::from(count) / length);
+    -share.map(|share| share * share.log2()).sum::<f64>()
+}
+
+impl fmt::Display for RedactionRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for RedactionRule {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|rule| rule.name() == name);
+        found.ok_or_else(|| format!("the rules are {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}

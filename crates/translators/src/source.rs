@@ -1,0 +1,78 @@
+//! Sources of a translation: one file, or the files of a storage tree.
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+
+use crate::error::TranslateError;
+use crate::limits::SOURCE_BYTES;
+
+/// A file of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// The path, relative to the source, with `/` between its steps. For a single file, its name.
+    pub path: String,
+    /// The content.
+    pub bytes: Vec<u8>,
+}
+
+impl SourceFile {
+    /// The file's name without its last extension.
+    pub(crate) fn stem(&self) -> &str {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        match name.rsplit_once('.') {
+            Some((stem, _)) if !stem.is_empty() => stem,
+            _ => name,
+        }
+    }
+}
+
+/// The bytes to translate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSource {
+    files: Vec<SourceFile>,
+}
+
+impl SessionSource {
+    /// A source of one file.
+    pub fn file(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        SessionSource { files: vec![SourceFile { path: path.into(), bytes: bytes.into() }] }
+    }
+
+    /// A source of several files. Their order has no effect.
+    pub fn tree(mut files: Vec<SourceFile>) -> Self {
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        SessionSource { files }
+    }
+
+    /// The files, ordered by path.
+    pub fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    /// Size in bytes, all files together.
+    pub fn bytes(&self) -> usize {
+        self.files.iter().map(|file| file.bytes.len()).sum()
+    }
+
+    /// SHA-256 digest in lower-case hex: of the file, or for several files of the lines that `sha256sum` prints for
+    /// them in the order of their paths.
+    pub fn sha256(&self) -> String {
+        let digest = |bytes: &[u8]| HEXLOWER.encode(&Sha256::digest(bytes));
+        match self.files.as_slice() {
+            [only] => digest(&only.bytes),
+            files => {
+                let lines = files.iter().map(|file| format!("{}  {}\n", digest(&file.bytes), file.path));
+                digest(lines.collect::<String>().as_bytes())
+            }
+        }
+    }
+
+    /// Checks that the source has a size which can be translated.
+    pub(crate) fn check_size(&self) -> Result<(), TranslateError> {
+        match self.bytes() {
+            0 => Err(TranslateError::Empty),
+            bytes if bytes > SOURCE_BYTES => Err(TranslateError::TooLarge { bytes, limit: SOURCE_BYTES }),
+            _ => Ok(()),
+        }
+    }
+}

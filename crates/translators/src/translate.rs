@@ -1,0 +1,152 @@
+//! The translation: detection, reading, redaction, record.
+
+use std::collections::BTreeMap;
+
+use jose::json::{Limits, parse_strict};
+use serde_json::{Map, Value, json};
+
+use crate::account::TranslationAccount;
+use crate::error::TranslateError;
+use crate::format::Format;
+use crate::limits::SOURCE_BYTES;
+use crate::record::{self, SessionRecord, TRANSLATOR_VERSION};
+use crate::redaction::{Redaction, Redactions};
+use crate::session::Session;
+use crate::source::{SessionSource, SourceFile};
+use crate::{chained, claude, codex, cursor, detect, gemini, opencode};
+
+/// Settings of a translation.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The format; detected if `None`.
+    pub format: Option<Format>,
+    /// What to leave out.
+    pub redaction: Redaction,
+    /// The records of earlier checkpoints by session: `sha256:` and the digest of their bytes
+    /// ([`SessionRecord::digest`]).
+    pub previous_records: BTreeMap<String, String>,
+}
+
+/// The result of a translation.
+#[derive(Clone, Debug)]
+pub struct Translation {
+    /// The format of the source.
+    pub format: Format,
+    /// One record for each session of the source, with the omissions from it.
+    pub records: Vec<(SessionRecord, Redactions)>,
+    /// What became of each native entry.
+    pub account: TranslationAccount,
+}
+
+/// Translates a source.
+///
+/// # Errors
+/// [`TranslateError`] if the source is empty, too large, in no known format, holds no session, or is a hash chain that
+/// does not verify. Single broken entries are diagnostics of the [`TranslationAccount`].
+pub fn translate(source: &SessionSource, settings: &Settings) -> Result<Translation, TranslateError> {
+    source.check_size()?;
+    let format = settings.format.or_else(|| detect::detect(source)).ok_or(TranslateError::UnknownFormat)?;
+    let mut account = TranslationAccount::default();
+    let sessions = read(format, source, &mut account)?;
+    if sessions.is_empty() {
+        return Err(TranslateError::NoSession(format));
+    }
+    let about = AboutSource { format, sha256: source.sha256(), bytes: source.bytes(), account: &account };
+    let records = sessions.into_iter().map(|session| record(session, &about, settings)).collect();
+    Ok(Translation { format, records, account })
+}
+
+fn read(
+    format: Format,
+    source: &SessionSource,
+    account: &mut TranslationAccount,
+) -> Result<Vec<Session>, TranslateError> {
+    Ok(match format {
+        Format::OpenCode => opencode::read(source, account),
+        Format::Claude => claude::read(only(format, source)?, account),
+        Format::Codex => codex::read(only(format, source)?, account),
+        Format::Gemini => gemini::read(only(format, source)?, account),
+        Format::Cursor => cursor::read(only(format, source)?, account),
+        Format::Chained => chained::read(only(format, source)?, account)?,
+    })
+}
+
+fn only(format: Format, source: &SessionSource) -> Result<&SourceFile, TranslateError> {
+    match source.files() {
+        [only] => Ok(only),
+        files => Err(TranslateError::SeveralFiles { format, files: files.len() }),
+    }
+}
+
+/// What a record says about its source.
+struct AboutSource<'a> {
+    format: Format,
+    sha256: String,
+    bytes: usize,
+    account: &'a TranslationAccount,
+}
+
+impl AboutSource<'_> {
+    fn to_value(&self, redactions: &Redactions, hash_chain: Option<Value>) -> Value {
+        let mut about = json!({
+            "format": self.format,
+            "sha-256": self.sha256,
+            "bytes": self.bytes,
+            "lines": self.account.total,
+            "skipped": self.account.skipped(),
+            "broken": self.account.broken.len(),
+            "redactions": redactions.to_values(),
+        });
+        if let (Some(chain), Value::Object(members)) = (hash_chain, &mut about) {
+            members.insert("hash-chain".to_owned(), chain);
+        }
+        about
+    }
+}
+
+fn record(mut session: Session, about: &AboutSource<'_>, settings: &Settings) -> (SessionRecord, Redactions) {
+    let previous = settings.previous_records.get(&session.id).map(String::as_str);
+    let fingerprint = settings.redaction.fingerprint();
+    let texts = [&about.sha256, TRANSLATOR_VERSION, &session.id, &fingerprint, previous.unwrap_or_default()];
+    let id = record::identifier(&texts);
+    let (vcs, chain) = (session.vcs.take().and_then(|vcs| vcs.into_value()), session.hash_chain.take());
+    let mut value = record::assemble(id, session.into_value(), vcs, previous);
+    let redactions = settings.redaction.apply(&mut value);
+    if let Value::Object(members) = &mut value {
+        members.insert("source".to_owned(), about.to_value(&redactions, chain));
+    }
+    (SessionRecord::of(value), redactions)
+}
+
+/// Redacts a record that exists, as a new record: with another `id`, the digest of the original as `redacted-from`, and
+/// the omissions added to `source.redactions`.
+///
+/// # Errors
+/// [`TranslateError::NotARecord`] if the bytes are not a JSON object with a session.
+pub fn redact(bytes: &[u8], redaction: &Redaction) -> Result<(SessionRecord, Redactions), TranslateError> {
+    let limits = Limits { bytes: SOURCE_BYTES, ..Limits::default() };
+    let limits = Limits { depth: jose::json::MAX_DEPTH, ..limits };
+    let refuse = |why: String| TranslateError::NotARecord(why);
+    let mut value = parse_strict(bytes, limits).map_err(|error| refuse(error.to_string()))?;
+    if value.pointer("/session/entries").is_none_or(|entries| !entries.is_array()) {
+        return Err(refuse("it has no session with entries".to_owned()));
+    }
+    let redactions = redaction.apply(&mut value);
+    let original = record::digest(bytes);
+    let id = record::identifier(&[&original, TRANSLATOR_VERSION, &redaction.fingerprint()]);
+    if let Value::Object(members) = &mut value {
+        members.insert("id".to_owned(), id.into());
+        members.insert("redacted-from".to_owned(), original.into());
+        list_redactions(members, &redactions);
+    }
+    Ok((SessionRecord::of(value), redactions))
+}
+
+/// Adds omissions to those that a record lists.
+fn list_redactions(record: &mut Map<String, Value>, redactions: &Redactions) {
+    let source = record.entry("source").or_insert_with(|| json!({}));
+    let Value::Object(source) = source else { return };
+    if let Value::Array(list) = source.entry("redactions").or_insert_with(|| json!([])) {
+        list.extend(redactions.to_values());
+    }
+}

@@ -1,0 +1,69 @@
+//! Hash-chained files of other tools.
+
+use data_encoding::HEXLOWER;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use translators::{Format, SessionSource, Settings, TranslateError, translate};
+
+fn chain(length: usize, hash: impl Fn(&Value) -> String) -> Vec<Value> {
+    let mut before = "0".repeat(64);
+    let mut lines = Vec::new();
+    for number in 0..length {
+        let mut line = json!({
+            "event_type": "tool", "number": number, "prev_hash": before, "session_id": "run-7",
+            "timestamp": format!("2026-03-01T10:00:0{number}Z"),
+        });
+        before = hash(&line);
+        line["hash"] = json!(before);
+        lines.push(line);
+    }
+    lines
+}
+
+fn of_jcs(line: &Value) -> String {
+    HEXLOWER.encode(&Sha256::digest(jose::jcs::canonical(line)))
+}
+
+fn source(lines: &[Value]) -> SessionSource {
+    SessionSource::file("log.jsonl", lines.iter().map(|line| format!("{line}\n")).collect::<String>())
+}
+
+#[test]
+fn a_chain_is_verified_and_its_lines_are_events_with_their_own_times() {
+    let lines = chain(3, of_jcs);
+    let translation = translate(&source(&lines), &Settings::default()).unwrap();
+    assert_eq!(translation.format, Format::Chained);
+    let record = translation.records[0].0.value();
+    assert_eq!(
+        record["source"]["hash-chain"],
+        json!({ "rule": "sha-256-jcs", "lines": 3, "head": lines[2]["hash"] })
+    );
+    assert_eq!(record["session"]["session-id"], "run-7");
+    assert_eq!(record["session"]["entries"][1]["timestamp"], "2026-03-01T10:00:01Z");
+    assert_eq!(record["session"]["entries"][1]["data"]["number"], 1);
+}
+
+#[test]
+fn a_changed_a_removed_and_a_moved_line_break_the_chain() {
+    let lines = chain(4, of_jcs);
+    let mut changed = lines.clone();
+    changed[1]["number"] = json!(7);
+    let mut removed = lines.clone();
+    removed.remove(1);
+    let mut moved = lines;
+    moved.swap(1, 2);
+    for broken in [changed, removed, moved] {
+        let error = translate(&source(&broken), &Settings::default()).unwrap_err();
+        assert!(matches!(error, TranslateError::BrokenChain { line: 2, .. }), "{error}");
+    }
+}
+
+#[test]
+fn of_hashes_by_an_unknown_rule_only_the_links_are_verified() {
+    let lines = chain(3, |line| HEXLOWER.encode(&Sha256::digest(format!("salt {line}"))));
+    let translation = translate(&source(&lines), &Settings::default()).unwrap();
+    assert_eq!(translation.records[0].0.value()["source"]["hash-chain"]["rule"], "links");
+    assert_eq!(translation.account.remarks.len(), 1);
+    let without_second = [lines[0].clone(), lines[2].clone()];
+    assert!(translate(&source(&without_second), &Settings::default()).is_err());
+}

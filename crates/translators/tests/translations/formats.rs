@@ -1,0 +1,160 @@
+//! The mapping of each format.
+
+use serde_json::{Value, json};
+
+use crate::fixtures::{
+    entries, file, of_type, opencode_export, opencode_objects, opencode_tree, record, translated, usages,
+};
+
+#[test]
+fn claude_code() {
+    let record = record(&file("claude.jsonl"));
+    let session = &record["session"];
+    assert_eq!(session["session-id"], "ses-1");
+    assert_eq!(session["session-start"], "2026-03-01T10:00:00.000Z");
+    assert_eq!(session["session-end"], "2026-03-01T10:00:07.000Z");
+    let agent = json!({
+        "model-id": "claude-fixture-1", "model-provider": "anthropic", "models": ["claude-fixture-1"],
+        "cli-name": "claude-code", "cli-version": "2.1.0",
+    });
+    assert_eq!(session["agent-meta"], agent);
+    assert_eq!(session["environment"], json!({ "working-dir": "/srv/shop" }));
+    assert_eq!(record["vcs"], json!({ "type": "git", "branch": "main" }));
+    // The usage is that of one message, though two lines repeat it.
+    let usage = json!({ "input": 3210, "cached": 3000, "output": 40, "total": 3250 });
+    assert_eq!(usages(&record), [usage]);
+    let results = of_type(&record, "tool-result");
+    assert_eq!(results[0]["id"], "u2", "a line of results only is no message of the user");
+    assert_eq!((&results[0]["call-id"], &results[0]["is-error"]), (&json!("call-1"), &json!(true)));
+    assert_eq!(of_type(&record, "user").len(), 1);
+    let calls = of_type(&record, "tool-call");
+    assert_eq!(calls[0]["input"], json!({ "command": "make test", "timeout": null }), "inputs are unchanged");
+    assert_eq!(of_type(&record, "reasoning")[0]["native"]["signature"], "c2ln");
+    let events: Vec<Value> =
+        of_type(&record, "system-event").iter().map(|event| event["event-type"].clone()).collect();
+    assert_eq!(events, ["summary", "system/turn_duration", "novelty", "non-object"]);
+    let repeated = entries(&record).into_iter().find(|entry| entry["native"]["repeated-id"] == "a2").unwrap();
+    assert_eq!(repeated["content"], "Two.");
+}
+
+#[test]
+fn codex() {
+    let record = record(&file("codex.jsonl"));
+    assert_eq!(record["session"]["session-id"], "rollout-1");
+    assert_eq!(record["session"]["agent-meta"]["model-provider"], "openai");
+    assert_eq!(record["vcs"]["repository"], "https://git.example/shop.git", "without the password");
+    assert_eq!(
+        usages(&record),
+        [json!({ "input": 100, "cached": 60, "output": 20, "reasoning": 5, "total": 120 })]
+    );
+    let calls = of_type(&record, "tool-call");
+    assert_eq!(calls[0]["input"], json!({ "command": ["ls"] }), "arguments in a text are parsed");
+    assert_eq!(calls[1]["input"], "*** Begin Patch");
+    assert_eq!(calls[2]["name"], "web_search");
+    let errors: Vec<Value> =
+        of_type(&record, "tool-result").iter().map(|result| result["is-error"].clone()).collect();
+    assert_eq!(errors, [true, false]);
+    let users = of_type(&record, "user");
+    assert_eq!((users.len(), &users[1]["native"]["role"]), (2, &json!("developer")));
+    let reasoning = &of_type(&record, "reasoning")[0];
+    assert_eq!((&reasoning["content"], &reasoning["encrypted"]), (&json!("Use ls"), &json!("opaque")));
+}
+
+#[test]
+fn codex_without_envelopes() {
+    let record = record(&file("codex-bare.jsonl"));
+    assert_eq!(record["session"]["session-id"], "codex-bare", "the file's name, never a random one");
+    let kinds: Vec<Value> = entries(&record).iter().map(|entry| entry["type"].clone()).collect();
+    assert_eq!(kinds, ["user", "tool-call", "tool-result", "assistant"]);
+}
+
+#[test]
+fn gemini_in_one_object() {
+    let record = record(&file("gemini.json"));
+    assert_eq!(record["session"]["agent-meta"]["model-provider"], "google");
+    assert_eq!(
+        usages(&record),
+        [json!({ "input": 100, "cached": 30, "output": 10, "reasoning": 7, "total": 118 })]
+    );
+    assert_eq!(of_type(&record, "reasoning")[0]["subject"], "Plan");
+    let results = of_type(&record, "tool-result");
+    assert_eq!((results.len(), &results[0]["is-error"]), (1, &json!(true)), "a cancelled call has no result");
+    assert_eq!(of_type(&record, "tool-call").len(), 2);
+    assert_eq!(of_type(&record, "assistant")[1]["content"], json!([{ "text": "It failed." }]));
+}
+
+#[test]
+fn gemini_in_lines() {
+    let record = record(&file("gemini.jsonl"));
+    assert_eq!(record["session"]["session-end"], "2026-03-01T10:00:09.000Z");
+    let found: Vec<(Value, Value)> = record["session"]["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| {
+            let name = entry.get("content").or(entry.get("event-type")).unwrap();
+            (name.clone(), entry["withdrawn"].clone())
+        })
+        .collect();
+    let shown = |name: Value| (name, Value::Null);
+    assert_eq!(
+        found,
+        [
+            shown(json!("Hello")),
+            (json!("Hello!"), json!("replaced")),
+            (json!("Wrong turn"), json!("rewind")),
+            shown(json!("rewind")),
+            (json!("Right turn"), json!("replaced")),
+            shown(json!("warning")),
+        ]
+    );
+}
+
+#[test]
+fn opencode_has_one_record_for_each_session() {
+    let translation = translated(&opencode_tree());
+    let ids: Vec<&str> = translation.records.iter().map(|(record, _)| record.session_id()).collect();
+    assert_eq!(ids, ["ses_1", "ses_2"]);
+    let record = translation.records[0].0.value();
+    assert_eq!(record["session"]["session-start"], "2025-10-09T08:53:20.000Z");
+    let usage =
+        json!({ "input": 160, "cached": 100, "output": 20, "reasoning": 3, "total": 183, "cost": 0.25 });
+    assert_eq!(usages(record), [usage]);
+    let results = of_type(record, "tool-result");
+    assert_eq!(results.len(), 1, "a running tool has no result");
+    assert_eq!((&results[0]["status"], &results[0]["is-error"]), (&json!("completed"), &json!(true)));
+    assert_eq!(of_type(record, "reasoning")[0]["encrypted"], "opaque");
+    assert_eq!(of_type(record, "assistant")[0]["content"], "It fails.");
+    let share =
+        of_type(record, "system-event").into_iter().find(|event| event["event-type"] == "share").unwrap();
+    assert_eq!(share["data"]["secret"], "[redacted:secret-member]");
+}
+
+#[test]
+fn opencode_gives_the_same_entries_from_tree_objects_and_export() {
+    let messages = |source| {
+        let translation = translated(&source);
+        let record =
+            translation.records.iter().find(|(record, _)| record.session_id() == "ses_1").unwrap().0.clone();
+        let entries = record.value()["session"]["entries"].as_array().unwrap().clone();
+        entries.into_iter().filter(|entry| entry["type"] != "system-event").collect::<Vec<_>>()
+    };
+    let tree = messages(opencode_tree());
+    assert_eq!(tree.len(), 2);
+    assert_eq!(messages(opencode_export()), tree);
+    let count = |messages: Vec<Value>| {
+        messages.iter().map(|message| message["children"].as_array().map_or(0, Vec::len)).sum::<usize>()
+    };
+    assert_eq!(count(messages(opencode_objects())), count(tree));
+}
+
+#[test]
+fn cursor() {
+    let record = record(&file("cursor.jsonl"));
+    assert_eq!(record["session"]["session-id"], "cursor");
+    let kinds: Vec<Value> = entries(&record).iter().map(|entry| entry["type"].clone()).collect();
+    assert_eq!(
+        kinds,
+        ["user", "assistant", "reasoning", "tool-call", "tool-result", "assistant", "system-event"]
+    );
+}

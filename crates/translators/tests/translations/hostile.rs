@@ -1,0 +1,102 @@
+//! Arbitrary and damaged input: no panic, and no entry unaccounted for.
+
+use proptest::prelude::*;
+use registration::conversation::{ConversationRecord, Form};
+use serde_json::{Value, json};
+use testkit::conversation;
+use translators::{Format, SessionSource, Settings, SourceFile, translate};
+
+use crate::fixtures::sources;
+
+/// Checks a translation, if there is one.
+fn check(source: &SessionSource, format: Option<Format>) {
+    let Ok(translation) = translate(source, &Settings { format, ..Settings::default() }) else { return };
+    assert_eq!(translation.account.accounted(), translation.account.total, "{:?}", translation.account);
+    let header = conversation(0, Form::Json);
+    for (record, _) in &translation.records {
+        if let Err(violation) = ConversationRecord::read(header.header(), record.bytes()) {
+            panic!("{violation}: {}", record.value());
+        }
+    }
+}
+
+/// Any JSON with the member names and texts that the readers look for.
+fn native() -> impl Strategy<Value = Value> {
+    let names = "type|subtype|role|message|content|payload|id|uuid|sessionId|timestamp|usage|input_tokens|info|parts\
+                 |messages|messageID|sessionID|tool|state|status|output|input|time|created|tokens|cache|toolCalls\
+                 |thoughts|result|args|hash|prev_hash|summary|arguments|call_id|native|children|text|\\$set|\\$rewindTo";
+    let texts = "user|assistant|message|response_item|event_msg|token_count|tool|text|tool_use|tool_result|thinking|gemini\
+                 |session_meta|reasoning|function_call|completed|part|[a-z]{0,3}|2026-01-01T00:00:00Z";
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>()
+            .prop_filter_map("finite", |number| serde_json::Number::from_f64(number).map(Value::from)),
+        texts.prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 40, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(names, inner, 0..6).prop_map(|members| json!(members)),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        for format in Format::ALL {
+            check(&SessionSource::file("x.jsonl", bytes.clone()), Some(format));
+        }
+    }
+
+    #[test]
+    fn arbitrary_lines_are_accounted_for(lines in prop::collection::vec(native(), 1..8)) {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        for format in Format::ALL {
+            check(&SessionSource::file("x.jsonl", text.clone()), Some(format));
+        }
+        check(&SessionSource::file("x.jsonl", text), None);
+    }
+
+    #[test]
+    fn arbitrary_trees_are_accounted_for(objects in prop::collection::vec((0..4usize, native()), 1..8)) {
+        let folders = ["session/p", "message/s", "part/m", "share"];
+        let file = |(number, (folder, object)): (usize, (usize, Value))| SourceFile {
+            path: format!("{}/{number}.json", folders[folder]),
+            bytes: object.to_string().into_bytes(),
+        };
+        check(&SessionSource::tree(objects.into_iter().enumerate().map(file).collect()), None);
+    }
+
+    #[test]
+    fn damaged_fixtures_are_accounted_for(which in 0..9usize, at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let source = sources().remove(which);
+        let mut files = source.files().to_vec();
+        let file = at.index(files.len());
+        if !files[file].bytes.is_empty() {
+            let place = at.index(files[file].bytes.len());
+            files[file].bytes[place] = byte;
+        }
+        check(&SessionSource::tree(files), None);
+    }
+}
+
+#[test]
+fn an_entry_nested_too_deep_is_broken_and_the_deepest_allowed_one_fits_in_a_record() {
+    let nested = |depth: usize| {
+        let line = format!(
+            "{{\"type\":\"x\",\"sessionId\":\"s\",\"d\":{}{}}}",
+            "[".repeat(depth),
+            "]".repeat(depth)
+        );
+        SessionSource::file("s.jsonl", line)
+    };
+    let deepest = translators::limits::NATIVE_DEPTH - 1;
+    check(&nested(deepest), Some(Format::Claude));
+    assert!(translate(&nested(deepest), &Settings::default()).is_ok());
+    assert!(translate(&nested(deepest + 1), &Settings::default()).is_err());
+}

@@ -1,0 +1,11 @@
+//! Translation of session files in the shape of each format. The files in `fixtures` are written for these tests.
+
+#![allow(clippy::unwrap_used)]
+
+mod accounts;
+mod cddl;
+mod chains;
+mod fixtures;
+mod formats;
+mod hostile;
+mod redactions;

@@ -1,0 +1,136 @@
+//! What is left out of records, and how it is listed.
+
+use serde_json::{Value, json};
+use translators::{
+    EntryType, Redaction, RedactionRule, Selection, SessionSource, Settings, redact, translate,
+};
+
+use crate::fixtures::{file, of_type};
+
+fn saying(text: &str) -> SessionSource {
+    let line = json!({
+        "type": "user", "sessionId": "s", "uuid": "u1", "message": { "role": "user", "content": text },
+    });
+    SessionSource::file("s.jsonl", line.to_string())
+}
+
+fn with_rules(rules: &[RedactionRule]) -> Settings {
+    let redaction = Redaction { rules: rules.iter().copied().collect(), ..Redaction::default() };
+    Settings { redaction, ..Settings::default() }
+}
+
+fn translated(source: &SessionSource, settings: &Settings) -> Value {
+    translate(source, settings).unwrap().records[0].0.value().clone()
+}
+
+fn content(text: &str, settings: &Settings) -> Value {
+    translated(&saying(text), settings)["session"]["entries"][0]["content"].clone()
+}
+
+#[test]
+fn secrets_are_replaced_by_the_name_of_the_rule() {
+    // Written in pieces, so that no scanner of secrets mistakes this file.
+    let key = ["-----BEGIN ", "PRIVATE KEY-----\nMIIE\n-----END ", "PRIVATE KEY-----"].concat();
+    let web_token = ["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0In0", "c2lnbmF0dXJl"].join(".");
+    for (secret, left) in [
+        (["gh", "p_0123456789abcdefghijABCDEFGHIJ012345"].concat(), "[redacted:token]"),
+        (["sk-", "abcdefghij0123456789ABCD"].concat(), "[redacted:token]"),
+        (["sk-", "ant-api03-abcdefghij0123456789"].concat(), "[redacted:token]"),
+        (["AKI", "AIOSFODNN7EXAMPLE"].concat(), "[redacted:token]"),
+        (key, "[redacted:private-key]"),
+        (web_token, "[redacted:jwt]"),
+        ("https://me:pass@host/x".to_owned(), "https://host/x"),
+    ] {
+        let found = content(&format!("before {secret} after"), &Settings::default());
+        assert_eq!(found, format!("before {left} after"));
+    }
+}
+
+#[test]
+fn ordinary_texts_stay() {
+    let text =
+        "the risk-averse task-runner of 0123456789abcdef0123456789abcdef01234567, see https://a.example/@b";
+    assert_eq!(content(text, &Settings::default()), text);
+    assert_eq!(
+        content(text, &with_rules(&[RedactionRule::HighEntropy])),
+        text,
+        "a digest in hex is no secret"
+    );
+}
+
+#[test]
+fn paths_of_home_folders_and_random_texts_are_redacted_on_request() {
+    let home = with_rules(&[RedactionRule::HomePath]);
+    assert_eq!(content("/home/alice/x and C:\\Users\\bob\\y", &home), "/home/~/x and C:\\Users\\~\\y");
+    let random = "k9Zq2Lw8Xv4Bn7Mc1Pd5Rt3Yh6Gj0Fs2Wa";
+    assert_eq!(content(random, &Settings::default()), random);
+    assert_eq!(content(random, &with_rules(&[RedactionRule::HighEntropy])), "[redacted:high-entropy]");
+}
+
+#[test]
+fn each_omission_is_listed_with_rule_count_and_pointers() {
+    let record = translated(&saying("a://u@h b://u@h"), &Settings::default());
+    let listed = json!([{ "rule": "userinfo", "count": 2, "pointers": ["/session/entries/0/content"] }]);
+    assert_eq!(record["source"]["redactions"], listed);
+}
+
+#[test]
+fn names_of_members_are_redacted_too() {
+    let line = json!({
+        "type": "user", "sessionId": "s", "message": { "role": "user", "content": "x" },
+        "files": { "/home/alice/a": 1, "/home/bob/a": 2 },
+    });
+    let source = SessionSource::file("s.jsonl", line.to_string());
+    let record = translated(&source, &with_rules(&[RedactionRule::HomePath]));
+    let files = &record["session"]["entries"][0]["native"]["files"];
+    assert_eq!(*files, json!({ "/home/~/a": 1, "/home/~/a (2)": 2 }));
+}
+
+#[test]
+fn fields_are_left_out_by_pointer_patterns() {
+    let fields = ["/session/entries/*/native", "/**/input/command", "/vcs"].map(|text| text.parse().unwrap());
+    let redaction = Redaction { fields: fields.into(), ..Redaction::default() };
+    let record = translated(&file("claude.jsonl"), &Settings { redaction, ..Settings::default() });
+    assert!(record.get("vcs").is_none());
+    assert!(
+        record["session"]["entries"].as_array().unwrap().iter().all(|entry| entry.get("native").is_none())
+    );
+    assert!(of_type(&record, "tool-call").iter().all(|call| call["input"].get("command").is_none()));
+    let listed = record["source"]["redactions"].as_array().unwrap();
+    assert!(listed.iter().any(|listed| listed["rule"] == "field"));
+}
+
+#[test]
+fn types_of_entries_are_left_out_and_their_children_stay() {
+    let selection = Selection::default().without([EntryType::Assistant, EntryType::Reasoning]);
+    let redaction = Redaction { selection, ..Redaction::default() };
+    let record = translated(&file("claude.jsonl"), &Settings { redaction, ..Settings::default() });
+    assert!(of_type(&record, "assistant").is_empty() && of_type(&record, "reasoning").is_empty());
+    assert_eq!(of_type(&record, "tool-call").len(), 2);
+    let listed = record["source"]["redactions"].as_array().unwrap();
+    let counts: Vec<(&Value, &Value)> =
+        listed.iter().map(|listed| (&listed["rule"], &listed["count"])).collect();
+    assert_eq!(counts, [(&json!("without:assistant"), &json!(3)), (&json!("without:reasoning"), &json!(1))]);
+}
+
+#[test]
+fn a_redacted_record_is_a_new_one_that_names_the_original() {
+    let original = translate(&file("claude.jsonl"), &Settings::default()).unwrap().records.remove(0).0;
+    let redaction = Redaction { selection: Selection::only([EntryType::User]), ..Redaction::default() };
+    let (redacted, listed) = redact(original.bytes(), &redaction).unwrap();
+    assert!(listed.count() > 0);
+    assert_eq!(redacted.value()["redacted-from"], original.digest());
+    assert_ne!(redacted.value()["id"], original.value()["id"]);
+    assert_eq!(redacted.session_id(), original.session_id());
+    assert!(redact(b"{}", &redaction).is_err());
+}
+
+#[test]
+fn redacting_twice_changes_nothing_more() {
+    let redaction = Redaction { rules: RedactionRule::ALL.into_iter().collect(), ..Redaction::default() };
+    let text = "https://me:pass@host/home/alice/x k9Zq2Lw8Xv4Bn7Mc1Pd5Rt3Yh6Gj0Fs2Wa";
+    let once =
+        translate(&saying(text), &Settings { redaction: redaction.clone(), ..Settings::default() }).unwrap();
+    let (_, listed) = redact(once.records[0].0.bytes(), &redaction).unwrap();
+    assert_eq!(listed.count(), 0, "{listed:?}");
+}

@@ -1,0 +1,171 @@
+//! `tabellion record import`: translates session files to records, and signs them.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+use translators::{Format, Redactions, SessionRecord, Settings, Translation, TranslationAccount, translate};
+
+use super::redaction_args::RedactionArgs;
+use super::sign::Recorder;
+use super::sources::{self, NamedSource};
+use super::watch::Watch;
+use super::writing::{file_name, not_translated, write};
+use crate::console::files::Existing;
+use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
+
+#[derive(Debug, Args)]
+pub struct Import {
+    /// Session files, or folders of them
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The format [default: detected]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// The folder for the records
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    output: PathBuf,
+    /// Sign the records with the recorder's key
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// The recorder [default: the key's did:key]
+    #[arg(long, value_name = "URI", requires = "key")]
+    iss: Option<String>,
+    /// Follow a folder, and sign checkpoints of growing sessions
+    #[arg(long, requires = "key")]
+    watch: bool,
+    /// Seconds between two looks at the folder
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "watch", hide = true)]
+    every: u64,
+    #[command(flatten)]
+    redaction: RedactionArgs,
+}
+
+impl Import {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let recorder = self.key.as_deref().map(|key| Recorder::read(key, self.iss.clone())).transpose()?;
+        let settings = self.settings();
+        std::fs::create_dir_all(&self.output).map_err(|error| unwritable(&self.output, &error))?;
+        if self.watch {
+            let [folder] = self.files.as_slice() else {
+                return Err(Failure::new(Exit::Usage, "usage", "--watch follows one folder"));
+            };
+            let recorder = recorder.ok_or_else(crate::commands::issuer::no_key)?;
+            return Watch::new(folder, &self.output, self.every, settings, recorder)?.run(context);
+        }
+        let mut summary = ImportSummary::default();
+        for path in &self.files {
+            for source in sources::find(path)? {
+                self.import(context, &source, &settings, recorder.as_ref(), &mut summary)?;
+            }
+        }
+        context.console.result(&summary)
+    }
+
+    fn settings(&self) -> Settings {
+        let redaction = self.redaction.redaction();
+        Settings { format: self.format, redaction, ..Settings::default() }
+    }
+
+    /// Imports a source. A file that was only found in a folder may be something else, and is skipped then.
+    fn import(
+        &self,
+        context: &Context,
+        source: &NamedSource,
+        settings: &Settings,
+        recorder: Option<&Recorder>,
+        summary: &mut ImportSummary,
+    ) -> Result<(), Failure> {
+        let translation = match translate(&source.read()?, settings) {
+            Ok(translation) => translation,
+            Err(error) if !source.named => {
+                context.console.note(format!("skipped    {}: {error}", source.path.display()));
+                summary.skipped.push(source.path.display().to_string());
+                return Ok(());
+            }
+            Err(error) => return Err(not_translated(&source.path, &error)),
+        };
+        let Translation { format, records, account } = translation;
+        let many = records.len() > 1;
+        let mut wrote = Vec::new();
+        for (record, redactions) in records {
+            let name = if many { file_name(record.session_id()) } else { file_name(&source.name) };
+            let file = self.output.join(format!("{name}.record.json"));
+            let files = write(&record, &file, recorder, Existing::Keep)?;
+            wrote.push(WrittenRecord::of(&record, redactions, files));
+        }
+        summary.sources.push(ImportedSource {
+            file: source.path.display().to_string(),
+            format,
+            records: wrote,
+            account,
+        });
+        Ok(())
+    }
+}
+
+fn unwritable(folder: &Path, error: &io::Error) -> Failure {
+    Failure::new(Exit::Failure, "file-unwritable", format!("cannot make {}", folder.display()))
+        .fact("because", error.to_string())
+}
+
+#[derive(Default, Serialize)]
+struct ImportSummary {
+    sources: Vec<ImportedSource>,
+    /// Files of folders that are no session files.
+    skipped: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ImportedSource {
+    file: String,
+    format: Format,
+    records: Vec<WrittenRecord>,
+    account: TranslationAccount,
+}
+
+#[derive(Serialize)]
+struct WrittenRecord {
+    session: String,
+    digest: String,
+    wrote: Vec<String>,
+    redactions: Redactions,
+}
+
+impl WrittenRecord {
+    fn of(record: &SessionRecord, redactions: Redactions, files: Vec<PathBuf>) -> Self {
+        let wrote = files.iter().map(|file| file.display().to_string()).collect();
+        let (session, digest) = (record.session_id().to_owned(), record.digest());
+        WrittenRecord { session, digest, wrote, redactions }
+    }
+}
+
+impl Report for ImportSummary {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.sources.iter().try_for_each(|source| source.human(out))
+    }
+}
+
+impl ImportedSource {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{} ({}, {} entries)", safe(&self.file), self.format, self.account.total)?;
+        for (kind, outcomes) in &self.account.entries {
+            for (outcome, count) in outcomes {
+                writeln!(out, "  {count:6} {:32} {outcome}", safe(kind))?;
+            }
+        }
+        for broken in self.account.broken.iter().chain(&self.account.remarks) {
+            let line = broken.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            writeln!(out, "  note   {line}{}", safe(&broken.reason))?;
+        }
+        for record in &self.records {
+            for (rule, count) in record.redactions.counts() {
+                writeln!(out, "  {count:6} {:32} left out", safe(rule))?;
+            }
+            writeln!(out, "  wrote  {}", safe(&record.wrote.join(" and ")))?;
+        }
+        Ok(())
+    }
+}

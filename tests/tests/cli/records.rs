@@ -1,0 +1,236 @@
+//! `tabellion record`: session files of coding agents as signed records.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Stdio};
+
+use black_box::cli::{Dev, Folder};
+use serde_json::{Value, json};
+
+/// The files that the tests of the translation use.
+fn session(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/translators/tests/fixtures").join(name)
+}
+
+/// A folder with a recorder's key.
+fn recorder() -> Folder {
+    let folder = Folder::new();
+    folder.run(&["issuer", "new", "-o", "key.pem", "--alg", "EdDSA"]).must_end_with(0);
+    folder
+}
+
+fn import(folder: &Folder, name: &str, more: &[&str]) -> Value {
+    let file = session(name);
+    let arguments = ["record", "import", "--json", "--key", "key.pem", file.to_str().unwrap()];
+    folder.run(&[&arguments, more].concat()).must_end_with(0).json()
+}
+
+fn parsed(folder: &Folder, name: &str) -> Value {
+    serde_json::from_slice(&folder.read(name)).unwrap()
+}
+
+#[test]
+fn a_session_becomes_a_signed_record_that_verifies() {
+    let folder = recorder();
+    let imported = import(&folder, "claude.jsonl", &[]);
+    assert_eq!(imported["sources"][0]["format"], "claude-jsonl");
+    assert_eq!(imported["sources"][0]["account"]["total"], 12);
+    let verified =
+        folder.run(&["record", "verify", "--json", "claude.record.json.cose"]).must_end_with(0).json();
+    assert_eq!((&verified["session"], &verified["trace_metadata"]), (&json!("ses-1"), &json!("agrees")));
+    assert_eq!(verified["receipts"], 0);
+    import(&folder, "claude.jsonl", &[]);
+}
+
+#[test]
+fn the_storage_of_opencode_becomes_one_record_for_each_session() {
+    let folder = recorder();
+    let imported = import(&folder, "opencode", &["--output", "records"]);
+    assert_eq!(imported["sources"][0]["records"].as_array().unwrap().len(), 2);
+    assert!(folder.has("records/ses_1.record.json.cose") && folder.has("records/ses_2.record.json.cose"));
+}
+
+#[test]
+fn what_is_no_session_in_a_folder_is_skipped_and_a_file_that_was_named_is_refused() {
+    let folder = recorder();
+    fs::create_dir(folder.path("sessions")).unwrap();
+    folder.write("sessions/notes.json", "{\"a\": 1}");
+    fs::copy(session("cursor.jsonl"), folder.path("sessions/cursor.jsonl")).unwrap();
+    let imported = folder.run(&["record", "import", "--json", "sessions"]).must_end_with(0).json();
+    assert_eq!(imported["skipped"], json!(["sessions/notes.json"]));
+    assert!(folder.has("cursor.record.json"));
+    let refused = folder.run(&["record", "import", "--json", "sessions/notes.json"]).must_end_with(1);
+    assert_eq!(refused.error(), "unknown-format");
+}
+
+#[test]
+fn a_changed_record_does_not_verify() {
+    let folder = recorder();
+    import(&folder, "claude.jsonl", &[]);
+    let mut bytes = folder.read("claude.record.json.cose");
+    let place = bytes.windows(4).position(|four| four == b"Two.").unwrap();
+    bytes[place] = b't';
+    folder.write("changed.cose", &bytes);
+    let refused = folder.run(&["record", "verify", "--json", "changed.cose"]).must_end_with(3);
+    assert_eq!(refused.error(), "issuer-signature-invalid");
+}
+
+#[test]
+fn a_record_that_breaks_a_rule_is_not_signed() {
+    let folder = recorder();
+    import(&folder, "claude.jsonl", &[]);
+    let mut record = parsed(&folder, "claude.record.json");
+    record["session"]["entries"][0]["type"] = json!("remark");
+    folder.write("bad.json", record.to_string());
+    let refused = folder.run(&["record", "sign", "--json", "--key", "key.pem", "bad.json"]).must_end_with(1);
+    assert_eq!(refused.error(), "conversation-entry-type");
+    assert!(!folder.has("bad.json.cose"));
+    let no_record = folder.run(&["record", "sign", "--json", "--key", "key.pem", "key.pem"]).must_end_with(1);
+    assert_eq!(no_record.error(), "no-record");
+}
+
+#[test]
+fn a_registered_record_verifies_with_its_receipt() {
+    let dev = Dev::start();
+    let folder = &dev.folder;
+    folder.run(&["issuer", "new", "-o", "key.pem", "--alg", "EdDSA"]).must_end_with(0);
+    import(folder, "codex.jsonl", &[]);
+    folder.run(&["register", "--dev", "codex.record.json.cose"]).must_end_with(0);
+    let file = "codex.record.json.cose.transparent.cose";
+    let verified = folder.run(&["record", "verify", "--json", file]).must_end_with(0).json();
+    assert_eq!((&verified["receipts"], &verified["trace_metadata"]), (&json!(1), &json!("agrees")));
+}
+
+#[test]
+fn show_prints_the_conversation_and_escapes_what_a_terminal_would_obey() {
+    let folder = recorder();
+    let line = json!({
+        "type": "user", "sessionId": "s", "uuid": "u1",
+        "message": { "role": "user", "content": "first\u{1b}[2J\nsecond" },
+    });
+    folder.write("s.jsonl", format!("{line}\n"));
+    folder.run(&["record", "import", "s.jsonl"]).must_end_with(0);
+    let shown = folder.run(&["record", "show", "s.record.json"]).must_end_with(0).text();
+    assert!(shown.contains("  first\\u{1b}[2J\n  second\n"), "{shown}");
+    assert!(!shown.contains('\u{1b}'));
+}
+
+#[test]
+fn search_finds_entries_by_text_tool_type_and_time() {
+    let folder = recorder();
+    import(&folder, "claude.jsonl", &[]);
+    let found = |flags: &[&str]| -> Vec<Value> {
+        let arguments = ["record", "search", "--json", "claude.record.json.cose"];
+        let found = folder.run(&[&arguments, flags].concat()).must_end_with(0).json();
+        found["entries"].as_array().unwrap().iter().map(|entry| entry["pointer"].clone()).collect()
+    };
+    assert_eq!(found(&["--tool", "Bash"]), ["/session/entries/3/children/0"]);
+    assert_eq!(found(&["--type", "reasoning"]), ["/session/entries/2/children/0"]);
+    assert_eq!(found(&["--text", "MAKE test"]), ["/session/entries/3/children/0"]);
+    let late = ["--since", "2026-03-01T10:00:02Z", "--until", "2026-03-01T10:00:02Z"];
+    assert_eq!(
+        found(&late),
+        ["/session/entries/3", "/session/entries/3/children/0"],
+        "children have their time"
+    );
+}
+
+#[test]
+fn a_redacted_record_names_the_original_and_can_be_signed() {
+    let folder = recorder();
+    import(&folder, "claude.jsonl", &[]);
+    let redact = ["record", "redact", "--json", "claude.record.json.cose", "-o", "less.json"];
+    folder.run(&[&redact[..], &["--only", "user,assistant"]].concat()).must_end_with(0);
+    let record = parsed(&folder, "less.json");
+    let digest = scitt_digest(&folder.read("claude.record.json"));
+    assert_eq!(record["redacted-from"], digest);
+    assert!(!record.to_string().contains("make test"));
+    folder.run(&["record", "sign", "--key", "key.pem", "less.json"]).must_end_with(0);
+    folder.run(&["record", "verify", "less.json.cose"]).must_end_with(0);
+}
+
+fn scitt_digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", merkle::EntryDigest::of(bytes))
+}
+
+#[test]
+fn who_wrote_a_line_is_answered_from_the_file_attribution() {
+    let folder = recorder();
+    import(&folder, "claude.jsonl", &[]);
+    let mut record = parsed(&folder, "claude.record.json");
+    record["file-attribution"] = json!({ "files": [{ "path": "src/a.rs", "conversations": [{
+        "contributor": { "type": "ai", "model-id": "claude-fixture-1" },
+        "ranges": [
+            { "start-line": 1, "end-line": 9 },
+            { "start-line": 10, "end-line": 12, "contributor": { "type": "human" } },
+        ],
+    }] }] });
+    folder.write("with.json", record.to_string());
+    let who = |line: &str| folder.run(&["record", "who", "--json", line, "--record", "with.json"]);
+    let found = who("src/a.rs:9").must_end_with(0).json();
+    assert_eq!(found["attributions"][0]["model"], "claude-fixture-1");
+    assert_eq!(who("src/a.rs:10").must_end_with(0).json()["attributions"][0]["contributor"], "human");
+    assert_eq!(who("src/a.rs:13").must_end_with(5).error(), "not-attributed");
+}
+
+/// `record import --watch`, with the lines that it prints.
+struct Watching {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Watching {
+    fn start(folder: &Folder) -> Self {
+        let arguments = ["record", "import", "--json", "--watch", "--every", "1", "--key", "key.pem"];
+        let mut command = folder.command(&[&arguments[..], &["--output", "records", "sessions"]].concat());
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Watching { child, lines }
+    }
+
+    /// Waits for the next checkpoint, and returns its number and its record's previous one and digest.
+    fn checkpoint(&mut self, folder: &Folder) -> (u64, Value, String) {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        let told: Value = serde_json::from_str(&line).unwrap();
+        let file = told["file"].as_str().unwrap();
+        let digest = scitt_digest(&folder.read(file));
+        assert_eq!(told["record"], digest);
+        folder.run(&["record", "verify", &format!("{file}.cose")]).must_end_with(0);
+        (told["number"].as_u64().unwrap(), parsed(folder, file)["previous-record"].clone(), digest)
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn watching_signs_a_chain_of_checkpoints_that_a_restart_continues() {
+    let folder = recorder();
+    fs::create_dir(folder.path("sessions")).unwrap();
+    let text = fs::read_to_string(session("claude.jsonl")).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let append = |lines: &[&str]| {
+        let file = fs::OpenOptions::new().create(true).append(true).open(folder.path("sessions/a.jsonl"));
+        file.unwrap().write_all(lines.concat().as_bytes()).unwrap();
+    };
+    append(&lines[..2]);
+    let mut watching = Watching::start(&folder);
+    let (number, previous, first) = watching.checkpoint(&folder);
+    assert_eq!((number, previous), (1, Value::Null));
+    append(&lines[2..4]);
+    let (number, previous, second) = watching.checkpoint(&folder);
+    assert_eq!((number, previous), (2, json!(first)));
+    drop(watching);
+    // Half a line waits for its end: the next checkpoint has five lines.
+    append(&[lines[4], &lines[5][..20]]);
+    let mut watching = Watching::start(&folder);
+    let (number, previous, _) = watching.checkpoint(&folder);
+    assert_eq!((number, previous), (3, json!(second)));
+    assert_eq!(parsed(&folder, "records/a.3.record.json")["source"]["lines"], 5);
+}
