@@ -32,6 +32,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("roa", &["decimal", "tabellion-jose", "tabellion-scitt"]),
     ("registration", &["expression", "tabellion-jose", "tabellion-merkle", "roa", "tabellion-scitt", "vap"]),
     ("tabellion-verifier", &["tabellion-merkle", "tabellion-scitt", "tabellion-tlog"]),
+    ("vrf-evidence", &["registration", "tabellion-merkle", "tabellion-scitt", "tabellion-verifier"]),
     ("store", &["fault-injection", "independent-root", "tabellion-merkle"]),
     ("store-postgres", &["postgres", "tabellion-merkle", "store"]),
     ("store-sqlite", &["durable", "tabellion-merkle", "sqlite", "store"]),
@@ -122,6 +123,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tabellion-verifier",
             "witness",
             "vap",
+            "vrf-evidence",
         ],
     ),
 ];
@@ -140,6 +142,7 @@ const PURE: &[&str] = &[
     "registration",
     "tabellion-verifier",
     "vap",
+    "vrf-evidence",
 ];
 
 /// What a pure crate has no use for, itself or by what it depends on.
