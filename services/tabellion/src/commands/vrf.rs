@@ -1,8 +1,11 @@
-//! `tabellion vrf`: creates and verifies verification receipts (VRF) without a service, and follows their chains in a
-//! log.
+//! `tabellion vrf`: creates, verifies and exports verification receipts (VRF) without a service; fetches them from a log,
+//! and follows their chains there.
 
 mod chain;
 mod chained_receipt;
+mod evidence_summary;
+mod export;
+mod fetch;
 mod sign;
 mod summary;
 
@@ -16,6 +19,8 @@ use super::verify::input;
 use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 use chain::Chain;
+use export::Export;
+use fetch::Fetch;
 use sign::Sign;
 use summary::{VrfInputs, VrfSummary};
 
@@ -45,6 +50,12 @@ pub enum Vrf {
     /// Check a verifier's receipt chains for gaps and forks
     #[command(before_help = "example:  tabellion vrf chain did:key:z6Mk…")]
     Chain(Chain),
+    /// Fetch a receipt from the log by its identifier, and verify it
+    #[command(before_help = "example:  tabellion vrf fetch 7d0fae86-3a5c-4b0e-9c55-0f6a1c1d2e3f")]
+    Fetch(Fetch),
+    /// Write a receipt as other protocols carry it
+    #[command(before_help = "example:  tabellion vrf export --for a2a check.json.transparent.cose")]
+    Export(Export),
 }
 
 impl Vrf {
@@ -61,6 +72,8 @@ impl Vrf {
             }
             Self::Sign(sign) => sign.run(context),
             Self::Chain(chain) => chain.run(context),
+            Self::Fetch(fetch) => fetch.run(context),
+            Self::Export(export) => export.run(context),
         }
     }
 }
