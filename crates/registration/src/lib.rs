@@ -15,7 +15,7 @@
 //!
 //! Modules import only what stands before them in this order: ground (`violation`, `guard`, `answers`, `demands`,
 //! `content_types`, `section`, `authenticated`, `profile`, …), profiles (`vrf`, `vap`, `aer`, `agentroa`, `conversation`, `jwk_set`,
-//! `opaque`) and their table (`profiles`) with `erasure` and `clock_correction`, `policy`, `authenticate`, `operator`, `record`, `decide`, `policy_statement`.
+//! `opaque`) and their table (`profiles`) with `erasure` and `clock_correction`, `policy`, `authenticate`, `operator`, `record`, `content_check`, `decide`, `policy_statement`.
 //!
 //! Not here: parsing and cryptography (`scitt`), quotas and tokens (the service), the order of entries (`sequencer`).
 
@@ -28,6 +28,7 @@ mod authenticated;
 mod bound_key;
 pub mod clock_correction;
 mod conditions;
+mod content_check;
 mod content_types;
 pub mod conversation;
 mod decide;
@@ -64,6 +65,7 @@ pub use answers::{Answers, Questions};
 pub use authenticate::{SideData, authenticate};
 pub use authenticated::{Authenticated, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Method};
 pub use clock_correction::CLOCK_CORRECTION_CONTENT_TYPE;
+pub use content_check::{ContentCheck, check_content};
 pub use decide::PolicyInForce;
 pub use decision::{Decision, NotPermitted, Permit, Refusal, Undecided};
 pub use erasure::ERASURE_CONTENT_TYPE;

@@ -406,6 +406,29 @@ fn chain_options_are_checked_when_the_policy_is_read() {
     assert!(spelled.contains(r#""chain":"linked""#), "the default is written out: {spelled}");
 }
 
+/// A VRF statement of [`GATEWAY`], a URL whose key the policy lists, signed by this key.
+fn vrf_of_url_issuer(key: &dyn Signer) -> SignedStatement {
+    let builder = testkit::receipt(1).unchained().builder(key);
+    let issuer = scitt::cbor::Value::from(GATEWAY.to_owned());
+    builder.iss(GATEWAY).kid(KID).label(-70002, issuer).sign(key).unwrap()
+}
+
+#[test]
+fn an_issuer_that_is_no_did_key_verifies_with_its_listed_key_where_the_policy_says_so() {
+    let types = "issuers = [\"did:key:*\"]";
+    let open = format!("issuers = [\"*\"]\n[type.vrf]\nallow_other_issuers = true\n");
+    let open = Policy::from_toml(&policy_toml().replacen(types, &open, 1)).unwrap();
+    let closed = Policy::from_toml(&policy_toml().replacen(types, "issuers = [\"*\"]", 1)).unwrap();
+    let statement = vrf_of_url_issuer(&testkit::gateway());
+    decide(&statement, &open).unwrap();
+    assert_eq!(refused(&statement, &closed), "vrf-issuer-did-key");
+    assert_ne!(refused(&vrf_of_url_issuer(&verifier()), &open), "vrf-issuer-did-key", "another key signed");
+    let unlisted =
+        policy_toml().replacen(types, "issuers = [\"*\"]\n[type.vrf]\nallow_other_issuers = true\n", 1);
+    let unlisted = Policy::from_toml(&unlisted.replace(GATEWAY, "https://other.example")).unwrap();
+    assert_eq!(refused(&statement, &unlisted), "issuer-unknown");
+}
+
 #[test]
 fn two_receipts_of_one_id_share_a_guard_and_others_do_not() {
     let guards = |statement: &SignedStatement| {

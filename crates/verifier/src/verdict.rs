@@ -36,6 +36,16 @@ impl StatementVerdict {
         self.checks.iter().filter(move |check| check.name == name)
     }
 
+    /// Inserts a check of the statement that this crate does not make, in the order of [`CheckName`]. A failed check
+    /// fails the verdict; a check that was not done does not change it.
+    pub fn add(&mut self, check: Check) {
+        if check.state == CheckState::Failed && self.outcome != VerificationOutcome::Failed {
+            (self.outcome, self.reason) = (VerificationOutcome::Failed, check.code);
+        }
+        let after = self.checks.iter().rposition(|other| other.name <= check.name);
+        self.checks.insert(after.map_or(0, |at| at + 1), check);
+    }
+
     /// Returns the check that decided the outcome, for a one-line summary; `None` if all checks passed.
     pub fn decisive(&self) -> Option<&Check> {
         let reason = self.reason?;
@@ -157,6 +167,8 @@ words! {
         StatementDates = "statement-dates",
         /// The given payload is the signed one.
         Payload = "payload",
+        /// Header and content keep the rules of the content type. Not checked by this crate, which reads no payloads.
+        ContentRules = "content-rules",
         /// The unprotected trace-metadata of a conversation record (label 100) repeats the values of the record. Not
         /// checked by this crate, which reads no payloads.
         TraceMetadata = "trace-metadata",
@@ -215,6 +227,10 @@ words! {
         PayloadDigestMismatch = "payload-digest-mismatch",
         /// The hash algorithm of the hash envelope is not supported.
         UnsupportedHash = "unsupported-hash",
+        /// The statement breaks a rule of its content type.
+        ContentRuleBroken = "content-rule-broken",
+        /// The content was not shown, so that its rules could not be checked.
+        ContentNotShown = "content-not-shown",
         /// The unsigned trace-metadata contradicts the signed record.
         TraceMetadataMismatch = "trace-metadata-mismatch",
         /// The trace-metadata could not be compared with a record.

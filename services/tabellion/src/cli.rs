@@ -3,9 +3,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    audit, backup, checkpoint, completion, config, entry, execution, gateway, help, inbox, init, issuer, key,
-    log, monitor, operator, policy, proof, receipt, record, register, registry, roa, serve, session,
-    statement, stream, trust, verdict, verify, vrf, witness,
+    agent, audit, backup, checkpoint, completion, config, entry, execution, gateway, help, inbox, init,
+    issuer, key, log, monitor, operator, policy, proof, receipt, record, register, registry, roa, serve,
+    session, statement, stream, trust, verdict, verify, vrf, witness,
 };
 use crate::console::{Exit, Failure, safe};
 use crate::context::{Context, GlobalArgs};
@@ -104,9 +104,12 @@ pub enum Command {
     /// Manage accepted statements that are not in the log yet
     #[command(subcommand)]
     Inbox(inbox::Inbox),
-    /// Sign and verify verification receipts (VRF)
+    /// Sign, fetch and verify verification receipts (VRF)
     #[command(subcommand)]
     Vrf(vrf::Vrf),
+    /// Show the verified record of an agent
+    #[command(subcommand)]
+    Agent(agent::Agent),
     /// Sign and verify execution receipts of a gateway (AgentROA)
     #[command(subcommand)]
     Execution(execution::Execution),
@@ -175,6 +178,7 @@ impl Command {
             Self::Stream(command) => command.run(context),
             Self::Inbox(command) => command.run(context),
             Self::Vrf(command) => command.run(context),
+            Self::Agent(command) => command.run(context),
             Self::Execution(command) => command.run(context),
             Self::Record(command) => command.run(context),
             Self::Roa(command) => command.run(context),

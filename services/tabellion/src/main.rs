@@ -6,6 +6,7 @@ mod commands;
 mod console;
 mod context;
 mod dev_files;
+mod entry_evidence;
 mod exposed_settings;
 mod keyfile;
 mod service;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use client::{Client, ClientError, Options};
 use scitt::Problem;
+use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
 
 use crate::console::{Exit, Failure, files};
@@ -32,6 +33,9 @@ pub struct ServiceArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub timeout: u64,
 }
+
+/// Maximum number of pages of one list.
+const MAX_PAGES: usize = 10_000;
 
 /// A client with its runtime.
 pub struct Service {
@@ -82,6 +86,22 @@ impl Service {
     /// Runs a request to completion, and converts its error to a [`Failure`].
     pub fn block_on<T>(&self, exchange: impl Future<Output = Result<T, ClientError>>) -> Result<T, Failure> {
         self.runtime.block_on(exchange).map_err(|error| self.failure(error))
+    }
+
+    /// Fetches the pages of a list, one at a time, at most [`MAX_PAGES`].
+    pub fn pages<T: DeserializeOwned>(
+        &self,
+        first: String,
+        mut take: impl FnMut(T) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut next = Some(first);
+        for _ in 0..MAX_PAGES {
+            let Some(path) = next else { return Ok(()) };
+            let (page, more) = self.block_on(self.client.page(&path))?;
+            take(page)?;
+            next = more;
+        }
+        Err(Failure::new(Exit::Failure, "nonsense", "the service's list does not end"))
     }
 
     /// Converts an error. A local service that is unreachable may not be running, so the hint is `tabellion serve

@@ -438,6 +438,13 @@ async fn an_agent_is_summed_up_without_telling_of_the_few() {
     assert_eq!((&summary["smallest_group"], &summary["counting"]), (&json!(5), &json!(false)));
     assert_eq!(summary["redacted"].as_u64().unwrap() % 5, 0);
     assert!(summary["tree_size"].as_u64().unwrap() >= 19);
+    let own = site.get(&format!("/v1/agents/{AGENT}/summary?issuer={}", did())).await.json();
+    assert_eq!((&own["issuer"], &own["receipts"]), (&json!(did()), &json!(18)));
+    assert_eq!(own["by_verdict"]["groups"]["pass"], json!({ "receipts": 10 }), "rounded");
+    let stranger = site.get(&format!("/v1/agents/{AGENT}/summary?issuer=did:key:nobody")).await;
+    assert_eq!(stranger.refusal(), refusal(404, "Not Found", "name-unknown"));
+    let unknown = site.get(&format!("/v1/agents/{AGENT}/summary?verifier=x")).await;
+    assert_eq!(unknown.status, 400, "{unknown:?}");
     let few = site.get("/v1/agents/nobody/summary").await;
     assert_eq!(few.refusal(), refusal(404, "Not Found", "name-unknown"));
 }

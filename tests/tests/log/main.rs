@@ -9,6 +9,7 @@ mod log_end;
 mod operators;
 mod proofs;
 mod quotas;
+mod relying_parties;
 mod scrapi;
 mod searching;
 mod sessions;

@@ -24,7 +24,7 @@ fn receipt(chain: u64, n: u64, previous: Option<&SignedStatement>) -> SignedStat
 }
 
 /// Registers and waits for what becomes of it.
-fn settled(connection: &mut Connection, statement: &SignedStatement) -> u16 {
+pub fn settled(connection: &mut Connection, statement: &SignedStatement) -> u16 {
     let started = Instant::now();
     let posted = connection.post(statement.bytes()).status;
     while posted == 202 && started.elapsed() < Duration::from_secs(20) {

@@ -32,6 +32,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("roa", &["decimal", "tabellion-jose", "tabellion-scitt"]),
     ("registration", &["expression", "tabellion-jose", "tabellion-merkle", "roa", "tabellion-scitt", "vap"]),
     ("tabellion-verifier", &["tabellion-merkle", "tabellion-scitt", "tabellion-tlog"]),
+    ("vrf-evidence", &["registration", "tabellion-merkle", "tabellion-scitt", "tabellion-verifier"]),
     ("store", &["fault-injection", "independent-root", "tabellion-merkle"]),
     ("store-postgres", &["postgres", "tabellion-merkle", "store"]),
     ("store-sqlite", &["durable", "tabellion-merkle", "sqlite", "store"]),
@@ -149,6 +150,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tabellion-verifier",
             "witness",
             "vap",
+            "vrf-evidence",
         ],
     ),
 ];
@@ -168,6 +170,7 @@ const PURE: &[&str] = &[
     "tabellion-verifier",
     "translators",
     "vap",
+    "vrf-evidence",
 ];
 
 /// Crates that do no I/O and know no clock themselves, and depend on types of a crate that does.

@@ -90,7 +90,7 @@ pub(super) fn check(
     if let Some(metadata) = statement.statement().unprotected(label) {
         trace::check(label, metadata, record, statement.payload())?;
     }
-    record.unsound.clone().map_or(Ok(()), Err)
+    record.soundness()
 }
 
 /// Parses a record in a statement of type `application/json`, if the policy admits these.

@@ -122,6 +122,11 @@ impl ConversationRecord {
         Ok(record)
     }
 
+    /// The inconsistency that refuses the record, if there is one (step 9 of the registration policy).
+    pub fn soundness(&self) -> Result<(), Violation> {
+        self.unsound.clone().map_or(Ok(()), Err)
+    }
+
     /// Summarizes a tree that the walk over the CDDL has accepted.
     fn of(form: Form, node: &Node<'_>) -> Self {
         let owned = |node: &Node<'_>, name: &str| node.text(name).unwrap_or_default().to_owned();

@@ -28,6 +28,8 @@ pub(super) const LABELS: [i64; 5] =
 /// A VRF header that keeps every rule about the header alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VrfHeaders {
+    /// The verifier that signed (`iss`).
+    pub issuer: VrfIssuer,
     /// The agent whose work was verified (`sub`).
     pub sub: String,
     /// The version of the format (label -70001).
@@ -36,6 +38,15 @@ pub struct VrfHeaders {
     pub receipt_id: String,
     /// The position in the chain (labels -70004 and -70005).
     pub chain: Chain,
+}
+
+/// The verifier of a receipt (section 5.4, which recommends a did:key).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VrfIssuer {
+    /// The did:key of the Ed25519 key that signs.
+    DidKey(String),
+    /// Another name, such as a URL or did:web. A policy or a trust store says which key signs for it.
+    Other(String),
 }
 
 /// The position of a receipt among its issuer's receipts for one agent.
@@ -58,14 +69,15 @@ impl VrfHeaders {
     /// Parses a protected header.
     pub fn read(header: &Header) -> Result<VrfHeaders, Violation> {
         check_algorithm(header)?;
-        let (iss, sub) = check_identity(header)?;
+        let issuer = VrfIssuer::read(header)?;
+        let sub = subject(header)?.to_owned();
         let version = label_text(header, VERSION)?;
-        let issuer = label_text(header, ISSUER_DID)?;
-        if issuer != iss {
-            return Err(VrfRule::IssuerAgrees.in_header(ISSUER_DID.1, unlike(&issuer, iss)));
+        let labelled = label_text(header, ISSUER_DID)?;
+        if labelled != issuer.as_str() {
+            return Err(VrfRule::IssuerAgrees.in_header(ISSUER_DID.1, unlike(&labelled, issuer.as_str())));
         }
         let receipt_id = label_text(header, RECEIPT_ID)?;
-        Ok(VrfHeaders { sub: sub.to_owned(), version, receipt_id, chain: Chain::read(header)? })
+        Ok(VrfHeaders { issuer, sub, version, receipt_id, chain: Chain::read(header)? })
     }
 
     /// Checks the version and `receipt_id` of a redacted statement, which has no payload to compare them with.
@@ -108,23 +120,52 @@ fn check_algorithm(header: &Header) -> Result<(), Violation> {
     }
 }
 
-/// Checks that `iss` is an Ed25519 did:key, `kid` names that key, and `sub` is a DID or URN.
-fn check_identity(header: &Header) -> Result<(&str, &str), Violation> {
-    let claims = header.claims();
-    let iss = claims.and_then(|claims| claims.iss()).unwrap_or_default();
-    let sub = claims.and_then(|claims| claims.sub()).unwrap_or_default();
-    if PublicKey::from_did_key(iss).map(|key| key.curve()) != Ok(Curve::Ed25519) {
-        return Err(VrfRule::IssuerDidKey
-            .in_header("15/1", format!("{} is no did:key of an Ed25519 key", quote(iss))));
+impl VrfIssuer {
+    /// Reads `iss`. A did:key must be of an Ed25519 key, which `kid` names; the `kid` of another issuer is free.
+    fn read(header: &Header) -> Result<VrfIssuer, Violation> {
+        let iss = header.claims().and_then(|claims| claims.iss()).unwrap_or_default();
+        if !iss.is_empty() && !iss.starts_with("did:key:") {
+            return Ok(VrfIssuer::Other(iss.to_owned()));
+        }
+        if PublicKey::from_did_key(iss).map(|key| key.curve()) != Ok(Curve::Ed25519) {
+            return Err(no_did_key(iss));
+        }
+        let kid = header.kid().map(|kid| kid.as_ref()).unwrap_or_default();
+        match kid == kid_of(iss).as_bytes() {
+            true => Ok(VrfIssuer::DidKey(iss.to_owned())),
+            false => Err(VrfRule::Kid.in_header("4", unlike(&text_or_hex(kid), &kid_of(iss)))),
+        }
     }
-    let kid = header.kid().map(|kid| kid.as_ref()).unwrap_or_default();
-    if kid != kid_of(iss).as_bytes() {
-        return Err(VrfRule::Kid.in_header("4", unlike(&text_or_hex(kid), &kid_of(iss))));
+
+    /// The `iss` of the statement.
+    pub fn as_str(&self) -> &str {
+        match self {
+            VrfIssuer::DidKey(iss) | VrfIssuer::Other(iss) => iss,
+        }
     }
-    if !is_did_or_urn(sub) {
-        return Err(VrfRule::Subject.in_header("15/2", format!("{} is neither a DID nor a URN", quote(sub))));
+
+    /// Refuses an issuer that is no did:key.
+    pub(super) fn must_be_did_key(&self) -> Result<(), Violation> {
+        match self {
+            VrfIssuer::DidKey(_) => Ok(()),
+            VrfIssuer::Other(iss) => Err(no_did_key(iss)),
+        }
     }
-    Ok((iss, sub))
+}
+
+fn no_did_key(iss: &str) -> Violation {
+    VrfRule::IssuerDidKey.in_header("15/1", format!("{} is no did:key of an Ed25519 key", quote(iss)))
+}
+
+/// Returns `sub`, which is a DID or URN.
+fn subject(header: &Header) -> Result<&str, Violation> {
+    let sub = header.claims().and_then(|claims| claims.sub()).unwrap_or_default();
+    match is_did_or_urn(sub) {
+        true => Ok(sub),
+        false => {
+            Err(VrfRule::Subject.in_header("15/2", format!("{} is neither a DID nor a URN", quote(sub))))
+        }
+    }
 }
 
 /// Formats a `kid`, which may be arbitrary bytes.

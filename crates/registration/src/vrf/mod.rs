@@ -1,6 +1,6 @@
 //! Verification receipts (VRF, draft-clawbizarre-scitt-vrf-00): signed results of checks on an agent's work.
 //!
-//! A verifier (`iss`, always a did:key) states that the checks on an agent's work (`sub`) passed or failed. The draft
+//! A verifier (`iss`, a did:key unless the policy allows others) states that the checks on an agent's work (`sub`) passed or failed. The draft
 //! leaves choices open and contradicts itself in places. This is our interpretation; [`VrfRule`] cites its rows:
 //!
 //! | # | reading |
@@ -8,7 +8,7 @@
 //! | 1 | `application/vrf+cbor`: one CBOR byte string that contains the canonical JSON. `application/vrf+json`: the JSON alone. Never a CBOR map |
 //! | 2 | canonical JSON is RFC 8785; numbers are integers, member names stay within U+0020..U+D7FF; invalid input is never repaired |
 //! | 3 | labels -70001 to -70005 as in the draft: numbers below -65536 are for private use |
-//! | 4 | CWT claims and kid are required; -70002 = `iss`; kid = `<did>#<did without "did:key:">` |
+//! | 4 | CWT claims and kid are required; -70002 = `iss`; kid = `<did>#<did without "did:key:">`. Another `iss` than a did:key only if the policy allows it, with the keys that the policy lists |
 //! | 5 | `sub` is the DID or URN of the agent whose work was verified; a payload's `subject` equals it |
 //! | 6 | alg -8, or -19 if the policy allows it; Ed25519 only, verified strictly |
 //! | 7 | prev_receipt_hash is `sha256:` and the predecessor's entry ID |
@@ -48,7 +48,7 @@ use scitt::{PublicKey, SignedStatement};
 pub use build::{BuildVrfError, VrfStatement};
 pub use chain::ChainMode;
 pub use form::Form;
-pub use headers::{Chain, VrfHeaders};
+pub use headers::{Chain, VrfHeaders, VrfIssuer};
 pub use options::VrfOptions;
 pub use receipt::{Receipt, Results, Verdict};
 pub use redacted::VrfRedacted;
@@ -73,6 +73,8 @@ pub struct VrfRecord {
     pub form: Form,
     /// The parsed receipt.
     pub receipt: Receipt,
+    /// The verifier that signed.
+    pub issuer: VrfIssuer,
     /// The position among its issuer's receipts for this agent.
     pub chain: Chain,
     document: serde_json::Value,
@@ -85,7 +87,7 @@ impl VrfRecord {
         let json = form::canonical_json(form.open(payload)?)?;
         let receipt = Receipt::read(&json)?;
         headers.agree_with(&receipt)?;
-        Ok(VrfRecord { form, receipt, chain: headers.chain, document: json })
+        Ok(VrfRecord { form, receipt, issuer: headers.issuer, chain: headers.chain, document: json })
     }
 
     /// Returns the receipt's JSON.
@@ -93,15 +95,33 @@ impl VrfRecord {
         &self.document
     }
 
-    /// Verifies a statement without a policy: its rules, and its signature with the key in its `iss`.
+    /// Verifies a statement without a policy: its rules, and its signature with the key in its `iss`, a did:key.
     pub fn verify(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<VrfRecord, Violation> {
+        let record = VrfRecord::of_statement(statement, detached)?;
+        check_signature(statement, detached).map(|()| record)
+    }
+
+    /// Parses a statement without verifying its signature, for callers that know the issuer's key.
+    pub fn of_statement(
+        statement: &SignedStatement,
+        detached: Option<&[u8]>,
+    ) -> Result<VrfRecord, Violation> {
         let header = statement.header();
         let form = Form::of_header(header)?;
         let payload = statement.payload().or(detached);
         let payload = payload
             .ok_or_else(|| VrfRule::Form.in_payload("", "the payload is detached and did not come along"))?;
-        let record = VrfRecord::read(form, header, payload)?;
-        check_signature(statement, detached).map(|()| record)
+        VrfRecord::read(form, header, payload)
+    }
+
+    /// The receipt as JSON, with the members that are not parsed.
+    pub fn json(&self) -> &serde_json::Value {
+        &self.document
+    }
+
+    /// Returns the receipt in canonical JSON (RFC 8785).
+    pub fn canonical_json(&self) -> Vec<u8> {
+        jose::jcs::canonical(&self.document)
     }
 }
 

@@ -4,7 +4,7 @@ use scitt::Algorithm;
 use serde_json::{Value, json};
 
 use super::chain::Member;
-use super::{Chain, ChainMode, Receipt, VrfRecord, VrfRedacted, VrfRule};
+use super::{Chain, ChainMode, Receipt, VrfIssuer, VrfRecord, VrfRedacted, VrfRule};
 use crate::answers::{Answers, Questions};
 use crate::authenticated::Authenticated;
 use crate::demands::PermitDemands;
@@ -22,6 +22,9 @@ pub struct VrfOptions {
     pub min_tier: i64,
     /// True to admit receipts that are not structural (section 7).
     pub allow_non_structural: bool,
+    /// True to admit issuers other than did:keys, such as a URL or did:web, with the keys and certificates that the
+    /// policy accepts for them (section 5.4; reading 4).
+    pub allow_other_issuers: bool,
     /// True to admit alg -19 in addition to -8 (reading 6).
     pub allow_ed25519_algorithm: bool,
     /// True to admit `+00:00` at the end of `verified_at` (reading 17).
@@ -40,6 +43,7 @@ impl VrfOptions {
         let options = VrfOptions {
             min_tier: section.optional("min_tier", tier).unwrap_or(0),
             allow_non_structural: section.optional("allow_non_structural", switch).unwrap_or(false),
+            allow_other_issuers: section.optional("allow_other_issuers", switch).unwrap_or(false),
             allow_ed25519_algorithm: section.optional("allow_ed25519_algorithm", switch).unwrap_or(false),
             allow_numeric_offset: section.optional("allow_numeric_offset", switch).unwrap_or(false),
             chain: section.optional("chain", ChainMode::read).unwrap_or_default(),
@@ -75,6 +79,7 @@ impl VrfOptions {
         json!({
             "min_tier": self.min_tier,
             "allow_non_structural": self.allow_non_structural,
+            "allow_other_issuers": self.allow_other_issuers,
             "allow_ed25519_algorithm": self.allow_ed25519_algorithm,
             "allow_numeric_offset": self.allow_numeric_offset,
             "chain": self.chain.name(),
@@ -106,7 +111,7 @@ pub(super) fn check(
     log: &Answers,
 ) -> Result<PermitDemands, Violation> {
     let receipt = &record.receipt;
-    check_algorithm(options, statement)?;
+    check_header(options, statement, &record.issuer)?;
     options.take(receipt)?;
     let verified_at = Bound {
         rule: RuleName::fixed(VrfRule::VerifiedAtFuture.name()),
@@ -124,7 +129,7 @@ pub(super) fn check_redacted(
     redacted: &VrfRedacted,
     log: &Answers,
 ) -> Result<PermitDemands, Violation> {
-    check_algorithm(options, statement)?;
+    check_header(options, statement, &redacted.headers.issuer)?;
     let issuers = &options.redacted_issuers;
     let listed = issuers.is_empty() || issuers.iter().any(|pattern| pattern.fits(statement.iss()));
     if !(options.allow_redacted && listed) {
@@ -135,7 +140,14 @@ pub(super) fn check_redacted(
     claim(options, statement, headers.chain, &headers.receipt_id, log)
 }
 
-fn check_algorithm(options: &VrfOptions, statement: &Authenticated<'_>) -> Result<(), Violation> {
+fn check_header(
+    options: &VrfOptions,
+    statement: &Authenticated<'_>,
+    issuer: &VrfIssuer,
+) -> Result<(), Violation> {
+    if !options.allow_other_issuers {
+        issuer.must_be_did_key()?;
+    }
     match statement.algorithm() == Algorithm::Ed25519 && !options.allow_ed25519_algorithm {
         false => Ok(()),
         true => Err(VrfRule::Algorithm.in_header("1", "the policy takes EdDSA (-8) only, not -19")),

@@ -63,7 +63,8 @@ impl VrfRedacted {
         let json = form::canonical_json(Form::B.open(byte_string)?)?;
         let receipt = Receipt::read(&json)?;
         self.headers.agree_with(&receipt)?;
-        Ok(VrfRecord { form: Form::B, receipt, chain: self.headers.chain, document: json })
+        let VrfHeaders { issuer, chain, .. } = self.headers.clone();
+        Ok(VrfRecord { form: Form::B, receipt, issuer, chain, document: json })
     }
 
     /// The hash in the format of receipts: `sha256:` and 64 hexadecimal digits.

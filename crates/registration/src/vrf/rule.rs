@@ -30,11 +30,11 @@ rules! {
         Canonical = "vrf-canonical", reading "2", section "5.3";
         /// Labels -70001, -70002 and -70003 are present and text.
         Labels = "vrf-labels", reading "3", section "5.2";
-        /// `iss` is the `did:key` of an Ed25519 key.
+        /// `iss` is the `did:key` of an Ed25519 key, unless the policy admits other issuers.
         IssuerDidKey = "vrf-issuer-did-key", reading "4", section "5.4";
         /// Label -70002 equals `iss`.
         IssuerAgrees = "vrf-issuer-agrees", reading "4", section "5.2";
-        /// `kid` is `<did>#<did without "did:key:">`.
+        /// `kid` is `<did>#<did without "did:key:">`, if `iss` is a did:key.
         Kid = "vrf-kid", reading "4", section "5.4";
         /// `sub`, the agent whose work was verified, is a DID or URN.
         Subject = "vrf-subject", reading "5", section "6.3";

@@ -20,6 +20,7 @@ fn register(vector: &Value) -> Result<Permit, Violation> {
     let policy = vectors::policy(|content_type, rule| {
         if content_type.contains("vrf") {
             rule.insert("vrf".to_owned(), toml::Value::try_from(&vector["options"]).unwrap());
+            rule.insert("issuers".to_owned(), vec!["did:key:*", "did:jwk:*"].into());
         }
     });
     let permit = Log::of(vector, policy).decide(vector)?;

@@ -1,5 +1,6 @@
 //! The commands, one module each: arguments, calls to the crates, and output.
 
+pub mod agent;
 pub mod agentroa;
 pub mod audit;
 pub mod backup;

@@ -1,7 +1,9 @@
 //! `tabellion verify`: verifies offline that a statement is authentic and that a trusted log registered it. Any missing
 //! evidence fails the verification.
 
+mod content_rules;
 pub mod input;
+mod quorum;
 mod trace_metadata;
 
 use std::io::{self, Write};
@@ -17,36 +19,48 @@ use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 use crate::trust_file::TrustFile;
 use crate::verification::{exit, print_check, print_not_verified};
+use quorum::Quorum;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion verify hello.json.transparent.cose --payload hello.json")]
 pub struct Verify {
     /// A Transparent Statement, or a Signed Statement with --receipt
-    file: PathBuf,
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// An additional receipt
     #[arg(long, value_name = "FILE")]
     receipt: Vec<PathBuf>,
-    /// The payload, or the preimage of a hash envelope
+    /// The payload, or the preimage of a hash
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
-    /// A tlog-proof of the statement, with a cosigned checkpoint
+    /// A tlog-proof with a cosigned checkpoint
     #[arg(long, value_name = "FILE")]
     proof: Option<PathBuf>,
     /// The checkpoint of the receipt's tree
     #[arg(long, value_name = "FILE", conflicts_with = "proof")]
     checkpoint: Option<PathBuf>,
-    /// Require the quorum of this policy (C2SP tlog-policy)
+    /// Require the quorum of this tlog-policy
     #[arg(long, alias = "policy", value_name = "FILE")]
     witness_policy: Option<PathBuf>,
+    #[command(flatten)]
+    quorum: Quorum,
     /// The trust file [default: ./trust.toml, then ./tabellion-dev/trust.toml]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
 }
 
 impl Verify {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub fn run(mut self, context: &Context) -> Result<(), Failure> {
+        if self.quorum.is_required() {
+            return self.quorum.decide(context, &self.files, self.trust.as_deref());
+        }
+        let statement = self.files.swap_remove(0);
+        if !self.files.is_empty() {
+            let what = "several statements are verified together only with --require";
+            return Err(Failure::new(Exit::Usage, "usage", what));
+        }
         let evidence = VerificationFiles {
-            statement: self.file,
+            statement,
             receipts: self.receipt,
             payload: self.payload,
             needs_issuer: true,
@@ -121,6 +135,7 @@ fn whole(evidence: &VerificationFiles, trust: &TrustFile) -> Result<StatementVer
     let policy = evidence.witness_policy.as_deref().map(witness_policy).transpose()?;
     let shown = CheckpointEvidence { tree, policy: policy.as_ref() };
     let mut verdict = verifier::verify_with_checkpoint(&question, &shown, &trust.store, now());
+    content_rules::check(&mut verdict, &question);
     trace_metadata::check(&mut verdict, &question);
     Ok(verdict)
 }

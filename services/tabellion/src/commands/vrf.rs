@@ -1,10 +1,13 @@
-//! `tabellion vrf`: checks work, creates and verifies verification receipts (VRF) without a service, and follows their
-//! chains in a log.
+//! `tabellion vrf`: checks work; creates, verifies and exports verification receipts (VRF) without a service; fetches
+//! them from a log, and follows their chains there.
 
 mod chain;
 mod chained_receipt;
 mod check;
 mod check_request;
+mod evidence_summary;
+mod export;
+mod fetch;
 mod recheck;
 mod run_checks;
 mod sign;
@@ -21,6 +24,8 @@ use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 use chain::Chain;
 use check::Check;
+use export::Export;
+use fetch::Fetch;
 use recheck::Recheck;
 use sign::Sign;
 use summary::{VrfInputs, VrfSummary};
@@ -62,6 +67,12 @@ pub enum Vrf {
     /// Run batches of untrusted work: for `vrf check` and the verification service
     #[command(hide = true)]
     RunChecks,
+    /// Fetch a receipt from the log by its identifier, and verify it
+    #[command(before_help = "example:  tabellion vrf fetch 7d0fae86-3a5c-4b0e-9c55-0f6a1c1d2e3f")]
+    Fetch(Fetch),
+    /// Write a receipt as other protocols carry it
+    #[command(before_help = "example:  tabellion vrf export --for a2a check.json.transparent.cose")]
+    Export(Export),
 }
 
 impl Vrf {
@@ -81,6 +92,8 @@ impl Vrf {
             Self::Check(check) => check.run(context),
             Self::Recheck(recheck) => recheck.run(context),
             Self::RunChecks => run_checks::run(),
+            Self::Fetch(fetch) => fetch.run(context),
+            Self::Export(export) => export.run(context),
         }
     }
 }

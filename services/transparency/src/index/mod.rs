@@ -168,9 +168,9 @@ impl Index {
         self.log.store.values(kind.number(), prefix, after, limit).await
     }
 
-    /// The counts over the indexed entries with one value.
-    pub async fn tally(&self, kind: LookupKind, value: &str) -> Result<Arc<ReceiptTally>, StoreError> {
-        self.tallies.of(&*self.log.store, kind, value).await
+    /// The counts over the indexed entries with all of these values.
+    pub async fn tally(&self, values: &[(LookupKind, &str)]) -> Result<Arc<ReceiptTally>, StoreError> {
+        self.tallies.of(&*self.log.store, values).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Counts over all entries with one value: an issuer, an agent.
+//! Counts over all entries with given values: of an issuer, about an agent, or both.
 //!
 //! A count is cached and continued, so that a repeated request only counts new entries. It is discarded after
 //! `TALLY_AGE`, because entries are erased meanwhile, and when the index was dropped.
@@ -25,7 +25,7 @@ const KINDS: [LookupKind; 6] = [
     LookupKind::Issuer,
 ];
 
-/// The counts over the entries with one value.
+/// The counts over the entries with given values.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiptTally {
     /// The size of the tree up to which entries were counted.
@@ -82,9 +82,17 @@ impl ReceiptTally {
     /// Counts a verification receipt with this verdict.
     #[cfg(test)]
     pub fn count_receipt(&mut self, entry: u64, verdict: &str) {
+        self.count_receipt_of(entry, verdict, "verifier");
+    }
+
+    /// Counts a verification receipt of this issuer.
+    #[cfg(test)]
+    pub fn count_receipt_of(&mut self, entry: u64, verdict: &str, issuer: &str) {
         let entry = LeafIndex::new(entry);
         let row = |kind: LookupKind, value: &str| Lookup { kind: kind.number(), value: value.into(), entry };
-        self.add(entry, &[row(LookupKind::ReceiptId, "id"), row(LookupKind::Verdict, verdict)]);
+        let rows =
+            [(LookupKind::ReceiptId, "id"), (LookupKind::Verdict, verdict), (LookupKind::Issuer, issuer)];
+        self.add(entry, &rows.map(|(kind, value)| row(kind, value)));
     }
 
     fn add(&mut self, entry: LeafIndex, rows: &[Lookup]) {
@@ -122,12 +130,13 @@ fn is_about_its_issuer(rows: &[Lookup]) -> bool {
     of(LookupKind::Issuer).any(|issuer| of(LookupKind::Subject).any(|subject| subject.value == issuer.value))
 }
 
-type Name = (LookupKind, String);
+/// The values that all counted entries have.
+type Values = Vec<(LookupKind, String)>;
 
-/// The cached counts of a process. A value is counted by one request at a time; different values are counted
+/// The cached counts of a process. The same values are counted by one request at a time; different ones are counted
 /// concurrently.
 #[derive(Default)]
-pub struct Tallies(std::sync::Mutex<HashMap<Name, Arc<Mutex<CachedTally>>>>);
+pub struct Tallies(std::sync::Mutex<HashMap<Values, Arc<Mutex<CachedTally>>>>);
 
 struct CachedTally {
     begun: Instant,
@@ -136,14 +145,13 @@ struct CachedTally {
 }
 
 impl Tallies {
-    /// Continues the count of this value by at most [`TALLY_ENTRIES`] entries, and returns it.
+    /// Continues the count of the entries with these values by at most [`TALLY_ENTRIES`] entries, and returns it.
     pub async fn of(
         &self,
         store: &dyn LookupIndex,
-        kind: LookupKind,
-        value: &str,
+        values: &[(LookupKind, &str)],
     ) -> Result<Arc<ReceiptTally>, StoreError> {
-        let kept = self.kept((kind, value.to_owned()));
+        let kept = self.kept(values.iter().map(|(kind, value)| (*kind, (*value).to_owned())).collect());
         let mut kept = kept.lock().await;
         let indexed = store.indexed().await?;
         if !kept.is_of(indexed) {
@@ -151,19 +159,19 @@ impl Tallies {
         }
         if !kept.tally.complete || kept.tally.size != indexed.to.get() {
             let before = (*kept.tally).clone();
-            kept.tally = Arc::new(go_on(store, kind, value, before, indexed.to.get()).await?);
+            kept.tally = Arc::new(go_on(store, values, before, indexed.to.get()).await?);
         }
         Ok(kept.tally.clone())
     }
 
-    /// The cache slot of this value. Slots in use stay. Unused ones are removed if they are empty or older than
+    /// The cache slot of these values. Slots in use stay. Unused ones are removed if they are empty or older than
     /// [`TALLY_AGE`], and the oldest ones above [`TALLIES`].
-    fn kept(&self, name: Name) -> Arc<Mutex<CachedTally>> {
+    fn kept(&self, values: Values) -> Arc<Mutex<CachedTally>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, kept| idle(kept).is_none_or(|kept| kept.tally.entries > 0 && kept.is_fresh()));
         while all.len() > TALLIES {
-            let idle = all.iter_mut().filter_map(|(name, kept)| Some((idle(kept)?.begun, name)));
-            let idle: Vec<(Instant, &Name)> = idle.collect();
+            let idle = all.iter_mut().filter_map(|(values, kept)| Some((idle(kept)?.begun, values)));
+            let idle: Vec<(Instant, &Values)> = idle.collect();
             if idle.len() <= TALLIES {
                 break;
             }
@@ -171,7 +179,7 @@ impl Tallies {
             let oldest = oldest.1.clone();
             all.remove(&oldest);
         }
-        all.entry(name).or_insert_with(|| Arc::new(Mutex::new(CachedTally::begin(0)))).clone()
+        all.entry(values).or_insert_with(|| Arc::new(Mutex::new(CachedTally::begin(0)))).clone()
     }
 }
 
@@ -198,8 +206,7 @@ impl CachedTally {
 
 async fn go_on(
     store: &dyn LookupIndex,
-    kind: LookupKind,
-    value: &str,
+    values: &[(LookupKind, &str)],
     mut tally: ReceiptTally,
     size: u64,
 ) -> Result<ReceiptTally, StoreError> {
@@ -207,7 +214,7 @@ async fn go_on(
     while looked_at < TALLY_ENTRIES {
         let page = store
             .search(&Query {
-                terms: vec![term(kind, value)],
+                terms: values.iter().map(|(kind, value)| term(*kind, value)).collect(),
                 within: tally.size..size,
                 order: Order::OldestFirst,
                 limit: TALLY_PAGE,
@@ -262,7 +269,7 @@ mod tests {
 
     /// Continues the n-th requested count.
     fn counted(tallies: &Tallies, n: usize) {
-        let kept = tallies.kept((LookupKind::Issuer, format!("{n:04}")));
+        let kept = tallies.kept(vec![(LookupKind::Issuer, format!("{n:04}"))]);
         let mut tally = ReceiptTally::default();
         tally.count_receipt(7, "pass");
         let begun = Instant::now() + Duration::from_millis(n as u64);
@@ -270,7 +277,8 @@ mod tests {
     }
 
     fn names(tallies: &Tallies) -> Vec<String> {
-        let mut names: Vec<String> = tallies.0.lock().unwrap().keys().map(|(_, name)| name.clone()).collect();
+        let mut names: Vec<String> =
+            tallies.0.lock().unwrap().keys().map(|values| values[0].1.clone()).collect();
         names.sort();
         names
     }
@@ -282,7 +290,7 @@ mod tests {
             counted(&tallies, n);
         }
         for n in 0..2 * TALLIES {
-            drop(tallies.kept((LookupKind::Issuer, format!("junk {n}"))));
+            drop(tallies.kept(vec![(LookupKind::Issuer, format!("junk {n}"))]));
         }
         assert_eq!(names(&tallies).len(), TALLIES + 1, "all that count, and the last one of the junk");
     }
@@ -293,7 +301,7 @@ mod tests {
         for n in 0..TALLIES + 2 {
             counted(&tallies, n);
         }
-        let busy = tallies.kept((LookupKind::Issuer, "0000".into()));
+        let busy = tallies.kept(vec![(LookupKind::Issuer, "0000".into())]);
         counted(&tallies, TALLIES + 2);
         counted(&tallies, TALLIES + 3);
         let left = names(&tallies);

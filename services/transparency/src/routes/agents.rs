@@ -2,28 +2,45 @@
 //!
 //! A number about few receipts reveals single ones, so small groups are not shown, and neither is a pass rate by which
 //! few passed or few did not. Where a single value is hidden, which the total and the others would reveal, a second one
-//! is hidden too.
+//! is hidden too. The counts of one verifier are rounded, because the difference of two exact summaries could reveal a
+//! small group of another verifier.
+
+// utoipa names the query type by its path.
+#![allow(unused_qualifications)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use http::header::CACHE_CONTROL;
 use registration::LookupKind;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::edge::problem::Problem;
 use crate::index::{ReceiptGroup, ReceiptTally};
 use crate::limits::SMALL_GROUP;
 use crate::routes::app::App;
 
+/// Whose receipts are counted.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct SummaryQuery {
+    /// Count only the receipts of this verifier (`iss`), to the nearest five.
+    issuer: Option<String>,
+}
+
 /// The verification receipts about an agent, in numbers.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Summary {
     /// The agent: the `sub` of the receipts.
     subject: String,
+    /// The verifier whose receipts alone are counted, to the nearest five.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issuer: Option<String>,
     /// Verification receipts that say their verdict; absent when they are few.
     #[serde(skip_serializing_if = "Option::is_none")]
     receipts: Option<u64>,
@@ -72,29 +89,38 @@ pub struct GroupView {
 }
 
 /// What was verified about an agent, in numbers: by verdict, tier, kind of task and issuer. Groups of fewer than five
-/// receipts are not shown.
+/// receipts are not shown. With `issuer`, the receipts of that verifier, to the nearest five.
 #[utoipa::path(
     get,
     path = "/v1/agents/{sub}/summary",
     tag = "Log",
-    params(("sub" = String, Path, description = "The sub of the receipts, percent-encoded")),
-    responses((status = 200, description = "Counts of the registered statements about this agent", body = Summary), (status = 400, description = "A parameter was given, and there are none"), (status = 404, description = "Nothing is registered about it"))
+    params(("sub" = String, Path, description = "The sub of the receipts, percent-encoded"), SummaryQuery),
+    responses((status = 200, description = "Counts of the registered statements about this agent", body = Summary), (status = 400, description = "A parameter is unknown"), (status = 404, description = "Nothing is registered about it"))
 )]
 pub async fn summary(
     State(app): State<App>,
     Path(sub): Path<String>,
-    RawQuery(query): RawQuery,
+    query: Result<Query<SummaryQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    if query.is_some_and(|query| !query.is_empty()) {
-        return Err(Problem::malformed("page", "This resource has no parameters: it counts all receipts"));
-    }
+    let Query(SummaryQuery { issuer }) =
+        query.map_err(|_| Problem::malformed("page", "The only parameter is `issuer`, once"))?;
     let reached = app.index.caught_up().await?;
-    let tally = app.index.tally(LookupKind::Subject, &sub).await?;
-    if tally.entries == 0 {
-        return Err(if reached.is_behind() { super::names::behind() } else { nothing() });
+    let about = (LookupKind::Subject, sub.as_str());
+    let all = app.index.tally(&[about]).await?;
+    let summary = match issuer {
+        None if all.entries == 0 => None,
+        None => Some(Summary::of(sub, &all, all.goes_on(reached))),
+        Some(issuer) => {
+            let own = app.index.tally(&[about, (LookupKind::Issuer, &issuer)]).await?;
+            let counting = all.goes_on(reached) || own.goes_on(reached);
+            (own.entries > 0).then(|| Summary::of_issuer(sub, issuer, (&all, &own), counting))
+        }
+    };
+    match summary {
+        Some(summary) => Ok(([(CACHE_CONTROL, "no-cache")], Json(summary)).into_response()),
+        None if reached.is_behind() => Err(super::names::behind()),
+        None => Err(nothing()),
     }
-    Ok(([(CACHE_CONTROL, "no-cache")], Json(Summary::of(sub, &tally, tally.goes_on(reached))))
-        .into_response())
 }
 
 fn nothing() -> Problem {
@@ -115,9 +141,10 @@ impl Summary {
         let enough = all.count >= SMALL_GROUP;
         Self {
             subject,
+            issuer: None,
             receipts: enough.then_some(all.count),
-            self_verified: (tally.self_verified + 2) / 5 * 5,
-            redacted: (tally.redacted + 2) / 5 * 5,
+            self_verified: to_nearest_five(tally.self_verified),
+            redacted: to_nearest_five(tally.redacted),
             pass_rate: (enough && !all.tells_of_few()).then(|| all.pass_rate()),
             by_verdict: groups(LookupKind::Verdict),
             by_tier: groups(LookupKind::Tier),
@@ -129,9 +156,50 @@ impl Summary {
             truncated: tally.crowded,
         }
     }
+
+    /// Counts the receipts of one issuer (`own`). The total and its pass rate are those that the summary over `all`
+    /// receipts shows of the issuer; the other counts are rounded, without pass rates.
+    fn of_issuer(
+        subject: String,
+        issuer: String,
+        (all, own): (&ReceiptTally, &ReceiptTally),
+        counting: bool,
+    ) -> Self {
+        let groups = |kind| Groups::of(own.receipts_by(kind)).rounded();
+        let mut by_issuer = Groups::of(all.receipts_by(LookupKind::Issuer));
+        let shown = by_issuer.groups.remove(&issuer);
+        Self {
+            receipts: shown.as_ref().map(|group| group.receipts),
+            pass_rate: shown.as_ref().and_then(|group| group.pass_rate),
+            by_verdict: groups(LookupKind::Verdict),
+            by_tier: groups(LookupKind::Tier),
+            by_task_type: groups(LookupKind::TaskType),
+            by_issuer: Groups {
+                suppressed: usize::from(shown.is_none()),
+                groups: shown.map(|group| (issuer.clone(), group)).into_iter().collect(),
+            },
+            tree_size: own.size.min(all.size),
+            truncated: all.crowded || own.crowded,
+            issuer: Some(issuer),
+            ..Self::of(subject, own, counting)
+        }
+    }
+}
+
+/// Rounds a count, so that it tells of no single receipt.
+fn to_nearest_five(count: u64) -> u64 {
+    (count + 2) / 5 * 5
 }
 
 impl Groups {
+    /// Rounds the counts, and hides the pass rates.
+    fn rounded(mut self) -> Self {
+        for group in self.groups.values_mut() {
+            *group = GroupView { receipts: to_nearest_five(group.receipts), pass_rate: None };
+        }
+        self
+    }
+
     fn of(counted: BTreeMap<&str, ReceiptGroup>) -> Self {
         let (mut shown, small): (Vec<_>, Vec<_>) =
             counted.into_iter().partition(|(_, group)| group.count >= SMALL_GROUP);
@@ -215,6 +283,32 @@ mod tests {
             assert_eq!(told(&[("a", 20, passed), ("b", 30, 15), ("c", 25, 15)]), ["b"], "{passed} of 20");
         }
         assert_eq!(told(&[("a", 20, 1), ("b", 30, 1), ("c", 25, 15)]), ["c"]);
+    }
+
+    #[test]
+    fn of_one_issuer_the_counts_are_rounded_and_the_total_is_the_one_that_is_shown_anyway() {
+        let tally = |passed: u64, failed: u64, issuer: &str| {
+            let mut tally = ReceiptTally::default();
+            for n in 0..passed + failed {
+                let verdict = if n < passed { "pass" } else { "fail" };
+                tally.count_receipt_of(n, verdict, issuer);
+            }
+            tally
+        };
+        let (mut all, own) = (tally(13, 8, "verifier"), tally(13, 8, "verifier"));
+        for n in 0..7 {
+            all.count_receipt_of(100 + n, "pass", "other");
+        }
+        let summary =
+            |issuer: &str, own| Summary::of_issuer("agent".into(), issuer.into(), (&all, own), false);
+        let shown = summary("verifier", &own);
+        assert_eq!((shown.receipts, shown.pass_rate), (Some(21), Some(0.619)));
+        let pass = &shown.by_verdict.groups["pass"];
+        assert_eq!((pass.receipts, pass.pass_rate), (15, None));
+        assert_eq!(shown.by_verdict.groups["fail"].receipts, 10);
+        assert_eq!(shown.by_issuer.groups.into_keys().collect::<Vec<_>>(), ["verifier"]);
+        let hidden = summary("third", &tally(3, 0, "third"));
+        assert_eq!((hidden.receipts, hidden.by_issuer.suppressed), (None, 1));
     }
 
     #[test]

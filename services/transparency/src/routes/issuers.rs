@@ -70,7 +70,7 @@ pub struct Seen {
 )]
 pub async fn issuer(State(app): State<App>, Path(iss): Path<String>) -> Result<Response, Problem> {
     let reached = app.index.caught_up().await?;
-    let tally = app.index.tally(LookupKind::Issuer, &iss).await?;
+    let tally = app.index.tally(&[(LookupKind::Issuer, &iss)]).await?;
     let Some((first, last)) = tally.ends else {
         return Err(if reached.is_behind() { super::names::behind() } else { unknown() });
     };

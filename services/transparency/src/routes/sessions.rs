@@ -108,7 +108,7 @@ pub async fn session(
     let limit = page_limit(paging.limit, app.edge.limits.load().page)?;
     let within = first_leaf(paging.after)?..u64::MAX;
     let reached = app.index.caught_up().await?;
-    let tally = app.index.tally(LookupKind::Session, &session).await?;
+    let tally = app.index.tally(&[(LookupKind::Session, &session)]).await?;
     if tally.entries == 0 {
         return Err(if reached.is_behind() { behind() } else { unknown() });
     }

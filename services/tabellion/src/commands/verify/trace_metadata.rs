@@ -3,9 +3,7 @@
 
 use registration::conversation::{TraceMetadata, check_trace_metadata};
 use scitt::SignedStatement;
-use verifier::{
-    Check, CheckName, CheckState, Code, StatementEvidence, StatementVerdict, VerificationOutcome,
-};
+use verifier::{Check, CheckName, CheckState, Code, StatementEvidence, StatementVerdict};
 
 /// Adds the check to the verdict on a statement with trace-metadata. A contradiction fails the verdict. A check that
 /// was impossible is listed and does not change the verdict, because nothing signed depends on it.
@@ -22,10 +20,5 @@ pub fn check(verdict: &mut StatementVerdict, evidence: &StatementEvidence<'_>) {
         }
         Err(violation) => (CheckState::Failed, Some(Code::TraceMetadataMismatch), violation.to_string()),
     };
-    let after = verdict.checks.iter().rposition(|check| check.name <= CheckName::TraceMetadata);
-    let check = Check { name: CheckName::TraceMetadata, receipt: None, state, code, detail };
-    verdict.checks.insert(after.map_or(0, |at| at + 1), check);
-    if state == CheckState::Failed && verdict.outcome != VerificationOutcome::Failed {
-        (verdict.outcome, verdict.reason) = (VerificationOutcome::Failed, code);
-    }
+    verdict.add(Check { name: CheckName::TraceMetadata, receipt: None, state, code, detail });
 }

@@ -1,4 +1,5 @@
-//! `tabellion vrf chain`: lists a verifier's chained receipts, verifies each statement, and reports gaps and forks.
+//! `tabellion vrf chain`: lists a verifier's chained receipts, or those of all verifiers about an agent, verifies each
+//! statement, and reports gaps and forks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -7,24 +8,31 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use verifier::{TrustStore, VerificationOutcome};
+use verifier::VerificationOutcome;
 
-use super::chained_receipt::{ChainedReceipt, ReceiptCheck};
+use super::chained_receipt::{ChainFork, ChainName, ChainedReceipt, ReceiptCheck};
+use crate::commands::verify::now;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
+use crate::entry_evidence::EvidenceSource;
 use crate::service::{Service, ServiceArgs, percent_encoded};
+use crate::show::items;
 use crate::trust_file::TrustFile;
 
-/// Maximum number of pages of one list.
-const MAX_PAGES: usize = 10_000;
+/// Maximum number of receipts of all listed chains together, which bounds the memory.
+const MAX_RECEIPTS: usize = 100_000;
 
 #[derive(Debug, Args)]
 pub struct Chain {
     /// The verifier (`iss` of the receipts)
-    issuer: String,
+    #[arg(required_unless_present = "agent")]
+    issuer: Option<String>,
     /// The agent [default: all agents]
     #[arg(long, value_name = "DID")]
     sub: Option<String>,
+    /// All verifiers' chains about this agent
+    #[arg(long, value_name = "DID", conflicts_with_all = ["issuer", "sub"])]
+    agent: Option<String>,
     /// The trust file [default: ./trust.toml, then ./tabellion-dev/trust.toml]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
@@ -36,49 +44,56 @@ impl Chain {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let trust = TrustFile::find(context, self.trust.as_deref())?.store;
         let service = self.service.connect(context)?;
-        let subjects = match self.sub {
-            Some(sub) => BTreeSet::from([sub]),
-            None => subjects(&service, &self.issuer)?,
-        };
-        let walked = subjects.iter().map(|sub| ReceiptChain::through(&service, &self.issuer, sub, &trust));
-        let chains = walked.collect::<Result<Vec<_>, _>>()?;
-        if chains.is_empty() {
-            return Err(Failure::new(Exit::NotFound, "not-found", "the log holds no receipt of this issuer"));
+        let source = EvidenceSource::new(&service, &trust, now());
+        let mut chains = Chains { chains: Vec::new() };
+        for (issuer, sub) in self.names(&service)? {
+            let room = MAX_RECEIPTS.saturating_sub(chains.receipts());
+            chains.chains.push(ReceiptChain::through(&service, &source, &issuer, &sub, room)?);
         }
-        let chains = Chains { chains };
+        if chains.chains.is_empty() {
+            return Err(Failure::new(Exit::NotFound, "not-found", "the log holds no such receipt"));
+        }
         context.console.result(&chains)?;
         match chains.exit() {
             Exit::Success => Ok(()),
             exit => Err(Failure::already_printed(exit)),
         }
     }
-}
 
-/// Fetches all pages of a list, at most [`MAX_PAGES`].
-fn pages<T: serde::de::DeserializeOwned>(
-    service: &Service,
-    first: String,
-    mut take: impl FnMut(T),
-) -> Result<(), Failure> {
-    let mut next = Some(first);
-    for _ in 0..MAX_PAGES {
-        let Some(path) = next else { return Ok(()) };
-        let (page, more) = service.block_on(service.client.page(&path))?;
-        take(page);
-        next = more;
+    /// The chains to list, as pairs of verifier and agent.
+    fn names(&self, service: &Service) -> Result<BTreeSet<(String, String)>, Failure> {
+        match (&self.issuer, &self.sub, &self.agent) {
+            (Some(issuer), Some(sub), _) => Ok(BTreeSet::from([(issuer.clone(), sub.clone())])),
+            (Some(issuer), None, _) => chains_found_by(service, "issuer", issuer),
+            (None, _, agent) => chains_found_by(service, "subject", agent.as_deref().unwrap_or_default()),
+        }
     }
-    Err(Failure::new(Exit::Failure, "nonsense", "the service's list does not end"))
 }
 
-/// Returns the agents about whom the issuer has registered receipts.
-fn subjects(service: &Service, issuer: &str) -> Result<BTreeSet<String>, Failure> {
-    let mut subjects = BTreeSet::new();
-    pages(service, format!("v1/entries?issuer={}", percent_encoded(issuer)), |page: Json| {
-        let entries = page.get("entries").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
-        let receipts = entries.iter().filter(|entry| entry.pointer("/facts/receipt_id").is_some());
-        subjects.extend(receipts.filter_map(|entry| Some(entry.get("sub")?.as_str()?.to_owned())));
+/// Returns the pairs of verifier and agent of the registered receipts with this value.
+fn chains_found_by(
+    service: &Service,
+    name: &str,
+    value: &str,
+) -> Result<BTreeSet<(String, String)>, Failure> {
+    let mut chains = BTreeSet::new();
+    let first = format!("v1/entries?{name}={}", percent_encoded(value));
+    service.pages(first, |page: Json| {
+        let receipts =
+            items(&page, "entries").iter().filter(|entry| entry.pointer("/facts/receipt_id").is_some());
+        let text = |entry: &Json, name: &str| entry.get(name)?.as_str().map(str::to_owned);
+        chains.extend(receipts.filter_map(|entry| Some((text(entry, "iss")?, text(entry, "sub")?))));
+        must_fit(chains.len(), MAX_RECEIPTS)
     })?;
-    Ok(subjects)
+    Ok(chains)
+}
+
+fn must_fit(found: usize, room: usize) -> Result<(), Failure> {
+    if found <= room {
+        return Ok(());
+    }
+    let what = format!("the log holds more than {MAX_RECEIPTS} of these receipts");
+    Err(Failure::new(Exit::Failure, "chain-too-long", what).hint("tabellion vrf chain ISSUER --sub DID"))
 }
 
 #[derive(Serialize)]
@@ -87,6 +102,11 @@ struct Chains {
 }
 
 impl Chains {
+    /// The number of receipts of all chains.
+    fn receipts(&self) -> usize {
+        self.chains.iter().map(|chain| chain.receipts.len()).sum()
+    }
+
     /// Returns the exit code. A wrong statement, a gap or a fork takes precedence over a statement that could not be
     /// verified.
     fn exit(&self) -> Exit {
@@ -138,22 +158,28 @@ struct ChainGap {
     named_by: String,
 }
 
-#[derive(Deserialize, Serialize)]
-struct ChainFork {
-    number: u64,
-    rule: String,
-    registered: String,
-    refused: String,
-}
-
 impl ReceiptChain {
-    fn through(service: &Service, issuer: &str, sub: &str, trust: &TrustStore) -> Result<Self, Failure> {
+    /// Fetches the chain's description, at most `room` receipts, and then verifies one statement after the other.
+    fn through(
+        service: &Service,
+        source: &EvidenceSource<'_>,
+        issuer: &str,
+        sub: &str,
+        room: usize,
+    ) -> Result<Self, Failure> {
         let mut chain = ReceiptChain::of(issuer, sub);
         let first = format!("v1/issuers/{}/chain?sub={}", percent_encoded(issuer), percent_encoded(sub));
-        pages(service, first, |page: ChainPage| chain.add(page))?;
+        service.pages(first, |page: ChainPage| {
+            chain.add(page);
+            must_fit(chain.receipts.len(), room)
+        })?;
         chain.look();
+        let name = ChainName { issuer, subject: sub };
         for receipt in &mut chain.receipts {
-            receipt.checked = Some(ReceiptCheck::fetch(service, (issuer, sub), receipt, trust)?);
+            receipt.checked = Some(ReceiptCheck::fetch(source, name, receipt)?);
+        }
+        for fork in &mut chain.forks {
+            fork.prove(service, source, name, &chain.receipts)?;
         }
         Ok(chain)
     }
@@ -219,9 +245,11 @@ impl ReceiptChain {
             self.step(receipt, out)?;
         }
         for fork in &self.forks {
-            let ChainFork { number, rule, registered, refused } = fork;
+            let ChainFork { number, rule, registered, refused, reason, .. } = fork;
             writeln!(out, "fork    {} is refused ({})", safe(refused), safe(rule))?;
-            writeln!(out, "        {} has its place; report {number} holds the proof", safe(registered))?;
+            let proof =
+                reason.as_deref().map_or("holds the proof".into(), |why| format!("proves nothing: {why}"));
+            writeln!(out, "        {} has its place; report {number} {}", safe(registered), safe(&proof))?;
         }
         let whole = if self.whole { "whole" } else { "not whole" };
         writeln!(

@@ -7,6 +7,7 @@ use scitt::SignedStatement;
 use serde::Serialize;
 
 use super::broken;
+use super::evidence_summary::describe;
 use crate::console::{Exit, Failure, Report, safe};
 
 #[derive(Serialize)]
@@ -92,7 +93,7 @@ impl VrfSummary {
             receipt_id,
             redacted: None,
             outcome: None,
-            chain: told(chain),
+            chain: describe(chain),
             verified: true,
         }
     }
@@ -120,14 +121,6 @@ impl VrfVerification {
             self.verdict, self.passed, self.total
         )?;
         writeln!(out, "      work                  {}", safe(&self.output))
-    }
-}
-
-fn told(chain: &Chain) -> String {
-    match chain {
-        Chain::Unchained => "outside any chain".into(),
-        Chain::Genesis => "first of its chain".into(),
-        Chain::Link { position, previous } => format!("number {position}, after {previous} (not looked up)"),
     }
 }
 

@@ -1,0 +1,76 @@
+//! VRF statements of a log, each fetched with a fresh receipt and verified offline.
+
+use std::str::FromStr;
+
+use client::ClientError;
+use merkle::EntryDigest;
+use scitt::Problem;
+use verifier::{StatementEvidence, TrustStore};
+use vrf_evidence::{EvidenceFault, VrfEvidence, VrfVerifier};
+
+use crate::console::Failure;
+use crate::service::Service;
+
+/// The evidence that an entry gives.
+pub enum EntryEvidence {
+    /// A VRF statement, with the result of its verification.
+    Read(Box<VrfEvidence>),
+    /// The service does not serve the statement, for example because it was erased.
+    NotServed(EvidenceFault),
+    /// The service serves something that is no VRF statement that keeps the rules, or not this entry.
+    Wrong(EvidenceFault),
+}
+
+/// A log, and the trust with which its statements are verified. One statement is in memory at a time.
+pub struct EvidenceSource<'s> {
+    service: &'s Service,
+    verifier: VrfVerifier,
+    now: u64,
+}
+
+impl<'s> EvidenceSource<'s> {
+    /// Creates a source whose statements are verified at `now` (Unix seconds).
+    pub fn new(service: &'s Service, trust: &TrustStore, now: u64) -> Self {
+        Self { service, verifier: VrfVerifier::new(trust), now }
+    }
+
+    /// Fetches the Transparent Statement of an entry, and verifies it.
+    ///
+    /// # Errors
+    /// If the service cannot be reached.
+    pub fn fetch(&self, entry: &str) -> Result<EntryEvidence, Failure> {
+        let Ok(digest) = EntryDigest::from_str(entry) else {
+            let detail = "the service names something that is no entry ID";
+            return Ok(EntryEvidence::Wrong(fault("nonsense", detail)));
+        };
+        let path = format!("v1/entries/{digest}/transparent");
+        let fetched = self.service.drive(self.service.client.bytes_as(&path, "application/cose"));
+        let statement = match fetched {
+            Ok(statement) => statement,
+            Err(ClientError::NotFound(problem) | ClientError::Refused { problem, .. }) => {
+                return Ok(EntryEvidence::NotServed(not_served(&problem)));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let evidence = StatementEvidence { statement: &statement, ..StatementEvidence::default() };
+        Ok(match self.verifier.verify(&evidence, self.now) {
+            Ok(evidence) if evidence.entry == digest => EntryEvidence::Read(Box::new(evidence)),
+            Ok(_) => EntryEvidence::Wrong(fault("nonsense", "the service gives another statement")),
+            Err(fault) => EntryEvidence::Wrong(fault),
+        })
+    }
+
+    /// Verifies a statement that no log has registered: its rules and its signature.
+    pub fn verify_unregistered(&self, statement: &[u8]) -> Result<VrfEvidence, EvidenceFault> {
+        let evidence = StatementEvidence { statement, ..StatementEvidence::default() };
+        self.verifier.verify(&evidence, self.now)
+    }
+}
+
+fn not_served(problem: &Problem) -> EvidenceFault {
+    fault(problem.get_code().unwrap_or("not-served"), &problem.to_string())
+}
+
+fn fault(code: &str, detail: &str) -> EvidenceFault {
+    EvidenceFault { code: code.to_owned(), detail: detail.to_owned() }
+}
