@@ -113,7 +113,7 @@ pub enum Command {
     /// Sign and verify execution receipts of a gateway (AgentROA)
     #[command(subcommand)]
     Execution(execution::Execution),
-    /// Import, sign, verify, show and redact conversation records of agents
+    /// Import, sign and read conversation records of agents
     #[command(subcommand)]
     Record(record::Record),
     /// Issue, delegate, inspect, verify and revoke envelopes (AgentROA)

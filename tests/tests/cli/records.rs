@@ -60,8 +60,8 @@ fn what_is_no_session_in_a_folder_is_skipped_and_a_file_that_was_named_is_refuse
     let imported = folder.run(&["record", "import", "--json", "sessions"]).must_end_with(0).json();
     assert_eq!(imported["skipped"], json!(["sessions/notes.json"]));
     assert!(folder.has("cursor.record.json"));
-    let refused = folder.run(&["record", "import", "--json", "sessions/notes.json"]).must_end_with(1);
-    assert_eq!(refused.error(), "unknown-format");
+    let refused = folder.run(&["record", "import", "--json", "sessions/notes.json"]).must_end_with(1).error();
+    assert_eq!(refused, "unknown-format");
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn a_changed_record_does_not_verify() {
     let place = bytes.windows(4).position(|four| four == b"Two.").unwrap();
     bytes[place] = b't';
     folder.write("changed.cose", &bytes);
-    let refused = folder.run(&["record", "verify", "--json", "changed.cose"]).must_end_with(3);
-    assert_eq!(refused.error(), "issuer-signature-invalid");
+    let refused = folder.run(&["record", "verify", "--json", "changed.cose"]).must_end_with(3).error();
+    assert_eq!(refused, "issuer-signature-invalid");
 }
 
 #[test]
@@ -83,19 +83,22 @@ fn a_record_that_breaks_a_rule_is_not_signed() {
     let mut record = parsed(&folder, "claude.record.json");
     record["session"]["entries"][0]["type"] = json!("remark");
     folder.write("bad.json", record.to_string());
-    let refused = folder.run(&["record", "sign", "--json", "--key", "key.pem", "bad.json"]).must_end_with(1);
-    assert_eq!(refused.error(), "conversation-entry-type");
+    let refused =
+        folder.run(&["record", "sign", "--json", "--key", "key.pem", "bad.json"]).must_end_with(1).error();
+    assert_eq!(refused, "conversation-entry-type");
     assert!(!folder.has("bad.json.cose"));
-    let no_record = folder.run(&["record", "sign", "--json", "--key", "key.pem", "key.pem"]).must_end_with(1);
-    assert_eq!(no_record.error(), "no-record");
+    let no_record =
+        folder.run(&["record", "sign", "--json", "--key", "key.pem", "key.pem"]).must_end_with(1).error();
+    assert_eq!(no_record, "no-record");
 }
 
 #[test]
 fn a_registered_record_verifies_with_its_receipt() {
     let dev = Dev::start();
     let folder = &dev.folder;
-    folder.run(&["issuer", "new", "-o", "key.pem", "--alg", "EdDSA"]).must_end_with(0);
-    import(folder, "codex.jsonl", &[]);
+    let file = session("codex.jsonl");
+    let recorder = ["--key", "tabellion-dev/issuer.key", "--iss", "https://dev.issuer.example"];
+    folder.run(&[&["record", "import", file.to_str().unwrap()][..], &recorder].concat()).must_end_with(0);
     folder.run(&["register", "--dev", "codex.record.json.cose"]).must_end_with(0);
     let file = "codex.record.json.cose.transparent.cose";
     let verified = folder.run(&["record", "verify", "--json", file]).must_end_with(0).json();

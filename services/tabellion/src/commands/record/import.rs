@@ -33,7 +33,7 @@ pub struct Import {
     /// The recorder [default: the key's did:key]
     #[arg(long, value_name = "URI", requires = "key")]
     iss: Option<String>,
-    /// Follow a folder, and sign checkpoints of growing sessions
+    /// Follow a folder, signing checkpoints
     #[arg(long, requires = "key")]
     watch: bool,
     /// Seconds between two looks at the folder

@@ -8,10 +8,10 @@ pub struct RedactionArgs {
     /// Apply a rule: home-path, high-entropy
     #[arg(long, value_name = "RULE")]
     redact: Vec<RedactionRule>,
-    /// Do not apply a default rule: secret-member, token, jwt, …
+    /// Do not apply a default rule
     #[arg(long, value_name = "RULE")]
     no_redact: Vec<RedactionRule>,
-    /// Leave out values by JSON pointer; * is any step, ** any steps
+    /// Leave out values; * is a step, ** any number
     #[arg(long, value_name = "POINTER")]
     redact_field: Vec<FieldPattern>,
     /// Keep only these types of entries

@@ -30,7 +30,7 @@ pub struct Search {
     /// The type of the entry
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<EntryType>,
-    /// The earliest time (RFC 3339); an entry inside another has its time
+    /// The earliest time (RFC 3339)
     #[arg(long, value_name = "TIME")]
     since: Option<Timestamp>,
     /// The latest time (RFC 3339)
