@@ -25,25 +25,25 @@ pub enum ContentCheck {
     /// The statement contains a hash, whose header keeps the rules; the content was not shown.
     HeaderOnly,
     /// The payload is detached and was not shown.
-    NotShown,
+    PayloadMissing,
 }
 
-/// Checks a statement against the rules of its content type. `shown` is the payload of a detached statement, or the
+/// Checks a statement against the rules of its content type. `given` is the payload of a detached statement, or the
 /// content of which the statement contains the hash.
 ///
 /// # Errors
 /// The first rule that the statement breaks.
-pub fn check_content(statement: &SignedStatement, shown: Option<&[u8]>) -> Result<ContentCheck, Violation> {
+pub fn check_content(statement: &SignedStatement, given: Option<&[u8]>) -> Result<ContentCheck, Violation> {
     let header = statement.header();
     let hashed = header.hash_envelope().is_some();
-    let Some(payload) = statement.payload().or(shown.filter(|_| !hashed)) else {
-        return Ok(ContentCheck::NotShown);
+    let Some(payload) = statement.payload().or(given.filter(|_| !hashed)) else {
+        return Ok(ContentCheck::PayloadMissing);
     };
     let record = Record::of(header, payload)?;
     if let Some(conversation) = record.typed::<ConversationRecord>() {
         conversation.soundness()?;
     }
-    match shown.filter(|_| hashed) {
+    match given.filter(|_| hashed) {
         Some(content) => check_disclosed(statement, &record, content),
         None if record.typed::<OpaqueRecord>().is_some() => Ok(ContentCheck::NoRules),
         None if record.typed::<PayloadHash>().is_some() && !is_conversation(statement) => {

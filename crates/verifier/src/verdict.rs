@@ -230,7 +230,7 @@ words! {
         /// The statement breaks a rule of its content type.
         ContentRuleBroken = "content-rule-broken",
         /// The content was not shown, so that its rules could not be checked.
-        ContentNotShown = "content-not-shown",
+        ContentMissing = "content-missing",
         /// The unsigned trace-metadata contradicts the signed record.
         TraceMetadataMismatch = "trace-metadata-mismatch",
         /// The trace-metadata could not be compared with a record.

@@ -92,14 +92,14 @@ struct VrfContents {
 }
 
 impl VrfContents {
-    fn read(statement: &SignedStatement, shown: Option<&[u8]>) -> Result<Self, Violation> {
+    fn read(statement: &SignedStatement, given: Option<&[u8]>) -> Result<Self, Violation> {
         let header = statement.header();
         if header.hash_envelope().is_none() {
-            let record = VrfRecord::of_statement(statement, shown)?;
+            let record = VrfRecord::of_statement(statement, given)?;
             return Ok(VrfContents { headers: VrfHeaders::read(header)?, record: Some(record) });
         }
         let redacted = VrfRedacted::read(header, statement.payload().unwrap_or_default())?;
-        let record = shown.map(|shown| redacted.disclose(shown)).transpose()?;
+        let record = given.map(|receipt| redacted.disclose(receipt)).transpose()?;
         Ok(VrfContents { headers: redacted.headers, record })
     }
 }
@@ -211,10 +211,11 @@ mod tests {
         let signed = statement.sign(&verifier()).expect("it keeps the rules");
         let hidden = verify(signed.bytes(), &TrustStore::default()).expect("it keeps the rules");
         assert_eq!((hidden.verdict(), &*hidden.issuer), (None, &*verifier().public_key().did_key()));
-        let shown = statement.byte_string();
+        let receipt = statement.byte_string();
         let given =
-            StatementEvidence { statement: signed.bytes(), payload: Some(&shown), ..Default::default() };
-        let shown = VrfVerifier::new(&TrustStore::default()).verify(&given, NOW).expect("it is the receipt");
-        assert_eq!(shown.verdict(), Some(Verdict::Pass));
+            StatementEvidence { statement: signed.bytes(), payload: Some(&receipt), ..Default::default() };
+        let disclosed =
+            VrfVerifier::new(&TrustStore::default()).verify(&given, NOW).expect("it is the receipt");
+        assert_eq!(disclosed.verdict(), Some(Verdict::Pass));
     }
 }

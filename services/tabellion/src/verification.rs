@@ -54,7 +54,7 @@ pub fn explanation(reason: Code) -> &'static str {
         Code::PayloadDigestMismatch => "the payload was changed after signing",
         Code::UnsupportedHash => "the payload's hash algorithm is not one we compute",
         Code::ContentRuleBroken => "the statement breaks a rule of its content type",
-        Code::ContentNotShown => "the rules of the content were not checked: it was not shown",
+        Code::ContentMissing => "the rules of the content were not checked: it was not shown",
         Code::TraceMetadataMismatch => "what stands beside the record, unsigned, is not what the record says",
         Code::TraceMetadataNotCompared => "what stands unsigned in the header was not compared",
         Code::NoReceipt => "there is no receipt: nothing says that any log has it",

@@ -19,11 +19,11 @@ pub fn check(verdict: &mut StatementVerdict, evidence: &StatementEvidence<'_>) {
         Ok(ContentCheck::HeaderOnly) => {
             let detail =
                 "the header keeps the rules, and the content is a hash: name the content with --payload";
-            (CheckState::NotDone, Some(Code::ContentNotShown), detail.to_owned())
+            (CheckState::NotDone, Some(Code::ContentMissing), detail.to_owned())
         }
-        Ok(ContentCheck::NotShown) => {
+        Ok(ContentCheck::PayloadMissing) => {
             let detail = "the payload is detached: name it with --payload";
-            (CheckState::NotDone, Some(Code::ContentNotShown), detail.to_owned())
+            (CheckState::NotDone, Some(Code::ContentMissing), detail.to_owned())
         }
         Err(violation) => (CheckState::Failed, Some(Code::ContentRuleBroken), violation.to_string()),
     };

@@ -64,8 +64,8 @@ impl Export {
         let disclosed = self.disclosed.as_deref().map(files::read).transpose()?;
         let record = match (statement.header().hash_envelope(), disclosed) {
             (None, _) => VrfRecord::verify(statement, None),
-            (Some(_), Some(shown)) => {
-                VrfRedacted::verify(statement, None).and_then(|redacted| redacted.disclose(&shown))
+            (Some(_), Some(receipt)) => {
+                VrfRedacted::verify(statement, None).and_then(|redacted| redacted.disclose(&receipt))
             }
             (Some(_), None) => {
                 let what = "the statement holds the hash of its receipt: show the receipt with --disclosed";
