@@ -90,11 +90,6 @@ impl VrfRecord {
         Ok(VrfRecord { form, receipt, issuer: headers.issuer, chain: headers.chain, document: json })
     }
 
-    /// Returns the receipt's JSON.
-    pub fn json(&self) -> &serde_json::Value {
-        &self.document
-    }
-
     /// Verifies a statement without a policy: its rules, and its signature with the key in its `iss`, a did:key.
     pub fn verify(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<VrfRecord, Violation> {
         let record = VrfRecord::of_statement(statement, detached)?;
