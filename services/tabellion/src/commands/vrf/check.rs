@@ -21,7 +21,7 @@ use crate::keyfile;
 pub struct Check {
     #[command(flatten)]
     request: RequestArgs,
-    /// The verifier's Ed25519 key: signs the receipt, outside any chain
+    /// The verifier's Ed25519 key; signs the receipt
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// The receipt's file [default: FILE.receipt.json]
