@@ -7,7 +7,6 @@ use checks::{CheckRequest, Report, Stamp, Status, receipt};
 use clap::Args;
 use jiff::{Timestamp, Unit};
 use registration::vrf::VrfStatement;
-use scitt::Signer as _;
 use serde::Serialize;
 
 use super::check_request::{self, RequestArgs};
