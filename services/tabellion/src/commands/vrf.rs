@@ -56,10 +56,8 @@ pub enum Vrf {
     /// Check a verifier's receipt chains for gaps and forks
     #[command(before_help = "example:  tabellion vrf chain did:key:z6Mk…")]
     Chain(Chain),
-    /// Check an agent's work, and write the receipt; exit 3 if a check fails, 4 if one cannot be run
-    #[command(
-        before_help = "example:  tabellion vrf check --artifact main.py --language python --tests t.json"
-    )]
+    /// Check an agent's work and write a receipt; exit 3: failed, 4: not run
+    #[command(before_help = "example:  tabellion vrf check --request check.json")]
     Check(Check),
     /// Run the checks of a receipt again, and list what differs
     #[command(before_help = "example:  tabellion vrf recheck check.receipt.json --request check.json")]

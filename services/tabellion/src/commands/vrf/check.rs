@@ -7,7 +7,6 @@ use checks::{CheckRequest, Report, Stamp, Status, receipt};
 use clap::Args;
 use jiff::{Timestamp, Unit};
 use registration::vrf::VrfStatement;
-use scitt::Signer as _;
 use serde::Serialize;
 
 use super::check_request::{self, RequestArgs};
@@ -21,7 +20,7 @@ use crate::keyfile;
 pub struct Check {
     #[command(flatten)]
     request: RequestArgs,
-    /// The verifier's Ed25519 key: signs the receipt, outside any chain
+    /// The verifier's Ed25519 key; signs the receipt
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// The receipt's file [default: FILE.receipt.json]

@@ -13,10 +13,10 @@ use crate::console::{Exit, Failure, files};
 
 #[derive(Debug, Args)]
 pub struct RequestArgs {
-    /// The request (JSON), instead of --artifact and checks
+    /// The request (JSON) with work and checks
     #[arg(long, value_name = "FILE", conflicts_with_all = ["artifact", "language", "specification", "sub", "checks"])]
     request: Option<PathBuf>,
-    /// A file of the work; the first is run. May be repeated
+    /// A file of the work; the first is run
     #[arg(long, value_name = "FILE", required_unless_present = "request", requires = "checks")]
     artifact: Vec<PathBuf>,
     /// The language of the work: javascript or python

@@ -88,7 +88,7 @@ impl Report for RecheckResult {
         if self.reproduced {
             return writeln!(out, "ok        the same result again: {}", self.verdict);
         }
-        writeln!(out, "differs   {} places", self.differences.len())?;
+        writeln!(out, "differs   places: {}", self.differences.len())?;
         let text = |value: &Option<Value>| value.as_ref().map_or("absent".to_owned(), Value::to_string);
         for Place { pointer, receipt, again } in &self.differences {
             writeln!(
