@@ -1,5 +1,5 @@
-//! `tabellion vrf`: checks work, creates and verifies verification receipts (VRF) without a service, and follows their
-//! chains in a log.
+//! `tabellion vrf`: checks work, creates and verifies verification receipts (VRF) without a service or as one, and
+//! follows their chains in a log.
 
 mod chain;
 mod chained_receipt;
@@ -7,6 +7,7 @@ mod check;
 mod check_request;
 mod recheck;
 mod run_checks;
+mod serve;
 mod sign;
 mod summary;
 
@@ -22,6 +23,7 @@ use crate::context::Context;
 use chain::Chain;
 use check::Check;
 use recheck::Recheck;
+use serve::Serve;
 use sign::Sign;
 use summary::{VrfInputs, VrfSummary};
 
@@ -62,6 +64,8 @@ pub enum Vrf {
     /// Run batches of untrusted work: for `vrf check` and the verification service
     #[command(hide = true)]
     RunChecks,
+    /// Run a service that checks the work of agents and registers receipts
+    Serve(Serve),
 }
 
 impl Vrf {
@@ -81,6 +85,7 @@ impl Vrf {
             Self::Check(check) => check.run(context),
             Self::Recheck(recheck) => recheck.run(context),
             Self::RunChecks => run_checks::run(),
+            Self::Serve(serve) => serve.run(context),
         }
     }
 }
