@@ -38,6 +38,7 @@ mod tamper;
 pub mod transcript;
 pub mod vap;
 mod verdict;
+mod verification;
 mod watch;
 mod witness;
 mod wrong_clock;
@@ -67,6 +68,7 @@ pub use storage_faults::{Call, EVERY_CALL, Errno, Fault, SmallDisk, StorageFault
 pub use tally::{count, seed};
 pub use tamper::{Cell, Holds};
 pub use vap::Agent;
+pub use verification::VerificationProcess;
 pub use watch::{Looked, Watch};
 pub use witness::{WITNESS, WitnessHome, WitnessProcess};
 pub use wrong_clock::WrongClock;

@@ -407,5 +407,5 @@ fn r36_every_systemd_unit_starts_after_the_clock_is_set() {
             assert!(waits, "{} has no {order}time-sync.target", path.display());
         }
     }
-    assert_eq!(units, 4);
+    assert_eq!(units, 5);
 }

@@ -1,4 +1,4 @@
-//! `tabellion vrf`: checks work; creates, verifies and exports verification receipts (VRF) without a service; fetches
+//! `tabellion vrf`: checks work, once or as a service; creates, verifies and exports verification receipts (VRF); fetches
 //! them from a log, and follows their chains there.
 
 mod chain;
@@ -10,6 +10,7 @@ mod export;
 mod fetch;
 mod recheck;
 mod run_checks;
+mod serve;
 mod sign;
 mod summary;
 
@@ -27,6 +28,7 @@ use check::Check;
 use export::Export;
 use fetch::Fetch;
 use recheck::Recheck;
+use serve::Serve;
 use sign::Sign;
 use summary::{VrfInputs, VrfSummary};
 
@@ -71,6 +73,8 @@ pub enum Vrf {
     /// Write a receipt as other protocols carry it
     #[command(before_help = "example:  tabellion vrf export --for a2a check.json.transparent.cose")]
     Export(Export),
+    /// Run a service that checks the work of agents and registers receipts
+    Serve(Serve),
 }
 
 impl Vrf {
@@ -92,6 +96,7 @@ impl Vrf {
             Self::RunChecks => run_checks::run(),
             Self::Fetch(fetch) => fetch.run(context),
             Self::Export(export) => export.run(context),
+            Self::Serve(serve) => serve.run(context),
         }
     }
 }
