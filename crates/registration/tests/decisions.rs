@@ -416,8 +416,8 @@ fn vrf_of_url_issuer(key: &dyn Signer) -> SignedStatement {
 #[test]
 fn an_issuer_that_is_no_did_key_verifies_with_its_listed_key_where_the_policy_says_so() {
     let types = "issuers = [\"did:key:*\"]";
-    let open = format!("issuers = [\"*\"]\n[type.vrf]\nallow_other_issuers = true\n");
-    let open = Policy::from_toml(&policy_toml().replacen(types, &open, 1)).unwrap();
+    let open = "issuers = [\"*\"]\n[type.vrf]\nallow_other_issuers = true\n";
+    let open = Policy::from_toml(&policy_toml().replacen(types, open, 1)).unwrap();
     let closed = Policy::from_toml(&policy_toml().replacen(types, "issuers = [\"*\"]", 1)).unwrap();
     let statement = vrf_of_url_issuer(&testkit::gateway());
     decide(&statement, &open).unwrap();

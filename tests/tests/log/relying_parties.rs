@@ -102,7 +102,7 @@ on_both_databases! {
         let service = with_receipts(&log);
         let mut connection = service.connection();
         must_be_registered(&mut connection, &signed(4, &did(4), receipt_json(4)));
-        let hidden = VrfStatement::new(receipt_json(5), &did(4)).sign(&key(1)).unwrap();
+        let hidden = VrfStatement::new(receipt_json(5), did(4)).sign(&key(1)).unwrap();
         must_be_registered(&mut connection, &hidden);
 
         let view = must_end_with(ask(&log, &service, &["agent", "view", AGENT]), 0);

@@ -1,4 +1,5 @@
 //! Requests, the four tiers with a fake runner, and receipts.
+#![allow(clippy::unwrap_used)]
 
 mod fake;
 mod properties;

@@ -68,9 +68,11 @@ fn a_path_stays_below_the_folder_of_the_guest() {
     assert_eq!(refused(|value| value["artifact"] = files).0, "/artifact/files/a");
 }
 
+type Change = fn(&mut Value);
+
 #[test]
 fn an_error_names_its_place() {
-    let cases: [(&str, fn(&mut Value)); 14] = [
+    let cases: [(&str, Change); 14] = [
         ("/tier", |value| value["tier"] = json!(4)),
         ("/tier", |value| drop(value.as_object_mut().unwrap().remove("tier"))),
         ("/schema", |value| value["schema"] = json!({})),

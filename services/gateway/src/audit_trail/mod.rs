@@ -1,21 +1,21 @@
 //! The audit trail of a session in clear: what was declared, why, what was decided and what came of it.
 //!
 //! A record on the log only commits to the texts of callers (V-40). The gateway's evidence has the texts, and the key of
-//! each record. An [`Opening`] joins the record's statement, its key and the texts: anyone who has it can check each text
+//! each record. A [`Disclosure`] joins the record's statement, its key and the texts: anyone who has it can check each text
 //! against the log, and nobody needs the gateway for that.
 //!
 //! Not here: whether the log has the statement (`verifier`), and who may read the evidence: it is a matter of the
 //! database and of the files of the gateway.
 
-mod opened;
-mod opening;
+mod disclosed_record;
+mod disclosure;
 
 use data_encoding::BASE64;
 use evidence::{DeliveryState, StoredRecord};
 use jose::json::JsonError;
 
-pub use opened::{OpenedCommitment, OpenedRecord, Proof};
-pub use opening::{Opening, OpeningError};
+pub use disclosed_record::{DisclosedRecord, DisclosedText, TextProof};
+pub use disclosure::{Disclosure, DisclosureError};
 
 use crate::annex::{DecisionAnnex, OutcomeAnnex};
 use crate::config::Config;
@@ -24,14 +24,17 @@ use crate::evidence_store::EvidenceReader;
 use crate::replay::{ReplayError, records};
 use vap::record_key::StreamKey;
 
-/// Reads the openings of all records of a session, in order.
+/// Reads the disclosures of all records of a session, in order.
 ///
 /// # Errors
 /// [`ReplayError`] if the evidence cannot be read or has no such session, or its key is no longer kept.
-pub async fn openings(config: &Config, session: &str) -> Result<Vec<Opening>, ReplayError> {
+pub async fn disclosures(config: &Config, session: &str) -> Result<Vec<Disclosure>, ReplayError> {
     let records = records(config, session).await?;
     let key = stream_key(config, session).await?;
-    records.iter().map(|stored| opening(stored, &key).map_err(|error| unreadable(stored, &error))).collect()
+    records
+        .iter()
+        .map(|stored| disclosure(stored, &key).map_err(|error| unreadable(stored, &error)))
+        .collect()
 }
 
 async fn stream_key(config: &Config, session: &str) -> Result<StreamKey, ReplayError> {
@@ -46,7 +49,7 @@ async fn stream_key(config: &Config, session: &str) -> Result<StreamKey, ReplayE
     }
 }
 
-fn opening(stored: &StoredRecord, key: &StreamKey) -> Result<Opening, JsonError> {
+fn disclosure(stored: &StoredRecord, key: &StreamKey) -> Result<Disclosure, JsonError> {
     let texts = match stored.record.kind {
         evidence::RecordKind::Commitment
         | evidence::RecordKind::Amendment
@@ -58,7 +61,7 @@ fn opening(stored: &StoredRecord, key: &StreamKey) -> Result<Opening, JsonError>
         DeliveryState::Delivered { receipt, .. } => receipt.as_ref().map(|receipt| BASE64.encode(receipt)),
         DeliveryState::Pending | DeliveryState::Stuck(_) => None,
     };
-    Ok(Opening {
+    Ok(Disclosure {
         statement: BASE64.encode(&stored.record.statement),
         receipt,
         key: key.record(stored.record.seq).to_text(),

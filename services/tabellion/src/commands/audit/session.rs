@@ -2,10 +2,10 @@
 //! proven against the record on the log.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gateway::audit_trail::{self, OpenedCommitment, OpenedRecord, Opening, OpeningError, Proof};
+use gateway::audit_trail::{self, DisclosedRecord, DisclosedText, Disclosure, DisclosureError, TextProof};
 use serde::Serialize;
 use verifier::{StatementEvidence, TrustStore, VerificationOutcome};
 
@@ -48,13 +48,13 @@ pub struct Session {
 impl Session {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let trust = TrustFile::find(context, self.trust.as_deref())?;
-        let openings = self.with_receipts(context, self.openings(context)?)?;
-        let records = openings.iter().map(|opening| AuditedRecord::of(opening, &trust.store));
+        let disclosures = self.with_receipts(context, self.disclosures(context)?)?;
+        let records = disclosures.iter().map(|disclosure| AuditedRecord::of(disclosure, &trust.store));
         let records = records.collect::<Result<Vec<_>, _>>().map_err(malformed)?;
         let chosen = of_turn(self.turn.as_deref(), &records);
         if let Some(path) = &self.disclose {
-            let disclosed = openings.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
-            self.write(context, path, disclosed.map(|(opening, _)| opening.clone()).collect())?;
+            let disclosed = disclosures.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
+            self.write(context, path, disclosed.map(|(disclosure, _)| disclosure.clone()).collect())?;
         }
         let shown = records.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(record, _)| record);
         let trail = Trail { records: shown.collect() };
@@ -65,50 +65,56 @@ impl Session {
         }
     }
 
-    /// Reads the openings: disclosed ones from a file, or else those of the gateway's evidence.
-    fn openings(&self, context: &Context) -> Result<Vec<Opening>, Failure> {
+    /// Reads the disclosures: disclosed ones from a file, or else those of the gateway's evidence.
+    fn disclosures(&self, context: &Context) -> Result<Vec<Disclosure>, Failure> {
         match (&self.opened, &self.session) {
             (Some(file), _) => jose::json::read_bytes(&files::read(file)?).map_err(|error| {
-                Failure::new(Exit::Failure, "not-an-opening", format!("{}: {error}", file.display()))
+                Failure::new(Exit::Failure, "not-a-disclosure", format!("{}: {error}", file.display()))
                     .hint("tabellion audit session SESSION --disclose FILE writes such files")
             }),
             (None, session) => {
                 let config = config_file::read_or_dev(context)?;
                 let session = session.as_deref().unwrap_or_default();
                 let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-                runtime.block_on(audit_trail::openings(&config, session)).map_err(replay::failed)
+                runtime.block_on(audit_trail::disclosures(&config, session)).map_err(replay::failed)
             }
         }
     }
 
     /// Adds missing receipts from the log, if `--url` names one.
-    fn with_receipts(&self, context: &Context, openings: Vec<Opening>) -> Result<Vec<Opening>, Failure> {
+    fn with_receipts(
+        &self,
+        context: &Context,
+        disclosures: Vec<Disclosure>,
+    ) -> Result<Vec<Disclosure>, Failure> {
         if self.service.url.is_none() {
-            return Ok(openings);
+            return Ok(disclosures);
         }
         let service = self.service.connect(context)?;
-        let complete = |opening: Opening| {
-            if opening.receipt.is_some() {
-                return Ok(opening);
+        let complete = |disclosure: Disclosure| {
+            if disclosure.receipt.is_some() {
+                return Ok(disclosure);
             }
-            let entry = opening.signed_statement().map_err(malformed)?.digest();
+            let entry = disclosure.signed_statement().map_err(malformed)?.digest();
             let receipt = service.block_on(service.client.receipt(&entry))?;
-            Ok(opening.with_receipt(&receipt))
+            Ok(disclosure.with_receipt(&receipt))
         };
-        openings.into_iter().map(complete).collect()
+        disclosures.into_iter().map(complete).collect()
     }
 
-    fn write(&self, context: &Context, path: &PathBuf, openings: Vec<Opening>) -> Result<(), Failure> {
-        let openings: Vec<Opening> = match self.member.is_empty() {
-            true => openings,
-            false => openings.into_iter().map(|opening| opening.with_members(&self.member)).collect(),
+    fn write(&self, context: &Context, path: &Path, disclosures: Vec<Disclosure>) -> Result<(), Failure> {
+        let disclosures: Vec<Disclosure> = match self.member.is_empty() {
+            true => disclosures,
+            false => {
+                disclosures.into_iter().map(|disclosure| disclosure.with_members(&self.member)).collect()
+            }
         };
-        let text = serde_json::to_vec_pretty(&openings).map_err(io::Error::from)?;
+        let text = serde_json::to_vec_pretty(&disclosures).map_err(io::Error::from)?;
         files::write(path, &text, Access::Secret, Existing::Keep)?;
         context.console.note(format!(
             "wrote {} with the texts of {} records",
             path.display(),
-            openings.len()
+            disclosures.len()
         ));
         Ok(())
     }
@@ -127,8 +133,8 @@ fn of_turn(turn: Option<&str>, records: &[AuditedRecord]) -> Vec<bool> {
     records.iter().map(belongs).collect()
 }
 
-fn malformed(error: OpeningError) -> Failure {
-    Failure::new(Exit::VerificationFailed, "not-an-opening", error.to_string())
+fn malformed(error: DisclosureError) -> Failure {
+    Failure::new(Exit::VerificationFailed, "not-a-disclosure", error.to_string())
 }
 
 /// The records of a session.
@@ -141,7 +147,7 @@ struct Trail {
 #[derive(Serialize)]
 struct AuditedRecord {
     #[serde(flatten)]
-    opened: OpenedRecord,
+    opened: DisclosedRecord,
     registered: bool,
     #[serde(skip)]
     outcome: VerificationOutcome,
@@ -151,8 +157,8 @@ struct AuditedRecord {
 }
 
 impl AuditedRecord {
-    fn of(opening: &Opening, trust: &TrustStore) -> Result<Self, OpeningError> {
-        let (statement, receipt) = (opening.signed_statement()?, opening.receipt_bytes()?);
+    fn of(disclosure: &Disclosure, trust: &TrustStore) -> Result<Self, DisclosureError> {
+        let (statement, receipt) = (disclosure.signed_statement()?, disclosure.receipt_bytes()?);
         let receipts: Vec<&[u8]> = receipt.iter().map(Vec::as_slice).collect();
         let evidence = StatementEvidence {
             statement: statement.bytes(),
@@ -161,7 +167,7 @@ impl AuditedRecord {
         };
         let verdict = verifier::verify(&evidence, trust, now());
         Ok(Self {
-            opened: opening.open()?,
+            opened: disclosure.open()?,
             registered: verdict.outcome == VerificationOutcome::Verified,
             outcome: verdict.outcome,
             because: verdict.reason.map(|code| code.as_str()),
@@ -204,7 +210,7 @@ fn lines(out: &mut dyn Write, record: &AuditedRecord) -> io::Result<()> {
     if let Some(turn) = &opened.turn_id {
         writeln!(out, "      turn  {}  (as the client asserts)", safe(turn))?;
     }
-    let known = opened.committed.iter().filter(|(_, opened)| opened.proof != Proof::Withheld);
+    let known = opened.committed.iter().filter(|(_, opened)| opened.proof != TextProof::Withheld);
     known.into_iter().try_for_each(|(member, opened)| text(out, member, opened))?;
     match record.because {
         Some(because) => writeln!(out, "      NOT PROVEN to be on the log: {because}"),
@@ -212,16 +218,16 @@ fn lines(out: &mut dyn Write, record: &AuditedRecord) -> io::Result<()> {
     }
 }
 
-fn text(out: &mut dyn Write, member: &str, opened: &OpenedCommitment) -> io::Result<()> {
+fn text(out: &mut dyn Write, member: &str, opened: &DisclosedText) -> io::Result<()> {
     let value = match &opened.value {
         Some(serde_json::Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
         None => String::new(),
     };
     let mark = match opened.proof {
-        Proof::Contradicted => "  CONTRADICTS THE RECORD",
-        Proof::Partial => "  (only its beginning was kept: not proven)",
-        Proof::Proven | Proof::Withheld => "",
+        TextProof::Contradicted => "  CONTRADICTS THE RECORD",
+        TextProof::Partial => "  (only its beginning was kept: not proven)",
+        TextProof::Proven | TextProof::Withheld => "",
     };
     writeln!(out, "      {}  {}{mark}", safe(member), safe(&value))
 }

@@ -13,7 +13,7 @@ use crate::annex::Text;
 
 /// A record of a gateway in clear.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OpenedRecord {
+pub struct DisclosedRecord {
     /// The entry ID of the record.
     pub entry_id: String,
     /// The gateway that made the record.
@@ -48,34 +48,34 @@ pub struct OpenedRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<String>,
     /// What the record commits to, by member.
-    pub committed: BTreeMap<String, OpenedCommitment>,
+    pub committed: BTreeMap<String, DisclosedText>,
 }
 
 /// A member that a record commits to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OpenedCommitment {
+pub struct DisclosedText {
     /// The value, or its beginning if that was kept only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// Whether the value is the committed one.
-    pub proof: Proof,
+    pub proof: TextProof,
 }
 
 /// Whether a text is the one that a record commits to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Proof {
+pub enum TextProof {
     /// The record commits to exactly this text.
     Proven,
     /// The record commits to another text, or to none.
     Contradicted,
     /// Only a part of the text was kept, which proves nothing.
     Partial,
-    /// The text is not in the opening.
+    /// The text is not in the disclosure.
     Withheld,
 }
 
-impl OpenedRecord {
+impl DisclosedRecord {
     /// Compares the texts with the commitments of the record.
     pub(super) fn new(
         entry: EntryDigest,
@@ -112,7 +112,7 @@ impl OpenedRecord {
 
     /// Returns the members whose text contradicts the record.
     pub fn contradictions(&self) -> impl Iterator<Item = &str> {
-        let is_wrong = |opened: &OpenedCommitment| opened.proof == Proof::Contradicted;
+        let is_wrong = |opened: &DisclosedText| opened.proof == TextProof::Contradicted;
         self.committed.iter().filter(move |(_, opened)| is_wrong(opened)).map(|(member, _)| member.as_str())
     }
 }
@@ -121,7 +121,7 @@ fn committed(
     kind: &AuditKind,
     key: &RecordKey,
     texts: &BTreeMap<String, Text>,
-) -> BTreeMap<String, OpenedCommitment> {
+) -> BTreeMap<String, DisclosedText> {
     let none = BTreeMap::new();
     let commitments = match kind {
         AuditKind::Outcome(outcome) => outcome.committed.as_ref().unwrap_or(&none),
@@ -129,28 +129,28 @@ fn committed(
     };
     let members: BTreeSet<&String> = commitments.keys().chain(texts.keys()).collect();
     let opened = |member: &String| match texts.get(member) {
-        None => OpenedCommitment { value: None, proof: Proof::Withheld },
+        None => DisclosedText { value: None, proof: TextProof::Withheld },
         Some(text) => opened(member, text, commitments.get(member), key),
     };
     members.into_iter().map(|member| (member.clone(), opened(member))).collect()
 }
 
-fn opened(member: &str, text: &Text, commitment: Option<&String>, key: &RecordKey) -> OpenedCommitment {
+fn opened(member: &str, text: &Text, commitment: Option<&String>, key: &RecordKey) -> DisclosedText {
     match text {
         Text::Cut { beginning, .. } => {
-            OpenedCommitment { value: Some(beginning.as_str().into()), proof: Proof::Partial }
+            DisclosedText { value: Some(beginning.as_str().into()), proof: TextProof::Partial }
         }
         Text::Whole(text) => {
             let is_committed = commitment == Some(&key.commit(member, text.as_bytes()));
-            let proof = if is_committed { Proof::Proven } else { Proof::Contradicted };
+            let proof = if is_committed { TextProof::Proven } else { TextProof::Contradicted };
             let value = jose::json::parse_text(text).unwrap_or_else(|_| Value::from(text.as_str()));
-            OpenedCommitment { value: Some(value), proof }
+            DisclosedText { value: Some(value), proof }
         }
     }
 }
 
 /// Returns the `turnId` that the client asserted, if its text is the committed one.
-fn turn_id(committed: &BTreeMap<String, OpenedCommitment>) -> Option<String> {
-    let invocation = committed.get("ai_invocation").filter(|opened| opened.proof == Proof::Proven)?;
+fn turn_id(committed: &BTreeMap<String, DisclosedText>) -> Option<String> {
+    let invocation = committed.get("ai_invocation").filter(|opened| opened.proof == TextProof::Proven)?;
     Some(invocation.value.as_ref()?["asserted_by_client"]["turnId"].as_str()?.to_owned())
 }

@@ -1,4 +1,4 @@
-//! The opening of a record: its statement, its key, and the texts that it commits to.
+//! The disclosure of a record: its statement, its key, and the texts that it commits to.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use vap::audit::AuditRecord;
 use vap::record_key::RecordKey;
 
-use super::opened::OpenedRecord;
+use super::disclosed_record::DisclosedRecord;
 use crate::annex::Text;
 
 /// A record of a gateway with the texts that it commits to.
@@ -18,7 +18,7 @@ use crate::annex::Text;
 /// is not secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Opening {
+pub struct Disclosure {
     /// The statement S as registered, in base64.
     pub statement: String,
     /// The log's receipt, in base64, if the gateway has it.
@@ -30,10 +30,10 @@ pub struct Opening {
     pub texts: BTreeMap<String, Text>,
 }
 
-/// The reason why an opening cannot be read.
+/// The reason why a disclosure cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpeningError {
+pub enum DisclosureError {
     /// A member is not base64.
     #[error("{0} is not base64")]
     Base64(&'static str),
@@ -51,36 +51,36 @@ pub enum OpeningError {
     Record(#[from] BrokenRule),
 }
 
-impl Opening {
+impl Disclosure {
     /// Parses the statement.
     ///
     /// # Errors
-    /// [`OpeningError::Base64`] or [`OpeningError::Statement`].
-    pub fn signed_statement(&self) -> Result<SignedStatement, OpeningError> {
+    /// [`DisclosureError::Base64`] or [`DisclosureError::Statement`].
+    pub fn signed_statement(&self) -> Result<SignedStatement, DisclosureError> {
         let bytes =
-            BASE64.decode(self.statement.as_bytes()).map_err(|_| OpeningError::Base64("the statement"))?;
+            BASE64.decode(self.statement.as_bytes()).map_err(|_| DisclosureError::Base64("the statement"))?;
         Ok(SignedStatement::parse(bytes)?)
     }
 
     /// Returns the bytes of the log's receipt, if there is one.
     ///
     /// # Errors
-    /// [`OpeningError::Base64`].
-    pub fn receipt_bytes(&self) -> Result<Option<Vec<u8>>, OpeningError> {
+    /// [`DisclosureError::Base64`].
+    pub fn receipt_bytes(&self) -> Result<Option<Vec<u8>>, DisclosureError> {
         let decode = |text: &String| BASE64.decode(text.as_bytes());
-        self.receipt.as_ref().map(decode).transpose().map_err(|_| OpeningError::Base64("the receipt"))
+        self.receipt.as_ref().map(decode).transpose().map_err(|_| DisclosureError::Base64("the receipt"))
     }
 
     /// Reads the record, and compares each text with what it commits to. The statement's signature is not verified.
     ///
     /// # Errors
-    /// [`OpeningError`] if the opening is malformed; a text that the record does not commit to is no error but a
-    /// [`Proof::Contradicted`](super::Proof::Contradicted).
-    pub fn open(&self) -> Result<OpenedRecord, OpeningError> {
-        let key = RecordKey::from_text(&self.key).ok_or(OpeningError::Key)?;
+    /// [`DisclosureError`] if the disclosure is malformed; a text that the record does not commit to is no error but a
+    /// [`TextProof::Contradicted`](super::TextProof::Contradicted).
+    pub fn open(&self) -> Result<DisclosedRecord, DisclosureError> {
+        let key = RecordKey::from_text(&self.key).ok_or(DisclosureError::Key)?;
         let statement = self.signed_statement()?;
-        let record = AuditRecord::read(statement.payload().ok_or(OpeningError::Payload)?)?;
-        Ok(OpenedRecord::new(statement.digest(), &record, &key, &self.texts))
+        let record = AuditRecord::read(statement.payload().ok_or(DisclosureError::Payload)?)?;
+        Ok(DisclosedRecord::new(statement.digest(), &record, &key, &self.texts))
     }
 
     /// Adds the log's receipt.
