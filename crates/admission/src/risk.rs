@@ -3,8 +3,8 @@
 //! The score combines five signals, each from 0 to 1000: the tool's sensitivity, consumption ahead of time, repetition
 //! of the call, novelty, and proximity of a limit. Each signal is weighted. The score is the probability that at least
 //! one signal fires, if they were independent: `1000 − Π(1000 − weight·signal)`. All arithmetic is in integers, so that
-//! all machines get the same result. No signal decides by itself: without a judge, the score is only recorded (reading
-//! V-28).
+//! all machines get the same result. No signal decides by itself: without a judge, the score is recorded, and
+//! the operator's rules can read it (reading V-28).
 //!
 //! Not here: the consequences of a score ([`decide`](crate::decide)).
 

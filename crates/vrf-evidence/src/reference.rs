@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 pub enum ReferenceForm {
     /// Agent2Agent: an artifact of a task.
     A2a,
-    /// Model Context ReferenceForm: the `_meta` member of a tool result.
+    /// Model Context Protocol: the `_meta` member of a tool result.
     Mcp,
-    /// Agent Commerce ReferenceForm: a delivery memo.
+    /// Agent Commerce Protocol: a delivery memo.
     Acp,
     /// x402: a payment memo.
     X402,

@@ -85,6 +85,8 @@ fn what_is_disclosed_convinces_without_the_gateway_and_what_is_changed_does_not(
     cut[0]["key"] = "AA".into();
     fs::write(scene.gateway.path("cut.json"), cut.to_string()).unwrap();
     assert_eq!(audit(&scene, &["--opened", "cut.json"]).code, Some(3));
+    fs::write(scene.gateway.path("none.json"), "[]").unwrap();
+    assert_eq!(audit(&scene, &["--opened", "none.json"]).code, Some(5), "nothing proves nothing");
 }
 
 #[test]

@@ -102,6 +102,14 @@ impl<'a> CallCase<'a> {
         self.call.envelope.is_none() && self.context.rules.posture == Posture::Roa
     }
 
+    /// Returns the id of the agent: that of the session, or of the caller's token.
+    pub fn agent_id(&self) -> Option<&str> {
+        match &self.session {
+            Some(session) => Some(session.agreed.agent_id()),
+            None => agent_of(self.context),
+        }
+    }
+
     /// Adds the reservation of C3 to the session, and to the principal's account if it has a ceiling.
     pub fn hold(&mut self, stage: Stage) -> Option<ReservationId> {
         let session = self.session.as_deref_mut()?;

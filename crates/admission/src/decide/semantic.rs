@@ -95,10 +95,14 @@ pub(super) struct Suspect {
 }
 
 impl Suspect {
-    /// Returns the risk of a call without a session, of which only the operator's class of its tool is known.
+    /// Returns the risk of a call without a session: the operator's class of its tool is known, and no earlier call.
     pub fn of_tool(rules: &Rules, tool: &str) -> Self {
         let sensitivity = rules.sensitivities.of(tool, None);
-        let signals = Signals { sensitivity: risk::sensitivity(sensitivity), ..Signals::default() };
+        let signals = Signals {
+            sensitivity: risk::sensitivity(sensitivity),
+            novelty: Degree::ONE,
+            ..Signals::default()
+        };
         Suspect { sensitivity, signals, risk: signals.weigh(&rules.risk) }
     }
 }

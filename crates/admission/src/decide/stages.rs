@@ -111,9 +111,7 @@ pub fn denied_to_all(rules: &Rules, tool: &str, has_roa_envelope: bool) -> Optio
 /// and against the scope. Without an envelope, the operator's list of tools was
 /// checked before.
 fn scope(case: &mut CallCase<'_>) -> StageFinding {
-    let agent_id = case.session.as_ref().map(|session| session.agreed.agent_id());
-    let is_above = case.context.rules.ceiling.scopes_of(agent_id).any(|scope| !scope.allows(case.call.tool));
-    if is_above && !case.is_advisory() {
+    if is_above_ceiling(case) && !case.is_advisory() {
         return Err(Reason::ScopeEscape.into());
     }
     match &case.session {
@@ -126,6 +124,11 @@ fn scope(case: &mut CallCase<'_>) -> StageFinding {
         None => case.draft.passed("restricted_ok"),
     }
     Ok(())
+}
+
+/// Returns whether the tool is beyond the operator's ceiling of the route, or of the agent.
+fn is_above_ceiling(case: &CallCase<'_>) -> bool {
+    case.context.rules.ceiling.scopes_of(case.agent_id()).any(|scope| !scope.allows(case.call.tool))
 }
 
 /// Denies a call with a faulty tool or faulty arguments.
@@ -215,6 +218,9 @@ pub(super) fn advised(case: &CallCase<'_>) -> Advised {
     let denied = |reason| Advised { verdict: VerdictKind::Denied, reason: Some(reason) };
     if *case.call.authority == Authority::NotEnforced {
         return denied(Reason::RoaNotEnforced);
+    }
+    if is_above_ceiling(case) {
+        return denied(Reason::ScopeEscape);
     }
     if let Some(fault) = case.call.tool_fault {
         return denied(fault.reason.clone());

@@ -23,8 +23,8 @@ pub struct Ceiling {
 }
 
 impl Ceiling {
-    /// Returns the ceilings of the scope that apply to the sessions of an agent. `None` stands for a caller without a
-    /// session.
+    /// Returns the ceilings of the scope that apply to the sessions of an agent. `None` stands for a caller whose
+    /// agent is unknown.
     pub fn scopes_of<'a>(&'a self, agent_id: Option<&'a str>) -> impl Iterator<Item = &'a ScopeCeiling> {
         let of_agent = self.agents.iter().filter(move |(agent, _)| Some(agent.as_str()) == agent_id);
         std::iter::once(&self.scope).chain(of_agent.map(|(_, scope)| scope))

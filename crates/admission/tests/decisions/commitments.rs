@@ -1,13 +1,15 @@
 //! What a commitment must be, and what the operator makes of it: readings V-10, V-15, V-17, V-23.
 
 use admission::effective::ScopeCeiling;
+use admission::rules::Posture;
+use admission::signature::AgentSubject;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use vap::glob::Pattern;
 use vap::reason::Reason;
 use vap::verdict::VerdictKind;
 
-use crate::world::{AGENT, Try, World, alice, commitment, world};
+use crate::world::{AGENT, Try, World, alice, by_token, commitment, world};
 
 #[test]
 fn v_10_a_budget_bounds_something() {
@@ -103,6 +105,27 @@ fn the_ceiling_of_an_agent_holds_for_its_sessions_only() {
         let ruling = world.commit(&alice(), &commitment(json!({ "max_calls": 5 })));
         assert_eq!(ruling.verdict.verdict, verdict, "{agent}");
     }
+}
+
+#[test]
+fn the_ceiling_of_an_agent_holds_without_an_envelope_where_the_token_proves_the_agent() {
+    let mut world = world();
+    world.rules.posture = Posture::Restricted;
+    world.rules.restricted = tools(&["*"]);
+    let known = AgentSubject {
+        agent_id: "did:example:bot".into(),
+        issuer: "https://as.example".into(),
+        subject: "bot".into(),
+    };
+    world.rules.keyring = world.rules.keyring.clone().with_subjects(vec![known]);
+    let scope = ScopeCeiling { tools_allow: tools(&["crm.read"]), ..ScopeCeiling::default() };
+    world.rules.ceiling.agents.push(("did:example:bot".to_owned(), scope));
+    let call = |tool| Try::of(tool, json!({})).by(by_token("bot")).without_vap();
+    assert!(world.ruled(&call("crm.read")).is_admitted());
+    assert_eq!(world.denied(&call("crm.write")), Reason::ScopeEscape);
+    world.rules.posture = Posture::Advisory;
+    let advised = world.ruled(&call("crm.write")).ruling.advised.unwrap();
+    assert_eq!((advised.verdict, advised.reason), (VerdictKind::Denied, Some(Reason::ScopeEscape)));
 }
 
 #[test]

@@ -143,10 +143,17 @@ fn opened(member: &str, text: &Text, commitment: Option<&String>, key: &RecordKe
         Text::Whole(text) => {
             let is_committed = commitment == Some(&key.commit(member, text.as_bytes()));
             let proof = if is_committed { TextProof::Proven } else { TextProof::Contradicted };
-            let value = jose::json::parse_text(text).unwrap_or_else(|_| Value::from(text.as_str()));
-            DisclosedText { value: Some(value), proof }
+            DisclosedText { value: Some(exact_value(text)), proof }
         }
     }
+}
+
+/// Parses a text; one with a number that would be shown rounded remains a text.
+fn exact_value(text: &str) -> Value {
+    let is_exact = jose::json::check(text.as_bytes(), jose::json::Limits::default())
+        .is_ok_and(|checked| checked.first_inexact_number().is_none());
+    let parsed = jose::json::parse_text(text).ok().filter(|_| is_exact);
+    parsed.unwrap_or_else(|| Value::from(text))
 }
 
 /// Returns the `turnId` that the client asserted, if its text is the committed one.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 use jose::BrokenRule;
+use registration::{Violation, check_content};
 use scitt::SignedStatement;
 use serde::{Deserialize, Serialize};
-use vap::audit::AuditRecord;
+use vap::audit::{AuditRecord, VAP_AUDIT};
 use vap::record_key::RecordKey;
 
 use super::disclosed_record::DisclosedRecord;
@@ -46,6 +47,12 @@ pub enum DisclosureError {
     /// The statement has no payload in it.
     #[error("the statement has no payload")]
     Payload,
+    /// The statement is of another content type.
+    #[error("the statement is no {VAP_AUDIT}")]
+    ContentType,
+    /// The statement breaks a rule of audit records, such as that the gateway is its issuer.
+    #[error("the statement is no audit record of its issuer: {0}")]
+    Rule(Violation),
     /// The payload is not an audit record.
     #[error("the payload is not an audit record: {0}")]
     Record(#[from] BrokenRule),
@@ -79,6 +86,12 @@ impl Disclosure {
     pub fn open(&self) -> Result<DisclosedRecord, DisclosureError> {
         let key = RecordKey::from_text(&self.key).ok_or(DisclosureError::Key)?;
         let statement = self.signed_statement()?;
+        if statement.header().content_type().and_then(|content_type| content_type.as_text())
+            != Some(VAP_AUDIT)
+        {
+            return Err(DisclosureError::ContentType);
+        }
+        check_content(&statement, None).map_err(DisclosureError::Rule)?;
         let record = AuditRecord::read(statement.payload().ok_or(DisclosureError::Payload)?)?;
         Ok(DisclosedRecord::new(statement.digest(), &record, &key, &self.texts))
     }

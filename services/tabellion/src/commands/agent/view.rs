@@ -4,14 +4,14 @@
 //! All pages are read as of one tree size, that of the first page, so that the result can be computed again. The list of
 //! entries is the service's: `tabellion audit` reads every entry and shows whether some were left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value as Json;
-use vrf_evidence::{AgentStatistics, VerdictCounts};
+use vrf_evidence::{AgentStatistics, VerdictCounts, VrfEvidence};
 
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure, Report, safe};
@@ -86,6 +86,9 @@ struct AgentView {
     /// The tree size at which the entries were listed.
     tree_size: Option<u64>,
     pass_rate: Option<f64>,
+    /// The entry IDs that were counted.
+    #[serde(skip)]
+    counted: BTreeSet<String>,
     #[serde(flatten)]
     statistics: AgentStatistics,
 }
@@ -97,16 +100,21 @@ impl AgentView {
             issuer: issuer.map(str::to_owned),
             tree_size: None,
             pass_rate: None,
+            counted: BTreeSet::new(),
             statistics: AgentStatistics::default(),
         }
     }
 
+    /// Verifies and counts an entry. One that the service lists again is counted once.
     fn add(&mut self, source: &EvidenceSource<'_>, entry: &Json) -> Result<(), Failure> {
         let id = entry.get("entry_id").and_then(Json::as_str).unwrap_or_default();
+        if !self.counted.insert(id.to_owned()) {
+            return Ok(());
+        }
         match source.fetch(id)? {
-            EntryEvidence::Read(evidence) if evidence.subject == self.agent => self.statistics.add(&evidence),
+            EntryEvidence::Read(evidence) if self.is_about(&evidence) => self.statistics.add(&evidence),
             EntryEvidence::Read(evidence) => {
-                let detail = format!("it is about {}", evidence.subject);
+                let detail = format!("it is about {}, by {}", evidence.subject, evidence.issuer);
                 let fault = vrf_evidence::EvidenceFault { code: "nonsense".into(), detail };
                 self.statistics.add_unverified(id.to_owned(), fault);
             }
@@ -115,6 +123,11 @@ impl AgentView {
             }
         }
         Ok(())
+    }
+
+    fn is_about(&self, evidence: &VrfEvidence) -> bool {
+        let is_of_issuer = self.issuer.as_ref().is_none_or(|issuer| *issuer == evidence.issuer);
+        evidence.subject == self.agent && is_of_issuer
     }
 
     fn is_empty(&self) -> bool {

@@ -1,6 +1,7 @@
 //! `tabellion audit session`: shows what a session of the gateway declared, why, and what was decided, with each text
 //! proven against the record on the log.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -58,6 +59,7 @@ impl Session {
         }
         let shown = records.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(record, _)| record);
         let trail = Trail { records: shown.collect() };
+        trail.check_is_one_session(self.session.as_deref())?;
         context.console.result(&trail)?;
         match trail.exit() {
             Exit::Success => Ok(()),
@@ -96,8 +98,11 @@ impl Session {
                 return Ok(disclosure);
             }
             let entry = disclosure.signed_statement().map_err(malformed)?.digest();
-            let receipt = service.block_on(service.client.receipt(&entry))?;
-            Ok(disclosure.with_receipt(&receipt))
+            match service.block_on(service.client.receipt(&entry)) {
+                Ok(receipt) => Ok(disclosure.with_receipt(&receipt)),
+                Err(failure) if failure.exit == Exit::NotFound => Ok(disclosure),
+                Err(failure) => Err(failure),
+            }
         };
         disclosures.into_iter().map(complete).collect()
     }
@@ -124,11 +129,11 @@ impl Session {
 fn of_turn(turn: Option<&str>, records: &[AuditedRecord]) -> Vec<bool> {
     let Some(turn) = turn else { return vec![true; records.len()] };
     let is_of_turn = |record: &&AuditedRecord| record.opened.turn_id.as_deref() == Some(turn);
-    let entries: Vec<&str> =
+    let entries: BTreeSet<&str> =
         records.iter().filter(is_of_turn).map(|record| record.opened.entry_id.as_str()).collect();
     let belongs = |record: &AuditedRecord| {
         let decision = record.opened.decision.as_deref().unwrap_or(&record.opened.entry_id);
-        entries.contains(&decision)
+        entries.contains(decision)
     };
     records.iter().map(belongs).collect()
 }
@@ -180,6 +185,28 @@ impl AuditedRecord {
 }
 
 impl Trail {
+    /// Refuses an empty trail, and records of several sessions, which would hide that some are missing.
+    fn check_is_one_session(&self, session: Option<&str>) -> Result<(), Failure> {
+        let Some(first) = self.records.first().map(|record| &record.opened) else {
+            return Err(Failure::new(Exit::NotFound, "no-session", "there are no such records"));
+        };
+        let stream = session.unwrap_or(&first.stream);
+        let other = self
+            .records
+            .iter()
+            .find(|record| record.opened.stream != stream || record.opened.gateway != first.gateway);
+        match other {
+            None => Ok(()),
+            Some(other) => Err(Failure::new(
+                Exit::VerificationFailed,
+                "not-a-disclosure",
+                "the records are of several sessions or gateways",
+            )
+            .fact("stream", &other.opened.stream)
+            .fact("gateway", &other.opened.gateway)),
+        }
+    }
+
     fn exit(&self) -> Exit {
         match self.records.iter().any(AuditedRecord::is_contradicted) {
             true => Exit::VerificationFailed,
@@ -191,6 +218,9 @@ impl Trail {
 
 impl Report for Trail {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(AuditedRecord { opened, .. }) = self.records.first() {
+            writeln!(out, "session {} of gateway {}", safe(&opened.stream), safe(&opened.gateway))?;
+        }
         self.records.iter().try_for_each(|record| lines(out, record))?;
         let registered = self.records.iter().filter(|record| record.registered).count();
         let contradicted = self.records.iter().filter(|record| record.is_contradicted()).count();

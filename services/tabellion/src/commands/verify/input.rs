@@ -20,7 +20,12 @@ const TLOG_PROOF: &[u8] = b"c2sp.org/tlog-proof@";
 
 /// Reads and parses a statement to verify.
 pub fn statement(file: &Path) -> Result<SignedStatement, Failure> {
-    SignedStatement::parse(statement_bytes(file)?).map_err(|error| {
+    parsed(file, statement_bytes(file)?)
+}
+
+/// Parses the bytes of a statement to verify, which were read from `file`.
+pub fn parsed(file: &Path, bytes: Vec<u8>) -> Result<SignedStatement, Failure> {
+    SignedStatement::parse(bytes).map_err(|error| {
         statement::malformed(&file.display().to_string(), &error).ending_with(Exit::VerificationFailed)
     })
 }

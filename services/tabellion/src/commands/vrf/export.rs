@@ -48,12 +48,12 @@ pub enum Target {
 
 impl Export {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let statement = input::statement(&self.file)?;
+        let bytes = input::statement_bytes(&self.file)?;
+        let statement = input::parsed(&self.file, bytes.clone())?;
         let record = self.record(&statement)?;
         let url =
             self.service.connect(context)?.client.base().join(&format!("entries/{}", statement.digest()));
         let url = url.map_err(|error| Failure::new(Exit::Usage, "usage", error.to_string()))?;
-        let bytes = files::read(&self.file)?;
         let reference = VrfReference { record: &record, statement: &bytes, url: url.as_str() };
         let document = format!("{}\n", reference.document(self.protocol.into()));
         files::write(&self.output, document.as_bytes(), Access::Ordinary, Existing::Keep)

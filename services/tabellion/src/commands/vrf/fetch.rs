@@ -13,7 +13,7 @@ use scitt::transparent;
 use serde_json::Value as Json;
 use uuid::Uuid;
 use verifier::StatementEvidence;
-use vrf_evidence::{EvidenceFault, VrfVerifier};
+use vrf_evidence::{EvidenceFault, VrfEvidence, VrfVerifier};
 
 use super::evidence_summary::EvidenceSummary;
 use crate::commands::verify::now;
@@ -57,17 +57,27 @@ impl Fetch {
             payload: disclosed.as_deref(),
         };
         let evidence = VrfVerifier::new(&trust).verify(&evidence, now()).map_err(|fault| broken(&fault))?;
-        if evidence.receipt_id != self.receipt_id.to_string() {
-            let fault = format!("asked for receipt {}, got {}", self.receipt_id, evidence.receipt_id);
-            return Err(Failure::new(Exit::VerificationFailed, "nonsense", fault));
-        }
-        if let Some(folder) = &self.output {
-            fetched.write(context, folder, &evidence.receipt_id)?;
-        }
+        self.check_is_requested(&evidence)?;
         context.console.result(&EvidenceSummary::of(&evidence))?;
-        match exit(evidence.outcome) {
-            Exit::Success => Ok(()),
-            exit => Err(Failure::already_printed(exit)),
+        match (exit(evidence.outcome), &self.output) {
+            (Exit::Success, Some(folder)) => fetched.write(context, folder, &evidence.receipt_id),
+            (Exit::Success, None) => Ok(()),
+            (exit, _) => Err(Failure::already_printed(exit)),
+        }
+    }
+
+    /// Refuses another receipt than the requested one, and another issuer's.
+    fn check_is_requested(&self, evidence: &VrfEvidence) -> Result<(), Failure> {
+        let requested = self.receipt_id.to_string();
+        let is_of_issuer = self.issuer.as_ref().is_none_or(|issuer| *issuer == evidence.issuer);
+        match evidence.receipt_id == requested && is_of_issuer {
+            true => Ok(()),
+            false => {
+                let fault = "the service answered with another receipt than the requested one";
+                Err(Failure::new(Exit::VerificationFailed, "nonsense", fault)
+                    .fact("receipt", &evidence.receipt_id)
+                    .fact("issuer", &evidence.issuer))
+            }
         }
     }
 
