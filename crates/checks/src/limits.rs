@@ -29,6 +29,8 @@ pub const CONSTRAINTS: usize = 64;
 pub const PATTERN_BYTES: usize = 4 << 10;
 /// Maximum bytes of a compiled regular expression.
 pub const COMPILED_PATTERN_BYTES: usize = 256 << 10;
+/// Maximum bytes of a work that is matched with a regular expression.
+pub const MATCHED_BYTES: usize = 64 << 10;
 
 /// Maximum properties of a request.
 pub const PROPERTIES: usize = 16;
@@ -48,8 +50,9 @@ pub const DEFAULT_ITEMS: u64 = 8;
 pub const DEFAULT_LENGTH: u64 = 16;
 /// Magnitude of generated integers, if a generator has no bounds.
 pub const DEFAULT_INTEGER: i64 = 1_000;
-/// Values and characters of the arguments of one generated case, beyond which its parts are as small as they can be.
-pub const GENERATED_SIZE: u64 = 20_000;
+/// Maximum size of the arguments of one generated case: its values, and the bytes of its texts and member names. A batch
+/// of such cases fits a runner's line.
+pub const GENERATED_SIZE: u64 = 40_000;
 /// Number of cases that are run together, before the first failure is looked for.
 pub const CASES_A_BATCH: usize = 20;
 /// Maximum smaller inputs that are tried together.
@@ -95,7 +98,7 @@ pub const DEFAULT_PROCESSES: u64 = 16;
 pub const TIME_MS: u64 = 60_000;
 /// Time of one run in milliseconds, if the request has none.
 pub const DEFAULT_TIME_MS: u64 = 10_000;
-/// Maximum time of all runs of a request in milliseconds.
+/// Maximum time of all checks of a request in milliseconds.
 pub const TOTAL_MS: u64 = 600_000;
-/// Time of all runs of a request in milliseconds, if the request has none.
+/// Time of all checks of a request in milliseconds, if the request has none.
 pub const DEFAULT_TOTAL_MS: u64 = 120_000;

@@ -34,15 +34,17 @@ pub(super) fn ran(end: &JobEnd) -> Result<&Outcome, Cause> {
     match end {
         JobEnd::Ran(outcome) => Ok(outcome),
         JobEnd::Failed(why) => Err(error(format!("the sandbox failed: {why}"))),
-        JobEnd::NotStarted => Err(error("not started: the time of all checks (limits.total_ms) was used up")),
+        JobEnd::NotStarted => Err(out_of_time()),
     }
+}
+
+/// Returns the cause that the time of the request was used up before a check.
+pub(super) fn out_of_time() -> Cause {
+    error("not checked: the time of all checks (limits.total_ms) was used up")
 }
 
 /// Returns the value that a function returned.
 pub(super) fn returned(outcome: &Outcome) -> Result<Value, Cause> {
-    if let Ending::Threw(message) = &outcome.ending {
-        return Err(fail(format!("it threw: {message}")));
-    }
     match exit_code(outcome)? {
         0 => {}
         code => return Err(fail(format!("the program ended with exit code {code}"))),
@@ -58,6 +60,8 @@ pub(super) fn exit_code(outcome: &Outcome) -> Result<i32, Cause> {
         Ending::Finished => Ok(0),
         Ending::Exited(code) => Ok(*code),
         Ending::Threw(message) => Err(fail(format!("it threw: {message}"))),
+        Ending::NotLoaded(why) => Err(fail(format!("the function cannot be called: {why}"))),
+        Ending::NotJson(why) => Err(fail(format!("it returned a value that is not one JSON text: {why}"))),
         Ending::OutOfFuel => Err(fail("it used up its fuel (limits.fuel)")),
         Ending::OutOfMemory => Err(fail("it used up its memory (limits.memory_bytes)")),
         Ending::TooMuchOutput => Err(fail("it wrote more than allowed (limits.output_bytes)")),

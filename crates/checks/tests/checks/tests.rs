@@ -1,10 +1,10 @@
 //! Tier 0.
 
-use checks::{JobEnd, run_checks};
+use checks::JobEnd;
 use sandbox::{Call, Ending, Outcome};
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, ended, function, outcome, request, returned, statuses, wrote};
+use crate::fake::{Fake, ended, function, outcome, request, returned, run_checks, statuses, wrote};
 
 fn functions(tests: &Value) -> Value {
     json!({ "tier": 0, "artifact": { "language": "python", "content": "…" }, "tests": tests })
@@ -66,6 +66,20 @@ fn work_that_breaks_a_counted_bound_fails_and_a_slow_machine_is_an_error() {
         let runner = Fake::new(|_| end.clone());
         let report = run_checks(&request(&functions(&json!([{ "name": "a", "expected": 1 }]))), &runner);
         assert_eq!(report.unwrap().verdict().as_str(), "error");
+    }
+}
+
+#[test]
+fn work_that_cannot_be_loaded_or_returns_no_json_fails_even_if_it_is_to_throw() {
+    let tests = json!([
+        { "name": "value", "expected": null },
+        { "name": "throws", "expect_throw": true },
+        { "name": "throws that", "expect_throw": "Error" },
+    ]);
+    for ending in [Ending::NotLoaded("SyntaxError".into()), Ending::NotJson("TypeError".into())] {
+        let runner = Fake::new(|_| ended(ending.clone()));
+        let report = run_checks(&request(&functions(&tests)), &runner).unwrap();
+        assert!(report.details.iter().all(|detail| detail.status.as_str() == "fail"), "{report:?}");
     }
 }
 
