@@ -93,21 +93,21 @@ impl VerificationStore {
         Ok(())
     }
 
-    /// Makes a failed job pending again.
+    /// Makes a failed job pending again. Returns whether it had failed: of several calls, one is told so.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn retry_job(&self, id: &str) -> Result<(), StoreError> {
+    pub async fn retry_job(&self, id: &str) -> Result<bool, StoreError> {
         let mut session = self.database.session().await?;
-        session
+        let changed = session
             .write(async |connection| {
-                sqlx::query("UPDATE job SET failed = NULL, reason = NULL WHERE id = ?")
+                sqlx::query("UPDATE job SET failed = NULL, reason = NULL WHERE id = ? AND failed IS NOT NULL")
                     .bind(id)
                     .execute(connection)
                     .await
             })
             .await?;
-        Ok(())
+        Ok(changed.rows_affected() == 1)
     }
 
     /// Removes jobs from before `before` (Unix seconds) that have failed or whose statement is delivered, with their

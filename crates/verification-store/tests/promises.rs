@@ -138,9 +138,11 @@ async fn a_request_has_one_job_which_can_fail_and_be_tried_again() {
     site.store.fail_job(&job, "code", "why").await.unwrap();
     let failed = JobState::Failed { code: "code".into(), reason: "why".into() };
     assert_eq!(site.store.job(&job).await.unwrap().unwrap().state, failed);
-    site.store.retry_job(&job).await.unwrap();
+    assert!(site.store.retry_job(&job).await.unwrap());
+    assert!(!site.store.retry_job(&job).await.unwrap(), "it is pending");
     site.store.conclude(&job, &receipt("a", Some(0))).await.unwrap();
     assert!(matches!(site.store.job(&job).await.unwrap().unwrap().state, JobState::Done(_)));
+    assert!(!site.store.retry_job(&job).await.unwrap(), "it is done");
 }
 
 #[tokio::test]

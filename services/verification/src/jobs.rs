@@ -18,6 +18,7 @@ use crate::chain_signer::{ChainSigner, NotSigned};
 use crate::clients::{Client, ClientTokens};
 use crate::limits::{SIGN_FIRST_WAIT, SIGN_LONGEST_WAIT};
 use crate::metrics::Metrics;
+use crate::running::RunningJobs;
 use crate::time::{now, rfc3339};
 
 /// The verification software in receipts.
@@ -65,6 +66,7 @@ pub struct Jobs {
     pub runner: Arc<dyn RunChecks>,
     pub clients: Arc<ClientTokens>,
     pub metrics: Arc<Metrics>,
+    pub running: Arc<RunningJobs>,
     /// Changed when the state of any job changed.
     pub changes: watch::Sender<()>,
     /// A permit for each further request that is accepted.
@@ -95,10 +97,11 @@ impl Jobs {
         self.tasks.len()
     }
 
-    /// Accepts a request, or finds the job that the client's request had before. A failed job is tried again.
+    /// Accepts a request, or finds the job that the client's request had before. A failed job is tried again, and a
+    /// pending one that nothing runs is started.
     ///
     /// # Errors
-    /// [`NotAccepted`]; the request is then forgotten.
+    /// [`NotAccepted`]; a new request is then forgotten.
     pub async fn submit(
         self: &Arc<Self>,
         client: &Client,
@@ -106,38 +109,34 @@ impl Jobs {
         text: &[u8],
     ) -> Result<StoredJob, NotAccepted> {
         let digest = request.digest();
-        let earlier = self.store.job_of_request(&client.name, &digest).await?;
-        match earlier {
-            Some(StoredJob { state: JobState::Failed { .. }, id, .. }) => self.retry(id).await,
-            Some(job) => Ok(job),
-            None => self.accept(client, digest, text).await,
-        }
-    }
-
-    async fn accept(
-        self: &Arc<Self>,
-        client: &Client,
-        digest: String,
-        text: &[u8],
-    ) -> Result<StoredJob, NotAccepted> {
+        let earlier = match self.store.job_of_request(&client.name, &digest).await? {
+            Some(job) if self.needs_no_start(&job) => return Ok(job),
+            earlier => earlier,
+        };
         let slot = self.slot()?;
-        let id = Uuid::new_v4().to_string();
-        let request = bytes::Bytes::copy_from_slice(text);
-        let new = NewJob { id, client: client.name.clone(), digest, request, at: now() };
-        let job = self.store.add_job(&new).await?;
-        if job.id == new.id {
-            self.start(job.clone(), Some(slot));
-        }
-        Ok(job)
-    }
-
-    async fn retry(self: &Arc<Self>, id: String) -> Result<StoredJob, NotAccepted> {
-        let slot = self.slot()?;
-        self.store.retry_job(&id).await?;
-        let job = self.store.job(&id).await?;
-        let job = job.ok_or_else(|| StoreError::Unavailable("the job was removed just now".into()))?;
+        let job = match earlier {
+            Some(job) => self.pending_again(job).await?,
+            None => self.store.add_job(&new_job(client, digest, text)).await?,
+        };
         self.start(job.clone(), Some(slot));
         Ok(job)
+    }
+
+    fn needs_no_start(&self, job: &StoredJob) -> bool {
+        match job.state {
+            JobState::Done(_) => true,
+            JobState::Pending => self.running.contains(&job.id),
+            JobState::Failed { .. } => false,
+        }
+    }
+
+    /// Makes a failed job pending, unless another request has done so just now.
+    async fn pending_again(&self, job: StoredJob) -> Result<StoredJob, StoreError> {
+        // The run that failed may still be ending.
+        self.running.ended(&job.id).await;
+        self.store.retry_job(&job.id).await?;
+        let job = self.store.job(&job.id).await?;
+        job.ok_or_else(|| StoreError::Unavailable("the job was removed just now".into()))
     }
 
     fn slot(&self) -> Result<OwnedSemaphorePermit, NotAccepted> {
@@ -145,7 +144,12 @@ impl Jobs {
         self.queue.clone().try_acquire_owned().map_err(full)
     }
 
+    /// Runs a pending job, unless it runs already.
     fn start(self: &Arc<Self>, job: StoredJob, slot: Option<OwnedSemaphorePermit>) {
+        if job.state != JobState::Pending {
+            return;
+        }
+        let Some(running) = self.running.begin(&job.id) else { return };
         let (jobs, stop) = (self.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             tokio::select! {
@@ -153,7 +157,7 @@ impl Jobs {
                 // The next start runs it.
                 () = stop.cancelled() => {}
             }
-            drop(slot);
+            drop((slot, running));
         });
     }
 
@@ -167,10 +171,9 @@ impl Jobs {
             tracing::warn!(job = job.id, code, reason, "a request could not be checked");
             self.metrics.failed(code);
             if let Err(error) = self.store.fail_job(&job.id, code, &reason).await {
-                tracing::error!(job = job.id, %error, "the next start tries the request again");
+                tracing::error!(job = job.id, %error, "a repeated request or the next start tries it again");
             }
         }
-        self.changes.send_replace(());
     }
 
     /// Runs the checks; returns the agent, if there is one, and the receipt.
@@ -265,6 +268,11 @@ impl Jobs {
             }
         }
     }
+}
+
+fn new_job(client: &Client, digest: String, text: &[u8]) -> NewJob {
+    let (id, request) = (Uuid::new_v4().to_string(), bytes::Bytes::copy_from_slice(text));
+    NewJob { id, client: client.name.clone(), digest, request, at: now() }
 }
 
 impl Failure {

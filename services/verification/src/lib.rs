@@ -9,7 +9,8 @@
 //! |---|---|
 //! | [`config`] | the configuration file |
 //! | `clients` | bearer tokens and quotas |
-//! | `jobs` | the bounded queue, workers, and waiting for results |
+//! | `jobs` | accepted requests, their runs, and waiting for results |
+//! | `running` | the jobs that run now |
 //! | `chain_signer`, `chain_recovery` | signing, with one writer for each chain, and the end of a chain as the log has it |
 //! | `log_outbox` | signed statements that wait for the log |
 //! | `routes` | the HTTP interface with its OpenAPI description |
@@ -26,6 +27,7 @@ pub mod limits;
 mod log_outbox;
 mod metrics;
 mod routes;
+mod running;
 mod service;
 mod time;
 

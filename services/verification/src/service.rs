@@ -31,6 +31,7 @@ use crate::limits::{
 use crate::log_outbox::LogOutbox;
 use crate::metrics::Metrics;
 use crate::routes::{self, ServiceState};
+use crate::running::RunningJobs;
 use crate::time::now;
 
 /// The database in the state folder.
@@ -109,6 +110,7 @@ impl VerificationService {
             runner,
             clients: clients.clone(),
             metrics: metrics.clone(),
+            running: RunningJobs::new(changes.clone()),
             changes: changes.clone(),
             queue: Arc::new(Semaphore::new(config.queue)),
             capacity: config.queue,

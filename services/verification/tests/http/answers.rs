@@ -78,6 +78,19 @@ async fn a_job_that_a_stop_interrupted_is_run_at_the_next_start() {
 }
 
 #[tokio::test]
+async fn a_failed_job_that_is_repeated_several_times_at_once_runs_once() {
+    let short = |config: &mut verification::Config| config.wait = std::time::Duration::from_secs(2);
+    let site = Site::start(NO_LOG, short).await;
+    let request = request("broken first", "one");
+    assert_eq!(site.post(None, &request).await.status(), 503);
+    let (one, other) = tokio::join!(site.post(None, &request), site.post(None, &request));
+    assert_eq!((one.status().as_u16(), other.status().as_u16()), (202, 202));
+    site.runner.release();
+    let done = site.answer_when(&request, |job| job["state"] == "done").await;
+    assert_eq!((&done["verdict"], site.runner.runs()), (&json!("pass"), 2));
+}
+
+#[tokio::test]
 async fn requests_that_cannot_be_run_name_the_place_and_failures_may_be_tried_again() {
     let site = Site::start(NO_LOG, |config| config.body_bytes = 2000).await;
     for (body, status, code) in [

@@ -7,7 +7,8 @@ use std::sync::{Condvar, Mutex};
 use checks::{CheckRequest, Detail, Engines, Facility, Report, RunChecks, RunError, Status};
 use sandbox::Engine;
 
-/// Reports what the work says: `"pass"`, `"fail"`, `"wait"` (until released, then pass), `"no engine"`, `"broken"`.
+/// Reports what the work says: `"pass"`, `"fail"`, `"wait"` (until released, then pass), `"no engine"`, `"broken"`,
+/// `"broken first"` (the first run of all; later as `"wait"`).
 pub struct FakeRunner {
     engines: Engines,
     runs: AtomicUsize,
@@ -45,15 +46,16 @@ impl FakeRunner {
 
 impl RunChecks for FakeRunner {
     fn run(&self, request: &CheckRequest) -> Result<Report, RunError> {
-        self.runs.fetch_add(1, Ordering::Relaxed);
+        let earlier = self.runs.fetch_add(1, Ordering::Relaxed);
         let text = request.artifact().text().unwrap_or_default().to_owned();
         let status = match text.as_str() {
             "fail" => Status::Fail,
             "no engine" => {
                 return Err(RunError::Unavailable { facility: "programs", refused: Vec::new() });
             }
+            "broken first" if earlier == 0 => return Err(RunError::Failed("it ended early".into())),
             "broken" => return Err(RunError::Failed("it ended early".into())),
-            "wait" => {
+            "wait" | "broken first" => {
                 let waiting = self.released.lock().unwrap();
                 let _released = self.release.wait_while(waiting, |released| !*released).unwrap();
                 Status::Pass
