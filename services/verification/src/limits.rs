@@ -16,6 +16,8 @@ pub const MOST_WORKERS: usize = 256;
 pub const QUEUE: usize = 64;
 /// Largest configurable queue.
 pub const LARGEST_QUEUE: usize = 10_000;
+/// Number of times that the process may end during the checks of a job, before the job is not run any more by a start.
+pub const UNENDED_CHECKS: u64 = 2;
 /// Default time for which results are kept.
 pub const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Default quota of a client, in requests a minute.

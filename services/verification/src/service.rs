@@ -179,6 +179,9 @@ impl VerificationService {
         self.stop_background.cancel();
         self.jobs.tasks.close();
         self.jobs.tasks.wait().await;
+        if let Err(error) = self.jobs.store.end_all_checks().await {
+            tracing::warn!(%error, "the next start takes this stop for one by the checks");
+        }
         for task in self.background {
             // A task that panicked has been reported already.
             let _ = task.await;

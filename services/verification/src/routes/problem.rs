@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use verification_store::StoreError;
 
-use crate::jobs::{CHAIN_HALTED, ENGINE_UNAVAILABLE, NotAccepted};
+use crate::jobs::{CHAIN_HALTED, ENGINE_UNAVAILABLE, INTERRUPTED, NotAccepted};
 use crate::limits::RETRY_AFTER;
 
 const JSON_PROBLEM: &str = "application/problem+json";
@@ -69,7 +69,7 @@ impl Problem {
     /// The problem of a job that has failed.
     pub fn of_failure(code: &str, reason: &str) -> Self {
         match code {
-            ENGINE_UNAVAILABLE => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, reason),
+            ENGINE_UNAVAILABLE | INTERRUPTED => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, reason),
             CHAIN_HALTED => Self::new(StatusCode::CONFLICT, code, reason),
             _ => Self::unavailable(code, reason),
         }

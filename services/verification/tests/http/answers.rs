@@ -78,6 +78,29 @@ async fn a_job_that_a_stop_interrupted_is_run_at_the_next_start() {
 }
 
 #[tokio::test]
+async fn a_job_that_ended_the_process_twice_is_not_run_by_the_next_start() {
+    let short = |config: &mut verification::Config| config.wait = std::time::Duration::from_millis(50);
+    let mut site = Site::start(NO_LOG, short).await;
+    let job: Value = site.post(None, &request("wait", "one")).await.json().await.unwrap();
+    let id = job["job"].as_str().unwrap();
+    site.stop().await;
+    site.runner.release();
+    let store = site.store().await;
+    for _ in 0..2 {
+        assert!(store.begin_checks(id).await.unwrap());
+    }
+    store.close().await;
+    drop(store);
+    let runs = site.runner.runs();
+    site.go_on().await;
+    let failed: Value = site.get(None, &format!("/jobs/{id}")).await.json().await.unwrap();
+    assert_eq!((&failed["state"], &failed["code"]), (&json!("failed"), &json!("interrupted")));
+    assert_eq!(site.runner.runs(), runs);
+    let done = site.answer_when(&request("wait", "one"), |job| job["state"] == "done").await;
+    assert_eq!(done["verdict"], "pass", "a repetition runs it");
+}
+
+#[tokio::test]
 async fn a_failed_job_that_is_repeated_several_times_at_once_runs_once() {
     let short = |config: &mut verification::Config| config.wait = std::time::Duration::from_secs(2);
     let site = Site::start(NO_LOG, short).await;
