@@ -19,7 +19,7 @@ use crate::chain_signer::{ChainSigner, NotSigned};
 use crate::clients::{Client, ClientTokens};
 use crate::limits::{SIGN_FIRST_WAIT, SIGN_LONGEST_WAIT, UNENDED_CHECKS};
 use crate::metrics::Metrics;
-use crate::queue::{NoPlace, Place, Queue};
+use crate::queue::{JobPlace, JobQueue, NoPlace};
 use crate::running::RunningJobs;
 use crate::time::{now, rfc3339};
 
@@ -80,7 +80,7 @@ pub struct Jobs {
     pub running: Arc<RunningJobs>,
     /// Changed when the state of any job changed.
     pub changes: watch::Sender<()>,
-    pub queue: Arc<Queue>,
+    pub queue: Arc<JobQueue>,
     pub tasks: TaskTracker,
     pub stop: CancellationToken,
 }
@@ -151,7 +151,7 @@ impl Jobs {
     }
 
     /// Runs a pending job, unless it runs already.
-    fn start(self: &Arc<Self>, job: StoredJob, place: Place) {
+    fn start(self: &Arc<Self>, job: StoredJob, place: JobPlace) {
         if job.state != JobState::Pending {
             return;
         }
@@ -168,7 +168,7 @@ impl Jobs {
     }
 
     /// Runs a job to its end.
-    async fn run(&self, job: StoredJob, mut place: Place) {
+    async fn run(&self, job: StoredJob, mut place: JobPlace) {
         let id = job.id.clone();
         let unsigned = self.receipt_of(job, &place).await;
         place.checked();
@@ -191,7 +191,7 @@ impl Jobs {
     }
 
     /// Runs the checks and makes the receipt; `None` if the job is not pending any more.
-    async fn receipt_of(&self, job: StoredJob, place: &Place) -> Result<Option<UnsignedReceipt>, Failure> {
+    async fn receipt_of(&self, job: StoredJob, place: &JobPlace) -> Result<Option<UnsignedReceipt>, Failure> {
         let failed = |error: &dyn Display| Failure { code: RUNNER_FAILED, reason: error.to_string() };
         let worker = place.worker().await.map_err(|error| failed(&error))?;
         let request = CheckRequest::parse(&job.request).map_err(|error| failed(&error))?;

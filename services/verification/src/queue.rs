@@ -28,7 +28,7 @@ pub enum NoPlace {
 }
 
 /// The places and the workers.
-pub struct Queue {
+pub struct JobQueue {
     places: usize,
     workers: Arc<Semaphore>,
     /// Whether there are several clients.
@@ -55,8 +55,8 @@ struct ClientJobs {
 }
 
 /// The place of a job, until the job ends.
-pub struct Place {
-    queue: Arc<Queue>,
+pub struct JobPlace {
+    queue: Arc<JobQueue>,
     client: String,
     is_checked: bool,
 }
@@ -67,7 +67,7 @@ pub struct Worker {
     _of_all: OwnedSemaphorePermit,
 }
 
-impl Queue {
+impl JobQueue {
     /// An empty queue for this number of clients.
     pub fn new(places: usize, workers: usize, clients: usize) -> Arc<Self> {
         let is_shared = clients > 1;
@@ -80,7 +80,7 @@ impl Queue {
     ///
     /// # Errors
     /// [`NoPlace`].
-    pub fn place(self: &Arc<Self>, client: &str) -> Result<Place, NoPlace> {
+    pub fn place(self: &Arc<Self>, client: &str) -> Result<JobPlace, NoPlace> {
         let mut taken = self.taken();
         let free = self.places.saturating_sub(taken.all);
         let ClientJobs { unchecked, unsigned, .. } = *self.client(&mut taken, client);
@@ -93,14 +93,14 @@ impl Queue {
     }
 
     /// Takes a place for a job that was accepted earlier, whether one is free or not.
-    pub fn place_of_accepted(self: &Arc<Self>, client: &str) -> Place {
+    pub fn place_of_accepted(self: &Arc<Self>, client: &str) -> JobPlace {
         self.take(&mut self.taken(), client)
     }
 
-    fn take(self: &Arc<Self>, taken: &mut Taken, client: &str) -> Place {
+    fn take(self: &Arc<Self>, taken: &mut Taken, client: &str) -> JobPlace {
         taken.all += 1;
         self.client(taken, client).unchecked += 1;
-        Place { queue: self.clone(), client: client.to_owned(), is_checked: false }
+        JobPlace { queue: self.clone(), client: client.to_owned(), is_checked: false }
     }
 
     fn client<'a>(&self, taken: &'a mut Taken, client: &str) -> &'a mut ClientJobs {
@@ -116,7 +116,7 @@ impl Queue {
     }
 }
 
-impl Place {
+impl JobPlace {
     /// Waits for a worker. Clients that wait have their turns in the order of their requests.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for JobPlace {
     fn drop(&mut self) {
         self.checked();
         let mut taken = self.queue.taken();
@@ -157,22 +157,22 @@ mod tests {
 
     #[test]
     fn a_client_has_no_more_places_than_are_free_unless_it_is_alone() {
-        let several = Queue::new(8, 2, 2);
-        let of_a: Vec<Place> = (0..4).map(|_| several.place("a").unwrap()).collect();
+        let several = JobQueue::new(8, 2, 2);
+        let of_a: Vec<JobPlace> = (0..4).map(|_| several.place("a").unwrap()).collect();
         assert_eq!(several.place("a").err(), Some(NoPlace::Share(4)));
-        let _of_b: Vec<Place> = (0..2).map(|_| several.place("b").unwrap()).collect();
+        let _of_b: Vec<JobPlace> = (0..2).map(|_| several.place("b").unwrap()).collect();
         assert_eq!(several.place("b").err(), Some(NoPlace::Share(2)));
         drop(of_a);
         assert!(several.place("b").is_ok());
 
-        let alone = Queue::new(2, 2, 1);
+        let alone = JobQueue::new(2, 2, 1);
         let _both = [alone.place("a").unwrap(), alone.place("a").unwrap()];
         assert_eq!(alone.place("a").err(), Some(NoPlace::Full(2)));
     }
 
     #[test]
     fn a_place_is_free_once_the_checks_have_run_and_the_jobs_without_signature_are_bounded() {
-        let queue = Queue::new(1, 1, 1);
+        let queue = JobQueue::new(1, 1, 1);
         let mut waiting = Vec::new();
         for _ in 0..UNSIGNED_JOBS {
             let mut place = queue.place("a").unwrap();

@@ -30,7 +30,7 @@ use crate::limits::{
 };
 use crate::log_outbox::LogOutbox;
 use crate::metrics::Metrics;
-use crate::queue::Queue;
+use crate::queue::JobQueue;
 use crate::routes::{self, ServiceState};
 use crate::running::RunningJobs;
 use crate::time::now;
@@ -113,7 +113,7 @@ impl VerificationService {
             metrics: metrics.clone(),
             running: RunningJobs::new(changes.clone()),
             changes: changes.clone(),
-            queue: Queue::new(config.queue, config.workers, config.clients.len()),
+            queue: JobQueue::new(config.queue, config.workers, config.clients.len()),
             tasks: TaskTracker::new(),
             stop: stop.child_token(),
         });
