@@ -59,6 +59,7 @@ CREATE TABLE job (
   digest    TEXT    NOT NULL,                                  -- of the canonical form of the request
   request   BLOB    NOT NULL,
   at        INTEGER NOT NULL,
+  unended   INTEGER NOT NULL DEFAULT 0 CHECK (unended >= 0),   -- how often its checks began, and the process ended before them
   failed    TEXT,                                              -- code of the failure; NULL: pending or done
   reason    TEXT,                                              -- why it failed, in words
   statement INTEGER UNIQUE REFERENCES statement (no) ON DELETE CASCADE,

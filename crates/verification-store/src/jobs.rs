@@ -11,7 +11,7 @@ use crate::model::{JobState, NewJob, StoredJob, StoredReceipt};
 use crate::rows;
 
 /// Jobs with their statements, to be followed by a condition.
-const JOBS: &str = "SELECT j.id, j.client, j.request, j.failed, j.reason, s.id AS entry, s.subject, s.position, s.receipt, s.statement,
+const JOBS: &str = "SELECT j.id, j.client, j.request, j.unended, j.failed, j.reason, s.id AS entry, s.subject, s.position, s.receipt, s.statement,
     s.log_receipt, o.refused
   FROM job j LEFT JOIN statement s ON s.no = j.statement LEFT JOIN outbox o ON o.statement = s.no";
 
@@ -74,6 +74,55 @@ impl VerificationStore {
         found.iter().map(job_of).collect()
     }
 
+    /// Records that the checks of a job begin, before they can end the process. Returns whether the job is pending;
+    /// otherwise nothing changes.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn begin_checks(&self, id: &str) -> Result<bool, StoreError> {
+        let mut session = self.database.session().await?;
+        let changed = session
+            .write(async |connection| {
+                sqlx::query(
+                    "UPDATE job SET unended = unended + 1
+                     WHERE id = ? AND statement IS NULL AND failed IS NULL",
+                )
+                .bind(id)
+                .execute(connection)
+                .await
+            })
+            .await?;
+        Ok(changed.rows_affected() == 1)
+    }
+
+    /// Records that the checks of a job ended, with whatever result.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn end_checks(&self, id: &str) -> Result<(), StoreError> {
+        let mut session = self.database.session().await?;
+        session
+            .write(async |connection| {
+                sqlx::query("UPDATE job SET unended = 0 WHERE id = ?").bind(id).execute(connection).await
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// Records that the service stops in order: it is not the checks that end the process.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn end_all_checks(&self) -> Result<(), StoreError> {
+        let mut session = self.database.session().await?;
+        session
+            .write(async |connection| {
+                sqlx::query("UPDATE job SET unended = 0 WHERE unended > 0").execute(connection).await
+            })
+            .await?;
+        Ok(())
+    }
+
     /// Marks a pending job as failed, with the code of the failure and the reason.
     ///
     /// # Errors
@@ -93,21 +142,21 @@ impl VerificationStore {
         Ok(())
     }
 
-    /// Makes a failed job pending again.
+    /// Makes a failed job pending again. Returns whether it had failed: of several calls, one is told so.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn retry_job(&self, id: &str) -> Result<(), StoreError> {
+    pub async fn retry_job(&self, id: &str) -> Result<bool, StoreError> {
         let mut session = self.database.session().await?;
-        session
+        let changed = session
             .write(async |connection| {
-                sqlx::query("UPDATE job SET failed = NULL, reason = NULL WHERE id = ?")
+                sqlx::query("UPDATE job SET failed = NULL, reason = NULL WHERE id = ? AND failed IS NOT NULL")
                     .bind(id)
                     .execute(connection)
                     .await
             })
             .await?;
-        Ok(())
+        Ok(changed.rows_affected() == 1)
     }
 
     /// Removes jobs from before `before` (Unix seconds) that have failed or whose statement is delivered, with their
@@ -146,6 +195,7 @@ fn job_of(row: &SqliteRow) -> Result<StoredJob, StoreError> {
         id: rows::text(row, "id")?,
         client: rows::text(row, "client")?,
         request: rows::bytes(row, "request")?,
+        unended: rows::number(row, "unended")?,
         state: state_of(row)?,
     })
 }

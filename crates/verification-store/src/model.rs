@@ -38,6 +38,8 @@ pub struct StoredJob {
     pub client: String,
     /// The request as it was received.
     pub request: Bytes,
+    /// How often its checks began, and the process ended before them.
+    pub unended: u64,
     /// The state.
     pub state: JobState,
 }

@@ -138,9 +138,29 @@ async fn a_request_has_one_job_which_can_fail_and_be_tried_again() {
     site.store.fail_job(&job, "code", "why").await.unwrap();
     let failed = JobState::Failed { code: "code".into(), reason: "why".into() };
     assert_eq!(site.store.job(&job).await.unwrap().unwrap().state, failed);
-    site.store.retry_job(&job).await.unwrap();
+    assert!(site.store.retry_job(&job).await.unwrap());
+    assert!(!site.store.retry_job(&job).await.unwrap(), "it is pending");
     site.store.conclude(&job, &receipt("a", Some(0))).await.unwrap();
     assert!(matches!(site.store.job(&job).await.unwrap().unwrap().state, JobState::Done(_)));
+    assert!(!site.store.retry_job(&job).await.unwrap(), "it is done");
+}
+
+#[tokio::test]
+async fn a_pending_job_knows_how_often_its_checks_began_and_did_not_end() {
+    let site = Site::new().await;
+    let job = site.job("a").await;
+    let unended = async || site.store.job(&job).await.unwrap().unwrap().unended;
+    for expected in [1, 2] {
+        assert!(site.store.begin_checks(&job).await.unwrap());
+        assert_eq!(unended().await, expected);
+    }
+    site.store.end_checks(&job).await.unwrap();
+    assert_eq!(unended().await, 0);
+    site.store.begin_checks(&job).await.unwrap();
+    site.store.end_all_checks().await.unwrap();
+    assert_eq!(unended().await, 0);
+    site.store.conclude(&job, &receipt("a", Some(0))).await.unwrap();
+    assert!(!site.store.begin_checks(&job).await.unwrap(), "it is done");
 }
 
 #[tokio::test]

@@ -3,12 +3,13 @@
 //! A job is durable before its request is answered, and jobs that a dead process left are run at the next start. A
 //! request that a client repeats has the job that it had before.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use checks::{CheckRequest, Report, RunChecks, RunError, Stamp};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -16,8 +17,10 @@ use verification_store::{JobState, NewJob, StoreError, StoredJob, VerificationSt
 
 use crate::chain_signer::{ChainSigner, NotSigned};
 use crate::clients::{Client, ClientTokens};
-use crate::limits::{SIGN_FIRST_WAIT, SIGN_LONGEST_WAIT};
+use crate::limits::{SIGN_FIRST_WAIT, SIGN_LONGEST_WAIT, UNENDED_CHECKS};
 use crate::metrics::Metrics;
+use crate::queue::{JobPlace, JobQueue, NoPlace};
+use crate::running::RunningJobs;
 use crate::time::{now, rfc3339};
 
 /// The verification software in receipts.
@@ -27,6 +30,8 @@ const VERIFIER: &str = concat!("tabellion/", env!("CARGO_PKG_VERSION"));
 pub const ENGINE_UNAVAILABLE: &str = "engine-unavailable";
 /// Code of a job whose runner failed.
 pub const RUNNER_FAILED: &str = "runner-failed";
+/// Code of a job during whose checks the service ended several times.
+pub const INTERRUPTED: &str = "interrupted";
 /// Code of a job whose receipt cannot be added to its chain.
 pub const CHAIN_HALTED: &str = "chain-halted";
 /// Code of a job whose receipt cannot be signed or stored.
@@ -35,12 +40,19 @@ pub const NOT_SIGNED: &str = "not-signed";
 /// The reason why a request is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAccepted {
-    /// The queue is full.
-    #[error("{0} requests are waiting or running; no further one is accepted")]
-    Full(usize),
+    /// There is no place for it.
+    #[error(transparent)]
+    NoPlace(#[from] NoPlace),
     /// The database does not store the request.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// A verification receipt that is not signed yet.
+struct UnsignedReceipt {
+    /// The agent, if there is one.
+    subject: Option<String>,
+    receipt: Value,
 }
 
 /// A failure to make a receipt, which ends a job.
@@ -65,27 +77,28 @@ pub struct Jobs {
     pub runner: Arc<dyn RunChecks>,
     pub clients: Arc<ClientTokens>,
     pub metrics: Arc<Metrics>,
+    pub running: Arc<RunningJobs>,
     /// Changed when the state of any job changed.
     pub changes: watch::Sender<()>,
-    /// A permit for each further request that is accepted.
-    pub queue: Arc<Semaphore>,
-    /// The number of permits of `queue`.
-    pub capacity: usize,
-    /// A permit for each further request that is checked at the same time.
-    pub workers: Semaphore,
+    pub queue: Arc<JobQueue>,
     pub tasks: TaskTracker,
     pub stop: CancellationToken,
 }
 
 impl Jobs {
-    /// Starts the jobs that an earlier process left. They may exceed the queue.
+    /// Starts the jobs that an earlier process left. They may exceed the queue. Those whose checks seem to end the process
+    /// fail instead.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn resume(self: &Arc<Self>) -> Result<(), StoreError> {
         for job in self.store.pending_jobs().await? {
-            let slot = self.queue.clone().try_acquire_owned().ok();
-            self.start(job, slot);
+            if job.unended >= UNENDED_CHECKS {
+                self.fail(&job.id, Failure::interrupted(job.unended)).await;
+                continue;
+            }
+            let place = self.queue.place_of_accepted(&job.client);
+            self.start(job, place);
         }
         Ok(())
     }
@@ -95,10 +108,11 @@ impl Jobs {
         self.tasks.len()
     }
 
-    /// Accepts a request, or finds the job that the client's request had before. A failed job is tried again.
+    /// Accepts a request, or finds the job that the client's request had before. A failed job is tried again, and a
+    /// pending one that nothing runs is started.
     ///
     /// # Errors
-    /// [`NotAccepted`]; the request is then forgotten.
+    /// [`NotAccepted`]; a new request is then forgotten.
     pub async fn submit(
         self: &Arc<Self>,
         client: &Client,
@@ -106,92 +120,109 @@ impl Jobs {
         text: &[u8],
     ) -> Result<StoredJob, NotAccepted> {
         let digest = request.digest();
-        let earlier = self.store.job_of_request(&client.name, &digest).await?;
-        match earlier {
-            Some(StoredJob { state: JobState::Failed { .. }, id, .. }) => self.retry(id).await,
-            Some(job) => Ok(job),
-            None => self.accept(client, digest, text).await,
-        }
-    }
-
-    async fn accept(
-        self: &Arc<Self>,
-        client: &Client,
-        digest: String,
-        text: &[u8],
-    ) -> Result<StoredJob, NotAccepted> {
-        let slot = self.slot()?;
-        let id = Uuid::new_v4().to_string();
-        let request = bytes::Bytes::copy_from_slice(text);
-        let new = NewJob { id, client: client.name.clone(), digest, request, at: now() };
-        let job = self.store.add_job(&new).await?;
-        if job.id == new.id {
-            self.start(job.clone(), Some(slot));
-        }
+        let earlier = match self.store.job_of_request(&client.name, &digest).await? {
+            Some(job) if self.needs_no_start(&job) => return Ok(job),
+            earlier => earlier,
+        };
+        let place = self.queue.place(&client.name)?;
+        let job = match earlier {
+            Some(job) => self.pending_again(job).await?,
+            None => self.store.add_job(&new_job(client, digest, text)).await?,
+        };
+        self.start(job.clone(), place);
         Ok(job)
     }
 
-    async fn retry(self: &Arc<Self>, id: String) -> Result<StoredJob, NotAccepted> {
-        let slot = self.slot()?;
-        self.store.retry_job(&id).await?;
-        let job = self.store.job(&id).await?;
-        let job = job.ok_or_else(|| StoreError::Unavailable("the job was removed just now".into()))?;
-        self.start(job.clone(), Some(slot));
-        Ok(job)
+    fn needs_no_start(&self, job: &StoredJob) -> bool {
+        match job.state {
+            JobState::Done(_) => true,
+            JobState::Pending => self.running.contains(&job.id),
+            JobState::Failed { .. } => false,
+        }
     }
 
-    fn slot(&self) -> Result<OwnedSemaphorePermit, NotAccepted> {
-        let full = |_| NotAccepted::Full(self.capacity);
-        self.queue.clone().try_acquire_owned().map_err(full)
+    /// Makes a failed job pending, unless another request has done so just now.
+    async fn pending_again(&self, job: StoredJob) -> Result<StoredJob, StoreError> {
+        // The run that failed may still be ending.
+        self.running.ended(&job.id).await;
+        self.store.retry_job(&job.id).await?;
+        let job = self.store.job(&job.id).await?;
+        job.ok_or_else(|| StoreError::Unavailable("the job was removed just now".into()))
     }
 
-    fn start(self: &Arc<Self>, job: StoredJob, slot: Option<OwnedSemaphorePermit>) {
+    /// Runs a pending job, unless it runs already.
+    fn start(self: &Arc<Self>, job: StoredJob, place: JobPlace) {
+        if job.state != JobState::Pending {
+            return;
+        }
+        let Some(running) = self.running.begin(&job.id) else { return };
         let (jobs, stop) = (self.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             tokio::select! {
-                () = jobs.run(&job) => {}
+                () = jobs.run(job, place) => {}
                 // The next start runs it.
                 () = stop.cancelled() => {}
             }
-            drop(slot);
+            drop(running);
         });
     }
 
     /// Runs a job to its end.
-    async fn run(&self, job: &StoredJob) {
-        let ended = match self.receipt_of(job).await {
-            Ok((subject, receipt)) => self.sign(job, subject.as_deref(), receipt).await,
+    async fn run(&self, job: StoredJob, mut place: JobPlace) {
+        let id = job.id.clone();
+        let unsigned = self.receipt_of(job, &place).await;
+        place.checked();
+        let ended = match unsigned {
+            Ok(Some(unsigned)) => self.sign(&id, unsigned).await,
+            Ok(None) => Ok(()),
             Err(failure) => Err(failure),
         };
-        if let Err(Failure { code, reason }) = ended {
-            tracing::warn!(job = job.id, code, reason, "a request could not be checked");
-            self.metrics.failed(code);
-            if let Err(error) = self.store.fail_job(&job.id, code, &reason).await {
-                tracing::error!(job = job.id, %error, "the next start tries the request again");
-            }
+        if let Err(failure) = ended {
+            self.fail(&id, failure).await;
         }
-        self.changes.send_replace(());
     }
 
-    /// Runs the checks; returns the agent, if there is one, and the receipt.
-    async fn receipt_of(&self, job: &StoredJob) -> Result<(Option<String>, Value), Failure> {
-        let request = CheckRequest::parse(&job.request)
-            .map_err(|error| Failure { code: RUNNER_FAILED, reason: error.to_string() })?;
-        let report = self.check(request.clone()).await?;
+    async fn fail(&self, job: &str, Failure { code, reason }: Failure) {
+        tracing::warn!(job, code, reason, "a request could not be checked");
+        self.metrics.failed(code);
+        if let Err(error) = self.store.fail_job(job, code, &reason).await {
+            tracing::error!(job, %error, "a repeated request or the next start tries it again");
+        }
+    }
+
+    /// Runs the checks and makes the receipt; `None` if the job is not pending any more.
+    async fn receipt_of(&self, job: StoredJob, place: &JobPlace) -> Result<Option<UnsignedReceipt>, Failure> {
+        let failed = |error: &dyn Display| Failure { code: RUNNER_FAILED, reason: error.to_string() };
+        let worker = place.worker().await.map_err(|error| failed(&error))?;
+        let request = CheckRequest::parse(&job.request).map_err(|error| failed(&error))?;
+        if !self.begin_checks(&job.id).await {
+            return Ok(None);
+        }
+        let report = self.check(request.clone()).await;
+        drop(worker);
+        self.end_checks(&job.id).await;
+        let report = report?;
+        tracing::info!(job = job.id, verdict = report.verdict().as_str(), "checked");
         let default = self.clients.default_subject(&job.client);
         let subject = request.subject().or(default).map(str::to_owned);
-        let stamp = Stamp {
-            receipt_id: Uuid::new_v4().to_string(),
-            verified_at: rfc3339(now()),
-            verifier: VERIFIER.to_owned(),
-        };
-        tracing::info!(job = job.id, verdict = report.verdict().as_str(), "checked");
-        Ok((subject, checks::receipt(&request, &report, stamp)))
+        Ok(Some(UnsignedReceipt { subject, receipt: checks::receipt(&request, &report, stamp()) }))
+    }
+
+    /// Records that the checks of a job begin. Returns whether they may: the job is pending, and the database answers.
+    async fn begin_checks(&self, job: &str) -> bool {
+        self.store.begin_checks(job).await.unwrap_or_else(|error| {
+            tracing::error!(job, %error, "a repeated request or the next start runs it");
+            false
+        })
+    }
+
+    async fn end_checks(&self, job: &str) {
+        if let Err(error) = self.store.end_checks(job).await {
+            tracing::warn!(job, %error, "the end of the checks is not recorded");
+        }
     }
 
     async fn check(&self, request: CheckRequest) -> Result<Report, Failure> {
-        let failed = |reason: String| Failure { code: RUNNER_FAILED, reason };
-        let _worker = self.workers.acquire().await.map_err(|error| failed(error.to_string()))?;
         let (runner, begun) = (self.runner.clone(), Instant::now());
         self.metrics.check_begins();
         let ran = tokio::task::spawn_blocking(move || runner.run(&request)).await;
@@ -201,28 +232,29 @@ impl Jobs {
             Ok(Err(error @ RunError::Unavailable { .. })) => {
                 Err(Failure { code: ENGINE_UNAVAILABLE, reason: error.to_string() })
             }
-            Ok(Err(error)) => Err(failed(error.to_string())),
-            Err(error) => Err(failed(error.to_string())),
+            Ok(Err(error)) => Err(Failure { code: RUNNER_FAILED, reason: error.to_string() }),
+            Err(error) => Err(Failure { code: RUNNER_FAILED, reason: error.to_string() }),
         }
     }
 
     /// Signs the receipt; retries while the log or the database does not answer.
-    async fn sign(&self, job: &StoredJob, subject: Option<&str>, receipt: Value) -> Result<(), Failure> {
+    async fn sign(&self, job: &str, unsigned: UnsignedReceipt) -> Result<(), Failure> {
+        let UnsignedReceipt { subject, receipt } = unsigned;
         let verdict = receipt["verdict"].as_str().unwrap_or_default().to_owned();
         let mut wait = SIGN_FIRST_WAIT;
         loop {
-            match self.chain_signer.conclude(&job.id, subject, receipt.clone()).await {
+            match self.chain_signer.conclude(job, subject.as_deref(), receipt.clone()).await {
                 Ok(()) => {
                     self.metrics.signed(&verdict);
                     return Ok(());
                 }
                 Err(error) if error.is_temporary() => {
-                    tracing::warn!(job = job.id, %error, "a receipt is not signed yet");
+                    tracing::warn!(job, %error, "a receipt is not signed yet");
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(SIGN_LONGEST_WAIT);
                 }
-                Err(error) if self.is_done(&job.id).await => {
-                    tracing::info!(job = job.id, %error, "the receipt was stored before");
+                Err(error) if self.is_done(job).await => {
+                    tracing::info!(job, %error, "the receipt was stored before");
                     return Ok(());
                 }
                 Err(error) => return Err(Failure::of(&error)),
@@ -267,7 +299,25 @@ impl Jobs {
     }
 }
 
+fn new_job(client: &Client, digest: String, text: &[u8]) -> NewJob {
+    let (id, request) = (Uuid::new_v4().to_string(), bytes::Bytes::copy_from_slice(text));
+    NewJob { id, client: client.name.clone(), digest, request, at: now() }
+}
+
+fn stamp() -> Stamp {
+    Stamp {
+        receipt_id: Uuid::new_v4().to_string(),
+        verified_at: rfc3339(now()),
+        verifier: VERIFIER.to_owned(),
+    }
+}
+
 impl Failure {
+    fn interrupted(times: u64) -> Self {
+        let reason = format!("the service ended {times} times while it checked this request");
+        Self { code: INTERRUPTED, reason }
+    }
+
     fn of(error: &NotSigned) -> Self {
         let code = match error {
             NotSigned::Halted(_) | NotSigned::Recovery(_) => CHAIN_HALTED,

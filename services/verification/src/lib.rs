@@ -9,7 +9,9 @@
 //! |---|---|
 //! | [`config`] | the configuration file |
 //! | `clients` | bearer tokens and quotas |
-//! | `jobs` | the bounded queue, workers, and waiting for results |
+//! | `jobs` | accepted requests, their runs, and waiting for results |
+//! | `queue` | the places of accepted requests and the workers, with a share for each client |
+//! | `running` | the jobs that run now |
 //! | `chain_signer`, `chain_recovery` | signing, with one writer for each chain, and the end of a chain as the log has it |
 //! | `log_outbox` | signed statements that wait for the log |
 //! | `routes` | the HTTP interface with its OpenAPI description |
@@ -25,7 +27,9 @@ mod jobs;
 pub mod limits;
 mod log_outbox;
 mod metrics;
+mod queue;
 mod routes;
+mod running;
 mod service;
 mod time;
 

@@ -13,7 +13,7 @@ use durable::FileAccess;
 use outbox::{Delivery, LogConnection};
 use scitt::{Algorithm, Signer, SigningKey};
 use serving::listener::{Listener, ListenerSettings, RunningListener};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -30,7 +30,9 @@ use crate::limits::{
 };
 use crate::log_outbox::LogOutbox;
 use crate::metrics::Metrics;
+use crate::queue::JobQueue;
 use crate::routes::{self, ServiceState};
+use crate::running::RunningJobs;
 use crate::time::now;
 
 /// The database in the state folder.
@@ -109,10 +111,9 @@ impl VerificationService {
             runner,
             clients: clients.clone(),
             metrics: metrics.clone(),
+            running: RunningJobs::new(changes.clone()),
             changes: changes.clone(),
-            queue: Arc::new(Semaphore::new(config.queue)),
-            capacity: config.queue,
-            workers: Semaphore::new(config.workers),
+            queue: JobQueue::new(config.queue, config.workers, config.clients.len()),
             tasks: TaskTracker::new(),
             stop: stop.child_token(),
         });
@@ -177,6 +178,9 @@ impl VerificationService {
         self.stop_background.cancel();
         self.jobs.tasks.close();
         self.jobs.tasks.wait().await;
+        if let Err(error) = self.jobs.store.end_all_checks().await {
+            tracing::warn!(%error, "the next start takes this stop for one by the checks");
+        }
         for task in self.background {
             // A task that panicked has been reported already.
             let _ = task.await;

@@ -37,9 +37,16 @@ fn work_that_does_not_fit_its_schema_is_a_verdict() {
 #[test]
 fn the_example_in_deploy_is_a_configuration() {
     let dev = Dev::start();
-    let example = repository("deploy/verification.toml").display().to_string();
-    let ended = dev.folder.run(&["vrf", "serve", "--json", "--config", &example]);
+    let example = std::fs::read_to_string(repository("deploy/verification.toml")).unwrap();
+    dev.folder.write("ci.token", "a token");
+    dev.folder.write("verification.toml", example.replace("/etc/tabellion/ci.token", "ci.token"));
+    let ended = dev.folder.run(&["vrf", "serve", "--json", "--config", "verification.toml"]);
     assert_eq!(ended.error(), "file-not-found", "only the key is missing: {ended}");
     let unit = std::fs::read_to_string(repository("deploy/tabellion-verification.service")).unwrap();
     assert!(unit.contains("tabellion vrf serve --config /etc/tabellion/verification.toml"));
+    for forbidding in
+        ["ProtectHostname=", "RestrictNamespaces=", "ProtectKernelTunables=", "SystemCallFilter="]
+    {
+        assert!(!unit.lines().any(|line| line.starts_with(forbidding)), "{forbidding} disables bubblewrap");
+    }
 }

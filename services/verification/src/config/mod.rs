@@ -26,7 +26,8 @@ pub struct Config {
     pub receipt_wait: Duration,
     /// The number of requests that are checked at the same time.
     pub workers: usize,
-    /// The number of accepted requests that are not finished.
+    /// The number of accepted requests whose checks have not run yet. One of several clients may have as many of them as are
+    /// free, and half of the workers.
     pub queue: usize,
     /// Maximum size of a request in bytes.
     pub body_bytes: usize,
@@ -60,7 +61,7 @@ pub struct Client {
     pub token_sha256: [u8; 32],
     /// The quota.
     pub requests_per_minute: NonZeroU32,
-    /// The agent whose work is meant, if a request names none: a DID or URN.
+    /// The only agent whose work the client may send, a DID or URN; a request need not name it. `None`: any agent, or none.
     pub subject: Option<String>,
 }
 

@@ -5,13 +5,14 @@ use std::time::Duration;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER as RETRY_AFTER_HEADER, WWW_AUTHENTICATE};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 use verification_store::StoreError;
 
-use crate::jobs::{CHAIN_HALTED, ENGINE_UNAVAILABLE, NotAccepted};
+use crate::jobs::{CHAIN_HALTED, ENGINE_UNAVAILABLE, INTERRUPTED, NotAccepted};
 use crate::limits::RETRY_AFTER;
+use crate::queue::NoPlace;
 
 const JSON_PROBLEM: &str = "application/problem+json";
 
@@ -43,6 +44,11 @@ pub struct ProblemDetails {
     pointer: Option<String>,
 }
 
+/// Returns whether a response has problem details.
+pub fn is_problem(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|value| value == JSON_PROBLEM)
+}
+
 impl Problem {
     /// Creates a problem without optional members.
     pub fn new(status: StatusCode, code: impl Into<String>, detail: impl Into<String>) -> Self {
@@ -52,6 +58,13 @@ impl Problem {
     /// 401 for a missing or unknown token.
     pub fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "token", "a bearer token of this service is needed")
+    }
+
+    /// 403 for work of another agent than the client's own.
+    pub fn subject() -> Self {
+        let detail = "the token of this client is for the work of another agent: leave out subject, or name that agent";
+        let problem = Self::new(StatusCode::FORBIDDEN, "subject", detail);
+        Self { pointer: Some("/subject".into()), ..problem }
     }
 
     /// 422 for a part of the request that cannot be run.
@@ -69,7 +82,7 @@ impl Problem {
     /// The problem of a job that has failed.
     pub fn of_failure(code: &str, reason: &str) -> Self {
         match code {
-            ENGINE_UNAVAILABLE => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, reason),
+            ENGINE_UNAVAILABLE | INTERRUPTED => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, reason),
             CHAIN_HALTED => Self::new(StatusCode::CONFLICT, code, reason),
             _ => Self::unavailable(code, reason),
         }
@@ -92,8 +105,15 @@ impl From<StoreError> for Problem {
 impl From<NotAccepted> for Problem {
     fn from(error: NotAccepted) -> Self {
         match error {
-            NotAccepted::Full(_) => Self::unavailable("queue-full", &error.to_string()),
             NotAccepted::Store(error) => error.into(),
+            NotAccepted::NoPlace(why @ NoPlace::Full(_)) => Self::unavailable("queue-full", &why.to_string()),
+            NotAccepted::NoPlace(why @ NoPlace::Share(_)) => Self {
+                retry_after: Some(RETRY_AFTER.as_secs()),
+                ..Self::new(StatusCode::TOO_MANY_REQUESTS, "queue-share", why.to_string())
+            },
+            NotAccepted::NoPlace(why @ NoPlace::Unsigned(_)) => {
+                Self::unavailable("unsigned-jobs", &why.to_string())
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use verification::{Client, Config, LogConfig, VerificationService};
+use verification_store::VerificationStore;
 
 use crate::fake_runner::FakeRunner;
 
@@ -70,6 +71,11 @@ impl Site {
     /// The key that the service signs with.
     pub fn key(&self) -> SigningKey {
         SigningKey::from_pkcs8_pem(&self.key.to_pkcs8_pem().unwrap()).unwrap()
+    }
+
+    /// The database of a service that is stopped.
+    pub async fn store(&self) -> VerificationStore {
+        VerificationStore::open(&self.folder.path().join("state/verification.db")).await.unwrap()
     }
 
     /// Forgets the state, as after a restore without a backup.
