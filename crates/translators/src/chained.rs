@@ -49,6 +49,9 @@ pub(crate) fn read(
     if chain["rule"] == LINKS {
         account.remark(&file.path, "the rule of the hashes is not known: only the links were verified");
     }
+    if chain.get(UNVERIFIED).and_then(Value::as_str).is_some_and(names_a_line) {
+        account.remark(&file.path, "the first line names a line before it, which is not in the file");
+    }
     let mut session = header(file, &lines);
     session.hash_chain = Some(chain);
     for line in lines {
@@ -63,6 +66,8 @@ pub(crate) fn read(
 const RULE: &str = "sha-256-jcs";
 /// The name for an unknown rule.
 const LINKS: &str = "links";
+/// The member for the hash that the first line names: the line before it is not in the file.
+const UNVERIFIED: &str = "unverified-previous";
 
 /// Verifies the hashes and links, and returns what was verified.
 fn verify(lines: &[Line]) -> Result<Value, TranslateError> {
@@ -80,7 +85,16 @@ fn verify(lines: &[Line]) -> Result<Value, TranslateError> {
         }
         before = Some(hash);
     }
-    Ok(json!({ "rule": if known { RULE } else { LINKS }, "lines": lines.len(), "head": before }))
+    let mut chain = json!({ "rule": if known { RULE } else { LINKS }, "lines": lines.len(), "head": before });
+    if let Some(previous) = lines.first().and_then(|line| previous_of(&line.value)) {
+        chain[UNVERIFIED] = previous.into();
+    }
+    Ok(chain)
+}
+
+/// Returns whether this hash is that of a line, and not the zeros with which a chain begins.
+fn names_a_line(hash: &str) -> bool {
+    !hash.trim_start_matches("0x").bytes().all(|byte| byte == b'0')
 }
 
 fn hash_of(line: &Value) -> Option<String> {

@@ -155,13 +155,28 @@ fn message(mut line: Native, with_usage: bool, account: &mut TranslationAccount)
     let model = if kind == ASSISTANT { message.take_text("model") } else { None };
     let usage = message.get("usage").filter(|_| with_usage).map(token_usage).unwrap_or_default();
     line.put_object("message", message.rest());
-    let place = |entry: Entry| entry.with("id", id).with("parent-id", parent).at(time).native(line);
     if kind == USER && blocks.is_results_only() {
-        let mut results = blocks.entries.into_iter();
-        return results.next().map(place).into_iter().chain(results).collect();
+        return results(blocks.entries, id, parent, time, line);
     }
+    let place = |entry: Entry| entry.with("id", id).with("parent-id", parent).at(time).native(line);
     let entry = Entry::message(kind, blocks.content).with("model-id", model).usage(usage);
     vec![place(entry).children(blocks.entries)]
+}
+
+/// Places the results of a line. They have its time and parent; the first has its identifier and the other native
+/// members, and the others name the line as `uuid`, since identifiers are unique.
+fn results(
+    results: Vec<Entry>,
+    id: Option<String>,
+    parent: Option<String>,
+    time: Option<Value>,
+    line: Native,
+) -> Vec<Entry> {
+    let mut results =
+        results.into_iter().map(|entry| entry.with("parent-id", parent.clone()).at(time.clone()));
+    let first = results.next().map(|first| first.with("id", id.clone()).native(line));
+    let others = results.map(|other| other.native_member("uuid", id.clone()));
+    first.into_iter().chain(others).collect()
 }
 
 fn token_usage(usage: &Value) -> TokenUsage {

@@ -90,6 +90,14 @@ impl Entry {
         self
     }
 
+    /// Adds a native member, if there is a value.
+    pub fn native_member(mut self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        if let Some(value) = value {
+            self.native.insert(name.to_owned(), value.into());
+        }
+        self
+    }
+
     pub fn children(mut self, children: Vec<Entry>) -> Self {
         self.children.extend(children);
         self

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::time::canonical;
+
 /// A native object. Members whose value is null count as absent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Native(Map<String, Value>);
@@ -13,6 +15,11 @@ impl Native {
             Value::Object(members) => Ok(Native(members)),
             other => Err(other),
         }
+    }
+
+    /// Returns whether no member is left.
+    pub fn is_empty(&self) -> bool {
+        self.0.values().all(Value::is_null)
     }
 
     pub fn get(&self, name: &str) -> Option<&Value> {
@@ -37,6 +44,13 @@ impl Native {
         }
     }
 
+    /// Removes a member that is a time, and returns it as [`canonical`]; another value stays.
+    pub fn take_time(&mut self, name: &str) -> Option<String> {
+        let time = canonical(self.get(name)?)?;
+        self.0.remove(name);
+        Some(time)
+    }
+
     /// Removes a member that is an object; another value stays.
     pub fn take_object(&mut self, name: &str) -> Option<Native> {
         self.get(name)?.as_object()?;
@@ -59,6 +73,11 @@ impl Native {
         }
     }
 
+    /// Adds members, which replace those of the same names.
+    pub fn extend(&mut self, members: Native) {
+        self.0.extend(members.0);
+    }
+
     /// Adds a member; an empty object is left out.
     pub fn put_object(&mut self, name: &str, members: Map<String, Value>) {
         if !members.is_empty() {
@@ -71,6 +90,11 @@ impl Native {
         if !objects.is_empty() {
             self.0.insert(name.to_owned(), objects.into_iter().map(Value::Object).collect());
         }
+    }
+
+    /// The object with the members that were not taken, unchanged.
+    pub fn into_value(self) -> Value {
+        Value::Object(self.0)
     }
 
     /// The members that were not taken, without nulls at any depth.

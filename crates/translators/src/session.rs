@@ -1,5 +1,7 @@
 //! Sessions as the readers find them (section 3.4 of the draft).
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::entry::Entry;
@@ -29,7 +31,9 @@ pub(crate) struct Session {
 /// The models of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Models {
+    /// Each model once, in the order of their first use.
     all: Vec<String>,
+    known: HashSet<String>,
     last: Option<String>,
 }
 
@@ -43,7 +47,7 @@ pub(crate) struct Vcs {
 
 impl Models {
     pub fn add(&mut self, model: &str) {
-        if !self.all.iter().any(|known| known == model) {
+        if self.known.insert(model.to_owned()) {
             self.all.push(model.to_owned());
         }
         self.last = Some(model.to_owned());

@@ -87,8 +87,9 @@ struct AboutSource<'a> {
 }
 
 impl AboutSource<'_> {
-    fn to_value(&self, redactions: &Redactions, hash_chain: Option<Value>) -> Value {
-        let mut about = json!({
+    /// Adds the members of `source` to those that are there.
+    fn add_to(&self, record: &mut Value, redactions: &Redactions) {
+        let about = json!({
             "format": self.format,
             "sha-256": self.sha256,
             "bytes": self.bytes,
@@ -97,10 +98,11 @@ impl AboutSource<'_> {
             "broken": self.account.broken.len(),
             "redactions": redactions.to_values(),
         });
-        if let (Some(chain), Value::Object(members)) = (hash_chain, &mut about) {
-            members.insert("hash-chain".to_owned(), chain);
+        let Value::Object(members) = record else { return };
+        let source = members.entry("source").or_insert_with(|| json!({}));
+        if let (Value::Object(source), Value::Object(about)) = (source, about) {
+            source.extend(about);
         }
-        about
     }
 }
 
@@ -111,10 +113,11 @@ fn record(mut session: Session, about: &AboutSource<'_>, settings: &Settings) ->
     let id = record::identifier(&texts);
     let (vcs, chain) = (session.vcs.take().and_then(|vcs| vcs.into_value()), session.hash_chain.take());
     let mut value = record::assemble(id, session.into_value(), vcs, previous);
-    let redactions = settings.redaction.apply(&mut value);
-    if let Value::Object(members) = &mut value {
-        members.insert("source".to_owned(), about.to_value(&redactions, chain));
+    if let (Some(chain), Value::Object(members)) = (chain, &mut value) {
+        members.insert("source".to_owned(), json!({ "hash-chain": chain }));
     }
+    let redactions = settings.redaction.apply(&mut value);
+    about.add_to(&mut value, &redactions);
     (SessionRecord::of(value), redactions)
 }
 
@@ -142,11 +145,18 @@ pub fn redact(bytes: &[u8], redaction: &Redaction) -> Result<(SessionRecord, Red
     Ok((SessionRecord::of(value), redactions))
 }
 
-/// Adds omissions to those that a record lists.
+/// Adds omissions to those that a record lists. Members of the record in another form make room for the list.
 fn list_redactions(record: &mut Map<String, Value>, redactions: &Redactions) {
     let source = record.entry("source").or_insert_with(|| json!({}));
+    if !source.is_object() {
+        *source = json!({ "native": source.take() });
+    }
     let Value::Object(source) = source else { return };
-    if let Value::Array(list) = source.entry("redactions").or_insert_with(|| json!([])) {
+    let list = source.entry("redactions").or_insert_with(|| json!([]));
+    if !list.is_array() {
+        *list = json!([list.take()]);
+    }
+    if let Value::Array(list) = list {
         list.extend(redactions.to_values());
     }
 }

@@ -4,6 +4,7 @@ use jose::json::parse_text;
 use serde_json::{Value, json};
 
 use crate::entry::{ASSISTANT, Entry, USER};
+use crate::lines;
 use crate::native::Native;
 
 /// Beginnings of a tool's output that are followed by the exit code.
@@ -88,9 +89,9 @@ fn result(mut item: Native, output: &str) -> Entry {
     entry.with("status", status).with("is-error", is_error).native(item)
 }
 
-/// Parses arguments that are JSON in a text.
+/// Parses arguments that are JSON in a text. A text that nests deeper than a native entry may stays a text.
 fn parsed(arguments: Value) -> Value {
-    match arguments.as_str().map(parse_text) {
+    match arguments.as_str().map(|text| lines::document(text.as_bytes())) {
         Some(Ok(parsed)) => parsed,
         _ => arguments,
     }

@@ -30,8 +30,8 @@ pub(super) struct History {
 pub(super) enum Item {
     /// A message; `withdrawn` is why the chat does not show it any more.
     Message { message: Native, withdrawn: Option<&'static str> },
-    /// Any other change.
-    Event { kind: &'static str, data: Map<String, Value> },
+    /// Any other change; `beside` are the members of the line that are no part of it.
+    Event { kind: &'static str, data: Map<String, Value>, beside: Native },
 }
 
 impl Item {
@@ -51,7 +51,7 @@ impl Item {
                 account.entry(kind, NativeOutcome::Kept(entry.kind()));
                 entry
             }
-            Item::Event { kind, data } => Entry::event(kind, data),
+            Item::Event { kind, data, beside } => Entry::event(kind, data).native(beside),
         }
     }
 }
@@ -78,39 +78,38 @@ impl History {
     }
 
     fn apply(&mut self, line: Value, account: &mut TranslationAccount) {
-        if let Some(changes) = line.get("$set").and_then(Value::as_object) {
-            self.set(changes.clone(), account);
-        } else if let Some(target) = line.get("$rewindTo").and_then(Value::as_str) {
-            self.rewind(target);
+        let mut line = match Native::of(line) {
+            Ok(line) => line,
+            Err(value) => return self.add_message(value, account),
+        };
+        if let Some(changes) = line.take_object("$set") {
+            self.set(changes, line, account);
+        } else if let Some(target) = line.take_text("$rewindTo") {
+            self.rewind(&target);
             account.entry("$rewindTo", NativeOutcome::Kept("system-event"));
-            self.items
-                .push(Item::Event { kind: "rewind", data: Map::from_iter([("to".into(), target.into())]) });
+            let data = Map::from_iter([("to".into(), target.into())]);
+            self.items.push(Item::Event { kind: "rewind", data, beside: line });
         } else if line.get("sessionId").is_some() && line.get("type").is_none() {
             account.entry("metadata", NativeOutcome::Kept("session"));
-            self.set_head(line);
+            self.head.extend(line);
         } else {
-            self.add_message(line, account);
+            self.add_message(line.into_value(), account);
         }
     }
 
-    fn set(&mut self, mut changes: Map<String, Value>, account: &mut TranslationAccount) {
+    fn set(&mut self, mut changes: Native, beside: Native, account: &mut TranslationAccount) {
         account.entry("$set", NativeOutcome::Kept("session"));
-        if let Some(Value::Array(messages)) = changes.remove("messages") {
+        if let Some(messages) = changes.take_array("messages") {
             self.withdraw(0, "replaced");
             for message in messages {
                 account.total += 1;
                 self.add_message(message, account);
             }
         }
-        self.set_head(Value::Object(changes));
-    }
-
-    fn set_head(&mut self, changes: Value) {
-        let mut members = std::mem::take(&mut self.head).rest();
-        if let Value::Object(changes) = changes {
-            members.extend(changes);
+        self.head.extend(changes);
+        if !beside.is_empty() {
+            self.items.push(Item::Event { kind: "set", data: Map::new(), beside });
         }
-        self.head = Native::of(Value::Object(members)).unwrap_or_default();
     }
 
     fn add_message(&mut self, message: Value, account: &mut TranslationAccount) {
@@ -119,7 +118,8 @@ impl History {
             Err(value) => {
                 account.entry("non-object", NativeOutcome::Kept("system-event"));
                 let data = Map::from_iter([("value".to_owned(), value)]);
-                return self.items.push(Item::Event { kind: "non-object", data });
+                let beside = Native::default();
+                return self.items.push(Item::Event { kind: "non-object", data, beside });
             }
         };
         let known = message.text("id").and_then(|id| self.places.get(id).copied());

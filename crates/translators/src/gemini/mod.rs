@@ -42,8 +42,7 @@ fn session(file: &SourceFile, history: History, account: &mut TranslationAccount
     let named = values.filter_map(|message| message.text("model").map(str::to_owned));
     named.for_each(|model| models.add(&model));
     let id = head.take_text("sessionId").unwrap_or_else(|| file.stem().to_owned());
-    let time = |head: &mut Native, name: &str| head.take(name).as_ref().and_then(crate::time::canonical);
-    let (start, end) = (time(&mut head, "startTime"), time(&mut head, "lastUpdated"));
+    let (start, end) = (head.take_time("startTime"), head.take_time("lastUpdated"));
     let entries: Vec<Entry> = history.items.into_iter().map(|item| item.entry(account)).collect();
     Session {
         id,

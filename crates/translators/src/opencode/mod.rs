@@ -16,7 +16,6 @@ use crate::entry::{Entry, SYSTEM_EVENT};
 use crate::native::Native;
 use crate::session::{Models, Session};
 use crate::source::SessionSource;
-use crate::time::canonical;
 use objects::{Message, Objects};
 
 /// Returns whether a document is an export, or one of the objects of the storage.
@@ -30,10 +29,6 @@ pub(crate) fn recognizes(value: &Value) -> bool {
 pub(crate) fn read(source: &SessionSource, account: &mut TranslationAccount) -> Vec<Session> {
     let mut objects = Objects::read(source, account);
     let sessions = std::mem::take(&mut objects.sessions);
-    let only = match sessions.as_slice() {
-        [only] => Some(only.id.clone()),
-        _ => None,
-    };
     let mut found: Vec<Session> = Vec::new();
     for native in sessions {
         let messages = objects.messages.remove(&native.id).unwrap_or_default();
@@ -45,9 +40,9 @@ pub(crate) fn read(source: &SessionSource, account: &mut TranslationAccount) -> 
         found.push(session);
     }
     for (kind, other) in std::mem::take(&mut objects.unassigned) {
-        match found.iter_mut().find(|session| only.as_ref() == Some(&session.id)) {
-            Some(session) => session.entries.push(event(&kind, other, account)),
-            None => account.entry(kind, NativeOutcome::Skipped("belongs to no session of the source")),
+        match found.as_mut_slice() {
+            [only] => only.entries.push(event(&kind, other, account)),
+            _ => account.entry(kind, NativeOutcome::Skipped("belongs to no session of the source")),
         }
     }
     objects.orphans(account);
@@ -74,8 +69,7 @@ fn session(id: String, mut members: Native, messages: &[Message]) -> Session {
         provider = stated("providerID").or(provider);
     }
     let mut times = members.take_object("time").unwrap_or_default();
-    let mut time = |name: &str| times.take(name).as_ref().and_then(canonical);
-    let (start, end) = (time("created"), time("updated"));
+    let (start, end) = (times.take_time("created"), times.take_time("updated"));
     members.put_object("time", times.rest());
     Session {
         id,

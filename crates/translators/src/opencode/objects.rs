@@ -1,6 +1,6 @@
 //! The objects of OpenCode's storage, assigned to their sessions and messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
@@ -8,6 +8,9 @@ use crate::account::{NativeOutcome, TranslationAccount};
 use crate::lines;
 use crate::native::Native;
 use crate::source::{SessionSource, SourceFile};
+
+/// The member for what an export has beside the object of a session or message.
+const BESIDE: &str = "export";
 
 /// A session's object without its identifier.
 pub(super) struct SessionObject {
@@ -88,11 +91,11 @@ fn in_one_file(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Store
     let mut found = Vec::new();
     for value in lines::documents(file, account) {
         match value {
-            Value::Object(mut export) if export.contains_key("info") && export.contains_key("messages") => {
-                let messages = export.remove("messages");
-                found.extend(export.remove("info").map(|info| stored("session", info)));
-                let Some(Value::Array(messages)) = messages else { continue };
-                for message in messages {
+            value if value.get("info").is_some() && value.get("messages").is_some() => {
+                let mut export = Native::of(value).unwrap_or_default();
+                let messages = export.take_array("messages");
+                found.push(with_info("session", export));
+                for message in messages.into_iter().flatten() {
                     account.total += 1;
                     found.extend(exported(message, account));
                 }
@@ -105,17 +108,32 @@ fn in_one_file(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Store
 
 /// The objects of a message of an export, the parts first.
 fn exported(message: Value, account: &mut TranslationAccount) -> Vec<Stored> {
-    let Value::Object(mut message) = message else { return vec![stored("object", message)] };
+    let mut message = match Native::of(message) {
+        Ok(message) => message,
+        Err(value) => return vec![stored("object", value)],
+    };
     let mut found = Vec::new();
-    if let Some(Value::Array(parts)) = message.remove("parts") {
+    if let Some(parts) = message.take_array("parts") {
         account.total += parts.len() as u64;
         found.extend(parts.into_iter().map(|part| stored("part", part)));
     }
-    match message.remove("info") {
-        Some(info) => found.push(stored("message", info)),
-        None => found.push(stored("object", Value::Object(message))),
-    }
+    found.push(with_info("message", message));
     found
+}
+
+/// The object under `info`, with the members beside it as its member [`BESIDE`]; the object around it if that is not
+/// possible.
+fn with_info(kind: &str, mut around: Native) -> Stored {
+    if around.get("info").is_some_and(|info| info.get(BESIDE).is_some()) {
+        return stored("object", around.into_value());
+    }
+    match around.take_object("info") {
+        Some(mut info) => {
+            info.put_object(BESIDE, around.rest());
+            stored(kind, info.into_value())
+        }
+        None => stored("object", around.into_value()),
+    }
 }
 
 fn stored(kind: &str, value: Value) -> Stored {
@@ -126,6 +144,8 @@ fn stored(kind: &str, value: Value) -> Stored {
 #[derive(Default)]
 struct Sorter {
     objects: Objects,
+    /// Identifiers of the sessions.
+    sessions: HashSet<String>,
     /// Messages with their session and creation time.
     messages: Vec<(String, String, u64, Native)>,
     parts: BTreeMap<String, Vec<Native>>,
@@ -149,15 +169,12 @@ impl Sorter {
     }
 
     fn assign(&mut self, Stored { kind, folder, value }: Stored) {
-        let mut object = match Native::of(value) {
+        let object = match Native::of(value) {
             Ok(object) => object,
             Err(value) => return self.objects.unassigned.push((kind, value)),
         };
         match shape(&object, &kind) {
-            Shape::Session => {
-                let id = object.take_text("id").unwrap_or_default();
-                self.objects.sessions.push(SessionObject { id, members: object });
-            }
+            Shape::Session => self.session(kind, object),
             Shape::Message => {
                 let session = object.text("sessionID").map(str::to_owned).or(folder).unwrap_or_default();
                 let id = object.text("id").unwrap_or_default().to_owned();
@@ -171,6 +188,16 @@ impl Sorter {
             },
             Shape::Other => self.other(kind, object),
         }
+    }
+
+    /// Adds a session. A second object of the same session is none of its own: one session is one record.
+    fn session(&mut self, kind: String, mut object: Native) {
+        let id = object.text("id").unwrap_or_default().to_owned();
+        if !self.sessions.insert(id.clone()) {
+            return self.objects.others.entry(id).or_default().push((kind, object.into_value()));
+        }
+        object.take_text("id");
+        self.objects.sessions.push(SessionObject { id, members: object });
     }
 
     fn other(&mut self, kind: String, object: Native) {

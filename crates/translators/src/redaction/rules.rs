@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
+use serde_json::Value;
 
 use crate::limits::{SECRET_ENTROPY, SECRET_LENGTH};
 
@@ -21,7 +22,7 @@ pub enum RedactionRule {
     Jwt,
     /// Tokens of well-known services, by their prefixes.
     Token,
-    /// Texts in members that are named after secrets, such as `secret` of OpenCode's share objects.
+    /// Members that are named after secrets, such as `secret` of OpenCode's share objects.
     SecretMember,
     /// The user's name in paths of home directories.
     HomePath,
@@ -31,7 +32,7 @@ pub enum RedactionRule {
 
 /// Expressions with their replacements; `$1` is text to keep.
 const EXPRESSIONS: [(RedactionRule, &str, &str); 5] = [
-    (RedactionRule::Userinfo, r#"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@"'<>?#\\]+@"#, "$1"),
+    (RedactionRule::Userinfo, r#"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/"'<>?#\\]+@"#, "$1"),
     (
         RedactionRule::PrivateKey,
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)",
@@ -59,20 +60,31 @@ static COMPILED: LazyLock<BTreeMap<RedactionRule, (Regex, &'static str)>> = Lazy
 static LONG_WORD: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!("[A-Za-z0-9+/_=-]{{{SECRET_LENGTH},}}")).ok());
 
-/// Names of members that hold a secret, in lower case without separators.
-const SECRET_NAMES: [&str; 11] = [
+/// Names of members that hold a secret, in lower case without separators. Words before them do not matter, words after
+/// them do: `db_password` holds one, `token-usage` does not.
+const SECRET_NAMES: [&str; 10] = [
     "secret",
-    "sharesecret",
-    "clientsecret",
+    "secretkey",
+    "secretaccesskey",
     "password",
+    "passwd",
     "passphrase",
     "apikey",
     "authorization",
-    "accesstoken",
-    "refreshtoken",
-    "authtoken",
     "privatekey",
+    "token",
 ];
+/// Names that are written as one word although they end in one of [`SECRET_NAMES`].
+const JOINED_NAMES: [&str; 5] = ["sharesecret", "clientsecret", "accesstoken", "refreshtoken", "authtoken"];
+
+/// Maximum number of words of a name in [`SECRET_NAMES`].
+const LONGEST_NAME: usize = 3;
+
+/// How often a rule has found something in a text.
+pub(super) struct Found {
+    pub rule: RedactionRule,
+    pub count: u64,
+}
 
 impl RedactionRule {
     /// All rules.
@@ -129,11 +141,45 @@ impl RedactionRule {
     }
 }
 
-/// Returns whether a member of this name holds a secret.
+/// The text in place of a value that was left out by this rule, or as a `field`.
+pub(super) fn marker(rule: &str) -> Value {
+    Value::String(format!("[redacted:{rule}]"))
+}
+
+/// Returns whether a text is nothing but a marker.
+pub(super) fn is_marker(text: &str) -> bool {
+    let rule = text.strip_prefix("[redacted:").and_then(|rest| rest.strip_suffix(']'));
+    rule.is_some_and(|rule| rule == "field" || rule.parse::<RedactionRule>().is_ok())
+}
+
+/// Returns whether a member of this name holds a secret: whether its last words are one of the names.
 pub(super) fn names_a_secret(member: &str) -> bool {
-    let plain: String =
-        member.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect();
-    SECRET_NAMES.contains(&plain.as_str())
+    let words = words(member);
+    let is_secret =
+        |name: String| SECRET_NAMES.contains(&name.as_str()) || JOINED_NAMES.contains(&name.as_str());
+    (0..words.len()).rev().take(LONGEST_NAME).any(|start| is_secret(words[start..].concat()))
+}
+
+/// Splits a name into words in lower case: at separators, before a capital after a small letter (`dbPassword`), and
+/// before the last of several capitals (`AWSSecret`).
+fn words(name: &str) -> Vec<String> {
+    let chars: Vec<char> = name.chars().collect();
+    let mut words = vec![String::new()];
+    for (at, c) in chars.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| chars[before]);
+        let after = chars.get(at + 1);
+        let begins = c.is_ascii_uppercase()
+            && (before.is_some_and(|before| before.is_ascii_lowercase())
+                || after.is_some_and(|after| after.is_ascii_lowercase()));
+        if begins || !c.is_ascii_alphanumeric() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_ascii_alphanumeric()) {
+            word.push(c.to_ascii_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// Returns whether a text looks random: digits, lower and upper case, and much information in each character. Digests

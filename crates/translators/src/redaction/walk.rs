@@ -1,16 +1,16 @@
 //! The walk over all texts and member names of a record.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use jose::json::pointer_step;
 use serde_json::{Map, Value};
 
 use super::fields::FieldPattern;
 use super::listing::Redactions;
-use super::rules::{RedactionRule, names_a_secret};
+use super::rules::{Found, RedactionRule, is_marker, marker, names_a_secret};
 
 /// Members of a record that are not redacted: they describe the record, not the session.
-const SPARED: [&str; 4] = ["id", "version", "source", "recording-agent"];
+const SPARED: [&str; 3] = ["id", "version", "recording-agent"];
 /// Members that link entries. They look random, and are no secrets.
 const IDENTIFIERS: [&str; 5] = ["id", "parent-id", "call-id", "session-id", "previous-record"];
 /// Members that the draft requires, so that they are replaced and not removed.
@@ -33,7 +33,7 @@ pub(super) fn redact(
     fields: &[FieldPattern],
     found: &mut Redactions,
 ) {
-    let mut walk = Walk { rules, fields, path: Vec::new(), found };
+    let mut walk = Walk { rules, fields, path: Vec::new(), shown: Vec::new(), found };
     let Value::Object(members) = record else { return };
     let (spared, rest) =
         std::mem::take(members).into_iter().partition(|(name, _)| SPARED.contains(&name.as_str()));
@@ -44,21 +44,26 @@ pub(super) fn redact(
 struct Walk<'a> {
     rules: &'a BTreeSet<RedactionRule>,
     fields: &'a [FieldPattern],
-    /// The steps to the current value.
+    /// The steps to the current value, as the patterns of fields name them.
     path: Vec<String>,
+    /// The same steps with redacted names, as the list of omissions shows them.
+    shown: Vec<String>,
     found: &'a mut Redactions,
 }
 
 impl Walk<'_> {
     fn members(&mut self, members: Map<String, Value>) -> Map<String, Value> {
         let mut kept = Map::new();
-        for (name, value) in members {
-            self.path.push(name.clone());
-            if let Some(value) = self.member(&name, value) {
-                let name = self.text(&name, None).unwrap_or(name);
-                kept.insert(unused(&kept, name), value);
+        let mut numbers = HashMap::new();
+        for (raw, value) in members {
+            let (redacted, found) = self.replaced(&raw, None);
+            let name = unused(&kept, &mut numbers, redacted.unwrap_or_else(|| raw.clone()));
+            self.enter(raw.clone(), name.clone());
+            if let Some(value) = self.member(&raw, value) {
+                self.list(found);
+                kept.insert(name, value);
             }
-            self.path.pop();
+            self.leave();
         }
         kept
     }
@@ -69,8 +74,8 @@ impl Walk<'_> {
             self.add("field", 1);
             return REQUIRED.contains(&name).then(|| marker("field"));
         }
-        let is_text = value.as_str().is_some_and(|text| !text.is_empty() && !text.starts_with("[redacted:"));
-        if is_text && self.rules.contains(&RedactionRule::SecretMember) && names_a_secret(name) {
+        let is_open = !value.is_null() && !value.as_str().is_some_and(is_marker);
+        if is_open && self.rules.contains(&RedactionRule::SecretMember) && names_a_secret(name) {
             self.add(RedactionRule::SecretMember.name(), 1);
             return Some(marker(RedactionRule::SecretMember.name()));
         }
@@ -89,7 +94,7 @@ impl Walk<'_> {
     }
 
     fn item(&mut self, position: usize, item: Value) -> Value {
-        self.path.push(position.to_string());
+        self.enter(position.to_string(), position.to_string());
         let item = match self.is_field() {
             true => {
                 self.add("field", 1);
@@ -97,13 +102,21 @@ impl Walk<'_> {
             }
             false => self.value(item, None),
         };
-        self.path.pop();
+        self.leave();
         item
     }
 
-    /// Redacts a text; `None` if it stays as it is.
+    /// Redacts a text, and lists what was found; `None` if it stays as it is.
     fn text(&mut self, text: &str, name: Option<&str>) -> Option<String> {
+        let (replaced, found) = self.replaced(text, name);
+        self.list(found);
+        replaced
+    }
+
+    /// Redacts the text of a member, and counts what was found; `None` if it stays as it is.
+    fn replaced(&self, text: &str, name: Option<&str>) -> (Option<String>, Vec<Found>) {
         let mut current: Option<String> = None;
+        let mut found = Vec::new();
         for rule in self.rules {
             if *rule == RedactionRule::HighEntropy && name.is_some_and(|name| IDENTIFIERS.contains(&name)) {
                 continue;
@@ -111,32 +124,49 @@ impl Walk<'_> {
             let (replaced, count) = rule.replace(current.as_deref().unwrap_or(text));
             if count > 0 {
                 let replaced = replaced.into_owned();
-                self.add(rule.name(), count);
+                found.push(Found { rule: *rule, count });
                 current = Some(replaced);
             }
         }
-        current
+        (current, found)
+    }
+
+    fn enter(&mut self, raw: String, shown: String) {
+        self.path.push(raw);
+        self.shown.push(shown);
+    }
+
+    fn leave(&mut self) {
+        self.path.pop();
+        self.shown.pop();
     }
 
     fn is_field(&self) -> bool {
         self.fields.iter().any(|pattern| pattern.matches(&self.path))
     }
 
+    fn list(&mut self, found: Vec<Found>) {
+        found.into_iter().for_each(|Found { rule, count }| self.add(rule.name(), count));
+    }
+
     fn add(&mut self, rule: &str, count: u64) {
-        let pointer: String = self.path.iter().map(|step| format!("/{}", pointer_step(step))).collect();
+        let pointer: String = self.shown.iter().map(|step| format!("/{}", pointer_step(step))).collect();
         self.found.add(rule, count, &pointer);
     }
 }
 
-fn marker(rule: &str) -> Value {
-    Value::String(format!("[redacted:{rule}]"))
-}
-
-/// Returns a member name that is not in use: two names may be equal after redaction.
-fn unused(members: &Map<String, Value>, name: String) -> String {
+/// Returns a member name that is not in use: two names may be equal after redaction. `numbers` are the numbers that the
+/// names of these members have got.
+fn unused(members: &Map<String, Value>, numbers: &mut HashMap<String, u64>, name: String) -> String {
     if !members.contains_key(&name) {
         return name;
     }
-    let numbered = (2..).map(|number| format!("{name} ({number})"));
-    numbered.into_iter().find(|numbered| !members.contains_key(numbered)).unwrap_or(name)
+    let number = numbers.entry(name.clone()).or_insert(1);
+    loop {
+        *number += 1;
+        let numbered = format!("{name} ({number})");
+        if !members.contains_key(&numbered) {
+            return numbered;
+        }
+    }
 }

@@ -36,7 +36,7 @@ fn a_chain_is_verified_and_its_lines_are_events_with_their_own_times() {
     let record = translation.records[0].0.value();
     assert_eq!(
         record["source"]["hash-chain"],
-        json!({ "rule": "sha-256-jcs", "lines": 3, "head": lines[2]["hash"] })
+        json!({ "rule": "sha-256-jcs", "lines": 3, "head": lines[2]["hash"], "unverified-previous": "0".repeat(64) })
     );
     assert_eq!(record["session"]["session-id"], "run-7");
     assert_eq!(record["session"]["entries"][1]["timestamp"], "2026-03-01T10:00:01Z");
@@ -64,6 +64,9 @@ fn of_hashes_by_an_unknown_rule_only_the_links_are_verified() {
     let translation = translate(&source(&lines), &Settings::default()).unwrap();
     assert_eq!(translation.records[0].0.value()["source"]["hash-chain"]["rule"], "links");
     assert_eq!(translation.account.remarks.len(), 1);
+    let end = translate(&source(&lines[1..]), &Settings::default()).unwrap();
+    assert_eq!(end.records[0].0.value()["source"]["hash-chain"]["unverified-previous"], lines[0]["hash"]);
+    assert_eq!(end.account.remarks.len(), 2, "it may be only the end of a chain");
     let without_second = [lines[0].clone(), lines[2].clone()];
     assert!(translate(&source(&without_second), &Settings::default()).is_err());
 }

@@ -1,6 +1,9 @@
 //! The mapping of each format.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
+use translators::{Redaction, RedactionRule, SessionSource, Settings, translate};
 
 use crate::fixtures::{
     entries, file, of_type, opencode_export, opencode_objects, opencode_tree, record, translated, usages,
@@ -157,4 +160,67 @@ fn cursor() {
         kinds,
         ["user", "assistant", "reasoning", "tool-call", "tool-result", "assistant", "system-event"]
     );
+}
+
+#[test]
+fn native_content_beside_what_is_translated_stays_in_the_record() {
+    let all = |source: &SessionSource| translated(source).records[0].0.value().to_string();
+    let results = json!({
+        "type": "user", "sessionId": "s", "uuid": "u1", "parentUuid": "u0", "timestamp": "2026-03-01T10:00:00Z",
+        "message": { "role": "user", "content": [
+            { "type": "tool_result", "tool_use_id": "c1", "content": "one" },
+            { "type": "tool_result", "tool_use_id": "c2", "content": "two" },
+        ] },
+    });
+    let record = record(&SessionSource::file("s.jsonl", results.to_string()));
+    let second = &of_type(&record, "tool-result")[1];
+    assert_eq!(
+        (&second["timestamp"], &second["parent-id"], &second["native"]["uuid"]),
+        (&json!("2026-03-01T10:00:00Z"), &json!("u0"), &json!("u1"))
+    );
+    let lines = [
+        json!({ "sessionId": "s", "projectHash": "p", "startTime": "beginning" }),
+        json!({ "$set": { "messages": "kept-1" }, "by": "kept-2" }),
+        json!({ "$rewindTo": "m1", "because": "kept-3" }),
+    ];
+    let gemini = lines.map(|line| format!("{line}\n")).concat();
+    let gemini = all(&SessionSource::file("s.jsonl", gemini));
+    let export = json!({
+        "info": { "id": "ses_1", "time": { "created": "dawn" } }, "exporter": "kept-4",
+        "messages": [{ "info": { "id": "m", "role": "user", "sessionID": "ses_1" }, "parts": "kept-5", "more": "kept-6" }],
+    });
+    let export = all(&SessionSource::file("s.json", export.to_string()));
+    for (text, kept) in [
+        (&gemini, ["beginning", "kept-1", "kept-2", "kept-3"]),
+        (&export, ["dawn", "kept-4", "kept-5", "kept-6"]),
+    ] {
+        kept.iter().for_each(|kept| assert!(text.contains(kept), "{kept}: {text}"));
+    }
+}
+
+#[test]
+fn a_second_object_of_an_opencode_session_makes_no_second_record() {
+    let session = |title: &str| json!({ "id": "s", "projectID": "p", "time": {}, "title": title });
+    let objects = format!("{}{}", session("first"), session("second"));
+    let record = record(&SessionSource::file("s.json", objects));
+    assert_eq!(record["session"]["native"]["title"], "first");
+    assert_eq!(of_type(&record, "system-event")[0]["data"]["title"], "second");
+}
+
+#[test]
+fn the_time_for_many_small_changes_is_that_of_their_number() {
+    let members: String = (0..20_000).map(|n| format!("\"/home/u{n}/x\":0,")).collect();
+    let names = format!("{{\"type\":\"x\",\"sessionId\":\"s\",{members}\"end\":0}}");
+    let models = (0..20_000).map(|n| {
+        format!("{{\"type\":\"assistant\",\"sessionId\":\"s\",\"message\":{{\"model\":\"m{n}\"}}}}\n")
+    });
+    let sets = (0..20_000).map(|n| format!("{{\"$set\":{{\"sessionId\":\"s\",\"m{n}\":0}}}}\n"));
+    let redaction =
+        Redaction { rules: [RedactionRule::HomePath].into_iter().collect(), ..Redaction::default() };
+    let settings = Settings { redaction, ..Settings::default() };
+    let start = Instant::now();
+    for text in [names, models.collect(), sets.collect()] {
+        translate(&SessionSource::file("s.jsonl", text), &settings).unwrap();
+    }
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }

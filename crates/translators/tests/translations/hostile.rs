@@ -14,7 +14,8 @@ fn check(source: &SessionSource, format: Option<Format>) {
     assert_eq!(translation.account.accounted(), translation.account.total, "{:?}", translation.account);
     let header = conversation(0, Form::Json);
     for (record, _) in &translation.records {
-        if let Err(violation) = ConversationRecord::read(header.header(), record.bytes()) {
+        let read = ConversationRecord::read(header.header(), record.bytes());
+        if let Err(violation) = read.and_then(|read| read.soundness()) {
             panic!("{violation}: {}", record.value());
         }
     }
@@ -38,9 +39,15 @@ fn native() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(5, 40, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::btree_map(names, inner, 0..6).prop_map(|members| json!(members)),
+            prop::collection::btree_map(names, inner.clone(), 0..6).prop_map(|members| json!(members)),
+            (inner, prop_oneof![Just(0), 50..130usize]).prop_map(|(inner, depth)| in_text(&inner, depth)),
         ]
     })
+}
+
+/// JSON in a text, in this many arrays.
+fn in_text(inner: &Value, depth: usize) -> Value {
+    Value::from(format!("{}{inner}{}", "[".repeat(depth), "]".repeat(depth)))
 }
 
 proptest! {
@@ -99,4 +106,22 @@ fn an_entry_nested_too_deep_is_broken_and_the_deepest_allowed_one_fits_in_a_reco
     check(&nested(deepest), Some(Format::Claude));
     assert!(translate(&nested(deepest), &Settings::default()).is_ok());
     assert!(translate(&nested(deepest + 1), &Settings::default()).is_err());
+}
+
+#[test]
+fn arguments_in_a_text_are_parsed_unless_they_nest_too_deep_for_a_record() {
+    let nested = |depth: usize| {
+        let arguments = in_text(&json!(1), depth);
+        let payload = json!({ "type": "function_call", "name": "f", "arguments": arguments });
+        let line = json!({ "type": "response_item", "payload": payload });
+        SessionSource::file("s.jsonl", line.to_string())
+    };
+    let input = |source: &SessionSource| {
+        check(source, Some(Format::Codex));
+        let translation = translate(source, &Settings::default()).unwrap();
+        translation.records[0].0.value()["session"]["entries"][0]["input"].clone()
+    };
+    let deepest = translators::limits::NATIVE_DEPTH;
+    assert!(input(&nested(deepest)).is_array());
+    assert!(input(&nested(deepest + 1)).is_string());
 }

@@ -40,6 +40,7 @@ fn secrets_are_replaced_by_the_name_of_the_rule() {
         (key, "[redacted:private-key]"),
         (web_token, "[redacted:jwt]"),
         ("https://me:pass@host/x".to_owned(), "https://host/x"),
+        ("https://me:p@ss@host/x".to_owned(), "https://host/x"),
     ] {
         let found = content(&format!("before {secret} after"), &Settings::default());
         assert_eq!(found, format!("before {left} after"));
@@ -84,6 +85,59 @@ fn names_of_members_are_redacted_too() {
     let record = translated(&source, &with_rules(&[RedactionRule::HomePath]));
     let files = &record["session"]["entries"][0]["native"]["files"];
     assert_eq!(*files, json!({ "/home/~/a": 1, "/home/~/a (2)": 2 }));
+}
+
+#[test]
+fn a_secret_in_a_name_is_nowhere_in_the_record() {
+    let secret = ["gh", "p_0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    let line = json!({
+        "type": "user", "sessionId": "s", "message": { "role": "user", "content": "x" },
+        "by": { &secret: { "password": "p", "url": "https://u@h", "inner": 1 } },
+    });
+    let fields = vec![format!("/**/{secret}/inner").parse().unwrap()];
+    let settings =
+        Settings { redaction: Redaction { fields, ..Redaction::default() }, ..Settings::default() };
+    let record = translate(&SessionSource::file("s.jsonl", line.to_string()), &settings).unwrap();
+    let text = std::str::from_utf8(record.records[0].0.bytes()).unwrap();
+    assert!(!text.contains(&secret), "{text}");
+    assert!(!text.contains("inner\":1"), "patterns name members as the source does: {text}");
+    assert!(text.contains("/session/entries/0/native/by/[redacted:token]/password"), "{text}");
+}
+
+#[test]
+fn members_named_after_secrets_are_replaced_whatever_their_value_is() {
+    let open = json!({
+        "tokens": 1, "token-usage": 2, "input_tokens": 3, "maxTokens": 4, "token_count": 5, "secretary": "s",
+        "password": null,
+    });
+    let closed = json!({
+        "x-api-key": "k", "token": 12, "GITHUB_TOKEN": "t", "aws_secret_access_key": "a", "db_password": ["p"],
+        "AWSSecretAccessKey": "a", "apiKey": { "k": 1 }, "Proxy-Authorization": "b", "shareSecret": false,
+        "access_token": "[redacted: not really] t", "passphrase": "[redacted:jwt]x",
+    });
+    let line = json!({
+        "type": "user", "sessionId": "s", "message": { "role": "user", "content": "x" }, "a": open, "b": closed,
+    });
+    let record = translated(&SessionSource::file("s.jsonl", line.to_string()), &Settings::default());
+    let native = &record["session"]["entries"][0]["native"];
+    for (name, value) in open.as_object().unwrap().iter().filter(|(_, value)| !value.is_null()) {
+        assert_eq!(native["a"][name], *value, "{name}");
+    }
+    for name in closed.as_object().unwrap().keys() {
+        assert_eq!(native["b"][name], "[redacted:secret-member]", "{name}");
+    }
+}
+
+#[test]
+fn the_source_of_a_foreign_record_is_redacted_too() {
+    let foreign = json!({ "session": { "entries": [] }, "source": { "url": "https://me:pass@host/x" } });
+    let (record, _) = redact(foreign.to_string().as_bytes(), &Redaction::default()).unwrap();
+    assert_eq!(record.value()["source"]["url"], "https://host/x");
+    assert_eq!(record.value()["source"]["redactions"][0]["pointers"][0], "/source/url");
+    let odd = json!({ "session": { "entries": [] }, "source": "https://me:pass@host/x" });
+    let (record, _) = redact(odd.to_string().as_bytes(), &Redaction::default()).unwrap();
+    assert_eq!(record.value()["source"]["native"], "https://host/x");
+    assert_eq!(record.value()["source"]["redactions"][0]["rule"], "userinfo");
 }
 
 #[test]
