@@ -37,7 +37,7 @@ pub fn smaller_arguments<'a>(
     arguments: &'a [Value],
 ) -> impl Iterator<Item = Vec<Value>> + 'a {
     let each = generators.iter().zip(arguments).enumerate();
-    each.flat_map(|(index, (generator, argument))| {
+    each.flat_map(move |(index, (generator, argument))| {
         smaller(generator, argument).map(move |simpler| replaced(arguments, index, simpler))
     })
 }
@@ -135,7 +135,7 @@ fn smaller_objects<'a>(
     members: &'a serde_json::Map<String, Value>,
 ) -> Simpler<'a, Value> {
     let each = generators.iter().filter_map(|(name, generator)| Some((name, generator, members.get(name)?)));
-    Box::new(each.flat_map(|(name, generator, member)| {
+    Box::new(each.flat_map(move |(name, generator, member)| {
         smaller(generator, member).map(move |simpler| {
             let mut members = members.clone();
             members.insert(name.clone(), simpler);
@@ -194,11 +194,12 @@ mod tests {
 
     /// The smallest value for which the property still fails, by the first failing candidate each time.
     fn shrunk(generator: &Generator, mut value: Value, fails: impl Fn(&Value) -> bool) -> Value {
-        while let Some(simpler) = smaller(generator, &value).find(&fails) {
+        loop {
+            let simpler = smaller(generator, &value).find(&fails);
+            let Some(simpler) = simpler else { return value };
             assert!(could_make(generator, &simpler), "{simpler}");
             value = simpler;
         }
-        value
     }
 
     #[test]
