@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use checks::{CheckRequest, Report, RunChecks, RunError, Stamp};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -19,6 +19,7 @@ use crate::chain_signer::{ChainSigner, NotSigned};
 use crate::clients::{Client, ClientTokens};
 use crate::limits::{SIGN_FIRST_WAIT, SIGN_LONGEST_WAIT, UNENDED_CHECKS};
 use crate::metrics::Metrics;
+use crate::queue::{JobPlace, JobQueue, NoPlace};
 use crate::running::RunningJobs;
 use crate::time::{now, rfc3339};
 
@@ -39,9 +40,9 @@ pub const NOT_SIGNED: &str = "not-signed";
 /// The reason why a request is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAccepted {
-    /// The queue is full.
-    #[error("{0} requests are waiting or running; no further one is accepted")]
-    Full(usize),
+    /// There is no place for it.
+    #[error(transparent)]
+    NoPlace(#[from] NoPlace),
     /// The database does not store the request.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -79,12 +80,7 @@ pub struct Jobs {
     pub running: Arc<RunningJobs>,
     /// Changed when the state of any job changed.
     pub changes: watch::Sender<()>,
-    /// A permit for each further request that is accepted.
-    pub queue: Arc<Semaphore>,
-    /// The number of permits of `queue`.
-    pub capacity: usize,
-    /// A permit for each further request that is checked at the same time.
-    pub workers: Semaphore,
+    pub queue: Arc<JobQueue>,
     pub tasks: TaskTracker,
     pub stop: CancellationToken,
 }
@@ -101,8 +97,8 @@ impl Jobs {
                 self.fail(&job.id, Failure::interrupted(job.unended)).await;
                 continue;
             }
-            let slot = self.queue.clone().try_acquire_owned().ok();
-            self.start(job, slot);
+            let place = self.queue.place_of_accepted(&job.client);
+            self.start(job, place);
         }
         Ok(())
     }
@@ -128,12 +124,12 @@ impl Jobs {
             Some(job) if self.needs_no_start(&job) => return Ok(job),
             earlier => earlier,
         };
-        let slot = self.slot()?;
+        let place = self.queue.place(&client.name)?;
         let job = match earlier {
             Some(job) => self.pending_again(job).await?,
             None => self.store.add_job(&new_job(client, digest, text)).await?,
         };
-        self.start(job.clone(), Some(slot));
+        self.start(job.clone(), place);
         Ok(job)
     }
 
@@ -154,13 +150,8 @@ impl Jobs {
         job.ok_or_else(|| StoreError::Unavailable("the job was removed just now".into()))
     }
 
-    fn slot(&self) -> Result<OwnedSemaphorePermit, NotAccepted> {
-        let full = |_| NotAccepted::Full(self.capacity);
-        self.queue.clone().try_acquire_owned().map_err(full)
-    }
-
     /// Runs a pending job, unless it runs already.
-    fn start(self: &Arc<Self>, job: StoredJob, slot: Option<OwnedSemaphorePermit>) {
+    fn start(self: &Arc<Self>, job: StoredJob, place: JobPlace) {
         if job.state != JobState::Pending {
             return;
         }
@@ -168,23 +159,26 @@ impl Jobs {
         let (jobs, stop) = (self.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             tokio::select! {
-                () = jobs.run(&job) => {}
+                () = jobs.run(job, place) => {}
                 // The next start runs it.
                 () = stop.cancelled() => {}
             }
-            drop((slot, running));
+            drop(running);
         });
     }
 
     /// Runs a job to its end.
-    async fn run(&self, job: &StoredJob) {
-        let ended = match self.receipt_of(job).await {
-            Ok(Some(unsigned)) => self.sign(&job.id, unsigned).await,
+    async fn run(&self, job: StoredJob, mut place: JobPlace) {
+        let id = job.id.clone();
+        let unsigned = self.receipt_of(job, &place).await;
+        place.checked();
+        let ended = match unsigned {
+            Ok(Some(unsigned)) => self.sign(&id, unsigned).await,
             Ok(None) => Ok(()),
             Err(failure) => Err(failure),
         };
         if let Err(failure) = ended {
-            self.fail(&job.id, failure).await;
+            self.fail(&id, failure).await;
         }
     }
 
@@ -197,9 +191,9 @@ impl Jobs {
     }
 
     /// Runs the checks and makes the receipt; `None` if the job is not pending any more.
-    async fn receipt_of(&self, job: &StoredJob) -> Result<Option<UnsignedReceipt>, Failure> {
+    async fn receipt_of(&self, job: StoredJob, place: &JobPlace) -> Result<Option<UnsignedReceipt>, Failure> {
         let failed = |error: &dyn Display| Failure { code: RUNNER_FAILED, reason: error.to_string() };
-        let worker = self.workers.acquire().await.map_err(|error| failed(&error))?;
+        let worker = place.worker().await.map_err(|error| failed(&error))?;
         let request = CheckRequest::parse(&job.request).map_err(|error| failed(&error))?;
         if !self.begin_checks(&job.id).await {
             return Ok(None);

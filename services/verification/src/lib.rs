@@ -10,6 +10,7 @@
 //! | [`config`] | the configuration file |
 //! | `clients` | bearer tokens and quotas |
 //! | `jobs` | accepted requests, their runs, and waiting for results |
+//! | `queue` | the places of accepted requests and the workers, with a share for each client |
 //! | `running` | the jobs that run now |
 //! | `chain_signer`, `chain_recovery` | signing, with one writer for each chain, and the end of a chain as the log has it |
 //! | `log_outbox` | signed statements that wait for the log |
@@ -26,6 +27,7 @@ mod jobs;
 pub mod limits;
 mod log_outbox;
 mod metrics;
+mod queue;
 mod routes;
 mod running;
 mod service;

@@ -12,10 +12,12 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(300);
 pub const WORKERS: usize = 2;
 /// Largest configurable number of workers.
 pub const MOST_WORKERS: usize = 256;
-/// Default number of accepted requests that are not finished.
+/// Default number of accepted requests whose checks have not run yet.
 pub const QUEUE: usize = 64;
 /// Largest configurable queue.
 pub const LARGEST_QUEUE: usize = 10_000;
+/// Number of checked requests of one client that may wait until the log answers and they can be signed.
+pub const UNSIGNED_JOBS: usize = 256;
 /// Number of times that the process may end during the checks of a job, before the job is not run any more by a start.
 pub const UNENDED_CHECKS: u64 = 2;
 /// Default time for which results are kept.

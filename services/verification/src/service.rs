@@ -13,7 +13,7 @@ use durable::FileAccess;
 use outbox::{Delivery, LogConnection};
 use scitt::{Algorithm, Signer, SigningKey};
 use serving::listener::{Listener, ListenerSettings, RunningListener};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -30,6 +30,7 @@ use crate::limits::{
 };
 use crate::log_outbox::LogOutbox;
 use crate::metrics::Metrics;
+use crate::queue::JobQueue;
 use crate::routes::{self, ServiceState};
 use crate::running::RunningJobs;
 use crate::time::now;
@@ -112,9 +113,7 @@ impl VerificationService {
             metrics: metrics.clone(),
             running: RunningJobs::new(changes.clone()),
             changes: changes.clone(),
-            queue: Arc::new(Semaphore::new(config.queue)),
-            capacity: config.queue,
-            workers: Semaphore::new(config.workers),
+            queue: JobQueue::new(config.queue, config.workers, config.clients.len()),
             tasks: TaskTracker::new(),
             stop: stop.child_token(),
         });

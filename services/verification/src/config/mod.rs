@@ -26,7 +26,8 @@ pub struct Config {
     pub receipt_wait: Duration,
     /// The number of requests that are checked at the same time.
     pub workers: usize,
-    /// The number of accepted requests that are not finished.
+    /// The number of accepted requests whose checks have not run yet. One of several clients may have as many of them as are
+    /// free, and half of the workers.
     pub queue: usize,
     /// Maximum size of a request in bytes.
     pub body_bytes: usize,

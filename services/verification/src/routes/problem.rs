@@ -12,6 +12,7 @@ use verification_store::StoreError;
 
 use crate::jobs::{CHAIN_HALTED, ENGINE_UNAVAILABLE, INTERRUPTED, NotAccepted};
 use crate::limits::RETRY_AFTER;
+use crate::queue::NoPlace;
 
 const JSON_PROBLEM: &str = "application/problem+json";
 
@@ -92,8 +93,15 @@ impl From<StoreError> for Problem {
 impl From<NotAccepted> for Problem {
     fn from(error: NotAccepted) -> Self {
         match error {
-            NotAccepted::Full(_) => Self::unavailable("queue-full", &error.to_string()),
             NotAccepted::Store(error) => error.into(),
+            NotAccepted::NoPlace(why @ NoPlace::Full(_)) => Self::unavailable("queue-full", &why.to_string()),
+            NotAccepted::NoPlace(why @ NoPlace::Share(_)) => Self {
+                retry_after: Some(RETRY_AFTER.as_secs()),
+                ..Self::new(StatusCode::TOO_MANY_REQUESTS, "queue-share", why.to_string())
+            },
+            NotAccepted::NoPlace(why @ NoPlace::Unsigned(_)) => {
+                Self::unavailable("unsigned-jobs", &why.to_string())
+            }
         }
     }
 }

@@ -166,6 +166,28 @@ async fn clients_have_tokens_quotas_and_jobs_of_their_own() {
 }
 
 #[tokio::test]
+async fn a_client_that_floods_the_queue_leaves_places_and_workers_for_others() {
+    let several = |config: &mut verification::Config| {
+        config.clients = vec![client("a", "token-of-a", 60), client("b", "token-of-b", 60)];
+        (config.wait, config.queue, config.workers) = (std::time::Duration::from_millis(50), 4, 2);
+    };
+    let site = Site::start(NO_LOG, several).await;
+    let (a, b) = (Some("token-of-a"), Some("token-of-b"));
+    for name in ["one", "two"] {
+        assert_eq!(site.post(a, &request("wait", name)).await.status(), 202);
+    }
+    let third = site.post(a, &request("wait", "three")).await;
+    assert_eq!(third.status(), 429);
+    assert!(third.headers().contains_key("retry-after"));
+    assert_eq!(third.json::<Value>().await.unwrap()["code"], "queue-share");
+
+    assert!([200, 202].contains(&site.post(b, &request("pass", "one")).await.status().as_u16()));
+    while site.post(b, &request("pass", "one")).await.status() != 200 {}
+    site.runner.release();
+    while site.post(a, &request("wait", "three")).await.status() != 200 {}
+}
+
+#[tokio::test]
 async fn engines_are_listed_with_their_digests() {
     let site = Site::start(NO_LOG, |_| ()).await;
     let engines: Value = site.get(None, "/v1/engines").await.json().await.unwrap();

@@ -7,7 +7,7 @@ use scitt::SignedStatement;
 use serde_json::Value;
 
 use crate::log::Log;
-use crate::site::{AGENT, Site, request_about_agent};
+use crate::site::{AGENT, Site, request, request_about_agent};
 
 fn decoded(answer: &Value, member: &str) -> Bytes {
     BASE64.decode(answer[member].as_str().unwrap().as_bytes()).unwrap().into()
@@ -91,6 +91,19 @@ async fn nothing_is_signed_for_an_unknown_chain_while_the_log_does_not_answer() 
     log.go_on().await;
     site.answer_when(&request_about_agent("pass", "0"), is_delivered).await;
     expect_whole(&log, &site.issuer, 1).await;
+}
+
+#[tokio::test]
+async fn receipts_that_wait_for_the_log_do_not_fill_the_queue() {
+    let log = Log::stopped();
+    let short = |config: &mut verification::Config| {
+        (config.wait, config.queue) = (std::time::Duration::from_millis(200), 1);
+    };
+    let site = Site::start(&log.url(), short).await;
+    for name in ["0", "1"] {
+        site.answer_when(&request_about_agent("pass", name), |answer| answer["state"] == "pending").await;
+    }
+    site.answer_when(&request("pass", "about no agent"), |answer| answer["state"] == "done").await;
 }
 
 #[tokio::test]
