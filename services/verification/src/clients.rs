@@ -20,7 +20,7 @@ const ANONYMOUS: &str = "anonymous";
 pub struct Client {
     /// The name in the configuration.
     pub name: String,
-    /// The agent whose work is meant, if a request names none.
+    /// The only agent whose work the client may send, if there is one.
     pub subject: Option<String>,
     quota: DefaultDirectRateLimiter,
 }
@@ -45,6 +45,14 @@ impl Client {
     /// The time until the next request is admitted.
     pub fn admit(&self) -> Result<(), Duration> {
         self.quota.check().map_err(|denied| denied.wait_time_from(DefaultClock::default().now()))
+    }
+
+    /// Returns whether the client may send the work of the agent that a request names, if it names one.
+    pub fn may_name(&self, subject: Option<&str>) -> bool {
+        match (&self.subject, subject) {
+            (Some(own), Some(named)) => own == named,
+            _ => true,
+        }
     }
 }
 

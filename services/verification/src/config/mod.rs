@@ -61,7 +61,7 @@ pub struct Client {
     pub token_sha256: [u8; 32],
     /// The quota.
     pub requests_per_minute: NonZeroU32,
-    /// The agent whose work is meant, if a request names none: a DID or URN.
+    /// The only agent whose work the client may send, a DID or URN; a request need not name it. `None`: any agent, or none.
     pub subject: Option<String>,
 }
 

@@ -55,6 +55,13 @@ impl Problem {
         Self::new(StatusCode::UNAUTHORIZED, "token", "a bearer token of this service is needed")
     }
 
+    /// 403 for work of another agent than the client's own.
+    pub fn subject() -> Self {
+        let detail = "the token of this client is for the work of another agent: leave out subject, or name that agent";
+        let problem = Self::new(StatusCode::FORBIDDEN, "subject", detail);
+        Self { pointer: Some("/subject".into()), ..problem }
+    }
+
     /// 422 for a part of the request that cannot be run.
     pub fn cannot_be_run(pointer: String, detail: String) -> Self {
         Self { pointer: Some(pointer), ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "request", detail) }

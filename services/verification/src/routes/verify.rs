@@ -25,10 +25,11 @@ use crate::limits::{BODY_TIME, RETRY_AFTER};
         (status = 200, description = "The receipt; its verdict says whether the work passed", body = JobView),
         (status = 202, description = "Not finished yet", body = JobView, headers(("Location" = String, description = "The job"))),
         (status = 401, description = "No valid token", body = ProblemDetails),
+        (status = 403, description = "The token is for the work of another agent", body = ProblemDetails),
         (status = 409, description = "The chain of receipts is halted", body = ProblemDetails),
         (status = 413, description = "The request is too large", body = ProblemDetails),
         (status = 422, description = "The request cannot be run", body = ProblemDetails),
-        (status = 429, description = "The quota is used up", body = ProblemDetails),
+        (status = 429, description = "The quota is used up, or the client's share of the queue", body = ProblemDetails),
         (status = 503, description = "The queue is full, or the runner failed", body = ProblemDetails)
     )
 )]
@@ -45,6 +46,9 @@ async fn answer(state: &ServiceState, request: Request<Body>) -> Result<Response
     let text = body(request.into_body(), state.body_bytes).await?;
     let request = CheckRequest::parse(&text)
         .map_err(|error| Problem::cannot_be_run(error.pointer.clone(), error.to_string()))?;
+    if !client.may_name(request.subject()) {
+        return Err(Problem::subject());
+    }
     let job = state.jobs.submit(&client, &request, &text).await?;
     match state.jobs.wait(&job.id, state.waits).await? {
         Some(job) => respond(job, &state.log),

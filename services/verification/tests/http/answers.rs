@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use scitt::SignedStatement;
 use serde_json::{Value, json};
 
-use crate::site::{NO_LOG, Site, client, request};
+use crate::site::{NO_LOG, Site, client, request, request_about_agent};
 
 #[tokio::test]
 async fn work_that_passes_or_fails_has_a_receipt_and_the_same_request_the_same_one() {
@@ -144,7 +144,6 @@ async fn requests_that_cannot_be_run_name_the_place_and_failures_may_be_tried_ag
 async fn clients_have_tokens_quotas_and_jobs_of_their_own() {
     let tokens = |config: &mut verification::Config| {
         config.clients = vec![client("a", "token-of-a", 2), client("b", "token-of-b", 60)];
-        config.clients[1].subject = Some("urn:x:agent-of-b".into());
     };
     let site = Site::start(NO_LOG, tokens).await;
     for wrong in [None, Some("another")] {
@@ -163,6 +162,33 @@ async fn clients_have_tokens_quotas_and_jobs_of_their_own() {
     let third = site.post(a, &request("pass", "three")).await;
     assert_eq!(third.status(), 429);
     assert!(third.headers().contains_key("retry-after"));
+}
+
+#[tokio::test]
+async fn a_client_with_an_agent_of_its_own_sends_no_work_of_another() {
+    let one_agent = |config: &mut verification::Config| {
+        config.clients = vec![client("a", "token-of-a", 60), client("b", "token-of-b", 60)];
+        config.clients[1].subject = Some("urn:x:agent-of-b".into());
+        config.wait = std::time::Duration::from_millis(50);
+    };
+    let site = Site::start(NO_LOG, one_agent).await;
+    let about_another = request_about_agent("pass", "one");
+    let refused = site.post(Some("token-of-b"), &about_another).await;
+    assert_eq!(refused.status(), 403);
+    let problem: Value = refused.json().await.unwrap();
+    assert_eq!((&problem["code"], &problem["pointer"]), (&json!("subject"), &json!("/subject")));
+    assert_eq!(site.runner.runs(), 0);
+
+    let mut about_its_own = request("pass", "two");
+    about_its_own["subject"] = "urn:x:agent-of-b".into();
+    for (token, accepted) in [
+        ("token-of-b", about_its_own),
+        ("token-of-b", request("pass", "three")),
+        ("token-of-a", about_another),
+    ] {
+        let answer = site.post(Some(token), &accepted).await;
+        assert_eq!(answer.status(), 202, "the chain is not known until the log answers");
+    }
 }
 
 #[tokio::test]
