@@ -7,6 +7,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::problem::ProblemDetails;
 use super::state::ServiceState;
 
 /// What can be checked here.
@@ -43,7 +44,10 @@ struct EngineView {
 #[utoipa::path(
     get,
     path = "/v1/engines",
-    responses((status = 200, description = "The engines", body = EnginesView))
+    responses(
+        (status = 200, description = "The engines", body = EnginesView),
+        (status = 500, description = "A defect of the service", body = ProblemDetails)
+    )
 )]
 pub async fn engines(State(state): State<ServiceState>) -> Json<EnginesView> {
     let engines = state.jobs.runner.engines();

@@ -7,11 +7,13 @@ mod problem;
 mod state;
 mod verify;
 
+use std::any::Any;
+
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Router, middleware};
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
+use http::header::{ALLOW, CONTENT_TYPE};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -57,25 +59,34 @@ pub fn public(state: ServiceState) -> Router {
         .route("/openapi.json", get(document))
         .with_state(state)
         .layer(middleware::map_response(with_problem))
-        .layer(CatchPanicLayer::new())
+        .layer(CatchPanicLayer::custom(panicked))
 }
 
-/// Adds problem details to the errors of the router.
+/// Adds problem details to the errors that are not from the routes themselves.
 async fn with_problem(response: Response) -> Response {
-    if response.headers().contains_key(CONTENT_TYPE) {
+    let status = response.status();
+    let is_error = status.is_client_error() || status.is_server_error();
+    if !is_error || problem::is_problem(response.headers()) {
         return response;
     }
-    match response.status() {
+    let (code, detail) = match status {
         StatusCode::NOT_FOUND => {
-            let detail = "the resources are /verify, /jobs/{id}, /v1/engines and /openapi.json";
-            Problem::new(StatusCode::NOT_FOUND, "not-found", detail).into_response()
+            ("not-found", "the resources are /verify, /jobs/{id}, /v1/engines and /openapi.json")
         }
-        status @ StatusCode::METHOD_NOT_ALLOWED => {
-            let allow = response.headers().get(http::header::ALLOW).cloned();
-            let mut answer = Problem::new(status, "method", "see Allow").into_response();
-            answer.headers_mut().extend(allow.map(|allow| (http::header::ALLOW, allow)));
-            answer
-        }
-        _ => response,
-    }
+        StatusCode::METHOD_NOT_ALLOWED => ("method", "see Allow"),
+        status if status.is_client_error() => ("request-malformed", "the request cannot be read"),
+        _ => ("internal", "the request could not be served"),
+    };
+    let mut answer = Problem::new(status, code, detail).into_response();
+    let allow = response.headers().get(ALLOW).cloned();
+    answer.headers_mut().extend(allow.map(|allow| (ALLOW, allow)));
+    answer
+}
+
+/// The answer to a request whose handler has panicked.
+fn panicked(_: Box<dyn Any + Send>) -> Response {
+    // The hook has printed the panic.
+    tracing::error!("a request ended in a panic");
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the request could not be served")
+        .into_response()
 }

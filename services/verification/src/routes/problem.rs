@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER as RETRY_AFTER_HEADER, WWW_AUTHENTICATE};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 use verification_store::StoreError;
@@ -42,6 +42,11 @@ pub struct ProblemDetails {
     /// JSON pointer into the request to the part that cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pointer: Option<String>,
+}
+
+/// Returns whether a response has problem details.
+pub fn is_problem(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|value| value == JSON_PROBLEM)
 }
 
 impl Problem {

@@ -222,3 +222,21 @@ async fn engines_are_listed_with_their_digests() {
     assert!(engines["engines"][0]["digests"]["fake"].as_str().unwrap().starts_with("sha256:"));
     assert_eq!(engines["missing"], json!(["no solver is installed"]));
 }
+
+#[tokio::test]
+async fn every_error_is_described_also_malformed_requests_and_panics() {
+    let site = Site::start(NO_LOG, |_| ()).await;
+    site.runner.become_defective();
+    for (path, status, code) in [
+        ("/jobs/%FF", 400, "request-malformed"),
+        ("/elsewhere", 404, "not-found"),
+        ("/verify", 405, "method"),
+        ("/v1/engines", 500, "internal"),
+    ] {
+        let answer = site.get(None, path).await;
+        assert_eq!(answer.status(), status, "{path}");
+        assert_eq!(answer.headers()["content-type"], "application/problem+json", "{path}");
+        assert_eq!(answer.headers().contains_key("allow"), status == 405, "{path}");
+        assert_eq!(answer.json::<Value>().await.unwrap()["code"], code, "{path}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Checks that run nothing: the work is a text that says how they end.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
 use checks::{CheckRequest, Detail, Engines, Facility, Report, RunChecks, RunError, Status};
@@ -11,6 +11,7 @@ use sandbox::Engine;
 /// `"broken first"` (the first run of all; later as `"wait"`).
 pub struct FakeRunner {
     engines: Engines,
+    is_defective: AtomicBool,
     runs: AtomicUsize,
     released: Mutex<bool>,
     release: Condvar,
@@ -29,13 +30,24 @@ impl FakeRunner {
     pub fn new() -> Self {
         let available = BTreeMap::from([(Facility::Javascript, engine())]);
         let engines = Engines { available, refused: vec!["no solver is installed".into()] };
-        Self { engines, runs: AtomicUsize::new(0), released: Mutex::new(false), release: Condvar::new() }
+        Self {
+            engines,
+            is_defective: AtomicBool::new(false),
+            runs: AtomicUsize::new(0),
+            released: Mutex::new(false),
+            release: Condvar::new(),
+        }
     }
 
     /// Lets all checks that wait end.
     pub fn release(&self) {
         *self.released.lock().unwrap() = true;
         self.release.notify_all();
+    }
+
+    /// Makes each question for the engines panic.
+    pub fn become_defective(&self) {
+        self.is_defective.store(true, Ordering::Relaxed);
     }
 
     /// The number of requests that were run.
@@ -82,6 +94,7 @@ impl RunChecks for FakeRunner {
     }
 
     fn engines(&self) -> &Engines {
+        assert!(!self.is_defective.load(Ordering::Relaxed), "as a defect would");
         &self.engines
     }
 }
