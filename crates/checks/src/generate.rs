@@ -2,7 +2,8 @@
 //!
 //! The seed is made of the hashes of the work, the specification and the properties, so that the same request has the
 //! same inputs everywhere, and its author cannot choose among several sets of them without a change of the request.
-//! Lengths grow from case to case: simple inputs come first.
+//! Lengths grow from case to case: simple inputs come first. The size of a case is bounded: what its generators need at
+//! least is set aside, and arrays and strings share the rest.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -11,8 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::limits::GENERATED_SIZE;
 use crate::request::Hashes;
-use crate::request::generator::{Generator, Length};
-use crate::shrink::simplest;
+use crate::request::generator::{Generator, Length, least_size, widest};
 
 /// Largest magnitude of integers that are generated more often than others.
 const SMALL: i64 = 16;
@@ -45,6 +45,8 @@ pub struct Inputs<'a> {
     generators: &'a [Generator],
     cases: u64,
     next: u64,
+    /// How much larger than the smallest a case may be.
+    spare: u64,
 }
 
 impl<'a> Inputs<'a> {
@@ -53,7 +55,8 @@ impl<'a> Inputs<'a> {
     pub fn new(seed: Seed, index: u64, generators: &'a [Generator], cases: u64) -> Self {
         let mut random = ChaCha20Rng::from_seed(seed.0);
         random.set_stream(index);
-        Self { random, generators, cases, next: 0 }
+        let spare = GENERATED_SIZE.saturating_sub(least_size(generators));
+        Self { random, generators, cases, next: 0, spare }
     }
 }
 
@@ -66,7 +69,7 @@ impl Iterator for Inputs<'_> {
         }
         self.next += 1;
         let mut draw =
-            Draw { random: &mut self.random, grown: self.next, cases: self.cases, size: GENERATED_SIZE };
+            Draw { random: &mut self.random, grown: self.next, cases: self.cases, spare: self.spare };
         Some(self.generators.iter().map(|generator| draw.value(generator)).collect())
     }
 }
@@ -77,22 +80,17 @@ struct Draw<'a> {
     /// The number of the case, from 1 to `cases`.
     grown: u64,
     cases: u64,
-    /// How many more values and characters the case may have.
-    size: u64,
+    /// The size that is left for arrays and strings that are longer than they must be.
+    spare: u64,
 }
 
 impl Draw<'_> {
     fn value(&mut self, generator: &Generator) -> Value {
-        if self.size == 0 {
-            return simplest(generator);
-        }
-        self.size -= 1;
         match generator {
             Generator::Integer { minimum, maximum } => self.integer(*minimum, *maximum).into(),
             Generator::Boolean => (self.below(2) == 1).into(),
             Generator::String { alphabet, length } => {
-                let count = self.length(*length, 1);
-                self.size = self.size.saturating_sub(count);
+                let count = self.length(*length, widest(alphabet));
                 (0..count).map(|_| alphabet[self.index(alphabet.len())]).collect::<String>().into()
             }
             Generator::Array { items, length } => {
@@ -106,11 +104,7 @@ impl Draw<'_> {
                 let option = self.index(options.len());
                 self.value(&options[option])
             }
-            Generator::Choice(values) => {
-                let value = &values[self.index(values.len())];
-                self.size = self.size.saturating_sub(generator.least_size());
-                value.clone()
-            }
+            Generator::Choice(values) => values[self.index(values.len())].clone(),
         }
     }
 
@@ -132,12 +126,15 @@ impl Draw<'_> {
         minimum.saturating_add_unsigned(offset)
     }
 
-    /// Draws a length that is not beyond what the case has grown to, nor beyond the remaining size.
+    /// Draws a length that is not beyond what the case has grown to, nor beyond the spare size, of which it takes what
+    /// its items need at least.
     fn length(&mut self, length: Length, item_size: u64) -> u64 {
         let range = length.most - length.least;
         let grown = (range * self.grown).div_ceil(self.cases);
-        let affordable = (self.size / item_size.max(1)).saturating_sub(length.least);
-        length.least + self.below(grown.min(affordable) + 1)
+        let affordable = self.spare / item_size.max(1);
+        let more = self.below(grown.min(affordable) + 1);
+        self.spare -= more * item_size;
+        length.least + more
     }
 
     fn index(&mut self, count: usize) -> usize {
@@ -159,6 +156,7 @@ impl Draw<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::generator::size;
 
     fn seed() -> Seed {
         let hashes = Hashes { output: "a".into(), specification: None, tests: "b".into() };
@@ -179,5 +177,28 @@ mod tests {
         let generators = [Generator::Integer { minimum: -1_000, maximum: 1_000 }];
         let inputs: Vec<Value> = Inputs::new(seed(), 0, &generators, 5).flatten().collect();
         assert_eq!(Value::from(inputs).to_string(), "[-15,1000,-1000,1000,-12]");
+    }
+
+    #[test]
+    fn no_case_is_larger_than_its_bound() {
+        let long =
+            |items| Generator::Array { items: Box::new(items), length: Length { least: 0, most: 1_024 } };
+        let text =
+            Generator::String { alphabet: vec!['a', '😀'], length: Length { least: 0, most: 1_024 } };
+        let named = |name: &str, member| Generator::Object(vec![(name.repeat(50), member)]);
+        let choice =
+            Generator::Choice(vec![Value::Null, serde_json::json!({ "n".repeat(900): "v".repeat(900) })]);
+        let generators = [
+            long(long(long(Generator::OneOf(vec![Generator::Boolean, text.clone()])))),
+            long(choice),
+            long(named("name", long(named("other", text)))),
+        ];
+        for generator in generators {
+            let largest = Inputs::new(seed(), 0, std::slice::from_ref(&generator), 100)
+                .map(|arguments| arguments.iter().map(size).sum::<u64>())
+                .max();
+            assert!(largest > Some(GENERATED_SIZE / 2), "{largest:?}");
+            assert!(largest <= Some(GENERATED_SIZE), "{largest:?}");
+        }
     }
 }

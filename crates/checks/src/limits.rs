@@ -48,8 +48,9 @@ pub const DEFAULT_ITEMS: u64 = 8;
 pub const DEFAULT_LENGTH: u64 = 16;
 /// Magnitude of generated integers, if a generator has no bounds.
 pub const DEFAULT_INTEGER: i64 = 1_000;
-/// Values and characters of the arguments of one generated case, beyond which its parts are as small as they can be.
-pub const GENERATED_SIZE: u64 = 20_000;
+/// Maximum size of the arguments of one generated case: its values, and the bytes of its texts and member names. A batch
+/// of such cases fits a runner's line.
+pub const GENERATED_SIZE: u64 = 40_000;
 /// Number of cases that are run together, before the first failure is looked for.
 pub const CASES_A_BATCH: usize = 20;
 /// Maximum smaller inputs that are tried together.

@@ -4,6 +4,8 @@
 //! decrease forever. Only the first few positions of a long value are tried; the others get their turn when it is
 //! shorter.
 
+use std::rc::Rc;
+
 use serde_json::Value;
 
 use crate::request::generator::{Generator, Length};
@@ -29,106 +31,123 @@ pub fn simplest(generator: &Generator) -> Value {
     }
 }
 
-/// Returns lists of arguments that differ in one argument, which is simpler.
-#[must_use]
-pub fn smaller_arguments(generators: &[Generator], arguments: &[Value]) -> Vec<Vec<Value>> {
+/// Returns lists of arguments that differ in one argument, which is simpler. Each is made when it is asked for.
+pub fn smaller_arguments<'a>(
+    generators: &'a [Generator],
+    arguments: &'a [Value],
+) -> impl Iterator<Item = Vec<Value>> + 'a {
     let each = generators.iter().zip(arguments).enumerate();
-    each.flat_map(|(index, (generator, argument))| {
-        let with = move |simpler| replaced(arguments, index, simpler);
-        smaller(generator, argument).into_iter().map(with)
+    each.flat_map(move |(index, (generator, argument))| {
+        smaller(generator, argument).map(move |simpler| replaced(arguments, index, simpler))
     })
-    .collect()
 }
 
+/// Simpler values, each made when it is asked for: there may be many, each about as large as the value itself.
+type Simpler<'a, T> = Box<dyn Iterator<Item = T> + 'a>;
+
 /// Returns simpler values that the generator could have made.
-fn smaller(generator: &Generator, value: &Value) -> Vec<Value> {
+fn smaller<'a>(generator: &'a Generator, value: &'a Value) -> Simpler<'a, Value> {
     match (generator, value) {
         (Generator::Integer { .. }, Value::Number(number)) => match number.as_i64() {
             Some(number) => smaller_integers(simplest(generator).as_i64().unwrap_or_default(), number),
-            None => Vec::new(),
+            None => none(),
         },
-        (Generator::Boolean, Value::Bool(true)) => vec![false.into()],
+        (Generator::Boolean, Value::Bool(true)) => Box::new(std::iter::once(false.into())),
         (Generator::String { alphabet, length }, Value::String(text)) => {
-            let characters: Vec<char> = text.chars().collect();
-            let simpler = |character: &char| match *character == alphabet[0] {
-                true => Vec::new(),
-                false => vec![alphabet[0]],
-            };
-            let texts = smaller_lists(&characters, *length, simpler);
-            texts.into_iter().map(|text| text.into_iter().collect::<String>().into()).collect()
+            smaller_texts(alphabet[0], *length, text)
         }
         (Generator::Array { items, length }, Value::Array(values)) => {
-            let lists = smaller_lists(values, *length, |item| smaller(items, item));
-            lists.into_iter().map(Value::from).collect()
+            let simpler = |index: usize| smaller(items, &values[index]);
+            Box::new(smaller_lists(values[..].into(), *length, simpler).map(Value::from))
         }
         (Generator::Object(generators), Value::Object(members)) => smaller_objects(generators, members),
         (Generator::OneOf(options), value) => smaller_options(options, value),
         (Generator::Choice(values), value) => {
-            values.iter().take_while(|other| *other != value).cloned().collect()
+            Box::new(values.iter().take_while(move |other| *other != value).cloned())
         }
-        _ => Vec::new(),
+        _ => none(),
     }
 }
 
+fn none<'a, T: 'a>() -> Simpler<'a, T> {
+    Box::new(std::iter::empty())
+}
+
 /// Returns integers between the simplest and the value: the simplest, the middle, and the next one.
-fn smaller_integers(simplest: i64, value: i64) -> Vec<Value> {
+fn smaller_integers<'a>(simplest: i64, value: i64) -> Simpler<'a, Value> {
     let distance = value - simplest;
     let mut found: Vec<i64> =
         [0, distance / 2, distance - distance.signum()].into_iter().map(|step| simplest + step).collect();
     found.dedup();
     found.retain(|other| *other != value);
-    found.into_iter().map(Value::from).collect()
+    Box::new(found.into_iter().map(Value::from))
+}
+
+/// Returns texts that are shorter, or have the simplest character in place of another.
+fn smaller_texts<'a>(simplest: char, length: Length, text: &str) -> Simpler<'a, Value> {
+    let characters: Rc<[char]> = text.chars().collect();
+    let others = Rc::clone(&characters);
+    let simpler = move |index: usize| -> Simpler<'a, char> {
+        Box::new((others[index] != simplest).then_some(simplest).into_iter())
+    };
+    let texts = smaller_lists(characters, length, simpler);
+    Box::new(texts.map(|text| text.into_iter().collect::<String>().into()))
 }
 
 /// Returns lists with fewer items, then lists with one simpler item, then those in which all equal items become simpler
-/// together.
-fn smaller_lists<T: Clone + PartialEq>(
-    items: &[T],
+/// together; `simpler` returns simpler items for the one at an index.
+fn smaller_lists<'a, T: Clone + PartialEq + 'a>(
+    items: Rc<[T]>,
     length: Length,
-    simpler: impl Fn(&T) -> Vec<T>,
-) -> Vec<Vec<T>> {
-    let count = items.len();
-    let least = usize::try_from(length.least).unwrap_or(usize::MAX);
-    let mut found = Vec::new();
-    let mut keep = least;
-    while keep < count {
-        found.push(items[..keep].to_vec());
-        found.push(items[count - keep..].to_vec());
-        keep += (count - keep).div_ceil(2);
-    }
-    let single = if count > least { count.min(POSITIONS) } else { 0 };
-    found.extend((0..single).map(|index| [&items[..index], &items[index + 1..]].concat()));
-    for index in 0..count.min(POSITIONS) {
-        found.extend(simpler(&items[index]).into_iter().map(|item| replaced(items, index, item)));
-    }
-    let repeats = |index: &usize| items[index + 1..].contains(&items[*index]);
-    for index in (0..count.min(POSITIONS)).filter(repeats) {
-        found
-            .extend(simpler(&items[index]).into_iter().map(|item| replaced_all(items, &items[index], &item)));
-    }
-    found
+    simpler: impl Fn(usize) -> Simpler<'a, T> + Clone + 'a,
+) -> Simpler<'a, Vec<T>> {
+    let positions = 0..items.len().min(POSITIONS);
+    let (one, all, rest) = (Rc::clone(&items), Rc::clone(&items), Rc::clone(&items));
+    let simpler_together = simpler.clone();
+    let with_one_simpler = positions.clone().flat_map(move |index| {
+        let items = Rc::clone(&one);
+        simpler(index).map(move |item| replaced(&items, index, item))
+    });
+    let repeats = move |index: &usize| rest[index + 1..].contains(&rest[*index]);
+    let with_all_simpler = positions.filter(repeats).flat_map(move |index| {
+        let items = Rc::clone(&all);
+        simpler_together(index).map(move |item| replaced_all(&items, &items[index], &item))
+    });
+    Box::new(shorter_lists(items, length).chain(with_one_simpler).chain(with_all_simpler))
 }
 
-fn smaller_objects(
-    generators: &[(String, Generator)],
-    members: &serde_json::Map<String, Value>,
-) -> Vec<Value> {
+/// Returns the beginnings and ends of a list, the shortest first, then lists without one of the first items.
+fn shorter_lists<'a, T: Clone + 'a>(items: Rc<[T]>, length: Length) -> Simpler<'a, Vec<T>> {
+    let count = items.len();
+    let least = usize::try_from(length.least).unwrap_or(usize::MAX);
+    let longer = move |keep: &usize| Some(keep + (count - keep).div_ceil(2));
+    let keeps = std::iter::successors(Some(least), longer).take_while(move |keep| *keep < count);
+    let single = if count > least { count.min(POSITIONS) } else { 0 };
+    let whole = Rc::clone(&items);
+    let parts =
+        keeps.flat_map(move |keep| [0..keep, count - keep..count]).map(move |part| whole[part].to_vec());
+    let without_one = (0..single).map(move |index| [&items[..index], &items[index + 1..]].concat());
+    Box::new(parts.chain(without_one))
+}
+
+fn smaller_objects<'a>(
+    generators: &'a [(String, Generator)],
+    members: &'a serde_json::Map<String, Value>,
+) -> Simpler<'a, Value> {
     let each = generators.iter().filter_map(|(name, generator)| Some((name, generator, members.get(name)?)));
-    each.flat_map(|(name, generator, member)| {
-        smaller(generator, member).into_iter().map(move |simpler| {
+    Box::new(each.flat_map(move |(name, generator, member)| {
+        smaller(generator, member).map(move |simpler| {
             let mut members = members.clone();
             members.insert(name.clone(), simpler);
             members.into()
         })
-    })
-    .collect()
+    }))
 }
 
 /// Returns the simplest value of each option before the one that made the value, then simpler values of that.
-fn smaller_options(options: &[Generator], value: &Value) -> Vec<Value> {
-    let Some(index) = options.iter().position(|option| could_make(option, value)) else { return Vec::new() };
-    let before = options[..index].iter().map(simplest);
-    before.chain(smaller(&options[index], value)).collect()
+fn smaller_options<'a>(options: &'a [Generator], value: &'a Value) -> Simpler<'a, Value> {
+    let Some(index) = options.iter().position(|option| could_make(option, value)) else { return none() };
+    Box::new(options[..index].iter().map(simplest).chain(smaller(&options[index], value)))
 }
 
 /// Returns whether a generator could have made a value.
@@ -175,11 +194,12 @@ mod tests {
 
     /// The smallest value for which the property still fails, by the first failing candidate each time.
     fn shrunk(generator: &Generator, mut value: Value, fails: impl Fn(&Value) -> bool) -> Value {
-        while let Some(simpler) = smaller(generator, &value).into_iter().find(&fails) {
+        loop {
+            let simpler = smaller(generator, &value).find(&fails);
+            let Some(simpler) = simpler else { return value };
             assert!(could_make(generator, &simpler), "{simpler}");
             value = simpler;
         }
-        value
     }
 
     #[test]
@@ -209,5 +229,15 @@ mod tests {
         assert_eq!(shrunk(&generator, json!({"x": "c"}), |_| true), json!({"x": false}));
         let is_text = |value: &Value| value["x"].is_string();
         assert_eq!(shrunk(&generator, json!({"x": "c"}), is_text), json!({"x": "a"}));
+    }
+
+    #[test]
+    fn candidates_are_made_one_by_one() {
+        let length = Length { least: 8, most: 8 };
+        let array = |items| Generator::Array { items: Box::new(items), length };
+        let nested = (0..5).fold(Generator::Integer { minimum: 0, maximum: 9 }, |items, _| array(items));
+        let value = (0..5).fold(json!(9), |item, _| vec![item; 8].into());
+        // All candidates together would have a thousand million values.
+        assert_eq!(smaller_arguments(&[nested], &[value]).take(320).count(), 320);
     }
 }

@@ -92,7 +92,8 @@ impl Check<'_, '_> {
     fn shrink(&mut self, mut found: Counterexample) -> Result<(Counterexample, usize), RunError> {
         let mut runs = 0;
         loop {
-            let candidates = smaller_arguments(&self.property.arguments, &found.arguments);
+            let property = self.property;
+            let candidates = smaller_arguments(&property.arguments, &found.arguments);
             let Some(simpler) = self.first_failing(candidates, &mut runs)? else { return Ok((found, runs)) };
             found = simpler;
         }
@@ -100,19 +101,22 @@ impl Check<'_, '_> {
 
     fn first_failing(
         &mut self,
-        mut candidates: Vec<Vec<Value>>,
+        mut candidates: impl Iterator<Item = Vec<Value>>,
         runs: &mut usize,
     ) -> Result<Option<Counterexample>, RunError> {
-        candidates.truncate(SHRINK_RUNS - *runs);
-        for batch in candidates.chunks(SHRINKS_A_BATCH) {
+        loop {
+            let count = SHRINKS_A_BATCH.min(SHRINK_RUNS - *runs);
+            let batch: Vec<Vec<Value>> = candidates.by_ref().take(count).collect();
+            if batch.is_empty() {
+                return Ok(None);
+            }
             *runs += batch.len();
-            match self.first_counterexample(batch.to_vec())? {
+            match self.first_counterexample(batch)? {
                 Some((_, found)) if found.cause.status == Status::Fail => return Ok(Some(found)),
                 Some(_) => return Ok(None), // Out of time: what was found so far is kept.
                 None => {}
             }
         }
-        Ok(None)
     }
 
     /// Runs cases, and returns the first that does not fulfil the property, with its index.

@@ -55,18 +55,19 @@ pub struct Length {
 }
 
 impl Generator {
-    /// Returns the size of the smallest values, in values and characters; of a choice or an option, of the largest one.
+    /// Returns the size that is set aside for a value of this generator: its values, and the bytes of its texts and
+    /// member names, where arrays and strings are as short as they can be, and options and choices the largest.
     #[must_use]
     pub fn least_size(&self) -> u64 {
         match self {
             Self::Integer { .. } | Self::Boolean => 1,
-            Self::String { length, .. } => 1 + length.least,
+            Self::String { alphabet, length } => 1 + length.least * widest(alphabet),
             Self::Array { items, length } => {
                 1_u64.saturating_add(items.least_size().saturating_mul(length.least))
             }
-            Self::Object(members) => {
-                members.iter().fold(1, |sum, (_, member)| member.least_size().saturating_add(sum))
-            }
+            Self::Object(members) => members.iter().fold(1, |sum, (name, member)| {
+                member.least_size().saturating_add(name.len() as u64).saturating_add(sum)
+            }),
             Self::OneOf(options) => options.iter().map(Self::least_size).max().unwrap_or_default(),
             Self::Choice(values) => values.iter().map(size).max().unwrap_or_default(),
         }
@@ -161,12 +162,26 @@ fn choice(generator: &Members<'_>) -> Result<Generator, RequestError> {
     }
 }
 
-/// Returns the values and characters of a value.
-fn size(value: &Value) -> u64 {
+/// Returns the size that is set aside for the values of several generators.
+#[must_use]
+pub fn least_size(generators: &[Generator]) -> u64 {
+    generators.iter().map(Generator::least_size).fold(0, u64::saturating_add)
+}
+
+/// Returns the bytes of the longest character of an alphabet.
+#[must_use]
+pub fn widest(alphabet: &[char]) -> u64 {
+    alphabet.iter().map(|character| character.len_utf8() as u64).max().unwrap_or_default()
+}
+
+/// Returns the size of a value: its values, and the bytes of its texts and member names.
+pub(crate) fn size(value: &Value) -> u64 {
     match value {
         Value::String(text) => 1 + text.len() as u64,
         Value::Array(items) => 1 + items.iter().map(size).sum::<u64>(),
-        Value::Object(members) => 1 + members.values().map(size).sum::<u64>(),
+        Value::Object(members) => {
+            1 + members.iter().map(|(name, member)| name.len() as u64 + size(member)).sum::<u64>()
+        }
         _ => 1,
     }
 }

@@ -5,7 +5,7 @@ use expression::Expression;
 use super::artifact::Artifact;
 use super::cases::{distinct, function_name, require_language};
 use super::conditions::condition;
-use super::generator::Generator;
+use super::generator::{Generator, least_size};
 use crate::error::{Form, Members, RequestError, bounded, list, only, short_text};
 use crate::limits::{
     ARGUMENTS, CASES, DEFAULT_CASES, GENERATED_SIZE, GENERATOR_PARTS, NAME_CHARACTERS, PROPERTIES,
@@ -50,8 +50,10 @@ impl Property {
         let generator = |(index, item)| Generator::read(item, format!("{pointer}/{index}"), 1, &mut parts);
         let arguments =
             items.iter().enumerate().map(generator).collect::<Result<Vec<Generator>, RequestError>>()?;
-        if arguments.iter().map(Generator::least_size).fold(0, u64::saturating_add) > GENERATED_SIZE {
-            let why = format!("the smallest arguments have more than {GENERATED_SIZE} values and characters");
+        if least_size(&arguments) > GENERATED_SIZE {
+            let why = format!(
+                "even the smallest arguments have more than {GENERATED_SIZE} values and bytes of texts and names"
+            );
             return Err(property.broken(Form, "arguments", why));
         }
         let condition = condition(property, "property")?;

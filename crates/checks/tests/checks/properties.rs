@@ -105,6 +105,14 @@ fn a_generator_of_too_much_is_refused() {
     }]));
     let error = CheckRequest::parse(value.to_string().as_bytes()).unwrap_err();
     assert_eq!(error.pointer, "/properties/0/arguments");
+    // Names and the bytes of choices count too: 1024 values of 3000 bytes each.
+    let choice = json!({ "type": "choice", "values": [{ "n".repeat(3_000): 1 }] });
+    let named = json!({ "type": "object", "members": { "n".repeat(3_000): { "type": "boolean" } } });
+    for items in [choice, named] {
+        let value = properties(&json!([{ "name": "p", "arguments": [array(items)], "property": "true" }]));
+        let error = CheckRequest::parse(value.to_string().as_bytes()).unwrap_err();
+        assert!(error.message.contains("more than 40000 values and bytes"), "{error}");
+    }
     let value = properties(&json!([{
         "name": "p", "arguments": [], "property": "input.again == 1",
     }]));
