@@ -34,7 +34,7 @@ pub(crate) fn check_file_exists(job: &Job, file: &str) -> Result<(), SandboxErro
     Err(SandboxError::Failed(format!("the job has no file {file:?}")))
 }
 
-/// Reads a returned value: one JSON text. A guest that hands over something else has thrown.
+/// Reads a returned value: one JSON text.
 pub(crate) fn read_value(text: &[u8]) -> Result<String, Ending> {
     let text = std::str::from_utf8(text).map_err(|_| not_json("it is not UTF-8"))?;
     serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error.to_string()))?;
@@ -42,12 +42,12 @@ pub(crate) fn read_value(text: &[u8]) -> Result<String, Ending> {
 }
 
 fn not_json(why: &str) -> Ending {
-    Ending::Threw(format!("the returned value is not one JSON text: {why}"))
+    Ending::NotJson(why.to_owned())
 }
 
-/// Returns the ending of a function that threw, with a bounded text.
-pub(crate) fn threw(text: &[u8]) -> Ending {
-    Ending::Threw(String::from_utf8_lossy(&text[..text.len().min(MAX_EXCEPTION)]).into_owned())
+/// Returns the text of an exception, shortened.
+pub(crate) fn exception(text: &[u8]) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(MAX_EXCEPTION)]).into_owned()
 }
 
 #[cfg(test)]

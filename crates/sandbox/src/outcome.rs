@@ -29,6 +29,10 @@ pub enum Ending {
     Exited(i32),
     /// The function threw; the text is the exception, shortened.
     Threw(String),
+    /// The function was not called: its file could not be loaded or does not have it. The text says why, shortened.
+    NotLoaded(String),
+    /// The function returned a value that is not one JSON text. The text says why, shortened.
+    NotJson(String),
     /// The guest used up its fuel.
     OutOfFuel,
     /// The guest used up its memory.

@@ -40,9 +40,6 @@ pub(super) fn ran(end: &JobEnd) -> Result<&Outcome, Cause> {
 
 /// Returns the value that a function returned.
 pub(super) fn returned(outcome: &Outcome) -> Result<Value, Cause> {
-    if let Ending::Threw(message) = &outcome.ending {
-        return Err(fail(format!("it threw: {message}")));
-    }
     match exit_code(outcome)? {
         0 => {}
         code => return Err(fail(format!("the program ended with exit code {code}"))),
@@ -58,6 +55,8 @@ pub(super) fn exit_code(outcome: &Outcome) -> Result<i32, Cause> {
         Ending::Finished => Ok(0),
         Ending::Exited(code) => Ok(*code),
         Ending::Threw(message) => Err(fail(format!("it threw: {message}"))),
+        Ending::NotLoaded(why) => Err(fail(format!("the function cannot be called: {why}"))),
+        Ending::NotJson(why) => Err(fail(format!("it returned a value that is not one JSON text: {why}"))),
         Ending::OutOfFuel => Err(fail("it used up its fuel (limits.fuel)")),
         Ending::OutOfMemory => Err(fail("it used up its memory (limits.memory_bytes)")),
         Ending::TooMuchOutput => Err(fail("it wrote more than allowed (limits.output_bytes)")),

@@ -70,6 +70,20 @@ fn work_that_breaks_a_counted_bound_fails_and_a_slow_machine_is_an_error() {
 }
 
 #[test]
+fn work_that_cannot_be_loaded_or_returns_no_json_fails_even_if_it_is_to_throw() {
+    let tests = json!([
+        { "name": "value", "expected": null },
+        { "name": "throws", "expect_throw": true },
+        { "name": "throws that", "expect_throw": "Error" },
+    ]);
+    for ending in [Ending::NotLoaded("SyntaxError".into()), Ending::NotJson("TypeError".into())] {
+        let runner = Fake::new(|_| ended(ending.clone()));
+        let report = run_checks(&request(&functions(&tests)), &runner).unwrap();
+        assert!(report.details.iter().all(|detail| detail.status.as_str() == "fail"), "{report:?}");
+    }
+}
+
+#[test]
 fn a_failed_check_decides_even_if_another_could_not_be_run() {
     let tests = json!([
         { "name": "slow", "function": "slow", "expected": 1 },

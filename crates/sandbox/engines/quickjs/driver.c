@@ -24,10 +24,13 @@ HOST(input_read) extern void host_input_read(int32_t input, char *to);
 // Length in bytes of a file of the job, -1 if there is none, and its text.
 HOST(file_length) extern int32_t host_file_length(const char *name, int32_t name_length);
 HOST(file_read) extern void host_file_read(const char *name, int32_t name_length, char *to);
-// Results: the returned value as JSON, no value, or the text of an exception.
+// Results: the returned value as JSON, no value, or the text of an exception and the stage that it comes from.
 HOST(returned) extern void host_returned(const char *text, int32_t length);
 HOST(returned_nothing) extern void host_returned_nothing(void);
-HOST(threw) extern void host_threw(const char *text, int32_t length);
+HOST(failed) extern void host_failed(int32_t stage, const char *text, int32_t length);
+
+// Stages of a run: until the function is found, while it runs, and while its value becomes JSON.
+enum { LOADING, CALLING, RETURNING };
 
 // Bytes of the stack that JavaScript may use, of the 2 MiB that the linker gives (tools/quickjs-wasm).
 #define STACK_SIZE (1024 * 1024)
@@ -64,31 +67,33 @@ static bool read_file(const char *name, Text *file) {
 
 // --- results --------------------------------------------------------------------------------------
 
-static void report_text(JSContext *context, JSValueConst value) {
+static void report_text(JSContext *context, int32_t stage, JSValueConst value) {
   size_t length;
   const char *text = JS_ToCStringLen(context, &length, value);
   if (text == NULL) { // the exception cannot be written as a text
     JS_FreeValue(context, JS_GetException(context));
     static const char unknown[] = "an exception that has no text";
-    host_threw(unknown, sizeof unknown - 1);
+    host_failed(stage, unknown, sizeof unknown - 1);
     return;
   }
-  host_threw(text, (int32_t)length);
+  host_failed(stage, text, (int32_t)length);
   JS_FreeCString(context, text);
 }
 
-static void report_exception(JSContext *context) { report_text(context, JS_GetException(context)); }
+static void report_exception(JSContext *context, int32_t stage) {
+  report_text(context, stage, JS_GetException(context));
+}
 
 static void report_value(JSContext *context, JSValueConst value) {
   JSValue json = JS_JSONStringify(context, value, JS_UNDEFINED, JS_UNDEFINED);
   if (JS_IsException(json)) {
-    report_exception(context);
+    report_exception(context, RETURNING);
   } else if (JS_IsUndefined(json)) {
     host_returned_nothing();
   } else {
     size_t length;
     const char *text = JS_ToCStringLen(context, &length, json);
-    if (text == NULL) report_exception(context);
+    if (text == NULL) report_exception(context, RETURNING);
     else host_returned(text, (int32_t)length);
   }
 }
@@ -246,7 +251,7 @@ static JSValue call_with_array(JSContext *context, JSValueConst function, JSValu
 }
 
 // The arguments are parsed before the file runs, which could change what arrays and objects inherit.
-static JSValue run(JSContext *context) {
+static JSValue run(JSContext *context, int32_t *stage) {
   Text name = read_input(FILE_NAME), function = read_input(FUNCTION_NAME), json = read_input(ARGUMENTS);
   Text file;
   if (!read_file(name.text, &file)) return JS_ThrowReferenceError(context, "the job has no file '%s'", name.text);
@@ -254,6 +259,7 @@ static JSValue run(JSContext *context) {
   if (JS_IsException(arguments)) return arguments;
   JSValue found = find_function(context, name.text, file, function);
   if (JS_IsException(found)) return found;
+  *stage = CALLING;
   return settle(context, call_with_array(context, found, arguments));
 }
 
@@ -267,8 +273,9 @@ int main(void) {
   if (context == NULL) abort();
   JSValue global = JS_GetGlobalObject(context);
   add_console(context, global);
-  JSValue result = run(context);
-  if (JS_IsException(result)) report_exception(context);
+  int32_t stage = LOADING;
+  JSValue result = run(context, &stage);
+  if (JS_IsException(result)) report_exception(context, stage);
   else report_value(context, result);
   return 0;
 }

@@ -20,13 +20,18 @@ def main():
     sys.path[0] = "/job"  # instead of the driver's folder: files of the job can import each other
     random.seed(0)
     dumps = json.dumps
+    kind = b"not loaded\n"  # what an exception means at this point
     try:
-        result = dumps(call(**read_call()), allow_nan=False, separators=(",", ":"))
+        function, arguments = find(**read_call())
+        kind = b"threw\n"
+        value = function(*arguments)
+        kind = b"not json\n"
+        result = dumps(value, allow_nan=False, separators=(",", ":"))
         report(b"returned\n", result.encode("ascii"))
     except MemoryError:
         report(b"out of memory\n", b"")
     except BaseException as exception:  # of the job: SystemExit and KeyboardInterrupt as well
-        report(b"threw\n", describe(exception))
+        report(kind, describe(exception))
     flush()
     os._exit(0)  # whatever threads and exit handlers the job has left behind
 
@@ -36,11 +41,12 @@ def read_call():
         return json.load(file)
 
 
-def call(file, function, arguments):
+def find(file, function, arguments):
+    values = json.loads(arguments)  # before the file of the job runs, which could change the parser
     found = getattr(load(file), function, None)
     if not callable(found):
         raise LookupError(f"{file!r} has no function {function!r}")
-    return found(*json.loads(arguments))
+    return found, values
 
 
 def load(file):

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::Ending;
-use crate::checks::{read_value, threw};
+use crate::checks::{exception, read_value};
 
 /// Bytes of the line before a result that tells its kind.
 pub(super) const KIND_LIMIT: usize = 16;
@@ -67,7 +67,9 @@ pub(super) fn of_function(code: i32, channel: &[u8]) -> (Ending, Option<String>)
             Ok(value) => (Ending::Finished, Some(value)),
             Err(ending) => (ending, None),
         },
-        b"threw" => (threw(text), None),
+        b"threw" => (Ending::Threw(exception(text)), None),
+        b"not loaded" => (Ending::NotLoaded(exception(text)), None),
+        b"not json" => (Ending::NotJson(exception(text)), None),
         b"out of memory" => (Ending::OutOfMemory, None),
         _ => (Ending::Exited(0), None),
     }
@@ -117,18 +119,14 @@ mod tests {
         assert_eq!(of_function(0, b"returned\n[1]"), (Ending::Finished, Some("[1]".to_owned())));
         for (forged, ending) in [
             (&b""[..], Ending::Exited(0)),
-            (
-                b"returned",
-                Ending::Threw(
-                    "the returned value is not one JSON text: EOF while parsing a value at line 1 column 0"
-                        .to_owned(),
-                ),
-            ),
+            (b"returned", Ending::NotJson("EOF while parsing a value at line 1 column 0".to_owned())),
             (b"lies\n1", Ending::Exited(0)),
             (b"threw\nE", Ending::Threw("E".to_owned())),
+            (b"not loaded\nE", Ending::NotLoaded("E".to_owned())),
+            (b"not json\nE", Ending::NotJson("E".to_owned())),
         ] {
             assert_eq!(of_function(0, forged), (ending, None), "{forged:?}");
         }
-        assert!(matches!(of_function(0, b"returned\n1returned\n2"), (Ending::Threw(_), None)));
+        assert!(matches!(of_function(0, b"returned\n1returned\n2"), (Ending::NotJson(_), None)));
     }
 }

@@ -25,8 +25,26 @@ pub(super) enum GuestResult {
     Returned(Vec<u8>),
     /// `undefined`, or another value that JSON does not have.
     ReturnedNothing,
-    /// An exception.
-    Threw(Vec<u8>),
+    /// An exception, and the stage that it comes from.
+    Failed(Stage, Vec<u8>),
+}
+
+/// The stage of a run that an exception comes from, in the order of `engines/quickjs/driver.c`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The function was not found yet.
+    Loading,
+    /// The function ran.
+    Calling,
+    /// Its value was made JSON.
+    Returning,
+}
+
+impl Stage {
+    /// Returns the stage with this number, `None` if there is none.
+    pub(super) fn of_number(number: i32) -> Option<Self> {
+        [Self::Loading, Self::Calling, Self::Returning].get(usize::try_from(number).ok()?).copied()
+    }
 }
 
 /// The reason why the host stopped a guest in one of its functions.
@@ -38,6 +56,8 @@ pub(super) enum Stop {
     OutOfTime,
     #[error("the guest ended with exit code {0}")]
     Exited(i32),
+    #[error("the guest passed an unknown stage")]
+    UnknownStage,
     #[error("the guest passed an address outside of its memory")]
     BadAddress,
 }

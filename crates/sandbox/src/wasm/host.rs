@@ -5,7 +5,7 @@
 
 use wasmtime::{Caller, Extern, ExternType, Linker, Memory, Module};
 
-use super::guest::{Guest, GuestResult, Stop};
+use super::guest::{Guest, GuestResult, Stage, Stop};
 
 const WASI: &str = "wasi_snapshot_preview1";
 const HOST: &str = "host";
@@ -66,9 +66,10 @@ fn define_results(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     linker.func_wrap(HOST, "returned_nothing", |mut caller: Caller<'_, Guest>| {
         caller.data_mut().result = Some(GuestResult::ReturnedNothing);
     })?;
-    linker.func_wrap(HOST, "threw", |mut caller: Caller<'_, Guest>, text: u32, size: u32| {
+    linker.func_wrap(HOST, "failed", |mut caller: Caller<'_, Guest>, stage: i32, text: u32, size: u32| {
+        let stage = Stage::of_number(stage).ok_or(Stop::UnknownStage)?;
         let text = read(&mut caller, text, size)?;
-        caller.data_mut().result = Some(GuestResult::Threw(text));
+        caller.data_mut().result = Some(GuestResult::Failed(stage, text));
         wasmtime::Result::Ok(())
     })?;
     Ok(())

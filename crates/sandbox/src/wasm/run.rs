@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use wasmtime::{Store, Trap, UpdateDeadline};
 
-use super::guest::{Guest, GuestResult, MemoryBound, Stop};
+use super::guest::{Guest, GuestResult, MemoryBound, Stage, Stop};
 use super::{GUEST_STACK, Wasm, failed};
-use crate::checks::{check_file_exists, check_files, read_value, threw};
+use crate::checks::{check_file_exists, check_files, exception, read_value};
 use crate::{Call, Ending, Job, Language, Outcome, SandboxError};
 
 /// Bytes of native stack for the functions around the guest.
@@ -113,9 +113,18 @@ fn read_result(result: Option<GuestResult>) -> (Ending, Option<String>) {
             Err(ending) => (ending, None),
         },
         Some(GuestResult::ReturnedNothing) => (Ending::Finished, None),
-        Some(GuestResult::Threw(text)) if text == OUT_OF_MEMORY => (Ending::OutOfMemory, None),
-        Some(GuestResult::Threw(text)) => (threw(&text), None),
+        Some(GuestResult::Failed(_, text)) if text == OUT_OF_MEMORY => (Ending::OutOfMemory, None),
+        Some(GuestResult::Failed(stage, text)) => (read_exception(stage, &text), None),
         None => (Ending::Exited(0), None),
+    }
+}
+
+fn read_exception(stage: Stage, text: &[u8]) -> Ending {
+    let text = exception(text);
+    match stage {
+        Stage::Loading => Ending::NotLoaded(text),
+        Stage::Calling => Ending::Threw(text),
+        Stage::Returning => Ending::NotJson(text),
     }
 }
 

@@ -168,9 +168,12 @@ fn sets_and_random_numbers_are_the_same_on_every_run() {
 fn a_function_that_is_missing_is_named() {
     assert_eq!(
         describe(&run(&function(Language::Python, "", "[]"))),
-        "threw LookupError: 'main.py' has no function 'main'"
+        "not loaded LookupError: 'main.py' has no function 'main'"
     );
-    assert_eq!(describe(&run(&function(Language::Python, "def main(:", "[]")))[..18], *"threw SyntaxError:");
+    assert_eq!(
+        describe(&run(&function(Language::Python, "def main(:", "[]")))[..23],
+        *"not loaded SyntaxError:"
+    );
 }
 
 #[test]

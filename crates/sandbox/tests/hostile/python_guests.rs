@@ -207,17 +207,17 @@ pub const GUESTS: &[Row] = &[
     (
         "a forged result",
         "import os\ndef main():\n os.write(3, b'returned\\n\"forged\"')\n return 1",
-        &["threw the returned value is not one JSON text"],
+        &["not json "],
     ),
     (
         "half a result",
         "import os\ndef main():\n os.write(3, b'returned\\n{\"a\":')\n os._exit(0)",
-        &["threw the returned value is not one JSON text"],
+        &["not json "],
     ),
     (
         "a result that is no text",
         "import os\ndef main():\n os.write(3, b'returned\\n\\xff\\xfe')\n os._exit(0)",
-        &["threw the returned value is not one JSON text: it is not UTF-8"],
+        &["not json it is not UTF-8"],
     ),
     ("a result without a kind", "import os\ndef main():\n os.write(3, b'1')\n os._exit(0)", &["exited 0"]),
     (
@@ -229,7 +229,7 @@ pub const GUESTS: &[Row] = &[
     ("all descriptors closed", "import os\ndef main():\n os.closerange(0, 64)\n os._exit(0)", &["exited 0"]),
     ("an exit code", "import os\ndef main(): os._exit(7)", &["exited 7"]),
     ("a quiet exit", "import sys\ndef main(): sys.exit(0)", &["threw SystemExit: 0"]),
-    ("an exit while loading", "raise SystemExit(3)", &["threw SystemExit: 3"]),
+    ("an exit while loading", "raise SystemExit(3)", &["not loaded SystemExit: 3"]),
     ("an abort", "import os\ndef main(): os.abort()", &["crashed SIGABRT"]),
     ("a signal to itself", "import os\ndef main(): os.kill(os.getpid(), 9)", &["crashed SIGKILL"]),
     ("a wild pointer", "import ctypes\ndef main(): ctypes.string_at(8)", &["crashed SIGSEGV"]),
@@ -238,8 +238,8 @@ pub const GUESTS: &[Row] = &[
         "import json\njson.dumps = lambda *a, **k: 'lie'\ndef main(): return 1",
         &["returned 1"],
     ),
-    ("not a number", "def main(): return float('nan')", &["threw ValueError"]),
-    ("a value that JSON does not have", "def main(): return {1, 2}", &["threw TypeError"]),
+    ("not a number", "def main(): return float('nan')", &["not json ValueError"]),
+    ("a value that JSON does not have", "def main(): return {1, 2}", &["not json TypeError"]),
     (
         "an exception that cannot be described",
         "class E(Exception):\n def __str__(self): raise self\ndef main(): raise E",

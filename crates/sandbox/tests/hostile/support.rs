@@ -50,13 +50,16 @@ pub fn honest(language: Language) -> Job {
     }
 }
 
-/// Returns the outcome in one line: `returned JSON`, `returned nothing`, `threw TEXT`, `exited CODE`, `crashed NAME`,
+/// Returns the outcome in one line: `returned JSON`, `returned nothing`, `threw TEXT`, `not loaded TEXT`,
+/// `not json TEXT`, `exited CODE`, `crashed NAME`,
 /// or the bound that the guest reached.
 pub fn describe(outcome: &Outcome) -> String {
     match (&outcome.ending, &outcome.value) {
         (Ending::Finished, Some(value)) => format!("returned {value}"),
         (Ending::Finished, None) => "returned nothing".to_owned(),
         (Ending::Threw(text), _) => format!("threw {text}"),
+        (Ending::NotLoaded(text), _) => format!("not loaded {text}"),
+        (Ending::NotJson(text), _) => format!("not json {text}"),
         (Ending::Exited(code), _) => format!("exited {code}"),
         (Ending::Crashed(name), _) => format!("crashed {name}"),
         (Ending::OutOfFuel, _) => "out of fuel".to_owned(),

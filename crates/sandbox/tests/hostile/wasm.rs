@@ -76,9 +76,9 @@ const HONEST: &[Row] = &[
         "function f() { return f() } function main() { try { f() } catch { return 10 } }",
         &["returned 10"],
     ),
-    ("no function", "const main = 1", &["threw ReferenceError: 'main.js' has no function 'main'"]),
-    ("no name", "", &["threw ReferenceError: main is not defined"]),
-    ("no JavaScript", "function main( {", &["threw SyntaxError"]),
+    ("no function", "const main = 1", &["not loaded ReferenceError: 'main.js' has no function 'main'"]),
+    ("no name", "", &["not loaded ReferenceError: main is not defined"]),
+    ("no JavaScript", "function main( {", &["not loaded SyntaxError"]),
 ];
 
 fn each_kind_of_file_works(wasm: &Wasm) {
@@ -125,7 +125,7 @@ fn files_import_each_other(wasm: &Wasm) {
         "[2,3]",
     );
     let missing = describe(&wasm.run(&job).expect("the sandbox works"));
-    assert_eq!(missing, "threw ReferenceError: the job has no file 'lib/sums.js'");
+    assert_eq!(missing, "not loaded ReferenceError: the job has no file 'lib/sums.js'");
 
     job.files.insert("lib/sums.js".to_owned(), b"export const add = (a, b) => a + b".to_vec());
     assert_eq!(describe(&wasm.run(&job).expect("the sandbox works")), "returned 5");
