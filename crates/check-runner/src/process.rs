@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use checks::{Batch, CheckRequest, Engines, JobEnd, Report, RunChecks, RunError, RunJobs, run_checks};
 
@@ -86,7 +86,8 @@ impl RunJobs for RunnerProcess {
 
 impl RunChecks for RunnerProcess {
     fn run(&self, request: &CheckRequest) -> Result<Report, RunError> {
-        run_checks(request, self)
+        let begun = Instant::now();
+        run_checks(request, self, &|| begun.elapsed())
     }
 
     fn engines(&self) -> &Engines {

@@ -29,6 +29,8 @@ pub const CONSTRAINTS: usize = 64;
 pub const PATTERN_BYTES: usize = 4 << 10;
 /// Maximum bytes of a compiled regular expression.
 pub const COMPILED_PATTERN_BYTES: usize = 256 << 10;
+/// Maximum bytes of a work that is matched with a regular expression.
+pub const MATCHED_BYTES: usize = 64 << 10;
 
 /// Maximum properties of a request.
 pub const PROPERTIES: usize = 16;
@@ -96,7 +98,7 @@ pub const DEFAULT_PROCESSES: u64 = 16;
 pub const TIME_MS: u64 = 60_000;
 /// Time of one run in milliseconds, if the request has none.
 pub const DEFAULT_TIME_MS: u64 = 10_000;
-/// Maximum time of all runs of a request in milliseconds.
+/// Maximum time of all checks of a request in milliseconds.
 pub const TOTAL_MS: u64 = 600_000;
-/// Time of all runs of a request in milliseconds, if the request has none.
+/// Time of all checks of a request in milliseconds, if the request has none.
 pub const DEFAULT_TOTAL_MS: u64 = 120_000;

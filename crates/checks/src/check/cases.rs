@@ -2,6 +2,7 @@
 
 use sandbox::{Call, Ending, Language, Outcome};
 
+use super::deadline::Deadline;
 use super::outcome::{Cause, detail, exit_code, fail, ran, returned, text_of};
 use super::session::Session;
 use crate::compare;
@@ -15,11 +16,16 @@ use crate::request::cases::{Case, Expected, ExpectedOutput, FunctionCall, TestAc
 use crate::text::shorten;
 
 /// Runs all test cases.
-pub(super) fn run(request: &CheckRequest, cases: &[Case], runner: &dyn RunJobs) -> Result<Report, RunError> {
+pub(super) fn run(
+    request: &CheckRequest,
+    cases: &[Case],
+    runner: &dyn RunJobs,
+    deadline: Deadline<'_>,
+) -> Result<Report, RunError> {
     let artifact = request.artifact();
     let facilities: Vec<Facility> = cases.iter().map(|case| facility(case, artifact)).collect();
     let first = facilities.first().copied().unwrap_or(Facility::Program);
-    let mut session = Session::open(request, runner, first)?;
+    let mut session = Session::open(runner, deadline, first)?;
     let mut details: Vec<Option<Detail>> = vec![None; cases.len()];
     for kind in [Facility::Javascript, Facility::Python, Facility::Program] {
         let of_kind: Vec<usize> = (0..cases.len()).filter(|index| facilities[*index] == kind).collect();
@@ -29,7 +35,7 @@ pub(super) fn run(request: &CheckRequest, cases: &[Case], runner: &dyn RunJobs) 
         let calls = of_kind.iter().map(|index| call(&cases[*index].action, artifact)).collect();
         let ends = session.run(kind, artifact.files(), calls, request.limits().of_one_run())?;
         for (index, end) in of_kind.into_iter().zip(&ends) {
-            details[index] = Some(judge(&cases[index], end));
+            details[index] = Some(judge(&cases[index], end, deadline));
         }
     }
     Ok(session.report(details.into_iter().flatten().collect()))
@@ -66,8 +72,8 @@ pub(super) fn function_call(artifact: &Artifact, call: &FunctionCall) -> Call {
     }
 }
 
-fn judge(case: &Case, end: &JobEnd) -> Detail {
-    let outcome = ran(end);
+fn judge(case: &Case, end: &JobEnd, deadline: Deadline<'_>) -> Detail {
+    let outcome = ran(end).and_then(|outcome| deadline.check().map(|()| outcome));
     let elapsed = outcome.as_ref().ok().map(|outcome| outcome.elapsed_ms);
     let result = outcome.and_then(|outcome| compare_outcome(&case.expected, outcome));
     let (result, actual) = match result {

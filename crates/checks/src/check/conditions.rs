@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use expression::{Answer, EvalError, Expression, Input};
+use regex::Regex;
 use sandbox::Engine;
 use schema::{Misfit, Schema};
 use serde_json::{Map, Value};
 
+use super::deadline::Deadline;
 use super::outcome::{Cause, detail, error, fail};
-use crate::limits::DETAIL_BYTES;
+use crate::limits::{DETAIL_BYTES, MATCHED_BYTES};
 use crate::report::{Detail, Report};
 use crate::request::CheckRequest;
 use crate::request::artifact::Artifact;
@@ -16,13 +18,16 @@ use crate::request::conditions::{Conditions, Constraint, ConstraintTest, SCHEMA_
 use crate::text::shorten;
 
 /// Checks the schema, then the constraints.
-pub(super) fn run(request: &CheckRequest, conditions: &Conditions) -> Report {
+pub(super) fn run(request: &CheckRequest, conditions: &Conditions, deadline: Deadline<'_>) -> Report {
     let artifact = request.artifact();
     let by_schema = conditions.schema.iter().map(|schema| matches_schema(schema, artifact));
     let input = Input::new(&document(artifact));
-    let fulfils = |constraint| fulfils(constraint, artifact, &input);
+    let in_time = |constraint: &Constraint| match deadline.check() {
+        Ok(()) => fulfils(constraint, artifact, &input),
+        Err(cause) => detail(&constraint.name, Err(cause), None),
+    };
     Report {
-        details: by_schema.chain(conditions.constraints.iter().map(fulfils)).collect(),
+        details: by_schema.chain(conditions.constraints.iter().map(in_time)).collect(),
         engine: engine(),
         fuel_used: None,
         seed: None,
@@ -74,17 +79,22 @@ fn document(artifact: &Artifact) -> Value {
 fn fulfils(constraint: &Constraint, artifact: &Artifact, input: &Result<Input, EvalError>) -> Detail {
     let (result, expected) = match &constraint.test {
         ConstraintTest::Expression(condition) => (holds(condition, input), condition.text()),
-        ConstraintTest::Pattern(pattern) => {
-            let result = match artifact.text() {
-                Some(text) if pattern.is_match(text) => Ok(()),
-                Some(_) => Err(fail("the regular expression does not match")),
-                None => Err(fail("the work is not UTF-8")),
-            };
-            (result, pattern.as_str())
-        }
+        ConstraintTest::Pattern(pattern) => (matches(pattern, artifact), pattern.as_str()),
     };
     let expected = Some(shorten(expected, DETAIL_BYTES));
     Detail { expected, ..detail(&constraint.name, result, None) }
+}
+
+fn matches(pattern: &Regex, artifact: &Artifact) -> Result<(), Cause> {
+    match artifact.text() {
+        Some(text) if text.len() > MATCHED_BYTES => Err(error(format!(
+            "the work has {} bytes; regular expressions are matched with at most {MATCHED_BYTES}",
+            text.len()
+        ))),
+        Some(text) if pattern.is_match(text) => Ok(()),
+        Some(_) => Err(fail("the regular expression does not match")),
+        None => Err(fail("the work is not UTF-8")),
+    }
 }
 
 /// Evaluates a condition. One that refers to a member that the document lacks, or that cannot be applied to what it

@@ -34,8 +34,13 @@ pub(super) fn ran(end: &JobEnd) -> Result<&Outcome, Cause> {
     match end {
         JobEnd::Ran(outcome) => Ok(outcome),
         JobEnd::Failed(why) => Err(error(format!("the sandbox failed: {why}"))),
-        JobEnd::NotStarted => Err(error("not started: the time of all checks (limits.total_ms) was used up")),
+        JobEnd::NotStarted => Err(out_of_time()),
     }
+}
+
+/// Returns the cause that the time of the request was used up before a check.
+pub(super) fn out_of_time() -> Cause {
+    error("not checked: the time of all checks (limits.total_ms) was used up")
 }
 
 /// Returns the value that a function returned.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::cases::function_call;
 use super::conditions::holds;
+use super::deadline::Deadline;
 use super::outcome::{Cause, detail, fail, ran, returned, text_of};
 use super::session::Session;
 use crate::engines::Facility;
@@ -23,11 +24,12 @@ pub(super) fn run(
     request: &CheckRequest,
     properties: &[Property],
     runner: &dyn RunJobs,
+    deadline: Deadline<'_>,
 ) -> Result<Report, RunError> {
     let language = request.artifact().language();
     let facility = language.map_or(Facility::Program, Facility::functions_of);
     let seed = Seed::of(request.hashes());
-    let mut session = Session::open(request, runner, facility)?;
+    let mut session = Session::open(runner, deadline, facility)?;
     let (mut details, mut cases) = (Vec::new(), 0);
     for (index, property) in (0..).zip(properties) {
         let inputs = Inputs::new(seed, index, &property.arguments, property.cases);
@@ -175,7 +177,8 @@ impl Check<'_, '_> {
             }
         }
         let document = Value::from(document);
-        let result = holds(&self.property.condition, &Input::new(&document));
+        let holds = || holds(&self.property.condition, &Input::new(&document));
+        let result = self.session.deadline().check().and_then(|()| holds());
         (document, result)
     }
 

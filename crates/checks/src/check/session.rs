@@ -1,20 +1,19 @@
 //! The runs of one request: batches that fit the runner's bounds, and the sums over them.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use sandbox::{Call, Engine, Limits};
 
+use super::deadline::Deadline;
 use crate::engines::Facility;
 use crate::jobs::{Batch, JobEnd, RunError, RunJobs};
 use crate::limits::BATCH_OUTPUT;
 use crate::report::{Detail, Report};
-use crate::request::CheckRequest;
 
 /// The runs of one request.
 pub(super) struct Session<'a> {
     runner: &'a dyn RunJobs,
-    request: &'a CheckRequest,
+    deadline: Deadline<'a>,
     engine: Engine,
     fuel_used: Option<u64>,
     elapsed_ms: u64,
@@ -23,12 +22,12 @@ pub(super) struct Session<'a> {
 impl<'a> Session<'a> {
     /// Opens a session for runs of a kind.
     pub(super) fn open(
-        request: &'a CheckRequest,
         runner: &'a dyn RunJobs,
+        deadline: Deadline<'a>,
         facility: Facility,
     ) -> Result<Self, RunError> {
         let engine = engine(runner, facility)?.clone();
-        Ok(Self { runner, request, engine, fuel_used: None, elapsed_ms: 0 })
+        Ok(Self { runner, deadline, engine, fuel_used: None, elapsed_ms: 0 })
     }
 
     /// Runs calls into files, each with these bounds.
@@ -43,14 +42,13 @@ impl<'a> Session<'a> {
         let at_once = usize::try_from(BATCH_OUTPUT / (3 * limits.output).max(1)).unwrap_or(usize::MAX);
         let mut ends = Vec::new();
         for calls in calls.chunks(at_once.max(1)) {
-            let left = self.request.limits().total_ms.saturating_sub(self.elapsed_ms);
-            let batch = Batch {
-                facility,
-                files: files.clone(),
-                calls: calls.to_vec(),
-                limits,
-                total_time: Duration::from_millis(left),
-            };
+            let left = self.deadline.left();
+            if left.is_zero() {
+                ends.extend(calls.iter().map(|_| JobEnd::NotStarted));
+                continue;
+            }
+            let batch =
+                Batch { facility, files: files.clone(), calls: calls.to_vec(), limits, total_time: left };
             let ended = self.runner.run_jobs(&batch)?;
             if ended.len() != calls.len() {
                 let why = format!("it answered {} calls of {}", ended.len(), calls.len());
@@ -60,6 +58,11 @@ impl<'a> Session<'a> {
             ends.extend(ended);
         }
         Ok(ends)
+    }
+
+    /// Returns the end of the request's time.
+    pub(super) fn deadline(&self) -> Deadline<'a> {
+        self.deadline
     }
 
     fn add(&mut self, end: &JobEnd) {

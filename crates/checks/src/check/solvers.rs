@@ -7,6 +7,7 @@ use std::fmt;
 
 use sandbox::Call;
 
+use super::deadline::Deadline;
 use super::outcome::{Cause, detail, error, exit_code, fail, ran};
 use super::session::Session;
 use crate::engines::Facility;
@@ -27,8 +28,9 @@ pub(super) fn run(
     request: &CheckRequest,
     obligation: &Obligation,
     runner: &dyn RunJobs,
+    deadline: Deadline<'_>,
 ) -> Result<Report, RunError> {
-    let mut session = Session::open(request, runner, Facility::Solvers)?;
+    let mut session = Session::open(runner, deadline, Facility::Solvers)?;
     let files = BTreeMap::from([(SCRIPT.to_owned(), obligation.script.clone().into_bytes())]);
     let limits = request.limits().of_one_run();
     let calls = vec![z3(limits.fuel), cvc5(limits.fuel)];

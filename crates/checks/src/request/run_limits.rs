@@ -20,7 +20,7 @@ pub struct RunLimits {
     pub processes: u32,
     /// Wall time in milliseconds.
     pub time_ms: u64,
-    /// Wall time of all runs together, in milliseconds.
+    /// Wall time of all checks together, in milliseconds.
     pub total_ms: u64,
 }
 

@@ -1,6 +1,7 @@
 //! Requests, the four tiers with a fake runner, and receipts.
 #![allow(clippy::unwrap_used)]
 
+mod deadline;
 mod fake;
 mod properties;
 mod receipts;

@@ -1,9 +1,9 @@
 //! Tier 2.
 
-use checks::{CheckRequest, run_checks};
+use checks::CheckRequest;
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, function, request, returned, statuses};
+use crate::fake::{Fake, function, request, returned, run_checks, statuses};
 
 fn properties(properties: &Value) -> Value {
     json!({ "tier": 2, "artifact": { "language": "javascript", "content": "…" }, "properties": properties })

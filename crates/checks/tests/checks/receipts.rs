@@ -1,12 +1,12 @@
 //! Every receipt keeps every rule of `registration::vrf`.
 
-use checks::{Stamp, receipt, run_checks};
+use checks::{Stamp, receipt};
 use proptest::prelude::*;
 use registration::vrf::Receipt;
 use sandbox::Ending;
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, ended, function, request, returned, wrote};
+use crate::fake::{Fake, ended, function, request, returned, run_checks, wrote};
 
 fn stamp() -> Stamp {
     Stamp {

@@ -1,10 +1,10 @@
 //! Tier 3.
 
-use checks::{CheckRequest, JobEnd, run_checks};
+use checks::{CheckRequest, JobEnd};
 use sandbox::{Call, Ending};
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, ended, request, wrote};
+use crate::fake::{Fake, ended, request, run_checks, wrote};
 
 const SCRIPT: &str = "; a claim\n(declare-const x Int)\n(assert (< x |x y)|))\n(check-sat)\n";
 

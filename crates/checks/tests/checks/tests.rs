@@ -1,10 +1,10 @@
 //! Tier 0.
 
-use checks::{JobEnd, run_checks};
+use checks::JobEnd;
 use sandbox::{Call, Ending, Outcome};
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, ended, function, outcome, request, returned, statuses, wrote};
+use crate::fake::{Fake, ended, function, outcome, request, returned, run_checks, statuses, wrote};
 
 fn functions(tests: &Value) -> Value {
     json!({ "tier": 0, "artifact": { "language": "python", "content": "…" }, "tests": tests })

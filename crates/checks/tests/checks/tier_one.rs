@@ -1,10 +1,10 @@
 //! Tier 1.
 
+use checks::CheckRequest;
 use checks::jobs::NoEngines;
-use checks::{CheckRequest, run_checks};
 use serde_json::{Value, json};
 
-use crate::fake::{request, statuses};
+use crate::fake::{request, run_checks, statuses};
 
 fn checked(content: &Value, criteria: &Value) -> checks::Report {
     let mut value = json!({ "tier": 1, "artifact": { "content": content } });

@@ -1,10 +1,11 @@
 //! The request of `vrf check` and `vrf recheck`: a file, or made of files of the work and of the checks.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use check_runner::RunnerProcess;
 use checks::jobs::NoEngines;
-use checks::{CheckRequest, Report, RunError, run_checks};
+use checks::{CheckRequest, Report, RunChecks, RunError, run_checks};
 use clap::Args;
 use data_encoding::BASE64;
 use serde_json::{Map, Value, json};
@@ -131,10 +132,13 @@ pub fn read_json(file: &Path) -> Result<Value, Failure> {
 /// Runs the checks in a runner process; those of tier 1 need none.
 pub fn run(request: &CheckRequest) -> Result<Report, Failure> {
     let report = match request.tier() {
-        1 => run_checks(request, &NoEngines::default()),
+        1 => {
+            let begun = Instant::now();
+            run_checks(request, &NoEngines::default(), &|| begun.elapsed())
+        }
         _ => {
             let runner = RunnerProcess::start().map_err(|error| runner_failed(&error))?;
-            run_checks(request, &runner)
+            runner.run(request)
         }
     };
     report.map_err(|error| match error {
