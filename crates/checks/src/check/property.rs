@@ -51,6 +51,7 @@ struct Check<'a, 's> {
 }
 
 /// A case that does not fulfil the property, or that could not be decided.
+#[derive(Clone)]
 struct Counterexample {
     arguments: Vec<Value>,
     /// The arguments, the output, and the output of the second call, as far as there are any.
@@ -59,53 +60,78 @@ struct Counterexample {
 }
 
 impl Check<'_, '_> {
-    fn run(&mut self, mut inputs: Inputs<'_>) -> Result<Detail, RunError> {
-        let found = loop {
-            let batch: Vec<Vec<Value>> = inputs.by_ref().take(CASES_A_BATCH).collect();
-            if batch.is_empty() {
-                break None;
-            }
-            let before = self.cases;
-            self.cases += batch.len() as u64;
-            if let Some((index, found)) = self.first_counterexample(batch)? {
-                break Some((before + index as u64 + 1, found));
-            }
-        };
-        match found {
+    fn run(&mut self, inputs: Inputs<'_>) -> Result<Detail, RunError> {
+        match self.search(inputs)? {
             None => Ok(self.detail(Ok(()), None)),
             Some((number, found)) if found.cause.status == Status::Error => {
                 let message = format!("case {number}: {}", found.cause.message);
                 Ok(self.detail(Err(Cause { message, ..found.cause }), Some(&found)))
             }
-            Some((number, found)) => {
-                let (smallest, runs) = self.shrink(found)?;
-                let message = format!(
-                    "case {number} of {}: {}; the smallest counterexample after {runs} more runs has the arguments {}",
-                    self.property.cases,
-                    smallest.cause.message,
-                    text_of(&smallest.arguments.iter().cloned().collect()),
-                );
-                Ok(self.detail(Err(fail(message)), Some(&smallest)))
+            Some((number, found)) => self.failed(number, found),
+        }
+    }
+
+    /// Returns the first case that fails, with its number; if none does, the first that could not be decided.
+    fn search(&mut self, mut inputs: Inputs<'_>) -> Result<Option<(u64, Counterexample)>, RunError> {
+        let mut undecided = None;
+        while undecided.is_none() || self.session.deadline().check().is_ok() {
+            let batch: Vec<Vec<Value>> = inputs.by_ref().take(CASES_A_BATCH).collect();
+            if batch.is_empty() {
+                break;
+            }
+            let before = self.cases;
+            self.cases += batch.len() as u64;
+            for (number, found) in (before + 1..).zip(self.judge(batch)?) {
+                match found {
+                    Some(found) if found.cause.status == Status::Fail => return Ok(Some((number, found))),
+                    Some(found) => drop(undecided.get_or_insert((number, found))),
+                    None => {}
+                }
+            }
+        }
+        Ok(undecided)
+    }
+
+    fn failed(&mut self, number: u64, found: Counterexample) -> Result<Detail, RunError> {
+        let (smallest, how) = match self.shrink(&found)? {
+            Some((smallest, runs)) => {
+                (smallest, format!("the smallest counterexample after {runs} more runs has"))
+            }
+            None => (
+                found,
+                "it was not made smaller, because a smaller one could not be decided, and has".to_owned(),
+            ),
+        };
+        let message = format!(
+            "case {number} of {}: {}; {how} the arguments {}",
+            self.property.cases,
+            smallest.cause.message,
+            text_of(&smallest.arguments.iter().cloned().collect()),
+        );
+        Ok(self.detail(Err(fail(message)), Some(&smallest)))
+    }
+
+    /// Returns the smallest counterexample that is found with [`SHRINK_RUNS`] runs, and their number; `None` if a run could
+    /// not be decided: what is found then depends on the speed of the machine.
+    fn shrink(&mut self, found: &Counterexample) -> Result<Option<(Counterexample, usize)>, RunError> {
+        let (mut smallest, mut runs) = (found.clone(), 0);
+        loop {
+            match self.first_smaller(&smallest, &mut runs)? {
+                Some(smaller) if smaller.cause.status == Status::Fail => smallest = smaller,
+                Some(_) => return Ok(None),
+                None => return Ok(Some((smallest, runs))),
             }
         }
     }
 
-    /// Replaces the counterexample by simpler ones, until there is none or all runs are used up.
-    fn shrink(&mut self, mut found: Counterexample) -> Result<(Counterexample, usize), RunError> {
-        let mut runs = 0;
-        loop {
-            let property = self.property;
-            let candidates = smaller_arguments(&property.arguments, &found.arguments);
-            let Some(simpler) = self.first_failing(candidates, &mut runs)? else { return Ok((found, runs)) };
-            found = simpler;
-        }
-    }
-
-    fn first_failing(
+    /// Returns the first simpler case that does not pass.
+    fn first_smaller(
         &mut self,
-        mut candidates: impl Iterator<Item = Vec<Value>>,
+        found: &Counterexample,
         runs: &mut usize,
     ) -> Result<Option<Counterexample>, RunError> {
+        let property = self.property;
+        let mut candidates = smaller_arguments(&property.arguments, &found.arguments);
         loop {
             let count = SHRINKS_A_BATCH.min(SHRINK_RUNS - *runs);
             let batch: Vec<Vec<Value>> = candidates.by_ref().take(count).collect();
@@ -113,28 +139,24 @@ impl Check<'_, '_> {
                 return Ok(None);
             }
             *runs += batch.len();
-            match self.first_counterexample(batch)? {
-                Some((_, found)) if found.cause.status == Status::Fail => return Ok(Some(found)),
-                Some(_) => return Ok(None), // Out of time: what was found so far is kept.
-                None => {}
+            if let Some(smaller) = self.judge(batch)?.flatten().next() {
+                return Ok(Some(smaller));
             }
         }
     }
 
-    /// Runs cases, and returns the first that does not fulfil the property, with its index.
-    fn first_counterexample(
+    /// Runs cases; each that does not pass is a counterexample.
+    fn judge(
         &mut self,
         batch: Vec<Vec<Value>>,
-    ) -> Result<Option<(usize, Counterexample)>, RunError> {
+    ) -> Result<impl Iterator<Item = Option<Counterexample>>, RunError> {
         let ends = self.call(&self.property.function.clone(), batch.clone())?;
         let outputs: Vec<Result<Value, Cause>> = ends.iter().map(|end| returned(ran(end)?)).collect();
         let again = self.call_again(&outputs)?;
-        let cases = batch.into_iter().zip(outputs).zip(again).enumerate();
-        let mut found = cases.filter_map(|(index, ((arguments, output), again))| {
+        Ok(batch.into_iter().zip(outputs).zip(again).map(|((arguments, output), again)| {
             let (document, result) = self.evaluate(&arguments, output, again);
-            Some((index, Counterexample { arguments, document, cause: result.err()? }))
-        });
-        Ok(found.next())
+            Some(Counterexample { arguments, document, cause: result.err()? })
+        }))
     }
 
     /// Calls the second function with each output, if the property has one.

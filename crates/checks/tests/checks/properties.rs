@@ -1,9 +1,10 @@
 //! Tier 2.
 
-use checks::CheckRequest;
+use checks::{CheckRequest, Detail, JobEnd};
+use sandbox::Ending;
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, function, request, returned, run_checks, statuses};
+use crate::fake::{Fake, ended, function, request, returned, run_checks, statuses};
 
 fn properties(properties: &Value) -> Value {
     json!({ "tier": 2, "artifact": { "language": "javascript", "content": "…" }, "properties": properties })
@@ -35,6 +36,45 @@ fn the_smallest_counterexample_is_found_and_is_the_same_every_time() {
     assert_eq!(detail.actual.as_deref(), Some(r#"{"arguments":[[0,0]],"output":[0]}"#));
     assert_eq!(report.seed.as_ref().unwrap().len(), 64);
     assert_eq!(run(), report);
+}
+
+/// A property that fails for large numbers; `end` says how the function ends for a number.
+fn ended_with(end: impl Fn(i64) -> JobEnd) -> Detail {
+    let value = properties(&json!([{
+        "name": "small",
+        "arguments": [{ "type": "integer", "minimum": 0, "maximum": 1_000 }],
+        "property": "input.output < 500",
+        "cases": 100,
+    }]));
+    let runner = Fake::new(|call| end(function(call).1[0].as_i64().unwrap()));
+    run_checks(&request(&value), &runner).unwrap().details.remove(0)
+}
+
+#[test]
+fn a_case_that_fails_counts_more_than_one_that_could_not_be_decided_before() {
+    let slow_if_small = |number| match number {
+        0..100 => ended(Ending::OutOfTime),
+        _ => returned(&number.to_string()),
+    };
+    assert_eq!(ended_with(slow_if_small).status.as_str(), "fail");
+    let undecided = ended_with(|_| ended(Ending::OutOfTime));
+    assert_eq!(undecided.status.as_str(), "error");
+    assert!(undecided.message.unwrap().starts_with("case 1: "));
+}
+
+#[test]
+fn a_counterexample_stays_as_it_is_if_a_smaller_one_could_not_be_decided() {
+    // The first smaller number is always 0.
+    let slow_at_zero = |number| match number {
+        0 => ended(Ending::OutOfTime),
+        _ => returned(&number.to_string()),
+    };
+    let detail = ended_with(slow_at_zero);
+    let message = detail.message.unwrap();
+    assert!(message.contains("not made smaller, because a smaller one could not be decided"), "{message}");
+    assert!(!message.ends_with("[500]"), "{message}");
+    let quick = ended_with(|number| returned(&number.to_string()));
+    assert!(quick.message.unwrap().contains("the smallest counterexample after"));
 }
 
 #[test]
