@@ -74,7 +74,7 @@ fn a_counterexample_stays_as_it_is_if_a_smaller_one_could_not_be_decided() {
     assert!(message.contains("not made smaller, because a smaller one could not be decided"), "{message}");
     assert!(!message.ends_with("[500]"), "{message}");
     let quick = ended_with(|number| returned(&number.to_string()));
-    assert!(quick.message.unwrap().ends_with("has the arguments [500]"));
+    assert!(quick.message.unwrap().contains("the smallest counterexample after"));
 }
 
 #[test]
