@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use black_box::cli::{Dev, Folder};
 use serde_json::{Value, json};
@@ -236,4 +236,37 @@ fn watching_signs_a_chain_of_checkpoints_that_a_restart_continues() {
     let (number, previous, _) = watching.checkpoint(&folder);
     assert_eq!((number, previous), (3, json!(second)));
     assert_eq!(parsed(&folder, "records/a.3.record.json")["source"]["lines"], 5);
+}
+
+#[test]
+fn one_bad_session_in_a_folder_does_not_stop_the_others() {
+    let folder = recorder();
+    fs::create_dir(folder.path("sessions")).unwrap();
+    let broken = "{\"type\":\"t\",\"hash\":\"a\",\"prev_hash\":\"\"}\n{\"type\":\"t\",\"hash\":\"b\",\"prev_hash\":\"c\"}\n";
+    folder.write("sessions/broken.jsonl", broken);
+    make_pipe(&folder.path("sessions/pipe.jsonl"));
+    fs::copy(session("cursor.jsonl"), folder.path("sessions/cursor.jsonl")).unwrap();
+    let imported = folder.run(&["record", "import", "--json", "sessions"]).must_end_with(1).json();
+    assert_eq!(imported["failed"].as_array().unwrap().len(), 1);
+    assert!(folder.has("cursor.record.json"));
+}
+
+#[test]
+fn watching_tells_sources_of_similar_names_apart_and_goes_on_after_a_bad_one() {
+    let folder = recorder();
+    fs::create_dir_all(folder.path("sessions/a")).unwrap();
+    make_pipe(&folder.path("sessions/0.jsonl"));
+    fs::copy(session("cursor.jsonl"), folder.path("sessions/a/b.jsonl")).unwrap();
+    fs::copy(session("cursor.jsonl"), folder.path("sessions/a-b.jsonl")).unwrap();
+    let mut watching = Watching::start(&folder);
+    for _ in 0..2 {
+        assert_eq!(watching.checkpoint(&folder).0, 1);
+    }
+    let names = fs::read_dir(folder.path("records")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.filter(|name| name.to_string_lossy().ends_with(".cose")).count(), 2);
+}
+
+/// Makes a pipe, which nobody writes to.
+fn make_pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }

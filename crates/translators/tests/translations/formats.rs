@@ -1,9 +1,7 @@
 //! The mapping of each format.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
-use translators::{Redaction, RedactionRule, SessionSource, Settings, translate};
+use translators::SessionSource;
 
 use crate::fixtures::{
     entries, file, of_type, opencode_export, opencode_objects, opencode_tree, record, translated, usages,
@@ -205,22 +203,4 @@ fn a_second_object_of_an_opencode_session_makes_no_second_record() {
     let record = record(&SessionSource::file("s.json", objects));
     assert_eq!(record["session"]["native"]["title"], "first");
     assert_eq!(of_type(&record, "system-event")[0]["data"]["title"], "second");
-}
-
-#[test]
-fn the_time_for_many_small_changes_is_that_of_their_number() {
-    let members: String = (0..20_000).map(|n| format!("\"/home/u{n}/x\":0,")).collect();
-    let names = format!("{{\"type\":\"x\",\"sessionId\":\"s\",{members}\"end\":0}}");
-    let models = (0..20_000).map(|n| {
-        format!("{{\"type\":\"assistant\",\"sessionId\":\"s\",\"message\":{{\"model\":\"m{n}\"}}}}\n")
-    });
-    let sets = (0..20_000).map(|n| format!("{{\"$set\":{{\"sessionId\":\"s\",\"m{n}\":0}}}}\n"));
-    let redaction =
-        Redaction { rules: [RedactionRule::HomePath].into_iter().collect(), ..Redaction::default() };
-    let settings = Settings { redaction, ..Settings::default() };
-    let start = Instant::now();
-    for text in [names, models.collect(), sets.collect()] {
-        translate(&SessionSource::file("s.jsonl", text), &settings).unwrap();
-    }
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use translators::{Format, Redactions, SessionRecord, Settings, Translation, TranslationAccount, translate};
+use translators::{
+    Format, Redactions, SessionRecord, Settings, TranslateError, Translation, TranslationAccount, translate,
+};
 
 use super::redaction_args::RedactionArgs;
 use super::sign::Recorder;
 use super::sources::{self, NamedSource};
 use super::watch::Watch;
-use super::writing::{file_name, not_translated, write};
+use super::writing::{CheckedRecord, file_name, not_translated};
 use crate::console::files::Existing;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
@@ -57,11 +59,20 @@ impl Import {
         }
         let mut summary = ImportSummary::default();
         for path in &self.files {
-            for source in sources::find(path)? {
-                self.import(context, &source, &settings, recorder.as_ref(), &mut summary)?;
+            let found = sources::find(path);
+            summary.failed.extend(found.unreadable.iter().map(Failure::in_short));
+            for source in found.sources {
+                match self.import(context, &source, &settings, recorder.as_ref(), &mut summary) {
+                    Err(failure) if !source.named => summary.failed.push(failure.in_short()),
+                    result => result?,
+                }
             }
         }
-        context.console.result(&summary)
+        context.console.result(&summary)?;
+        match summary.failed.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::already_printed(Exit::Failure)),
+        }
     }
 
     fn settings(&self) -> Settings {
@@ -69,7 +80,8 @@ impl Import {
         Settings { format: self.format, redaction, ..Settings::default() }
     }
 
-    /// Imports a source. A file that was only found in a folder may be something else, and is skipped then.
+    /// Imports a source. A file that was only found in a folder may be something else, and is skipped then; if it is a
+    /// session and cannot be imported, the others are imported nevertheless.
     fn import(
         &self,
         context: &Context,
@@ -80,7 +92,10 @@ impl Import {
     ) -> Result<(), Failure> {
         let translation = match translate(&source.read()?, settings) {
             Ok(translation) => translation,
-            Err(error) if !source.named => {
+            Err(
+                error
+                @ (TranslateError::UnknownFormat | TranslateError::Empty | TranslateError::NoSession(_)),
+            ) if !source.named => {
                 context.console.note(format!("skipped    {}: {error}", source.path.display()));
                 summary.skipped.push(source.path.display().to_string());
                 return Ok(());
@@ -93,7 +108,7 @@ impl Import {
         for (record, redactions) in records {
             let name = if many { file_name(record.session_id()) } else { file_name(&source.name) };
             let file = self.output.join(format!("{name}.record.json"));
-            let files = write(&record, &file, recorder, Existing::Keep)?;
+            let files = CheckedRecord::new(&record, file, recorder)?.write(Existing::Keep)?;
             wrote.push(WrittenRecord::of(&record, redactions, files));
         }
         summary.sources.push(ImportedSource {
@@ -116,6 +131,8 @@ struct ImportSummary {
     sources: Vec<ImportedSource>,
     /// Files of folders that are no session files.
     skipped: Vec<String>,
+    /// What kept files and folders that were found from being imported.
+    failed: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -144,7 +161,8 @@ impl WrittenRecord {
 
 impl Report for ImportSummary {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.sources.iter().try_for_each(|source| source.human(out))
+        self.sources.iter().try_for_each(|source| source.human(out))?;
+        self.failed.iter().try_for_each(|failure| writeln!(out, "failed     {}", safe(failure)))
     }
 }
 

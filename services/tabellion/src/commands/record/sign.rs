@@ -7,7 +7,7 @@ use clap::Args;
 use registration::Violation;
 use registration::conversation::{AGENT_CONVERSATION, ConversationRecord, check_trace_metadata};
 use scitt::cbor::Value as Cbor;
-use scitt::{SignedStatement, Signer, SigningKey, StatementBuilder};
+use scitt::{Algorithm, SignError, SignedStatement, Signer, SigningKey, StatementBuilder};
 use serde_json::Value;
 
 use super::document;
@@ -67,6 +67,13 @@ impl Recorder {
         Ok(Recorder { key, iss })
     }
 
+    /// A recorder with a key of its own, for checks.
+    fn unnamed() -> Result<Self, Failure> {
+        let key = SigningKey::generate(Algorithm::EdDsa).map_err(cannot_sign)?;
+        let iss = key.public_key().did_key();
+        Ok(Recorder { key, iss })
+    }
+
     /// Signs a record that keeps the rules of the profile. Returns the statement, and its encoding with the unprotected
     /// header. A record without a start has no trace-metadata, which would need one.
     pub fn sign(&self, record: &[u8], file: &Path) -> Result<(SignedStatement, Vec<u8>), Failure> {
@@ -81,17 +88,25 @@ impl Recorder {
             Some(metadata) => builder.unprotected(TRACE_METADATA, metadata),
             None => builder,
         };
-        let cannot_sign = |error: String| Failure::new(Exit::Failure, "cannot-sign", error);
-        let message = builder.encode(&self.key).map_err(|error| cannot_sign(error.to_string()))?;
+        let message = builder.encode(&self.key).map_err(cannot_sign)?;
         let statement = statement::parse(message.clone(), &file.display().to_string())?;
         check(&statement, record).map_err(|violation| broken(&violation).ending_with(Exit::Failure))?;
         Ok((statement, message))
     }
 }
 
+fn cannot_sign(error: SignError) -> Failure {
+    Failure::new(Exit::Failure, "cannot-sign", error.to_string())
+}
+
+/// Checks that a record can be signed. The rules concern signed records, so a key for this purpose signs it.
+pub fn check_unsigned(record: &[u8], file: &Path) -> Result<(), Failure> {
+    Recorder::unnamed()?.sign(record, file).map(drop)
+}
+
 /// Checks the rules of the profile that need no log, and that the trace-metadata agrees.
 fn check(statement: &SignedStatement, record: &[u8]) -> Result<(), Violation> {
-    ConversationRecord::read(statement.header(), record)?;
+    ConversationRecord::read(statement.header(), record)?.soundness()?;
     check_trace_metadata(statement, None).map(|_| ())
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use translators::{SessionSource, SourceFile};
 
+use super::writing::{WATCH_LOCK, WATCH_STATE};
 use crate::console::{Failure, files};
 
 /// The folders of OpenCode's storage.
@@ -20,6 +21,13 @@ pub struct NamedSource {
     pub named: bool,
 }
 
+/// The sources at a path.
+pub struct Found {
+    pub sources: Vec<NamedSource>,
+    /// A failure for each folder that cannot be read.
+    pub unreadable: Vec<Failure>,
+}
+
 impl NamedSource {
     /// Reads the source.
     pub fn read(&self) -> Result<SessionSource, Failure> {
@@ -27,7 +35,11 @@ impl NamedSource {
             let name = self.path.file_name().unwrap_or_default().to_string_lossy();
             return Ok(SessionSource::file(name, files::read(&self.path)?));
         }
-        let files = below(&self.path)?.into_iter().map(|path| {
+        let below = Below::folder(&self.path);
+        if let Some(failure) = below.unreadable.into_iter().next() {
+            return Err(failure);
+        }
+        let files = below.files.into_iter().filter(|path| !is_output(path)).map(|path| {
             let name = relative(&path, &self.path);
             Ok(SourceFile { path: name, bytes: files::read(&path)? })
         });
@@ -49,19 +61,21 @@ pub fn complete_lines(source: &SessionSource) -> SessionSource {
 }
 
 /// Returns the sources at a path: the file, the storage tree, or the files `*.jsonl` and `*.json` below a folder.
-pub fn find(path: &Path) -> Result<Vec<NamedSource>, Failure> {
+pub fn find(path: &Path) -> Found {
     if !path.is_dir() || is_storage(path) {
         let stem =
             if files::is_stream(path) { "stdin".as_ref() } else { path.file_stem().unwrap_or_default() };
         let name = stem.to_string_lossy().into_owned();
-        return Ok(vec![NamedSource { path: path.to_owned(), name, named: true }]);
+        let source = NamedSource { path: path.to_owned(), name, named: true };
+        return Found { sources: vec![source], unreadable: Vec::new() };
     }
-    let sessions = below(path)?.into_iter().filter(|file| is_session(file));
+    let Below { files, unreadable } = Below::folder(path);
+    let sessions = files.into_iter().filter(|file| is_session(file));
     let named = |file: PathBuf| {
         let name = relative(&file.with_extension(""), path).replace('/', "-");
         NamedSource { path: file, name, named: false }
     };
-    Ok(sessions.map(named).collect())
+    Found { sources: sessions.map(named).collect(), unreadable }
 }
 
 fn is_storage(folder: &Path) -> bool {
@@ -69,24 +83,48 @@ fn is_storage(folder: &Path) -> bool {
 }
 
 fn is_session(file: &Path) -> bool {
-    let name = file.to_string_lossy();
     let ending = file.extension().and_then(|ending| ending.to_str());
-    matches!(ending, Some("json" | "jsonl")) && !name.ends_with(".record.json")
+    matches!(ending, Some("json" | "jsonl")) && !is_output(file)
 }
 
-/// Returns the files below a folder, ordered by path.
-fn below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut found = Vec::new();
-    let entries = fs::read_dir(folder).map_err(|error| files::unreadable(folder, &error))?;
-    for entry in entries {
-        let path = entry.map_err(|error| files::unreadable(folder, &error))?.path();
-        if path.is_symlink() {
-            continue;
-        }
-        if path.is_dir() { found.extend(below(&path)?) } else { found.push(path) }
+/// Returns whether a file is one that these commands write: a record, its statement, or the state of `--watch`.
+fn is_output(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let is_record = name.ends_with(".record.json") || name.ends_with(".record.json.cose");
+    is_record || name == WATCH_STATE || name == WATCH_LOCK
+}
+
+/// The files below a folder. Links, pipes, sockets and devices are not among them: to read a pipe may take forever.
+#[derive(Default)]
+struct Below {
+    /// Ordered by path.
+    files: Vec<PathBuf>,
+    /// A failure for each folder that cannot be read.
+    unreadable: Vec<Failure>,
+}
+
+impl Below {
+    fn folder(folder: &Path) -> Below {
+        let mut below = Below::default();
+        below.add(folder);
+        below.files.sort();
+        below
     }
-    found.sort();
-    Ok(found)
+
+    fn add(&mut self, folder: &Path) {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) => return self.unreadable.push(files::unreadable(folder, &error)),
+        };
+        for entry in entries {
+            match entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))) {
+                Ok((path, kind)) if kind.is_dir() => self.add(&path),
+                Ok((path, kind)) if kind.is_file() => self.files.push(path),
+                Ok(_) => {}
+                Err(error) => self.unreadable.push(files::unreadable(folder, &error)),
+            }
+        }
+    }
 }
 
 fn relative(path: &Path, root: &Path) -> String {

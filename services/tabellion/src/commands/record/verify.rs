@@ -13,7 +13,7 @@ use registration::conversation::{
 use scitt::SignedStatement;
 use scitt::header::ContentType;
 use serde::Serialize;
-use verifier::{Check, CheckName, CheckState, Code, StatementEvidence, StatementVerdict};
+use verifier::{Check, CheckName, CheckState, Code, IssuerSignature, StatementEvidence, StatementVerdict};
 
 use super::document;
 use super::sign::broken;
@@ -72,11 +72,13 @@ impl Verify {
             return Err(Failure::new(Exit::NotVerified, "payload-missing", "the record itself is needed")
                 .hint("name it with --payload"));
         };
-        ConversationRecord::read(header, bytes).map_err(|violation| broken(&violation))
+        let sound = |record: ConversationRecord| record.soundness().map(|()| record);
+        ConversationRecord::read(header, bytes).and_then(sound).map_err(|violation| broken(&violation))
     }
 }
 
-/// Verifies the statement. A `did:key` contains its key, so it needs no entry in the trust file.
+/// Verifies the statement. A `did:key` contains its key, so it needs no entry in the trust file. The signature of any
+/// other issuer must verify with a key from there, whatever the file leaves to logs.
 fn verdict(
     context: &Context,
     statement: &[u8],
@@ -85,6 +87,7 @@ fn verdict(
 ) -> Result<StatementVerdict, Failure> {
     let mut store = TrustFile::find(context, trust)?.store;
     store.self_certified = true;
+    store.issuer_signature = IssuerSignature::Required;
     let evidence = StatementEvidence { statement, payload, receipts: &[] };
     Ok(verifier::verify(&evidence, &store, now()))
 }

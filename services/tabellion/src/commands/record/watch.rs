@@ -4,11 +4,15 @@
 //! The draft allows signatures "after the conversation concludes or at defined checkpoints": each checkpoint is a
 //! full record with a new `id`, and names the record before it as `previous-record`. The chain is in a state file,
 //! which is replaced after the checkpoint's files are written: a crash in between leaves files that the next
-//! checkpoint replaces.
+//! checkpoint replaces. No other signed checkpoint is ever replaced.
+//!
+//! A source that cannot be read, translated or signed is noted, and does not stop the others. Only the state and the
+//! files that are written end the process if they fail.
 //!
 //! Not here: registration. `tabellion register FILE.cose` registers a checkpoint.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
@@ -19,17 +23,18 @@ use serde::{Deserialize, Serialize};
 use serving::signals::stop_signal;
 use translators::{SessionRecord, SessionSource, Settings, translate};
 
+use super::document;
 use super::sign::Recorder;
 use super::sources::{self, NamedSource};
-use super::writing::{file_name, not_translated, write};
+use super::writing::{CheckedRecord, WATCH_LOCK, WATCH_STATE, file_name, not_translated};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
 
-/// The state file in the folder of the records.
-const STATE: &str = "watch-state.json";
-/// The lock file: one process follows a folder.
-const LOCK: &str = "watch-state.lock";
+/// The member that names the record before.
+const PREVIOUS: &str = "previous-record";
+/// Number of hex digits of the digest in names of files.
+const ORIGIN_DIGITS: usize = 12;
 
 /// A followed folder.
 pub struct Watch {
@@ -39,7 +44,8 @@ pub struct Watch {
     settings: Settings,
     recorder: Recorder,
     state: State,
-    /// Digests of sources that cannot be translated, so that each is reported once.
+    /// By source what is wrong with it: the digest of a content that cannot be translated, or the failure to read it. Each
+    /// is noted once.
     refused: BTreeMap<String, String>,
     _lock: Lock,
 }
@@ -81,7 +87,8 @@ impl Watch {
         settings: Settings,
         recorder: Recorder,
     ) -> Result<Self, Failure> {
-        let lock = Lock::take(&output.join(LOCK), FileAccess::Secret).map_err(|error| {
+        fs::metadata(folder).map_err(|error| files::unreadable(folder, &error))?;
+        let lock = Lock::take(&output.join(WATCH_LOCK), FileAccess::Secret).map_err(|error| {
             Failure::new(Exit::Failure, "watch-locked", format!("{} is in use", output.display()))
                 .fact("because", error.to_string())
         })?;
@@ -91,7 +98,7 @@ impl Watch {
             every: Duration::from_secs(every.max(1)),
             settings,
             recorder,
-            state: State::read(&output.join(STATE))?,
+            state: State::read(&output.join(WATCH_STATE))?,
             refused: BTreeMap::new(),
             _lock: lock,
         })
@@ -113,16 +120,41 @@ impl Watch {
     }
 
     fn look(&mut self, context: &Context) -> Result<(), Failure> {
-        for source in sources::find(&self.folder)? {
-            let content = sources::complete_lines(&source.read()?);
-            let (key, digest) = (source.path.display().to_string(), content.sha256());
-            let known = self.state.sources.get(&key).map(|state| &state.digest);
-            let is_new = known != Some(&digest) && self.refused.get(&key) != Some(&digest);
-            if content.bytes() > 0 && is_new {
-                self.check_in(context, &source, &content, key, digest)?;
+        let found = sources::find(&self.folder);
+        for failure in found.unreadable {
+            self.refuse(context, failure.in_short(), failure.in_short(), &failure);
+        }
+        for source in found.sources {
+            let key = source.path.display().to_string();
+            match source.read() {
+                Ok(content) => self.look_at(context, &source, key, &sources::complete_lines(&content))?,
+                Err(failure) => self.refuse(context, key, failure.in_short(), &failure),
             }
         }
         Ok(())
+    }
+
+    fn look_at(
+        &mut self,
+        context: &Context,
+        source: &NamedSource,
+        key: String,
+        content: &SessionSource,
+    ) -> Result<(), Failure> {
+        let digest = content.sha256();
+        let known = self.state.sources.get(&key).map(|state| &state.digest);
+        let is_new = known != Some(&digest) && self.refused.get(&key) != Some(&digest);
+        if content.bytes() == 0 || !is_new {
+            return Ok(());
+        }
+        self.check_in(context, source, content, key, digest)
+    }
+
+    /// Notes what is wrong with a source, unless that was noted before.
+    fn refuse(&mut self, context: &Context, key: String, wrong: String, failure: &Failure) {
+        if self.refused.insert(key, wrong.clone()).as_ref() != Some(&wrong) {
+            context.console.note(failure.in_short());
+        }
     }
 
     /// Signs checkpoints of the sessions of a source that has changed.
@@ -141,41 +173,55 @@ impl Watch {
         let translation = match translate(content, &settings) {
             Ok(translation) => translation,
             Err(error) => {
-                context.console.note(not_translated(&source.path, &error).in_short());
-                self.refused.insert(key, digest);
+                self.refuse(context, key, digest, &not_translated(&source.path, &error));
                 return Ok(());
             }
         };
         let many = translation.records.len() > 1;
         let mut written = Vec::new();
         for (record, _) in translation.records {
+            let Some(checkpoint) = Checkpoint::after(sessions.get(record.session_id()), &record) else {
+                continue;
+            };
             let name = if many { record.session_id() } else { &source.name };
-            let last = sessions.get(record.session_id());
-            if let Some(checkpoint) = Checkpoint::after(last, &record) {
-                written.push(self.write(name, &record, &checkpoint)?);
-                sessions.insert(record.session_id().to_owned(), checkpoint);
-            }
+            let file = self.output.join(checkpoint.file_name(name, &source.path, record.session_id()));
+            let checked = match CheckedRecord::new(&record, file, Some(&self.recorder)) {
+                Ok(checked) => checked,
+                Err(failure) => {
+                    context.console.note(format!("{}: {}", source.path.display(), failure.in_short()));
+                    continue;
+                }
+            };
+            written.push(write(&checked, &record, &checkpoint)?);
+            sessions.insert(record.session_id().to_owned(), checkpoint);
         }
         self.state.sources.insert(key, SourceState { digest, sessions });
-        self.state.write(&self.output.join(STATE))?;
+        self.state.write(&self.output.join(WATCH_STATE))?;
         written.iter().try_for_each(|checkpoint| checkpoint.print(context))
     }
+}
 
-    fn write(
-        &self,
-        name: &str,
-        record: &SessionRecord,
-        checkpoint: &Checkpoint,
-    ) -> Result<WrittenCheckpoint, Failure> {
-        let name = format!("{}.{}.record.json", file_name(name), checkpoint.number);
-        let file = self.output.join(name);
-        write(record, &file, Some(&self.recorder), Existing::Replace)?;
-        Ok(WrittenCheckpoint {
-            session: record.session_id().to_owned(),
-            checkpoint: checkpoint.clone(),
-            file: file.display().to_string(),
-        })
+/// Writes the files of a checkpoint. Those of another checkpoint are replaced only if it follows the same record: then
+/// a crash kept it out of the state.
+fn write(
+    checked: &CheckedRecord<'_>,
+    record: &SessionRecord,
+    checkpoint: &Checkpoint,
+) -> Result<WrittenCheckpoint, Failure> {
+    let statement = checked.statement_file();
+    if statement.exists() {
+        let existing = document::read(&statement)?;
+        if existing.get(PREVIOUS) != record.value().get(PREVIOUS) {
+            let what = format!("{} is another signed checkpoint", statement.display());
+            return Err(Failure::new(Exit::Exists, "exists", what).hint("move it away"));
+        }
     }
+    checked.write(Existing::Replace)?;
+    Ok(WrittenCheckpoint {
+        session: record.session_id().to_owned(),
+        checkpoint: checkpoint.clone(),
+        file: checked.file().display().to_string(),
+    })
 }
 
 impl Checkpoint {
@@ -186,6 +232,14 @@ impl Checkpoint {
             return None;
         }
         Some(Checkpoint { number: last.map_or(1, |last| last.number + 1), record: record.digest(), session })
+    }
+
+    /// Returns the name of the record's file. Names of sources and sessions may become the same as names of files, so a
+    /// digest of both is part of it.
+    fn file_name(&self, name: &str, source: &Path, session: &str) -> String {
+        let origin = [source.as_os_str().as_encoded_bytes(), b"\0", session.as_bytes()].concat();
+        let origin: String = EntryDigest::of(&origin).to_string().chars().take(ORIGIN_DIGITS).collect();
+        format!("{}-{origin}.{}.record.json", file_name(name), self.number)
     }
 }
 

@@ -4,10 +4,17 @@ use std::path::{Path, PathBuf};
 
 use translators::{SessionRecord, TranslateError};
 
-use super::sign::Recorder;
+use super::sign::{Recorder, check_unsigned};
 use crate::commands::statement::with_extension;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
+
+/// The state file of `--watch`, in the folder of the records.
+pub const WATCH_STATE: &str = "watch-state.json";
+/// The lock file next to it: one process follows a folder.
+pub const WATCH_LOCK: &str = "watch-state.lock";
+/// Maximum length of a name made of a text. File systems allow 255 bytes with what is added to it.
+const LONGEST_NAME: usize = 150;
 
 /// The failure for a source that cannot be translated.
 pub fn not_translated(path: &Path, error: &TranslateError) -> Failure {
@@ -20,29 +27,57 @@ pub fn not_translated(path: &Path, error: &TranslateError) -> Failure {
         .fact("because", error.to_string())
 }
 
-/// Writes a record, and its statement if there is a recorder. The statement is made first, so that a record that
-/// breaks a rule is not written. Returns the paths.
-pub fn write(
-    record: &SessionRecord,
-    file: &Path,
-    recorder: Option<&Recorder>,
-    existing: Existing,
-) -> Result<Vec<PathBuf>, Failure> {
-    let message = recorder.map(|recorder| recorder.sign(record.bytes(), file)).transpose()?;
-    files::write(file, record.bytes(), Access::Ordinary, existing)?;
-    let mut wrote = vec![file.to_owned()];
-    if let Some((_, message)) = message {
-        let statement = with_extension(file, "cose");
-        files::write(&statement, &message, Access::Ordinary, existing)?;
-        wrote.push(statement);
-    }
-    Ok(wrote)
+/// A record that keeps the rules of the profile, with the files that it goes to.
+pub struct CheckedRecord<'r> {
+    record: &'r SessionRecord,
+    file: PathBuf,
+    /// The signed record, if there is a recorder.
+    statement: Option<Vec<u8>>,
 }
 
-/// Returns a name without characters that have a meaning in paths.
+impl<'r> CheckedRecord<'r> {
+    /// Checks a record, and signs it if there is a recorder. A record that breaks a rule is not to be written.
+    pub fn new(
+        record: &'r SessionRecord,
+        file: PathBuf,
+        recorder: Option<&Recorder>,
+    ) -> Result<Self, Failure> {
+        let statement = match recorder {
+            Some(recorder) => Some(recorder.sign(record.bytes(), &file)?.1),
+            None => {
+                check_unsigned(record.bytes(), &file)?;
+                None
+            }
+        };
+        Ok(CheckedRecord { record, file, statement })
+    }
+
+    /// The path of the record.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The path of the statement.
+    pub fn statement_file(&self) -> PathBuf {
+        with_extension(&self.file, "cose")
+    }
+
+    /// Writes the record, and its statement if there is one. Returns the paths.
+    pub fn write(&self, existing: Existing) -> Result<Vec<PathBuf>, Failure> {
+        files::write(&self.file, self.record.bytes(), Access::Ordinary, existing)?;
+        let mut wrote = vec![self.file.clone()];
+        if let Some(statement) = &self.statement {
+            files::write(&self.statement_file(), statement, Access::Ordinary, existing)?;
+            wrote.push(self.statement_file());
+        }
+        Ok(wrote)
+    }
+}
+
+/// Returns a name without characters that have a meaning in paths, cut off at [`LONGEST_NAME`].
 pub fn file_name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    let name: String = text.chars().map(plain).collect();
+    let name: String = text.chars().map(plain).take(LONGEST_NAME).collect();
     let name = name.trim_start_matches('.');
     if name.is_empty() { "session".to_owned() } else { name.to_owned() }
 }
