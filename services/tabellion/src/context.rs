@@ -38,6 +38,11 @@ impl Context {
         self.config.as_deref()
     }
 
+    /// Returns the context for a client of a log, of a command whose `--config` names the file of a gateway.
+    pub fn without_config(&self) -> Self {
+        Self { console: self.console, config: None }
+    }
+
     /// Returns the settings of the log whose keys or database a command uses. If no configuration file is named or
     /// found, they are those of the log that `serve --dev` created in this folder ([`DEV_CONFIG`]).
     pub fn log_settings(&self, flags: Vec<(&'static str, String)>) -> Result<Settings, Failure> {

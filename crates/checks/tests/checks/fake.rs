@@ -77,6 +77,6 @@ pub fn function(call: &Call) -> (&str, Vec<Value>) {
     }
 }
 
-pub fn statuses(report: &checks::Report) -> BTreeMap<&str, &str> {
+pub fn statuses(report: &Report) -> BTreeMap<&str, &str> {
     report.details.iter().map(|detail| (detail.name.as_str(), detail.status.as_str())).collect()
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use sandbox::{Bwrap, Call, Ending, Job, Language, Outcome, Sandbox, SandboxError};
+use sandbox::{Bwrap, Call, Ending, Job, Language, Outcome, Sandbox};
 
 use crate::python_guests::{ENDLESS, GUESTS};
 use crate::support::{LIMITS, assert_each, assert_honest_jobs_are_served, describe, function};

@@ -30,8 +30,8 @@ pub(super) struct History {
 pub(super) enum Item {
     /// A message; `withdrawn` is why the chat does not show it any more.
     Message { message: Native, withdrawn: Option<&'static str> },
-    /// Any other change; `beside` are the members of the line that are no part of it.
-    Event { kind: &'static str, data: Map<String, Value>, beside: Native },
+    /// Any other change; `unmapped` are the other members of the line.
+    Event { kind: &'static str, data: Map<String, Value>, unmapped: Native },
 }
 
 impl Item {
@@ -51,7 +51,7 @@ impl Item {
                 account.entry(kind, NativeOutcome::Kept(entry.kind()));
                 entry
             }
-            Item::Event { kind, data, beside } => Entry::event(kind, data).native(beside),
+            Item::Event { kind, data, unmapped } => Entry::event(kind, data).native(unmapped),
         }
     }
 }
@@ -88,7 +88,7 @@ impl History {
             self.rewind(&target);
             account.entry("$rewindTo", NativeOutcome::Kept("system-event"));
             let data = Map::from_iter([("to".into(), target.into())]);
-            self.items.push(Item::Event { kind: "rewind", data, beside: line });
+            self.items.push(Item::Event { kind: "rewind", data, unmapped: line });
         } else if line.get("sessionId").is_some() && line.get("type").is_none() {
             account.entry("metadata", NativeOutcome::Kept("session"));
             self.head.extend(line);
@@ -97,7 +97,7 @@ impl History {
         }
     }
 
-    fn set(&mut self, mut changes: Native, beside: Native, account: &mut TranslationAccount) {
+    fn set(&mut self, mut changes: Native, unmapped: Native, account: &mut TranslationAccount) {
         account.entry("$set", NativeOutcome::Kept("session"));
         if let Some(messages) = changes.take_array("messages") {
             self.withdraw(0, "replaced");
@@ -107,8 +107,8 @@ impl History {
             }
         }
         self.head.extend(changes);
-        if !beside.is_empty() {
-            self.items.push(Item::Event { kind: "set", data: Map::new(), beside });
+        if !unmapped.is_empty() {
+            self.items.push(Item::Event { kind: "set", data: Map::new(), unmapped });
         }
     }
 
@@ -118,8 +118,8 @@ impl History {
             Err(value) => {
                 account.entry("non-object", NativeOutcome::Kept("system-event"));
                 let data = Map::from_iter([("value".to_owned(), value)]);
-                let beside = Native::default();
-                return self.items.push(Item::Event { kind: "non-object", data, beside });
+                let unmapped = Native::default();
+                return self.items.push(Item::Event { kind: "non-object", data, unmapped });
             }
         };
         let known = message.text("id").and_then(|id| self.places.get(id).copied());

@@ -10,7 +10,7 @@ use crate::native::Native;
 use crate::source::{SessionSource, SourceFile};
 
 /// The member for what an export has beside the object of a session or message.
-const BESIDE: &str = "export";
+const OTHER_MEMBERS: &str = "export";
 
 /// A session's object without its identifier.
 pub(super) struct SessionObject {
@@ -121,15 +121,15 @@ fn exported(message: Value, account: &mut TranslationAccount) -> Vec<Stored> {
     found
 }
 
-/// The object under `info`, with the members beside it as its member [`BESIDE`]; the object around it if that is not
+/// The object under `info`, with the members beside it as its member [`OTHER_MEMBERS`]; the object around it if that is not
 /// possible.
 fn with_info(kind: &str, mut around: Native) -> Stored {
-    if around.get("info").is_some_and(|info| info.get(BESIDE).is_some()) {
+    if around.get("info").is_some_and(|info| info.get(OTHER_MEMBERS).is_some()) {
         return stored("object", around.into_value());
     }
     match around.take_object("info") {
         Some(mut info) => {
-            info.put_object(BESIDE, around.rest());
+            info.put_object(OTHER_MEMBERS, around.rest());
             stored(kind, info.into_value())
         }
         None => stored("object", around.into_value()),

@@ -33,7 +33,7 @@ pub(super) fn redact(
     fields: &[FieldPattern],
     found: &mut Redactions,
 ) {
-    let mut walk = Walk { rules, fields, path: Vec::new(), shown: Vec::new(), found };
+    let mut walk = Walk { rules, fields, path: Vec::new(), listed: Vec::new(), found };
     let Value::Object(members) = record else { return };
     let (spared, rest) =
         std::mem::take(members).into_iter().partition(|(name, _)| SPARED.contains(&name.as_str()));
@@ -47,7 +47,7 @@ struct Walk<'a> {
     /// The steps to the current value, as the patterns of fields name them.
     path: Vec<String>,
     /// The same steps with redacted names, as the list of omissions shows them.
-    shown: Vec<String>,
+    listed: Vec<String>,
     found: &'a mut Redactions,
 }
 
@@ -131,14 +131,14 @@ impl Walk<'_> {
         (current, found)
     }
 
-    fn enter(&mut self, raw: String, shown: String) {
+    fn enter(&mut self, raw: String, listed: String) {
         self.path.push(raw);
-        self.shown.push(shown);
+        self.listed.push(listed);
     }
 
     fn leave(&mut self) {
         self.path.pop();
-        self.shown.pop();
+        self.listed.pop();
     }
 
     fn is_field(&self) -> bool {
@@ -150,7 +150,7 @@ impl Walk<'_> {
     }
 
     fn add(&mut self, rule: &str, count: u64) {
-        let pointer: String = self.shown.iter().map(|step| format!("/{}", pointer_step(step))).collect();
+        let pointer: String = self.listed.iter().map(|step| format!("/{}", pointer_step(step))).collect();
         self.found.add(rule, count, &pointer);
     }
 }

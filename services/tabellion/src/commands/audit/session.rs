@@ -21,25 +21,25 @@ use crate::trust_file::TrustFile;
 #[derive(Debug, Args)]
 #[command(
     before_help = "example:  tabellion audit session session-1 --config gateway.toml",
-    mut_arg("url", |url| url.help("Fetch receipts that the gateway does not have from this log"))
+    mut_arg("url", |url| url.help("Fetch missing receipts from this log"))
 )]
 pub struct Session {
     /// The session, by its VAP session_id
     #[arg(required_unless_present = "opened")]
     session: Option<String>,
-    /// Read records that were disclosed with --disclose, instead of the gateway's evidence
+    /// Read disclosed records instead of the evidence
     #[arg(long, value_name = "FILE", conflicts_with = "session")]
     opened: Option<PathBuf>,
-    /// Show only the calls of this turn of the conversation, with their outcomes
+    /// Show only the calls of this turn
     #[arg(long, value_name = "TURN_ID")]
     turn: Option<String>,
-    /// Write the records with their texts and keys for an auditor outside
+    /// Write the records with texts and keys
     #[arg(long, value_name = "FILE")]
     disclose: Option<PathBuf>,
-    /// Disclose only these texts, such as goal or arguments; may be repeated
+    /// Disclose only this text, such as goal; may be repeated
     #[arg(long, value_name = "MEMBER", requires = "disclose")]
     member: Vec<String>,
-    /// The trust file with the keys of the gateway and of the log
+    /// The trust file with the gateway and the log
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub struct Session {
 
 impl Session {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let trust = TrustFile::find(context, self.trust.as_deref())?;
+        let trust = TrustFile::find(&context.without_config(), self.trust.as_deref())?;
         let disclosures = self.with_receipts(context, self.disclosures(context)?)?;
         let records = disclosures.iter().map(|disclosure| AuditedRecord::of(disclosure, &trust.store));
         let records = records.collect::<Result<Vec<_>, _>>().map_err(malformed)?;
@@ -57,8 +57,9 @@ impl Session {
             let disclosed = disclosures.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
             self.write(context, path, disclosed.map(|(disclosure, _)| disclosure.clone()).collect())?;
         }
-        let shown = records.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(record, _)| record);
-        let trail = Trail { records: shown.collect() };
+        let selected =
+            records.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(record, _)| record);
+        let trail = Trail { records: selected.collect() };
         trail.check_is_one_session(self.session.as_deref())?;
         context.console.result(&trail)?;
         match trail.exit() {
@@ -92,7 +93,7 @@ impl Session {
         if self.service.url.is_none() {
             return Ok(disclosures);
         }
-        let service = self.service.connect(context)?;
+        let service = self.service.connect(&context.without_config())?;
         let complete = |disclosure: Disclosure| {
             if disclosure.receipt.is_some() {
                 return Ok(disclosure);
