@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use black_box::{Agent, Ran, Scene, gateway};
+use black_box::gateway::{self, GATEWAY};
+use black_box::{Agent, Ran, Scene};
 use serde_json::{Value, json};
-use testkit::{GATEWAY, McpServer};
+use testkit::McpServer;
 
 /// A session of one served and one denied call, all of it on the log.
 fn audited() -> (Agent, Scene) {

@@ -73,7 +73,7 @@ impl Session {
         match (&self.opened, &self.session) {
             (Some(file), _) => jose::json::read_bytes(&files::read(file)?).map_err(|error| {
                 Failure::new(Exit::Failure, "not-a-disclosure", format!("{}: {error}", file.display()))
-                    .hint("tabellion audit session SESSION --disclose FILE writes such files")
+                    .hint("tabellion audit session SESSION --disclose FILE")
             }),
             (None, session) => {
                 let config = config_file::read_or_dev(context)?;
