@@ -1,6 +1,8 @@
 //! The files that `serve --dev` creates in the working directory, which other commands use by default, and the names in
 //! them.
 
+use crate::console::{Exit, Failure};
+
 /// The folder, relative to the working directory.
 pub const DEV_FOLDER: &str = "tabellion-dev";
 /// The configuration in the folder, for commands on the log's keys and database.
@@ -15,3 +17,18 @@ pub const DEV_ISSUER: &str = "https://dev.issuer.example";
 pub const DEV_GATEWAY: &str = "https://gateway.dev.tabellion.example";
 /// The key of [`DEV_GATEWAY`], which `serve --dev` creates.
 pub const DEV_GATEWAY_KEY: &str = "tabellion-dev/gateway.key";
+
+/// Returns the URL of the log that a service in dev mode uses: the named one, or else that of `serve --dev` in this
+/// folder.
+pub fn log_url(named: Option<&str>) -> Result<String, Failure> {
+    if let Some(url) = named {
+        return Ok(url.to_owned());
+    }
+    match std::fs::read_to_string(DEV_URL) {
+        Ok(url) => Ok(url.trim().to_owned()),
+        Err(_) => {
+            Err(Failure::new(Exit::NotFound, "no-dev-log", "no log serves here")
+                .hint("tabellion serve --dev"))
+        }
+    }
+}

@@ -16,7 +16,7 @@ use super::spans::Spans;
 use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
-use crate::dev_files::{DEV_FOLDER, DEV_GATEWAY, DEV_GATEWAY_KEY, DEV_URL};
+use crate::dev_files::{DEV_FOLDER, DEV_GATEWAY, DEV_GATEWAY_KEY, log_url};
 use crate::exposed_settings;
 use crate::trust_file;
 
@@ -96,7 +96,7 @@ impl Run {
         }
         let dev = Dev {
             upstream: self.server()?,
-            log: self.log()?,
+            log: log_url(self.log.as_deref())?,
             folder: DEV_STATE.into(),
             listen: self.listen.unwrap_or(DEV_LISTEN),
             issuer: DEV_GATEWAY.into(),
@@ -124,17 +124,6 @@ impl Run {
                 Err(Failure::new(Exit::Usage, "usage", "which server? --upstream URL, or -- COMMAND")
                     .hint("tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp"))
             }
-        }
-    }
-
-    fn log(&self) -> Result<String, Failure> {
-        match &self.log {
-            Some(url) => Ok(url.clone()),
-            None => match std::fs::read_to_string(DEV_URL) {
-                Ok(url) => Ok(url.trim().to_owned()),
-                Err(_) => Err(Failure::new(Exit::NotFound, "no-dev-log", "no log serves here")
-                    .hint("tabellion serve --dev")),
-            },
         }
     }
 }

@@ -17,7 +17,7 @@ use verification_store::StoreError;
 use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure, Report, files, safe};
 use crate::context::Context;
-use crate::dev_files::DEV_URL;
+use crate::dev_files::log_url;
 use crate::{keyfile, trust_file};
 
 /// The default paths of the configuration file, in order of precedence.
@@ -78,20 +78,9 @@ impl Serve {
             return Err(Failure::new(Exit::Usage, "usage", "dev mode is loopback only"));
         }
         let trust = Some(PathBuf::from(trust_file::DEV)).filter(|path| self.log.is_none() && path.is_file());
-        let log = LogConfig { url: self.log_url()?, trust, token_file: None, ca_file: None };
+        let log = LogConfig { url: log_url(self.log.as_deref())?, trust, token_file: None, ca_file: None };
         let config = Config::new(listen, DEV_STATE.into(), DEV_KEY.into(), log);
         Ok(Config { admin_listen: self.admin_listen, ..config })
-    }
-
-    fn log_url(&self) -> Result<String, Failure> {
-        match &self.log {
-            Some(url) => Ok(url.clone()),
-            None => match std::fs::read_to_string(DEV_URL) {
-                Ok(url) => Ok(url.trim().to_owned()),
-                Err(_) => Err(Failure::new(Exit::NotFound, "no-dev-log", "no log serves here")
-                    .hint("tabellion serve --dev")),
-            },
-        }
     }
 }
 
