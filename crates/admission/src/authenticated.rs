@@ -16,8 +16,8 @@ use serde_json::Value;
 use crate::limits::IAT_WINDOW;
 use crate::principal::ProvenBy;
 use crate::signature::{AgentKey, Demands, Freshness, Holder, Keyring};
-use vap::message::MessageType;
 use vap::message::slot::Received;
+use vap::message::{MessageType, OPERATOR};
 use vap::reason::Reason;
 
 /// A parsed message whose signature was tried with the keys that its `kid` names.
@@ -31,6 +31,8 @@ pub struct Authenticated {
 #[derive(Clone, Debug, PartialEq)]
 enum Signature {
     Absent,
+    /// The operator wrote the message for a client without VAP; the gateway did not receive it.
+    Operators,
     /// The signature cannot be checked, for this reason.
     Unusable(Reason),
     /// The signature with the thumbprint of each key that was tried, and whether it verifies.
@@ -58,6 +60,29 @@ impl Authenticated {
         Authenticated { received, signature }
     }
 
+    /// Wraps a message that the operator's commitment wrote for a client without VAP. It has no signature and needs none.
+    #[must_use]
+    pub fn by_operator(received: Received) -> Authenticated {
+        Authenticated { received, signature: Signature::Operators }
+    }
+
+    /// Returns `true` for a message that the operator wrote.
+    #[must_use]
+    pub fn is_by_operator(&self) -> bool {
+        self.signature == Signature::Operators
+    }
+
+    /// Checks that a session of the operator's is named by the operator's messages only, and by all of them.
+    ///
+    /// # Errors
+    /// [`Reason::ReservedSessionId`].
+    pub(crate) fn check_author(&self) -> Result<(), Reason> {
+        match self.received.message.session_id().starts_with(OPERATOR) == self.is_by_operator() {
+            true => Ok(()),
+            false => Err(Reason::ReservedSessionId),
+        }
+    }
+
     /// Returns the verified signature of a message of the agent `agent_id`; `None` if it is unsigned and no signature is
     /// required.
     ///
@@ -73,6 +98,7 @@ impl Authenticated {
         let kind = self.received.message.kind();
         let (jws, tried) = match &self.signature {
             Signature::Absent => return unsigned(kind, agent_id, keyring, demands),
+            Signature::Operators => return Ok(None),
             Signature::Unusable(reason) => return Err(reason.clone()),
             Signature::Tried(jws, tried) => (jws, tried),
         };

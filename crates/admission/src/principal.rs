@@ -56,6 +56,8 @@ pub enum ProvenBy {
     Token,
     /// A key of the agent signed the message.
     Key,
+    /// The operator named the agent, in a commitment for clients without VAP.
+    Operator,
 }
 
 impl ProvenBy {
@@ -67,6 +69,7 @@ impl ProvenBy {
             ProvenBy::Session => "session",
             ProvenBy::Token => "token",
             ProvenBy::Key => "key",
+            ProvenBy::Operator => "operator",
         }
     }
 }
@@ -101,6 +104,12 @@ pub enum Identity {
     },
     /// A signing key with this RFC 7638 thumbprint.
     SigningKey(String),
+    /// Nothing: all callers of a route that nothing identifies, together. Only a session that the operator committed has
+    /// this principal.
+    Unidentified {
+        /// The name of the route.
+        route: String,
+    },
 }
 
 /// The owner of a session.
@@ -126,9 +135,21 @@ impl Principal {
         Some(Principal { identity, mcp_session: caller.legacy_session().map(str::to_owned) })
     }
 
+    /// Determines the principal of a session that the operator commits for this caller.
+    #[must_use]
+    pub fn under_operator(caller: &Caller) -> Principal {
+        Principal::of(caller, None).unwrap_or_else(|| Principal {
+            identity: Identity::Unidentified { route: caller.route.clone() },
+            mcp_session: None,
+        })
+    }
+
     /// Returns `true` if a later message presents the same principal.
     pub fn is_shown_by(&self, caller: &Caller, signed_by: Option<&str>) -> bool {
         let identity = match &self.identity {
+            Identity::Unidentified { route } => {
+                return caller.route == *route && caller.token.is_none() && caller.certificate.is_none();
+            }
             Identity::Token(token) => caller.token.as_ref() == Some(token),
             Identity::Certificate(thumbprint) => caller.certificate.as_ref() == Some(thumbprint),
             Identity::McpSession { route, id } => {
@@ -145,7 +166,9 @@ impl Principal {
     #[must_use]
     pub fn ledger(&self, signed_by: Option<&str>) -> Option<Identity> {
         match &self.identity {
-            Identity::McpSession { .. } => signed_by.map(|key| Identity::SigningKey(key.to_owned())),
+            Identity::McpSession { .. } | Identity::Unidentified { .. } => {
+                signed_by.map(|key| Identity::SigningKey(key.to_owned()))
+            }
             Identity::Token(_) | Identity::Certificate(_) | Identity::SigningKey(_) => {
                 Some(self.identity.clone())
             }
@@ -220,6 +243,7 @@ pub fn identity_key(identity: &Identity) -> String {
         Identity::Certificate(thumbprint) => ("certificate", vec![thumbprint.as_str()]),
         Identity::McpSession { route, id } => ("mcp", vec![route.as_str(), id.as_str()]),
         Identity::SigningKey(thumbprint) => ("key", vec![thumbprint.as_str()]),
+        Identity::Unidentified { route } => ("route", vec![route.as_str()]),
     };
     let mut all = vec![kind];
     all.extend(parts);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 // --- questions to people, and the judge -----------------------------------------------------------
 
 /// Maximum length of a `requestState` that a client sends back, in characters.
@@ -74,6 +76,10 @@ pub const CONNECTIONS: usize = 16_384;
 pub const ADDRESS_CONNECTIONS: usize = 1_024;
 /// Default idle time after which a VAP session is closed.
 pub const VAP_SESSION_IDLE: Duration = Duration::from_secs(24 * 3600);
+/// Default length of a session under an operator's commitment.
+pub const OPERATOR_SESSION: SignedDuration = SignedDuration::from_hours(24);
+/// Number of calls in a session under the operator's commitment of a first trial (`--dev`).
+pub const TRIAL_CALLS: u64 = 1_000;
 /// Default timeout for an upstream, from one received byte to the next.
 pub const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(300);
 /// Environment variables that a child process inherits by default.
@@ -172,6 +178,10 @@ pub const CHILD_OPEN_FILES: u64 = 4_096;
 /// Maximum number of files and folders that are allowed to a child one by one, because a neighbouring one is hidden
 /// from it.
 pub const MAX_CHILD_RULES: usize = 65_536;
+/// Maximum number of processes for local clients with one configuration at a time.
+pub const LOCAL_STATES: usize = 64;
+/// Pause before the stream of a local client's server is opened again.
+pub const LOCAL_STREAM_PAUSE: Duration = Duration::from_secs(1);
 /// Capacity of the queues of messages to a child and from it.
 pub const CHILD_QUEUE: usize = 64;
 /// Maximum length of one message of a child, in bytes. A child that writes a longer one is killed.
@@ -442,6 +452,6 @@ pub const REGISTRY_REFRESH: Duration = Duration::from_secs(10);
 /// Shortest interval at which the registry is read again because another gateway has a later version.
 pub const REGISTRY_BEHIND_WAIT: Duration = Duration::from_secs(1);
 /// Difference above which the clock counts as set back.
-pub const CLOCK_SET_BACK: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+pub const CLOCK_SET_BACK: SignedDuration = SignedDuration::from_secs(1);
 /// Number of verified chains that are cached.
 pub const VERIFIED_CHAINS: u64 = 4096;

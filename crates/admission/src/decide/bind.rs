@@ -25,6 +25,7 @@ pub(super) fn bind<'s>(
     draft: &mut Draft,
     session: Option<&'s mut Session>,
 ) -> Result<&'s mut Session, Reason> {
+    received.check_author()?;
     let session = session.filter(|session| session.agreed.route() == context.rules.route);
     let session = session.ok_or(Reason::NoCommitment)?;
     let signed = check_signature(context, received, session.agreed.agent_id(), before)?;

@@ -39,7 +39,10 @@ pub fn commitment(
     match open(context, session, account, declared, received, &mut draft) {
         Ok(Opened { fresh, changed }) => {
             let ruling = accept(context, draft, &fresh, changed);
-            account.opened(fresh.agreed.session_id());
+            // A session of the operator's is no reason to demand an envelope of its calls.
+            if !received.is_by_operator() {
+                account.opened(fresh.agreed.session_id());
+            }
             *session = Some(fresh);
             MessageRuling::Ruled(Box::new(ruling))
         }
@@ -107,6 +110,10 @@ fn open(
     let Message::ScopeCommitment(commitment) = &received.message else {
         return Err(Reason::WrongCarrier.into());
     };
+    received.check_author()?;
+    if received.is_by_operator() && account.is_committed() {
+        return Err(Reason::NoEnvelope.into());
+    }
     if account.is_rate_limited(context.now) {
         return Err(Reason::RateLimited.into());
     }
@@ -132,6 +139,9 @@ fn open(
     };
     let mut fresh = Session::new(Agreed::new(effective, owner));
     draft.agreed(&fresh);
+    if received.is_by_operator() {
+        return Ok(Opened { fresh, changed });
+    }
     if context.rules.approvals.commitments {
         let principal = fresh.agreed.account();
         let subject = message_subject(context, SubjectKind::Commitment, received, principal, None)?;
@@ -168,14 +178,20 @@ fn identify(
         return Err(Reason::Replayed);
     }
     let signed_by = signed.as_ref().map(|signed| signed.thumbprint.clone());
-    let principal = Principal::of(context.caller, signed_by.as_deref()).ok_or(Reason::NoPrincipal)?;
+    let principal = match received.is_by_operator() {
+        true => Principal::under_operator(context.caller),
+        false => Principal::of(context.caller, signed_by.as_deref()).ok_or(Reason::NoPrincipal)?,
+    };
     if context.rules.principal_ceiling.is_some() && principal.ledger(signed_by.as_deref()).is_none() {
         return Err(Reason::NoPrincipal);
     }
     draft.said.principal = Some(principal_bytes(&principal));
     draft.passed("principal_ok");
     let by_token = context.rules.keyring.check_token(agent_id, context.caller.token.as_ref())?;
-    let proven_by = stronger(signed.as_ref(), by_token);
+    let proven_by = match stronger(signed.as_ref(), by_token) {
+        ProvenBy::Asserted if received.is_by_operator() => ProvenBy::Operator,
+        proven_by => proven_by,
+    };
     draft.proven_by = proven_by;
     Ok(Identified { principal, signed_by, proven_by })
 }

@@ -2,13 +2,14 @@
 
 use serde_json::json;
 
+use crate::authenticated::Authenticated;
 use crate::limits::SHORT_SESSION_ID;
 use crate::principal::{Principal, ProvenBy};
 use crate::risk::Degree;
 use crate::rules::Rules;
 use crate::session::{Meters, Session};
 use vap::digest::{Canon, Digest};
-use vap::message::slot::{Key, Received, Shape, Unreadable};
+use vap::message::slot::{Key, Shape, Unreadable};
 use vap::message::{Message, MessageType, NO_SESSION};
 use vap::reason::Reason;
 use vap::verdict::{Method, Trigger, Verdict, VerdictKind, Verification};
@@ -17,6 +18,9 @@ use super::ruling::{
     About, Claim, ClaimKind, Confirmation, Flag, MessageTexts, Ruling, Stream, VerdictDelivery,
 };
 use super::semantic::JudgeAnswer;
+
+/// The check in records of messages that the operator wrote for a client without VAP.
+const BY_OPERATOR: &str = "operator_commitment";
 
 /// The data of a ruling, collected while the checks run.
 #[derive(Debug)]
@@ -75,11 +79,11 @@ impl Draft {
     }
 
     /// Starts the draft for a parsed message.
-    pub fn of(received: &Received) -> Self {
+    pub fn of(received: &Authenticated) -> Self {
         let message = &received.message;
         let telling = VerdictDelivery::Told(received.shape, received.key);
         let mut draft = Draft::new(About::of(message.kind()), message.session_id(), telling);
-        draft.passed("schema_ok");
+        draft.passed(if received.is_by_operator() { BY_OPERATOR } else { "schema_ok" });
         draft.req = Some(received.digest.clone());
         draft.canon_raw = received.canon_raw;
         draft.hear(message);

@@ -129,7 +129,9 @@ pub fn close(session: &mut Session, account: &mut Account) -> bool {
     }
     if !session.running.is_closed() {
         session.running.close();
-        account.closed(session.agreed.session_id());
+        if !session.agreed.is_by_operator() {
+            account.closed(session.agreed.session_id());
+        }
     }
     true
 }

@@ -85,6 +85,11 @@ fn envelope(case: &mut CallCase<'_>) -> StageFinding {
             None => Ok(()),
         };
     }
+    if case.session.as_ref().is_some_and(|session| session.agreed.is_by_operator())
+        && case.account.is_committed()
+    {
+        return Err(Reason::NoEnvelope.into());
+    }
     let declared = &intent_of(case.call)?.call;
     let same_tool = declared.tool == case.call.tool;
     let same_header = case.call.header.is_none_or(|header| header == case.call.tool);
@@ -101,8 +106,10 @@ fn envelope(case: &mut CallCase<'_>) -> StageFinding {
 pub fn denied_to_all(rules: &Rules, tool: &str, has_roa_envelope: bool) -> Option<Reason> {
     match rules.posture {
         Posture::Advisory | Posture::Roa => None,
-        Posture::Deny | Posture::Restricted if has_roa_envelope => Some(Reason::RoaNotEnforced),
-        Posture::Deny => Some(Reason::NoEnvelope),
+        Posture::Deny | Posture::Restricted | Posture::Commitment if has_roa_envelope => {
+            Some(Reason::RoaNotEnforced)
+        }
+        Posture::Deny | Posture::Commitment => Some(Reason::NoEnvelope),
         Posture::Restricted => (!rules.is_restricted_tool(tool)).then_some(Reason::Restricted),
     }
 }

@@ -66,9 +66,10 @@ pub fn unknown_task(context: &DecisionContext<'_>, method: &str) -> Box<Ruling> 
 fn refuses(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Reason> {
     let shows = |principal: &Principal| match principal.identity() {
         Identity::SigningKey(key) => principal.is_shown_by(context.caller, Some(key)),
-        Identity::Token(_) | Identity::Certificate(_) | Identity::McpSession { .. } => {
-            principal.is_shown_by(context.caller, None)
-        }
+        Identity::Token(_)
+        | Identity::Certificate(_)
+        | Identity::McpSession { .. }
+        | Identity::Unidentified { .. } => principal.is_shown_by(context.caller, None),
     };
     if !task.principal.as_ref().is_none_or(shows) {
         return Some(Reason::WrongPrincipal);

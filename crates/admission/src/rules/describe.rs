@@ -23,6 +23,7 @@ impl Rules {
             demands,
             posture,
             restricted,
+            operator_commitment,
             keyring,
             ceiling,
             principal_ceiling,
@@ -53,6 +54,9 @@ impl Rules {
             "tools": tools_of(*tools),
             "gated_methods": gated_methods,
         });
+        if let Some(commitment) = operator_commitment {
+            described["operator_commitment"] = commitment.describe();
+        }
         if let Some(approvals) = approvals.describe() {
             described["approvals"] = approvals;
         }

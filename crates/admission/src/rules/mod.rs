@@ -10,6 +10,7 @@ mod ceiling;
 mod cost;
 mod describe;
 mod judge;
+mod operator_commitment;
 mod policy;
 mod sensitivity;
 
@@ -18,6 +19,7 @@ pub use authority::{AuthorityDemand, AuthorityRules, CapabilityServers, Degraded
 pub use ceiling::{Ceiling, PrincipalCeiling};
 pub use cost::CostRules;
 pub use judge::JudgeRules;
+pub use operator_commitment::{OperatorCommitment, OperatorSession, envelope_text};
 pub use policy::{PolicyRule, RuleError, Then};
 pub use sensitivity::SensitivityRules;
 
@@ -36,6 +38,8 @@ pub struct Rules {
     pub posture: Posture,
     /// The tools that callers without VAP may call under [`Posture::Restricted`].
     pub restricted: Vec<Pattern>,
+    /// The commitment for callers without VAP under [`Posture::Commitment`].
+    pub operator_commitment: Option<OperatorCommitment>,
     /// The keys of agents and approvers.
     pub keyring: Keyring,
     /// The ceiling of each session (reading V-23).
@@ -76,6 +80,8 @@ pub enum Posture {
     Advisory,
     /// `roa`: the calls are admitted if AgentROA authorizes them.
     Roa,
+    /// `commitment`: the calls belong to a session under [`Rules::operator_commitment`].
+    Commitment,
 }
 
 impl Posture {
@@ -87,6 +93,7 @@ impl Posture {
             Posture::Restricted => "restricted",
             Posture::Advisory => "advisory",
             Posture::Roa => "roa",
+            Posture::Commitment => "commitment",
         }
     }
 }
@@ -105,6 +112,7 @@ impl Rules {
             },
             posture: Posture::default(),
             restricted: Vec::new(),
+            operator_commitment: None,
             keyring: Keyring::default(),
             ceiling: Ceiling::default(),
             principal_ceiling: None,

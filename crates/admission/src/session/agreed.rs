@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::effective::Effective;
 use crate::principal::{Principal, ProvenBy};
 use vap::digest::Digest;
-use vap::message::{Budget, Scope};
+use vap::message::{Budget, OPERATOR, Scope};
 use vap::record_key::StreamKey;
 
 /// The commitment in force and its owner. Changes only with an accepted amendment. The content is shared between
@@ -94,6 +94,12 @@ impl Agreed {
         &self.0.effective.session_id
     }
 
+    /// Returns `true` if the operator committed the session for a client without VAP.
+    #[must_use]
+    pub fn is_by_operator(&self) -> bool {
+        self.session_id().starts_with(OPERATOR)
+    }
+
     /// Returns E(n), the commitment in force.
     #[must_use]
     pub fn effective(&self) -> &Effective {
@@ -149,6 +155,7 @@ impl Agreed {
         match (signed, self.0.proven_by) {
             (ProvenBy::Key | ProvenBy::Token, _) => signed,
             (_, ProvenBy::Asserted) => ProvenBy::Asserted,
+            (_, ProvenBy::Operator) => ProvenBy::Operator,
             (_, ProvenBy::Session | ProvenBy::Token | ProvenBy::Key) => ProvenBy::Session,
         }
     }

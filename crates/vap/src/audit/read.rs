@@ -49,7 +49,7 @@ const BY_CLIENT: [&str; 2] = ["by", "answer"];
 /// Members of a confirmation by an approver.
 const BY_APPROVER: [&str; 6] = ["by", "answer", "approver", "kid", "question", "approval"];
 /// The values of `agent_proven_by`.
-const PROVEN_BY: [&str; 5] = ["asserted", "session", "token", "certificate", "key"];
+const PROVEN_BY: [&str; 6] = ["asserted", "session", "token", "certificate", "key", "operator"];
 /// Further members of an outcome.
 const OUTCOME: [&str; 5] = ["backLink", "status", "settled", "committed", "canon"];
 /// Further members of a record of denials.

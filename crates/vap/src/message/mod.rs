@@ -29,6 +29,8 @@ pub const VERSION: &str = "0.1";
 pub const NO_SESSION: &str = "none";
 /// Prefix of the name of a record stream outside any session (reading X-5).
 pub const UNBOUND: &str = "unbound:";
+/// Prefix of the ids of sessions that an operator's commitment opens for clients without VAP; no agent may use it.
+pub const OPERATOR: &str = "operator:";
 
 /// A VAP message of an agent.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,6 +6,7 @@
 
 use admission::approval::Question;
 use admission::arguments::CallArguments;
+use admission::authenticated::Authenticated;
 use admission::clarify::{HumanAnswer, ReturnedState, SealedCall};
 use admission::decide::{
     ApproverQuestion, Authority, DecisionContext, Declaration, EarlierResults, JudgeAnswer, JudgeFinding,
@@ -36,6 +37,9 @@ pub struct DecisionInputs {
     /// The VAP message as received; `None` if there was none that could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Text>,
+    /// `true` if the operator wrote the message for a client without VAP.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub by_operator: bool,
     /// `true` if the VAP slot held something that could not be read.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unreadable: bool,
@@ -189,6 +193,7 @@ impl DecisionInputs {
     ) -> Self {
         Self {
             message: slot.and_then(Result::ok).map(|received| Text::whole(&received.text)),
+            by_operator: slot.and_then(Result::ok).is_some_and(Authenticated::is_by_operator),
             unreadable: slot.is_some_and(|slot| slot.is_err()),
             put: before.put.map(PutInputs::from),
             ..Self::of(route, context.caller, context.now.as_millisecond())
@@ -248,6 +253,7 @@ impl DecisionInputs {
             at,
             first_at: None,
             message: None,
+            by_operator: false,
             unreadable: false,
             tool: None,
             header: None,

@@ -35,6 +35,9 @@ impl Calls {
             return relay::json(StatusCode::OK, too_long.message(inbound.frame.id()));
         }
         let Some((call, mut job)) = self.read(inbound, subject) else { return super::refused::no_id() };
+        if job.envelope.is_none() {
+            job.envelope = self.operator_envelope(&job).await;
+        }
         if let Some(decision) = self.shared.writer.refused_at_once(&job) {
             return self.answer(call, Box::new(decision)).await;
         }

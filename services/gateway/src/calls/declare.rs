@@ -120,7 +120,7 @@ impl Calls {
         additions
     }
 
-    async fn judged_message(&self, kind: MessageType, job: MessageJob) -> Box<DecisionAnswer> {
+    pub(super) async fn judged_message(&self, kind: MessageType, job: MessageJob) -> Box<DecisionAnswer> {
         let mut answer = match kind {
             MessageType::ScopeAmendment => self.shared.writer.amendment(job).await,
             MessageType::ScopeCommitment | MessageType::IntentCall => {

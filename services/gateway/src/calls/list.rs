@@ -1,9 +1,9 @@
 //! `tools/list` as one caller sees it (reading V-36): if the operator enables it, a caller with a commitment sees only
-//! the tools that its commitment permits.
+//! the tools that its commitment permits, and one without a commitment those that the operator's commitment permits.
 //!
 //! The tools of a list are noted before the list passes, so that a tool whose description has changed is not called.
 //!
-//! Hiding a tool protects nothing: a call is decided when it is made. A caller without a commitment sees all tools, so
+//! Hiding a tool protects nothing: a call is decided when it is made. A caller without any commitment sees all tools, so
 //! that it knows which to commit to; so does a caller that only its signing key identifies, since this request is not
 //! signed.
 
@@ -45,9 +45,9 @@ impl Calls {
     /// Returns the tools that the caller may call as a JSON array, each as the upstream wrote it. `None` if it sees the
     /// whole list.
     pub(super) async fn tools_of(&self, caller: &Caller, reply: &Reply) -> Option<String> {
-        let scopes = self.shared.writer.scopes_of(caller, &self.route).await;
+        let mut scopes = self.shared.writer.scopes_of(caller, &self.route).await;
         if scopes.is_empty() {
-            return None;
+            scopes.push(self.rules.operator_commitment.as_ref()?.scope.clone());
         }
         let tools: Vec<&RawValue> = serde_json::from_str(reply.result_member("tools")?).ok()?;
         let shown: Vec<&str> =

@@ -20,6 +20,7 @@
 //! | `declare` | commitments and amendments |
 //! | `additions` | members that are spliced into an answer's `_meta` |
 //! | `clients` | known legacy sessions, and whether their clients can be asked |
+//! | `operator_session` | calls of clients without VAP under the operator's commitment |
 //! | `list` | `tools/list`: noted before it passes, and filtered by the caller's scopes (V-36) |
 //!
 //! Not here: transport (`front`, `relay`), admission rules (`admission`), durability (`decision_writer`).
@@ -33,6 +34,7 @@ mod clients;
 mod declare;
 mod ending;
 mod list;
+mod operator_session;
 mod outcome;
 mod pending;
 mod refused;
@@ -65,6 +67,7 @@ use crate::tools::Tools;
 
 use answer_stream::AnswerStream;
 use clients::Clients;
+use operator_session::OpenSessions;
 use pending::CallSubject;
 use tasks::Tasks;
 use unanswered::Unanswered;
@@ -86,6 +89,7 @@ pub struct Shared {
     tasks: Tasks,
     unanswered: Unanswered,
     tools: Tools,
+    operator_sessions: OpenSessions,
 }
 
 /// Time limits for answers from others.
@@ -146,8 +150,19 @@ impl Shared {
     ) -> Arc<Self> {
         let (asked, clients) = (OpenQuestions::default(), Clients::default());
         let (tasks, unanswered) = (Tasks::default(), Unanswered::new(patience.late_answer));
-        let tools = Tools::default();
-        Arc::new(Self { writer, sealer, telemetry, patience, asked, clients, tasks, unanswered, tools })
+        let (tools, operator_sessions) = (Tools::default(), OpenSessions::default());
+        Arc::new(Self {
+            writer,
+            sealer,
+            telemetry,
+            patience,
+            asked,
+            clients,
+            tasks,
+            unanswered,
+            tools,
+            operator_sessions,
+        })
     }
 }
 
@@ -248,6 +263,7 @@ impl Handlers for Calls {
             self.shared.asked.withdraw_all(&self.route, session);
             self.shared.unanswered.gone(&self.route, caller);
         }
+        self.end_operator_session(caller);
         self.shared.writer.end_sessions_of(caller).await;
     }
 }

@@ -31,7 +31,7 @@ fn of_route(config: &Config, route: &Route) -> Vec<CheckFinding> {
         }
     }
     findings.extend(asserted(route).into_iter().map(|detail| warn("confirmations".to_owned(), detail)));
-    if route.without_vap != Posture::Deny {
+    if !matches!(route.without_vap, Posture::Deny | Posture::Commitment) {
         let posture = route.without_vap.as_str();
         findings.extend(sessions_only(config, route).into_iter().map(|setting| {
             let detail = format!(

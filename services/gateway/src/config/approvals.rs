@@ -12,11 +12,11 @@ use toml::Spanned;
 use url::Url;
 use vap::glob::Pattern;
 
+use super::Config;
 use super::agents::AgentKeys;
 use super::file;
-use super::reader::ConfigReader;
+use super::reader::{ConfigReader, pattern};
 use super::route::Route;
-use super::{Config, routes};
 use crate::limits::{APPROVAL_TIME, MAX_APPROVAL_TIME};
 
 /// The listener where approvers find open questions.
@@ -110,7 +110,7 @@ pub fn approvers(
             continue;
         };
         let mut patterns = |key: &str, given: &[file::SpannedText]| -> Vec<Pattern> {
-            given.iter().filter_map(|text| routes::pattern(reader, key, text)).collect()
+            given.iter().filter_map(|text| pattern(reader, key, text)).collect()
         };
         let (routes, tools) =
             (patterns("approver.routes", &approver.routes), patterns("approver.tools", &approver.tools));

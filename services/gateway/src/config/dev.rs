@@ -9,6 +9,7 @@ use admission::rules::Posture;
 use admission::signature::Freshness;
 use url::Url;
 
+use super::commitment;
 use super::route::{HttpServer, Route, RouteProtocol, Server, UpstreamConfig};
 use super::{Config, Evidence, Intake, KeyFiles, LogTarget, Outbox, Requirement};
 use crate::limits;
@@ -74,6 +75,7 @@ impl Config {
             keys: KeyFiles { evidence: Some(dev.evidence_key), ..KeyFiles::default() },
             routes: vec![Route {
                 without_vap: dev.without_vap,
+                commitment: (dev.without_vap == Posture::Commitment).then(commitment::usual),
                 ..Route::usual("/mcp", UpstreamConfig::One(dev.upstream))
             }],
             dev: true,
@@ -93,6 +95,7 @@ impl Route {
             protocol: RouteProtocol::Mcp,
             upstream,
             without_vap: Posture::Deny,
+            commitment: None,
             restricted: Vec::new(),
             signed: Requirement::Optional,
             amendments_signed: true,

@@ -200,6 +200,7 @@ pub struct RouteSection {
     pub commitments_need_approval: Option<bool>,
     pub amendments_need_approval: Option<bool>,
     pub freshness: Option<SpannedText>,
+    pub commitment: Option<Spanned<CommitmentSection>>,
     #[serde(default)]
     pub ceiling: CeilingSection,
     #[serde(default, rename = "agent_ceiling")]
@@ -248,6 +249,21 @@ pub struct ServerSection {
     pub memory: Option<Amount>,
     pub processes: Option<Spanned<u64>>,
     pub open_files: Option<Spanned<u64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommitmentSection {
+    pub goal: SpannedText,
+    pub agent: Option<SpannedText>,
+    #[serde(default)]
+    pub tools_allow: Vec<SpannedText>,
+    #[serde(default)]
+    pub tools_deny: Vec<SpannedText>,
+    pub max_calls: Option<Spanned<u64>>,
+    pub lasts: Option<SpannedText>,
+    #[serde(default)]
+    pub limits: BTreeMap<String, Amount>,
 }
 
 #[derive(Default, Deserialize)]

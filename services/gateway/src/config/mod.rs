@@ -15,6 +15,7 @@ mod agentroa;
 mod agents;
 mod amounts;
 mod approvals;
+mod commitment;
 mod dev;
 mod file;
 mod isolation;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use admission::signature::Holder;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serving::units::{parse_duration, parse_size};
 use toml::Spanned;
 use url::Url;
@@ -180,6 +180,30 @@ pub fn chosen<T: Copy>(
             usual
         }
     }
+}
+
+/// A pattern of tool names (V-8): any text, with `*` for any run of characters.
+pub fn pattern(reader: &mut ConfigReader<'_>, key: &str, text: &SpannedText) -> Option<Pattern> {
+    match Pattern::new(text.get_ref()) {
+        Ok(pattern) if !text.get_ref().is_empty() => Some(pattern),
+        Ok(_) => reader.wrong(text, key, "an empty pattern matches nothing"),
+        Err(why) => reader.wrong(text, key, why.to_string()),
+    }
+}
+
+/// A number of calls, at least 1.
+pub fn calls(reader: &mut ConfigReader<'_>, key: &str, given: Option<&Spanned<u64>>) -> Option<u64> {
+    let given = given.map(|calls| Spanned::new(calls.span(), *calls.get_ref()))?;
+    Some(reader.positive(key, Some(given), 1))
+}
+
+/// A length of time.
+pub fn length(
+    reader: &mut ConfigReader<'_>,
+    key: &str,
+    text: Option<&SpannedText>,
+) -> Option<SignedDuration> {
+    reader.time(key, text).and_then(|length| SignedDuration::try_from(length).ok())
 }
 
 /// Reads the pattern in the key of a table, which has no position of its own.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use admission::risk::{Degree, Weights};
 use admission::rules::{
-    AuthorityRules, Ceiling, CostRules, Decider, PolicyRule, Posture, PrincipalCeiling, SensitivityRules,
+    AuthorityRules, Ceiling, CostRules, Decider, OperatorCommitment, PolicyRule, Posture, PrincipalCeiling,
+    SensitivityRules,
 };
 use admission::signature::Freshness;
 use admission::tool::ToolRules;
@@ -29,6 +30,8 @@ pub struct Route {
     pub without_vap: Posture,
     /// Patterns of tools that callers without VAP may call in the posture `restricted`.
     pub restricted: Vec<Pattern>,
+    /// The commitment for callers without VAP in the posture `commitment`.
+    pub commitment: Option<OperatorCommitment>,
     /// True if agents' messages must be signed (V-34).
     pub signed: Requirement,
     /// True if amendments must be signed, even if `signed` is optional (V-19).

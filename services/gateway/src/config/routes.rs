@@ -9,19 +9,17 @@ use admission::rules::{
 };
 use admission::signature::Freshness;
 use admission::tool::{ToolPins, ToolRules};
-use jiff::SignedDuration;
 use toml::Spanned;
 use url::Url;
-use vap::glob::Pattern;
 use vap::message::Sensitivity;
 
 use super::a2a::{self, ProtocolSettings};
 use super::agentroa::{self, RouteSettings};
 use super::file::{self, SpannedText};
 use super::oauth::{KeySource, OAuth, OAuthMode, TOKEN_ALGORITHMS};
-use super::reader::{ConfigReader, chosen, named};
+use super::reader::{ConfigReader, calls, chosen, length, named, pattern};
 use super::route::{Requirement, Route, Server, UpstreamConfig};
-use super::{amounts, servers};
+use super::{amounts, commitment, servers};
 use crate::limits::{
     ARGUMENT_BYTES, JUDGE_THRESHOLD, MAX_BODY_BYTES, MAX_ROUTES, MAX_RULES, UPSTREAM_TIMEOUT,
 };
@@ -75,8 +73,11 @@ fn one(
             ("restricted", Posture::Restricted),
             ("advisory", Posture::Advisory),
             ("roa", Posture::Roa),
+            ("commitment", Posture::Commitment),
         ],
     );
+    let at = route.without_vap.as_ref().map(Spanned::span);
+    let commitment = commitment::of_route(reader, route.commitment.take(), (without_vap, at));
     let required = [("optional", Requirement::Optional), ("required", Requirement::Required)];
     let signed = chosen(reader, "signed", route.signed.as_ref(), &required);
     let fresh = [("optional", Freshness::Optional), ("required", Freshness::Required)];
@@ -111,6 +112,7 @@ fn one(
     Some(Route {
         protocol,
         without_vap,
+        commitment,
         authority,
         restricted: route.restricted.iter().filter_map(|text| pattern(reader, "restricted", text)).collect(),
         signed,
@@ -153,24 +155,6 @@ fn path(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
     }
 }
 
-/// A pattern of tool names (V-8): any text, with `*` for any run of characters.
-pub fn pattern(reader: &mut ConfigReader<'_>, key: &str, text: &SpannedText) -> Option<Pattern> {
-    match Pattern::new(text.get_ref()) {
-        Ok(pattern) if !text.get_ref().is_empty() => Some(pattern),
-        Ok(_) => reader.wrong(text, key, "an empty pattern matches nothing"),
-        Err(why) => reader.wrong(text, key, why.to_string()),
-    }
-}
-
-fn calls(reader: &mut ConfigReader<'_>, key: &str, given: Option<&Spanned<u64>>) -> Option<u64> {
-    let given = given.map(|calls| Spanned::new(calls.span(), *calls.get_ref()))?;
-    Some(reader.positive(key, Some(given), 1))
-}
-
-fn length(reader: &mut ConfigReader<'_>, key: &str, text: Option<&SpannedText>) -> Option<SignedDuration> {
-    reader.time(key, text).and_then(|length| SignedDuration::try_from(length).ok())
-}
-
 fn ceiling(
     reader: &mut ConfigReader<'_>,
     given: &file::CeilingSection,
@@ -193,7 +177,7 @@ fn ceiling(
 }
 
 /// Reads the patterns of tools that sessions may have in their scope, and of those that they may not.
-fn scope_ceiling(
+pub(super) fn scope_ceiling(
     reader: &mut ConfigReader<'_>,
     key: &str,
     (allow, deny): (&[SpannedText], &[SpannedText]),

@@ -23,6 +23,7 @@ impl Config {
             },
             posture: route.without_vap,
             restricted: route.restricted.clone(),
+            operator_commitment: route.commitment.clone(),
             keyring: self.keyring.clone().with_approvers(&thumbprints(&approvals)),
             ceiling: route.ceiling.clone(),
             principal_ceiling: route.principal_ceiling.clone(),

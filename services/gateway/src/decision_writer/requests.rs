@@ -72,8 +72,13 @@ impl DecisionWriter {
             return;
         };
         for session in account.live_sessions() {
-            self.hand_in(Box::new(CloseWork::of_caller(self.clone(), session.clone(), caller.clone())));
+            self.end_session_of(session, caller);
         }
+    }
+
+    /// Ends a session as soon as it has no call in flight, if this caller is its principal.
+    pub fn end_session_of(&self, session_id: &str, caller: &Caller) {
+        self.hand_in(Box::new(CloseWork::of_caller(self.clone(), session_id.to_owned(), caller.clone())));
     }
 
     /// Ends a session. Returns `true` if it is closed now, and `false` if there is none or if it closes later, after

@@ -1,4 +1,5 @@
-//! The scopes that a caller has committed itself to (V-36), for display and not for decisions.
+//! Lookups of sessions, for display and not for decisions: the scopes that a caller has committed itself to (V-36), and
+//! whether a session exists.
 
 use admission::principal::Caller;
 use admission::principal::account_key;
@@ -16,6 +17,12 @@ impl DecisionWriter {
             tracing::warn!(%error, "a list of tools is shown as it is: the evidence cannot be read");
             Vec::new()
         })
+    }
+
+    /// Returns `true` if there is a session with this id, open or closed. `false` if the store cannot be read: the next
+    /// request to the store then reports the error.
+    pub async fn has_session(&self, session_id: &str) -> bool {
+        self.states(&[session_id.to_owned()]).await.is_ok_and(|states| !states.is_empty())
     }
 
     async fn read_scopes(&self, caller: &Caller, route: &str) -> Result<Vec<Scope>, StoreError> {

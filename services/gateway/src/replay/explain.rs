@@ -1,14 +1,16 @@
 //! Explanation of a hypothetical call: the decision about it, and the reasons.
 
 use admission::arguments::CallArguments;
+use admission::authenticated::Authenticated;
 use admission::decide::{Authority, Declaration, EarlierResults, ToolCall};
 use admission::principal::{Caller, Era};
+use admission::rules::envelope_text;
 use admission::tool::ToolFault;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 use vap::message::MessageType;
-use vap::message::slot::{self, Carrier};
+use vap::message::slot::{self, Carrier, Unreadable};
 use vap::verdict::Verification;
 
 use super::ReplayError;
@@ -80,7 +82,7 @@ pub fn begin(
     commitment: &str,
     now: Timestamp,
 ) -> Result<CommitmentResult, ReplayError> {
-    let caller = caller();
+    let caller = caller(route);
     let read = slot::read(Some(commitment), None, Carrier::ToolsList);
     let read = match read {
         Ok(Some(received)) => Ok(again.authenticated(route, received)),
@@ -114,12 +116,9 @@ pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Exp
     if !parsed.is_object() {
         return Err(ReplayError::Question("the arguments are an object".to_owned()));
     }
-    let made_up = call.session.map(|session| envelope(session, call));
-    let caller = again.owner().map_or_else(caller, |(_, caller)| caller.clone());
+    let caller = again.owner().map_or_else(|| caller(call.route), |(_, caller)| caller.clone());
     let header = (caller.era == Era::Modern).then_some(call.tool);
-    let message = call.envelope.or(made_up.as_deref());
-    let read = slot::read(message, None, Carrier::ToolsCall).transpose();
-    let read = read.map(|read| read.map(|received| again.authenticated(call.route, received)));
+    let read = envelope(again, call, &caller);
     let arguments = CallArguments::new(call.arguments);
     let called = ToolCall {
         envelope: read.as_ref().map(|read| read.as_ref().map_err(|unreadable| &**unreadable)),
@@ -165,22 +164,49 @@ pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Exp
     }
 }
 
+/// Returns the envelope of the call: the given one, one that is made up for the session, or, for a caller without VAP, one
+/// under the operator's commitment.
+fn envelope(
+    again: &mut ReplayedSession,
+    call: &Hypothesis<'_>,
+    caller: &Caller,
+) -> Option<Result<Authenticated, Box<Unreadable>>> {
+    let made_up =
+        call.session.map(|session| envelope_text(session, call.tool, call.arguments, EXPLAINED_RATIONALE));
+    let Some(text) = call.envelope.or(made_up.as_deref()) else {
+        return under_operator(again, call, caller);
+    };
+    let read = slot::read(Some(text), None, Carrier::ToolsCall).transpose()?;
+    Some(read.map(|received| again.authenticated(call.route, received)))
+}
+
+/// Begins the operator's session of the caller, and writes the envelope of its call. `None` if the route has no
+/// operator's commitment.
+fn under_operator(
+    again: &mut ReplayedSession,
+    call: &Hypothesis<'_>,
+    caller: &Caller,
+) -> Option<Result<Authenticated, Box<Unreadable>>> {
+    let rules = again.rules(call.route)?;
+    let session = rules.operator_commitment.as_ref()?.session_of(&rules, caller, call.now);
+    let commitment = session.commitment();
+    let message = commitment.as_ref().map_err(|unreadable| &**unreadable);
+    let declared =
+        Declaration { message, replayed: false, can_wait: true, before: EarlierResults::default() };
+    again.declare(
+        MessageType::ScopeCommitment,
+        &RecordedPasses::new(call.route, caller, call.now),
+        &declared,
+    );
+    Some(session.envelope(call.tool, call.arguments))
+}
+
 fn no_route(route: &str) -> ReplayError {
     ReplayError::Question(format!("there is no route {route}"))
 }
 
-/// Builds the smallest Intent Envelope for the call, unsigned.
-fn envelope(session: &str, call: &Hypothesis<'_>) -> String {
-    let head = json!({ "session_id": session, "tool": call.tool });
-    // The arguments are inserted as written, so that numbers keep their digits.
-    format!(
-        "{{\"vap\":\"0.1\",\"type\":\"intent_call\",\"session_id\":{},\"intent\":{{\"rationale\":\"{EXPLAINED_RATIONALE}\",\
-         \"expected_effect\":\"{EXPLAINED_RATIONALE}\"}},\"call\":{{\"tool\":{},\"arguments\":{}}}}}",
-        head["session_id"], head["tool"], call.arguments
-    )
-}
-
-/// A caller with a legacy session and no other identity.
-fn caller() -> Caller {
-    Caller::unknown(Era::Legacy).given(Some(MADE_UP_SESSION.to_owned()))
+/// A caller of this route with a legacy session and no other identity.
+fn caller(route: &str) -> Caller {
+    let caller = Caller { route: route.to_owned(), ..Caller::unknown(Era::Legacy) };
+    caller.given(Some(MADE_UP_SESSION.to_owned()))
 }

@@ -117,6 +117,11 @@ impl ReplayedSession {
         self.session.as_ref()
     }
 
+    /// Returns the rules of a route.
+    pub(super) fn rules(&self, route: &str) -> Option<Arc<Rules>> {
+        self.rules.get(route).cloned()
+    }
+
     /// Checks the signature of a message, as on its arrival at a route.
     #[must_use]
     pub fn authenticated(&self, route: &str, received: Received) -> Authenticated {

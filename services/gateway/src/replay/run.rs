@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use admission::arguments::CallArguments;
+use admission::authenticated::Authenticated;
 use admission::decide::Advised;
 use evidence::{RecordKind, StoredRecord};
 use jiff::Timestamp;
@@ -173,7 +174,12 @@ fn decided_again(
         _ => (Carrier::ToolsCall, None),
     };
     let read = slot::read(message, None, carrier).transpose();
-    let read = read.map(|read| read.map(|received| again.authenticated(&inputs.route, received)));
+    let read = read.map(|read| {
+        read.map(|received| match inputs.by_operator {
+            true => Authenticated::by_operator(received),
+            false => again.authenticated(&inputs.route, received),
+        })
+    });
     let message = read.as_ref().map(|read| read.as_ref().map_err(|unreadable| &**unreadable));
     Ok(match (kind, message) {
         (Some(kind), Some(message)) => again.declare(kind, &passes, &inputs.declaration(message)),

@@ -10,6 +10,7 @@ mod judged;
 mod late;
 mod modern_questions;
 mod open_questions;
+mod operator_commitment;
 mod postures;
 mod records;
 mod tasks;
