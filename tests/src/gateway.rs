@@ -181,6 +181,14 @@ impl Gateway {
         fs::write(self.path("gateway.toml"), text).expect("our own folder");
     }
 
+    /// Writes the configuration, and returns the command line with which an MCP client starts `gateway stdio`.
+    pub fn stdio_command(&self) -> Vec<String> {
+        self.configure();
+        let program = crate::program().display().to_string();
+        let config = self.path("gateway.toml").display().to_string();
+        [&program, "gateway", "stdio", "--config", &config].map(str::to_owned).to_vec()
+    }
+
     /// Returns a command that runs the program in the folder.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = command(self.folder.path());

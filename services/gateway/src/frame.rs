@@ -23,7 +23,7 @@ use jose::json::{self, JsonError, Limits, TextRules};
 use thiserror::Error;
 
 pub use id::{LooseId, RawId};
-pub use name::{Mirrored, mirrored_name};
+pub use name::{Mirrored, mirrored_name, mirrored_value};
 
 use object::Object;
 

@@ -85,7 +85,18 @@ pub enum StartError {
         /// The system's error.
         error: io::Error,
     },
+    /// Every state folder for local clients is in use.
+    #[error("no state folder is free")]
+    NoStateFolder,
     /// The metrics cannot be set up.
     #[error(transparent)]
     Metrics(#[from] prometheus::Error),
+}
+
+impl StartError {
+    /// Returns `true` if another process uses the evidence store.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::Evidence(StoreError::InUse(_)))
+    }
 }

@@ -155,6 +155,20 @@ fn nor_before_servers_that_the_gateway_starts() {
 }
 
 #[test]
+fn nor_on_its_own_standard_streams() {
+    let calls = json!([["test_simple_text", {}], ["test_tool_with_progress", {}], ["test_tool_with_logging", {}],
+        ["test_error_handling", {}], ["test_elicitation", { "message": "who?" }], ["test_sampling", { "prompt": "say" }],
+        ["test_input_required_result_multiple_inputs", {}], ["no_such_tool", {}]]);
+    let command = black_box::fixture_over_stdio();
+    let gateway = Gateway::before_command(&command).route("without_vap = \"advisory\"");
+    for mode in ["auto", "legacy"] {
+        let direct = python(mode, &command, &calls);
+        let through = python(mode, &gateway.stdio_command(), &calls);
+        must_be_the_same(direct, through, mode);
+    }
+}
+
+#[test]
 fn an_sdk_that_is_denied_gets_a_result_and_goes_on() {
     let fixture = Other::fixture();
     let gateway = Gateway::before(&fixture.url);

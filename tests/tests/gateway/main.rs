@@ -14,6 +14,7 @@ mod evidence;
 mod federation;
 mod hostile;
 mod isolation;
+mod local;
 mod oauth;
 mod operator;
 mod questions;

@@ -1,7 +1,7 @@
 //! Names that modern clients repeat in an HTTP header (section 1.1).
 
 use data_encoding::BASE64;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
 /// The content of a header that repeats a value of the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,16 @@ impl Mirrored {
     pub fn says(&self, value: &str) -> bool {
         matches!(self, Self::Says(said) if said == value)
     }
+}
+
+/// Returns the value of a header that repeats a name: plain, or in base64 if a header cannot hold the name.
+pub fn mirrored_value(name: &str) -> HeaderValue {
+    let plain = name.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+        && name.trim() == name
+        && !name.starts_with("=?");
+    let encoded = || format!("=?base64?{}?=", BASE64.encode(name.as_bytes()));
+    let text = if plain { name.to_owned() } else { encoded() };
+    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 /// Reads the header with this name. A base64 value (`=?base64?…?=`) is decoded.

@@ -1,13 +1,14 @@
 //! Processing of a request: the checks that all protocols share, in their order, then the protocol of the endpoint.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::body::Body;
 use axum::response::IntoResponse;
-use http::Request;
 use http::request::Parts;
+use http::{Request, StatusCode};
 use tower::ServiceExt;
 
 use super::origin::{self, WebOrigin};
@@ -77,6 +78,27 @@ impl Front {
         }
         let sender = (address, certificate);
         readable(self.routed(&route, (head, body), sender, plan.intake.body_bytes).await, page)
+    }
+
+    /// Answers a request of the client that started this process. It came over no network, so there are no rate limit, no
+    /// web pages and no proxies.
+    pub async fn answer_local(&self, request: Request<Body>) -> Response {
+        let plan = self.plan.load_full();
+        let path = request.uri().path();
+        let Some(route) = plan.routes.iter().find(|route| route.path == path).cloned() else {
+            return StatusCode::NOT_FOUND.into_response();
+        };
+        let sender = (IpAddr::V4(Ipv4Addr::LOCALHOST), None);
+        self.routed(&route, request.into_parts(), sender, plan.intake.body_bytes).await
+    }
+
+    /// Ends endless streams, and waits for requests in flight, at most for this time.
+    pub async fn finish(&self, most: Duration) {
+        self.draining.stop.cancel();
+        self.draining.tasks.close();
+        if tokio::time::timeout(most, self.draining.tasks.wait()).await.is_err() {
+            tracing::warn!(calls = self.draining.tasks.len(), "the outcome of calls was not waited for");
+        }
     }
 
     async fn routed(

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use data_encoding::BASE64;
-use http::{HeaderValue, StatusCode};
+use http::StatusCode;
 
 use super::answers::Awaited;
 use super::gather::ServerAnswer;
 use super::names::ServerIndex;
 use super::rewrite::{self, NameKind, NamedTarget};
 use super::{FederatedRequest, FederationState, NO_COMMON_REVISION, bad, merge, streams};
+use crate::frame::mirrored_value;
 use crate::upstream::request::NAME;
 use crate::upstream::text::{Edits, Json, RpcMessage, quoted};
 use crate::upstream::{UpstreamAnswer, UpstreamError, answer};
@@ -24,7 +24,7 @@ impl FederationState {
     ) -> Result<UpstreamAnswer, UpstreamError> {
         let mut exchange = asked.to(target.whose, rewrite::inward(&self.names, message, target));
         if exchange.headers.contains_key(NAME) {
-            exchange.headers.insert(NAME, mirrored(&target.inside));
+            exchange.headers.insert(NAME, mirrored_value(&target.inside));
         }
         let answer = self.servers[target.whose].exchange(exchange).await?;
         Ok(self.passed(target.whose, answer, Awaited::to(Some(message))))
@@ -202,14 +202,4 @@ pub fn no_such_name(
         _ => answer::INVALID_PARAMS,
     };
     bad(asked, message, code, "no server behind this endpoint has what this names")
-}
-
-/// The value of the `Mcp-Name` header: plain, or in base64 if a header cannot hold the name.
-fn mirrored(name: &str) -> HeaderValue {
-    let plain = name.bytes().all(|byte| (0x20..0x7f).contains(&byte))
-        && name.trim() == name
-        && !name.starts_with("=?");
-    let encoded = || format!("=?base64?{}?=", BASE64.encode(name.as_bytes()));
-    let text = if plain { name.to_owned() } else { encoded() };
-    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

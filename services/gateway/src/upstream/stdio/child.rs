@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncWriteExt, BufReader};
 use tokio::process::{Child as Process, ChildStdin, Command};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::isolation::Confinement;
 use crate::limits;
+use crate::lines::{Line, as_line, read_line, skip_line};
 
 /// The program of a child process, and its environment and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,13 +182,6 @@ impl Drop for Child {
     }
 }
 
-fn as_line(message: &[u8]) -> Bytes {
-    let mut line: Vec<u8> =
-        message.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
-    line.push(b'\n');
-    line.into()
-}
-
 struct Talk {
     stop: CancellationToken,
     gone: CancellationToken,
@@ -243,37 +237,6 @@ async fn read_lines<R: AsyncRead + Unpin>(
     stop.cancel();
 }
 
-enum Line {
-    Whole(Vec<u8>),
-    /// The beginning of a line that is too long; its rest is not read yet.
-    TooLong(Vec<u8>),
-    End,
-}
-
-async fn read_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>, most: usize) -> std::io::Result<Line> {
-    let mut line = Vec::new();
-    loop {
-        let part = reader.fill_buf().await?;
-        if part.is_empty() {
-            return Ok(Line::End); // A line that was not finished is no message.
-        }
-        let (taken, whole) = match part.iter().position(|byte| *byte == b'\n') {
-            Some(at) => (at, true),
-            None => (part.len(), false),
-        };
-        if line.len() + taken > most {
-            return Ok(Line::TooLong(line));
-        }
-        line.extend_from_slice(&part[..taken]);
-        reader.consume(taken + usize::from(whole));
-        if whole {
-            // Between tokens a CR is equivalent to a space; in an event it would end the line.
-            line.iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b' ');
-            return Ok(Line::Whole(line.trim_ascii().to_vec()));
-        }
-    }
-}
-
 async fn write_lines(mut stdin: ChildStdin, mut lines: mpsc::Receiver<Bytes>) {
     while let Some(line) = lines.recv().await {
         if stdin.write_all(&line).await.is_err() || stdin.flush().await.is_err() {
@@ -322,37 +285,8 @@ async fn log_stderr<R: AsyncRead + Unpin>(stderr: R, name: Arc<str>) {
     }
 }
 
-/// Discards the rest of a line.
-async fn skip_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>) -> std::io::Result<()> {
-    loop {
-        let part = reader.fill_buf().await?;
-        let end = part.iter().position(|byte| *byte == b'\n');
-        let (taken, is_over) = end.map_or((part.len(), part.is_empty()), |at| (at + 1, true));
-        reader.consume(taken);
-        if is_over {
-            return Ok(());
-        }
-    }
-}
-
 /// The part of a line that is logged: without control characters, at most `MAX_SHOWN_LINE` characters.
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     text.chars().filter(|c| !c.is_control()).take(limits::MAX_SHOWN_LINE).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[tokio::test]
-    async fn a_line_that_is_too_long_loses_its_rest_and_the_next_one_is_whole() {
-        let mut reader = BufReader::with_capacity(4, &b"long line\nnext\n"[..]);
-        assert!(matches!(read_line(&mut reader, 6).await.unwrap(), Line::TooLong(line) if line == b"long"));
-        skip_line(&mut reader).await.unwrap();
-        assert!(matches!(read_line(&mut reader, 6).await.unwrap(), Line::Whole(line) if line == b"next"));
-        assert!(matches!(read_line(&mut reader, 6).await.unwrap(), Line::End));
-        skip_line(&mut reader).await.unwrap();
-    }
 }

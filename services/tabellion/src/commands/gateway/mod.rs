@@ -3,14 +3,18 @@
 mod approval;
 mod check;
 pub mod config_file;
+mod dev_mode;
 mod explain;
 mod jwks;
 mod keys;
 pub mod replay;
 mod run;
 mod spans;
+mod standard_streams;
 mod start_server;
+mod stdio;
 mod tools;
+mod wrap;
 
 use clap::Subcommand;
 
@@ -22,6 +26,10 @@ use crate::context::Context;
 pub enum Gateway {
     /// Start the gateway
     Run(run::Run),
+    /// Serve the MCP client that starts this process, on stdin and stdout
+    Stdio(stdio::Stdio),
+    /// Put the stdio servers of an MCP client's configuration behind the gateway, or undo that
+    Wrap(wrap::Wrap),
     /// Check a configuration, its servers, and that the log admits the gateway's records
     Check(check::Check),
     /// Explain how a call would be decided
@@ -47,6 +55,8 @@ impl Gateway {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Run(command) => command.run(context),
+            Self::Stdio(command) => command.run(context),
+            Self::Wrap(command) => command.run(context),
             Self::Check(command) => command.run(context),
             Self::Explain(command) => command.run(context),
             Self::Replay(command) => command.run(context),

@@ -4,21 +4,20 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 
-use clap::{Args, ValueEnum};
-use gateway::config::{Dev, Mistakes, Server};
+use clap::Args;
+use gateway::config::{Mistakes, Server};
 use gateway::{Config, Gateway, StartError};
 use serde::Serialize;
 use serving::signals::{hangups, stop_signal};
 use url::Url;
 
-use super::config_file::{self, DEV_LISTEN, DEV_STATE};
+use super::config_file::{self, DEV_LISTEN};
+use super::dev_mode::{self, WithoutVap};
 use super::spans::Spans;
 use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
-use crate::dev_files::{DEV_FOLDER, DEV_GATEWAY, DEV_GATEWAY_KEY, log_url};
 use crate::exposed_settings;
-use crate::trust_file;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp")]
@@ -46,14 +45,6 @@ pub struct Run {
     command: Vec<String>,
 }
 
-/// What becomes of callers without VAP: their calls are denied, or let through and recorded.
-// Words on the variants would be printed as a list, and help has to fit a screen.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum WithoutVap {
-    Deny,
-    Advisory,
-}
-
 impl Run {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         gateway::isolation::protect_own_memory()?;
@@ -73,7 +64,7 @@ impl Run {
         config.unsafe_shared_user = self.unsafe_shared_user;
         let spans = Spans::start(config.otlp.as_ref())?;
         let usual = if self.dev { "warn" } else { "info" };
-        let _level = LogLevel::heard_by(spans.listener(), usual, &context.console)?;
+        let _level = LogLevel::with_listener(spans.listener(), usual, &context.console)?;
         for warning in exposed_settings::gateway::warnings(&config, path.as_deref()) {
             tracing::warn!(setting = warning.key, "{}", warning.what);
         }
@@ -88,32 +79,9 @@ impl Run {
     }
 
     fn dev_config(&self) -> Result<Config, Failure> {
-        if !Path::new(DEV_GATEWAY_KEY).is_file() {
-            let what = format!("there is no {DEV_GATEWAY_KEY}");
-            return Err(Failure::new(Exit::NotFound, "no-dev-log", what)
-                .why("a gateway that is tried out runs in the folder of a log that is tried out, and signs with its key")
-                .hint("tabellion serve --dev"));
-        }
-        let dev = Dev {
-            upstream: self.server()?,
-            log: log_url(self.log.as_deref())?,
-            folder: DEV_STATE.into(),
-            listen: self.listen.unwrap_or(DEV_LISTEN),
-            issuer: DEV_GATEWAY.into(),
-            evidence_key: DEV_GATEWAY_KEY.into(),
-            without_vap: match self.without_vap {
-                None | Some(WithoutVap::Deny) => gateway::config::Posture::Deny,
-                Some(WithoutVap::Advisory) => gateway::config::Posture::Advisory,
-            },
-            hide: vec![DEV_FOLDER.into()],
-        };
-        if !dev.listen.ip().is_loopback() {
-            return Err(Failure::new(Exit::Usage, "usage", "dev mode is loopback only"));
-        }
-        let usage = |error: url::ParseError| Failure::new(Exit::Usage, "usage", format!("--log: {error}"));
-        let mut config = Config::dev(dev).map_err(usage)?;
-        config.log.trust = Some(trust_file::DEV.into()).filter(|path: &std::path::PathBuf| path.is_file());
-        Ok(config)
+        let listen = self.listen.unwrap_or(DEV_LISTEN);
+        let without_vap = self.without_vap.unwrap_or(WithoutVap::Deny);
+        dev_mode::config(self.server()?, self.log.as_deref(), listen, without_vap)
     }
 
     fn server(&self) -> Result<Server, Failure> {
@@ -139,7 +107,7 @@ fn reread(path: Option<&Path>, first: &Config) -> Result<Config, Mistakes> {
     }
 }
 
-fn not_started(error: StartError) -> Failure {
+pub(super) fn not_started(error: StartError) -> Failure {
     let (exit, code) = match &error {
         StartError::Keys(_) => (Exit::Failure, "key-unusable"),
         StartError::Evidence(_) => (Exit::Failure, "gateway-evidence"),

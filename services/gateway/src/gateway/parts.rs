@@ -1,0 +1,169 @@
+//! The parts of a gateway, in the order of their start: keys, evidence store, decision writer, routes. They stop in the
+//! reverse order.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use serving::listener::{Listener, ListenerSettings, RunningListener};
+use tokio::sync::Mutex;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::admin;
+use super::build::Builder;
+use crate::approvals;
+use crate::authority::{AgentRoa, ReceiptSigner, RegistryState, SteadyClock, TimeSource};
+use crate::calls::{Patience, Shared};
+use crate::check::without_effect;
+use crate::clarify::state::Sealer;
+use crate::config::Config;
+use crate::current_rules::{CurrentRules, rules_of};
+use crate::decision_writer::{Clock, DecisionWriter, RulesOf, RunningWriter};
+use crate::evidence_store;
+use crate::front::{self, Front};
+use crate::isolation::Host;
+use crate::keys::Keys;
+use crate::start_error::StartError;
+use crate::telemetry::Telemetry;
+
+/// A gateway without a listener for clients.
+pub struct Parts {
+    pub config: Config,
+    pub keys: Keys,
+    pub writer: DecisionWriter,
+    pub front: Arc<Front>,
+    pub telemetry: Arc<Telemetry>,
+    pub builder: Mutex<Builder>,
+    running: RunningWriter,
+    /// The listeners for health and metrics, and for approvers.
+    pub admin: Option<RunningListener>,
+    pub approvals: Option<RunningListener>,
+    /// Ends the refreshing of the registry.
+    fresh: DropGuard,
+}
+
+impl Parts {
+    /// Starts all parts.
+    pub async fn start(config: Config, clock: Clock) -> Result<Self, StartError> {
+        config.require_isolation(Host::detect())?;
+        warn_of_what_has_no_effect(&config);
+        let keys = Keys::open(&config)?;
+        let telemetry = Arc::new(Telemetry::new()?);
+        let store = evidence_store::open(&config).await?;
+        let log = evidence_store::log(&config)?;
+        let writer_keys = evidence_store::writer_keys(&keys)?;
+        let settings = evidence_store::settings(&config);
+        let rules = CurrentRules::new(ArcSwap::from_pointee(rules_of(&config)));
+        let current = rules.clone();
+        let rules_now: RulesOf = Arc::new(move |route: &str| current.load().get(route).cloned());
+        let agent_roa = agent_roa(&config, &keys, clock.clone())?;
+        let (writer, running) =
+            DecisionWriter::open(store, &writer_keys, log, clock, settings, rules_now).await?;
+        let fresh = CancellationToken::new();
+        if let (Some(agent_roa), Some(agentroa)) = (agent_roa, &config.agentroa) {
+            let (registry, positions) = (agent_roa.registry().clone(), Arc::new(writer.clone()));
+            registry.refresh_or_log(&*positions).await;
+            tokio::spawn(registry.keep_fresh(positions, agentroa.refresh, fresh.clone()));
+            writer.enforce(Arc::new(agent_roa)).await;
+        }
+        let sealer = Sealer::new((*keys.state).clone(), &config.issuer);
+        let shared = Shared::new(writer.clone(), sealer, telemetry.clone(), Patience::default());
+        let builder = Builder::new(keys.clone(), shared, rules.clone());
+        match Self::routes(&config, builder, &writer, (rules, &telemetry)).await {
+            Ok((builder, front, admin, approvals)) => {
+                let (builder, fresh) = (Mutex::new(builder), fresh.drop_guard());
+                Ok(Self { config, keys, writer, front, telemetry, builder, running, admin, approvals, fresh })
+            }
+            Err(error) => {
+                running.stop().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn routes(
+        config: &Config,
+        mut builder: Builder,
+        writer: &DecisionWriter,
+        (rules, telemetry): (CurrentRules, &Arc<Telemetry>),
+    ) -> Result<(Builder, Arc<Front>, Option<RunningListener>, Option<RunningListener>), StartError> {
+        let front = Front::new(builder.plan(config)?);
+        let admin = match config.admin_listen {
+            Some(address) => {
+                let listener = listen(address, ListenerSettings::default()).await?;
+                Some(listener.serve(admin::routes(writer.clone(), telemetry.clone())))
+            }
+            None => None,
+        };
+        let approvals = match &config.approvals {
+            Some(approvals) => {
+                let settings = front::listener_settings(config.intake.connections);
+                let listener = listen(approvals.listen, settings).await?;
+                let address = listener.address().unwrap_or(approvals.listen);
+                let url = approvals.url.as_ref().map(url::Url::as_str);
+                let served = listener.serve(approvals::routes(address, url, writer.clone(), rules));
+                tracing::info!(%address, "approvers are served");
+                Some(served)
+            }
+            None => None,
+        };
+        Ok((builder, front, admin, approvals))
+    }
+
+    /// Applies a configuration.
+    ///
+    /// # Errors
+    /// The reason why it cannot be applied, in words; the current one then stays.
+    pub async fn take_up(&mut self, config: Config) -> Result<(), String> {
+        let fixed = self.config.needs_restart(&config);
+        if !fixed.is_empty() {
+            return Err(format!("only a new start changes {}", fixed.join(", ")));
+        }
+        let mut builder = self.builder.lock().await;
+        let plan = builder.plan(&config).map_err(|error| error.to_string())?;
+        warn_of_what_has_no_effect(&config);
+        self.front.reload(plan);
+        builder.forget().await;
+        drop(builder);
+        self.config = config;
+        Ok(())
+    }
+
+    /// Stops all parts, after the clients' requests have ended.
+    pub async fn stop(self) {
+        drop(self.fresh);
+        self.builder.into_inner().stop().await;
+        self.running.stop().await;
+        if let Some(admin) = self.admin {
+            admin.cut().await;
+        }
+        if let Some(approvals) = self.approvals {
+            approvals.cut().await;
+        }
+    }
+}
+
+/// Creates the enforcement of AgentROA, if it is configured. Its receipts are signed with the evidence key.
+fn agent_roa(config: &Config, keys: &Keys, clock: Clock) -> Result<Option<AgentRoa>, StartError> {
+    let Some(agentroa) = &config.agentroa else { return Ok(None) };
+    let failed = |error: &dyn std::fmt::Display| StartError::AgentRoa(error.to_string());
+    let steady = SteadyClock::new(Arc::new(move || clock.now()));
+    let now: TimeSource = Arc::new(move || steady.now());
+    let sources = (agentroa.source.clone(), agentroa.deltas.clone());
+    let registry = RegistryState::new(sources, agentroa.operators.clone(), now);
+    let registry = registry.map_err(|error| failed(&error))?;
+    let signer = ReceiptSigner::new(agentroa, keys.evidence.clone());
+    let signer = signer.map_err(|error| failed(&error))?;
+    Ok(Some(AgentRoa::new(Arc::new(registry), signer, &config.issuer)))
+}
+
+/// Logs a warning for each setting that has no effect on its route.
+fn warn_of_what_has_no_effect(config: &Config) {
+    for finding in without_effect(config) {
+        tracing::warn!(setting = finding.what, "{}", finding.detail);
+    }
+}
+
+async fn listen(address: SocketAddr, settings: ListenerSettings) -> Result<Listener, StartError> {
+    Listener::bind(address, settings).await.map_err(|error| StartError::Listen { address, error })
+}

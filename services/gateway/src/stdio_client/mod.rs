@@ -1,0 +1,191 @@
+//! One MCP client on standard input and output. Each line of the input becomes a request to the front end, and each
+//! message of an answer becomes a line of the output.
+//!
+//! The client is thus handled like one over Streamable HTTP: in the legacy eras it has an MCP session, with a stream for
+//! the server's own messages.
+//!
+//! Not here: decisions, and servers on stdio (`upstream::stdio`).
+
+mod answer;
+mod request;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::frame::{Frame, Kind, reply};
+use crate::front::Front;
+use crate::limits::{CHILD_QUEUE, LOCAL_STREAM_PAUSE, MAX_LINE_BYTES};
+use crate::lines::{Line, read_line, skip_line};
+use request::McpSession;
+
+/// The JSON-RPC code for a message that cannot be parsed.
+const PARSE_ERROR: i32 = -32700;
+
+/// The client of one route.
+#[derive(Clone)]
+pub struct StdioClient {
+    front: Arc<Front>,
+    route: Arc<str>,
+    session: Arc<Mutex<McpSession>>,
+}
+
+impl StdioClient {
+    /// A client that uses this route of the front end.
+    pub fn new(front: Arc<Front>, route: &str) -> Self {
+        Self { front, route: route.into(), session: Arc::default() }
+    }
+
+    /// Serves the client until its input ends or `stop` resolves, and ends its MCP session.
+    ///
+    /// # Errors
+    /// If the input cannot be read.
+    pub async fn serve(
+        self,
+        input: impl AsyncRead + Unpin + Send + 'static,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+        stop: impl Future<Output = ()>,
+    ) -> std::io::Result<()> {
+        let (sender, receiver) = mpsc::channel(CHILD_QUEUE);
+        let written = tokio::spawn(write(output, receiver));
+        let over = CancellationToken::new();
+        let ended = tokio::select! {
+            ended = self.messages(input, &sender, &over) => ended,
+            () = stop => Ok(()),
+        };
+        over.cancel();
+        let end = self.session().end(&self.route);
+        if let Some(request) = end {
+            self.front.answer_local(request).await;
+        }
+        drop(sender);
+        let _ = written.await;
+        ended
+    }
+
+    /// Handles the messages of the input in their order. Requests run side by side, and those in flight are waited for.
+    async fn messages(
+        &self,
+        input: impl AsyncRead + Unpin + Send + 'static,
+        output: &mpsc::Sender<Bytes>,
+        over: &CancellationToken,
+    ) -> std::io::Result<()> {
+        let (lines, mut received) = mpsc::channel(CHILD_QUEUE);
+        let reading = tokio::spawn(read(input, lines));
+        let mut running = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                biased;
+                Some(()) = running.next() => {}
+                line = received.recv() => match line {
+                    None => break,
+                    Some(Err(TooLong)) => too_long(output).await,
+                    Some(Ok(line)) => match Frame::parse(line.clone()) {
+                        Ok(frame) if frame.kind() == Kind::Request && !request::is_initialize(&frame) => {
+                            running.push(self.request(frame, output));
+                        }
+                        Ok(frame) => self.in_order(frame, output, over).await,
+                        Err(error) => send(output, reply::error(None, PARSE_ERROR, &error.to_string(), None)).await,
+                    }
+                },
+            }
+        }
+        while running.next().await.is_some() {}
+        reading.await.unwrap_or(Ok(()))
+    }
+
+    async fn request(&self, frame: Frame, output: &mpsc::Sender<Bytes>) {
+        let request = self.session().post(&self.route, &frame);
+        let response = self.front.answer_local(request).await;
+        answer::forward(response, frame.id(), |message| send(output, message)).await;
+    }
+
+    /// Handles a message that must have been received before the next one is: `initialize`, a notification or a
+    /// response.
+    async fn in_order(&self, frame: Frame, output: &mpsc::Sender<Bytes>, over: &CancellationToken) {
+        let request = self.session().post(&self.route, &frame);
+        let response = self.front.answer_local(request).await;
+        if request::is_initialize(&frame) {
+            self.session().opened(response.headers());
+            let negotiated = |message: Bytes| {
+                self.session().negotiated(&message);
+                send(output, message)
+            };
+            return answer::forward(response, frame.id(), negotiated).await;
+        }
+        answer::forward(response, None, |message| send(output, message)).await;
+        if frame.method() == Some("notifications/initialized") {
+            tokio::spawn(self.clone().listen(output.clone(), over.clone()));
+        }
+    }
+
+    /// Forwards the server's own messages, until the server has no such stream or the client is gone.
+    async fn listen(self, output: mpsc::Sender<Bytes>, over: CancellationToken) {
+        let streams = async {
+            loop {
+                let Some(request) = self.session().listen(&self.route) else { return };
+                let response = self.front.answer_local(request).await;
+                if !response.status().is_success() {
+                    return;
+                }
+                answer::forward(response, None, |message| send(&output, message)).await;
+                tokio::time::sleep(LOCAL_STREAM_PAUSE).await;
+            }
+        };
+        tokio::select! {
+            () = streams => {}
+            () = over.cancelled() => {}
+        }
+    }
+
+    fn session(&self) -> std::sync::MutexGuard<'_, McpSession> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A line that is longer than a message may be.
+struct TooLong;
+
+async fn read(
+    input: impl AsyncRead + Unpin,
+    lines: mpsc::Sender<Result<Bytes, TooLong>>,
+) -> std::io::Result<()> {
+    let mut reader = BufReader::new(input);
+    loop {
+        let line = match read_line(&mut reader, MAX_LINE_BYTES).await? {
+            Line::End => return Ok(()),
+            Line::Whole(line) if line.is_empty() => continue,
+            Line::Whole(line) => Ok(line.into()),
+            Line::TooLong(_) => {
+                skip_line(&mut reader).await?;
+                Err(TooLong)
+            }
+        };
+        if lines.send(line).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+async fn write(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Bytes>) {
+    while let Some(line) = lines.recv().await {
+        if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn too_long(output: &mpsc::Sender<Bytes>) {
+    let words = format!("a message is longer than {MAX_LINE_BYTES} bytes");
+    send(output, reply::error(None, PARSE_ERROR, &words, None)).await;
+}
+
+/// Queues a message for the client. A client that is gone reads nothing.
+async fn send(output: &mpsc::Sender<Bytes>, message: Bytes) {
+    let _gone = output.send(crate::lines::as_line(&message)).await;
+}

@@ -1,0 +1,167 @@
+//! Clients that start their servers themselves: `gateway wrap` puts these behind `gateway stdio`, and each session has the
+//! operator's commitment, without a change to client or server.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use black_box::cli::Dev;
+use black_box::{Gateway, run_python_on};
+use serde_json::{Value, json};
+
+/// How long a record may take to the log.
+const SOON: Duration = Duration::from_secs(60);
+
+const CALL: [&str; 3] = ["UTC", "12:00", "Asia/Tokyo"];
+
+fn call() -> Value {
+    let [source, time, target] = CALL;
+    json!([["convert_time", { "source_timezone": source, "time": time, "target_timezone": target }]])
+}
+
+/// The command line of a server in a client's configuration.
+fn command_of(config: &Value, server: &str) -> Vec<String> {
+    let entry = &config["mcpServers"][server];
+    let args = entry["args"].as_array().cloned().unwrap_or_default();
+    std::iter::once(&entry["command"]).chain(&args).map(|part| part.as_str().unwrap().to_owned()).collect()
+}
+
+/// Runs the Python SDK as a client of this server, and returns the results of its last calls.
+fn results(command: &[String], calls: &Value) -> Vec<Value> {
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    let transcript = run_python_on("mcp_client.py", &[&["auto"][..], &command].concat(), calls);
+    let results = transcript["results"].as_array().unwrap();
+    results[results.len() - calls.as_array().unwrap().len()..].to_vec()
+}
+
+#[test]
+fn a_wrapped_server_works_as_before_and_its_calls_are_on_the_log() {
+    let dev = Dev::start();
+    let server = black_box::python_server("mcp_server_time");
+    let original = json!({
+        "theme": "dark",
+        "mcpServers": {
+            "time": { "command": server[0], "args": server[1..], "env": { "TZ": "UTC" } },
+            "web": { "url": "https://mcp.example/mcp" },
+        },
+    });
+    dev.folder.write("mcp.json", serde_json::to_string_pretty(&original).unwrap());
+    let wrap = ["gateway", "wrap", "mcp.json", "--dev", "--state", "state", "--json"];
+    let told = dev.folder.run(&wrap).must_end_with(0).json();
+    assert_eq!(told["wrapped"], json!(["time"]));
+    let wrapped: Value = serde_json::from_slice(&dev.folder.read("mcp.json")).unwrap();
+    assert_eq!(
+        (&wrapped["theme"], &wrapped["mcpServers"]["web"]),
+        (&original["theme"], &original["mcpServers"]["web"])
+    );
+    assert_eq!(wrapped["mcpServers"]["time"]["env"], original["mcpServers"]["time"]["env"]);
+    assert_eq!(dev.folder.run(&wrap).must_end_with(0).json()["wrapped"], json!([]), "once is enough");
+
+    let direct = results(&server, &call());
+    let through = results(&command_of(&wrapped, "time"), &call());
+    assert_eq!(through[0]["content"], direct[0]["content"]);
+
+    let begun = Instant::now();
+    let found = loop {
+        let search = ["entry", "search", "--by", "agent=mcp-client", "--json"];
+        let told = dev.folder.run(&search).must_end_with(0).text().to_owned();
+        let entries: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        if entries.len() >= 2 {
+            break entries;
+        }
+        // What the process could not deliver before its client ended it, the next one delivers.
+        results(&command_of(&wrapped, "time"), &json!([]));
+        assert!(begun.elapsed() < SOON, "{told}");
+    };
+    let subject = found[0]["subject"].as_str().unwrap();
+    assert!(subject.starts_with("operator:"), "{found:?}");
+
+    dev.folder.run(&["gateway", "wrap", "mcp.json", "--undo"]).must_end_with(0);
+    let restored: Value = serde_json::from_slice(&dev.folder.read("mcp.json")).unwrap();
+    assert_eq!(restored, original);
+}
+
+#[test]
+fn the_operators_commitment_bounds_a_client_that_knows_nothing_of_it() {
+    let gateway = Gateway::before_command(&black_box::python_server("mcp_server_time")).route(
+        "without_vap = \"commitment\"\n[route.commitment]\ngoal = \"the time\"\nmax_calls = 1\n\
+         tools_deny = [\"get_*\"]",
+    );
+    let denied = json!([["get_current_time", { "timezone": "UTC" }]]);
+    let calls = json!([call()[0], denied[0], call()[0]]);
+    let told = results(&gateway.stdio_command(), &calls);
+    let reason = |result: &Value| result["_meta"]["vap"]["verification"]["reason"].clone();
+    assert_eq!(told[0]["isError"], false, "{told:?}");
+    assert_eq!((&told[1]["isError"], reason(&told[1])), (&json!(true), json!("scope_escape")));
+    assert_eq!((&told[2]["isError"], reason(&told[2])), (&json!(true), json!("budget_exceeded")));
+}
+
+#[test]
+fn processes_that_a_client_starts_side_by_side_keep_their_evidence_apart() {
+    let gateway = Gateway::before_command(&black_box::python_server("mcp_server_time"))
+        .route("without_vap = \"advisory\"");
+    let command = gateway.stdio_command();
+    let start = || {
+        let mut child = Command::new(&command[0]);
+        child.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        child.spawn().unwrap()
+    };
+    let folders = || std::fs::read_dir(gateway.path("gw/local")).map_or(0, Iterator::count);
+    let (mut first, second) = (start(), start());
+    let begun = Instant::now();
+    while folders() < 2 {
+        assert!(begun.elapsed() < SOON, "the processes start");
+        std::thread::yield_now();
+    }
+    let told = results(&command, &call());
+    assert_eq!(told[0]["isError"], false, "{told:?}");
+    assert_eq!(folders(), 3);
+    // The end of the input is the end of the process, and its folder is free again.
+    drop(first.stdin.take());
+    assert!(first.wait().unwrap().success());
+    assert!(second.wait_with_output().unwrap().status.success());
+    results(&command, &call());
+    assert_eq!(folders(), 3);
+}
+
+#[test]
+fn what_is_no_message_is_answered_and_the_client_goes_on() {
+    let gateway = Gateway::before_command(&black_box::python_server("mcp_server_time"))
+        .route("without_vap = \"advisory\"");
+    let command = gateway.stdio_command();
+    let mut child = Command::new(&command[0])
+        .args(&command[1..])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = "no json\n{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n";
+    std::io::Write::write_all(child.stdin.as_mut().unwrap(), lines.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let answers: Vec<Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!((&answers[0]["error"]["code"], &answers[0]["id"]), (&json!(-32700), &Value::Null));
+    assert_eq!(answers[1]["id"], 7, "{answers:?}");
+}
+
+#[test]
+fn an_undo_and_a_wrap_that_cannot_be_done_change_nothing() {
+    let folder = black_box::cli::Folder::new();
+    folder.write("mcp.json", "{ \"mcpServers\": { \"a\": { \"command\": \"a\" } } }");
+    for (arguments, exit) in [
+        (&["gateway", "wrap", "mcp.json"][..], 2),
+        (&["gateway", "wrap", "mcp.json", "--dev"], 5),
+        (&["gateway", "wrap", "none.json", "--dev"], 5),
+    ] {
+        folder.run(arguments).must_end_with(exit);
+    }
+    folder.run(&["gateway", "wrap", "mcp.json", "--undo"]).must_end_with(0);
+    assert_eq!(folder.read("mcp.json"), b"{ \"mcpServers\": { \"a\": { \"command\": \"a\" } } }");
+    folder.write("mcp.json", "// a comment\n{}");
+    let told = folder.run(&["gateway", "wrap", "mcp.json", "--dev"]);
+    assert!(told.must_end_with(2).stderr.contains("[client-config]"), "{told}");
+}
