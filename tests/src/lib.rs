@@ -55,8 +55,8 @@ pub use lying_log::LyingLog;
 pub use mcp::{McpClient, Told};
 pub use network::{Break, Cable, Host, Network};
 pub use others::{
-    Other, everything_over_stdio, fixture_over_stdio, node, node_folder, python_server, rug_pull_over_stdio,
-    run_node,
+    Other, chromium, everything_over_stdio, fixture_over_stdio, node, node_folder, python_server,
+    rug_pull_over_stdio, run_node,
 };
 pub use postgres::{Cluster, sql, try_sql};
 pub use power::{Loss, Lost, Power};

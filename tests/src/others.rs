@@ -12,12 +12,19 @@ use crate::python::python;
 
 /// Variable with the folder of Node.js and its packages. If it is missing the test fails, and is not skipped.
 const NODE: &str = "TABELLION_TEST_NODE";
+/// Variable with the path of Chromium. If it is missing the test fails, and is not skipped.
+const CHROMIUM: &str = "TABELLION_TEST_CHROMIUM";
 /// Maximum time for a server to start listening.
 const START: Duration = Duration::from_secs(60);
 
 /// Returns the folder with `bin/node` and `node_modules`.
 pub fn node_folder() -> PathBuf {
     std::env::var_os(NODE).unwrap_or_else(|| panic!("{NODE} names no folder: run ./test")).into()
+}
+
+/// Returns the path of a Chromium.
+pub fn chromium() -> String {
+    std::env::var(CHROMIUM).unwrap_or_else(|_| panic!("{CHROMIUM} names no program: run ./test"))
 }
 
 /// Returns a command that runs Node.js in the folder of its packages, so that a script finds them from any location.

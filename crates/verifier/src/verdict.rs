@@ -186,6 +186,12 @@ words! {
         Checkpoint = "checkpoint",
         /// Witnesses have cosigned the tree, as the policy's quorum requires.
         Witnesses = "witnesses",
+        /// The policy that admitted the entry is in the bundle. Not checked by this crate, which reads no bundles.
+        Policy = "policy",
+        /// All entries that a search of the log's index named are in the bundle. Not checked by this crate.
+        Selection = "selection",
+        /// The log has no other entry that such a search should have named. Not checked by this crate.
+        Completeness = "completeness",
     }
 }
 
@@ -293,6 +299,16 @@ words! {
         ConsistencyOtherSize = "consistency-other-size",
         /// The consistency proof does not lead from the known tree to the signed one.
         ConsistencyMismatch = "consistency-mismatch",
+        /// The bundle lacks the policy that admitted the entry, or has something else in its place.
+        PolicyMissing = "policy-missing",
+        /// The policy was registered after the entry that it should have admitted.
+        PolicyTooLate = "policy-too-late",
+        /// The bundle lacks an entry that the log's index named.
+        EntryMissing = "entry-missing",
+        /// Nothing proves that the log's index named every entry.
+        IndexNotProven = "index-not-proven",
+        /// The bundle has no entry.
+        EmptyBundle = "empty-bundle",
         /// An earlier check failed or was not done.
         NotReached = "not-reached",
     }

@@ -3,9 +3,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, checkpoint, completion, config, entry, execution, gateway, help, inbox, init,
-    issuer, key, log, monitor, operator, policy, proof, receipt, record, register, registry, roa, serve,
-    session, statement, stream, trust, verdict, verify, vrf, witness,
+    agent, audit, backup, bundle, checkpoint, completion, config, entry, execution, gateway, help, inbox,
+    init, issuer, key, log, monitor, operator, policy, proof, receipt, record, register, registry, roa,
+    serve, session, statement, stream, trust, verdict, verify, vrf, witness,
 };
 use crate::console::{Exit, Failure, safe};
 use crate::context::{Context, GlobalArgs};
@@ -90,8 +90,11 @@ pub enum Command {
     /// Fetch, inspect, verify, attach and detach Receipts
     #[command(subcommand)]
     Receipt(receipt::Receipt),
-    /// Verify a transparent statement, or a statement and its receipt, offline
+    /// Verify a transparent statement, a statement and its receipt, or a bundle, offline
     Verify(verify::Verify),
+    /// Gather entries with their proofs in one file, for verification offline
+    #[command(subcommand)]
+    Bundle(bundle::Bundle),
     /// Read, erase and hold the log's entries
     #[command(subcommand)]
     Entry(entry::Entry),
@@ -173,6 +176,7 @@ impl Command {
             Self::Register(command) => command.run(context),
             Self::Receipt(command) => command.run(context),
             Self::Verify(command) => command.run(context),
+            Self::Bundle(command) => command.run(context),
             Self::Entry(command) => command.run(context),
             Self::Session(command) => command.run(context),
             Self::Stream(command) => command.run(context),
@@ -218,6 +222,7 @@ mod tests {
             "src",
             "src/commands",
             "src/commands/audit",
+            "src/commands/bundle",
             "src/commands/checkpoint",
             "src/commands/entry",
             "src/commands/gateway",

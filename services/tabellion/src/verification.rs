@@ -82,6 +82,11 @@ pub fn explanation(reason: Code) -> &'static str {
         Code::NoConsistencyProof => "the receipt does not prove consistency",
         Code::ConsistencyOtherSize => "the proof starts from another size than the tree that is known",
         Code::ConsistencyMismatch => "the tree that is known is not the beginning of what the log signed",
+        Code::PolicyMissing => "the policy that admitted the entry is not in the bundle",
+        Code::PolicyTooLate => "the policy was registered after the entry",
+        Code::EntryMissing => "the bundle lacks an entry that the log's index named",
+        Code::EmptyBundle => "there is no entry in the bundle",
+        Code::IndexNotProven => "that the log's index named every entry is its word",
         Code::LeftToLog | Code::NoWitness | Code::NotReached => "not everything could be checked",
     }
 }

@@ -31,6 +31,7 @@ pub mod storage;
 mod tail;
 mod tasks;
 mod time;
+mod ui;
 mod view;
 mod witnessing;
 

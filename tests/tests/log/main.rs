@@ -15,4 +15,5 @@ mod searching;
 mod sessions;
 mod streams;
 mod tail;
+mod verify_page;
 mod vrf_chains;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod audit;
+mod bundles;
 mod monitor;
 mod watching;
 mod witness;

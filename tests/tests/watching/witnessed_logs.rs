@@ -166,7 +166,7 @@ fn witnesses_are_written_down_one_by_one_and_listed() {
 }
 
 /// Three witnesses that know the log, of which so many must cosign.
-fn witnessed(log: &Log, k: usize) -> (WitnessPolicy, Vec<WitnessHome>, Vec<WitnessProcess>) {
+pub fn witnessed(log: &Log, k: usize) -> (WitnessPolicy, Vec<WitnessHome>, Vec<WitnessProcess>) {
     let homes: Vec<_> = (0..3).map(|_| WitnessHome::of(&[&log.vkey()])).collect();
     let witnesses: Vec<_> = homes.iter().map(WitnessHome::serve).collect();
     for (n, witness) in (1..).zip(&witnesses) {
@@ -205,7 +205,7 @@ fn size_of(note: &Note) -> u64 {
 
 /// Until the checkpoint of this size, cosigned by so many, is the one that is served.
 #[track_caller]
-fn until_served(service: &Service, policy: &WitnessPolicy, size: u64, by: usize) {
+pub fn until_served(service: &Service, policy: &WitnessPolicy, size: u64, by: usize) {
     until("the checkpoint is served", || {
         served(service).is_some_and(|note| size_of(&note) == size && policy.judge(&note).cosigned.len() == by)
     });

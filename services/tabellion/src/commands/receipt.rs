@@ -81,7 +81,7 @@ impl Receipt {
             Self::Verify { file, statement, trust } => {
                 let evidence =
                     VerificationFiles { statement, receipts: vec![file], ..VerificationFiles::default() };
-                verify::run(context, &evidence, trust.as_deref())
+                verify::verify_receipt(context, &evidence, trust.as_deref())
             }
             Self::Attach { statement, receipts, output } => attach(&statement, &receipts, &output),
             Self::Detach { file, output } => detach(context, &file, output),

@@ -1,6 +1,7 @@
-//! `tabellion verify`: verifies offline that a statement is authentic and that a trusted log registered it. Any missing
-//! evidence fails the verification.
+//! `tabellion verify`: verifies offline that a statement is authentic and that a trusted log registered it, or all that
+//! an evidence bundle holds. Any missing evidence fails the verification.
 
+mod bundle;
 mod content_rules;
 pub mod input;
 mod quorum;
@@ -24,7 +25,7 @@ use quorum::Quorum;
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion verify hello.json.transparent.cose --payload hello.json")]
 pub struct Verify {
-    /// A Transparent Statement, or a Signed Statement with --receipt
+    /// A Transparent Statement, a Signed Statement with --receipt, or a bundle
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// An additional receipt
@@ -63,12 +64,17 @@ impl Verify {
             statement,
             receipts: self.receipt,
             payload: self.payload,
-            needs_issuer: true,
             proof: self.proof,
             checkpoint: self.checkpoint,
             witness_policy: self.witness_policy,
         };
-        run(context, &evidence, self.trust.as_deref())
+        evidence.refuse_two_streams()?;
+        let trust = TrustFile::find(context, self.trust.as_deref())?;
+        let bytes = files::read(&evidence.statement)?;
+        match ::bundle::starts_like_a_bundle(&bytes) {
+            true => bundle::verify(context, &evidence, &bytes, &trust),
+            false => conclude(context, &whole(&evidence, bytes, &trust)?),
+        }
     }
 }
 
@@ -81,8 +87,6 @@ pub struct VerificationFiles {
     pub receipts: Vec<PathBuf>,
     /// The payload, or the preimage of a hash envelope.
     pub payload: Option<PathBuf>,
-    /// False to verify the receipt without the issuer's signature.
-    pub needs_issuer: bool,
     /// A tlog-proof of the statement (`--proof`).
     pub proof: Option<PathBuf>,
     /// The checkpoint of the receipt's tree (`--checkpoint`).
@@ -91,13 +95,21 @@ pub struct VerificationFiles {
     pub witness_policy: Option<PathBuf>,
 }
 
-/// Verifies the files, prints every check, and fails with the exit code of the outcome.
-pub fn run(context: &Context, evidence: &VerificationFiles, trust: Option<&Path>) -> Result<(), Failure> {
+/// Verifies the first receipt without the issuer's signature, prints every check, and fails with the exit code of the
+/// outcome.
+pub fn verify_receipt(
+    context: &Context,
+    evidence: &VerificationFiles,
+    trust: Option<&Path>,
+) -> Result<(), Failure> {
     evidence.refuse_two_streams()?;
     let trust = TrustFile::find(context, trust)?;
-    let verdict =
-        if evidence.needs_issuer { whole(evidence, &trust)? } else { receipt_only(evidence, &trust)? };
-    context.console.print(&verdict, |out| print_verdict(out, &verdict))?;
+    conclude(context, &receipt_only(evidence, &trust)?)
+}
+
+/// Prints every check, and fails with the exit code of the outcome.
+fn conclude(context: &Context, verdict: &StatementVerdict) -> Result<(), Failure> {
+    context.console.print(verdict, |out| print_verdict(out, verdict))?;
     match verdict.outcome {
         VerificationOutcome::Verified => Ok(()),
         outcome => Err(Failure::already_printed(exit(outcome))),
@@ -114,8 +126,12 @@ impl VerificationFiles {
     }
 }
 
-fn whole(evidence: &VerificationFiles, trust: &TrustFile) -> Result<StatementVerdict, Failure> {
-    let statement = input::statement_bytes(&evidence.statement)?;
+fn whole(
+    evidence: &VerificationFiles,
+    bytes: Vec<u8>,
+    trust: &TrustFile,
+) -> Result<StatementVerdict, Failure> {
+    let statement = input::checked_statement(&evidence.statement, bytes)?;
     let receipts =
         evidence.receipts.iter().map(|file| input::receipt_bytes(file)).collect::<Result<Vec<_>, _>>()?;
     let receipts: Vec<&[u8]> = receipts.iter().map(Vec::as_slice).collect();

@@ -43,6 +43,7 @@ pub fn needed(path: &str) -> Option<CallerRole> {
         | "/v1/erasures/{sequence}"
         | "/openapi.json" => Public,
         page if page.starts_with("/docs") => Public,
+        file if file == "/ui/verify" || file.starts_with("/ui/verify/") => Public,
         "/v1/entries"
         | "/v1/entries/stream"
         | "/v1/entries/{entry_id}"

@@ -12,6 +12,7 @@ use crate::routes::{
     issuers, keys, links, pages, payloads, policy, proof, search, sessions, statements, stream_list, streams,
     tail, tlog, witnesses,
 };
+use crate::ui::verify;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -82,7 +83,8 @@ pub fn openapi_json() -> String {
 pub fn router(app: App) -> Router {
     let edge = app.edge.clone();
     let (routes, description) = described().split_for_parts();
-    middleware::enclose(routes.with_state(app).merge(pages::routes(published(description))), edge)
+    let pages = pages::routes(published(description)).merge(verify::routes());
+    middleware::enclose(routes.with_state(app).merge(pages), edge)
 }
 
 /// Rewrites path templates to OpenAPI's form, which has no parameter that spans segments (`{*name}`).

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use bundle::{EvidenceBundle, MalformedBundle, starts_like_a_bundle};
 use scitt::{Receipt, SignedStatement};
 
 use crate::commands::statement::{self, with_extension};
@@ -32,7 +33,11 @@ pub fn parsed(file: &Path, bytes: Vec<u8>) -> Result<SignedStatement, Failure> {
 
 /// Reads a file that begins like a statement.
 pub fn statement_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
-    let bytes = files::read(file)?;
+    checked_statement(file, files::read(file)?)
+}
+
+/// Returns the bytes, which were read from `file`, if they begin like a statement.
+pub fn checked_statement(file: &Path, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     if !bytes.starts_with(TAGGED_SIGN1) {
         return Err(no_statement(file));
     }
@@ -57,6 +62,29 @@ pub fn checkpoint_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
 /// Reads a file that begins like a tlog-proof.
 pub fn tlog_proof_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
     read(file, "no-tlog-proof", "tlog-proof", |bytes| bytes.starts_with(TLOG_PROOF))
+}
+
+/// Reads and parses an evidence bundle.
+pub fn bundle(file: &Path) -> Result<EvidenceBundle, Failure> {
+    let bytes = read(file, "no-bundle", "evidence bundle", starts_like_a_bundle)?;
+    parsed_bundle(file, &bytes)
+}
+
+/// Parses the bytes of a bundle, which were read from `file`. A version that this program does not know cannot be
+/// verified; everything else is damage.
+pub fn parsed_bundle(file: &Path, bytes: &[u8]) -> Result<EvidenceBundle, Failure> {
+    EvidenceBundle::parse(bytes).map_err(|error| {
+        let exit = match error {
+            MalformedBundle::Version(_) => Exit::NotVerified,
+            _ => Exit::VerificationFailed,
+        };
+        Failure::new(
+            exit,
+            "malformed-bundle",
+            format!("{} is no evidence bundle of this version", name(file)),
+        )
+        .fact("found", error.to_string())
+    })
 }
 
 fn read(file: &Path, code: &str, kind: &str, is_one: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, Failure> {

@@ -1,0 +1,138 @@
+//! Verification of a bundle: each entry with its receipt and its proof, the policies, and the answers of searches.
+//!
+//! Policies are statements of the log's operator, whom a reader need not know: if the trust store has no key of theirs,
+//! their signature is left to the log, which verified it. That a policy admitted an entry is the word of the log; the
+//! bundle is verified only if the policy is in it and is registered before the entry.
+
+use std::collections::BTreeSet;
+
+use merkle::{EntryDigest, LeafIndex};
+use tlog::policy::WitnessPolicy;
+use tlog::proof::TlogProof;
+use verifier::{
+    Check, CheckName, CheckState, CheckpointEvidence, Code, IssuerSignature, StatementEvidence,
+    StatementVerdict, TreeProof, TrustStore, verify_checkpoint, verify_with_checkpoint,
+};
+
+use crate::model::{BundleEntry, BundleSelection, EvidenceBundle, POLICY_TYPE};
+use crate::verdict::BundleVerdict;
+
+impl EvidenceBundle {
+    /// Verifies the bundle at `now` (Unix seconds). Keys come from `trust` only, and witnesses from `witnesses`; without
+    /// a policy no cosignature is required.
+    pub fn verify(&self, trust: &TrustStore, witnesses: Option<&WitnessPolicy>, now: u64) -> BundleVerdict {
+        let operators = TrustStore { issuer_signature: IssuerSignature::LeftToLog, ..trust.clone() };
+        let input = VerificationInput { checkpoint: &self.checkpoint, witnesses, now };
+        let mut entries = Vec::new();
+        for entry in &self.entries {
+            let mut verdict = input.verify(entry, trust);
+            verdict.add(self.check_policy(entry));
+            entries.push(verdict);
+        }
+        let policies: Vec<_> =
+            self.policies.iter().map(|policy| input.verify_policy(policy, &operators)).collect();
+        let checkpoint = verify_checkpoint(self.checkpoint.as_bytes(), &[], witnesses, trust);
+        let checks = self.check_selections(&entries);
+        BundleVerdict::of(checkpoint, entries, policies, checks)
+    }
+
+    /// Checks that the policy that admitted the entry is in the bundle, and registered before the entry.
+    fn check_policy(&self, entry: &BundleEntry) -> Check {
+        let name = CheckName::Policy;
+        let Some(admitted_by) = &entry.admitted_by else {
+            return failed(name, Code::PolicyMissing, "the entry names no policy".to_owned());
+        };
+        let (policy, index) = (admitted_by.policy, entry.proof.index);
+        if !self.policies.iter().any(|known| known.proof.index == policy) {
+            let detail = format!("the policy at leaf {policy} is not in the bundle");
+            return failed(name, Code::PolicyMissing, detail);
+        }
+        // The first policy of a log is admitted by itself.
+        if policy > index {
+            let detail =
+                format!("the policy at leaf {policy} was registered after the entry at leaf {index}");
+            return failed(name, Code::PolicyTooLate, detail);
+        }
+        let detail = format!(
+            "leaf {policy}, rule {:?}: according to the log, which an audit verifies",
+            admitted_by.rule
+        );
+        Check { name, receipt: None, state: CheckState::Ok, code: None, detail }
+    }
+
+    /// Checks for each search that the entries which the index named are in the bundle.
+    fn check_selections(&self, verdicts: &[StatementVerdict]) -> Vec<Check> {
+        let held: BTreeSet<EntryDigest> = verdicts
+            .iter()
+            .filter_map(|verdict| verdict.statement.as_ref())
+            .map(|facts| facts.entry)
+            .collect();
+        self.selections.iter().flat_map(|selection| check_selection(selection, &held)).collect()
+    }
+}
+
+/// Input that all entries of a bundle share.
+struct VerificationInput<'b> {
+    checkpoint: &'b str,
+    witnesses: Option<&'b WitnessPolicy>,
+    now: u64,
+}
+
+impl VerificationInput<'_> {
+    fn verify(&self, entry: &BundleEntry, trust: &TrustStore) -> StatementVerdict {
+        let receipts: [&[u8]; 1] = [&entry.receipt];
+        let evidence = StatementEvidence {
+            statement: &entry.statement,
+            receipts: &receipts,
+            payload: entry.payload.as_deref(),
+        };
+        let proof = self.tlog_proof(entry);
+        let tree = CheckpointEvidence { tree: TreeProof::Proof(proof.as_bytes()), policy: self.witnesses };
+        verify_with_checkpoint(&evidence, &tree, trust, self.now)
+    }
+
+    fn verify_policy(&self, policy: &BundleEntry, trust: &TrustStore) -> StatementVerdict {
+        let mut verdict = self.verify(policy, trust);
+        let content_type = verdict.statement.as_ref().and_then(|facts| facts.content_type.as_deref());
+        if content_type != Some(POLICY_TYPE) {
+            let found = content_type.unwrap_or("no content type");
+            let detail = format!("{found:?} is not {POLICY_TYPE}");
+            verdict.add(failed(CheckName::Policy, Code::PolicyMissing, detail));
+        }
+        verdict
+    }
+
+    /// Returns the entry's proof with the checkpoint. A checkpoint that is no signed note gives an empty text, which the
+    /// verifier refuses.
+    fn tlog_proof(&self, entry: &BundleEntry) -> String {
+        let (index, path) = (LeafIndex::new(entry.proof.index), entry.proof.path.clone());
+        TlogProof::new(index, path, self.checkpoint.as_bytes())
+            .map_or_else(|_| String::new(), |proof| proof.to_string())
+    }
+}
+
+fn check_selection(selection: &BundleSelection, held: &BTreeSet<EntryDigest>) -> [Check; 2] {
+    let BundleSelection { by, entries, indexed_to, name: value } = selection;
+    let subject = format!("{} {value:?}", by.as_str());
+    let missing: Vec<_> = entries.iter().filter(|entry| !held.contains(entry)).collect();
+    let name = CheckName::Selection;
+    let named = match missing.first() {
+        Some(first) => {
+            let detail =
+                format!("{} entries of {subject} are not in the bundle, first {first}", missing.len());
+            failed(name, Code::EntryMissing, detail)
+        }
+        None => {
+            let detail = format!("all {} entries of {subject} that the log's index named", entries.len());
+            Check { name, receipt: None, state: CheckState::Ok, code: None, detail }
+        }
+    };
+    let detail =
+        format!("that {subject} has no other entry among {indexed_to} leaves is the word of the log's index");
+    let (state, code) = (CheckState::NotDone, Some(Code::IndexNotProven));
+    [named, Check { name: CheckName::Completeness, receipt: None, state, code, detail }]
+}
+
+fn failed(name: CheckName, code: Code, detail: String) -> Check {
+    Check { name, receipt: None, state: CheckState::Failed, code: Some(code), detail }
+}

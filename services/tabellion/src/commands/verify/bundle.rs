@@ -1,0 +1,107 @@
+//! `tabellion verify` for an evidence bundle: every check of every entry and policy, with the reader's own trust.
+
+use std::io::{self, Write};
+
+use bundle::{BundleVerdict, EvidenceBundle};
+use owo_colors::OwoColorize;
+use serde::Serialize;
+use verifier::{StatementEvidence, StatementVerdict, VerificationOutcome};
+
+use super::{VerificationFiles, content_rules, input, now, trace_metadata, witness_policy};
+use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
+use crate::trust_file::TrustFile;
+use crate::verification::{exit, print_check, print_not_verified};
+
+/// Verifies a bundle, prints every check, and fails with the exit code of the outcome.
+pub fn verify(
+    context: &Context,
+    given: &VerificationFiles,
+    bytes: &[u8],
+    trust: &TrustFile,
+) -> Result<(), Failure> {
+    refuse_other_evidence(given)?;
+    let bundle = input::parsed_bundle(&given.statement, bytes)?;
+    let witnesses = given.witness_policy.as_deref().map(witness_policy).transpose()?;
+    let mut verdict = bundle.verify(&trust.store, witnesses.as_ref(), now());
+    check_contents(&bundle, &mut verdict);
+    let outcome = verdict.outcome;
+    context.console.result(&VerifiedBundle { verdict })?;
+    match outcome {
+        VerificationOutcome::Verified => Ok(()),
+        outcome => Err(Failure::already_printed(exit(outcome))),
+    }
+}
+
+fn refuse_other_evidence(given: &VerificationFiles) -> Result<(), Failure> {
+    let others = [&given.payload, &given.proof, &given.checkpoint];
+    match given.receipts.is_empty() && others.iter().all(|other| other.is_none()) {
+        true => Ok(()),
+        false => {
+            let what = "a bundle holds its own receipts, payloads and proofs: only --trust and --witness-policy go with it";
+            Err(Failure::new(Exit::Usage, "usage", what))
+        }
+    }
+}
+
+/// Adds the checks of content types to the results of the entries.
+fn check_contents(bundle: &EvidenceBundle, verdict: &mut BundleVerdict) {
+    for (entry, result) in bundle.entries.iter().zip(&mut verdict.entries) {
+        let evidence = StatementEvidence {
+            statement: &entry.statement,
+            receipts: &[],
+            payload: entry.payload.as_deref(),
+        };
+        content_rules::check(result, &evidence);
+        trace_metadata::check(result, &evidence);
+    }
+    verdict.conclude();
+}
+
+/// The result for a bundle, in JSON as the crate `bundle` gives it.
+#[derive(Serialize)]
+struct VerifiedBundle {
+    #[serde(flatten)]
+    verdict: BundleVerdict,
+}
+
+impl Report for VerifiedBundle {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let verdict = &self.verdict;
+        for (kind, parts) in [("policy", &verdict.policies), ("entry", &verdict.entries)] {
+            parts.iter().try_for_each(|part| print_part(out, kind, part))?;
+        }
+        writeln!(out, "bundle")?;
+        let checks = verdict.checkpoint.checks.iter().chain(&verdict.checks);
+        checks.into_iter().try_for_each(|check| print_check(out, check))?;
+        match verdict.outcome {
+            VerificationOutcome::Verified => self.print_summary(out),
+            _ => print_not_verified(out, verdict.reason),
+        }
+    }
+}
+
+impl VerifiedBundle {
+    fn print_summary(&self, out: &mut dyn Write) -> io::Result<()> {
+        let BundleVerdict { entries, policies, checkpoint, .. } = &self.verdict;
+        let log = checkpoint.checkpoint.as_ref().map_or("", |facts| &facts.origin);
+        let (entries, policies) = (entries.len(), policies.len());
+        writeln!(
+            out,
+            "{} (offline): entries {entries}, policies {policies}, of {}",
+            "verified".green(),
+            safe(log)
+        )
+    }
+}
+
+fn print_part(out: &mut dyn Write, kind: &str, part: &StatementVerdict) -> io::Result<()> {
+    match &part.statement {
+        Some(facts) => {
+            let [iss, sub] = [&facts.iss, &facts.sub].map(|text| safe(text.as_deref().unwrap_or("-")));
+            writeln!(out, "{kind} {}  {iss}  {sub}", facts.entry)?;
+        }
+        None => writeln!(out, "{kind}")?,
+    }
+    part.checks.iter().try_for_each(|check| print_check(out, check))
+}

@@ -1,0 +1,33 @@
+//! With the feature `explorer-verifier`, builds the verifier for the browser with `tools/browser-verifier`.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What the module is built from, relative to the root of the repository.
+const SOURCES: &[&str] = &[
+    "Cargo.lock",
+    "crates/browser-verifier/src",
+    "crates/bundle/src",
+    "crates/jose/src",
+    "crates/merkle/src",
+    "crates/scitt/src",
+    "crates/tlog/src",
+    "crates/verifier/src",
+    "tools/browser-verifier",
+];
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if std::env::var_os("CARGO_FEATURE_EXPLORER_VERIFIER").is_none() {
+        return;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={}", root.join(source).display());
+    }
+    let out = std::env::var_os("OUT_DIR").expect("cargo sets it");
+    let module = Path::new(&out).join("verifier.wasm");
+    let built = Command::new(root.join("tools/browser-verifier")).arg("build").arg(&module).status();
+    let built = built.unwrap_or_else(|error| panic!("tools/browser-verifier cannot be started: {error}"));
+    assert!(built.success(), "tools/browser-verifier failed");
+}

@@ -1,0 +1,3 @@
+//! Pages for people, at `/ui`.
+
+pub mod verify;

@@ -1,0 +1,225 @@
+//! Evidence bundles: gathered from a log with witnesses, and verified with the log and the witnesses gone.
+
+use std::fs;
+
+use black_box::{Log, Ran, Service};
+use ed25519_dalek::SigningKey;
+use scitt::{SignedStatement, Signer};
+use serde_json::{Value, json};
+use testkit::{
+    GATEWAY, SESSION, audit_record, conversation_json, conversation_of, decision_json, gateway, outcome_json,
+    recorder, verdict, verdict_json,
+};
+use tlog::note::{LocalKey, NoteSigner};
+
+use crate::witnessed_logs::{until_served, witnessed};
+
+/// Five entries of one session, at leaves 1 to 5, and one of no session at leaf 6.
+fn statements() -> Vec<SignedStatement> {
+    let conversation = conversation_of(conversation_json(1).to_string().into_bytes(), SESSION);
+    let decision = audit_record(&decision_json(SESSION, 0));
+    let outcome = audit_record(&outcome_json(SESSION, 1, &decision.digest()));
+    vec![
+        conversation.sign(&recorder()).unwrap(),
+        decision,
+        outcome,
+        verdict(&verdict_json()),
+        testkit::vrf(1),
+        testkit::opaque("nothing", &json!({ "n": 1 })),
+    ]
+}
+
+fn register_all(service: &Service) -> Vec<SignedStatement> {
+    let statements = statements();
+    let mut connection = service.connection();
+    for statement in &statements {
+        assert_eq!(connection.post(statement.bytes()).status, 201);
+    }
+    statements
+}
+
+/// Writes `trust.toml`: the log, the gateway, and every issuer that is its own key.
+fn trust(log: &Log, service: &Service) {
+    fs::write(log.path("trust.toml"), "self_certified = true\n").unwrap();
+    fs::write(log.path("gateway.pem"), gateway().public_key().to_spki_pem()).unwrap();
+    let kid = log.tabellion(&["key", "show", "--json"]).json()["receipt"]["kid"].as_str().unwrap().to_owned();
+    let pin =
+        ["trust", "add", "log", "--trust", "trust.toml", "--kid", &kid, "--checkpoint-key", &log.vkey()];
+    log.tabellion(&[&pin[..], &["--url", service.url()]].concat()).must_succeed();
+    let issuer =
+        ["trust", "add", "issuer", "--trust", "trust.toml", "--iss", GATEWAY, "--key", "gateway.pem"];
+    log.tabellion(&issuer).must_succeed();
+}
+
+fn create(log: &Log, service: &Service, arguments: &[&str]) -> Ran {
+    log.tabellion(&[&["bundle", "create", "--json", "--url", service.url()], arguments].concat())
+}
+
+fn verify(log: &Log, file: &str, arguments: &[&str]) -> Ran {
+    log.tabellion(&[&["verify", file, "--json"], arguments].concat())
+}
+
+#[track_caller]
+fn expect(ran: &Ran, exit: i32, code: &str) {
+    assert_eq!(ran.code, Some(exit), "{ran}");
+    let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    let error = json(ran.stderr.lines().last().unwrap_or_default())["error"]["code"].clone();
+    assert!(error == code || json(&ran.stdout)["reason"] == code, "{code}: {ran}");
+}
+
+#[test]
+fn a_session_is_bundled_with_its_witnesses_and_verifies_with_the_log_gone() {
+    let log = Log::sqlite();
+    let (policy, _homes, witnesses) = witnessed(&log, 2);
+    let service = log.serve();
+    let statements = register_all(&service);
+    until_served(&service, &policy, 7, 3);
+    trust(&log, &service);
+    let quorum = ["--witness-policy", "witnesses.txt"];
+    let arguments = [&["--session", SESSION, "-o", "session.bundle"], &quorum[..]].concat();
+    let created = create(&log, &service, &arguments).must_succeed().json();
+    assert_eq!(
+        (&created["entries"], &created["policies"], &created["tree_size"]),
+        (&5.into(), &1.into(), &7.into())
+    );
+    assert_eq!(created["witnesses"], json!(["w1", "w2", "w3"]));
+    service.stop();
+    drop(witnesses);
+
+    let verdict = verify(&log, "session.bundle", &quorum).must_succeed().json();
+    let entries: Vec<_> =
+        verdict["entries"].as_array().unwrap().iter().map(|entry| &entry["statement"]["entry"]).collect();
+    let expected: Vec<_> = statements[..5].iter().map(|statement| statement.digest().to_string()).collect();
+    assert_eq!(entries, expected.iter().collect::<Vec<_>>());
+    let checks = verdict["entries"][1]["checks"].as_array().unwrap();
+    let names: Vec<_> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
+    for name in [
+        "issuer-signature",
+        "content-rules",
+        "inclusion",
+        "receipt-signature",
+        "checkpoint",
+        "witnesses",
+        "policy",
+    ] {
+        assert!(names.contains(&name), "{name}: {checks:#?}");
+    }
+    assert!(checks.iter().all(|check| check["state"] == "ok"), "{checks:#?}");
+    assert_eq!(verdict["checks"][1]["code"], "index-not-proven", "completeness is the word of the index");
+    let text = log.tabellion(&["verify", "session.bundle"]).must_succeed().stdout.clone();
+    assert!(text.ends_with("verified (offline): entries 5, policies 1, of log.example/test\n"), "{text}");
+    assert!(text.contains("--    completeness          not checked: that session \"session-1\""), "{text}");
+
+    fs::write(log.path("nobody.toml"), "").unwrap();
+    expect(&verify(&log, "session.bundle", &["--trust", "nobody.toml"]), 4, "no-trust-anchors");
+    expect(&verify(&log, "session.bundle", &["--payload", "trust.toml"]), 2, "usage");
+
+    let contents = log.tabellion(&["bundle", "show", "session.bundle", "--json"]).must_succeed().json();
+    assert_eq!((&contents["verified"], &contents["selections"][0]["name"]), (&false.into(), &SESSION.into()));
+    assert_eq!(contents["entries"][4]["entry_id"], expected[4]);
+    let claimed =
+        log.tabellion(&["bundle", "show", "session.bundle", "--keys"]).must_succeed().stdout.clone();
+    assert!(claimed.starts_with("# Claimed by the bundle") && claimed.contains(GATEWAY), "{claimed}");
+    expect(&log.tabellion(&["bundle", "show", "trust.toml", "--json"]), 4, "no-bundle");
+}
+
+#[test]
+fn nothing_is_written_unless_all_that_was_gathered_verifies() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    let statements = register_all(&service);
+    fs::write(log.path("one.cose"), statements[5].bytes()).unwrap();
+    let ids: Vec<_> = statements.iter().map(|statement| statement.digest().to_string()).collect();
+    fs::write(log.path("trust.toml"), "").unwrap();
+    expect(&create(&log, &service, &[&ids[0], "-o", "some.bundle"]), 4, "no-trust-anchors");
+    trust(&log, &service);
+    // The issuer of the last entry is none that is trusted here.
+    let refused = create(&log, &service, &[&ids[0], "one.cose", "-o", "some.bundle"]);
+    expect(&refused, 4, "unknown-issuer");
+    assert!(refused.stderr.contains(&ids[5]), "{refused}");
+    let witness = LocalKey::cosigner("w.example".parse().unwrap(), SigningKey::from_bytes(&[7; 32])).unwrap();
+    fs::write(log.path("strict.policy"), format!("witness w {}\nquorum w\n", witness.key())).unwrap();
+    let strict = ["-o", "some.bundle", "--witness-policy", "strict.policy"];
+    expect(&create(&log, &service, &[&[&*ids[0]], &strict[..]].concat()), 3, "quorum-not-met");
+    expect(&create(&log, &service, &["--session", "none", "-o", "some.bundle"]), 5, "name-unknown");
+    expect(
+        &create(&log, &service, &["--agent", "did:web:none.example", "-o", "some.bundle"]),
+        5,
+        "nothing-selected",
+    );
+    expect(&create(&log, &service, &[&"0".repeat(64), "-o", "some.bundle"]), 5, "entry-unknown");
+    assert!(!log.path("some.bundle").exists());
+
+    create(&log, &service, &[&ids[0], &ids[3], "-o", "some.bundle"]).must_succeed();
+    let agent = ["--agent", "did:web:agent.example", "-o", "agent.bundle"];
+    create(&log, &service, &agent).must_succeed();
+    service.stop();
+    let verdict = verify(&log, "some.bundle", &[]).must_succeed().json();
+    assert_eq!(verdict["entries"].as_array().unwrap().len(), 2);
+    assert_eq!(verdict["checks"], json!([]), "entries that were named one by one are no search");
+    assert_eq!(verify(&log, "agent.bundle", &[]).must_succeed().json()["checks"][0]["name"], "selection");
+}
+
+/// What is done to a bundle: the code that `verify` gives then.
+type Tampering = (&'static str, fn(&mut Value));
+
+const TAMPERED: &[Tampering] = &[
+    ("issuer-signature-invalid", |bundle| flip(&mut bundle["entries"][0]["statement"])),
+    ("receipt-root-mismatch", |bundle| flip(&mut bundle["entries"][2]["receipt"])),
+    ("receipt-root-mismatch", |bundle| swap(bundle, "receipt")),
+    ("tlog-proof-mismatch", |bundle| swap(bundle, "statement")),
+    ("tlog-proof-mismatch", |bundle| {
+        let (first, second) = ("/entries/0/proof/path", "/entries/1/proof/path");
+        let other = bundle.pointer(second).unwrap().clone();
+        *bundle.pointer_mut(second).unwrap() = std::mem::replace(bundle.pointer_mut(first).unwrap(), other);
+    }),
+    ("checkpoint-signature-invalid", |bundle| {
+        let text = bundle["checkpoint"].as_str().unwrap().replacen("\n7\n", "\n8\n", 1);
+        bundle["checkpoint"] = text.into();
+    }),
+    ("malformed-tlog-proof", |bundle| bundle["checkpoint"] = "".into()),
+    ("policy-missing", |bundle| bundle["policies"] = json!([])),
+    ("tlog-proof-mismatch", |bundle| flip(&mut bundle["policies"][0]["statement"])),
+    ("entry-missing", |bundle| drop(bundle["entries"].as_array_mut().unwrap().remove(3))),
+    ("malformed-bundle", |bundle| drop(bundle["entries"][0].as_object_mut().unwrap().remove("receipt"))),
+    ("malformed-bundle", |bundle| bundle["entries"].as_array_mut().unwrap().swap(0, 1)),
+];
+
+/// Changes one bit in the last byte of a byte string, whose text may not end in unused bits.
+fn flip(text: &mut Value) {
+    let encoding = data_encoding::BASE64URL_NOPAD;
+    let mut bytes = encoding.decode(text.as_str().unwrap().as_bytes()).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    *text = encoding.encode(&bytes).into();
+}
+
+fn swap(bundle: &mut Value, member: &str) {
+    let other = bundle["entries"][1][member].clone();
+    bundle["entries"][1][member] = std::mem::replace(&mut bundle["entries"][0][member], other);
+}
+
+#[test]
+fn whatever_member_of_a_bundle_is_changed_dropped_or_swapped_is_noticed() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    register_all(&service);
+    trust(&log, &service);
+    create(&log, &service, &["--session", SESSION, "-o", "session.bundle"]).must_succeed();
+    service.stop();
+    let sound = fs::read(log.path("session.bundle")).unwrap();
+    let sound: Value = serde_json::from_slice(&sound).unwrap();
+    for (code, tamper) in TAMPERED {
+        let mut bundle = sound.clone();
+        tamper(&mut bundle);
+        // The members are sorted and all text is ASCII: this is the canonical form.
+        fs::write(log.path("tampered.bundle"), bundle.to_string()).unwrap();
+        expect(&verify(&log, "tampered.bundle", &[]), 3, code);
+    }
+    let mut claims = sound.clone();
+    claims["claims"]["trust"] = "self_certified = true\n".into();
+    fs::write(log.path("claims.bundle"), claims.to_string()).unwrap();
+    verify(&log, "claims.bundle", &[]).must_succeed();
+    fs::write(log.path("newer.bundle"), sound.to_string().replacen("\"bundle\":1", "\"bundle\":2", 1))
+        .unwrap();
+    expect(&verify(&log, "newer.bundle", &[]), 4, "malformed-bundle");
+}
