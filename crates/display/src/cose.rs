@@ -64,12 +64,12 @@ fn value_of(label: &Label, value: &Value<'_>) -> Json {
         (Label::Int(15), Value::Map(claims)) => {
             let claim = |(name, value): &(Item<'_>, Item<'_>)| {
                 let name = claim_name(&name.value);
-                let shown = if matches!(name.as_str(), "exp" | "nbf" | "iat") {
+                let converted = if matches!(name.as_str(), "exp" | "nbf" | "iat") {
                     date(&value.value)
                 } else {
                     cbor(&value.value)
                 };
-                (name, shown)
+                (name, converted)
             };
             Json::Object(claims.iter().map(claim).collect())
         }

@@ -23,6 +23,6 @@ pub use pages::policy::{PolicyPage, PolicyRow};
 pub use pages::problem::ProblemPage;
 pub use pages::proof::{ProofLevel, ProofPage};
 pub use pages::search::{SearchField, SearchPage};
-pub use pages::session::{SessionPage, StreamState, TimelineItem};
+pub use pages::session::{SessionPage, SessionStream, TimelineItem};
 pub use rows::EntryRow;
 pub use text::{EXCERPT_BYTES, Excerpt};

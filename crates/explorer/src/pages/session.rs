@@ -18,7 +18,7 @@ pub struct SessionPage {
     /// Verification receipts that share a digest with these entries.
     pub receipts: Vec<EntryRow>,
     /// The audit streams of these entries.
-    pub streams: Vec<StreamState>,
+    pub streams: Vec<SessionStream>,
     /// Address of the next page.
     pub next: Option<String>,
 }
@@ -41,7 +41,7 @@ pub enum TimelineItem {
 
 /// State of an audit stream.
 #[derive(Clone, Debug)]
-pub struct StreamState {
+pub struct SessionStream {
     /// The gateway.
     pub gateway: String,
     /// The stream.
@@ -101,7 +101,7 @@ fn gap(stream: &str, from: u64, to: u64) -> Markup {
     }
 }
 
-fn state(stream: &StreamState) -> Markup {
+fn state(stream: &SessionStream) -> Markup {
     html! {
         (code(&stream.stream)) " of " (line(&stream.gateway)) ": " (stream.records) " records, "
         @if stream.missing == 0 { span.good { "none missing" } } @else { span.bad { (stream.missing) " missing" } }

@@ -5,7 +5,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use display::percent_encoded;
-use explorer::{SessionPage, StreamState, TimelineItem};
+use explorer::{SessionPage, SessionStream, TimelineItem};
 
 use super::page::{frame, page};
 use super::rows::{row, rows};
@@ -74,8 +74,8 @@ fn timeline(entries: &[EntryView], streams: &[Stream]) -> Vec<TimelineItem> {
     timeline
 }
 
-fn state(stream: &Stream) -> StreamState {
-    StreamState {
+fn state(stream: &Stream) -> SessionStream {
+    SessionStream {
         gateway: stream.gateway.clone(),
         stream: stream.stream.clone(),
         records: stream.records.len(),
