@@ -223,16 +223,34 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|why| panic!("no JSON: {why}: {self:?}"))
     }
 
-    /// Returns the problem in the body: RFC 9290, with the entries that SCRAPI -11, section 2.3, requires.
+    /// Returns the problem in the body: RFC 9290, with the entries that SCRAPI -11, section 2.3, requires; or RFC 9457
+    /// with the same members, as it is sent under `/v1`.
     #[track_caller]
     pub fn problem(&self) -> Problem {
         assert!(self.status >= 400, "no problem: {self:?}");
-        assert_eq!(self.header("content-type"), Some("application/concise-problem-details+cbor"), "{self:?}");
-        let problem = Problem::parse(&self.body).unwrap_or_else(|why| panic!("{why}: {self:?}"));
+        let problem = match self.must_have("content-type") {
+            "application/problem+json" => self.problem_in_json(),
+            media => {
+                assert_eq!(media, "application/concise-problem-details+cbor", "{self:?}");
+                Problem::parse(&self.body).unwrap_or_else(|why| panic!("{why}: {self:?}"))
+            }
+        };
         assert!(problem.title.as_deref().is_some_and(|title| !title.is_empty()), "{problem:?}");
         assert!(problem.detail.as_deref().is_some_and(|detail| !detail.is_empty()), "{problem:?}");
         assert_eq!(problem.response_code, None, "-4 is a CoAP code, not the status");
         problem
+    }
+
+    #[track_caller]
+    fn problem_in_json(&self) -> Problem {
+        let json = self.json();
+        let text = |name: &str| json[name].as_str().unwrap_or_default();
+        let problem = Problem::new(text("title"), text("detail")).code(text("code"));
+        let problem = problem.instance(text("instance"));
+        match json["rule"].as_str() {
+            Some(rule) => problem.rule(rule),
+            None => problem,
+        }
     }
 
     /// Returns status and title of a refusal.

@@ -62,6 +62,41 @@ pub fn implied_root(
     Ok(climb.root(leaf.into(), path).into_root())
 }
 
+/// One step of an inclusion path: two nodes of a level and their parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathStep {
+    /// The left node.
+    pub left: Hash,
+    /// The right node.
+    pub right: Hash,
+    /// Whether the left node is the one that the path gives; the other one is the parent of the step before.
+    pub sibling_is_left: bool,
+    /// The hash of both.
+    pub parent: Hash,
+}
+
+/// The steps of an inclusion path, from the leaf to the root: the parent of the last one is the implied root.
+pub fn inclusion_steps(
+    leaf: LeafHash,
+    index: LeafIndex,
+    size: TreeSize,
+    path: &[Hash],
+) -> Result<Vec<PathStep>, ProofError> {
+    if !size.holds(index) {
+        return Err(ProofError::NoLeaf { leaf: index, size });
+    }
+    let climb = Climb::from_leaf(index.get(), size.get() - 1);
+    expect_length(path, climb.steps())?;
+    let mut node = Hash::from(leaf);
+    let steps = path.iter().enumerate().map(|(height, sibling)| {
+        let sibling_is_left = climb.has_left_sibling(height);
+        let (left, right) = if sibling_is_left { (*sibling, node) } else { (node, *sibling) };
+        node = hash_children(left, right);
+        PathStep { left, right, sibling_is_left, parent: node }
+    });
+    Ok(steps.collect())
+}
+
 /// Verifies that the leaf is in the tree with this root. [`ProofError::Root`] if the path leads to another root.
 pub fn inclusion(
     leaf: LeafHash,

@@ -83,6 +83,28 @@ fn every_inclusion_proof_is_the_defined_one_and_verifies() {
 }
 
 #[test]
+fn the_steps_of_every_path_lead_from_the_leaf_to_the_root() {
+    let mut tree = Definition::of(leaves(70));
+    for n in 1..=70 {
+        let root = tree.root(n);
+        for leaf in 0..n {
+            let path = tree.path(leaf, n);
+            let hash = tree.leaves[leaf];
+            let steps = verify::inclusion_steps(hash, index(leaf), size(n), &path).expect("the path fits");
+            let mut node = Hash::from(hash);
+            for (step, sibling) in steps.iter().zip(&path) {
+                let pair = (step.left, step.right);
+                let expected = if step.sibling_is_left { (*sibling, node) } else { (node, *sibling) };
+                assert_eq!(pair, expected, "{leaf} of {n}");
+                node = step.parent;
+            }
+            assert_eq!((steps.len(), node.as_bytes()), (path.len(), root.as_bytes()), "{leaf} of {n}");
+            assert!(verify::inclusion_steps(hash, index(n), size(n), &path).is_err());
+        }
+    }
+}
+
+#[test]
 fn every_consistency_proof_is_the_defined_one_and_verifies() {
     let mut tree = Definition::of(leaves(LARGEST as u64));
     for newer in 1..=LARGEST {

@@ -1,6 +1,6 @@
 //! Committed heads, the signatures over them, and the keys that made the signatures.
 
-use merkle::{RootHash, TreeSize};
+use merkle::{LeafIndex, RootHash, TreeSize};
 use sqlx::PgPool;
 use store::{CommittedHead, HeadSignature, SignatureKind, SignedHead, StoreError};
 
@@ -61,6 +61,25 @@ pub(crate) async fn head_of_size(
         "SELECT batch, epoch, size, root, at FROM batch WHERE log_id = $1 AND size = $2",
         log,
         column(size.get())
+    )
+    .fetch_optional(pool)
+    .await
+    .map_err(store_error)?
+    .map(CommittedHead::try_from)
+    .transpose()
+}
+
+pub(crate) async fn head_covering(
+    pool: &PgPool,
+    log: i16,
+    leaf: LeafIndex,
+) -> Result<Option<CommittedHead>, StoreError> {
+    sqlx::query_as!(
+        BatchRow,
+        "SELECT batch, epoch, size, root, at FROM batch
+          WHERE log_id = $1 AND size > $2 ORDER BY size LIMIT 1",
+        log,
+        column(leaf.get())
     )
     .fetch_optional(pool)
     .await

@@ -172,6 +172,10 @@ impl LogReader for Postgres {
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
         self.in_time(history::head_of_size(&self.pool, self.log, size)).await
     }
+
+    async fn head_covering(&self, leaf: LeafIndex) -> Result<Option<CommittedHead>, StoreError> {
+        self.in_time(history::head_covering(&self.pool, self.log, leaf)).await
+    }
 }
 
 #[async_trait]

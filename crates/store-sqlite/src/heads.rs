@@ -1,7 +1,7 @@
 //! The history of heads, signatures over them, and the keys that sign.
 
 use bytes::Bytes;
-use merkle::{RootHash, TreeSize};
+use merkle::{LeafIndex, RootHash, TreeSize};
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
 use store::{CommittedHead, HeadSignature, SignatureKind, SignedHead, StoreError};
 
@@ -24,6 +24,16 @@ pub(crate) async fn list(
 pub(crate) async fn of_size(pool: &SqlitePool, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
     let query = sqlx::query("SELECT batch, epoch, size, root, at FROM batch WHERE size = ?");
     let row = query.bind(signed(size.get())).fetch_optional(pool).await.map_err(store_error)?;
+    row.as_ref().map(committed_head).transpose()
+}
+
+pub(crate) async fn covering(
+    pool: &SqlitePool,
+    leaf: LeafIndex,
+) -> Result<Option<CommittedHead>, StoreError> {
+    let query =
+        sqlx::query("SELECT batch, epoch, size, root, at FROM batch WHERE size > ? ORDER BY size LIMIT 1");
+    let row = query.bind(signed(leaf.get())).fetch_optional(pool).await.map_err(store_error)?;
     row.as_ref().map(committed_head).transpose()
 }
 

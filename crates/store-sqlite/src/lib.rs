@@ -267,6 +267,10 @@ impl LogReader for Sqlite {
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
         heads::of_size(&self.read, size).await
     }
+
+    async fn head_covering(&self, leaf: LeafIndex) -> Result<Option<CommittedHead>, StoreError> {
+        heads::covering(&self.read, leaf).await
+    }
 }
 
 #[async_trait]

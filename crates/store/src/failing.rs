@@ -65,6 +65,7 @@ failing_store! {
         Collateral collateral(index: LeafIndex) -> Result<Vec<Collateral>, StoreError>;
         Heads heads(from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError>;
         HeadOfSize head_of_size(size: TreeSize) -> Result<Option<CommittedHead>, StoreError>;
+        HeadCovering head_covering(leaf: LeafIndex) -> Result<Option<CommittedHead>, StoreError>;
     }
 
     impl LogWriter {

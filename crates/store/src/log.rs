@@ -37,6 +37,10 @@ pub trait LogReader: Send + Sync + 'static {
 
     /// Reads the committed head of exactly this size.
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError>;
+
+    /// Reads the smallest committed head that covers a leaf: the one of its batch. `None` at or beyond the committed
+    /// size.
+    async fn head_covering(&self, leaf: LeafIndex) -> Result<Option<CommittedHead>, StoreError>;
 }
 
 /// Appends to one log. Only the sequencer, and commands that repair or create a log, request this trait.

@@ -146,6 +146,10 @@ impl LogReader for Memory {
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
         Ok(self.tables().head_of_size(size))
     }
+
+    async fn head_covering(&self, leaf: LeafIndex) -> Result<Option<CommittedHead>, StoreError> {
+        Ok(self.tables().head_covering(leaf))
+    }
 }
 
 #[async_trait]

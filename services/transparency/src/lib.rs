@@ -6,8 +6,8 @@
 //! `routes/answers.rs` is the only module that maps failures to status and title, and `limits.rs` the only one with
 //! bounds.
 //!
-//! A request passes `server` (listeners, TLS), `edge` (middleware, rate limits, parsing), `routes` and `log`. Below `log`
-//! are `proofs`, `witnessing`, `keys` and `quota`; above it are `index` and `tail` (readers of the log), `operator` and
+//! A request passes `server` (listeners, TLS), `edge` (middleware, rate limits, parsing), `routes` or `ui` (the pages for
+//! people, rendered by the crate `explorer`), and `log`. Below `log` are `proofs`, `witnessing`, `keys` and `quota`; above it are `index` and `tail` (readers of the log), `operator` and
 //! `background`. `service` puts all of them together.
 //!
 //! Not here: flags, files and environment (the binary makes a [`Config`]).
@@ -24,6 +24,7 @@ mod metrics;
 mod operator;
 mod proofs;
 mod quota;
+mod router;
 mod routes;
 mod run_blocking;
 mod service;
@@ -53,7 +54,7 @@ pub use operator::freezing::Frozen;
 pub use operator::holds::NextHold;
 pub use operator::rotation::{Announce, AnnouncementRow, Compromised, KeyTable};
 pub use operator::statements::{LogPolicy, StatementPosition};
-pub use routes::router::openapi_json;
+pub use router::openapi_json;
 pub use sequencer::Halt;
 pub use service::policy::PolicyError;
 pub use service::run::{ListenAddresses, ReloadError, RunError, Service, run};

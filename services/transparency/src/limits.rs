@@ -55,6 +55,16 @@ pub const EVIDENCE_PAGE: usize = 256;
 pub const EVIDENCE_BYTES: usize = 4 << 20;
 /// Entries read for a page of evidence at one time.
 pub const EVIDENCE_CHUNK: usize = 4;
+/// Largest payload that a page decodes, in bytes. A larger one is shown as it is.
+pub const DECODED_PAYLOAD_BYTES: usize = 1 << 20;
+/// Most CBOR items of a payload that a page decodes.
+pub const DECODED_ITEMS: usize = 1 << 16;
+/// Entries in the short lists of newest entries on pages for people.
+pub const HOME_ENTRIES: usize = 10;
+/// Audit streams whose gaps are shown on the page of a session.
+pub const SESSION_STREAMS: usize = 8;
+/// Heads in the chart of the tree's growth.
+pub const GROWTH_POINTS: u64 = 120;
 /// Number of heads read at one time for the commit times of a page.
 pub const HEADS_CHUNK: usize = 256;
 /// Reports of equivocation on one page.

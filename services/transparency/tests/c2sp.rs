@@ -239,6 +239,29 @@ async fn a_checkpoint_is_still_known_by_a_tag_that_a_proxy_made_weak() {
 }
 
 #[tokio::test]
+async fn checkpoints_are_listed_from_the_newest_on_with_their_times() {
+    let (site, _) = log_of(5).await;
+    let mut path = "/v1/checkpoints?order=newest&limit=2".to_owned();
+    let mut sizes = Vec::new();
+    loop {
+        let answer = site.get(&path).await;
+        for checkpoint in answer.json()["checkpoints"].as_array().unwrap() {
+            sizes.push(checkpoint["size"].as_u64().unwrap());
+            assert!(checkpoint["at"].is_string(), "{checkpoint}");
+        }
+        let Some(link) = answer.header("link") else { break };
+        path = link.split_once('>').unwrap().0.trim_start_matches('<').to_owned();
+    }
+    assert_eq!(sizes, [5, 4, 3, 2, 1]);
+    let before = site.get("/v1/checkpoints?order=newest&before=3").await.json();
+    assert_eq!(before["checkpoints"][0]["size"], 2);
+    for (query, count) in [("before=0", 0), ("before=1", 0), ("before=99&limit=1", 1)] {
+        let found = site.get(&format!("/v1/checkpoints?order=newest&{query}")).await.json();
+        assert_eq!(found["checkpoints"].as_array().unwrap().len(), count, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn a_size_has_one_name_and_one_without_signature_is_told_why() {
     let (site, _) = log_of(2).await;
     for size in ["+2", "%2B2", "02", "-2", "2.0", "x", "18446744073709551616"] {

@@ -102,7 +102,15 @@ async fn pages_follow_the_leaves_and_say_when_there_is_more() {
     }
     assert_eq!((seen, pages), ((0..8).collect(), 3));
     assert_eq!(site.get("/v1/entries?after=7").await.json()["entries"], json!([]));
-    for wrong in ["limit=0", "limit=1001", "limit=x", "after=-1", "after=18446744073709551615", "before=3"] {
+    for wrong in [
+        "limit=0",
+        "limit=1001",
+        "limit=x",
+        "after=-1",
+        "after=18446744073709551615",
+        "before=x",
+        "order=sideways",
+    ] {
         let answer = site.get(&format!("/v1/entries?{wrong}")).await;
         assert_eq!((answer.status, answer.problem().get_code()), (400, Some("page")), "{wrong}");
     }
@@ -137,18 +145,21 @@ async fn limits_are_known_before_they_hurt() {
 }
 
 #[tokio::test]
-async fn under_v1_problems_are_json_when_json_is_asked_for() {
+async fn problems_are_json_under_v1_and_cbor_on_scrapi_paths_unless_the_client_prefers_the_other() {
     let site = Place::new().start().await;
-    let path = format!("/v1/entries/{}", "0".repeat(64));
-    assert_eq!(site.get(&path).await.problem().get_code(), Some("entry-unknown"));
-    let json = site.send(Method::GET, &path, &[("accept", "application/json")], "").await;
-    assert_eq!((json.status, json.header("content-type")), (404, Some("application/problem+json")));
-    assert_eq!(
-        (json.json()["code"].as_str(), json.json()["status"].as_u64()),
-        (Some("entry-unknown"), Some(404))
-    );
-    let scrapi = format!("/entries/{}", "0".repeat(64));
-    site.send(Method::GET, &scrapi, &[("accept", "application/json")], "").await.problem();
+    let (own, scrapi) = (format!("/v1/entries/{}", "0".repeat(64)), format!("/entries/{}", "0".repeat(64)));
+    let ask = async |path: &str, accept: &str| site.send(Method::GET, path, &[("accept", accept)], "").await;
+    for problem in [
+        site.get(&own).await.problem_in_json(),
+        ask(&own, "application/json").await.problem_in_json(),
+        ask(&own, "application/cbor").await.problem_in_cbor(),
+        site.get(&scrapi).await.problem_in_cbor(),
+        ask(&scrapi, "application/cose").await.problem_in_cbor(),
+        ask(&scrapi, "application/json").await.problem_in_json(),
+        ask(&scrapi, "application/problem+json").await.problem_in_json(),
+    ] {
+        assert_eq!(problem.get_code(), Some("entry-unknown"));
+    }
 }
 
 #[tokio::test]

@@ -118,6 +118,54 @@ async fn pages_of_a_search_lead_on_with_all_that_was_asked_for() {
 }
 
 #[tokio::test]
+async fn the_newest_entries_come_first_on_request_and_every_row_has_its_time() {
+    let site = Place::new().start().await;
+    for n in 0..5 {
+        site.registered(&testkit::opaque("build/1", &json!({ "n": n }))).await;
+        site.registered(&testkit::opaque("other", &json!({ "n": n }))).await;
+    }
+    for (query, expected) in [
+        ("subject=build/1&limit=2", vec![vec![9, 7], vec![5, 3], vec![1]]),
+        ("subject=build/1&limit=2&after=1&before=9", vec![vec![7, 5], vec![3]]),
+        ("limit=4", vec![vec![10, 9, 8, 7], vec![6, 5, 4, 3], vec![2, 1, 0]]),
+        ("limit=4&after=3&before=7", vec![vec![6, 5, 4]]),
+    ] {
+        let mut path = format!("/v1/entries?order=newest&{query}");
+        let mut pages = Vec::new();
+        loop {
+            let answer = site.get(&path).await;
+            pages.push(leaves(&answer));
+            for entry in answer.json()["entries"].as_array().unwrap() {
+                let one = site.get(&format!("/v1/entries/{}", entry["entry_id"].as_str().unwrap())).await;
+                assert_eq!(entry["at"], one.json()["at"], "{entry}");
+                assert!(entry["at"].is_string(), "{entry}");
+            }
+            let Some(link) = answer.header("link") else { break };
+            path = link.split_once('>').unwrap().0.trim_start_matches('<').to_owned();
+        }
+        assert_eq!(pages, expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn entries_are_found_by_the_beginning_of_a_text_that_not_too_many_others_share() {
+    let site = Place::new().start().await;
+    for n in 0..70 {
+        site.registered(&testkit::opaque(&format!("build/{n:02}"), &json!({ "n": n }))).await;
+    }
+    site.registered(&testkit::opaque("build%", &json!({}))).await;
+    assert_eq!(search(&site, "subject_prefix=build/0&limit=3").await, [1, 2, 3]);
+    assert_eq!(search(&site, "subject_prefix=build/0&order=newest&limit=3").await, [10, 9, 8]);
+    assert_eq!(search(&site, "subject_prefix=build/6&subject=build/61").await, [62]);
+    assert_eq!(search(&site, "subject_prefix=build%25").await, [71], "no wildcard");
+    assert_eq!(search(&site, "subject_prefix=nothing").await, [0; 0]);
+    for (query, code) in [("subject_prefix=build/", "prefix-too-common"), ("issuer_prefix=", "search")] {
+        let answer = site.get(&format!("/v1/entries?{query}")).await;
+        assert_eq!((answer.status, answer.problem().get_code()), (400, Some(code)), "{query}");
+    }
+}
+
+#[tokio::test]
 async fn entries_are_found_by_the_time_at_which_they_were_committed() {
     let (site, statements) = mixed().await;
     let at = async |statement: &SignedStatement| {

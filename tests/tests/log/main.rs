@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod erasure;
+mod explorer;
 mod hostile_requests;
 mod inbox;
 mod key_rotation;

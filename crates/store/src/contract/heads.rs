@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use merkle::TreeSize;
+use merkle::{LeafIndex, TreeSize};
 
 use super::{Appender, LogDatabase, ORIGIN};
 use crate::{CommittedHead, HeadSignature, KeyAnnouncement, LogKey, LogStore, SignatureKind, StoreError};
@@ -34,6 +34,20 @@ pub async fn a_head_is_found_by_exactly_its_size(database: &impl LogDatabase) {
     assert_eq!((found.batch, found.root), (1, root));
     for size in [0, 2, 4, 8] {
         assert_eq!(store.head_of_size(TreeSize::new(size)).await.unwrap(), None, "size {size}");
+    }
+}
+
+/// Checks that `head_covering` returns the head of the leaf's own batch, and none beyond the last one.
+pub async fn a_leaf_is_covered_first_by_the_head_of_its_batch(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 3).await;
+    appender.append(4).await;
+    for (leaf, size) in [(0, 3), (2, 3), (3, 7), (6, 7)] {
+        let found = store.head_covering(LeafIndex::new(leaf)).await.unwrap();
+        assert_eq!(found, store.head_of_size(TreeSize::new(size)).await.unwrap(), "leaf {leaf}");
+    }
+    for leaf in [7, u64::MAX] {
+        assert_eq!(store.head_covering(LeafIndex::new(leaf)).await.unwrap(), None, "leaf {leaf}");
     }
 }
 

@@ -109,6 +109,7 @@ macro_rules! log_store_contract {
 
                 every_committed_head_is_kept,
                 a_head_is_found_by_exactly_its_size,
+                a_leaf_is_covered_first_by_the_head_of_its_batch,
                 the_first_signature_stands,
                 a_signature_over_a_head_that_was_never_committed_is_refused,
                 the_newest_signed_head_is_found_by_kind,

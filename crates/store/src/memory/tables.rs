@@ -168,6 +168,11 @@ impl Tables {
         self.batches.binary_search_by_key(&size, |head| head.size).ok().map(|at| self.batches[at])
     }
 
+    pub(super) fn head_covering(&self, leaf: LeafIndex) -> Option<CommittedHead> {
+        let at = self.batches.partition_point(|head| !head.size.holds(leaf));
+        self.batches.get(at).copied()
+    }
+
     pub(super) fn enqueue(&mut self, item: &InboxItem, arrival: &Arrival<'_>) -> Enqueued {
         if !matches!(self.progress(&item.digest), None | Some(Progress::Failed(_))) {
             return Enqueued::Kept;

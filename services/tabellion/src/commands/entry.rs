@@ -9,9 +9,10 @@ mod tail;
 use std::io::{self, Write};
 use std::path::Path;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use merkle::EntryDigest;
 use serde_json::{Map, Value as Json};
+use url::form_urlencoded::Serializer;
 
 use super::receipt::entry_named;
 use crate::console::{Exit, Failure, members, safe};
@@ -36,11 +37,10 @@ pub enum Entry {
         service: ServiceArgs,
     },
     /// List entries in the order of the log
-    #[command(before_help = "example:  tabellion entry list --limit 20")]
+    #[command(before_help = "example:  tabellion entry list --newest --limit 20")]
     List {
-        /// Start after this leaf index
-        #[arg(long, value_name = "LEAF")]
-        after: Option<u64>,
+        #[command(flatten)]
+        position: ListPosition,
         /// Maximum number of results
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: u32,
@@ -91,17 +91,18 @@ impl Entry {
                     other => writeln!(out, "{}", safe(&other.to_string())),
                 })
             }
-            Self::List { after, limit, service } => {
-                let after = after.map(|after| format!("&after={after}")).unwrap_or_default();
+            Self::List { position, limit, service } => {
                 let service = service.connect(context)?;
-                let path = format!("v1/entries?limit={limit}{after}");
+                let mut query = Serializer::new(String::new());
+                query.append_pair("limit", &limit.to_string()).extend_pairs(position.pairs());
+                let path = format!("v1/entries?{}", query.finish());
                 let (page, next): (Json, _) = service.block_on(service.client.page(&path))?;
                 let more = next.is_some();
                 context.console.print(&members! { #[serde(flatten)] page, more }, |out| {
                     items(&page, "entries").iter().try_for_each(|entry| line(out, entry))
                 })?;
                 if more {
-                    context.console.note(MORE);
+                    context.console.note(position.more());
                 }
                 Ok(())
             }
@@ -131,8 +132,40 @@ fn with_times(entry: &Map<String, Json>) -> Map<String, Json> {
     entry
 }
 
-/// The remark below a list with more entries than `--limit`.
+/// The remark below a list with more entries than `--limit`, oldest first.
 pub const MORE: &str = "          and more: --after, --limit";
+
+/// Order of a list of entries, and the leaf at which it starts.
+#[derive(Debug, Args)]
+pub struct ListPosition {
+    /// Newest entries first
+    #[arg(long)]
+    newest: bool,
+    /// Start after this leaf index
+    #[arg(long, value_name = "LEAF")]
+    after: Option<u64>,
+    /// Stop, or with --newest start, before this leaf index
+    #[arg(long, value_name = "LEAF")]
+    before: Option<u64>,
+}
+
+impl ListPosition {
+    /// Returns the position as query parameters.
+    pub fn pairs(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let order = self.newest.then(|| ("order", "newest".to_owned()));
+        let after = self.after.map(|leaf| ("after", leaf.to_string()));
+        let before = self.before.map(|leaf| ("before", leaf.to_string()));
+        [order, after, before].into_iter().flatten()
+    }
+
+    /// Returns the remark below a list with more entries than `--limit`.
+    pub fn more(&self) -> &'static str {
+        match self.newest {
+            true => "          and more: --before, --limit",
+            false => MORE,
+        }
+    }
+}
 
 /// Parses a leaf index, unless a file has that name.
 fn leaf_index(entry: &str) -> Option<u64> {
@@ -152,7 +185,7 @@ fn id_at(service: &Service, index: u64) -> Result<String, Failure> {
 
 /// Prints an entry in one line.
 pub fn line(out: &mut dyn Write, entry: &Json) -> io::Result<()> {
-    let [id, content_type, iss, sub] =
-        ["entry_id", "content_type", "iss", "sub"].map(|name| show::text(entry, name));
-    writeln!(out, "{:>8}  {id}  {content_type}  {iss}  {sub}", show::number(entry, "index"))
+    let [at, id, content_type, iss, sub] =
+        ["at", "entry_id", "content_type", "iss", "sub"].map(|name| show::text(entry, name));
+    writeln!(out, "{:>8}  {at:20}  {id}  {content_type}  {iss}  {sub}", show::number(entry, "index"))
 }

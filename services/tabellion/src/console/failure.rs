@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use display::safe;
 use serde::Serialize;
 
 use super::exit::Exit;
 use super::safe_json;
-use super::safe_text::safe;
 
 /// An error of a command: its description, facts, reason, and a command that may help.
 #[derive(Clone, Debug)]

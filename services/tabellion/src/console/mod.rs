@@ -4,7 +4,6 @@ pub mod exit;
 pub mod failure;
 pub mod files;
 pub mod safe_json;
-pub mod safe_text;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -12,9 +11,9 @@ use anstream::{AutoStream, ColorChoice};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+pub use display::safe;
 pub use exit::Exit;
 pub use failure::Failure;
-pub use safe_text::safe;
 
 /// A command's result, as JSON and for display.
 pub trait Report: Serialize {

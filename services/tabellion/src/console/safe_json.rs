@@ -5,11 +5,10 @@
 
 use std::io::{self, Write};
 
+use display::is_plain;
 use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
-
-use super::safe_text::is_plain;
 
 /// Writes a value as one line of JSON.
 pub fn write(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {

@@ -41,7 +41,16 @@ pub fn needed(path: &str) -> Option<CallerRole> {
         | "/v1/policy/{revision}"
         | "/v1/erasures"
         | "/v1/erasures/{sequence}"
-        | "/openapi.json" => Public,
+        | "/openapi.json"
+        | "/"
+        | "/ui"
+        | "/ui/style.css"
+        | "/ui/entries/{entry_id}/proof"
+        | "/ui/entries/{entry_id}/receipt"
+        | "/ui/checkpoints"
+        | "/ui/policy"
+        | "/ui/policy/{revision}"
+        | "/ui/growth" => Public,
         page if page.starts_with("/docs") => Public,
         file if file == "/ui/verify" || file.starts_with("/ui/verify/") => Public,
         "/v1/entries"
@@ -59,7 +68,13 @@ pub fn needed(path: &str) -> Option<CallerRole> {
         | "/v1/agents/{sub}/summary"
         | "/v1/sessions/{session}"
         | "/v1/streams/{gateway}"
-        | "/v1/streams/{gateway}/{stream}" => Reader,
+        | "/v1/streams/{gateway}/{stream}"
+        | "/ui/search"
+        | "/ui/entries/{entry_id}"
+        | "/ui/issuers/{iss}"
+        | "/ui/issuers/{iss}/chain"
+        | "/ui/sessions/{session}"
+        | "/ui/alarms" => Reader,
         _ => return None,
     };
     Some(role)

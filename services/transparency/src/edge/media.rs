@@ -21,6 +21,10 @@ const UNKNOWN: &str = "application/octet-stream";
 pub const CBOR: &str = "application/cbor";
 /// The type of JSON.
 pub const JSON: &str = "application/json";
+/// The type of a page for people, without its parameter.
+pub const HTML_ESSENCE: &str = "text/html";
+/// The type of a page for people.
+pub const HTML: &str = "text/html; charset=utf-8";
 /// The type of a JWK Set (RFC 7517, section 8.5.2).
 pub const JWK_SET: &str = "application/jwk-set+json";
 /// The type of concise problem details (RFC 9290).
@@ -77,12 +81,24 @@ pub fn prefers(headers: &HeaderMap, wanted: &str, over: &[&str]) -> bool {
     over.iter().filter_map(|other| quality(other)).all(|other| mine >= other)
 }
 
+/// Returns `true` if a client accepts a type, by its name or by a wildcard (RFC 9110, section 12.5.1). Without `Accept` it
+/// accepts all types.
+pub fn accepts(headers: &HeaderMap, media: &str) -> bool {
+    if !headers.contains_key(ACCEPT) {
+        return true;
+    }
+    let range = media.split_once('/').map_or_else(String::new, |(kind, _)| format!("{kind}/*"));
+    // The most specific entry decides.
+    let quality = [media, &range, "*/*"].into_iter().find_map(|name| named(headers, name));
+    quality.is_some_and(|quality| quality > 0)
+}
+
 /// The content type of a response in COSE: `named` where the client prefers it, else `application/cose`.
 pub fn cose_or(headers: &HeaderMap, named: &'static str) -> &'static str {
     if prefers(headers, named, &[COSE]) { named } else { COSE }
 }
 
-/// The quality (in thousandths) that `Accept` gives a type by name; wildcards do not count.
+/// The quality (in thousandths) that `Accept` gives a type or a wildcard of this name.
 fn named(headers: &HeaderMap, media: &str) -> Option<u16> {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     values

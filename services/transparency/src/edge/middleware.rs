@@ -28,10 +28,15 @@ use uuid::Uuid;
 
 use crate::config::roles::CallerRole;
 use crate::edge::access::needed;
+use crate::edge::html;
 use crate::edge::media;
+use crate::edge::negotiation::{AcceptedTypes, ProblemForm};
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::{self, AccessControl};
 use crate::edge::state::EdgeState;
+
+/// Header field with the request's number, which the log line and the problem's `instance` carry too.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Wraps the routes in the middleware.
 pub fn enclose(routes: Router, edge: Arc<EdgeState>) -> Router {
@@ -49,7 +54,8 @@ struct RequestInfo {
     id: Uuid,
     method: Method,
     route: Option<MatchedPath>,
-    json: bool,
+    problem_form: ProblemForm,
+    accepted: AcceptedTypes,
     preflight: bool,
     /// `true` if the resource requires no role.
     public: bool,
@@ -61,20 +67,23 @@ struct RequestInfo {
 
 impl RequestInfo {
     fn of(request: &Request, access: &AccessControl) -> Self {
+        let problem_form = ProblemForm::of(request);
         let route: Option<MatchedPath> = request.extensions().get().cloned();
         let public = route.as_ref().is_none_or(|route| needed(route.as_str()) == Some(CallerRole::Public));
         Self {
             id: Uuid::new_v4(),
             method: request.method().clone(),
             route,
-            json: reads_json(request),
+            problem_form,
+            accepted: AcceptedTypes::of(request),
             preflight: is_preflight(request),
             public,
             authorized: request.headers().contains_key(AUTHORIZATION),
-            readable_by: if public {
-                Some(HeaderValue::from_static("*"))
-            } else {
-                listed_origin(request, access)
+            readable_by: match () {
+                // What a page shows can depend on the caller.
+                () if problem_form == ProblemForm::Page => None,
+                () if public => Some(HeaderValue::from_static("*")),
+                () => listed_origin(request, access),
             },
         }
     }
@@ -86,14 +95,6 @@ impl RequestInfo {
     fn route(&self) -> &str {
         self.route.as_ref().map_or("", MatchedPath::as_str)
     }
-}
-
-/// Returns `true` if problems are sent as JSON: under `/v1` only, and only if the client prefers it.
-fn reads_json(request: &Request) -> bool {
-    let path = request.uri().path();
-    let under_v1 = path == "/v1" || path.starts_with("/v1/");
-    let named = |media| media::prefers(request.headers(), media, &[media::CBOR, media::CONCISE_PROBLEM]);
-    under_v1 && (named(media::JSON) || named(media::JSON_PROBLEM))
 }
 
 /// Returns `true` for a CORS preflight (Fetch) that asks to read. Preflights for writes get no permission.
@@ -194,11 +195,15 @@ fn dressed(mut response: Response, request_info: &RequestInfo) -> Response {
     {
         response = may_be_read();
     }
+    if request_info.accepted.exclude(&response) {
+        response = not_acceptable().into_response();
+    }
     let status = response.status();
     if status.is_client_error() || status.is_server_error() {
         response = with_problem(response, request_info);
     }
     let headers = response.headers_mut();
+    headers.extend(HeaderValue::try_from(request_info.id.to_string()).ok().map(|id| (REQUEST_ID, id)));
     headers.insert(SERVER, HeaderValue::from_static("tabellion"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -212,11 +217,17 @@ fn dressed(mut response: Response, request_info: &RequestInfo) -> Response {
         headers.insert(
             ACCESS_CONTROL_EXPOSE_HEADERS,
             HeaderValue::from_static(
-                "location, link, retry-after, ratelimit, ratelimit-policy, deprecation, etag",
+                "location, link, retry-after, ratelimit, ratelimit-policy, deprecation, etag, x-request-id",
             ),
         );
     }
     response
+}
+
+/// 406: no form of the resource has a type that the client accepts.
+fn not_acceptable() -> Problem {
+    let detail = "This resource has no form of a type that the Accept header field names";
+    Problem::new(StatusCode::NOT_ACCEPTABLE, "not-acceptable", "Not Acceptable", detail)
 }
 
 /// Marks a response as private if the caller sent a token: a shared cache must neither store it nor serve it to another
@@ -245,21 +256,34 @@ fn with_problem(mut response: Response, request_info: &RequestInfo) -> Response 
         .extensions_mut()
         .remove::<Box<Problem>>()
         .unwrap_or_else(|| Box::new(Problem::of_status(status)));
-    let body =
-        if request_info.json { problem.to_json(request_info.id) } else { problem.to_cbor(request_info.id) };
-    let media = if request_info.json { media::JSON_PROBLEM } else { media::CONCISE_PROBLEM };
+    let (media, body) = match request_info.problem_form {
+        ProblemForm::Cbor => (media::CONCISE_PROBLEM, problem.to_cbor(request_info.id)),
+        ProblemForm::Json => (media::JSON_PROBLEM, problem.to_json(request_info.id)),
+        ProblemForm::Page => (media::HTML, problem.to_page(request_info.id)),
+    };
     let mut dressed = (status, body).into_response();
     let headers = dressed.headers_mut();
     keep(response.headers(), headers);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if status == StatusCode::UNAUTHORIZED {
-        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge(request_info.problem_form)));
+    }
+    if request_info.problem_form == ProblemForm::Page {
+        html::confine(headers);
     }
     if let Some(seconds) = problem.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     dressed
+}
+
+/// The scheme by which a caller can show its token. A browser can send a token as a password only (RFC 7617).
+fn challenge(form: ProblemForm) -> &'static str {
+    match form {
+        ProblemForm::Page => "Basic realm=\"A token, as the password\", charset=\"UTF-8\"",
+        ProblemForm::Cbor | ProblemForm::Json => "Bearer",
+    }
 }
 
 /// Copies the headers that describe the error itself and not the replaced body.

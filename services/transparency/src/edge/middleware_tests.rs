@@ -100,12 +100,31 @@ impl Answer {
 
     /// The problem's title, after a check of its form.
     fn title(&self) -> String {
+        match self.header("content-type") {
+            Some(media::JSON_PROBLEM) => self.title_in_json(),
+            _ => self.title_in_cbor(),
+        }
+    }
+
+    fn title_in_cbor(&self) -> String {
         assert_eq!(self.header("content-type"), Some(media::CONCISE_PROBLEM), "{self:?}");
         let problem = scitt::Problem::parse(&self.body).expect("a problem");
         assert!(!problem.detail.expect("a detail").is_empty());
-        assert!(problem.instance.expect("an instance").starts_with("urn:uuid:"));
+        assert_eq!(problem.instance, self.request_urn());
         assert_eq!(problem.response_code, None, "-4 is a CoAP code");
         problem.title.expect("a title")
+    }
+
+    fn title_in_json(&self) -> String {
+        let problem: serde_json::Value = serde_json::from_slice(&self.body).expect("a problem");
+        assert!(!problem["detail"].as_str().expect("a detail").is_empty());
+        assert_eq!(problem["instance"].as_str().map(str::to_owned), self.request_urn());
+        problem["title"].as_str().expect("a title").to_owned()
+    }
+
+    /// The request's number, as a problem names it.
+    fn request_urn(&self) -> Option<String> {
+        self.header("x-request-id").map(|id| format!("urn:uuid:{id}"))
     }
 }
 
@@ -164,14 +183,41 @@ async fn a_page_of_another_site_may_read_what_is_public_and_not_write() {
 }
 
 #[tokio::test]
-async fn under_v1_a_problem_is_json_when_asked_for_and_cbor_otherwise() {
+async fn under_v1_a_problem_is_json_and_elsewhere_cbor_unless_the_client_prefers_the_other() {
     let site = Site::open(Limits::default()).await;
-    let json = site.get("/v1/nothing", "Accept: application/json\r\n").await;
+    let json = site.get("/v1/nothing", "").await;
     assert_eq!(json.header("content-type"), Some(media::JSON_PROBLEM));
     let body: serde_json::Value = serde_json::from_slice(&json.body).unwrap();
     assert_eq!((body["status"].as_u64(), body["code"].as_str()), (Some(404), Some("route-unknown")));
-    assert_eq!(site.get("/v1/nothing", "").await.title(), "Not Found");
-    assert_eq!(site.get("/nothing", "Accept: application/json\r\n").await.title(), "Not Found");
+    assert_eq!(body["type"], "https://tabellion.dev/errors/route-unknown");
+    let cbor = site.get("/v1/nothing", "Accept: application/cbor\r\n").await;
+    assert_eq!(cbor.title_in_cbor(), "Not Found");
+    assert_eq!(site.get("/nothing", "").await.title_in_cbor(), "Not Found");
+    let json = site.get("/nothing", "Accept: application/json\r\n").await;
+    assert_eq!(json.title_in_json(), "Not Found");
+}
+
+#[tokio::test]
+async fn every_response_has_a_request_number_of_its_own() {
+    let site = Site::open(Limits::default()).await;
+    let mut numbers = Vec::new();
+    for path in ["/v1/policy", "/v1/policy", "/nothing", "/checkpoint"] {
+        let answer = site.get(path, "X-Request-Id: mine\r\n").await;
+        numbers.push(answer.header("x-request-id").unwrap().to_owned());
+    }
+    assert!(numbers.iter().all(|number| uuid::Uuid::try_parse(number).is_ok()), "{numbers:?}");
+    numbers.sort();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 4);
+}
+
+#[tokio::test]
+async fn a_read_whose_type_is_not_accepted_is_refused() {
+    let site = Site::open(Limits::default()).await;
+    let refused = site.get("/v1/policy", "Accept: image/png\r\n").await;
+    assert_eq!((refused.status, refused.title_in_json().as_str()), (406, "Not Acceptable"));
+    assert_eq!(site.get("/v1/policy", "Accept: image/png, */*;q=0.1\r\n").await.status, 200);
+    assert_eq!(site.get("/checkpoint", "Accept: image/png\r\n").await.status, 500, "not under /v1");
 }
 
 #[tokio::test]

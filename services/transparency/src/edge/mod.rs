@@ -4,11 +4,13 @@ pub mod access;
 pub mod admin;
 pub mod body;
 pub mod body_budget;
+pub mod html;
 pub mod media;
 pub mod middleware;
 #[cfg(test)]
 mod middleware_tests;
 pub mod multipart;
+pub mod negotiation;
 pub mod problem;
 pub mod rate_limit;
 pub mod request_parsing;

@@ -1,8 +1,8 @@
 //! Problem details: the error responses of the service.
 //!
-//! A [`Problem`] travels in the response's extensions and is serialized by `frame`, the outermost middleware: as RFC
-//! 9290 concise problem details on every path, or as RFC 9457 JSON under `/v1` if the client asks for JSON. Titles are
-//! SCRAPI's own where one fits (draft -11, 2.3 and 2.4).
+//! A [`Problem`] travels in the response's extensions and is serialized by `frame`, the outermost middleware, in the form
+//! that `negotiation` chooses: RFC 9290 concise problem details, or RFC 9457 JSON, whose `type` is the address of the
+//! code's documentation. Titles are SCRAPI's own where one fits (draft -11, 2.3 and 2.4).
 //!
 //! Key -4 is left out: it is a CoAP code, not the HTTP status.
 
@@ -17,6 +17,9 @@ use uuid::Uuid;
 
 use crate::edge::media;
 use crate::limits::ECHO_BYTES;
+
+/// Address of the documentation of error codes; a code follows it.
+const DOCUMENTATION: &str = "https://tabellion.dev/errors/";
 
 /// A failed request, described for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,10 +184,22 @@ impl Problem {
         body.to_string().into_bytes()
     }
 
+    /// Renders the problem as a page.
+    pub fn to_page(&self, instance: Uuid) -> Vec<u8> {
+        let page = explorer::ProblemPage {
+            status: self.status.as_u16(),
+            title: self.title.to_owned(),
+            detail: self.detail.clone().into_owned(),
+            code: self.code.to_owned(),
+            request: instance.to_string(),
+        };
+        page.html().into_bytes()
+    }
+
     /// The members of the JSON form that do not depend on the request, so without `instance`.
     pub fn members(&self) -> serde_json::Value {
         let mut body = json!({
-            "type": "about:blank",
+            "type": documented(self.code),
             "title": self.title,
             "status": self.status.as_u16(),
             "detail": self.detail,
@@ -210,8 +225,13 @@ impl IntoResponse for Problem {
 
 /// A failed request on the admin listener, as RFC 9457 JSON.
 pub fn on_admin(status: StatusCode, title: &str, code: &str, detail: &str) -> Response {
-    let body = json!({ "type": "about:blank", "title": title, "detail": detail, "code": code });
+    let body = json!({ "type": documented(code), "title": title, "detail": detail, "code": code });
     (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
+}
+
+/// The address of a code's documentation: the `type` of a problem in JSON (RFC 9457, section 3.1.1).
+fn documented(code: &str) -> String {
+    format!("{DOCUMENTATION}{code}")
 }
 
 /// Quotes foreign text for an error: escaped, and never longer than [`ECHO_BYTES`].

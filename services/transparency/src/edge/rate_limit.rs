@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use data_encoding::BASE64;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use secrecy::ExposeSecret;
@@ -227,13 +228,13 @@ impl AccessRules {
         request: &Request,
         reads: bool,
     ) -> Result<(RateBucket, AuthenticatedCaller), AccessRefusal> {
-        let Some(secret) = bearer(request.headers()) else {
+        let Some(secret) = secret(request.headers(), reads) else {
             if self.token_required && !reads {
                 return Err(AccessRefusal::NoToken);
             }
             return Ok((address_bucket(self.client_address(request)), self.anonymous.clone()));
         };
-        let index = self.known(secret).ok_or_else(|| self.unknown_token(request))?;
+        let index = self.known(&secret).ok_or_else(|| self.unknown_token(request))?;
         Ok((RateBucket::Token(index), self.tokens[index].caller.clone()))
     }
 
@@ -293,6 +294,21 @@ pub fn address_bucket(address: IpAddr) -> RateBucket {
         IpAddr::V4(address) => RateBucket::V4(address),
         IpAddr::V6(address) => RateBucket::V6Net((address.to_bits() >> 64) as u64),
     }
+}
+
+/// The token of a request. For reads it may be a password (RFC 7617) of any user: a browser has no other way to send it.
+fn secret(headers: &HeaderMap, reads: bool) -> Option<Vec<u8>> {
+    let token = bearer(headers).map(<[u8]>::to_vec);
+    token.or_else(|| password(headers).filter(|_| reads))
+}
+
+fn password(headers: &HeaderMap) -> Option<Vec<u8>> {
+    let value = headers.get(AUTHORIZATION)?.as_bytes();
+    let (scheme, credentials) = value.split_at_checked(6)?;
+    let credentials = credentials.trim_ascii();
+    let pair = BASE64.decode(credentials).ok().filter(|_| scheme.eq_ignore_ascii_case(b"basic "))?;
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    Some(pair[colon + 1..].to_vec())
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {

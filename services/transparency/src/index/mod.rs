@@ -146,14 +146,15 @@ impl Index {
         }
     }
 
-    /// The first entries within the range that match all terms.
+    /// The first entries within the range, in this order, that match all terms.
     pub async fn search(
         &self,
         terms: Vec<Term>,
         within: std::ops::Range<u64>,
+        order: Order,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        self.log.store.search(&Query { terms, within, order: Order::OldestFirst, limit }).await
+        self.log.store.search(&Query { terms, within, order, limit }).await
     }
 
     /// Lists up to `limit` values of a kind that begin with `prefix`, in byte order: those greater than `after` if it is

@@ -5,26 +5,6 @@ use store::{CommittedHead, LogReader, StoreError};
 
 use crate::limits::HEADS_CHUNK;
 
-/// The first committed head that covers a leaf: the one of its batch. Takes logarithmically many reads.
-pub async fn first_head_with(
-    store: &dyn LogReader,
-    leaf: LeafIndex,
-) -> Result<Option<CommittedHead>, StoreError> {
-    let (mut low, mut high) = (1, store.head().await?.batch);
-    let mut found = None;
-    while low <= high {
-        let middle = low + (high - low) / 2;
-        let Some(head) = store.heads(middle, 1).await?.first().copied() else { break };
-        if head.size.holds(leaf) {
-            found = Some(head);
-            high = middle - 1;
-        } else {
-            low = middle + 1;
-        }
-    }
-    Ok(found)
-}
-
 /// A reader of the heads that first covered leaves, for leaves in ascending order.
 pub struct Heads<'a> {
     store: &'a dyn LogReader,
@@ -41,13 +21,11 @@ impl<'a> Heads<'a> {
     /// Finds the first committed head that covers a leaf. No call may name a lower leaf than the one before.
     pub async fn first_with(&mut self, leaf: LeafIndex) -> Result<Option<CommittedHead>, StoreError> {
         if self.found(leaf).is_none() {
-            self.read = match self.read.last() {
+            self.read = match self.read.last().filter(|last| last.size.get() == leaf.get()) {
+                // The next leaf: those after it will probably be needed too.
                 Some(last) => self.store.heads(last.batch + 1, HEADS_CHUNK).await?,
-                None => Vec::new(),
+                None => self.store.head_covering(leaf).await?.into_iter().collect(),
             };
-        }
-        if self.found(leaf).is_none() {
-            self.read = first_head_with(self.store, leaf).await?.into_iter().collect();
         }
         Ok(self.found(leaf))
     }

@@ -12,8 +12,6 @@ use registration::{Policy, PolicyDigest, PolicyInForce};
 use scitt::SignedStatement;
 use store::{LogReader, StoreError};
 
-use crate::log::heads::first_head_with;
-
 /// The policy in force, cached from the log.
 pub struct Policies {
     store: Arc<dyn LogReader>,
@@ -159,7 +157,7 @@ impl Policies {
     /// Reads the policy at a leaf, and returns the leaf of the one before it.
     async fn past(&self, leaf: LeafIndex) -> Result<(PolicyRevision, Option<LeafIndex>), PolicyUnreadable> {
         let policy = self.at(leaf).await?;
-        let head = first_head_with(&*self.store, leaf).await?;
+        let head = self.store.head_covering(leaf).await?;
         let before = match policy.admitted_under {
             _ if leaf.get() == 0 => None,
             before if before < leaf => Some(before),

@@ -13,18 +13,20 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, StatusCode};
-use merkle::TreeSize;
+use merkle::{LeafIndex, TreeSize};
 use serde::{Deserialize, Serialize};
 use store::SignatureKind;
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
 use utoipa::{IntoParams, ToSchema};
 
+use super::entry_query::ListOrder;
 use super::tlog::{NOTE, cached, published, tag};
 use super::{canonical, lead_on};
 use crate::edge::problem::{Problem, shortened};
 use crate::limits::{CHECKPOINTS_DEFAULT, CHECKPOINTS_PAGE};
 use crate::routes::app::App;
+use crate::time::rfc3339;
 use crate::witnessing::with_cosignatures;
 
 /// `Cache-Control` of a checkpoint: witnesses may still add cosignatures.
@@ -37,15 +39,22 @@ const CACHED: &str = "public, max-age=60";
 pub struct CheckpointPaging {
     /// List checkpoints of larger trees than this; from the first when absent.
     #[serde(default, deserialize_with = "super::plain_number")]
-    after: Option<u64>,
+    pub after: Option<u64>,
+    /// With `order=newest`: list checkpoints of smaller trees than this.
+    #[serde(default, deserialize_with = "super::plain_number")]
+    pub before: Option<u64>,
+    /// `oldest` first unless given, or `newest` first.
+    #[serde(default)]
+    #[param(inline)]
+    pub order: ListOrder,
     /// How many, at most: 1 to 100, 25 unless given.
-    limit: Option<usize>,
+    pub limit: Option<usize>,
 }
 
 /// A page of checkpoints.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Checkpoints {
-    /// In order of size.
+    /// In order of size, or in the reverse one with `order=newest`.
     checkpoints: Vec<CheckpointView>,
 }
 
@@ -53,14 +62,17 @@ pub struct Checkpoints {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CheckpointView {
     /// Leaves of the tree.
-    size: u64,
+    pub size: u64,
     /// Its root, hex.
-    root: String,
+    pub root: String,
+    /// When the batch of this size was committed. RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
     /// The signed note (C2SP tlog-checkpoint), with the cosignatures that it has.
-    note: String,
+    pub note: String,
 }
 
-/// Every checkpoint that was signed, by size. `Link: rel="next"` leads on while there may be more.
+/// Every checkpoint that was signed, by size; the largest first with `order=newest`. `Link: rel="next"` leads on while there may be more.
 #[utoipa::path(
     get,
     path = "/v1/checkpoints",
@@ -89,16 +101,60 @@ pub async fn checkpoints(
     if !(1..=CHECKPOINTS_PAGE).contains(&limit) {
         return Err(wrong());
     }
-    let sizes = signed_sizes(&app, page.after.map(TreeSize::new), limit).await?;
-    let mut checkpoints = Vec::with_capacity(sizes.len());
-    for size in &sizes {
-        checkpoints.extend(view(&app, *size).await?);
-    }
+    let (checkpoints, next) = match page.order {
+        ListOrder::Oldest => oldest(&app, page.after.map(TreeSize::new), limit).await?,
+        ListOrder::Newest => {
+            let (checkpoints, last) = newest(&app, page.before.map(TreeSize::new), limit).await?;
+            (checkpoints, last.map(|last| format!("order=newest&before={last}")))
+        }
+    };
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(Checkpoints { checkpoints })).into_response();
-    if let Some(last) = sizes.last().filter(|_| sizes.len() == limit) {
-        lead_on(&app, &mut response, "v1/checkpoints", &format!("after={last}&limit={limit}"));
+    if let Some(next) = next {
+        lead_on(&app, &mut response, "v1/checkpoints", &format!("{next}&limit={limit}"));
     }
     Ok(response)
+}
+
+/// A page of the checkpoints after a size, and the query of the next page without its limit.
+async fn oldest(
+    app: &App,
+    after: Option<TreeSize>,
+    limit: usize,
+) -> Result<(Vec<CheckpointView>, Option<String>), Problem> {
+    let sizes = signed_sizes(app, after, limit).await?;
+    let mut checkpoints = Vec::with_capacity(sizes.len());
+    for size in &sizes {
+        checkpoints.extend(view(app, *size).await?);
+    }
+    let last = sizes.last().filter(|_| sizes.len() == limit);
+    Ok((checkpoints, last.map(|last| format!("after={last}"))))
+}
+
+/// A page of the checkpoints before a size, newest first, and the size before which there are more. Of `limit` heads,
+/// those that were signed.
+pub async fn newest(
+    app: &App,
+    before: Option<TreeSize>,
+    limit: usize,
+) -> Result<(Vec<CheckpointView>, Option<TreeSize>), Problem> {
+    let store = &app.log.store;
+    let not_listed = match before.and_then(|size| size.get().checked_sub(1)) {
+        Some(leaf) => store.head_covering(LeafIndex::new(leaf)).await?.map(|head| head.batch),
+        None if before.is_some() => Some(1),
+        None => None,
+    };
+    let end = match not_listed {
+        Some(batch) => batch,
+        None => store.head().await?.batch + 1,
+    };
+    let from = end.saturating_sub(limit as u64).max(1);
+    let heads = store.heads(from, usize::try_from(end.saturating_sub(from)).unwrap_or(limit)).await?;
+    let mut checkpoints = Vec::with_capacity(heads.len());
+    for head in heads.iter().rev() {
+        checkpoints.extend(view(app, head.size).await?);
+    }
+    let last = heads.first().filter(|head| head.batch > 1);
+    Ok((checkpoints, last.map(|last| last.size)))
 }
 
 /// The checkpoint of one size: a signed note with the cosignatures that it has.
@@ -178,5 +234,11 @@ async fn signed_sizes(
 async fn view(app: &App, size: TreeSize) -> Result<Option<CheckpointView>, Problem> {
     let Some(note) = with_cosignatures(&*app.log.store, size).await? else { return Ok(None) };
     let checkpoint = Checkpoint::parse_text(note.text()).map_err(|_| Problem::internal())?;
-    Ok(Some(CheckpointView { size: size.get(), root: checkpoint.root().to_string(), note: note.to_string() }))
+    let head = app.log.store.head_of_size(size).await?;
+    Ok(Some(CheckpointView {
+        size: size.get(),
+        root: checkpoint.root().to_string(),
+        at: head.and_then(|head| rfc3339(head.at)),
+        note: note.to_string(),
+    }))
 }

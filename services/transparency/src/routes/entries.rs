@@ -129,6 +129,8 @@ fn answer(app: &App, digest: EntryDigest, registered: Registered, receipt_type: 
         (status = 200, description = "A fresh receipt", body = Binary, content_type = "application/cose",
          headers(("Location" = String, description = "This URL"))),
         (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
+        (status = 303, description = "Where text/html is preferred: the page about the entry",
+         headers(("Location" = String, description = "The page's URL"))),
         (status = 307, description = "The first entry of that name",
          headers(("Location" = String, description = "Its receipt's URL"), ("Link" = String, description = "rel=alternate, for every other entry of that name"))),
         (status = 400, description = "Invalid locator", content_type = "application/concise-problem-details+cbor"),
@@ -141,6 +143,7 @@ pub async fn resolve(
     locator: Locator,
     by: Result<Query<NamedBy>, QueryRejection>,
     receipt_type: ReceiptType,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let digest = match locator {
         Locator::Id(digest) => digest,
@@ -150,12 +153,23 @@ pub async fn resolve(
             return named(&app, kind, &name, by).await;
         }
     };
+    if media::prefers(&headers, media::HTML_ESSENCE, &[media::COSE, media::RECEIPT, media::CBOR, media::JSON])
+    {
+        return Ok(page_of(&app, digest));
+    }
     match app.log.resolve(digest).await? {
         Resolved::Receipt(receipt) => Ok(found(&app.log, digest, receipt, receipt_type)),
         Resolved::Pending => Ok(still_running(&app)),
         Resolved::Failed(why) => Err(failed(why)),
         Resolved::Unknown => Err(Problem::unknown_entry(&digest.to_string())),
     }
+}
+
+/// Leads a browser to the entry's page.
+fn page_of(app: &App, digest: EntryDigest) -> Response {
+    let page = format!("{}/ui/entries/{digest}", app.log.identity.public_url);
+    let headers = [(LOCATION, page), (CACHE_CONTROL, "no-cache".to_owned())];
+    (StatusCode::SEE_OTHER, headers, [media::NEGOTIATED]).into_response()
 }
 
 fn found(log: &Log, digest: EntryDigest, receipt: Bytes, receipt_type: ReceiptType) -> Response {

@@ -7,7 +7,6 @@ use http::header::CACHE_CONTROL;
 
 use super::EntryId;
 use crate::edge::problem::Problem;
-use crate::log::heads::first_head_with;
 use crate::routes::app::App;
 use crate::view::entry_view::EntryView;
 
@@ -25,7 +24,8 @@ use crate::view::entry_view::EntryView;
 )]
 pub async fn entry(State(app): State<App>, EntryId(digest): EntryId) -> Result<Response, Problem> {
     let entry = super::statements::stored_entry(&app, digest).await?;
-    let head = first_head_with(&*app.log.store, entry.index).await?;
-    let view = EntryView::of(&entry, head.map(|head| head.at));
+    let head = app.log.store.head_covering(entry.index).await?;
+    let mut view = EntryView::of(&entry);
+    view.committed_at(head.map(|head| head.at));
     Ok(([(CACHE_CONTROL, "public, max-age=60")], Json(view)).into_response())
 }

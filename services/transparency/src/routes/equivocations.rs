@@ -28,9 +28,9 @@ use crate::time::rfc3339;
 #[into_params(parameter_in = Query)]
 pub struct ReportPaging {
     /// List reports after this number; from the first when absent.
-    after: Option<u64>,
+    pub after: Option<u64>,
     /// How many, at most: 1 to 64, 16 unless given.
-    limit: Option<usize>,
+    pub limit: Option<usize>,
 }
 
 /// A page of reports.
@@ -44,37 +44,37 @@ pub struct Equivocations {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Equivocation {
     /// Rises from report to report.
-    number: u64,
+    pub number: u64,
     /// The rule that the refused statement breaks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<String>,
+    pub rule: Option<String>,
     /// The key of the guard that both claim, in hex.
-    guard: String,
+    pub guard: String,
     /// The one on the log.
-    registered: Registered,
+    pub registered: Registered,
     /// The one that was refused.
-    refused: Refused,
+    pub refused: Refused,
     /// When it was refused, by the clock of the process that did. RFC 3339.
-    at: Option<String>,
+    pub at: Option<String>,
 }
 
 /// The entry that made the claim first.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Registered {
     /// SHA-256 of the statement, hex.
-    entry_id: String,
+    pub entry_id: String,
     /// The leaf.
-    index: u64,
+    pub index: u64,
 }
 
 /// The statement that made it again. Its signature is the proof: check it by the key that its issuer is.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Refused {
     /// SHA-256 of the statement, hex: the entry ID it would have.
-    entry_id: String,
+    pub entry_id: String,
     /// The statement, base64url; absent once the registered entry was erased, and where that is closed to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
-    statement: Option<String>,
+    pub statement: Option<String>,
 }
 
 impl Equivocation {
@@ -135,7 +135,7 @@ pub async fn equivocations(
 
 /// Reads a page, few reports at a time, so that few large statements are in memory together. Returns `true` if there
 /// may be more after it.
-async fn read(
+pub async fn read(
     app: &App,
     caller: &AuthenticatedCaller,
     mut after: Option<u64>,

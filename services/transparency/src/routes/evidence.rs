@@ -20,7 +20,7 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::{COLLATERAL_PAYLOAD, LookupKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::{Collateral, Entry};
+use store::{Collateral, Entry, Order};
 use utoipa::{IntoParams, ToSchema};
 
 use super::bodies::is_open;
@@ -270,7 +270,7 @@ impl<'a> AdmissionReader<'a> {
 
     async fn erased_by(&self, digest: EntryDigest) -> Result<Option<EntryReference>, Problem> {
         let terms = vec![term(LookupKind::Erasure, &digest.to_string())];
-        let found = self.app.index.search(terms, 0..u64::MAX, 1).await?;
+        let found = self.app.index.search(terms, 0..u64::MAX, Order::OldestFirst, 1).await?;
         let Some(leaf) = found.entries.first() else { return Ok(None) };
         let erasure = self.app.log.store.entry(*leaf).await?;
         Ok(erasure.map(|entry| EntryReference { index: leaf.get(), entry_id: entry.digest.to_string() }))

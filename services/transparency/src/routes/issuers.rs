@@ -9,21 +9,22 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
+use display::percent_encoded;
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
 use merkle::{EntryDigest, LeafIndex};
 use registration::{GuardKind, LookupKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json_;
-use store::Entry;
+use store::{Entry, Order};
 use utoipa::{IntoParams, ToSchema};
 
 use super::lead_on;
-use super::search::{goes_on_after, percent_encoded};
+use super::search::goes_on_after;
 use crate::edge::problem::Problem;
 use crate::index::term;
 use crate::limits::CHAIN_PAGE;
-use crate::log::heads::first_head_with;
+use crate::log::heads::Heads;
 use crate::routes::app::App;
 use crate::time::rfc3339;
 
@@ -31,33 +32,33 @@ use crate::time::rfc3339;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Issuer {
     /// The `iss` of its statements.
-    issuer: String,
+    pub issuer: String,
     /// How many entries are its own.
-    entries: u64,
+    pub entries: u64,
     /// The first of them.
-    first_seen: Seen,
+    pub first_seen: Seen,
     /// The last of them.
-    last_seen: Seen,
+    pub last_seen: Seen,
     /// The number of heads by each key: the `kid` in hexadecimal. Heads without one are not counted.
-    keys: BTreeMap<String, u64>,
+    pub keys: BTreeMap<String, u64>,
     /// How many are of which content type.
-    content_types: BTreeMap<String, u64>,
+    pub content_types: BTreeMap<String, u64>,
     /// The tree of which this was counted.
-    tree_size: u64,
+    pub tree_size: u64,
     /// Whether the count goes on: then asking again counts more.
-    counting: bool,
+    pub counting: bool,
     /// Whether some values were left out because there were too many.
-    truncated: bool,
+    pub truncated: bool,
 }
 
 /// Where and when.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Seen {
     /// The leaf.
-    index: u64,
+    pub index: u64,
     /// When it was committed. RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<String>,
+    pub at: Option<String>,
 }
 
 /// An issuer: when it was first and last seen, its keys, what it registered. Erased entries are not counted.
@@ -69,28 +70,33 @@ pub struct Seen {
     responses((status = 200, description = "The entries of this issuer", body = Issuer), (status = 404, description = "It has registered nothing"))
 )]
 pub async fn issuer(State(app): State<App>, Path(iss): Path<String>) -> Result<Response, Problem> {
+    let issuer = read(&app, iss).await?;
+    Ok(([(CACHE_CONTROL, "no-cache")], Json(issuer)).into_response())
+}
+
+/// Reads the statistics of an issuer; 404 if it has registered nothing.
+pub async fn read(app: &App, iss: String) -> Result<Issuer, Problem> {
     let reached = app.index.caught_up().await?;
     let tally = app.index.tally(&[(LookupKind::Issuer, &iss)]).await?;
     let Some((first, last)) = tally.ends else {
         return Err(if reached.is_behind() { super::names::behind() } else { unknown() });
     };
     let by = |kind| tally.entries_by(kind).into_iter().map(|(value, n)| (value.to_owned(), n)).collect();
-    let issuer = Issuer {
+    Ok(Issuer {
         issuer: iss,
         entries: tally.entries,
-        first_seen: seen(&app, first).await?,
-        last_seen: seen(&app, last).await?,
+        first_seen: seen(app, first).await?,
+        last_seen: seen(app, last).await?,
         keys: by(LookupKind::Key),
         content_types: by(LookupKind::ContentType),
         tree_size: tally.size,
         counting: tally.goes_on(reached),
         truncated: tally.crowded,
-    };
-    Ok(([(CACHE_CONTROL, "no-cache")], Json(issuer)).into_response())
+    })
 }
 
 async fn seen(app: &App, leaf: LeafIndex) -> Result<Seen, Problem> {
-    let head = first_head_with(&*app.log.store, leaf).await?;
+    let head = app.log.store.head_covering(leaf).await?;
     Ok(Seen { index: leaf.get(), at: head.and_then(|head| rfc3339(head.at)) })
 }
 
@@ -104,80 +110,83 @@ fn unknown() -> Problem {
 #[into_params(parameter_in = Query)]
 pub struct WhichChain {
     /// The agent that the receipts are about: their `sub`.
-    sub: String,
+    pub sub: String,
     /// Go on after this leaf.
-    after: Option<u64>,
+    pub after: Option<u64>,
 }
 
 /// A chain of verification receipts.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ChainView {
     /// The verifier.
-    issuer: String,
+    pub issuer: String,
     /// Whose work.
-    subject: String,
+    pub subject: String,
     /// The receipts that were found, in the order of the chain.
-    receipts: Vec<ReceiptView>,
+    pub receipts: Vec<ReceiptView>,
     /// Receipts that others name as their predecessor, and that the log does not hold.
-    gaps: Vec<Gap>,
+    pub gaps: Vec<Gap>,
     /// Refused statements that claim a place which one of these receipts has.
-    forks: Vec<Fork>,
+    pub forks: Vec<Fork>,
     /// The receipts that no other one follows: exactly one, if the chain is whole. Absent when this is not all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    heads: Option<Vec<String>>,
+    pub heads: Option<Vec<String>>,
     /// Receipts of the issuer about this agent that stand in no chain.
-    unchained: usize,
+    pub unchained: usize,
     /// Whether this is all of it; else `Link: rel="next"` leads on.
-    complete: bool,
+    pub complete: bool,
     /// Entries of this tree were searched.
-    indexed_to: u64,
+    pub indexed_to: u64,
 }
 
 /// A receipt in its chain.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReceiptView {
     /// The entry.
-    entry_id: String,
+    pub entry_id: String,
     /// The leaf.
-    index: u64,
+    pub index: u64,
     /// Its place in the chain, from 0.
-    position: u64,
+    pub position: u64,
     /// The entry it names as its predecessor.
     #[serde(skip_serializing_if = "Option::is_none")]
-    previous: Option<String>,
+    pub previous: Option<String>,
     /// Its own name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    receipt_id: Option<String>,
+    pub receipt_id: Option<String>,
     /// The outcome; absent if only its hash is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    verdict: Option<String>,
+    pub verdict: Option<String>,
+    /// When it was committed. RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
 }
 
 /// A receipt that is missing.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Gap {
     /// The ID it would have.
-    entry_id: String,
+    pub entry_id: String,
     /// Its place in the chain.
-    position: u64,
+    pub position: u64,
     /// The receipt that names it.
-    named_by: String,
+    pub named_by: String,
 }
 
 /// A second claim to a place of the chain.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Fork {
     /// The report's number at `/v1/equivocations`, which serves the statement.
-    number: u64,
+    pub number: u64,
     /// The rule that it broke.
-    rule: String,
+    pub rule: String,
     /// The receipt that has the place.
-    registered: String,
+    pub registered: String,
     /// The statement that was refused.
-    refused: String,
+    pub refused: String,
     /// When it was refused. RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<String>,
+    pub at: Option<String>,
 }
 
 /// An issuer's chain of verification receipts about one agent: its receipts in order, what is missing, what was refused
@@ -198,49 +207,66 @@ pub async fn chain(
     Path(iss): Path<String>,
     requested: Result<Query<WhichChain>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let wrong = || Problem::malformed("page", "sub names the agent; after is a leaf index");
-    let Query(requested) = requested.map_err(|_| wrong())?;
+    let Query(requested) = requested.map_err(|_| wrong_chain())?;
+    let (view, last) = read_chain(&app, iss, &requested).await?;
+    let path = format!("v1/issuers/{}/chain", percent_encoded(&view.issuer));
+    let query = |last: u64| format!("sub={}&after={last}", percent_encoded(&view.subject));
+    let next = last.map(query);
+    let mut response = ([(CACHE_CONTROL, "no-cache")], Json(view)).into_response();
+    if let Some(next) = next {
+        lead_on(&app, &mut response, &path, &next);
+    }
+    Ok(response)
+}
+
+/// 400: the query names no chain.
+pub fn wrong_chain() -> Problem {
+    Problem::malformed("page", "sub names the agent; after is a leaf index")
+}
+
+/// Reads a page of a chain; returns it with the leaf after which there is more.
+pub async fn read_chain(
+    app: &App,
+    iss: String,
+    requested: &WhichChain,
+) -> Result<(ChainView, Option<u64>), Problem> {
     let reached = app.index.caught_up().await?;
-    let start = requested.after.map_or(Some(0), |after| after.checked_add(1)).ok_or_else(wrong)?;
+    let start = requested.after.map_or(Some(0), |after| after.checked_add(1)).ok_or_else(wrong_chain)?;
     let terms = vec![term(LookupKind::Issuer, &iss), term(LookupKind::Subject, &requested.sub)];
     let within = start..u64::MAX;
-    let page = app.index.search(terms, within.clone(), CHAIN_PAGE).await?;
+    let page = app.index.search(terms, within.clone(), Order::OldestFirst, CHAIN_PAGE).await?;
     let last = goes_on_after(reached, &within, &page)?;
-    let (receipts, unchained) = receipts(&app, &page.entries).await?;
+    let (receipts, unchained) = receipts(app, &page.entries).await?;
     let whole = requested.after.is_none() && last.is_none();
     if whole && receipts.is_empty() && unchained == 0 {
         return Err(unknown());
     }
     let view = ChainView {
-        gaps: gaps(&app, &receipts).await?,
-        forks: forks(&app, &receipts).await?,
+        gaps: gaps(app, &receipts).await?,
+        forks: forks(app, &receipts).await?,
         heads: whole.then(|| heads(&receipts)),
         receipts,
         unchained,
         complete: whole,
         issuer: iss,
-        subject: requested.sub,
+        subject: requested.sub.clone(),
         indexed_to: page.indexed.to.get(),
     };
-    let next = last.map(|last| {
-        let path = format!("v1/issuers/{}/chain", percent_encoded(&view.issuer));
-        (path, format!("sub={}&after={last}", percent_encoded(&view.subject)))
-    });
-    let mut response = ([(CACHE_CONTROL, "no-cache")], Json(view)).into_response();
-    if let Some((path, query)) = next {
-        lead_on(&app, &mut response, &path, &query);
-    }
-    Ok(response)
+    Ok((view, last))
 }
 
 /// The receipts with a position in a chain, in its order, and the number of those without one.
 async fn receipts(app: &App, leaves: &[LeafIndex]) -> Result<(Vec<ReceiptView>, usize), Problem> {
     let (mut chained, mut unchained) = (Vec::new(), 0);
+    let mut heads = Heads::of(&*app.log.store);
     for leaf in leaves {
         let Some(entry) = app.log.store.entry(*leaf).await? else { continue };
         let facts: Json_ = serde_json::from_str(&entry.facts).unwrap_or_default();
         match ReceiptView::of(&entry, &facts) {
-            Some(receipt) => chained.push(receipt),
+            Some(receipt) => {
+                let head = heads.first_with(*leaf).await?;
+                chained.push(ReceiptView { at: head.and_then(|head| rfc3339(head.at)), ..receipt });
+            }
             None => unchained += usize::from(facts.get("receipt_id").is_some()),
         }
     }
@@ -258,6 +284,7 @@ impl ReceiptView {
             previous: text("previous"),
             receipt_id: text("receipt_id"),
             verdict: text("verdict"),
+            at: None,
         })
     }
 }

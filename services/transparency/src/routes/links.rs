@@ -8,9 +8,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CACHE_CONTROL;
+use merkle::EntryDigest;
 use registration::LookupKind;
 use serde::Serialize;
-use store::{Lookup, Term};
+use store::{Lookup, Order, Term};
 use utoipa::ToSchema;
 
 use super::EntryId;
@@ -25,13 +26,13 @@ use crate::view::pages::views;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Links {
     /// The entry.
-    entry_id: String,
+    pub entry_id: String,
     /// The values that link it with other entries. Values that it shares with none are left out.
-    links: Vec<Link>,
+    pub links: Vec<Link>,
     /// Whether there are more values than were looked for.
-    truncated: bool,
+    pub truncated: bool,
     /// Entries of this tree were searched.
-    indexed_to: u64,
+    pub indexed_to: u64,
 }
 
 /// Entries that share a value with this one.
@@ -39,13 +40,13 @@ pub struct Links {
 pub struct Link {
     /// What is shared: `digest`, `call_id`, `session`, `answers` (this one answers that), `answered_by`, `erases`,
     /// `erased_by`.
-    by: &'static str,
+    pub by: &'static str,
     /// The value.
-    value: String,
+    pub value: String,
     /// The others, in the order of their leaves.
-    entries: Vec<EntryView>,
+    pub entries: Vec<EntryView>,
     /// Whether there are more of them: search for the value.
-    more: bool,
+    pub more: bool,
 }
 
 /// A search for entries that share a value, with the name of the link.
@@ -69,16 +70,22 @@ struct LinkSearch {
     )
 )]
 pub async fn links(State(app): State<App>, EntryId(digest): EntryId) -> Result<Response, Problem> {
-    let entry = stored_entry(&app, digest).await?;
+    let links = read(&app, digest).await?;
+    Ok(([(CACHE_CONTROL, "no-cache")], Json(links)).into_response())
+}
+
+/// Reads the links of an entry; 404 if the log does not have it.
+pub async fn read(app: &App, digest: EntryDigest) -> Result<Links, Problem> {
+    let entry = stored_entry(app, digest).await?;
     let reached = app.index.caught_up().await?;
     let rows = app.log.store.lookups(&[entry.index]).await?;
     let id = digest.to_string();
     let mut wanted = wanted(&rows, &id);
     let truncated = wanted.len() > LINKED_VALUES;
     wanted.truncate(LINKED_VALUES);
-    let mut links = entries_named(&app, &rows).await?;
+    let mut links = entries_named(app, &rows).await?;
     for LinkSearch { by, value, terms } in wanted {
-        let page = app.index.search(terms, 0..u64::MAX, LINKED_ENTRIES + 1).await?;
+        let page = app.index.search(terms, 0..u64::MAX, Order::OldestFirst, LINKED_ENTRIES + 1).await?;
         let mut others = page.entries;
         others.retain(|leaf| *leaf != entry.index);
         let more = page.more_after.is_some() || others.len() > LINKED_ENTRIES;
@@ -87,8 +94,7 @@ pub async fn links(State(app): State<App>, EntryId(digest): EntryId) -> Result<R
             links.push(Link { by, value, entries: views(&app.log, &others).await?, more });
         }
     }
-    let links = Links { entry_id: id, links, truncated, indexed_to: reached.indexed.to.get() };
-    Ok(([(CACHE_CONTROL, "no-cache")], Json(links)).into_response())
+    Ok(Links { entry_id: id, links, truncated, indexed_to: reached.indexed.to.get() })
 }
 
 fn wanted(rows: &[Lookup], id: &str) -> Vec<LinkSearch> {

@@ -10,6 +10,7 @@ use http::{HeaderValue, StatusCode};
 use merkle::EntryDigest;
 use registration::LookupKind;
 use serde::Deserialize;
+use store::Order;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
@@ -69,7 +70,7 @@ pub async fn named(app: &App, kind: LookupKind, name: &str, by: NamedBy) -> Resu
     let reached = app.index.caught_up().await?;
     let issuer = by.issuer.map(|iss| term(LookupKind::Issuer, &iss));
     let terms = std::iter::once(term(kind, name)).chain(issuer).collect();
-    let page = app.index.search(terms, 0..u64::MAX, NAMED_ENTRIES).await?;
+    let page = app.index.search(terms, 0..u64::MAX, Order::OldestFirst, NAMED_ENTRIES).await?;
     let mut digests = Vec::with_capacity(page.entries.len());
     for leaf in page.entries {
         digests.extend(app.log.store.entry(leaf).await?.map(|entry| entry.digest));

@@ -62,7 +62,8 @@ pub fn attached(statement: &Bytes) -> Result<Option<Bytes>, Problem> {
     Ok(parsed.payload().map(|payload| parsed.bytes().slice_ref(payload)))
 }
 
-async fn kept(app: &App, entry: &Entry) -> Result<Option<Bytes>, Problem> {
+/// The detached payload that is stored with an entry.
+pub async fn kept(app: &App, entry: &Entry) -> Result<Option<Bytes>, Problem> {
     let collateral = app.log.store.collateral(entry.index).await?;
     Ok(collateral.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD).map(|item| item.bytes))
 }

@@ -24,18 +24,18 @@ use crate::time::rfc3339;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PolicyEntryView {
     /// The leaf that holds it.
-    index: u64,
+    pub index: u64,
     /// The ID of that entry.
-    entry_id: String,
+    pub entry_id: String,
     /// SHA-256 of the policy's canonical JSON, hex.
-    digest: String,
+    pub digest: String,
     /// The number of earlier policies.
-    revision: u64,
+    pub revision: u64,
     /// When it was committed. RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<String>,
+    pub at: Option<String>,
     /// The size of the log at which it came into force: it decides about the leaves from there on, until the next.
-    in_force_from: u64,
+    pub in_force_from: u64,
 }
 
 impl From<&PolicyRevision> for PolicyEntryView {
@@ -138,7 +138,8 @@ pub async fn revision(
     Ok(([cached, media::NEGOTIATED], Json(view)).into_response())
 }
 
-fn unknown(revision: u64) -> Problem {
+/// 404: the log has no policy of this revision.
+pub fn unknown(revision: u64) -> Problem {
     let detail = format!("This log has no registration policy of revision {revision}");
     Problem::new(StatusCode::NOT_FOUND, "policy-unknown", "Not Found", detail)
 }
@@ -150,7 +151,8 @@ fn as_statement(headers: &HeaderMap) -> Option<&'static str> {
         .find(|statement| media::prefers(headers, statement, &[media::JSON]))
 }
 
-fn document(policy: &PolicyEntry) -> serde_json::Value {
+/// The document of a policy.
+pub fn document(policy: &PolicyEntry) -> serde_json::Value {
     serde_json::from_slice(policy.in_force.policy().payload()).unwrap_or_default()
 }
 

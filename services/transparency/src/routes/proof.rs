@@ -108,8 +108,7 @@ pub async fn inclusion(
     let Query(query) = query.map_err(|why| bad_query(&why))?;
     let leaf = leaf(&app, &query).await?;
     let cached = cached(query.size);
-    let size = size_with(&app, leaf, query.size).await?;
-    let path = app.log.receipts.tiles().inclusion(leaf, size).await.map_err(no_proof)?;
+    let (size, path) = inclusion_path(&app, leaf, query.size).await?;
     match ProofForm::of(&headers) {
         ProofForm::Receipt(media) => {
             let signed = signed_root(&app, size).await?;
@@ -128,6 +127,17 @@ pub async fn inclusion(
             Ok(answer(cached, media::JSON, Json(inclusion_view(leaf, entry, size, &path, root))))
         }
     }
+}
+
+/// The inclusion path of a leaf in a tree of the given size, or in the one that is served to a reader that names none.
+pub async fn inclusion_path(
+    app: &App,
+    leaf: LeafIndex,
+    requested: Option<u64>,
+) -> Result<(TreeSize, Vec<Hash>), Problem> {
+    let size = size_with(app, leaf, requested).await?;
+    let path = app.log.receipts.tiles().inclusion(leaf, size).await.map_err(no_proof)?;
+    Ok((size, path))
 }
 
 /// That the tree of one size is the beginning of a larger one.

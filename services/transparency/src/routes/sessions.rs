@@ -15,6 +15,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use display::percent_encoded;
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
 use merkle::LeafIndex;
@@ -22,19 +23,19 @@ use registration::LookupKind;
 use registration::policy::essence;
 use registration::vrf::{VRF_CBOR, VRF_JSON};
 use serde::{Deserialize, Serialize};
-use store::Term;
 use store::lookup::VALUES_PER_TERM;
+use store::{Order, Term};
 use utoipa::{IntoParams, ToSchema};
 use vap::audit::VAP_AUDIT;
 
 use super::names::behind;
-use super::search::{Entries, first_leaf, found, page_limit, percent_encoded, wrong_page};
+use super::paging::{first_leaf, page_limit, wrong_page};
+use super::search::{Entries, found};
 use super::{lead_on, wrong_query};
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
 use crate::index::term;
 use crate::limits::{SESSION_DIGESTS, SESSION_RECEIPTS};
-use crate::log::heads::Heads;
 use crate::routes::app::App;
 use crate::view::entry_view::EntryView;
 use crate::view::pages::views;
@@ -55,32 +56,32 @@ pub struct SessionPaging {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Session {
     /// Name of the session, as its entries give it.
-    session: String,
+    pub session: String,
     /// Number of entries of the session by content type, over all pages. Erased entries are not counted.
-    content_types: BTreeMap<String, u64>,
+    pub content_types: BTreeMap<String, u64>,
     /// Whether the count goes on: then asking again counts more.
-    counting: bool,
+    pub counting: bool,
     /// Entries that name the session, in the order of their leaves.
-    entries: Vec<EntryView>,
+    pub entries: Vec<EntryView>,
     /// Verification receipts that share a digest with an entry of this page (`output_hash`), in the order of their leaves.
-    receipts: Vec<EntryView>,
+    pub receipts: Vec<EntryView>,
     /// Whether there may be more such receipts: `/v1/entries/{entry_id}/links` leads to them.
-    more_receipts: bool,
+    pub more_receipts: bool,
     /// Streams of the audit records on this page: they show gaps and open decisions.
-    streams: Vec<StreamReference>,
+    pub streams: Vec<StreamReference>,
     /// Entries of this tree were searched. Later ones are found in a moment.
-    indexed_to: u64,
+    pub indexed_to: u64,
 }
 
 /// A reference to an audit stream.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 pub struct StreamReference {
     /// The gateway whose records these are.
-    gateway: String,
+    pub gateway: String,
     /// The stream.
-    stream: String,
+    pub stream: String,
     /// Address of the stream, with its records, gaps and open decisions.
-    url: String,
+    pub url: String,
 }
 
 /// All entries of a session, oldest first: conversation records, execution receipts, Verdicts and audit records that name
@@ -105,6 +106,22 @@ pub async fn session(
     paging: Result<Query<SessionPaging>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(paging) = paging.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let (view, next) = read(&app, &turnstile, session, &paging).await?;
+    let path = format!("v1/sessions/{}", percent_encoded(&view.session));
+    let mut response = ([(CACHE_CONTROL, "no-cache")], Json(view)).into_response();
+    if let Some(next) = next {
+        lead_on(&app, &mut response, &path, &next);
+    }
+    Ok(response)
+}
+
+/// Reads a page of a session; returns it with the query of the next page.
+pub async fn read(
+    app: &App,
+    turnstile: &RequestCharge,
+    session: String,
+    paging: &SessionPaging,
+) -> Result<(Session, Option<String>), Problem> {
     let limit = page_limit(paging.limit, app.edge.limits.load().page)?;
     let within = first_leaf(paging.after)?..u64::MAX;
     let reached = app.index.caught_up().await?;
@@ -113,25 +130,19 @@ pub async fn session(
         return Err(if reached.is_behind() { behind() } else { unknown() });
     }
     let terms = vec![term(LookupKind::Session, &session)];
-    let (Entries { mut entries, .. }, last) = found(&app, terms, within, limit).await?;
-    let (receipts, more_receipts) = linked_receipts(&app, &turnstile, &entries).await?;
-    date(&app, &mut entries).await?;
-    let path = format!("v1/sessions/{}", percent_encoded(&session));
+    let (Entries { entries, .. }, last) = found(app, terms, within, Order::OldestFirst, limit).await?;
+    let (receipts, more_receipts) = linked_receipts(app, turnstile, &entries).await?;
     let view = Session {
         session,
         content_types: counted(tally.entries_by(LookupKind::ContentType)),
         counting: tally.goes_on(reached),
-        streams: streams(&app, &entries),
+        streams: streams(app, &entries),
         entries,
         receipts,
         more_receipts,
         indexed_to: reached.indexed.to.get(),
     };
-    let mut response = ([(CACHE_CONTROL, "no-cache")], Json(view)).into_response();
-    if let Some(last) = last {
-        lead_on(&app, &mut response, &path, &format!("after={last}&limit={limit}"));
-    }
-    Ok(response)
+    Ok((view, last.map(|last| format!("after={last}&limit={limit}"))))
 }
 
 fn unknown() -> Problem {
@@ -147,23 +158,13 @@ fn counted(by_type: BTreeMap<&str, u64>) -> BTreeMap<String, u64> {
     counts
 }
 
-/// Adds its commit time to each entry.
-async fn date(app: &App, entries: &mut [EntryView]) -> Result<(), Problem> {
-    let mut heads = Heads::of(&*app.log.store);
-    for entry in entries {
-        let head = heads.first_with(LeafIndex::new(entry.index())).await?;
-        entry.committed_at(head.map(|head| head.at));
-    }
-    Ok(())
-}
-
 /// Returns the streams of the audit records among these entries.
 fn streams(app: &App, entries: &[EntryView]) -> Vec<StreamReference> {
     let url = &app.log.identity.public_url;
     let streams: BTreeSet<StreamReference> = entries
         .iter()
-        .filter(|entry| entry.content_type().is_some_and(|name| essence(name) == VAP_AUDIT))
-        .filter_map(|entry| Some(StreamReference::new(url, entry.iss()?, entry.sub()?)))
+        .filter(|entry| entry.content_type.as_deref().is_some_and(|name| essence(name) == VAP_AUDIT))
+        .filter_map(|entry| Some(StreamReference::new(url, entry.iss.as_deref()?, entry.sub.as_deref()?)))
         .collect();
     streams.into_iter().collect()
 }
@@ -186,16 +187,15 @@ async fn linked_receipts(
     let mut receipts = BTreeSet::new();
     for values in digests.chunks(VALUES_PER_TERM) {
         turnstile.charge()?;
-        let page = app.index.search(of_receipts(values), 0..u64::MAX, SESSION_RECEIPTS).await?;
+        let page =
+            app.index.search(of_receipts(values), 0..u64::MAX, Order::OldestFirst, SESSION_RECEIPTS).await?;
         more |= page.more_after.is_some();
         receipts.extend(page.entries);
     }
     let mut receipts: Vec<LeafIndex> = receipts.into_iter().collect();
     more |= receipts.len() > SESSION_RECEIPTS;
     receipts.truncate(SESSION_RECEIPTS);
-    let mut receipts = views(&app.log, &receipts).await?;
-    date(app, &mut receipts).await?;
-    Ok((receipts, more))
+    Ok((views(&app.log, &receipts).await?, more))
 }
 
 /// Returns the terms of a search for verification receipts with one of these digests.
@@ -211,7 +211,7 @@ fn of_receipts(digests: &[String]) -> Vec<Term> {
 async fn digests(app: &App, entries: &[EntryView]) -> Result<(Vec<String>, bool), Problem> {
     let mut digests = BTreeSet::new();
     for entry in entries {
-        let rows = app.log.store.lookups(&[LeafIndex::new(entry.index())]).await?;
+        let rows = app.log.store.lookups(&[LeafIndex::new(entry.index)]).await?;
         let said = rows.into_iter().filter(|row| row.kind == LookupKind::Digest.number());
         digests.extend(said.map(|row| row.value));
         if digests.len() > SESSION_DIGESTS {

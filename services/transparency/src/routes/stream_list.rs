@@ -12,15 +12,16 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use display::percent_encoded;
 use http::header::CACHE_CONTROL;
 use registration::LookupKind;
 use registration::vap::{stream_key, stream_key_prefix};
 use serde::{Deserialize, Serialize};
-use store::Term;
+use store::{Order, Term};
 use utoipa::{IntoParams, ToSchema};
 
 use super::names::behind;
-use super::search::{page_limit, percent_encoded, wrong_page};
+use super::paging::{page_limit, wrong_page};
 use super::streams::{RecordView, record_of, unknown};
 use super::{lead_on, wrong_query};
 use crate::edge::problem::Problem;
@@ -132,7 +133,7 @@ async fn listed(
 /// Reads a stream by its key in the index; `None` if none of its records is indexed again after a drop.
 async fn stream_of(app: &App, key: String) -> Result<Option<ListedStream>, Problem> {
     let terms = vec![Term::exactly(LookupKind::Stream.number(), key)];
-    let page = app.index.search(terms, 0..u64::MAX, 1).await?;
+    let page = app.index.search(terms, 0..u64::MAX, Order::OldestFirst, 1).await?;
     let Some(leaf) = page.entries.first() else { return Ok(None) };
     let entry = app.log.store.entry(*leaf).await?;
     let found = entry.and_then(|entry| record_of(&entry));

@@ -19,7 +19,7 @@ use merkle::LeafIndex;
 use registration::LookupKind;
 use registration::vap::{sequence_guard, stream_key};
 use serde::{Deserialize, Serialize};
-use store::{Entry, GuardKey};
+use store::{Entry, GuardKey, Order};
 use utoipa::ToSchema;
 
 use crate::edge::problem::Problem;
@@ -33,72 +33,72 @@ use crate::time::rfc3339;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Stream {
     /// The gateway whose records these are.
-    gateway: String,
+    pub gateway: String,
     /// The stream: a session, or `unbound:` and an instance.
-    stream: String,
+    pub stream: String,
     /// In the order of their numbers.
-    records: Vec<RecordView>,
+    pub records: Vec<RecordView>,
     /// Numbers below the highest that no record of the log has.
-    gaps: Vec<Gap>,
+    pub gaps: Vec<Gap>,
     /// Numbers whose record was erased.
-    erased: Vec<u64>,
+    pub erased: Vec<u64>,
     /// Decisions that let a call pass, or asked back, and have no outcome yet.
-    open_decisions: Vec<Open>,
+    pub open_decisions: Vec<Open>,
     /// Outcomes whose decision is not among the records.
-    unknown_decisions: Vec<Open>,
+    pub unknown_decisions: Vec<Open>,
     /// Whether the stream has its last record; without it, a tail may be missing.
-    closed: bool,
+    pub closed: bool,
     /// The tree of which this was read.
-    tree_size: u64,
+    pub tree_size: u64,
     /// Whether the stream may have more records than were read: there are too many, or the newest are not indexed yet.
     /// They may answer open decisions.
-    truncated: bool,
+    pub truncated: bool,
 }
 
 /// An audit record.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RecordView {
     /// Its number in the stream.
-    seq: u64,
+    pub seq: u64,
     /// Its entry ID.
-    entry_id: String,
+    pub entry_id: String,
     /// Its leaf.
-    index: u64,
+    pub index: u64,
     /// commitment, amendment, decision, outcome, denials, tools or closed.
-    kind: String,
+    pub kind: String,
     /// The time of the record, as the gateway states it. RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<String>,
+    pub at: Option<String>,
     /// The decision.
     #[serde(skip_serializing_if = "Option::is_none")]
-    verdict: Option<String>,
+    pub verdict: Option<String>,
     /// The tool that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool: Option<String>,
+    pub tool: Option<String>,
     /// How the call ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<String>,
+    pub status: Option<String>,
     /// The decision that this is the outcome of: its entry ID.
     #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<String>,
+    pub decision: Option<String>,
 }
 
 /// Numbers without a record.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Gap {
     /// The first.
-    from: u64,
+    pub from: u64,
     /// The last.
-    to: u64,
+    pub to: u64,
 }
 
 /// A decision without outcome, or an outcome without decision.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Open {
     /// The record's number.
-    seq: u64,
+    pub seq: u64,
     /// The record's entry ID.
-    entry_id: String,
+    pub entry_id: String,
 }
 
 /// The facts of an audit record, as read at its admission.
@@ -131,16 +131,26 @@ pub async fn stream(
     Extension(turnstile): Extension<RequestCharge>,
     Path((gateway, stream)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
+    let view = read(&app, &turnstile, gateway, stream).await?;
+    Ok(([(CACHE_CONTROL, "no-cache")], Json(view)).into_response())
+}
+
+/// Reads a stream; 404 if the log has no record of it.
+pub async fn read(
+    app: &App,
+    turnstile: &RequestCharge,
+    gateway: String,
+    stream: String,
+) -> Result<Stream, Problem> {
     let reached = app.index.caught_up().await?;
-    let (records, truncated) =
-        records(&app, &turnstile, (&gateway, &stream), reached.indexed.to.get()).await?;
+    let (records, truncated) = records(app, turnstile, (&gateway, &stream), reached.indexed.to.get()).await?;
     if records.is_empty() {
         return Err(if reached.is_behind() { super::names::behind() } else { unknown() });
     }
-    let (gaps, erased) = missing(&app, &gateway, &stream, &records).await?;
+    let (gaps, erased) = missing(app, &gateway, &stream, &records).await?;
     let open_decisions = open(&records);
     let unknown_decisions = of_unknown(&records);
-    let view = Stream {
+    Ok(Stream {
         closed: records.values().any(|record| record.kind == "closed"),
         records: records.into_values().collect(),
         gateway,
@@ -151,8 +161,7 @@ pub async fn stream(
         unknown_decisions,
         tree_size: reached.indexed.to.get(),
         truncated: truncated || reached.is_behind(),
-    };
-    Ok(([(CACHE_CONTROL, "no-cache")], Json(view)).into_response())
+    })
 }
 
 /// Returns the 404 for a stream, or a gateway, of which the log holds no record.
@@ -173,7 +182,7 @@ async fn records(
     let mut from = 0;
     while records.len() < STREAM_RECORDS {
         let terms = vec![term(LookupKind::Stream, &stream_key(gateway, stream))];
-        let page = app.index.search(terms, from..size, STREAM_PAGE).await?;
+        let page = app.index.search(terms, from..size, Order::OldestFirst, STREAM_PAGE).await?;
         for _ in 0..page.entries.len() / STREAM_RECORDS_A_READ {
             turnstile.charge()?;
         }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serving::connections::ConnectionCloser;
 use utoipa::IntoParams;
 
-use super::search::EntryValues;
+use super::entry_query::EntryValues;
 use super::{canonical, wrong_query};
 use crate::edge::problem::{Problem, shortened_to};
 use crate::edge::rate_limit::RequestCharge;

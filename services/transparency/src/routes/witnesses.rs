@@ -19,54 +19,54 @@ use crate::witnessing::WitnessState;
 pub struct Witnesses {
     /// The witness or group that must have cosigned a checkpoint before it is served; absent if none has to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    quorum: Option<String>,
+    pub quorum: Option<String>,
     /// Whether enough of them have cosigned lately.
-    quorum_met: bool,
+    pub quorum_met: bool,
     /// Leaves of the newest signed tree.
-    newest_size: u64,
+    pub newest_size: u64,
     /// Leaves of the checkpoint that is served; absent before the first that meets the quorum.
     #[serde(skip_serializing_if = "Option::is_none")]
-    served_size: Option<u64>,
+    pub served_size: Option<u64>,
     /// Seconds after which a checkpoint that stays the newest is cosigned again.
-    interval_seconds: u64,
+    pub interval_seconds: u64,
     /// In the order of the policy.
-    witnesses: Vec<WitnessView>,
+    pub witnesses: Vec<WitnessView>,
 }
 
 /// One of them.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WitnessView {
     /// Its name in the policy.
-    name: String,
+    pub name: String,
     /// Its verifier key (C2SP signed-note).
-    key: String,
+    pub key: String,
     /// Where it is asked; absent if this log does not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
+    pub url: Option<String>,
     /// Leaves of the largest tree that it cosigned.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cosigned_size: Option<u64>,
+    pub cosigned_size: Option<u64>,
     /// When it did last, by its own clock. RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cosigned_at: Option<String>,
+    pub cosigned_at: Option<String>,
     /// Leaves of the newest signed tree that it has not cosigned.
-    behind: u64,
+    pub behind: u64,
     /// Whether it has cosigned lately.
-    fresh: bool,
+    pub fresh: bool,
     /// Why it did not when it was asked last; known to the process that leads.
     #[serde(skip_serializing_if = "Option::is_none")]
-    trouble: Option<TroubleView>,
+    pub trouble: Option<TroubleView>,
 }
 
 /// Why a witness did not cosign.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TroubleView {
     /// One word, as in the metric `tabellion_witness_errors_total`.
-    code: &'static str,
+    pub code: &'static str,
     /// How often in a row.
-    times: u32,
+    pub times: u32,
     /// When it was asked last. RFC 3339.
-    at: Option<String>,
+    pub at: Option<String>,
 }
 
 /// The witnesses of this log, with the newest checkpoint that each has cosigned.
@@ -77,22 +77,26 @@ pub struct TroubleView {
     responses((status = 200, description = "The witnesses and their newest cosignatures", body = Witnesses), (status = 503, description = "No checkpoint is signed yet"))
 )]
 pub async fn witnesses(State(app): State<App>) -> Result<Response, Problem> {
-    let (newest, _) = tlog::published(&app).await?;
+    Ok(([(CACHE_CONTROL, "no-cache")], Json(read(&app).await?)).into_response())
+}
+
+/// Reads the state of the witnesses; 503 before the first checkpoint.
+pub async fn read(app: &App) -> Result<Witnesses, Problem> {
+    let (newest, _) = tlog::published(app).await?;
     let witnessing = &app.log.witnessing;
     let statuses = witnessing.statuses();
     let served = match witnessing.needs_quorum() {
         true => witnessing.served().map(|served| served.size.get()),
         false => Some(newest.get()),
     };
-    let view = Witnesses {
+    Ok(Witnesses {
         quorum: witnessing.quorum_name().map(str::to_owned),
         quorum_met: !witnessing.needs_quorum() || statuses.met,
         newest_size: newest.get(),
         served_size: served,
         interval_seconds: witnessing.every().as_secs(),
         witnesses: statuses.witnesses.iter().map(|one| WitnessView::of(one, newest)).collect(),
-    };
-    Ok(([(CACHE_CONTROL, "no-cache")], Json(view)).into_response())
+    })
 }
 
 impl WitnessView {

@@ -11,7 +11,7 @@ pub const NONE: &str = "none";
 /// The event of an entry; its ID is the leaf.
 pub fn entry(view: &EntryView) -> String {
     let data = serde_json::to_string(view).unwrap_or_default();
-    format!("id: {}\nevent: entry\ndata: {data}\n\n", view.index())
+    format!("id: {}\nevent: entry\ndata: {data}\n\n", view.index)
 }
 
 /// The first event of a stream: its position. An event without data only sets the reader's `Last-Event-ID`, so a reader

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use merkle::LeafIndex;
-use store::Term;
+use store::{Order, Term};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
@@ -83,15 +83,16 @@ impl EventPage {
 }
 
 async fn every(tail: &EntryTails, from: u64, signed: u64) -> Result<EventPage, EntriesUnreadable> {
-    let (read, _) =
-        pages::read(&tail.log, from..signed, TAIL_PAGE).await.map_err(|error| unreadable(error.into()))?;
+    let (read, _) = pages::read(&tail.log, from..signed, Order::OldestFirst, TAIL_PAGE)
+        .await
+        .map_err(|error| unreadable(error.into()))?;
     let next = from + read.len() as u64;
-    let in_order = (from..).zip(&read).all(|(leaf, view)| view.index() == leaf);
+    let in_order = (from..).zip(&read).all(|(leaf, view)| view.index == leaf);
     if next == from || !in_order {
         tracing::error!(from, signed, "entries that are signed cannot be read");
         return Err(EntriesUnreadable);
     }
-    let events = read.iter().map(|view| (view.index(), event::entry(view))).collect();
+    let events = read.iter().map(|view| (view.index, event::entry(view))).collect();
     Ok(EventPage { from, next, events })
 }
 
@@ -108,11 +109,15 @@ async fn found(
     if end <= from {
         return Ok(EventPage { from, next: from, events: Vec::new() });
     }
-    let page = tail.index.search(filter.terms.clone(), from..end, TAIL_FOUND).await.map_err(failed)?;
+    let page = tail
+        .index
+        .search(filter.terms.clone(), from..end, Order::OldestFirst, TAIL_FOUND)
+        .await
+        .map_err(failed)?;
     // If the index was dropped meanwhile, it ends earlier.
     let next = page.more_after.map_or(end.min(page.indexed.to.get()), |last: LeafIndex| last.get() + 1);
     let found = pages::views(&tail.log, &page.entries).await.map_err(failed)?;
-    let events = found.iter().map(|view| (view.index(), event::entry(view))).collect();
+    let events = found.iter().map(|view| (view.index, event::entry(view))).collect();
     Ok(EventPage { from, next: next.max(from), events })
 }
 

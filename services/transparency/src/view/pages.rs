@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use merkle::LeafIndex;
-use store::StoreError;
+use store::{Entry, Order, StoreError};
 
+use crate::log::heads::Heads;
 use crate::log::state::Log;
 use crate::view::entry_view::EntryView;
 
@@ -24,33 +25,68 @@ const FIRST_CHUNK: usize = 8;
 const LARGEST_CHUNK: usize = 256;
 
 /// Reads a page in chunks, so that few large statements are in memory together. Returns `true` if there is more after
-/// it.
-pub async fn read(log: &Log, within: Range<u64>, limit: usize) -> Result<(Vec<EntryView>, bool), StoreError> {
-    let size = log.readable_size().await?.get().min(within.end);
+/// it, in the given order.
+pub async fn read(
+    log: &Log,
+    within: Range<u64>,
+    order: Order,
+    limit: usize,
+) -> Result<(Vec<EntryView>, bool), StoreError> {
+    let mut left = within.start..log.readable_size().await?.get().min(within.end);
     let mut views = Vec::with_capacity(limit.min(LARGEST_CHUNK));
-    let (mut next, mut chunk, mut bytes) = (within.start, FIRST_CHUNK, 0);
-    while views.len() < limit && next < size && bytes < PAGE_BYTES {
-        let left = usize::try_from(size - next).unwrap_or(usize::MAX);
-        let requested = chunk.min(limit - views.len()).min(left);
-        let entries = log.store.entries(LeafIndex::new(next), requested).await?;
+    let (mut chunk, mut bytes) = (FIRST_CHUNK, 0);
+    while views.len() < limit && !left.is_empty() && bytes < PAGE_BYTES {
+        let requested = (chunk.min(limit - views.len()) as u64).min(left.end - left.start);
+        let entries = take(log, &mut left, order, requested).await?;
         let taken: usize =
             entries.iter().filter_map(|entry| entry.statement.as_ref()).map(bytes::Bytes::len).sum();
-        views.extend(entries.iter().map(|entry| EntryView::of(entry, None)));
-        if entries.len() < requested {
-            return Ok((views, false));
+        views.extend(entries.iter().map(EntryView::of));
+        if (entries.len() as u64) < requested {
+            left = 0..0;
         }
-        next += entries.len() as u64;
         bytes += taken;
         chunk = (CHUNK_BYTES * entries.len() / taken.max(1)).clamp(1, LARGEST_CHUNK);
     }
-    Ok((views, next < size))
+    date(log, &mut views).await?;
+    Ok((views, !left.is_empty()))
 }
 
-/// The views of these entries, in their order.
+/// Reads the next `count` entries of a range, in this order, and removes them from the range.
+async fn take(log: &Log, left: &mut Range<u64>, order: Order, count: u64) -> Result<Vec<Entry>, StoreError> {
+    let from = match order {
+        Order::OldestFirst => left.start,
+        Order::NewestFirst => left.end - count,
+    };
+    let limit = usize::try_from(count).unwrap_or(usize::MAX);
+    let mut entries = log.store.entries(LeafIndex::new(from), limit).await?;
+    match order {
+        Order::OldestFirst => left.start += count,
+        Order::NewestFirst => {
+            left.end = from;
+            entries.reverse();
+        }
+    }
+    Ok(entries)
+}
+
+/// The views of these entries, in their order, with their commit times.
 pub async fn views(log: &Log, leaves: &[LeafIndex]) -> Result<Vec<EntryView>, StoreError> {
     let mut views = Vec::with_capacity(leaves.len());
     for leaf in leaves {
-        views.extend(log.store.entry(*leaf).await?.map(|entry| EntryView::of(&entry, None)));
+        views.extend(log.store.entry(*leaf).await?.as_ref().map(EntryView::of));
     }
+    date(log, &mut views).await?;
     Ok(views)
+}
+
+/// Adds its commit time to each entry.
+pub async fn date(log: &Log, views: &mut [EntryView]) -> Result<(), StoreError> {
+    let mut by_leaf: Vec<&mut EntryView> = views.iter_mut().collect();
+    by_leaf.sort_by_key(|view| view.index);
+    let mut heads = Heads::of(&*log.store);
+    for view in by_leaf {
+        let head = heads.first_with(LeafIndex::new(view.index)).await?;
+        view.committed_at(head.map(|head| head.at));
+    }
+    Ok(())
 }

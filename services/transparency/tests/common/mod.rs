@@ -214,6 +214,8 @@ pub fn client() -> Client {
 /// An answer, read to its end.
 #[derive(Debug)]
 pub struct Answer {
+    /// The path of the request.
+    pub path: String,
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
@@ -221,12 +223,13 @@ pub struct Answer {
 
 impl Answer {
     async fn of(response: reqwest::Response) -> Self {
-        let (status, headers) = (response.status(), response.headers().clone());
+        let (status, headers, path) =
+            (response.status(), response.headers().clone(), response.url().path().to_owned());
         let body = response.bytes().await.unwrap().to_vec();
         if status != StatusCode::SWITCHING_PROTOCOLS && status.is_client_error() || status.is_server_error() {
             assert!(!body.is_empty(), "{status} without a body");
         }
-        Self { status: status.as_u16(), headers, body }
+        Self { path, status: status.as_u16(), headers, body }
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -241,14 +244,41 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.text()))
     }
 
-    /// The problem in the body, which must be one that RFC 9290 and SCRAPI allow.
+    /// The problem in the body: JSON under `/v1` (RFC 9457), elsewhere one that RFC 9290 and SCRAPI allow.
     pub fn problem(&self) -> scitt::Problem {
-        assert_eq!(self.header("content-type"), Some("application/concise-problem-details+cbor"), "{self:?}");
-        let problem = scitt::Problem::parse(&self.body).expect("a problem");
+        let problem =
+            if self.path.starts_with("/v1/") { self.problem_in_json() } else { self.problem_in_cbor() };
         assert!(problem.title.is_some() && problem.detail.is_some(), "{problem:?}");
         assert_eq!(problem.response_code, None);
-        assert!(problem.instance.as_deref().is_some_and(|uri| uri.starts_with("urn:uuid:")));
+        let request = self.header("x-request-id").expect("the request's number");
+        assert_eq!(problem.instance.as_deref(), Some(&*format!("urn:uuid:{request}")));
         problem
+    }
+
+    pub fn problem_in_cbor(&self) -> scitt::Problem {
+        assert_eq!(self.header("content-type"), Some("application/concise-problem-details+cbor"), "{self:?}");
+        scitt::Problem::parse(&self.body).expect("a problem")
+    }
+
+    /// The problem in a JSON body, with the members that the CBOR form has too.
+    pub fn problem_in_json(&self) -> scitt::Problem {
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        let json = self.json();
+        let text = |name: &str| json[name].as_str();
+        let must = |name: &str| text(name).unwrap_or_else(|| panic!("no {name}: {json}"));
+        assert_eq!(json["status"], self.status);
+        assert_eq!(must("type"), format!("https://tabellion.dev/errors/{}", must("code")));
+        let mut problem =
+            scitt::Problem::new(must("title"), must("detail")).instance(must("instance")).code(must("code"));
+        for name in ["rule", "entry", "place"] {
+            if let Some(text) = text(name) {
+                problem = problem.entry(scitt::problem::TABELLION, name, text.to_owned());
+            }
+        }
+        match json["offset"].as_u64() {
+            Some(offset) => problem.entry(scitt::problem::TABELLION, "offset", offset),
+            None => problem,
+        }
     }
 
     /// Status, title and code: what a refusal is told apart by.

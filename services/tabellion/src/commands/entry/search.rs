@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value as Json;
 use url::form_urlencoded::Serializer;
 
-use super::{MORE, line};
+use super::{ListPosition, line};
 use crate::console::{Failure, members};
 use crate::context::Context;
 use crate::service::ServiceArgs;
@@ -56,7 +56,12 @@ impl Filters {
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("timeout", |timeout| timeout.hide(true)), mut_arg("cacert", |cacert| cacert.hide(true)))]
+#[command(
+    mut_arg("timeout", |timeout| timeout.hide(true)),
+    mut_arg("cacert", |cacert| cacert.hide(true)),
+    mut_arg("token_file", |token_file| token_file.hide(true)),
+    mut_arg("before", |before| before.hide(true)),
+)]
 pub struct Search {
     #[command(flatten)]
     filters: Filters,
@@ -66,9 +71,8 @@ pub struct Search {
     /// Committed before this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     to_time: Option<String>,
-    /// Start after this leaf index
-    #[arg(long, value_name = "LEAF")]
-    after: Option<u64>,
+    #[command(flatten)]
+    position: ListPosition,
     /// Maximum number of results
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
@@ -100,7 +104,7 @@ impl Search {
         let json = members! { entries: &entries, indexed_to, more };
         context.console.print(&json, |out| entries.iter().try_for_each(|entry| line(out, entry)))?;
         if more {
-            context.console.note(MORE);
+            context.console.note(self.position.more());
         }
         Ok(())
     }
@@ -109,7 +113,7 @@ impl Search {
         let times = [("from_time", &self.from_time), ("to_time", &self.to_time)];
         let mut query = Serializer::new(String::new());
         query.append_pair("limit", &self.limit.to_string());
-        query.extend_pairs(self.after.map(|after| ("after", after.to_string())));
+        query.extend_pairs(self.position.pairs());
         query.extend_pairs(times.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))));
         query.extend_pairs(self.filters.pairs());
         query.finish()
@@ -123,9 +127,21 @@ fn time(text: &str) -> Result<String, String> {
     time.map(|time| time.to_string()).map_err(|_| "give a time as 2026-11-22T08:00:00Z, or a day".to_owned())
 }
 
-/// Further search parameters of `GET /v1/entries`.
-const NAMES: [&str; 8] =
-    ["agent", "receipt_id", "aer_id", "call_id", "task_type", "tier", "digest", "payload_digest"];
+/// Further search parameters of `GET /v1/entries`. A stream of entries takes no prefixes.
+const NAMES: [&str; 12] = [
+    "agent",
+    "receipt_id",
+    "aer_id",
+    "call_id",
+    "task_type",
+    "tier",
+    "digest",
+    "payload_digest",
+    "subject_prefix",
+    "issuer_prefix",
+    "session_prefix",
+    "agent_prefix",
+];
 
 fn named(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

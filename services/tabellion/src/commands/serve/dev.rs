@@ -432,6 +432,7 @@ fn storage(database: &Database) -> String {
 impl Report for Banner {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "Transparency service (dev)   {}   API {}/docs", self.url, self.url)?;
+        writeln!(out, "  explorer   {}/ui", self.url)?;
         writeln!(out, "  storage    {}", safe(&self.storage))?;
         writeln!(out, "  issuer     {}, key ./{DEV_KEY} (trusted by this service only)", self.issuer)?;
         writeln!(out, "  trust      ./{} (what `tabellion verify` here will use)", self.trust)?;

@@ -1,39 +1,23 @@
 //! The router of the public listener, with its OpenAPI description.
 
 use axum::Router;
-use utoipa::{OpenApi, openapi};
+use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::edge::middleware;
 use crate::routes::app::App;
+use crate::routes::description::{ServiceDescription, published};
 use crate::routes::{
     agents, batch, checkpoints, configuration, entries, entry, equivocations, erasures, evaluate, evidence,
     issuers, keys, links, pages, payloads, policy, proof, search, sessions, statements, stream_list, streams,
     tail, tlog, witnesses,
 };
-use crate::ui::verify;
-
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Tabellion transparency service",
-        description = "SCRAPI (draft-ietf-scitt-scrapi-11) and, under /v1, what it leaves out. Every 4xx and 5xx is a \
-                       concise problem details map (RFC 9290); under /v1 it is RFC 9457 JSON when JSON is asked for.",
-        license(name = "Apache-2.0", identifier = "Apache-2.0")
-    ),
-    tags(
-        (name = "SCRAPI", description = "The four resources of the standard"),
-        (name = "Log", description = "Reading the log"),
-        (name = "C2SP", description = "The tree as tlog monitors, mirrors and witnesses read it"),
-        (name = "Service", description = "About the service itself")
-    )
-)]
-struct Description;
+use crate::ui;
 
 /// All routes with their OpenAPI description, from one list.
 fn described() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(Description::openapi())
+    OpenApiRouter::with_openapi(ServiceDescription::openapi())
         .routes(routes!(entries::register))
         .routes(routes!(entries::resolve))
         .routes(routes!(batch::register_batch))
@@ -83,13 +67,7 @@ pub fn openapi_json() -> String {
 pub fn router(app: App) -> Router {
     let edge = app.edge.clone();
     let (routes, description) = described().split_for_parts();
-    let pages = pages::routes(published(description)).merge(verify::routes());
-    middleware::enclose(routes.with_state(app).merge(pages), edge)
-}
-
-/// Rewrites path templates to OpenAPI's form, which has no parameter that spans segments (`{*name}`).
-fn published(mut description: openapi::OpenApi) -> openapi::OpenApi {
-    let paths = std::mem::take(&mut description.paths.paths);
-    description.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
-    description
+    let routes = routes.merge(ui::routes()).with_state(app);
+    let pages = pages::routes(published(description)).merge(ui::verify::routes());
+    middleware::enclose(routes.merge(pages), edge)
 }

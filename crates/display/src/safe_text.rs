@@ -1,7 +1,7 @@
-//! Escaping of untrusted text for a terminal.
+//! Escaping of untrusted text for a terminal or a page.
 //!
 //! Statements contain text from untrusted parties. If it were printed raw, an escape sequence could overwrite a
-//! verdict, and a bidi override could reorder it. Characters that are not plainly visible are printed as code points.
+//! verdict, and a bidi override could reorder it. Characters that are not plainly visible become code points.
 
 use std::borrow::Cow;
 

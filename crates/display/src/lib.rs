@@ -1,0 +1,11 @@
+//! Text of statements and COSE headers, as people read them on a terminal or a web page, and as parts of URLs.
+//!
+//! Not here: colours and tables of the command line (`tabellion`), HTML (`explorer`), and verification.
+
+mod cose;
+mod safe_text;
+mod url;
+
+pub use cose::{cbor, header, time};
+pub use safe_text::{is_plain, safe};
+pub use url::percent_encoded;

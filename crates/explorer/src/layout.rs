@@ -1,0 +1,131 @@
+//! What all pages have in common: head, navigation, banner, and small parts.
+
+use display::percent_encoded;
+use maud::{DOCTYPE, Markup, html};
+
+use crate::text::line;
+
+/// The stylesheet of all pages.
+pub const STYLE: &str = include_str!("style.css");
+
+/// Addresses and names of the pages in the navigation.
+const NAVIGATION: [(&str, &str); 6] = [
+    ("/ui", "Log"),
+    ("/ui/search", "Search"),
+    ("/ui/checkpoints", "Checkpoints"),
+    ("/ui/policy", "Policy"),
+    ("/ui/growth", "Growth"),
+    ("/ui/verify", "Verify"),
+    ("/ui/alarms", "Alarms"),
+];
+
+/// What surrounds the content of a page.
+#[derive(Clone, Debug, Default)]
+pub struct PageFrame {
+    /// The log's name (origin).
+    pub log: String,
+    /// Text of the banner while the log contradicts itself or registration stopped.
+    pub alarm: Option<String>,
+}
+
+impl PageFrame {
+    /// A whole page. `here` is its address in the navigation, if it has one.
+    pub(crate) fn html(&self, title: &str, here: &str, content: &Markup) -> String {
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (line(title)) " · " (line(&self.log)) }
+                    link rel="stylesheet" href="/ui/style.css";
+                    link rel="icon" href="data:,";
+                }
+                body {
+                    a.skip href="#main" { "Skip to the content" }
+                    header {
+                        p.log { "Transparency log " strong { (line(&self.log)) } }
+                        nav aria-label="Pages" {
+                            ul {
+                                @for (address, name) in NAVIGATION {
+                                    li {
+                                        @if address == here {
+                                            a href=(address) aria-current="page" { (name) }
+                                        } @else {
+                                            a href=(address) { (name) }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    @if let Some(alarm) = &self.alarm {
+                        div.alarm role="alert" {
+                            strong { "Alarm: " } (line(alarm)) " " a href="/ui/alarms" { "What was found" }
+                        }
+                    }
+                    main id="main" {
+                        h1 { (line(title)) }
+                        (content)
+                    }
+                    footer {
+                        p {
+                            "These pages show the service's own words. Verify them offline with "
+                            code { "tabellion verify" } ". " a href="/docs/" { "API" }
+                        }
+                    }
+                }
+            }
+        }
+        .into_string()
+    }
+}
+
+/// A list of names and values.
+pub fn facts(rows: &[(&str, Markup)]) -> Markup {
+    html! {
+        dl {
+            @for (name, value) in rows {
+                div { dt { (name) } dd { (value) } }
+            }
+        }
+    }
+}
+
+/// A hash, an identifier or another text without spaces.
+pub fn code(text: &str) -> Markup {
+    html! { code { (line(text)) } }
+}
+
+/// A time (RFC 3339), or that it is unknown.
+pub fn time(at: Option<&str>) -> Markup {
+    match at {
+        Some(at) => html! { time datetime=(line(at)) { (line(at)) } },
+        None => html! { span.note { "time unknown" } },
+    }
+}
+
+/// A link to the page of an entry.
+pub fn entry_link(id: &str, text: &str) -> Markup {
+    html! { a href={ "/ui/entries/" (percent_encoded(id)) } { (line(text)) } }
+}
+
+/// A link to the page of an issuer.
+pub fn issuer_link(issuer: &str) -> Markup {
+    html! { a href={ "/ui/issuers/" (percent_encoded(issuer)) } { (line(issuer)) } }
+}
+
+/// A link to the page of a session.
+pub fn session_link(session: &str) -> Markup {
+    html! { a href={ "/ui/sessions/" (percent_encoded(session)) } { (line(session)) } }
+}
+
+/// The link to the next page of a list, if there is one.
+pub fn next_link(address: Option<&str>, name: &str) -> Markup {
+    html! {
+        @if let Some(address) = address {
+            p { a.next rel="next" href=(address) { (name) } }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The OpenAPI description: what is the same for all routes.
+//!
+//! The routes describe their own parameters and successful responses. Problems, tokens and 406 are added here by rule, so
+//! that no route can forget them.
+
+use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response, ResponseBuilder, Server};
+use utoipa::{OpenApi as Description, ToSchema};
+
+use crate::config::roles::CallerRole;
+use crate::edge::access::needed;
+use crate::edge::media;
+
+/// Name of the security scheme.
+const TOKEN: &str = "token";
+
+#[derive(Description)]
+#[openapi(
+    info(
+        title = "Tabellion transparency service",
+        description = "SCRAPI (draft-ietf-scitt-scrapi-11) and, under /v1, what it leaves out. Every 4xx and 5xx has problem \
+                       details: under /v1 RFC 9457 JSON unless CBOR is preferred; elsewhere a concise map (RFC 9290) \
+                       unless JSON is asked for. Every response has the request's number in X-Request-Id. The operator \
+                       may require a token, in particular for registration and for everything that is not evidence.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    tags(
+        (name = "SCRAPI", description = "The four resources of the standard"),
+        (name = "Log", description = "Reading the log"),
+        (name = "C2SP", description = "The tree as tlog monitors, mirrors and witnesses read it"),
+        (name = "Service", description = "About the service itself")
+    ),
+    components(schemas(ProblemDetails))
+)]
+pub struct ServiceDescription;
+
+/// Why a request failed (RFC 9457).
+#[derive(ToSchema)]
+#[allow(dead_code)]
+struct ProblemDetails {
+    /// Address of the documentation of the code.
+    r#type: String,
+    /// Short title, constant for a kind of problem.
+    title: String,
+    /// The HTTP status.
+    status: u16,
+    /// Description of this occurrence.
+    detail: String,
+    /// The request's number as a URN; the service's log has it too.
+    instance: String,
+    /// Stable identifier of the cause: `tabellion help CODE` explains it.
+    code: String,
+    /// The rule of the policy that refused.
+    rule: Option<String>,
+    /// The location in the statement that violates the rule.
+    place: Option<String>,
+    /// ID of the conflicting entry.
+    entry: Option<String>,
+    /// Offset of the byte at which a malformed input is invalid.
+    offset: Option<u64>,
+}
+
+/// Completes the description that was collected from the routes.
+pub fn published(mut description: OpenApi) -> OpenApi {
+    let paths = std::mem::take(&mut description.paths.paths);
+    description.paths.paths = paths.into_iter().map(|(path, item)| completed(&path, item)).collect();
+    description.servers = Some(vec![Server::new("/")]);
+    let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    let components = description.components.get_or_insert_default();
+    components.security_schemes.insert(TOKEN.to_owned(), RefOr::T(scheme));
+    description
+}
+
+/// Completes the operations of a path, and rewrites its template to OpenAPI's form, which has no parameter that spans
+/// segments (`{*name}`).
+fn completed(path: &str, mut item: PathItem) -> (String, PathItem) {
+    let is_under_v1 = path.starts_with("/v1/");
+    let is_public = needed(path) == Some(CallerRole::Public);
+    if let Some(get) = &mut item.get {
+        if is_under_v1 {
+            add(get, "406", "The resource has no form of a type that Accept names");
+        }
+        if !is_public {
+            require_token(get);
+        }
+        describe_problems(get, is_under_v1);
+    }
+    if let Some(post) = &mut item.post {
+        require_token(post);
+        describe_problems(post, is_under_v1);
+    }
+    (path.replace("{*", "{"), item)
+}
+
+/// Says that a token may be needed: the operator decides what callers without one may do.
+fn require_token(operation: &mut Operation) {
+    add(operation, "401", "A bearer token is required");
+    add(operation, "403", "The token's role or scope does not suffice");
+    let none: [&str; 0] = [];
+    operation.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new(TOKEN, none)]);
+}
+
+fn add(operation: &mut Operation, status: &str, description: &str) {
+    let response = || RefOr::T(ResponseBuilder::new().description(description).build());
+    operation.responses.responses.entry(status.to_owned()).or_insert_with(response);
+}
+
+/// Gives each problem of an operation its two forms.
+fn describe_problems(operation: &mut Operation, is_under_v1: bool) {
+    let problems =
+        operation.responses.responses.iter_mut().filter(|(status, _)| status.starts_with(['4', '5']));
+    for (_, response) in problems {
+        if let RefOr::T(response) = response {
+            describe_problem(response, is_under_v1);
+        }
+    }
+}
+
+fn describe_problem(response: &mut Response, is_under_v1: bool) {
+    let json = (media::JSON_PROBLEM, Content::new(Some(Ref::from_schema_name("ProblemDetails"))));
+    let cbor = (media::CONCISE_PROBLEM, Content::new(Some(Ref::from_schema_name("Binary"))));
+    let forms = if is_under_v1 { [json, cbor] } else { [cbor, json] };
+    response.content.clear();
+    response.content.extend(forms.map(|(media, content)| (media.to_owned(), RefOr::T(content))));
+}

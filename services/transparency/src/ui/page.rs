@@ -1,0 +1,40 @@
+//! What the pages have in common: their frame, their response, and the stylesheet.
+
+use axum::response::{IntoResponse, Response};
+use explorer::{PageFrame, STYLE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use sequencer::{Halt, Role};
+
+use crate::edge::{html, media};
+use crate::log::state::Log;
+
+/// A page as a response.
+pub fn page(html: String) -> Response {
+    let mut response = ([(CONTENT_TYPE, media::HTML)], html).into_response();
+    html::confine(response.headers_mut());
+    response
+}
+
+/// `GET /ui/style.css`.
+pub async fn style() -> Response {
+    let headers = [(CONTENT_TYPE, "text/css; charset=utf-8"), (CACHE_CONTROL, "public, max-age=300")];
+    (headers, STYLE).into_response()
+}
+
+/// The frame of a page about this log.
+pub fn frame(log: &Log) -> PageFrame {
+    PageFrame { log: log.identity.origin.clone(), alarm: alarm(log) }
+}
+
+/// The text of the banner while the stored log contradicts what was signed, or sequencing stopped for that reason.
+fn alarm(log: &Log) -> Option<String> {
+    let (findings, omitted) = log.fsck.all();
+    let count = findings.len() as u64 + omitted;
+    if count > 0 {
+        return Some(format!("The stored log contradicts what was signed: {count} findings."));
+    }
+    match &log.sequencer.status().borrow().role {
+        Role::Halted(Halt::Frozen) | Role::Leading { .. } | Role::Following | Role::Stopped => None,
+        Role::Halted(_) => Some("This log stopped signing, and its operator has to act.".to_owned()),
+    }
+}

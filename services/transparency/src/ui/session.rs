@@ -1,0 +1,86 @@
+//! `/ui/sessions/{session}`: the timeline of an agent session.
+
+use axum::Extension;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::response::Response;
+use display::percent_encoded;
+use explorer::{SessionPage, SessionStream, TimelineItem};
+
+use super::page::{frame, page};
+use super::rows::{row, rows};
+use crate::edge::problem::Problem;
+use crate::edge::rate_limit::RequestCharge;
+use crate::limits::SESSION_STREAMS;
+use crate::routes::app::App;
+use crate::routes::paging::wrong_page;
+use crate::routes::sessions::{self, SessionPaging, StreamReference};
+use crate::routes::streams::{self, Stream};
+use crate::routes::wrong_query;
+use crate::view::entry_view::EntryView;
+
+/// The page of a session.
+pub async fn session(
+    State(app): State<App>,
+    Extension(charge): Extension<RequestCharge>,
+    Path(session): Path<String>,
+    paging: Result<Query<SessionPaging>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(paging) = paging.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let (view, next) = sessions::read(&app, &charge, session, &paging).await?;
+    let streams = streams(&app, &charge, &view.streams).await?;
+    let path = format!("/ui/sessions/{}", percent_encoded(&view.session));
+    let session = SessionPage {
+        timeline: timeline(&view.entries, &streams),
+        receipts: rows(&view.receipts),
+        streams: streams.iter().map(state).collect(),
+        next: next.map(|next| format!("{path}?{next}")),
+        content_types: view.content_types.into_iter().collect(),
+        session: view.session,
+    };
+    Ok(page(session.html(&frame(&app.log))))
+}
+
+/// Reads the audit streams of a session. Each one counts as a read of the client.
+async fn streams(
+    app: &App,
+    charge: &RequestCharge,
+    references: &[StreamReference],
+) -> Result<Vec<Stream>, Problem> {
+    let mut streams = Vec::new();
+    for reference in references.iter().take(SESSION_STREAMS) {
+        charge.charge()?;
+        streams.push(streams::read(app, charge, reference.gateway.clone(), reference.stream.clone()).await?);
+    }
+    Ok(streams)
+}
+
+/// The entries, and before each audit record the gap that ends with it.
+fn timeline(entries: &[EntryView], streams: &[Stream]) -> Vec<TimelineItem> {
+    let mut timeline = Vec::with_capacity(entries.len());
+    for entry in entries {
+        for stream in streams {
+            let record = stream.records.iter().find(|record| record.entry_id == entry.entry_id);
+            let Some(seq) = record.map(|record| record.seq) else { continue };
+            let gap = stream.gaps.iter().find(|gap| gap.to.checked_add(1) == Some(seq));
+            timeline.extend(gap.map(|gap| TimelineItem::Gap {
+                stream: stream.stream.clone(),
+                from: gap.from,
+                to: gap.to,
+            }));
+        }
+        timeline.push(TimelineItem::Entry(row(entry)));
+    }
+    timeline
+}
+
+fn state(stream: &Stream) -> SessionStream {
+    SessionStream {
+        gateway: stream.gateway.clone(),
+        stream: stream.stream.clone(),
+        records: stream.records.len(),
+        missing: stream.gaps.iter().map(|gap| gap.to - gap.from + 1).sum(),
+        open: stream.open_decisions.len(),
+        closed: stream.closed,
+    }
+}

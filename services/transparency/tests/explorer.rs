@@ -1,0 +1,282 @@
+//! The explorer over HTTP: each page shows what the API says, text of statements stays text, and roles hold.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Answer, Place, Site};
+use reqwest::Method;
+use scitt::{SignedStatement, Signer, StatementBuilder};
+use serde_json::json;
+use testkit::{AGENT, SESSION, audit_record, decision_json, receipt, verifier};
+use transparency::{CallerRole, ClientToken, ClosedTypes};
+
+/// Text of an attacker: HTML, an ANSI sequence, a bidi override, a tag character, an address.
+const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u{1b}[31m\u{202e}\u{e0041}https://evil.example/";
+
+/// What all pages are: HTML of this service only, never stored.
+fn checked(answer: &Answer) -> String {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    checked_headers(answer);
+    answer.text()
+}
+
+fn checked_headers(answer: &Answer) {
+    assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    assert_eq!(answer.header("access-control-allow-origin"), None);
+    assert_eq!(
+        answer.header("content-security-policy"),
+        Some(
+            "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self' 'wasm-unsafe-eval'; \
+             base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+        )
+    );
+}
+
+/// Reads a page and checks that it loads nothing and holds no raw text of an attacker.
+async fn page(site: &Site, path: &str) -> String {
+    let html = checked(&site.get(path).await);
+    for raw in
+        ["<script", "onerror=alert(1)>", "\u{1b}", "\u{202e}", "\u{e0041}", "href=\"https://evil", " style="]
+    {
+        assert!(!html.contains(raw), "{path} contains {raw:?}: {html}");
+    }
+    html
+}
+
+/// The address of a name below a path.
+fn under(path: &str, name: &str) -> String {
+    format!("{path}/{}", display::percent_encoded(name))
+}
+
+fn hostile_statement() -> SignedStatement {
+    testkit::opaque(HOSTILE, &json!({ HOSTILE: HOSTILE }))
+}
+
+#[tokio::test]
+async fn the_first_page_shows_the_state_and_the_newest_entries() {
+    let site = Place::new().start().await;
+    let statement = testkit::opaque("build/7", &json!({ "n": 1 }));
+    site.registered(&statement).await;
+    let root = site.get("/").await;
+    assert_eq!((root.status, root.header("location")), (303, Some("/ui")));
+    let html = page(&site, "/ui").await;
+    let id = statement.digest().to_string();
+    for part in
+        [testkit::ORIGIN, "registers statements", "build/7", &format!("/ui/entries/{id}"), "Newest root"]
+    {
+        assert!(html.contains(part), "no {part}: {html}");
+    }
+    assert!(!html.contains("Alarm: "), "{html}");
+    let style = site.get("/ui/style.css").await;
+    assert_eq!((style.status, style.header("content-type")), (200, Some("text/css; charset=utf-8")));
+    assert!(!style.text().contains("url("), "the stylesheet loads nothing");
+}
+
+#[tokio::test]
+async fn a_search_lists_the_newest_entries_first_and_leads_on_and_shows_its_own_errors() {
+    let site = Place::new().start().await;
+    for n in 0..5 {
+        site.registered(&testkit::opaque(&format!("build/{n}"), &json!({ "n": n }))).await;
+    }
+    let html = page(&site, "/ui/search?subject_prefix=build%2F&limit=2&issuer=&verdict=").await;
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}: {html}"));
+    assert!(at("at leaf 5") < at("at leaf 4"));
+    assert!(!html.contains("at leaf 3"));
+    let next = "/ui/search?limit=2&amp;before=4&amp;order=newest&amp;subject_prefix=build%2F";
+    assert!(html.contains(next), "{html}");
+    let html = page(&site, &next.replace("&amp;", "&")).await;
+    assert!(html.contains("at leaf 3") && !html.contains("at leaf 4"), "{html}");
+    let html = page(&site, "/ui/search?order=oldest&limit=1").await;
+    assert!(html.contains("at leaf 0") && html.contains("order=oldest"), "{html}");
+    let html = page(&site, "/ui/search?payload_digest=abc").await;
+    assert!(html.contains("payload_digest is a SHA-256") && html.contains("value=\"abc\""), "{html}");
+    assert!(page(&site, "/ui/search?subject=nothing").await.contains("No entry matches."));
+}
+
+#[tokio::test]
+async fn the_page_of_an_entry_shows_header_payload_policy_and_downloads() {
+    let site = Place::new().start().await;
+    let statement = testkit::opaque("build/7", &json!({ "answer": 42 }));
+    site.registered(&statement).await;
+    let id = statement.digest().to_string();
+    let html = page(&site, &under("/ui/entries", &id)).await;
+    for part in
+        ["&quot;answer&quot;: 42", "cwt-claims", "JSON, indented", "the policy at leaf 0", "tabellion verify"]
+    {
+        assert!(html.contains(part), "no {part}: {html}");
+    }
+    let receipt = site.get(&format!("/ui/entries/{id}/receipt")).await;
+    assert_eq!(receipt.header("content-type"), Some("application/cose"));
+    site.verified(&statement, &receipt.body).await;
+    let proof = page(&site, &format!("/ui/entries/{id}/proof")).await;
+    let json = site.get(&format!("/v1/proof/inclusion?entry_id={id}")).await.json();
+    for hash in json["path"].as_array().unwrap().iter().chain([&json["root"], &json["leaf_hash"]]) {
+        assert!(proof.contains(hash.as_str().unwrap()), "no {hash}: {proof}");
+    }
+}
+
+#[tokio::test]
+async fn a_browser_that_opens_the_address_of_an_entry_is_led_to_its_page_and_a_client_gets_the_receipt() {
+    let site = Place::new().start().await;
+    let statement = testkit::opaque("build/7", &json!({}));
+    site.registered(&statement).await;
+    let path = format!("/entries/{}", statement.digest());
+    let ask = async |accept: &str| site.send(Method::GET, &path, &[("accept", accept)], "").await;
+    let browser = ask("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8").await;
+    let expected = format!("{}/ui{path}", site.url);
+    assert_eq!((browser.status, browser.header("location")), (303, Some(&*expected)));
+    assert_eq!(browser.header("vary"), Some("accept"));
+    for accept in ["application/cose", "*/*", "application/scitt-receipt+cose, text/html;q=0.5"] {
+        let answer = ask(accept).await;
+        assert_eq!((answer.status, answer.header("vary")), (200, Some("accept")), "{accept}");
+    }
+}
+
+#[tokio::test]
+async fn text_of_an_attacker_stays_text_on_every_page() {
+    let site = Place::new().start().await;
+    let hostile = hostile_statement();
+    let text = StatementBuilder::new(HOSTILE)
+        .content_type("text/plain")
+        .kid(testkit::KID)
+        .iss(testkit::ISSUER)
+        .sub(HOSTILE)
+        .sign(&testkit::es256())
+        .unwrap();
+    let other = testkit::ed25519([7; 32]);
+    let receipt = testkit::receipt_about(1, HOSTILE).unchained().sign(&other).unwrap();
+    for statement in [&hostile, &text, &receipt] {
+        site.registered(statement).await;
+    }
+    let mut paths = vec!["/ui".to_owned(), "/ui/search".into(), "/ui/alarms".into(), "/ui/policy".into()];
+    paths.push(format!("/ui/search?subject={}", display::percent_encoded(HOSTILE)));
+    paths.push(format!("/ui/search?{0}={0}", display::percent_encoded(HOSTILE)));
+    paths.push(under("/ui/issuers", testkit::ISSUER));
+    let did = other.public_key().did_key();
+    paths.push(format!("{}/chain?sub={}", under("/ui/issuers", &did), display::percent_encoded(HOSTILE)));
+    paths.extend([&hostile, &text, &receipt].map(|one| under("/ui/entries", &one.digest().to_string())));
+    for path in paths {
+        page(&site, &path).await;
+    }
+    let html = page(&site, &under("/ui/entries", &text.digest().to_string())).await;
+    assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && html.contains("\\u{202e}"), "{html}");
+    for path in [under("/ui/sessions", HOSTILE), under("/ui/issuers", HOSTILE), under("/ui", HOSTILE)] {
+        let answer = site.get(&path).await;
+        assert_eq!(answer.status, 404, "{path}");
+        checked_headers(&answer);
+        assert!(!answer.text().contains("<script"), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_a_timeline_and_a_missing_record_is_a_gap() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    for seq in [0, 3] {
+        site.registered(&audit_record(&decision_json(SESSION, seq))).await;
+    }
+    let html = page(&site, &under("/ui/sessions", SESSION)).await;
+    for part in ["records 1 to 2", "2 missing", "not closed", "read_file", "Audit record at leaf 1"] {
+        assert!(html.contains(part), "no {part}: {html}");
+    }
+    let at = |text: &str| html.find(text).unwrap();
+    assert!(at("at leaf 1") < at("records 1 to 2") && at("records 1 to 2") < at("at leaf 2"));
+}
+
+#[tokio::test]
+async fn an_issuer_has_its_numbers_and_its_chain_with_forks() {
+    let site = Place::new().start().await;
+    let first = receipt(1).sign(&verifier()).unwrap();
+    let second = receipt(2).after(first.digest(), 1).sign(&verifier()).unwrap();
+    let fork = receipt(3).after(first.digest(), 1).sign(&verifier()).unwrap();
+    site.registered(&first).await;
+    site.registered(&second).await;
+    assert_eq!(site.register(&fork).await.status, 400);
+    let did = verifier().public_key().did_key();
+    let html = page(&site, &under("/ui/issuers", &did)).await;
+    assert!(html.contains("application/vrf+") && html.contains(&second.digest().to_string()), "{html}");
+    let chain = format!("{}/chain?sub={}", under("/ui/issuers", &did), display::percent_encoded(AGENT));
+    let html = page(&site, &chain).await;
+    for part in ["Receipt 0 at leaf 1", "Receipt 1 at leaf 2", "Refused fork", &fork.digest().to_string()] {
+        assert!(html.contains(part), "no {part}: {html}");
+    }
+    let alarms = page(&site, "/ui/alarms").await;
+    assert!(alarms.contains(&fork.digest().to_string()) && alarms.contains("Nothing was found"), "{alarms}");
+}
+
+#[tokio::test]
+async fn checkpoints_policy_and_growth_have_pages() {
+    let site = Place::new().start().await;
+    for n in 0..3 {
+        site.registered(&testkit::opaque("thing", &json!({ "n": n }))).await;
+    }
+    let html = page(&site, "/ui/checkpoints").await;
+    assert!(html.contains("Size 4") && html.contains("no witnesses"), "{html}");
+    assert!(page(&site, "/ui/checkpoints?before=3").await.contains("Size 2"));
+    let html = page(&site, "/ui/policy").await;
+    assert!(html.contains("Revision 0") && html.contains(testkit::ORIGIN), "{html}");
+    assert_eq!(page(&site, "/ui/policy/0").await, html);
+    let html = page(&site, "/ui/growth").await;
+    assert!(html.contains("<polyline") && html.contains("The tree grew from 1 to 4 entries"), "{html}");
+}
+
+#[tokio::test]
+async fn pages_need_the_roles_of_the_api_and_a_browser_sends_a_token_as_a_password() {
+    const TOKEN: &str = "reader-of-the-tests";
+    let site = Place::new()
+        .start_with(|config| {
+            let token = ClientToken { role: Some(CallerRole::Reader), ..ClientToken::new(TOKEN, TOKEN) };
+            config.access.tokens = vec![token];
+            config.access.anonymous_role = CallerRole::Public;
+            config.access.closed_types = ClosedTypes(vec!["application/json".into()]);
+        })
+        .await;
+    let statement = testkit::opaque("thing", &json!({ "secret": "a prompt" }));
+    site.registered(&statement).await;
+    let entry = under("/ui/entries", &statement.digest().to_string());
+    let password = format!("Basic {}", data_encoding::BASE64.encode(format!("any:{TOKEN}").as_bytes()));
+    let ask = async |path: &str, authorization: &str| {
+        site.send(Method::GET, path, &[("authorization", authorization)], "").await
+    };
+    for path in [&*entry, "/ui/search", "/ui/alarms"] {
+        let refused = site.get(path).await;
+        assert_eq!(refused.status, 401, "{path}");
+        assert!(refused.header("www-authenticate").unwrap().starts_with("Basic "), "{refused:?}");
+        checked_headers(&refused);
+        checked(&ask(path, &password).await);
+        let wrong = ask(path, "Basic YW55Ondyb25n").await;
+        assert_eq!(wrong.status, 401, "{path}");
+    }
+    let closed = ask(&entry, &password).await.text();
+    assert!(closed.contains("closed to this caller") && !closed.contains("a prompt"), "{closed}");
+    for path in ["/ui", "/ui/checkpoints", "/ui/policy", "/ui/growth", &format!("{entry}/proof")] {
+        assert!(!page(&site, path).await.contains("thing"), "{path}");
+    }
+    let write = site
+        .send(
+            Method::POST,
+            "/entries",
+            &[("authorization", &password), ("content-type", "application/cose")],
+            statement.bytes().clone(),
+        )
+        .await;
+    assert_eq!(write.status, 201, "a password is no token for writing, and none is needed here");
+}
+
+#[tokio::test]
+async fn a_page_that_does_not_exist_or_breaks_is_a_page_too() {
+    let site = Place::new().start().await;
+    let unknown = site.get(&format!("/ui/entries/{}", "0".repeat(64))).await;
+    assert_eq!(unknown.status, 404);
+    checked_headers(&unknown);
+    let request = unknown.header("x-request-id").unwrap();
+    for part in ["entry-unknown", request, "tabellion help"] {
+        assert!(unknown.text().contains(part), "no {part}: {}", unknown.text());
+    }
+    for (path, status) in [("/ui/nothing", 404), ("/ui/entries/abc", 400), ("/ui/policy/9", 404)] {
+        let answer = site.get(path).await;
+        assert_eq!(answer.status, status, "{path}");
+        checked_headers(&answer);
+    }
+}
