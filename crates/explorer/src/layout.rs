@@ -9,7 +9,7 @@ use crate::text::line;
 pub const STYLE: &str = include_str!("style.css");
 
 /// Addresses and names of the pages in the navigation.
-const NAVIGATION: [(&str, &str); 6] = [
+const NAVIGATION: [(&str, &str); 7] = [
     ("/ui", "Log"),
     ("/ui/search", "Search"),
     ("/ui/checkpoints", "Checkpoints"),
