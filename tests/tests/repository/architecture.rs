@@ -100,6 +100,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("checks", &["expression", "tabellion-jose", "registration", "sandbox", "schema"]),
     ("check-runner", &["checks", "tabellion-jose", "sandbox"]),
     ("translators", &["tabellion-jose"]),
+    ("session-databases", &["sqlite", "translators"]),
     (
         "transparency",
         &[
@@ -140,6 +141,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tabellion-scitt",
             "sequencer",
             "serving",
+            "session-databases",
             "store",
             "store-sqlite",
             "tabellion-tlog",
@@ -241,6 +243,7 @@ fn sql_is_in_the_stores_only() {
             "evidence-postgres",
             "evidence-sqlite",
             "postgres",
+            "session-databases",
             "sqlite",
             "store-postgres",
             "store-sqlite",
