@@ -51,7 +51,7 @@ pub struct TranslationAccount {
     pub total: u64,
     /// Native entries by their type.
     pub entries: Counts,
-    /// Parts of native entries by their type: content blocks, tool calls, thoughts.
+    /// Parts of native entries by their type: content blocks, tool calls, thoughts, changes of files.
     pub parts: Counts,
     /// Native entries that could not be read.
     pub broken: Vec<Diagnostic>,
@@ -69,6 +69,14 @@ impl TranslationAccount {
             }
         }
         skipped
+    }
+
+    /// The parts that are not in the record: their native type, the outcome and its number.
+    pub fn skipped_parts(&self) -> impl Iterator<Item = (&str, NativeOutcome, u64)> {
+        let outcomes = self.parts.iter().flat_map(|(kind, outcomes)| {
+            outcomes.iter().map(move |(outcome, count)| (kind.as_str(), *outcome, *count))
+        });
+        outcomes.filter(|(_, outcome, _)| matches!(outcome, NativeOutcome::Skipped(_)))
     }
 
     /// Number of native entries that were kept, skipped or found broken.

@@ -12,12 +12,18 @@ type Recognizer = fn(&Value) -> bool;
 /// Detects the format of a source. Several files are the storage tree of OpenCode, as other formats have one file for
 /// each session.
 pub(crate) fn detect(source: &SessionSource) -> Option<Format> {
+    if source.is_rows() {
+        let is_composer = cursor::composer::recognizes(source);
+        return Some(if is_composer { Format::CursorComposer } else { Format::OpenCode });
+    }
     let [only] = source.files() else {
         return (!source.files().is_empty()).then_some(Format::OpenCode);
     };
     let first = lines::sample(&only.bytes);
     let by_lines = first.iter().filter(|line| line.is_object()).find_map(of_value);
-    by_lines.or_else(|| lines::first_document(&only.bytes).as_ref().and_then(of_value))
+    let by_document = || lines::first_document(&only.bytes).as_ref().and_then(of_value);
+    let by_text = || cursor::text::recognizes(&only.bytes).then_some(Format::CursorText);
+    by_lines.or_else(by_document).or_else(by_text)
 }
 
 /// Returns the format that a line or document belongs to. The order matters: lines of Claude Code are the least
@@ -26,7 +32,7 @@ fn of_value(value: &Value) -> Option<Format> {
     let recognizers: [(Format, Recognizer); 6] = [
         (Format::Chained, chained::recognizes),
         (Format::Codex, codex::recognizes),
-        (Format::Cursor, cursor::recognizes),
+        (Format::Cursor, cursor::lines::recognizes),
         (Format::Gemini, gemini::recognizes),
         (Format::OpenCode, opencode::recognizes),
         (Format::Claude, claude::recognizes),

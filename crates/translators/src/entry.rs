@@ -60,6 +60,22 @@ impl Entry {
         self.kind
     }
 
+    pub fn member(&self, name: &str) -> Option<&Value> {
+        self.members.get(name)
+    }
+
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.member(name)?.as_str()
+    }
+
+    pub fn native_value(&self, name: &str) -> Option<&Value> {
+        self.native.get(name)
+    }
+
+    pub fn child_entries(&self) -> &[Entry] {
+        &self.children
+    }
+
     /// Sets a member, if there is a value.
     pub fn with(mut self, name: &str, value: Option<impl Into<Value>>) -> Self {
         if let Some(value) = value {

@@ -16,16 +16,28 @@ pub enum Format {
     Gemini,
     /// OpenCode.
     OpenCode,
-    /// Cursor.
+    /// Cursor's transcripts, lines of JSON.
     Cursor,
+    /// Cursor's older transcripts in plain text. The name is ours.
+    CursorText,
+    /// The database of Cursor's composer. The name is ours.
+    CursorComposer,
     /// Lines that contain their hash and that of the line before. The name is ours.
     Chained,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 6] =
-        [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode, Self::Cursor, Self::Chained];
+    pub const ALL: [Format; 8] = [
+        Self::Claude,
+        Self::Codex,
+        Self::Gemini,
+        Self::OpenCode,
+        Self::Cursor,
+        Self::CursorText,
+        Self::CursorComposer,
+        Self::Chained,
+    ];
 
     /// The name of the format.
     pub fn name(self) -> &'static str {
@@ -35,6 +47,8 @@ impl Format {
             Self::Gemini => "gemini-json",
             Self::OpenCode => "opencode-json",
             Self::Cursor => "cursor-jsonl",
+            Self::CursorText => "cursor-text",
+            Self::CursorComposer => "cursor-composer",
             Self::Chained => "chained-jsonl",
         }
     }

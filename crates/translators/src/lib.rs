@@ -10,18 +10,23 @@
 //! | `claude-jsonl` | `claude.rs` | Claude Code |
 //! | `codex-jsonl` | `codex/` | Codex CLI |
 //! | `gemini-json` | `gemini/` | Gemini CLI, one JSON object or one object a line |
-//! | `opencode-json` | `opencode/` | OpenCode: storage tree, concatenated objects, `opencode export` |
-//! | `cursor-jsonl` | `cursor.rs` | Cursor agent transcripts |
+//! | `opencode-json` | `opencode/` | OpenCode: storage tree, concatenated objects, `opencode export`, rows of its database |
+//! | `cursor-jsonl`, `cursor-text` | `cursor/` | Cursor agent transcripts |
+//! | `cursor-composer` | `cursor/` | Cursor's composer, rows of its database |
 //! | `chained-jsonl` | `chained/` | other tools, one object a line with its hash and that of the line before |
+//!
+//! Which lines of which files the agent wrote (`file-attribution`) is derived from the tool calls of all formats
+//! (`attribution/`).
 //!
 //! The reader counts every native entry: kept as an entry of some type, skipped for a reason, or broken
 //! ([`TranslationAccount`]). An entry of an unknown type is kept as a `system-event` with its native content. Native
 //! members that have no counterpart in the record are under `native`, never next to members of the draft.
 //!
-//! Not here: reading files, signing and registering (the program `tabellion`), the rules of a record (`registration`),
-//! and SQLite databases, in which OpenCode since 1.2 and Cursor's composer keep their sessions.
+//! Not here: reading files, signing and registering (the program `tabellion`), SQLite (`session-databases`), and the rules
+//! of a record (`registration`).
 
 mod account;
+mod attribution;
 mod blocks;
 mod chained;
 mod claude;

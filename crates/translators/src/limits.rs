@@ -6,6 +6,10 @@ pub const SOURCE_BYTES: usize = 256 << 20;
 pub const NATIVE_DEPTH: usize = 56;
 /// Number of lines from which the format of a file is detected.
 pub const DETECTION_LINES: usize = 64;
+/// Maximum size in bytes of a file's content that is remembered for its attribution.
+pub const ATTRIBUTED_TEXT: usize = 4 << 20;
+/// Maximum number of bytes and lines that the changes of a session may search and move for its attribution.
+pub const ATTRIBUTION_WORK: usize = 1 << 30;
 /// Maximum number of JSON pointers that a record lists for one redaction rule. The count is always complete.
 pub const LISTED_POINTERS: usize = 100;
 /// Minimum length in characters of a text that may count as a random secret.

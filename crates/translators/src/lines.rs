@@ -45,6 +45,14 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Value, String> {
     parse_strict(bytes, LIMITS).map_err(|error| error.to_string())
 }
 
+/// Parses arguments that are JSON in a text. A text that nests deeper than a native entry may stays a text.
+pub(crate) fn parsed(arguments: Value) -> Value {
+    match arguments.as_str().map(|text| document(text.as_bytes())) {
+        Some(Ok(parsed)) => parsed,
+        _ => arguments,
+    }
+}
+
 /// Parses the first of the JSON texts that follow each other in a file.
 pub(crate) fn first_document(bytes: &[u8]) -> Option<Value> {
     let first = serde_json::Deserializer::from_slice(bytes).into_iter::<&RawValue>().next()?;

@@ -17,6 +17,11 @@ impl Native {
         }
     }
 
+    /// Returns an object with one member.
+    pub fn single(name: &str, value: Value) -> Native {
+        Native(Map::from_iter([(name.to_owned(), value)]))
+    }
+
     /// Returns whether no member is left.
     pub fn is_empty(&self) -> bool {
         self.0.values().all(Value::is_null)

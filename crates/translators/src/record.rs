@@ -6,6 +6,8 @@ use jose::{jcs, json::check_text};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::session::{Session, Vcs};
+
 /// The name of this translator in `recording-agent`.
 pub const TRANSLATOR: &str = "tabellion";
 /// The version of this translator in `recording-agent`. It is part of the record's identifier.
@@ -57,18 +59,17 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 }
 
 /// Assembles a record. The source is added after redaction.
-pub(crate) fn assemble(id: String, session: Value, vcs: Option<Value>, previous: Option<&str>) -> Value {
+pub(crate) fn assemble(id: String, mut session: Session, previous: Option<&str>) -> Value {
+    let (vcs, attribution) = (session.vcs.take().and_then(Vcs::into_value), session.attribution.take());
     let mut record = Map::new();
     record.insert("version".to_owned(), SCHEMA_VERSION.into());
     record.insert("id".to_owned(), id.into());
     record.insert("recording-agent".to_owned(), recording_agent());
-    record.insert("session".to_owned(), session);
-    if let Some(vcs) = vcs {
-        record.insert("vcs".to_owned(), vcs);
-    }
-    if let Some(previous) = previous {
-        record.insert("previous-record".to_owned(), previous.into());
-    }
+    record.insert("session".to_owned(), session.into_value());
+    let optional =
+        [("vcs", vcs), ("file-attribution", attribution), ("previous-record", previous.map(Value::from))];
+    let present = optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    record.extend(present);
     let mut record = Value::Object(record);
     if let Some(Value::Array(entries)) = record.pointer_mut("/session/entries") {
         make_ids_unique(entries, &mut HashSet::new());

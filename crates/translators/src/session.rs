@@ -20,10 +20,14 @@ pub(crate) struct Session {
     pub cli_name: Option<String>,
     pub cli_version: Option<String>,
     pub working_dir: Option<String>,
+    /// SHA-256 digest of the path of the working folder in hex, if the format states nothing else about it.
+    pub root_digest: Option<String>,
     pub vcs: Option<Vcs>,
     /// Members of the native session that have no counterpart.
     pub native: Map<String, Value>,
     pub entries: Vec<Entry>,
+    /// The `file-attribution`.
+    pub attribution: Option<Value>,
     /// What was verified about the hash chain of the source.
     pub hash_chain: Option<Value>,
 }

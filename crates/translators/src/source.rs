@@ -1,4 +1,4 @@
-//! Sources of a translation: one file, or the files of a storage tree.
+//! Sources of a translation: one file, the files of a storage tree, or the rows of a database.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -30,18 +30,31 @@ impl SourceFile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSource {
     files: Vec<SourceFile>,
+    /// True if the files stand for rows of a database.
+    rows: bool,
 }
 
 impl SessionSource {
     /// A source of one file.
     pub fn file(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
-        SessionSource { files: vec![SourceFile { path: path.into(), bytes: bytes.into() }] }
+        SessionSource { files: vec![SourceFile { path: path.into(), bytes: bytes.into() }], rows: false }
     }
 
     /// A source of several files. Their order has no effect.
     pub fn tree(mut files: Vec<SourceFile>) -> Self {
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        SessionSource { files }
+        SessionSource { files, rows: false }
+    }
+
+    /// A source of rows of a database, as if each were a file. For OpenCode, the path is `TABLE/ID` and the content an
+    /// object with the columns; for Cursor, they are the columns `key` and `value` of the table `cursorDiskKV`.
+    pub fn rows(rows: Vec<SourceFile>) -> Self {
+        SessionSource { rows: true, ..SessionSource::tree(rows) }
+    }
+
+    /// Returns whether the files stand for rows of a database.
+    pub fn is_rows(&self) -> bool {
+        self.rows
     }
 
     /// The files, ordered by path.

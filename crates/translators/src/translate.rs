@@ -13,7 +13,7 @@ use crate::record::{self, SessionRecord, TRANSLATOR_VERSION};
 use crate::redaction::{Redaction, Redactions};
 use crate::session::Session;
 use crate::source::{SessionSource, SourceFile};
-use crate::{chained, claude, codex, cursor, detect, gemini, opencode};
+use crate::{attribution, chained, claude, codex, cursor, detect, gemini, opencode};
 
 /// Settings of a translation.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,9 @@ pub struct Settings {
     pub format: Option<Format>,
     /// What to leave out.
     pub redaction: Redaction,
+    /// The root of the repository, which the paths of `file-attribution` are relative to; the working folder of the
+    /// session if `None`.
+    pub root: Option<String>,
     /// The records of earlier checkpoints by session: `sha256:` and the digest of their bytes
     /// ([`SessionRecord::digest`]).
     pub previous_records: BTreeMap<String, String>,
@@ -47,7 +50,10 @@ pub fn translate(source: &SessionSource, settings: &Settings) -> Result<Translat
     source.check_size()?;
     let format = settings.format.or_else(|| detect::detect(source)).ok_or(TranslateError::UnknownFormat)?;
     let mut account = TranslationAccount::default();
-    let sessions = read(format, source, &mut account)?;
+    let mut sessions = read(format, source, &mut account)?;
+    for session in &mut sessions {
+        session.attribution = attribution::attribute(session, settings.root.as_deref(), &mut account);
+    }
     if sessions.is_empty() {
         return Err(TranslateError::NoSession(format));
     }
@@ -66,7 +72,9 @@ fn read(
         Format::Claude => claude::read(only(format, source)?, account),
         Format::Codex => codex::read(only(format, source)?, account),
         Format::Gemini => gemini::read(only(format, source)?, account),
-        Format::Cursor => cursor::read(only(format, source)?, account),
+        Format::Cursor => cursor::lines::read(only(format, source)?, account),
+        Format::CursorText => cursor::text::read(only(format, source)?, account),
+        Format::CursorComposer => cursor::composer::read(source, account),
         Format::Chained => chained::read(only(format, source)?, account)?,
     })
 }
@@ -109,10 +117,12 @@ impl AboutSource<'_> {
 fn record(mut session: Session, about: &AboutSource<'_>, settings: &Settings) -> (SessionRecord, Redactions) {
     let previous = settings.previous_records.get(&session.id).map(String::as_str);
     let fingerprint = settings.redaction.fingerprint();
-    let texts = [&about.sha256, TRANSLATOR_VERSION, &session.id, &fingerprint, previous.unwrap_or_default()];
+    let root = settings.root.as_deref().unwrap_or_default();
+    let texts =
+        [&about.sha256, TRANSLATOR_VERSION, &session.id, &fingerprint, previous.unwrap_or_default(), root];
     let id = record::identifier(&texts);
-    let (vcs, chain) = (session.vcs.take().and_then(|vcs| vcs.into_value()), session.hash_chain.take());
-    let mut value = record::assemble(id, session.into_value(), vcs, previous);
+    let chain = session.hash_chain.take();
+    let mut value = record::assemble(id, session, previous);
     if let (Some(chain), Value::Object(members)) = (chain, &mut value) {
         members.insert("source".to_owned(), json!({ "hash-chain": chain }));
     }

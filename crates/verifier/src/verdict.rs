@@ -46,6 +46,14 @@ impl StatementVerdict {
         self.checks.insert(after.map_or(0, |at| at + 1), check);
     }
 
+    /// Inserts a required check of the statement that this crate does not make. If it was not done, nothing is verified.
+    pub fn require(&mut self, check: Check) {
+        if check.state == CheckState::NotDone && self.outcome == VerificationOutcome::Verified {
+            (self.outcome, self.reason) = (VerificationOutcome::NotVerified, check.code);
+        }
+        self.add(check);
+    }
+
     /// Returns the check that decided the outcome, for a one-line summary; `None` if all checks passed.
     pub fn decisive(&self) -> Option<&Check> {
         let reason = self.reason?;
@@ -169,6 +177,12 @@ words! {
         Payload = "payload",
         /// Header and content keep the rules of the content type. Not checked by this crate, which reads no payloads.
         ContentRules = "content-rules",
+        /// The gateway's keys made the signatures within an execution receipt (AgentROA). Not checked by this crate, which
+        /// reads no payloads.
+        InnerSignatures = "inner-signatures",
+        /// The verification that a receipt (VRF) states is not older than the relying party allows. Not checked by this
+        /// crate, which reads no payloads.
+        Age = "age",
         /// The unprotected trace-metadata of a conversation record (label 100) repeats the values of the record. Not
         /// checked by this crate, which reads no payloads.
         TraceMetadata = "trace-metadata",
@@ -237,6 +251,14 @@ words! {
         ContentRuleBroken = "content-rule-broken",
         /// The content was not shown, so that its rules could not be checked.
         ContentMissing = "content-missing",
+        /// No key of the gateway made a signature within the execution receipt.
+        InnerSignatureInvalid = "inner-signature-invalid",
+        /// No key of the gateway is known, so that the signatures within its receipt were not verified.
+        NoGatewayKey = "no-gateway-key",
+        /// The verification is older than the maximum age.
+        TooOld = "too-old",
+        /// The time of the verification is not known: the statement is no VRF receipt, or is not disclosed.
+        AgeUnknown = "age-unknown",
         /// The unsigned trace-metadata contradicts the signed record.
         TraceMetadataMismatch = "trace-metadata-mismatch",
         /// The trace-metadata could not be compared with a record.

@@ -140,6 +140,13 @@ impl VrfEvidence {
         verified.filter_map(|receipt| receipt.iat).min()
     }
 
+    /// The time of the verification in Unix seconds, `None` if the receipt is not known: the one that the verifier states, or
+    /// the earliest registration if that is earlier, since a verifier could state a later time than the real one.
+    pub fn dated_at(&self) -> Option<i64> {
+        let stated = i64::try_from(self.receipt()?.verified_at.unix_seconds).ok()?;
+        Some(self.registered_at().map_or(stated, |registered| registered.min(stated)))
+    }
+
     /// Returns whether the check was done and passed for the statement.
     pub fn passed(&self, name: CheckName) -> bool {
         let passed = |check: &Check| check.state == CheckState::Ok;

@@ -20,6 +20,8 @@ use crate::limits::QUORUM_VERIFIERS;
 pub struct VerifierQuorum {
     needed: usize,
     verifiers: Vec<String>,
+    /// The earliest time of a verification that counts, in Unix seconds.
+    earliest: Option<i64>,
 }
 
 /// An error in the text of a [`VerifierQuorum`].
@@ -106,7 +108,7 @@ impl FromStr for VerifierQuorum {
         if !(1..=verifiers.len()).contains(&needed) {
             return wrong(format!("{needed} of {} verifiers cannot be required", verifiers.len()));
         }
-        Ok(Self { needed, verifiers })
+        Ok(Self { needed, verifiers, earliest: None })
     }
 }
 
@@ -119,13 +121,23 @@ impl fmt::Display for QuorumSyntaxError {
 impl std::error::Error for QuorumSyntaxError {}
 
 impl VerifierQuorum {
+    /// Counts only verifications from this time on, in Unix seconds ([`VrfEvidence::dated_at`]).
+    pub fn not_before(self, earliest: i64) -> Self {
+        Self { earliest: Some(earliest), ..self }
+    }
+
+    /// Returns whether a verification is too old to count.
+    fn is_too_old(&self, one: &VrfEvidence) -> bool {
+        self.earliest.is_some_and(|earliest| one.dated_at().is_none_or(|dated| dated < earliest))
+    }
+
     /// Decides with these statements. If `artifact` is given, the work is the output with its hash and no other.
     pub fn decide(&self, evidence: &[VrfEvidence], artifact: Option<&[u8]>) -> QuorumReport {
         let work = self.shared_work(evidence, artifact);
         let verifiers: Vec<VerifierStanding> = self
             .verifiers
             .iter()
-            .map(|verifier| standing(verifier, evidence, work.as_ref(), artifact.is_some()))
+            .map(|verifier| self.standing(verifier, evidence, work.as_ref(), artifact.is_some()))
             .collect();
         let counted = verifiers.iter().filter(|standing| standing.counts).count();
         let unlisted = evidence.iter().filter(|one| !self.verifiers.contains(&one.issuer));
@@ -145,12 +157,66 @@ impl VerifierQuorum {
                 order.push(work.clone());
             }
             let passed = passed_by.entry(work).or_default();
-            if one.verdict() == Some(Verdict::Pass) && !one.is_self_issued() {
+            let counts = !one.is_self_issued() && !self.is_too_old(one);
+            if one.verdict() == Some(Verdict::Pass) && counts {
                 passed.insert(&one.issuer);
             }
         }
         let most = passed_by.values().map(BTreeSet::len).max()?;
         order.into_iter().find(|work| passed_by[work].len() == most)
+    }
+
+    /// Decides on one verifier: each of its statements is judged, a contradiction counts against it, otherwise one verified
+    /// pass is enough.
+    fn standing(
+        &self,
+        verifier: &str,
+        evidence: &[VrfEvidence],
+        work: Option<&SharedWork>,
+        of_artifact: bool,
+    ) -> VerifierStanding {
+        let of_verifier: Vec<(&VrfEvidence, Result<(), Objection>)> = evidence
+            .iter()
+            .filter(|one| one.issuer == verifier)
+            .map(|one| (one, self.objection(one, work, of_artifact).map_or(Ok(()), Err)))
+            .collect();
+        let verdict_against =
+            of_verifier.iter().find(|(_, result)| matches!(result, Err(Objection::Verdict(_))));
+        let pass = of_verifier.iter().find(|(_, result)| result.is_ok());
+        let decides = verdict_against.or(pass).or(of_verifier.first());
+        let (counts, reason) = match decides {
+            None => (false, "none of the statements is by it".to_owned()),
+            Some((_, Ok(()))) => (true, "a verified pass".to_owned()),
+            Some((_, Err(objection))) => (false, objection.to_string()),
+        };
+        VerifierStanding {
+            verifier: verifier.to_owned(),
+            counts,
+            reason,
+            entry: decides.map(|(one, _)| one.entry.to_string()),
+        }
+    }
+
+    fn objection(
+        &self,
+        one: &VrfEvidence,
+        work: Option<&SharedWork>,
+        of_artifact: bool,
+    ) -> Option<Objection> {
+        if let Some(fault) = one.fault() {
+            return Some(Objection::NotVerified(fault.to_string()));
+        }
+        let Some(receipt) = one.receipt() else { return Some(Objection::NotDisclosed) };
+        if one.is_self_issued() {
+            return Some(Objection::SelfIssued);
+        }
+        if self.is_too_old(one) {
+            return Some(Objection::TooOld);
+        }
+        if work.is_none() || SharedWork::of(one).as_ref() != work {
+            return Some(Objection::OtherWork { of_artifact });
+        }
+        (receipt.verdict != Verdict::Pass).then_some(Objection::Verdict(receipt.verdict))
     }
 }
 
@@ -177,56 +243,14 @@ impl SharedWork {
     }
 }
 
-/// Decides on one verifier: each of its statements is judged, a contradiction counts against it, otherwise one verified
-/// pass is enough.
-fn standing(
-    verifier: &str,
-    evidence: &[VrfEvidence],
-    work: Option<&SharedWork>,
-    of_artifact: bool,
-) -> VerifierStanding {
-    let of_verifier: Vec<(&VrfEvidence, Result<(), Objection>)> = evidence
-        .iter()
-        .filter(|one| one.issuer == verifier)
-        .map(|one| (one, objection(one, work, of_artifact).map_or(Ok(()), Err)))
-        .collect();
-    let verdict_against = of_verifier.iter().find(|(_, result)| matches!(result, Err(Objection::Verdict(_))));
-    let pass = of_verifier.iter().find(|(_, result)| result.is_ok());
-    let decides = verdict_against.or(pass).or(of_verifier.first());
-    let (counts, reason) = match decides {
-        None => (false, "none of the statements is by it".to_owned()),
-        Some((_, Ok(()))) => (true, "a verified pass".to_owned()),
-        Some((_, Err(objection))) => (false, objection.to_string()),
-    };
-    VerifierStanding {
-        verifier: verifier.to_owned(),
-        counts,
-        reason,
-        entry: decides.map(|(one, _)| one.entry.to_string()),
-    }
-}
-
 /// A reason for which a statement does not count.
 enum Objection {
     NotVerified(String),
     NotDisclosed,
     SelfIssued,
+    TooOld,
     OtherWork { of_artifact: bool },
     Verdict(Verdict),
-}
-
-fn objection(one: &VrfEvidence, work: Option<&SharedWork>, of_artifact: bool) -> Option<Objection> {
-    if let Some(fault) = one.fault() {
-        return Some(Objection::NotVerified(fault.to_string()));
-    }
-    let Some(receipt) = one.receipt() else { return Some(Objection::NotDisclosed) };
-    if one.is_self_issued() {
-        return Some(Objection::SelfIssued);
-    }
-    if work.is_none() || SharedWork::of(one).as_ref() != work {
-        return Some(Objection::OtherWork { of_artifact });
-    }
-    (receipt.verdict != Verdict::Pass).then_some(Objection::Verdict(receipt.verdict))
 }
 
 impl fmt::Display for Objection {
@@ -235,6 +259,7 @@ impl fmt::Display for Objection {
             Self::NotVerified(why) => write!(f, "its statement is not verified: {why}"),
             Self::NotDisclosed => f.write_str("only the hash of its receipt is registered"),
             Self::SelfIssued => f.write_str("it verified its own work"),
+            Self::TooOld => f.write_str("its verification is too old"),
             Self::OtherWork { of_artifact: true } => {
                 f.write_str("its receipt is not about this artifact and task")
             }
@@ -346,6 +371,15 @@ mod tests {
         let report = two_of_three().decide(&both, Some(b"abd"));
         assert_eq!((report.met, report.work.is_none()), (false, true));
         assert_eq!(reason(&report, 1), "its receipt is not about this artifact and task");
+    }
+
+    #[test]
+    fn verifications_before_the_earliest_time_do_not_count() {
+        let dated = pass(1).dated_at().expect("it is disclosed");
+        let both = [pass(1), pass(2)];
+        assert!(two_of_three().not_before(dated).decide(&both, None).met);
+        let report = two_of_three().not_before(dated + 1).decide(&both, None);
+        assert_eq!((report.met, reason(&report, 1)), (false, "its verification is too old"));
     }
 
     #[test]

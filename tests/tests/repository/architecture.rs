@@ -104,6 +104,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("checks", &["expression", "tabellion-jose", "registration", "sandbox", "schema"]),
     ("check-runner", &["checks", "tabellion-jose", "sandbox"]),
     ("translators", &["tabellion-jose"]),
+    ("session-databases", &["sqlite", "translators"]),
     (
         "transparency",
         &[
@@ -149,6 +150,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tabellion-scitt",
             "sequencer",
             "serving",
+            "session-databases",
             "store",
             "store-sqlite",
             "tabellion-tlog",
@@ -254,6 +256,7 @@ fn sql_is_in_the_stores_only() {
             "evidence-postgres",
             "evidence-sqlite",
             "postgres",
+            "session-databases",
             "sqlite",
             "store-postgres",
             "store-sqlite",

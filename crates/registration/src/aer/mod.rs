@@ -77,14 +77,24 @@ impl AerRecord {
         beside: Option<&[u8]>,
         keys: VerifyingKeys<'_>,
     ) -> Result<AerRecord, Violation> {
-        let receipt = receipt_of(statement, beside)?;
-        let record = AerRecord::read(statement.header(), receipt)?;
-        record.signed.verify(|_| keys.gateway.iter().collect())?;
+        let record = AerRecord::verify_inner(statement, beside, keys.gateway)?;
         let detached = beside.filter(|_| statement.is_detached());
         match statement.verify_with(keys.issuer, detached) {
             Ok(()) => Ok(record),
             Err(error) => Err(Untrusted::from(error).violation()),
         }
+    }
+
+    /// Verifies the rules and the signatures within the receipt, for callers that verify the statement's signature
+    /// themselves. `content` is the receipt, if the statement does not contain it.
+    pub fn verify_inner(
+        statement: &SignedStatement,
+        content: Option<&[u8]>,
+        gateway: &[PublicKey],
+    ) -> Result<AerRecord, Violation> {
+        let record = AerRecord::read(statement.header(), receipt_of(statement, content)?)?;
+        record.signed.verify(|_| gateway.iter().collect())?;
+        Ok(record)
     }
 
     fn optional_facts(&self, facts: &mut Facts) {
@@ -158,6 +168,16 @@ pub fn is_aer(content_type: &str) -> bool {
     essence(content_type) == AER_JSON
 }
 
+/// Returns whether a statement contains an execution receipt or its hash.
+pub fn is_execution_receipt(statement: &SignedStatement) -> bool {
+    let header = statement.header();
+    let named = match header.hash_envelope() {
+        Some(envelope) => envelope.preimage_content_type.as_ref(),
+        None => header.content_type(),
+    };
+    named.and_then(ContentType::as_text).is_some_and(is_aer)
+}
+
 /// Checks `sub`: the receipt's `aer_id` or its session, if it has one.
 fn check_subject(header: &Header, receipt: &ExecutionReceipt) -> Result<(), Violation> {
     let sub = header.claims().and_then(|claims| claims.sub()).unwrap_or_default();
@@ -184,11 +204,7 @@ fn in_header(rule: AerRule, labels: &'static str, detail: impl Into<String>) -> 
 /// Returns the receipt in a statement, or `beside`, if the statement contains the hash of it.
 fn receipt_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> Result<&'s [u8], Violation> {
     let header = statement.header();
-    let named = match header.hash_envelope() {
-        Some(envelope) => envelope.preimage_content_type.as_ref(),
-        None => header.content_type(),
-    };
-    if !named.and_then(ContentType::as_text).is_some_and(is_aer) {
+    if !is_execution_receipt(statement) {
         let detail = "the content type is not application/aer+json";
         return Err(broken("profile", Place::protected("3"), detail));
     }

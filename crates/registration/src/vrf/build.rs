@@ -2,6 +2,7 @@
 
 use merkle::EntryDigest;
 use scitt::cbor::Value as Cbor;
+use scitt::header::X5Chain;
 use scitt::{BuildError, SignedStatement, Signer, StatementBuilder};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -23,11 +24,20 @@ pub enum BuildVrfError {
     Build(#[from] BuildError),
 }
 
+/// A verifier that is no did:key.
+#[derive(Clone, Debug)]
+struct OtherIssuer {
+    iss: String,
+    certificates: Option<X5Chain>,
+}
+
 /// A builder for the statement of a verification receipt.
 #[derive(Clone, Debug)]
 pub struct VrfStatement {
     receipt: Value,
     sub: String,
+    /// The verifier; the did:key of the signing key if `None`.
+    issuer: Option<OtherIssuer>,
     chain: Chain,
     form: Form,
     redacted: bool,
@@ -37,7 +47,14 @@ impl VrfStatement {
     /// Creates a statement of this receipt (JSON of section 4) about the work of the agent `sub`. By default it is the
     /// first of its chain.
     pub fn new(receipt: Value, sub: impl Into<String>) -> Self {
-        VrfStatement { receipt, sub: sub.into(), chain: Chain::Genesis, form: Form::B, redacted: false }
+        let (chain, form) = (Chain::Genesis, Form::B);
+        VrfStatement { receipt, sub: sub.into(), issuer: None, chain, form, redacted: false }
+    }
+
+    /// Names another verifier than the did:key of the signing key. Logs admit it if their policy allows other issuers and
+    /// lists its key or a root of its certificates (reading 4). Without certificates, `kid` is the key's thumbprint.
+    pub fn issued_by(self, iss: impl Into<String>, certificates: Option<X5Chain>) -> Self {
+        VrfStatement { issuer: Some(OtherIssuer { iss: iss.into(), certificates }), ..self }
     }
 
     /// Selects bare JSON, `application/vrf+json`, instead of a CBOR byte string.
@@ -68,28 +85,41 @@ impl VrfStatement {
     /// Signs with a verifier's Ed25519 key, and validates the result as a log would.
     pub fn sign(&self, verifier: &dyn Signer) -> Result<SignedStatement, BuildVrfError> {
         let statement = self.builder(verifier).sign(verifier)?;
+        let key = verifier.public_key();
         match self.redacted {
-            true => VrfRedacted::verify(&statement, None)?.disclose(&self.byte_string())?,
-            false => VrfRecord::verify(&statement, None)?,
+            true => VrfRedacted::verify_with(&statement, None, key)?.disclose(&self.byte_string())?,
+            false => VrfRecord::verify_with(&statement, None, key)?,
         };
         Ok(statement)
     }
 
     /// Returns the statement before it is signed and validated, for callers that change it.
     pub fn builder(&self, verifier: &dyn Signer) -> StatementBuilder {
-        let did = verifier.public_key().did_key();
+        let iss = self.iss(verifier);
         let text = |text: &str| Cbor::from(text.to_owned());
         let [version, issuer, receipt_id, ..] = LABELS;
         let id = self.receipt.get("receipt_id").and_then(Value::as_str).unwrap_or_default();
         let builder = self
             .with_payload()
-            .kid(kid_of(&did))
-            .iss(&did)
+            .iss(&iss)
             .sub(&self.sub)
             .label(version, text(VERSION))
-            .label(issuer, text(&did))
+            .label(issuer, text(&iss))
             .label(receipt_id, text(id));
-        self.with_chain(builder)
+        self.with_chain(self.with_key_name(builder, verifier))
+    }
+
+    /// The `iss` of the statement if this key signs it.
+    pub fn iss(&self, verifier: &dyn Signer) -> String {
+        self.issuer.as_ref().map_or_else(|| verifier.public_key().did_key(), |issuer| issuer.iss.clone())
+    }
+
+    fn with_key_name(&self, builder: StatementBuilder, verifier: &dyn Signer) -> StatementBuilder {
+        match &self.issuer {
+            None => builder.kid(kid_of(&verifier.public_key().did_key())),
+            Some(OtherIssuer { certificates: Some(certificates), .. }) => builder.x5chain(certificates),
+            Some(OtherIssuer { certificates: None, .. }) => builder.kid(verifier.public_key().thumbprint()),
+        }
     }
 
     fn with_payload(&self) -> StatementBuilder {

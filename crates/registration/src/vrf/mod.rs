@@ -93,7 +93,18 @@ impl VrfRecord {
     /// Verifies a statement without a policy: its rules, and its signature with the key in its `iss`, a did:key.
     pub fn verify(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<VrfRecord, Violation> {
         let record = VrfRecord::of_statement(statement, detached)?;
-        check_signature(statement, detached).map(|()| record)
+        check_signature(statement, detached, &key_of_issuer(statement)?).map(|()| record)
+    }
+
+    /// Verifies a statement without a policy: its rules, and its signature with this key, which the caller trusts for its
+    /// `iss`.
+    pub fn verify_with(
+        statement: &SignedStatement,
+        detached: Option<&[u8]>,
+        key: &PublicKey,
+    ) -> Result<VrfRecord, Violation> {
+        let record = VrfRecord::of_statement(statement, detached)?;
+        check_signature(statement, detached, key).map(|()| record)
     }
 
     /// Parses a statement without verifying its signature, for callers that know the issuer's key.
@@ -163,12 +174,18 @@ fn add_agent(header: &Header, found: &mut Lookups) {
     }
 }
 
-/// Verifies the signature with the key in the statement's `iss`.
-fn check_signature(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<(), Violation> {
+/// Returns the key in the statement's `iss`, a did:key.
+fn key_of_issuer(statement: &SignedStatement) -> Result<PublicKey, Violation> {
     let iss = statement.header().claims().and_then(|claims| claims.iss()).unwrap_or_default();
-    let key = PublicKey::from_did_key(iss)
-        .map_err(|error| VrfRule::IssuerDidKey.in_header("15/1", error.to_string()))?;
-    statement.verify_with(&key, detached).map_err(|error| crate::Untrusted::from(error).violation())
+    PublicKey::from_did_key(iss).map_err(|error| VrfRule::IssuerDidKey.in_header("15/1", error.to_string()))
+}
+
+fn check_signature(
+    statement: &SignedStatement,
+    detached: Option<&[u8]>,
+    key: &PublicKey,
+) -> Result<(), Violation> {
+    statement.verify_with(key, detached).map_err(|error| crate::Untrusted::from(error).violation())
 }
 
 /// Returns the `kid` of a did:key: the DID with its only fragment.

@@ -7,7 +7,7 @@
 //! Not here: the policy's decision about such a statement, and encryption of undisclosed receipts.
 
 use scitt::header::{ContentType, Header};
-use scitt::{HashEnvelope, SignedStatement};
+use scitt::{HashEnvelope, PublicKey, SignedStatement};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -15,7 +15,7 @@ use super::form::{self, Form};
 use super::headers::VrfHeaders;
 use super::receipt::Receipt;
 use super::rule::VrfRule;
-use super::{VRF_CBOR, VrfRecord, add_agent, check_signature, unlike};
+use super::{VRF_CBOR, VrfRecord, add_agent, check_signature, key_of_issuer, unlike};
 use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
 use crate::profile::ProfileRecord;
@@ -47,9 +47,19 @@ impl VrfRedacted {
 
     /// Verifies a statement without a policy: its rules, and its signature with the key in its `iss`.
     pub fn verify(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<VrfRedacted, Violation> {
+        VrfRedacted::verify_with(statement, detached, &key_of_issuer(statement)?)
+    }
+
+    /// Verifies a statement without a policy: its rules, and its signature with this key, which the caller trusts for its
+    /// `iss`.
+    pub fn verify_with(
+        statement: &SignedStatement,
+        detached: Option<&[u8]>,
+        key: &PublicKey,
+    ) -> Result<VrfRedacted, Violation> {
         let payload = statement.payload().or(detached).unwrap_or_default();
         let redacted = VrfRedacted::read(statement.header(), payload)?;
-        check_signature(statement, detached).map(|()| redacted)
+        check_signature(statement, detached, key).map(|()| redacted)
     }
 
     /// Checks a disclosed receipt: it must have the hash in the statement, and keep every rule that a log would have

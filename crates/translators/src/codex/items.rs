@@ -22,7 +22,7 @@ pub(super) fn entry(mut item: Native, name: &str) -> Entry {
         "reasoning" => reasoning(item),
         "function_call" | "custom_tool_call" | "tool_call" => {
             let name = item.take_text("name").or_else(|| item.take_object("function")?.take_text("name"));
-            let input = item.take("arguments").map(parsed).or_else(|| item.take("input"));
+            let input = item.take("arguments").map(lines::parsed).or_else(|| item.take("input"));
             call(item, name, input)
         }
         "local_shell_call" => special_call(item, "local_shell", "action"),
@@ -87,14 +87,6 @@ fn result(mut item: Native, output: &str) -> Entry {
     let is_error = output.as_ref().and_then(exit_code).map(|code| code != 0);
     let entry = Entry::tool_result(output).with("id", id).with("call-id", call);
     entry.with("status", status).with("is-error", is_error).native(item)
-}
-
-/// Parses arguments that are JSON in a text. A text that nests deeper than a native entry may stays a text.
-fn parsed(arguments: Value) -> Value {
-    match arguments.as_str().map(|text| lines::document(text.as_bytes())) {
-        Some(Ok(parsed)) => parsed,
-        _ => arguments,
-    }
 }
 
 /// Returns the exit code that an output states, in one of the forms of several versions.

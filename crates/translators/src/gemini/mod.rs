@@ -51,6 +51,7 @@ fn session(file: &SourceFile, history: History, account: &mut TranslationAccount
         models,
         provider: Some("google".to_owned()),
         cli_name: Some("gemini-cli".to_owned()),
+        root_digest: head.text("projectHash").map(str::to_owned),
         native: head.rest(),
         entries,
         ..Session::default()

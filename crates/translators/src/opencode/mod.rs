@@ -1,10 +1,10 @@
-//! Reader for OpenCode up to 1.1, whose storage is a tree of JSON files: `session`, `message` and `part`.
+//! Reader for OpenCode, whose storage is a tree of JSON files (`session`, `message` and `part`), and since 1.2 an SQLite
+//! database with a table of each.
 //!
-//! The objects may come as the files of the tree, one after another in one file, or as `opencode export` writes them.
-//! All three become the same [`Objects`]; one session of these is one record.
-//!
-//! Not here: `opencode.db`, the SQLite database of OpenCode since 1.2. `opencode export` writes its sessions.
+//! The objects may come as the files of the tree, one after another in one file, as `opencode export` writes them, or as
+//! rows (`database`). All four become the same [`Objects`]; one session of these is one record.
 
+mod database;
 mod message;
 mod objects;
 mod part;

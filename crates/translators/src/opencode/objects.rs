@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
+use super::database;
 use crate::account::{NativeOutcome, TranslationAccount};
 use crate::lines;
 use crate::native::Native;
@@ -49,6 +50,7 @@ impl Objects {
     /// Reads the objects of a source.
     pub fn read(source: &SessionSource, account: &mut TranslationAccount) -> Objects {
         let stored = match source.files() {
+            rows if source.is_rows() => rows.iter().filter_map(|row| in_row(row, account)).collect(),
             [only] => in_one_file(only, account),
             files => files.iter().filter_map(|file| in_tree(file, account)).collect(),
         };
@@ -84,6 +86,19 @@ fn in_tree(file: &SourceFile, account: &mut TranslationAccount) -> Option<Stored
     let kind = at.map_or_else(|| (*steps.first().unwrap_or(&"object")).to_owned(), |at| steps[at].to_owned());
     let folder = at.and_then(|at| steps[at + 1..].iter().rev().nth(1)).map(|step| (*step).to_owned());
     Some(Stored { kind, folder, value })
+}
+
+/// Reads a row of the database.
+fn in_row(row: &SourceFile, account: &mut TranslationAccount) -> Option<Stored> {
+    account.total += 1;
+    let (table, _) = row.path.split_once('/')?;
+    match database::object(&row.bytes) {
+        Ok(value) => Some(stored(table, value)),
+        Err(reason) => {
+            account.broken(&row.path, None, reason);
+            None
+        }
+    }
 }
 
 /// Reads objects that follow each other, or an export.

@@ -5,6 +5,7 @@
 //! The texts are searched with expressions of linear time. The rules recognise secrets by their form: they find what
 //! has this form, and cannot promise that nothing else is secret.
 
+mod distinct;
 mod fields;
 mod listing;
 mod rules;

@@ -1,10 +1,11 @@
 //! The walk over all texts and member names of a record.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use jose::json::pointer_step;
 use serde_json::{Map, Value};
 
+use super::distinct::{Identifiers, Names};
 use super::fields::FieldPattern;
 use super::listing::Redactions;
 use super::rules::{Found, RedactionRule, is_marker, marker, names_a_secret};
@@ -33,7 +34,8 @@ pub(super) fn redact(
     fields: &[FieldPattern],
     found: &mut Redactions,
 ) {
-    let mut walk = Walk { rules, fields, path: Vec::new(), listed: Vec::new(), found };
+    let identifiers = Identifiers::of(record);
+    let mut walk = Walk { rules, fields, path: Vec::new(), listed: Vec::new(), identifiers, found };
     let Value::Object(members) = record else { return };
     let (spared, rest) =
         std::mem::take(members).into_iter().partition(|(name, _)| SPARED.contains(&name.as_str()));
@@ -48,16 +50,17 @@ struct Walk<'a> {
     path: Vec<String>,
     /// The same steps with redacted names, as the list of omissions shows them.
     listed: Vec<String>,
+    identifiers: Identifiers,
     found: &'a mut Redactions,
 }
 
 impl Walk<'_> {
     fn members(&mut self, members: Map<String, Value>) -> Map<String, Value> {
         let mut kept = Map::new();
-        let mut numbers = HashMap::new();
+        let mut names = Names::default();
         for (raw, value) in members {
             let (redacted, found) = self.replaced(&raw, None);
-            let name = unused(&kept, &mut numbers, redacted.unwrap_or_else(|| raw.clone()));
+            let name = names.unused(redacted.unwrap_or_else(|| raw.clone()), |name| kept.contains_key(name));
             self.enter(raw.clone(), name.clone());
             if let Some(value) = self.member(&raw, value) {
                 self.list(found);
@@ -110,7 +113,12 @@ impl Walk<'_> {
     fn text(&mut self, text: &str, name: Option<&str>) -> Option<String> {
         let (replaced, found) = self.replaced(text, name);
         self.list(found);
-        replaced
+        match name {
+            Some(name) if Identifiers::is_named(name) => {
+                replaced.map(|replaced| self.identifiers.replacement(text, replaced))
+            }
+            _ => replaced,
+        }
     }
 
     /// Redacts the text of a member, and counts what was found; `None` if it stays as it is.
@@ -152,21 +160,5 @@ impl Walk<'_> {
     fn add(&mut self, rule: &str, count: u64) {
         let pointer: String = self.listed.iter().map(|step| format!("/{}", pointer_step(step))).collect();
         self.found.add(rule, count, &pointer);
-    }
-}
-
-/// Returns a member name that is not in use: two names may be equal after redaction. `numbers` are the numbers that the
-/// names of these members have got.
-fn unused(members: &Map<String, Value>, numbers: &mut HashMap<String, u64>, name: String) -> String {
-    if !members.contains_key(&name) {
-        return name;
-    }
-    let number = numbers.entry(name.clone()).or_insert(1);
-    loop {
-        *number += 1;
-        let numbered = format!("{name} ({number})");
-        if !members.contains_key(&numbered) {
-            return numbered;
-        }
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod accounts;
+mod attribution;
 mod cddl;
 mod chains;
 mod fixtures;

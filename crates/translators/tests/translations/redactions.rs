@@ -188,3 +188,44 @@ fn redacting_twice_changes_nothing_more() {
     let (_, listed) = redact(once.records[0].0.bytes(), &redaction).unwrap();
     assert_eq!(listed.count(), 0, "{listed:?}");
 }
+
+/// A token whose last digits are the number.
+fn token(number: usize) -> String {
+    format!("{}p_0123456789abcdefghijABCDEFGH{number:08}", "gh")
+}
+
+fn entry_with_id(id: &str, parent: &str) -> Value {
+    json!({ "type": "user", "id": id, "parent-id": parent, "content": "x" })
+}
+
+#[test]
+fn identifiers_that_redaction_makes_equal_stay_unique_and_linked() {
+    let entries = [
+        entry_with_id(&token(1), "none"),
+        entry_with_id(&token(2), &token(1)),
+        entry_with_id("[redacted:token] (2)", &token(2)),
+    ];
+    let record = json!({ "session": { "session-id": "s", "entries": entries } });
+    let (redacted, _) = redact(record.to_string().as_bytes(), &Redaction::default()).unwrap();
+    let entries = &redacted.value()["session"]["entries"];
+    let links: Vec<_> =
+        entries.as_array().unwrap().iter().map(|entry| (&entry["id"], &entry["parent-id"])).collect();
+    let [first, second, third] =
+        ["[redacted:token]", "[redacted:token] (3)", "[redacted:token] (2)"].map(Value::from);
+    assert_eq!(links, [(&first, &json!("none")), (&second, &first), (&third, &second)]);
+    let (again, listed) = redact(redacted.bytes(), &Redaction::default()).unwrap();
+    assert_eq!((&again.value()["session"], listed.count()), (&redacted.value()["session"], 0));
+}
+
+#[test]
+fn many_identifiers_and_names_that_become_equal_take_linear_time() {
+    let count = 50_000;
+    let entries: Vec<Value> =
+        (0..count).map(|number| entry_with_id(&token(number), &token(number + 1))).collect();
+    let names: serde_json::Map<String, Value> = (0..count).map(|number| (token(number), json!(1))).collect();
+    let record = json!({ "session": { "session-id": "s", "entries": entries }, "native": names });
+    let start = std::time::Instant::now();
+    let (redacted, _) = redact(record.to_string().as_bytes(), &Redaction::default()).unwrap();
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+    assert_eq!(redacted.value()["native"].as_object().unwrap().len(), count);
+}

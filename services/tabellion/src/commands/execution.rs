@@ -1,5 +1,6 @@
 //! `tabellion execution`: creates and verifies execution receipts of a gateway (AgentROA), without a service.
 
+pub mod gateway_keys;
 mod registered;
 mod sign;
 mod summary;
@@ -9,13 +10,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use registration::Violation;
-use registration::aer::{AerRecord, VerifyingKeys};
-use scitt::{PublicKey, SignedStatement};
 
 use super::verify::input;
 use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 use crate::keyfile;
+use gateway_keys::GatewayKeys;
 use registered::LogReceipts;
 use sign::Sign;
 use summary::ExecutionSummary;
@@ -67,14 +67,11 @@ impl Verify {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let statement = input::statement(&self.file)?;
         let given = self.payload.as_deref().or(self.disclosed.as_deref()).map(files::read).transpose()?;
-        let gateway = self.gateway_keys(&statement)?;
-        let issuer = match &self.key {
-            Some(key) => keyfile::read_public(key)?,
-            None => issuer_of(&statement, &gateway)?,
-        };
-        let keys = VerifyingKeys { gateway: &gateway, issuer: &issuer };
+        let gateway = GatewayKeys::find(&self.gateway_key, &statement)?;
+        let gateway = gateway.ok_or_else(|| unknown_gateway(&self.file))?;
+        let issuer = self.key.as_deref().map(keyfile::read_public).transpose()?;
         let record =
-            AerRecord::verify(&statement, given.as_deref(), keys).map_err(|violation| broken(&violation))?;
+            gateway.verify(&statement, given.as_deref(), issuer).map_err(|violation| broken(&violation))?;
         self.log.verify(context, &self.file, &statement)?;
         match self.why.is_requested() {
             true => self.why.explain(context, record.receipt(), &self.log),
@@ -84,30 +81,6 @@ impl Verify {
             }
         }
     }
-
-    /// Returns the keys in `--gateway-key`, or else the key in the issuer's did:key.
-    fn gateway_keys(&self, statement: &SignedStatement) -> Result<Vec<PublicKey>, Failure> {
-        if !self.gateway_key.is_empty() {
-            return self.gateway_key.iter().map(|key| keyfile::read_public(key)).collect();
-        }
-        did_key(statement).map(|key| vec![key]).ok_or_else(|| unknown_gateway(&self.file))
-    }
-}
-
-/// Returns the key that signed the statement: that in the issuer's `did:key`, or else the gateway's key with this
-/// `kid`, or else the gateway's first key.
-fn issuer_of(statement: &SignedStatement, gateway: &[PublicKey]) -> Result<PublicKey, Failure> {
-    if let Some(key) = did_key(statement) {
-        return Ok(key);
-    }
-    let kid = statement.header().kid().map(|kid| kid.as_ref()).unwrap_or_default();
-    let named = gateway.iter().find(|key| key.thumbprint() == kid).or(gateway.first());
-    named.cloned().ok_or_else(|| unknown_gateway(Path::new("the statement")))
-}
-
-fn did_key(statement: &SignedStatement) -> Option<PublicKey> {
-    let iss = statement.header().claims().and_then(|claims| claims.iss())?;
-    PublicKey::from_did_key(iss).ok()
 }
 
 fn unknown_gateway(source: &Path) -> Failure {

@@ -1,10 +1,12 @@
 //! `tabellion record`: conversation records of coding agents. Session files are imported, redacted, signed and verified
 //! without a service.
 
+mod checkpoint;
 mod document;
 mod import;
 mod redact;
 mod redaction_args;
+mod registering;
 mod search;
 mod show;
 mod sign;

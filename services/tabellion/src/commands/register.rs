@@ -8,6 +8,7 @@
 //! the service supports them.
 
 mod batches;
+mod one_file;
 mod signed_before;
 mod work;
 
@@ -33,6 +34,7 @@ use crate::dev_files::{DEV_ISSUER, DEV_KEY};
 use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::trust_file::{self, TrustFile};
+pub use one_file::StatementRegistration;
 use signed_before::SigningTerms;
 use work::RegistrationWork;
 
@@ -110,6 +112,22 @@ impl Register {
         }
     }
 
+    /// Registers statements that are signed already.
+    fn signed_files(trust: Option<PathBuf>, service: ServiceArgs) -> Register {
+        Register {
+            files: Vec::new(),
+            dev: false,
+            key: None,
+            iss: None,
+            sub: None,
+            content_type: None,
+            payload: None,
+            trust,
+            output: None,
+            service,
+        }
+    }
+
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         self.refuse_unclear_output()?;
         self.refuse_unclear_payload()?;
@@ -118,7 +136,7 @@ impl Register {
         let issuer = self.issuer()?;
         let bar = progress(context, self.files.len());
         let tell = |result: &Result<RegistrationResult, Failure>| self.tell(context, &bar, result);
-        let work = RegistrationWork { asked: &self, issuer: &issuer, client: &service.client, trust: &trust };
+        let work = RegistrationWork { flags: &self, issuer: &issuer, client: &service.client, trust: &trust };
         let done = service.drive(async {
             match self.files.len() > AT_ONCE {
                 true => work.in_batches(&self.files, &tell).await,
@@ -358,10 +376,12 @@ fn progress(context: &Context, files: usize) -> ProgressBar {
     ProgressBar::new(files as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
+/// A registered file.
 #[derive(Debug, Serialize)]
-struct RegistrationResult {
+pub struct RegistrationResult {
     file: String,
-    entry: String,
+    /// The entry ID.
+    pub entry: String,
     leaf_index: Option<u64>,
     tree_size: Option<u64>,
     location: String,

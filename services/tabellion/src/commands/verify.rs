@@ -3,7 +3,9 @@
 
 mod bundle;
 mod content_rules;
+mod inner_signatures;
 pub mod input;
+mod max_age;
 mod quorum;
 mod trace_metadata;
 
@@ -20,6 +22,7 @@ use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 use crate::trust_file::TrustFile;
 use crate::verification::{exit, print_check, print_not_verified};
+use max_age::MaxAge;
 use quorum::Quorum;
 
 #[derive(Debug, Args)]
@@ -45,7 +48,13 @@ pub struct Verify {
     witness_policy: Option<PathBuf>,
     #[command(flatten)]
     quorum: Quorum,
-    /// The trust file [default: ./trust.toml, then ./tabellion-dev/trust.toml]
+    /// Require that VRF verified the work not longer ago
+    #[arg(long, value_name = "30d|12h")]
+    max_age: Option<MaxAge>,
+    /// Keys of the gateway within an AgentROA receipt
+    #[arg(long, value_name = "KEY")]
+    gateway_key: Vec<String>,
+    /// The trust file [default: trust.toml or the dev log's]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
 }
@@ -53,7 +62,7 @@ pub struct Verify {
 impl Verify {
     pub fn run(mut self, context: &Context) -> Result<(), Failure> {
         if self.quorum.is_required() {
-            return self.quorum.decide(context, &self.files, self.trust.as_deref());
+            return self.quorum.decide(context, &self.files, self.trust.as_deref(), self.max_age);
         }
         let statement = self.files.swap_remove(0);
         if !self.files.is_empty() {
@@ -67,6 +76,8 @@ impl Verify {
             proof: self.proof,
             checkpoint: self.checkpoint,
             witness_policy: self.witness_policy,
+            max_age: self.max_age,
+            gateway_keys: self.gateway_key,
         };
         evidence.refuse_two_streams()?;
         let trust = TrustFile::find(context, self.trust.as_deref())?;
@@ -93,6 +104,10 @@ pub struct VerificationFiles {
     pub checkpoint: Option<PathBuf>,
     /// The witness policy (C2SP tlog-policy) whose quorum is required (`--witness-policy`).
     pub witness_policy: Option<PathBuf>,
+    /// The maximum age of a VRF verification (`--max-age`).
+    pub max_age: Option<MaxAge>,
+    /// Keys of the gateway that signed within an execution receipt (`--gateway-key`).
+    pub gateway_keys: Vec<String>,
 }
 
 /// Verifies the first receipt without the issuer's signature, prints every check, and fails with the exit code of the
@@ -150,8 +165,13 @@ fn whole(
     };
     let policy = evidence.witness_policy.as_deref().map(witness_policy).transpose()?;
     let shown = CheckpointEvidence { tree, policy: policy.as_ref() };
-    let mut verdict = verifier::verify_with_checkpoint(&question, &shown, &trust.store, now());
+    let now = now();
+    let mut verdict = verifier::verify_with_checkpoint(&question, &shown, &trust.store, now);
     content_rules::check(&mut verdict, &question);
+    inner_signatures::check(&mut verdict, &question, &evidence.gateway_keys)?;
+    if let Some(max_age) = evidence.max_age {
+        max_age.check(&mut verdict, &question, &trust.store, now);
+    }
     trace_metadata::check(&mut verdict, &question);
     Ok(verdict)
 }

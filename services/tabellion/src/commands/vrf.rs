@@ -23,6 +23,7 @@ use registration::vrf::{VRF_CBOR, VrfOptions};
 use super::verify::input;
 use crate::console::{Exit, Failure, files};
 use crate::context::Context;
+use crate::keyfile;
 use chain::Chain;
 use check::Check;
 use export::Export;
@@ -49,11 +50,12 @@ pub enum Vrf {
         /// A policy that must also accept the receipt
         #[arg(long, value_name = "FILE")]
         policy: Option<PathBuf>,
+        /// The verifier's key [default: in its did:key]
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
     },
     /// Sign a VRF statement with a verification receipt in JSON
-    #[command(
-        before_help = "example:  tabellion vrf sign --key key.pem --sub did:web:agent.example check.json"
-    )]
+    #[command(before_help = "example:  tabellion vrf sign --key key.pem --sub did:web:a.example check.json")]
     Sign(Sign),
     /// Check a verifier's receipt chains for gaps and forks
     #[command(before_help = "example:  tabellion vrf chain did:key:z6Mk…")]
@@ -62,7 +64,9 @@ pub enum Vrf {
     #[command(before_help = "example:  tabellion vrf check --request check.json")]
     Check(Check),
     /// Run the checks of a receipt again, and list what differs
-    #[command(before_help = "example:  tabellion vrf recheck check.receipt.json --request check.json")]
+    #[command(
+        before_help = "example:  tabellion vrf recheck main.py.receipt.json --artifact main.py --tests tests.json"
+    )]
     Recheck(Recheck),
     /// Run batches of untrusted work: for `vrf check` and the verification service
     #[command(hide = true)]
@@ -80,12 +84,13 @@ pub enum Vrf {
 impl Vrf {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::Verify { file, payload, disclosed, policy } => {
+            Self::Verify { file, payload, disclosed, policy, key } => {
                 let statement = input::statement(&file)?;
                 let given = VrfInputs {
                     payload: payload.as_deref().map(files::read).transpose()?,
                     disclosed: disclosed.as_deref().map(files::read).transpose()?,
                     options: policy.as_deref().map(options).transpose()?,
+                    key: key.as_deref().map(keyfile::read_public).transpose()?,
                 };
                 context.console.result(&VrfSummary::of(&statement, &given)?)
             }

@@ -10,6 +10,7 @@ use translators::{
 };
 
 use super::redaction_args::RedactionArgs;
+use super::registering::CheckpointLog;
 use super::sign::Recorder;
 use super::sources::{self, NamedSource};
 use super::watch::Watch;
@@ -17,14 +18,21 @@ use super::writing::{CheckedRecord, file_name, not_translated};
 use crate::console::files::Existing;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
+use crate::service::ServiceArgs;
 
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("url", |url| url.hide(true)),
+    mut_arg("cacert", |cacert| cacert.hide(true)),
+    mut_arg("token_file", |token| token.hide(true)),
+    mut_arg("timeout", |timeout| timeout.hide(true))
+)]
 pub struct Import {
     /// Session files, or folders of them
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The format [default: detected]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", hide = true)]
     format: Option<Format>,
     /// The folder for the records
     #[arg(short, long, value_name = "DIR", default_value = ".")]
@@ -38,11 +46,22 @@ pub struct Import {
     /// Follow a folder, signing checkpoints
     #[arg(long, requires = "key")]
     watch: bool,
+    /// Register each checkpoint at the log
+    #[arg(long, requires = "watch")]
+    register: bool,
+    /// The trust file; a new log's key is added to it
+    #[arg(long, value_name = "FILE", requires = "register", hide = true)]
+    trust: Option<PathBuf>,
     /// Seconds between two looks at the folder
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "watch", hide = true)]
     every: u64,
+    /// The folder that the paths of file-attribution are relative to [default: the session's working folder]
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<String>,
     #[command(flatten)]
     redaction: RedactionArgs,
+    #[command(flatten)]
+    service: ServiceArgs,
 }
 
 impl Import {
@@ -55,7 +74,8 @@ impl Import {
                 return Err(Failure::new(Exit::Usage, "usage", "--watch follows one folder"));
             };
             let recorder = recorder.ok_or_else(crate::commands::issuer::no_key)?;
-            return Watch::new(folder, &self.output, self.every, settings, recorder)?.run(context);
+            let log = self.register.then(|| CheckpointLog::new(self.trust.clone(), self.service.clone()));
+            return Watch::new(folder, &self.output, self.every, settings, recorder, log)?.run(context);
         }
         let mut summary = ImportSummary::default();
         for path in &self.files {
@@ -77,7 +97,7 @@ impl Import {
 
     fn settings(&self) -> Settings {
         let redaction = self.redaction.redaction();
-        Settings { format: self.format, redaction, ..Settings::default() }
+        Settings { format: self.format, redaction, root: self.root.clone(), ..Settings::default() }
     }
 
     /// Imports a source. A file that was only found in a folder may be something else, and is skipped then; if it is a
@@ -173,6 +193,9 @@ impl ImportedSource {
             for (outcome, count) in outcomes {
                 writeln!(out, "  {count:6} {:32} {outcome}", safe(kind))?;
             }
+        }
+        for (kind, outcome, count) in self.account.skipped_parts() {
+            writeln!(out, "  {count:6} {:32} {outcome}", safe(kind))?;
         }
         for broken in self.account.broken.iter().chain(&self.account.remarks) {
             let line = broken.line.map(|line| format!("line {line}: ")).unwrap_or_default();

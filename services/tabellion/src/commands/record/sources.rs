@@ -1,15 +1,21 @@
-//! Session files: single files, the storage tree of OpenCode, and folders with files of any format.
+//! Session files: single files, databases, the storage tree of OpenCode, and folders with files of any format.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use session_databases::DatabaseError;
 use translators::{SessionSource, SourceFile};
 
 use super::writing::{WATCH_LOCK, WATCH_STATE};
-use crate::console::{Failure, files};
+use crate::console::{Exit, Failure, files};
 
 /// The folders of OpenCode's storage.
 const STORAGE: [&str; 2] = ["session", "message"];
+
+/// The folder of Cursor's transcripts.
+const TRANSCRIPTS: &str = "agent-transcripts";
+/// Names of the databases of OpenCode and of Cursor's composer.
+const DATABASES: [&str; 2] = ["opencode.db", "state.vscdb"];
 
 /// A session file or storage tree with the name of its records.
 pub struct NamedSource {
@@ -31,6 +37,10 @@ pub struct Found {
 impl NamedSource {
     /// Reads the source.
     pub fn read(&self) -> Result<SessionSource, Failure> {
+        if session_databases::is_database(&self.path) {
+            return session_databases::read(&self.path)
+                .map_err(|error| unusable_database(&self.path, &error));
+        }
         if !self.path.is_dir() {
             let name = self.path.file_name().unwrap_or_default().to_string_lossy();
             return Ok(SessionSource::file(name, files::read(&self.path)?));
@@ -47,6 +57,16 @@ impl NamedSource {
     }
 }
 
+fn unusable_database(path: &Path, error: &DatabaseError) -> Failure {
+    let failure =
+        Failure::new(Exit::Failure, "database-unusable", format!("{} cannot be imported", path.display()))
+            .fact("because", error.to_string());
+    match error {
+        DatabaseError::TooLarge { .. } => failure.hint("export single sessions, e.g. with `opencode export`"),
+        _ => failure,
+    }
+}
+
 /// Returns a source without the lines that are still being written: what follows the last line break of each file of
 /// lines.
 pub fn complete_lines(source: &SessionSource) -> SessionSource {
@@ -57,10 +77,11 @@ pub fn complete_lines(source: &SessionSource) -> SessionSource {
         };
         SourceFile { path: file.path.clone(), bytes: file.bytes[..end].to_vec() }
     });
-    SessionSource::tree(files.collect())
+    let files = files.collect();
+    if source.is_rows() { SessionSource::rows(files) } else { SessionSource::tree(files) }
 }
 
-/// Returns the sources at a path: the file, the storage tree, or the files `*.jsonl` and `*.json` below a folder.
+/// Returns the sources at a path: the file, the storage tree, or the session files below a folder.
 pub fn find(path: &Path) -> Found {
     if !path.is_dir() || is_storage(path) {
         let stem =
@@ -82,9 +103,14 @@ fn is_storage(folder: &Path) -> bool {
     STORAGE.iter().all(|name| folder.join(name).is_dir())
 }
 
+/// Returns whether a file of a folder may hold sessions: by its ending, or by its name or folder if the ending is common.
 fn is_session(file: &Path) -> bool {
     let ending = file.extension().and_then(|ending| ending.to_str());
-    matches!(ending, Some("json" | "jsonl")) && !is_output(file)
+    match ending {
+        Some("json" | "jsonl") => !is_output(file),
+        Some("txt") => file.parent().is_some_and(|folder| folder.ends_with(TRANSCRIPTS)),
+        _ => DATABASES.iter().any(|name| file.ends_with(name)),
+    }
 }
 
 /// Returns whether a file is one that these commands write: a record, its statement, or the state of `--watch`.

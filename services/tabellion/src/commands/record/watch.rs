@@ -3,13 +3,14 @@
 //!
 //! The draft allows signatures "after the conversation concludes or at defined checkpoints": each checkpoint is a
 //! full record with a new `id`, and names the record before it as `previous-record`. The chain is in a state file,
-//! which is replaced after the checkpoint's files are written: a crash in between leaves files that the next
-//! checkpoint replaces. No other signed checkpoint is ever replaced.
+//! which is replaced after the checkpoint's files are written. Signed checkpoints that are not in it, because of a crash
+//! or because it is lost, are found by the names of their files, and the chain continues after them. No signed checkpoint
+//! is ever replaced.
+//!
+//! With a log, checkpoints are registered after the state is written (`registering`).
 //!
 //! A source that cannot be read, translated or signed is noted, and does not stop the others. Only the state and the
 //! files that are written end the process if they fail.
-//!
-//! Not here: registration. `tabellion register FILE.cose` registers a checkpoint.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,23 +19,18 @@ use std::pin::pin;
 use std::time::Duration;
 
 use durable::{FileAccess, Lock};
-use merkle::EntryDigest;
 use serde::{Deserialize, Serialize};
 use serving::signals::stop_signal;
-use translators::{SessionRecord, SessionSource, Settings, translate};
+use translators::{SessionRecord, SessionSource, Settings, Translation, translate};
 
-use super::document;
+use super::checkpoint::{Checkpoint, SessionOrigin};
+use super::registering::CheckpointLog;
 use super::sign::Recorder;
 use super::sources::{self, NamedSource};
-use super::writing::{CheckedRecord, WATCH_LOCK, WATCH_STATE, file_name, not_translated};
+use super::writing::{CheckedRecord, WATCH_LOCK, WATCH_STATE, not_translated};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
-
-/// The member that names the record before.
-const PREVIOUS: &str = "previous-record";
-/// Number of hex digits of the digest in names of files.
-const ORIGIN_DIGITS: usize = 12;
 
 /// A followed folder.
 pub struct Watch {
@@ -43,6 +39,7 @@ pub struct Watch {
     every: Duration,
     settings: Settings,
     recorder: Recorder,
+    log: Option<CheckpointLog>,
     state: State,
     /// By source what is wrong with it: the digest of a content that cannot be translated, or the failure to read it. Each
     /// is noted once.
@@ -56,6 +53,9 @@ pub struct Watch {
 struct State {
     /// By path of the source, relative to the folder.
     sources: BTreeMap<String, SourceState>,
+    /// Files of signed checkpoints that are not registered yet, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unregistered: Vec<String>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -66,18 +66,6 @@ struct SourceState {
     sessions: BTreeMap<String, Checkpoint>,
 }
 
-/// The last checkpoint of a session.
-#[derive(Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct Checkpoint {
-    /// Number of the checkpoint, from 1.
-    number: u64,
-    /// The record: `sha256:` and its digest.
-    record: String,
-    /// SHA-256 digest of the session in the record: a session that has not changed gets no checkpoint.
-    session: String,
-}
-
 impl Watch {
     /// Opens the state in the folder of the records.
     pub fn new(
@@ -86,6 +74,7 @@ impl Watch {
         every: u64,
         settings: Settings,
         recorder: Recorder,
+        log: Option<CheckpointLog>,
     ) -> Result<Self, Failure> {
         fs::metadata(folder).map_err(|error| files::unreadable(folder, &error))?;
         let lock = Lock::take(&output.join(WATCH_LOCK), FileAccess::Secret).map_err(|error| {
@@ -98,6 +87,7 @@ impl Watch {
             every: Duration::from_secs(every.max(1)),
             settings,
             recorder,
+            log,
             state: State::read(&output.join(WATCH_STATE))?,
             refused: BTreeMap::new(),
             _lock: lock,
@@ -107,16 +97,36 @@ impl Watch {
     /// Looks at the folder again and again, until a stop signal.
     pub fn run(mut self, context: &Context) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            let mut stop = pin!(stop_signal());
-            loop {
-                self.look(context)?;
+        let mut stop = pin!({
+            let _inside = runtime.enter();
+            stop_signal()
+        });
+        loop {
+            self.look(context)?;
+            self.register(context)?;
+            let is_stopped = runtime.block_on(async {
                 tokio::select! {
-                    () = &mut stop => return Ok(()),
-                    () = tokio::time::sleep(self.every) => {}
+                    () = &mut stop => true,
+                    () = tokio::time::sleep(self.every) => false,
                 }
+            });
+            if is_stopped {
+                return Ok(());
             }
-        })
+        }
+    }
+
+    /// Registers the checkpoints that wait for it.
+    fn register(&mut self, context: &Context) -> Result<(), Failure> {
+        let Some(log) = self.log.as_mut().filter(|_| !self.state.unregistered.is_empty()) else {
+            return Ok(());
+        };
+        let before = self.state.unregistered.len();
+        let result = log.register(context, &self.output, &mut self.state.unregistered);
+        if self.state.unregistered.len() < before {
+            self.state.write(&self.output.join(WATCH_STATE))?;
+        }
+        result
     }
 
     fn look(&mut self, context: &Context) -> Result<(), Failure> {
@@ -168,15 +178,15 @@ impl Watch {
     ) -> Result<(), Failure> {
         let mut sessions =
             self.state.sources.get(&key).map(|state| state.sessions.clone()).unwrap_or_default();
-        let previous = sessions.iter().map(|(id, last)| (id.clone(), last.record.clone())).collect();
-        let settings = Settings { previous_records: previous, ..self.settings.clone() };
-        let translation = match translate(content, &settings) {
-            Ok(translation) => translation,
-            Err(error) => {
-                self.refuse(context, key, digest, &not_translated(&source.path, &error));
-                return Ok(());
-            }
+        let Some(mut translation) = self.translate(context, source, content, &key, &sessions) else {
+            return Ok(());
         };
+        if self.adopt(source, &translation, &mut sessions)? {
+            let Some(again) = self.translate(context, source, content, &key, &sessions) else {
+                return Ok(());
+            };
+            translation = again;
+        }
         let many = translation.records.len() > 1;
         let mut written = Vec::new();
         for (record, _) in translation.records {
@@ -184,7 +194,8 @@ impl Watch {
                 continue;
             };
             let name = if many { record.session_id() } else { &source.name };
-            let file = self.output.join(checkpoint.file_name(name, &source.path, record.session_id()));
+            let origin = SessionOrigin::of(&source.path, record.session_id());
+            let file = self.output.join(origin.record_file(name, checkpoint.number));
             let checked = match CheckedRecord::new(&record, file, Some(&self.recorder)) {
                 Ok(checked) => checked,
                 Err(failure) => {
@@ -192,54 +203,61 @@ impl Watch {
                     continue;
                 }
             };
-            written.push(write(&checked, &record, &checkpoint)?);
+            checked.write(Existing::Replace)?;
+            self.await_registration(&checked.statement_file());
+            written.push(WrittenCheckpoint::of(&record, &checkpoint, checked.file()));
             sessions.insert(record.session_id().to_owned(), checkpoint);
         }
         self.state.sources.insert(key, SourceState { digest, sessions });
         self.state.write(&self.output.join(WATCH_STATE))?;
         written.iter().try_for_each(|checkpoint| checkpoint.print(context))
     }
-}
 
-/// Writes the files of a checkpoint. Those of another checkpoint are replaced only if it follows the same record: then
-/// a crash kept it out of the state.
-fn write(
-    checked: &CheckedRecord<'_>,
-    record: &SessionRecord,
-    checkpoint: &Checkpoint,
-) -> Result<WrittenCheckpoint, Failure> {
-    let statement = checked.statement_file();
-    if statement.exists() {
-        let existing = document::read(&statement)?;
-        if existing.get(PREVIOUS) != record.value().get(PREVIOUS) {
-            let what = format!("{} is another signed checkpoint", statement.display());
-            return Err(Failure::new(Exit::Exists, "exists", what).hint("move it away"));
+    /// Translates a source with the last checkpoints of its sessions; `None` if that is impossible, which is noted.
+    fn translate(
+        &mut self,
+        context: &Context,
+        source: &NamedSource,
+        content: &SessionSource,
+        key: &str,
+        sessions: &BTreeMap<String, Checkpoint>,
+    ) -> Option<Translation> {
+        let previous = sessions.iter().map(|(id, last)| (id.clone(), last.record.clone())).collect();
+        let settings = Settings { previous_records: previous, ..self.settings.clone() };
+        match translate(content, &settings) {
+            Ok(translation) => Some(translation),
+            Err(error) => {
+                self.refuse(context, key.to_owned(), content.sha256(), &not_translated(&source.path, &error));
+                None
+            }
         }
     }
-    checked.write(Existing::Replace)?;
-    Ok(WrittenCheckpoint {
-        session: record.session_id().to_owned(),
-        checkpoint: checkpoint.clone(),
-        file: checked.file().display().to_string(),
-    })
-}
 
-impl Checkpoint {
-    /// Returns the checkpoint after the last one; `None` if the session has not changed.
-    fn after(last: Option<&Checkpoint>, record: &SessionRecord) -> Option<Checkpoint> {
-        let session = EntryDigest::of(record.value()["session"].to_string().as_bytes()).to_string();
-        if last.is_some_and(|last| last.session == session) {
-            return None;
+    /// Continues after signed checkpoints that are not in the state. Returns whether there are any.
+    fn adopt(
+        &mut self,
+        source: &NamedSource,
+        translation: &Translation,
+        sessions: &mut BTreeMap<String, Checkpoint>,
+    ) -> Result<bool, Failure> {
+        let mut adopted = false;
+        for (record, _) in &translation.records {
+            let session = record.session_id();
+            let origin = SessionOrigin::of(&source.path, session);
+            if let Some((newest, files)) = origin.newer(&self.output, sessions.get(session))? {
+                sessions.insert(session.to_owned(), newest);
+                files.iter().for_each(|file| self.await_registration(file));
+                adopted = true;
+            }
         }
-        Some(Checkpoint { number: last.map_or(1, |last| last.number + 1), record: record.digest(), session })
+        Ok(adopted)
     }
 
-    /// Returns the name of the record's file. Names of sources and sessions may become the same as names of files, so a
-    /// digest of both is part of it.
-    fn file_name(&self, name: &str, source: &Path, session: &str) -> String {
-        let origin = [source.as_os_str().as_encoded_bytes(), b"\0", session.as_bytes()].concat();
-        let origin: String = EntryDigest::of(&origin).to_string().chars().take(ORIGIN_DIGITS).collect();
-        format!("{}-{origin}.{}.record.json", file_name(name), self.number)
+    /// Adds a statement to those that wait for the log, if there is one.
+    fn await_registration(&mut self, statement: &Path) {
+        if let (Some(_), Some(name)) = (&self.log, statement.file_name()) {
+            self.state.unregistered.push(name.to_string_lossy().into_owned());
+        }
     }
 }
 
@@ -251,6 +269,11 @@ struct WrittenCheckpoint {
 }
 
 impl WrittenCheckpoint {
+    fn of(record: &SessionRecord, checkpoint: &Checkpoint, file: &Path) -> Self {
+        let (session, file) = (record.session_id().to_owned(), file.display().to_string());
+        WrittenCheckpoint { session, checkpoint: checkpoint.clone(), file }
+    }
+
     fn print(&self, context: &Context) -> Result<(), Failure> {
         let WrittenCheckpoint { session, checkpoint, file } = self;
         let (number, record) = (checkpoint.number, &checkpoint.record);

@@ -26,7 +26,7 @@ pub(super) struct Prepared {
 
 /// The inputs shared by all files.
 pub(super) struct RegistrationWork<'a> {
-    pub asked: &'a Register,
+    pub flags: &'a Register,
     pub issuer: &'a IssuerIdentity,
     pub client: &'a Client,
     pub trust: &'a TrustFile,
@@ -42,14 +42,14 @@ impl RegistrationWork<'_> {
         stream::iter(jobs).buffered(AT_ONCE).inspect(tell).collect().await
     }
 
-    async fn one(&self, file: &Path) -> Result<RegistrationResult, Failure> {
+    pub async fn one(&self, file: &Path) -> Result<RegistrationResult, Failure> {
         self.complete(self.prepare(file)?).await
     }
 
     /// Performs the steps that need no service. The statement is written to disk before it is sent.
     pub fn prepare(&self, file: &Path) -> Result<Prepared, Failure> {
         let started = Instant::now();
-        let message = self.asked.message(file, self.issuer)?;
+        let message = self.flags.message(file, self.issuer)?;
         let kept = receipt_file(file).and_then(|receipt| kept(&receipt, &message.statement, self.trust));
         if kept.is_some() {
             self.refuse_another_payload(&message, file)?;
@@ -112,7 +112,7 @@ impl RegistrationWork<'_> {
             (None, None) => return Err(Failure::new(Exit::Failure, "io", "there is no receipt to keep")),
         };
         let transparent_file =
-            self.asked.output.clone().unwrap_or_else(|| with_extension(&file, "transparent.cose"));
+            self.flags.output.clone().unwrap_or_else(|| with_extension(&file, "transparent.cose"));
         let whole = transparent::attach(&message.bytes, &[receipt])
             .map_err(|error| Failure::new(Exit::Failure, "malformed", error.to_string()))?;
         files::write(&transparent_file, &whole, Access::Ordinary, Existing::Replace)?;

@@ -1,7 +1,7 @@
 //! Check of a statement against the rules of its content type, such as VRF or conversation records.
 //!
-//! Not here: the signatures within an execution receipt, for which the gateway's keys are needed (`tabellion execution
-//! verify`), and the rules about the rest of the log (`tabellion vrf chain`).
+//! Not here: the signatures within an execution receipt, for which the gateway's keys are needed (`inner_signatures`), and
+//! the rules about the rest of the log (`tabellion vrf chain`).
 
 use registration::{ContentCheck, check_content};
 use scitt::SignedStatement;

@@ -11,6 +11,7 @@ use vrf_evidence::{
     EvidenceFault, QuorumReport, QuorumSyntaxError, VerifierQuorum, VrfEvidence, VrfVerifier,
 };
 
+use super::max_age::MaxAge;
 use super::{input, now};
 use crate::console::{Exit, Failure, Report, files, safe};
 use crate::context::Context;
@@ -19,16 +20,16 @@ use crate::trust_file::TrustFile;
 /// The flags that require several verifiers.
 #[derive(Debug, Args)]
 pub struct Quorum {
-    /// Require VRF passes of N of these verifiers
+    /// Require VRF passes of N of these, of --artifact
     #[arg(
         long,
         num_args = 2,
         value_names = ["N-of", "DIDS"],
-        conflicts_with_all = ["receipt", "payload", "proof", "checkpoint", "witness_policy"]
+        conflicts_with_all = ["receipt", "payload", "proof", "checkpoint", "witness_policy", "gateway_key"]
     )]
     require: Vec<String>,
     /// The output that they passed
-    #[arg(long, value_name = "FILE", requires = "require")]
+    #[arg(long, value_name = "FILE", requires = "require", hide = true)]
     artifact: Option<PathBuf>,
 }
 
@@ -40,8 +41,18 @@ impl Quorum {
 
     /// Verifies the statements, prints whether and why each verifier counts, and fails if too few do: with exit code 3 if
     /// a statement is wrong, otherwise with 4.
-    pub fn decide(&self, context: &Context, files: &[PathBuf], trust: Option<&Path>) -> Result<(), Failure> {
+    pub fn decide(
+        &self,
+        context: &Context,
+        files: &[PathBuf],
+        trust: Option<&Path>,
+        max_age: Option<MaxAge>,
+    ) -> Result<(), Failure> {
         let quorum = self.require.join(" ").parse::<VerifierQuorum>().map_err(|error| unusable(&error))?;
+        let quorum = match max_age {
+            Some(max_age) => quorum.not_before(max_age.earliest(now())),
+            None => quorum,
+        };
         let inputs = files.iter().chain(&self.artifact).filter(|file| files::is_stream(file));
         if inputs.count() > 1 {
             return Err(files::stdin_twice());

@@ -1,4 +1,5 @@
-//! The request of `vrf check` and `vrf recheck`: a file, or made of files of the work and of the checks.
+//! The request of `vrf check` and `vrf recheck`: a file, or made of files of the work and of the checks. To repeat the
+//! checks of a receipt, it has the receipt's task, subject and limits.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -12,6 +13,16 @@ use serde_json::{Map, Value, json};
 
 use crate::console::{Exit, Failure, files};
 
+/// Members of a request that a receipt states, and where.
+const REPEATED: [(&str, &str); 4] = [
+    ("tier", "/tier"),
+    ("task", "/task"),
+    ("subject", "/subject"),
+    ("limits", "/metadata/sandbox_config/limits"),
+];
+/// Endings of files in a language that the engines know.
+const LANGUAGES: [(&str, &str); 2] = [("py", "python"), ("js", "javascript")];
+
 #[derive(Debug, Args)]
 pub struct RequestArgs {
     /// The request (JSON) with work and checks
@@ -20,7 +31,7 @@ pub struct RequestArgs {
     /// A file of the work; the first is run
     #[arg(long, value_name = "FILE", required_unless_present = "request", requires = "checks")]
     artifact: Vec<PathBuf>,
-    /// The language of the work: javascript or python
+    /// javascript or python [default: by file ending]
     #[arg(long)]
     language: Option<String>,
     /// What the work was to fulfil (JSON)
@@ -35,7 +46,7 @@ pub struct RequestArgs {
 
 /// The checks of one tier.
 #[derive(Debug, Args)]
-#[group(id = "checks", multiple = false)]
+#[group(id = "checks", multiple = true)]
 pub struct ChecksArgs {
     /// Test cases (JSON), tier 0
     #[arg(long, value_name = "FILE")]
@@ -43,17 +54,38 @@ pub struct ChecksArgs {
     /// A JSON Schema, tier 1
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
+    /// Constraints (JSON), tier 1
+    #[arg(long, value_name = "FILE")]
+    constraints: Option<PathBuf>,
     /// Properties for generated inputs (JSON), tier 2
     #[arg(long, value_name = "FILE")]
     properties: Option<PathBuf>,
+    /// A proof obligation (JSON), tier 3
+    #[arg(long, value_name = "FILE")]
+    obligation: Option<PathBuf>,
 }
 
 impl RequestArgs {
     /// Reads the request.
     pub fn read(&self) -> Result<CheckRequest, Failure> {
+        self.read_with(json!({}))
+    }
+
+    /// Reads the request that repeats the checks of a receipt. If it is no file, it has the task, subject, tier and limits
+    /// of the receipt, as far as the receipt states them.
+    pub fn read_again(&self, receipt: &Value) -> Result<CheckRequest, Failure> {
+        let stated = REPEATED.into_iter().filter_map(|(name, pointer)| {
+            let value = receipt.pointer(pointer).filter(|value| !value.is_null())?;
+            Some((name.to_owned(), value.clone()))
+        });
+        self.read_with(stated.collect())
+    }
+
+    /// Reads the request; `stated` are members of one that is made here.
+    fn read_with(&self, stated: Value) -> Result<CheckRequest, Failure> {
         let bytes = match &self.request {
             Some(file) => files::read(file)?,
-            None => jose::jcs::canonical(&self.assemble()?),
+            None => jose::jcs::canonical(&self.assemble(stated)?),
         };
         CheckRequest::parse(&bytes).map_err(|error| {
             Failure::new(Exit::Failure, "check-request", "this request cannot be run")
@@ -62,23 +94,34 @@ impl RequestArgs {
         })
     }
 
+    /// The language: the given one, else that of the ending of the first file.
+    fn language(&self) -> Option<&str> {
+        let ending = self.artifact.first().and_then(|file| file.extension()?.to_str());
+        let of_ending = LANGUAGES.iter().find(|(known, _)| ending == Some(known)).map(|(_, name)| *name);
+        self.language.as_deref().or(of_ending)
+    }
+
     /// Returns the file that results are named after.
     pub fn named_after(&self) -> &Path {
         self.request.as_deref().or(self.artifact.first().map(PathBuf::as_path)).unwrap_or(Path::new("check"))
     }
 
-    /// Makes the request of the files.
-    fn assemble(&self) -> Result<Value, Failure> {
+    /// Makes the request of the files and of what is stated.
+    fn assemble(&self, mut request: Value) -> Result<Value, Failure> {
         let mut artifact = json!({ "files": artifact_files(&self.artifact)? });
         if let Some(first) = self.artifact.first() {
             artifact["entry"] = name(first)?.into();
         }
-        if let Some(language) = &self.language {
-            artifact["language"] = language.clone().into();
+        if let Some(language) = self.language() {
+            artifact["language"] = language.into();
         }
-        let (tier, member, file) = self.checks.chosen()?;
-        let mut request = json!({ "tier": tier, "artifact": artifact });
-        request[member] = read_json(file)?;
+        request["artifact"] = artifact;
+        for (tier, member, file) in self.checks.given() {
+            if request.get("tier").is_none() {
+                request["tier"] = tier.into();
+            }
+            request[member] = read_json(file)?;
+        }
         if let Some(specification) = &self.specification {
             request["specification"] = read_json(specification)?;
         }
@@ -90,13 +133,16 @@ impl RequestArgs {
 }
 
 impl ChecksArgs {
-    fn chosen(&self) -> Result<(u8, &'static str, &Path), Failure> {
-        let choices =
-            [(0, "tests", &self.tests), (1, "schema", &self.schema), (2, "properties", &self.properties)];
-        let chosen = choices.into_iter().find_map(|(tier, name, file)| Some((tier, name, file.as_deref()?)));
-        chosen.ok_or_else(|| {
-            Failure::new(Exit::Usage, "usage", "name the checks: --tests, --schema or --properties")
-        })
+    /// The files that are given, with their tier and their member of the request.
+    fn given(&self) -> impl Iterator<Item = (u8, &'static str, &Path)> {
+        let choices = [
+            (0, "tests", &self.tests),
+            (1, "schema", &self.schema),
+            (1, "constraints", &self.constraints),
+            (2, "properties", &self.properties),
+            (3, "obligation", &self.obligation),
+        ];
+        choices.into_iter().filter_map(|(tier, name, file)| Some((tier, name, file.as_deref()?)))
     }
 }
 

@@ -1,4 +1,5 @@
-//! `tabellion vrf recheck`: runs the checks of a receipt again, and compares.
+//! `tabellion vrf recheck`: runs the checks of a receipt again, and compares. What the receipt states (task, subject, tier,
+//! limits) need not be given.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("sub", |sub| sub.hide(true)))]
 pub struct Recheck {
     /// The receipt: JSON, or a VRF statement (.cose)
     receipt: PathBuf,
@@ -26,7 +28,7 @@ pub struct Recheck {
 impl Recheck {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let first = read_receipt(&self.receipt)?;
-        let request = self.request.read()?;
+        let request = self.request.read_again(&first)?;
         let report = check_request::run(&request)?;
         let verifier = first.pointer("/metadata/verifier").and_then(Value::as_str);
         let stamp = Stamp {

@@ -2,9 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use clap::Args;
 use registration::vrf::{Chain, VrfRecord, VrfRedacted, VrfStatement};
-use scitt::{SignedStatement, Signer};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use scitt::header::X5Chain;
+use scitt::{PublicKey, SignedStatement, Signer, SigningKey};
 
 use super::broken;
 use super::summary::{VrfInputs, VrfSummary};
@@ -22,13 +26,19 @@ pub struct Sign {
     /// The verifier's Ed25519 key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
+    /// The verifier [default: the key's did:key]
+    #[arg(long, value_name = "URI")]
+    iss: Option<String>,
+    /// Certificates for the verifier (PEM), its own first
+    #[arg(long, value_name = "FILE", requires = "iss")]
+    certificates: Option<PathBuf>,
     /// The verified agent: a DID or URN
     #[arg(long, value_name = "DID")]
     sub: String,
     /// The previous statement of the chain
     #[arg(long, value_name = "STATEMENT", conflicts_with_all = ["after", "unchained"])]
     previous: Option<PathBuf>,
-    /// The previous statement by entry ID, with --position N
+    /// Its entry ID instead, with --position N
     #[arg(long, value_name = "STATEMENT", requires = "position")]
     after: Option<String>,
     /// The position in the chain; 0 is the first
@@ -48,13 +58,20 @@ pub struct Sign {
 impl Sign {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let key = keyfile::read(&self.key)?;
-        let statement = VrfStatement::new(self.receipt()?, &self.sub);
-        let statement = self.placed(statement, &key.public_key().did_key())?;
+        let statement = self.issued(VrfStatement::new(self.receipt()?, &self.sub))?;
+        let statement = self.placed(statement, &key)?;
         let statement = if self.redacted { statement.redacted() } else { statement };
         let signed = statement
             .sign(&key)
             .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))?;
-        self.write(context, &statement, &signed)
+        self.write(context, &statement, &signed, key.public_key())
+    }
+
+    /// Names the verifier, if it is not the did:key of the key.
+    fn issued(&self, statement: VrfStatement) -> Result<VrfStatement, Failure> {
+        let Some(iss) = &self.iss else { return Ok(statement) };
+        let certificates = self.certificates.as_deref().map(certificates).transpose()?;
+        Ok(statement.issued_by(iss, certificates))
     }
 
     fn receipt(&self) -> Result<serde_json::Value, Failure> {
@@ -63,9 +80,9 @@ impl Sign {
         })
     }
 
-    fn placed(&self, statement: VrfStatement, issuer: &str) -> Result<VrfStatement, Failure> {
+    fn placed(&self, statement: VrfStatement, key: &SigningKey) -> Result<VrfStatement, Failure> {
         if let Some(previous) = &self.previous {
-            let (previous, position) = predecessor(previous, issuer, &self.sub)?;
+            let (previous, position) = self.predecessor(previous, &statement.iss(key), key)?;
             return Ok(statement.after(previous.digest(), position + 1));
         }
         match (&self.after, self.position) {
@@ -80,11 +97,13 @@ impl Sign {
         context: &Context,
         statement: &VrfStatement,
         signed: &SignedStatement,
+        key: &PublicKey,
     ) -> Result<(), Failure> {
         let stream = files::is_stream(&self.file).then(|| self.file.clone());
         let output = self.output.clone().or(stream).unwrap_or_else(|| with_extension(&self.file, "cose"));
         let disclosure = self.redacted.then(|| statement.byte_string());
-        let given = VrfInputs { disclosed: disclosure.clone(), ..VrfInputs::default() };
+        let (disclosed, key) = (disclosure.clone(), Some(key.clone()));
+        let given = VrfInputs { disclosed, key, ..VrfInputs::default() };
         let summary = VrfSummary::of(signed, &given)?;
         if let Some(disclosure) = disclosure {
             let kept = self.disclosure_file(&output)?;
@@ -110,33 +129,56 @@ impl Sign {
             .hint("name a file with --output")
         })
     }
+
+    /// Reads the preceding statement, which must be by the same verifier about the same agent, and returns its position.
+    fn predecessor(
+        &self,
+        file: &Path,
+        issuer: &str,
+        key: &SigningKey,
+    ) -> Result<(SignedStatement, u64), Failure> {
+        let (statement, key) = (statement::read(file)?, key.public_key());
+        let chain = match statement.header().hash_envelope() {
+            Some(_) => VrfRedacted::verify_with(&statement, None, key).map(|redacted| redacted.headers.chain),
+            None => VrfRecord::verify_with(&statement, None, key).map(|record| record.chain),
+        };
+        let refuse = |what: &str, found: &str, needed: &str| {
+            Failure::new(Exit::Failure, "not-its-predecessor", format!("{} {what}", file.display()))
+                .fact("found", found)
+                .fact("needed", needed)
+        };
+        let claims = statement.header().claims();
+        let claimed = |claim: Option<&str>| claim.unwrap_or_default().to_owned();
+        let (iss, about) = (
+            claimed(claims.and_then(|claims| claims.iss())),
+            claimed(claims.and_then(|claims| claims.sub())),
+        );
+        if iss != issuer {
+            return Err(refuse("is another verifier's, and starts another chain", &iss, issuer));
+        }
+        if about != self.sub {
+            return Err(refuse("is about another agent, and belongs to another chain", &about, &self.sub));
+        }
+        match chain.map_err(|violation| broken(&violation))? {
+            Chain::Genesis => Ok((statement, 0)),
+            Chain::Link { position, .. } => Ok((statement, position)),
+            Chain::Unchained => Err(refuse("stands outside any chain", "no position", "a chained receipt")),
+        }
+    }
 }
 
-/// Reads the preceding statement, which must be by the same verifier about the same agent, and returns its position.
-fn predecessor(file: &Path, issuer: &str, sub: &str) -> Result<(SignedStatement, u64), Failure> {
-    let statement = statement::read(file)?;
-    let chain = match statement.header().hash_envelope() {
-        Some(_) => VrfRedacted::verify(&statement, None).map(|redacted| redacted.headers.chain),
-        None => VrfRecord::verify(&statement, None).map(|record| record.chain),
-    };
-    let refuse = |what: &str, found: &str, needed: &str| {
-        Failure::new(Exit::Failure, "not-its-predecessor", format!("{} {what}", file.display()))
-            .fact("found", found)
-            .fact("needed", needed)
-    };
-    let claims = statement.header().claims();
-    let claimed = |claim: Option<&str>| claim.unwrap_or_default().to_owned();
-    let (iss, about) =
-        (claimed(claims.and_then(|claims| claims.iss())), claimed(claims.and_then(|claims| claims.sub())));
-    if iss != issuer {
-        return Err(refuse("is another verifier's, and starts another chain", &iss, issuer));
-    }
-    if about != sub {
-        return Err(refuse("is about another agent, and belongs to another chain", &about, sub));
-    }
-    match chain.map_err(|violation| broken(&violation))? {
-        Chain::Genesis => Ok((statement, 0)),
-        Chain::Link { position, .. } => Ok((statement, position)),
-        Chain::Unchained => Err(refuse("stands outside any chain", "no position", "a chained receipt")),
-    }
+/// Reads a chain of certificates in PEM.
+fn certificates(file: &Path) -> Result<X5Chain, Failure> {
+    let pem = files::read(file)?;
+    let read: Result<Vec<Bytes>, _> = CertificateDer::pem_slice_iter(&pem)
+        .map(|certificate| certificate.map(|der| Bytes::copy_from_slice(&der)))
+        .collect();
+    let chain = read.map_err(|error| error.to_string()).and_then(|read| {
+        let count = read.len();
+        X5Chain::new(read).ok_or_else(|| format!("it holds {count} certificates"))
+    });
+    chain.map_err(|why| {
+        Failure::new(Exit::Failure, "certificate", format!("{} is no chain of certificates", file.display()))
+            .fact("because", why)
+    })
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use registration::vrf::{Chain, Receipt, VrfOptions, VrfRecord, VrfRedacted};
-use scitt::SignedStatement;
+use scitt::{PublicKey, SignedStatement};
 use serde::Serialize;
 
 use super::broken;
@@ -44,6 +44,8 @@ pub struct VrfInputs {
     pub disclosed: Option<Vec<u8>>,
     /// The options of a policy (`--policy`) that the receipt must satisfy.
     pub options: Option<VrfOptions>,
+    /// The verifier's key (`--key`); the key in its did:key if `None`.
+    pub key: Option<PublicKey>,
 }
 
 impl VrfSummary {
@@ -58,7 +60,11 @@ impl VrfSummary {
                 "the statement holds its receipt: there is nothing to disclose",
             ));
         }
-        let record = VrfRecord::verify(statement, given.payload.as_deref());
+        let payload = given.payload.as_deref();
+        let record = match &given.key {
+            Some(key) => VrfRecord::verify_with(statement, payload, key),
+            None => VrfRecord::verify(statement, payload),
+        };
         let record = record.map_err(|violation| broken(&violation))?;
         let receipt_id = record.receipt.receipt_id.clone();
         let outcome = VrfVerification::of(&record.receipt, given)?;
@@ -73,7 +79,11 @@ impl VrfSummary {
                 "the statement holds the hash of its receipt: a policy can be asked once that is disclosed",
             ));
         }
-        let redacted = VrfRedacted::verify(statement, given.payload.as_deref());
+        let payload = given.payload.as_deref();
+        let redacted = match &given.key {
+            Some(key) => VrfRedacted::verify_with(statement, payload, key),
+            None => VrfRedacted::verify(statement, payload),
+        };
         let redacted = redacted.map_err(|violation| broken(&violation))?;
         let disclosed = given.disclosed.as_deref().map(|shown| redacted.disclose(shown)).transpose();
         let disclosed = disclosed.map_err(|violation| broken(&violation))?;

@@ -1,11 +1,10 @@
-//! Reader for Cursor's agent transcripts: `~/.cursor/projects/FOLDER/agent-transcripts/ID/ID.jsonl`.
+//! Transcripts with one object a line: `~/.cursor/projects/FOLDER/agent-transcripts/ID/ID.jsonl`.
 //!
 //! The lines have no identifiers, times, models or token counts. The session is named after the file.
-//!
-//! Not here: older transcripts in plain text, and composer chats, which are in SQLite.
 
 use serde_json::Value;
 
+use super::CLI_NAME;
 use crate::account::{NativeOutcome, TranslationAccount};
 use crate::blocks::Blocks;
 use crate::entry::{ASSISTANT, Entry, SYSTEM_EVENT, USER};
@@ -28,7 +27,7 @@ pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<S
         return Vec::new();
     }
     let mut session =
-        Session { id: file.stem().to_owned(), cli_name: Some("cursor".to_owned()), ..Session::default() };
+        Session { id: file.stem().to_owned(), cli_name: Some(CLI_NAME.to_owned()), ..Session::default() };
     for line in lines {
         let kind = native_type(&line.value).to_owned();
         let entries = entries(line.value, account);

@@ -1,0 +1,89 @@
+//! The tables with sessions, and how their rows become files of a source.
+
+use serde_json::{Map, Value};
+use sqlx::sqlite::{SqliteRow, SqliteValueRef};
+use sqlx::{Column, Row, TypeInfo, ValueRef};
+use translators::SourceFile;
+
+/// A query for rows with sessions.
+pub(crate) struct SessionTable {
+    pub name: &'static str,
+    /// Selects the rows.
+    pub rows: &'static str,
+    /// Selects the size of the rows in bytes, without the columns that are always short.
+    pub size: &'static str,
+}
+
+/// The tables of OpenCode.
+pub(crate) const OPENCODE: [SessionTable; 3] = [
+    SessionTable {
+        name: "session",
+        rows: "SELECT * FROM session ORDER BY id",
+        size: "SELECT total(length(CAST(title AS BLOB))) FROM session",
+    },
+    SessionTable {
+        name: "message",
+        rows: "SELECT * FROM message ORDER BY id",
+        size: "SELECT total(length(CAST(data AS BLOB))) FROM message",
+    },
+    SessionTable {
+        name: "part",
+        rows: "SELECT * FROM part ORDER BY id",
+        size: "SELECT total(length(CAST(data AS BLOB))) FROM part",
+    },
+];
+
+/// The table of Cursor. The characters after the colon come before the semicolon.
+pub(crate) const CURSOR: [SessionTable; 1] = [SessionTable {
+    name: "cursorDiskKV",
+    rows: "SELECT key, value FROM cursorDiskKV WHERE value IS NOT NULL \
+        AND (key >= 'bubbleId:' AND key < 'bubbleId;' OR key >= 'composerData:' AND key < 'composerData;') \
+        ORDER BY key",
+    size: "SELECT total(length(key) + length(CAST(value AS BLOB))) FROM cursorDiskKV \
+        WHERE key >= 'bubbleId:' AND key < 'bubbleId;' OR key >= 'composerData:' AND key < 'composerData;'",
+}];
+
+impl SessionTable {
+    /// Makes the file of a row, as [`SessionSource::rows`](translators::SessionSource::rows) describes it.
+    pub(crate) fn file(&self, row: &SqliteRow) -> Result<SourceFile, sqlx::Error> {
+        if self.name == CURSOR[0].name {
+            return Ok(SourceFile {
+                path: text(row.try_get_raw("key")?)?,
+                bytes: bytes(row.try_get_raw("value")?)?,
+            });
+        }
+        let mut columns = Map::new();
+        for column in row.columns() {
+            columns.insert(column.name().to_owned(), value(row.try_get_raw(column.ordinal())?)?);
+        }
+        let id = columns.get("id").and_then(Value::as_str).unwrap_or_default();
+        let path = format!("{}/{id}", self.name);
+        Ok(SourceFile { path, bytes: Value::Object(columns).to_string().into_bytes() })
+    }
+}
+
+/// Converts a cell by the type of its value, which SQLite does not tie to the column.
+fn value(cell: SqliteValueRef<'_>) -> Result<Value, sqlx::Error> {
+    if cell.is_null() {
+        return Ok(Value::Null);
+    }
+    let kind = cell.type_info().name().to_owned();
+    Ok(match kind.as_str() {
+        "INTEGER" | "BOOLEAN" => decode::<i64>(cell)?.into(),
+        "REAL" => decode::<f64>(cell)?.into(),
+        _ => text(cell)?.into(),
+    })
+}
+
+/// Converts a text or a blob. Bytes that are no UTF-8 are replaced.
+fn text(cell: SqliteValueRef<'_>) -> Result<String, sqlx::Error> {
+    Ok(String::from_utf8_lossy(&bytes(cell)?).into_owned())
+}
+
+fn bytes(cell: SqliteValueRef<'_>) -> Result<Vec<u8>, sqlx::Error> {
+    decode::<Vec<u8>>(cell)
+}
+
+fn decode<'r, T: sqlx::Decode<'r, sqlx::Sqlite>>(cell: SqliteValueRef<'r>) -> Result<T, sqlx::Error> {
+    T::decode(cell).map_err(sqlx::Error::Decode)
+}

@@ -1,0 +1,78 @@
+//! Tool calls that change files, with what their input states.
+
+use serde_json::Value;
+
+use super::change::{Change, FileChange};
+use super::patch;
+
+/// Names of the member with the path of the file.
+const PATH: [&str; 4] = ["file_path", "filePath", "path", "target_file"];
+/// Names of the member with the whole content.
+const CONTENT: [&str; 3] = ["content", "contents", "file_text"];
+/// Names of the member with the text to replace.
+const OLD: [&str; 2] = ["old_string", "oldString"];
+/// Names of the member with its replacement.
+const NEW: [&str; 2] = ["new_string", "newString"];
+/// Names of the member that says whether all occurrences are replaced.
+const ALL: [&str; 2] = ["replace_all", "replaceAll"];
+/// Names of the member with a patch.
+const PATCH: [&str; 4] = ["input", "patch", "patchText", "patch_text"];
+/// Names of the member with a command.
+const COMMAND: [&str; 2] = ["command", "cmd"];
+
+/// Returns the changes of a call; empty if it changes no files that its input names.
+pub(super) fn changes(tool: &str, input: &Value) -> Vec<FileChange> {
+    match tool {
+        "Write" | "write" | "write_file" | "create_file" => of_file(input, content(input)),
+        "Edit" | "edit" | "replace" | "StrReplace" | "search_replace" => of_file(input, replacement(input)),
+        "MultiEdit" | "multiedit" => {
+            let edits = input.get("edits").and_then(Value::as_array).into_iter().flatten();
+            edits.flat_map(|edit| of_file(input, replacement(edit))).collect()
+        }
+        "Delete" | "delete_file" => of_file(input, Some(Change::Deleted)),
+        "edit_file" | "NotebookEdit" | "EditNotebook" => of_file(input, None),
+        "apply_patch" | "ApplyPatch" | "patch" => patch::changes(text(input, &PATCH).unwrap_or_default()),
+        "shell" | "local_shell" | "shell_command" | "exec_command" => commands(input),
+        _ => Vec::new(),
+    }
+}
+
+/// The change of the file that an input names; [`Change::Unstated`] if the input is in no known form.
+fn of_file(input: &Value, change: Option<Change>) -> Vec<FileChange> {
+    let path = text(input, &PATH).or_else(|| input.get("notebook_path")?.as_str());
+    let change = change.unwrap_or(Change::Unstated);
+    path.map(|path| FileChange { path: path.to_owned(), change }).into_iter().collect()
+}
+
+fn content(input: &Value) -> Option<Change> {
+    text(input, &CONTENT).map(|content| Change::Content(content.to_owned()))
+}
+
+fn replacement(input: &Value) -> Option<Change> {
+    let (old, new) = (text(input, &OLD)?.to_owned(), text(input, &NEW)?.to_owned());
+    if old.is_empty() {
+        return Some(Change::Content(new));
+    }
+    Some(Change::Replacement {
+        old,
+        new,
+        all: ALL.iter().any(|name| input.get(*name) == Some(&Value::Bool(true))),
+    })
+}
+
+/// The patch that one of the arguments of a command is or contains.
+fn commands(input: &Value) -> Vec<FileChange> {
+    let command = COMMAND.iter().find_map(|name| input.get(*name));
+    let texts: Vec<&str> = match command {
+        Some(Value::String(line)) => vec![line],
+        Some(Value::Array(arguments)) => arguments.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let found = texts.into_iter().filter(|text| text.contains("apply_patch") || text.starts_with("*** "));
+    found.map(patch::changes).find(|changes| !changes.is_empty()).unwrap_or_default()
+}
+
+/// Returns the text of the first of these members that is one. A text stands for itself.
+fn text<'v>(input: &'v Value, names: &[&str]) -> Option<&'v str> {
+    input.as_str().or_else(|| names.iter().find_map(|name| input.get(*name)?.as_str()))
+}

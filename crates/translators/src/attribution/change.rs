@@ -1,0 +1,75 @@
+//! Changes of files, in the forms in which tools state them.
+
+/// A change of one file.
+#[derive(Clone, Debug)]
+pub(super) struct FileChange {
+    /// The path as the tool names it.
+    pub path: String,
+    pub change: Change,
+}
+
+/// What happens to the file.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    /// The file gets this content.
+    Content(String),
+    /// A text of the file is replaced: its first occurrence, or all.
+    Replacement { old: String, new: String, all: bool },
+    /// Lines are removed and added.
+    Hunks(Vec<Hunk>),
+    /// The file has this content after the changes before. Nothing is attributed.
+    Result(String),
+    /// The file is renamed.
+    MovedTo(String),
+    /// The file is deleted.
+    Deleted,
+    /// Lines are changed, and the session does not state which.
+    Unstated,
+}
+
+/// A group of lines of a diff.
+#[derive(Clone, Debug)]
+pub(super) struct Hunk {
+    /// Number of lines before the group in the changed file; `None` if the diff does not state it.
+    pub before: Option<u64>,
+    pub lines: Vec<DiffLine>,
+}
+
+/// A line of a diff, without its line break.
+#[derive(Clone, Debug)]
+pub(super) enum DiffLine {
+    Kept(String),
+    Removed(String),
+    Added(String),
+}
+
+impl DiffLine {
+    /// Parses a line with its sign. Some tools leave out the space of an empty line that is kept.
+    pub fn parse(line: &str) -> Option<DiffLine> {
+        let mut chars = line.chars();
+        let sign = chars.next();
+        let text = chars.as_str().to_owned();
+        match sign {
+            Some(' ') | None => Some(DiffLine::Kept(text)),
+            Some('-') => Some(DiffLine::Removed(text)),
+            Some('+') => Some(DiffLine::Added(text)),
+            Some(_) => None,
+        }
+    }
+
+    /// The line's text in the file before the change; `None` if it is new.
+    pub fn old(&self) -> Option<&str> {
+        match self {
+            DiffLine::Kept(text) | DiffLine::Removed(text) => Some(text),
+            DiffLine::Added(_) => None,
+        }
+    }
+
+    /// The line's text in the changed file; `None` if it was removed.
+    pub fn new(&self) -> Option<&str> {
+        match self {
+            DiffLine::Kept(text) | DiffLine::Added(text) => Some(text),
+            DiffLine::Removed(_) => None,
+        }
+    }
+}

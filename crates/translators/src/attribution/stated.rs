@@ -1,0 +1,99 @@
+//! Changes as the results of tool calls state them, with the numbers of lines.
+//!
+//! | format | place in the record |
+//! |---|---|
+//! | Claude Code | `native.toolUseResult.structuredPatch` of the result |
+//! | Gemini CLI | `native.resultDisplay.fileDiff` of the call |
+//! | OpenCode | `native.state.metadata.diff` of the call, or of each of its `files` |
+//! | Codex CLI | `changes` of the event `patch_apply_end` |
+
+use serde_json::Value;
+
+use super::change::{Change, DiffLine, FileChange, Hunk};
+use super::diff;
+use crate::entry::Entry;
+
+/// The event with which Codex reports a patch.
+pub(super) const PATCH_EVENT: &str = "patch_apply_end";
+
+/// Returns what was changed: as the result states it, else as the call does.
+pub(super) fn changes(call: &Entry, result: Option<&Entry>, named: Vec<FileChange>) -> Vec<FileChange> {
+    let metadata = call.native_value("state").and_then(|state| state.get("metadata"));
+    if let Some(files) = metadata.and_then(|metadata| metadata.get("files")?.as_array()) {
+        let stated: Option<Vec<_>> = files.iter().map(patched_file).collect();
+        return stated.map_or(named, |stated| stated.concat());
+    }
+    let Some(first) = named.first() else { return named };
+    let hunks = (result.and_then(|result| structured_patch(result.native_value("toolUseResult")?)))
+        .or_else(|| diff::hunks(call.native_value("resultDisplay")?.get("fileDiff")?.as_str()?))
+        .or_else(|| diff::hunks(metadata?.get("diff")?.as_str()?));
+    let Some(hunks) = hunks else { return named };
+    let change = |change| FileChange { path: first.path.clone(), change };
+    let written = match &first.change {
+        Change::Content(content) => Some(change(Change::Result(content.clone()))),
+        _ => None,
+    };
+    std::iter::once(change(Change::Hunks(hunks))).chain(written).collect()
+}
+
+/// Returns whether the user changed the text before it was written.
+pub(super) fn is_modified_by_user(result: Option<&Entry>) -> bool {
+    let modified = result.and_then(|result| result.native_value("toolUseResult")?.get("userModified"));
+    modified == Some(&Value::Bool(true))
+}
+
+fn structured_patch(result: &Value) -> Option<Vec<Hunk>> {
+    let hunks: Option<Vec<Hunk>> =
+        result.get("structuredPatch")?.as_array()?.iter().map(structured_hunk).collect();
+    hunks.filter(|hunks| !hunks.is_empty())
+}
+
+fn structured_hunk(hunk: &Value) -> Option<Hunk> {
+    let number = |name: &str| u32::try_from(hunk.get(name)?.as_u64()?).ok().map(u64::from);
+    let (first, count) = (number("newStart")?, number("newLines")?);
+    let before = if count == 0 { first } else { first.checked_sub(1)? };
+    let lines = hunk.get("lines")?.as_array()?.iter().map(|line| line.as_str());
+    let lines = lines.filter(|line| !line.is_some_and(|line| line.starts_with('\\')));
+    Some(Hunk {
+        before: Some(before),
+        lines: lines.map(|line| DiffLine::parse(line?)).collect::<Option<_>>()?,
+    })
+}
+
+/// A file of OpenCode's tool `apply_patch`.
+fn patched_file(file: &Value) -> Option<Vec<FileChange>> {
+    let text = |name: &str| file.get(name).and_then(Value::as_str);
+    let change = match text("type") {
+        Some("delete") => Change::Deleted,
+        Some("add") => Change::Content(text("after")?.to_owned()),
+        _ => Change::Hunks(diff::hunks(text("diff")?)?),
+    };
+    Some(with_move(text("filePath")?, change, text("movePath")))
+}
+
+/// The files of a `patch_apply_end` event. The change of a file is `{type, …}`, or in older versions `{TYPE: {…}}`.
+pub(super) fn patch_event(changes: &Value) -> Vec<FileChange> {
+    let files = changes.as_object().into_iter().flatten();
+    files
+        .flat_map(|(path, change)| {
+            let older = || change.as_object()?.iter().next().map(|(kind, change)| (kind.as_str(), change));
+            let kind = change.get("type").and_then(Value::as_str).map(|kind| (kind, change));
+            let Some((kind, change)) = kind.or_else(older) else {
+                return with_move(path, Change::Unstated, None);
+            };
+            let text = |name: &str| change.get(name).and_then(Value::as_str);
+            let stated = match kind {
+                "delete" => Some(Change::Deleted),
+                "add" => text("content").map(|content| Change::Content(content.to_owned())),
+                _ => text("unified_diff").and_then(diff::hunks).map(Change::Hunks),
+            };
+            with_move(path, stated.unwrap_or(Change::Unstated), text("move_path"))
+        })
+        .collect()
+}
+
+fn with_move(path: &str, change: Change, to: Option<&str>) -> Vec<FileChange> {
+    let of_path = |change| FileChange { path: path.to_owned(), change };
+    let moved = to.map(|to| of_path(Change::MovedTo(to.to_owned())));
+    std::iter::once(of_path(change)).chain(moved).collect()
+}
