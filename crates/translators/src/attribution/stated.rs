@@ -49,9 +49,9 @@ fn structured_patch(result: &Value) -> Option<Vec<Hunk>> {
 }
 
 fn structured_hunk(hunk: &Value) -> Option<Hunk> {
-    let number = |name: &str| u32::try_from(hunk.get(name)?.as_u64()?).ok().map(u64::from);
-    let (first, count) = (number("newStart")?, number("newLines")?);
-    let before = if count == 0 { first } else { first.checked_sub(1)? };
+    // Unlike in a unified diff, a hunk without new lines starts at the line after them.
+    let first = u32::try_from(hunk.get("newStart")?.as_u64()?).ok()?;
+    let before = u64::from(first.checked_sub(1)?);
     let lines = hunk.get("lines")?.as_array()?.iter().map(|line| line.as_str());
     let lines = lines.filter(|line| !line.is_some_and(|line| line.starts_with('\\')));
     Some(Hunk {

@@ -229,7 +229,11 @@ fn opencode_states_diffs_in_the_metadata() {
             json!({ "filePath": "/srv/shop/a", "oldString": "one", "newString": "one\ntwo" }),
             json!({ "diff": diff }),
         ),
-        tool("apply_patch", json!({ "patchText": "…" }), patched),
+        tool(
+            "apply_patch",
+            json!({ "patchText": "*** Begin Patch\n*** Update File: b\n@@\n one\n+two\n*** End Patch" }),
+            patched,
+        ),
     ];
     let message = json!({ "info": { "id": "m1", "role": "assistant", "modelID": "m", "sessionID": "s" }, "parts": parts });
     let info = json!({ "id": "s", "directory": "/srv/shop", "time": {} });
