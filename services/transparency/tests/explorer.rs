@@ -146,8 +146,8 @@ async fn text_of_an_attacker_stays_text_on_every_page() {
         .sign(&testkit::es256())
         .unwrap();
     let other = testkit::ed25519([7; 32]);
-    let receipt = testkit::receipt_about(1, HOSTILE).unchained().sign(&other).unwrap();
-    for statement in [&hostile, &text, &receipt] {
+    let verified = receipt(1).unchained().sign(&other).unwrap();
+    for statement in [&hostile, &text, &verified] {
         site.registered(statement).await;
     }
     let mut paths = vec!["/ui".to_owned(), "/ui/search".into(), "/ui/alarms".into(), "/ui/policy".into()];
@@ -155,8 +155,8 @@ async fn text_of_an_attacker_stays_text_on_every_page() {
     paths.push(format!("/ui/search?{0}={0}", display::percent_encoded(HOSTILE)));
     paths.push(under("/ui/issuers", testkit::ISSUER));
     let did = other.public_key().did_key();
-    paths.push(format!("{}/chain?sub={}", under("/ui/issuers", &did), display::percent_encoded(HOSTILE)));
-    paths.extend([&hostile, &text, &receipt].map(|one| under("/ui/entries", &one.digest().to_string())));
+    paths.push(format!("{}/chain?sub={}", under("/ui/issuers", &did), display::percent_encoded(AGENT)));
+    paths.extend([&hostile, &text, &verified].map(|one| under("/ui/entries", &one.digest().to_string())));
     for path in paths {
         page(&site, &path).await;
     }
