@@ -60,9 +60,8 @@ impl LocalGateway {
 }
 
 /// Returns the configuration with each of the state folders for local clients, below the configured one. The keys stay
-/// in the configured folder.
-#[must_use]
-pub fn state_slots(config: &Config) -> Vec<Config> {
+/// in the configured folder. A server sees the folder of no process, since each holds what others' clients said.
+fn state_slots(config: &Config) -> Vec<Config> {
     let key =
         |given: &Option<PathBuf>, name: &str| Some(given.clone().unwrap_or_else(|| config.state.join(name)));
     let keys = KeyFiles {
@@ -73,7 +72,8 @@ pub fn state_slots(config: &Config) -> Vec<Config> {
     let slot = |number: usize| {
         let state = config.state.join("local").join(number.to_string());
         let evidence = Evidence::Sqlite(state.join("evidence.db"));
-        Config { state, evidence, keys: keys.clone(), ..config.clone() }
+        let hide = config.hide.iter().chain([&config.state]).cloned().collect();
+        Config { state, evidence, hide, keys: keys.clone(), ..config.clone() }
     };
     (0..LOCAL_STATES).map(slot).collect()
 }

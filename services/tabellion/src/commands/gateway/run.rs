@@ -64,7 +64,7 @@ impl Run {
         config.unsafe_shared_user = self.unsafe_shared_user;
         let spans = Spans::start(config.otlp.as_ref())?;
         let usual = if self.dev { "warn" } else { "info" };
-        let _level = LogLevel::with_listener(spans.listener(), usual, &context.console)?;
+        let _level = LogLevel::at_usual_level(spans.listener(), usual, &context.console)?;
         for warning in exposed_settings::gateway::warnings(&config, path.as_deref()) {
             tracing::warn!(setting = warning.key, "{}", warning.what);
         }

@@ -50,7 +50,7 @@ impl Stdio {
         let route = self.route(&config)?;
         config.routes.retain(|kept| kept.path == route);
         let spans = Spans::start(config.otlp.as_ref())?;
-        let _level = LogLevel::with_listener(spans.listener(), "warn", &context.console)?;
+        let _level = LogLevel::at_usual_level(spans.listener(), "warn", &context.console)?;
         let gateway = tokio::select! {
             started = LocalGateway::start(config) => started.map_err(not_started)?,
             () = &mut stop => return Ok(()),

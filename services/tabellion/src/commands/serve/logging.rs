@@ -47,11 +47,11 @@ impl LogLevel {
     /// Starts logging for a service with its own configuration file: format and level come from `TABELLION_LOG_FORMAT`
     /// and `TABELLION_LOG_LEVEL` only.
     pub fn of_environment(usual: &str, console: &Console) -> Result<Self, Failure> {
-        Self::with_listener(None, usual, console)
+        Self::at_usual_level(None, usual, console)
     }
 
     /// Starts logging, with a further layer that receives events and spans of all levels.
-    pub fn with_listener(other: Option<Listener>, usual: &str, console: &Console) -> Result<Self, Failure> {
+    pub fn at_usual_level(other: Option<Listener>, usual: &str, console: &Console) -> Result<Self, Failure> {
         let or = |name, usual: &str| std::env::var(name).unwrap_or_else(|_| usual.to_owned());
         let level = ("log_level", or("TABELLION_LOG_LEVEL", usual));
         let format = ("log_format", or("TABELLION_LOG_FORMAT", "text"));
