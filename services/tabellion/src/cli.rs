@@ -90,9 +90,9 @@ pub enum Command {
     /// Fetch, inspect, verify, attach and detach Receipts
     #[command(subcommand)]
     Receipt(receipt::Receipt),
-    /// Verify a transparent statement, a statement and its receipt, or a bundle, offline
+    /// Verify statements with their receipts, and bundles, offline
     Verify(verify::Verify),
-    /// Gather entries with their proofs in one file, for verification offline
+    /// Make and show files of entries with all their proofs
     #[command(subcommand)]
     Bundle(bundle::Bundle),
     /// Read, erase and hold the log's entries

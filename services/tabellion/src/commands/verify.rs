@@ -28,7 +28,7 @@ use quorum::Quorum;
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion verify hello.json.transparent.cose --payload hello.json")]
 pub struct Verify {
-    /// A Transparent Statement, a Signed Statement with --receipt, or a bundle
+    /// A statement, transparent or with --receipt, or a bundle
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// An additional receipt

@@ -33,10 +33,10 @@ pub struct Create {
     /// Entry IDs, or files that hold the statements
     #[arg(value_name = "ENTRY", required_unless_present_any = ["session", "agent"])]
     entries: Vec<String>,
-    /// Also every entry of this session that the log's index names
+    /// Also all entries of this session
     #[arg(long, value_name = "NAME")]
     session: Vec<String>,
-    /// Also every entry of this agent
+    /// Also all entries of this agent
     #[arg(long, value_name = "NAME")]
     agent: Vec<String>,
     /// The output file

@@ -17,7 +17,7 @@ use show::Show;
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion bundle create --session session-1 -o session-1.bundle")]
 pub enum Bundle {
-    /// Gather entries of the log with their proofs in one file, which verifies offline
+    /// Gather entries of the log with their proofs in one file
     Create(Box<Create>),
     /// Show the contents of a bundle without verifying them
     #[command(before_help = "example:  tabellion bundle show session-1.bundle")]
