@@ -63,8 +63,8 @@ fn a_wrapped_server_works_as_before_and_its_calls_are_on_the_log() {
     let begun = Instant::now();
     let found = loop {
         let search = ["entry", "search", "--by", "agent=mcp-client", "--json"];
-        let told = dev.folder.run(&search).must_end_with(0).text().to_owned();
-        let entries: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let told = dev.folder.run(&search).must_end_with(0).json();
+        let entries = told["entries"].as_array().unwrap().clone();
         if entries.len() >= 2 {
             break entries;
         }
@@ -72,7 +72,7 @@ fn a_wrapped_server_works_as_before_and_its_calls_are_on_the_log() {
         results(&command_of(&wrapped, "time"), &json!([]));
         assert!(begun.elapsed() < SOON, "{told}");
     };
-    let subject = found[0]["subject"].as_str().unwrap();
+    let subject = found[0]["sub"].as_str().unwrap();
     assert!(subject.starts_with("operator:"), "{found:?}");
 
     dev.folder.run(&["gateway", "wrap", "mcp.json", "--undo"]).must_end_with(0);

@@ -20,6 +20,8 @@ pub struct Case {
 
 /// A change to a sound bundle.
 type Change<B> = fn(&TestLog, &mut B);
+/// A change of a bundle, or of its reader's trust.
+type ChangeOfBoth = Change<(EvidenceBundle, TrustStore)>;
 
 /// Changes of the contents that leave a bundle verified.
 const HARMLESS: &[(&str, &str, Change<EvidenceBundle>)] = &[
@@ -126,7 +128,7 @@ const TAMPERED: &[(&str, &str, &str, Change<EvidenceBundle>)] = &[
 ];
 
 /// Changes of the reader or the contents after which something cannot be verified.
-const OPEN: &[(&str, &str, &str, Change<(EvidenceBundle, TrustStore)>)] = &[
+const OPEN: &[(&str, &str, &str, ChangeOfBoth)] = &[
     ("nobody-trusted", "no-trust-anchors", "the keys in the bundle are never trusted", |_, (_, trust)| {
         *trust = TrustStore::default();
     }),

@@ -58,7 +58,7 @@ impl DiffLine {
     }
 
     /// The line's text in the file before the change; `None` if it is new.
-    pub fn old(&self) -> Option<&str> {
+    pub fn before(&self) -> Option<&str> {
         match self {
             DiffLine::Kept(text) | DiffLine::Removed(text) => Some(text),
             DiffLine::Added(_) => None,
@@ -66,7 +66,7 @@ impl DiffLine {
     }
 
     /// The line's text in the changed file; `None` if it was removed.
-    pub fn new(&self) -> Option<&str> {
+    pub fn after(&self) -> Option<&str> {
         match self {
             DiffLine::Kept(text) | DiffLine::Added(text) => Some(text),
             DiffLine::Removed(_) => None,

@@ -128,7 +128,7 @@ impl FileLines {
             for group in hunk.lines.chunk_by(|a, b| is_kept(a) == is_kept(b)) {
                 let count =
                     |side: fn(&DiffLine) -> Option<&str>| group.iter().filter_map(side).count() as u64;
-                let (old, new) = (count(DiffLine::old), count(DiffLine::new));
+                let (old, new) = (count(DiffLine::before), count(DiffLine::after));
                 if !is_kept(&group[0]) {
                     self.splice(at, old, new, by, work)?;
                 }
@@ -148,8 +148,8 @@ impl FileLines {
         let (mut from, mut shift) = (0, 0i64);
         let mut located = Vec::new();
         for hunk in hunks {
-            let old: Vec<&str> = hunk.lines.iter().filter_map(DiffLine::old).collect();
-            let new = hunk.lines.iter().filter_map(DiffLine::new).count();
+            let old: Vec<&str> = hunk.lines.iter().filter_map(DiffLine::before).collect();
+            let new = hunk.lines.iter().filter_map(DiffLine::after).count();
             work.spend(lines.len().saturating_mul(old.len().max(1)))?;
             let at = match old.is_empty() {
                 true => lines.len(),

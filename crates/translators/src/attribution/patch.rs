@@ -72,6 +72,6 @@ impl PatchedFile {
 }
 
 fn added(hunks: &[Hunk]) -> String {
-    let lines = hunks.iter().flat_map(|hunk| hunk.lines.iter().filter_map(DiffLine::new));
+    let lines = hunks.iter().flat_map(|hunk| hunk.lines.iter().filter_map(DiffLine::after));
     lines.flat_map(|line| [line, "\n"]).collect()
 }

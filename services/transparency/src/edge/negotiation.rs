@@ -48,7 +48,7 @@ impl ProblemForm {
 
 /// Returns `true` for the path of a page for people.
 fn is_page(path: &str) -> bool {
-    path == "/" || path == "/ui" || path.starts_with("/ui/")
+    path == "/ui" || path.starts_with("/ui/")
 }
 
 fn is_under_v1(path: &str) -> bool {
@@ -106,7 +106,8 @@ mod tests {
             ("/nothing", "text/html", Cbor),
             ("/v10", "", Cbor),
             ("/ui/search", "application/json", Page),
-            ("/", "", Page),
+            ("/", "", Cbor),
+            ("/ui", "", Page),
         ] {
             assert_eq!(ProblemForm::of(&request(path, accept)), form, "{path} {accept}");
         }
