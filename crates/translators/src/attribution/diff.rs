@@ -51,10 +51,10 @@ fn body<'d>(header: &Header, lines: &mut impl Iterator<Item = &'d str>) -> Optio
             continue;
         }
         let line = DiffLine::parse(text)?;
-        if line.old().is_some() {
+        if line.before().is_some() {
             old = old.checked_sub(1)?;
         }
-        if line.new().is_some() {
+        if line.after().is_some() {
             new = new.checked_sub(1)?;
         }
         body.push(line);

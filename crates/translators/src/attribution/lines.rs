@@ -221,10 +221,10 @@ fn patched(text: &str, hunks: &[Hunk]) -> Option<String> {
         let before = usize::try_from(hunk.before?).ok()?.checked_sub(new.len())?;
         new.extend(old.by_ref().take(before));
         for line in &hunk.lines {
-            if let Some(expected) = line.old() {
+            if let Some(expected) = line.before() {
                 old.next().filter(|line| *line == expected)?;
             }
-            new.extend(line.new());
+            new.extend(line.after());
         }
     }
     new.extend(old);

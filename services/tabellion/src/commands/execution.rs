@@ -1,6 +1,5 @@
 //! `tabellion execution`: creates and verifies execution receipts of a gateway (AgentROA), without a service.
 
-pub mod gateway_keys;
 mod registered;
 mod sign;
 mod summary;
@@ -11,11 +10,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use registration::Violation;
 
+use super::gateway_keys::GatewayKeys;
 use super::verify::input;
 use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 use crate::keyfile;
-use gateway_keys::GatewayKeys;
 use registered::LogReceipts;
 use sign::Sign;
 use summary::ExecutionSummary;

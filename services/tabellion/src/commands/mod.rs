@@ -11,6 +11,7 @@ pub mod config;
 pub mod entry;
 pub mod execution;
 pub mod gateway;
+mod gateway_keys;
 pub mod help;
 pub mod inbox;
 pub mod init;

@@ -183,7 +183,7 @@ async fn a_page_of_another_site_may_read_what_is_public_and_not_write() {
 }
 
 #[tokio::test]
-async fn under_v1_a_problem_is_json_and_elsewhere_cbor_unless_the_client_prefers_the_other() {
+async fn under_v1_a_problem_is_json_unless_the_client_prefers_cbor_and_elsewhere_it_is_cbor() {
     let site = Site::open(Limits::default()).await;
     let json = site.get("/v1/nothing", "").await;
     assert_eq!(json.header("content-type"), Some(media::JSON_PROBLEM));
@@ -193,8 +193,8 @@ async fn under_v1_a_problem_is_json_and_elsewhere_cbor_unless_the_client_prefers
     let cbor = site.get("/v1/nothing", "Accept: application/cbor\r\n").await;
     assert_eq!(cbor.title_in_cbor(), "Not Found");
     assert_eq!(site.get("/nothing", "").await.title_in_cbor(), "Not Found");
-    let json = site.get("/nothing", "Accept: application/json\r\n").await;
-    assert_eq!(json.title_in_json(), "Not Found");
+    let cbor = site.get("/nothing", "Accept: application/json\r\n").await;
+    assert_eq!(cbor.title_in_cbor(), "Not Found");
 }
 
 #[tokio::test]

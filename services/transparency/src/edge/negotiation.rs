@@ -1,7 +1,7 @@
 //! Content negotiation that is the same for all resources: the form of problems, and 406.
 //!
 //! Under `/v1` problems are JSON (RFC 9457) unless the client prefers CBOR. SCRAPI requires concise problem details
-//! (RFC 9290) on its own paths, so there, and on paths without a resource, JSON is sent only to a client that names it.
+//! (RFC 9290) on its own paths, so they are sent there and on paths without a resource, whatever `Accept` says.
 //! Pages for people have problems as HTML.
 //!
 //! Not here: the types of a single resource (`routes`), and reading `Accept` (`media`).
@@ -22,8 +22,8 @@ pub enum ProblemForm {
     Page,
 }
 
-/// The types that a client of SCRAPI names if it wants CBOR.
-const CBOR_TYPES: [&str; 4] = [media::CONCISE_PROBLEM, media::CBOR, media::COSE, media::RECEIPT];
+/// The types that a client names if it wants CBOR.
+const CBOR_TYPES: [&str; 2] = [media::CONCISE_PROBLEM, media::CBOR];
 /// The types that a client names if it wants JSON.
 const JSON_TYPES: [&str; 2] = [media::JSON_PROBLEM, media::JSON];
 
@@ -36,11 +36,9 @@ impl ProblemForm {
         match () {
             () if is_page(path) => Self::Page,
             () if is_under_v1(path) => {
-                let cbor = wants(&[media::CONCISE_PROBLEM, media::CBOR], &[])
-                    && !wants(&JSON_TYPES, &CBOR_TYPES[..2]);
+                let cbor = wants(&CBOR_TYPES, &[]) && !wants(&JSON_TYPES, &CBOR_TYPES);
                 if cbor { Self::Cbor } else { Self::Json }
             }
-            () if wants(&JSON_TYPES, &CBOR_TYPES) => Self::Json,
             () => Self::Cbor,
         }
     }
@@ -89,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_json_under_v1_and_cbor_elsewhere_unless_the_client_prefers_the_other() {
+    fn problems_are_json_under_v1_unless_the_client_prefers_cbor_and_cbor_elsewhere() {
         use ProblemForm::{Cbor, Json, Page};
         for (path, accept, form) in [
             ("/v1/entries", "", Json),
@@ -100,8 +98,8 @@ mod tests {
             ("/v1/entries", "application/concise-problem-details+cbor, application/json;q=0.5", Cbor),
             ("/entries", "", Cbor),
             ("/entries", "*/*", Cbor),
-            ("/entries", "application/json", Json),
-            ("/entries", "application/problem+json", Json),
+            ("/entries", "application/json", Cbor),
+            ("/entries", "application/problem+json", Cbor),
             ("/entries", "application/cose, application/json;q=0.9", Cbor),
             ("/nothing", "text/html", Cbor),
             ("/v10", "", Cbor),

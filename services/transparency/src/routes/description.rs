@@ -20,8 +20,8 @@ const TOKEN: &str = "token";
     info(
         title = "Tabellion transparency service",
         description = "SCRAPI (draft-ietf-scitt-scrapi-11) and, under /v1, what it leaves out. Every 4xx and 5xx has problem \
-                       details: under /v1 RFC 9457 JSON unless CBOR is preferred; elsewhere a concise map (RFC 9290) \
-                       unless JSON is asked for. Every response has the request's number in X-Request-Id. The operator \
+                       details: under /v1 RFC 9457 JSON unless CBOR is preferred; elsewhere a concise map \
+                       (RFC 9290). Every response has the request's number in X-Request-Id. The operator \
                        may require a token, in particular for registration and for everything that is not evidence.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),

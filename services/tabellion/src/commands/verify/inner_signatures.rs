@@ -4,7 +4,7 @@ use registration::aer::is_execution_receipt;
 use scitt::SignedStatement;
 use verifier::{Check, CheckName, CheckState, Code, StatementEvidence, StatementVerdict};
 
-use crate::commands::execution::gateway_keys::GatewayKeys;
+use crate::commands::gateway_keys::GatewayKeys;
 use crate::console::Failure;
 
 /// Adds the check to the verdict on an execution receipt. A signature that no key made fails the verdict. A check that was
