@@ -85,7 +85,7 @@ impl Log {
         fs::write(file, format!("{kept}{settings}\n")).expect("our own file");
     }
 
-    fn write_private(&self, name: &str, text: &str) {
+    pub fn write_private(&self, name: &str, text: &str) {
         let file = self.path(name);
         fs::write(&file, text).expect("our own file");
         fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("our own file");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use black_box::{Log, Ran, Service};
+use black_box::{AUDITOR_TOKEN, Log, Ran, Service};
 use ed25519_dalek::SigningKey;
 use scitt::{SignedStatement, Signer};
 use serde_json::{Value, json};
@@ -52,7 +52,9 @@ fn trust(log: &Log, service: &Service) {
 }
 
 fn create(log: &Log, service: &Service, arguments: &[&str]) -> Ran {
-    log.tabellion(&[&["bundle", "create", "--json", "--url", service.url()], arguments].concat())
+    log.write_private("auditor.token", AUDITOR_TOKEN);
+    let connection = ["--url", service.url(), "--token-file", "auditor.token"];
+    log.tabellion(&[&["bundle", "create", "--json"], &connection[..], arguments].concat())
 }
 
 fn verify(log: &Log, file: &str, arguments: &[&str]) -> Ran {

@@ -120,7 +120,7 @@ fn describe_problems(operation: &mut Operation, is_under_v1: bool) {
 fn describe_problem(response: &mut Response, is_under_v1: bool) {
     let json = (media::JSON_PROBLEM, Content::new(Some(Ref::from_schema_name("ProblemDetails"))));
     let cbor = (media::CONCISE_PROBLEM, Content::new(Some(Ref::from_schema_name("Binary"))));
-    let forms = if is_under_v1 { [json, cbor] } else { [cbor, json] };
+    let forms = if is_under_v1 { vec![json, cbor] } else { vec![cbor] };
     response.content.clear();
-    response.content.extend(forms.map(|(media, content)| (media.to_owned(), RefOr::T(content))));
+    response.content.extend(forms.into_iter().map(|(media, content)| (media.to_owned(), RefOr::T(content))));
 }
