@@ -85,6 +85,7 @@ impl Log {
         fs::write(file, format!("{kept}{settings}\n")).expect("our own file");
     }
 
+    /// Writes a file that only its owner may read.
     pub fn write_private(&self, name: &str, text: &str) {
         let file = self.path(name);
         fs::write(&file, text).expect("our own file");

@@ -85,7 +85,7 @@ fn hunks_of_a_result_name_the_lines_of_a_file_that_the_session_did_not_write() {
     ]);
     let input = json!({ "file_path": "/srv/shop/b.rs", "old_string": "b", "new_string": "B\nC" });
     let edited = claude("c1", "Edit", input.clone(), json!({ "structuredPatch": patch }));
-    assert_eq!(by_model(&claude_record(&[edited.clone()]), "b.rs"), [(4, 5), (22, 22)]);
+    assert_eq!(by_model(&claude_record(std::slice::from_ref(&edited)), "b.rs"), [(4, 5), (22, 22)]);
     let above = json!([{ "oldStart": 1, "newStart": 1, "newLines": 2, "lines": ["+first", "+second"] }]);
     let second = claude("c2", "Edit", input.clone(), json!({ "structuredPatch": above }));
     let record = claude_record(&[edited.clone(), second]);

@@ -130,14 +130,15 @@ async fn nobody_may_speak_for_the_operators_session() {
     let session = only_session(&world).await;
     let own = client.in_session(&session);
     own.call("crm.read", json!({})).await.denied("reserved_session_id");
-    own.commit().await.denied("reserved_session_id");
+    own.carry("tools/list", &own.commitment()).await.denied("reserved_session_id");
     let amendment = testkit::agent::amendment(
         &session,
         &format!("sha256:{}", "0".repeat(64)),
         &json!({ "increase_budget": { "add_calls": 50 } }),
     );
     client.carry("tools/list", &amendment).await.denied("reserved_session_id");
-    own.in_session("operator:mine").commit().await.denied("reserved_session_id");
+    let other = own.in_session("operator:mine");
+    other.carry("tools/list", &other.commitment()).await.denied("reserved_session_id");
 }
 
 #[tokio::test]

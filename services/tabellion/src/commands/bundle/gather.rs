@@ -2,6 +2,7 @@
 //! written.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use bundle::{
     AdmittedBy, BundleClaims, BundleEntry, BundleProof, BundleSelection, EvidenceBundle, MAX_ENTRIES,
@@ -131,9 +132,9 @@ impl<'s> Gatherer<'s> {
             let proof = self.proof(listed.index, size)?;
             let admitted_by = AdmittedBy { policy: listed.policy, rule: listed.rule.clone() };
             entries.push(BundleEntry { admitted_by: Some(admitted_by), ..self.entry(proof)? });
-            if !policies.contains_key(&listed.policy) {
+            if let Entry::Vacant(policy) = policies.entry(listed.policy) {
                 let proof = self.proof(listed.policy, size)?;
-                policies.insert(listed.policy, self.entry(proof)?);
+                policy.insert(self.entry(proof)?);
             }
         }
         let policies = policies.into_values().collect();
