@@ -195,7 +195,7 @@ fn routes(config: &Config) -> Vec<String> {
 /// Replaces the client's file, which keeps its permissions.
 fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error: io::Error| {
-        Failure::new(Exit::Failure, "write-failed", format!("{} cannot be written", path_text(file)))
+        Failure::new(Exit::Failure, "file-unwritable", format!("{} cannot be written", path_text(file)))
             .fact("because", error.to_string())
     };
     let permissions = std::fs::metadata(file).map_err(failed)?.permissions();
