@@ -45,6 +45,10 @@ fn of_route(config: &Config, route: &Route) -> Vec<CheckFinding> {
             "it lists what without_vap = \"restricted\" lets through, and that is not set".to_owned();
         findings.push(warn("restricted".to_owned(), detail));
     }
+    if route.without_vap != Posture::Commitment && route.commitment.is_some() {
+        let detail = "it is for callers under without_vap = \"commitment\", and that is not set".to_owned();
+        findings.push(warn("commitment".to_owned(), detail));
+    }
     if let UpstreamConfig::Many { separator, .. } = &route.upstream
         && !separator.chars().all(is_in_model_names)
     {
@@ -129,6 +133,10 @@ mod tests {
         assert_eq!(with("restricted"), ["ceiling /mcp", "cost /mcp", "signed /mcp"]);
         assert_eq!(with("deny"), Vec::<String>::new());
         assert_eq!(warned(&format!("{ONE}restricted = [\"a\"]"), ""), ["restricted /mcp"]);
+        let commitment = "[route.commitment]\ngoal = \"g\"\n";
+        assert_eq!(warned(&format!("{ONE}{commitment}"), ""), ["commitment /mcp"]);
+        let used = format!("{ONE}without_vap = \"commitment\"\n{commitment}");
+        assert_eq!(warned(&used, ""), Vec::<String>::new());
     }
 
     #[test]

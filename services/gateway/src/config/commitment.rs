@@ -31,27 +31,20 @@ pub fn usual() -> OperatorCommitment {
     }
 }
 
-/// Reads a route's commitment. It must be there if `without_vap` is `commitment`, and only then.
+/// Reads a route's commitment, which must be there if `without_vap` is `commitment`.
 pub fn of_route(
     reader: &mut ConfigReader<'_>,
     section: Option<Spanned<CommitmentSection>>,
     (posture, posture_at): (Posture, Option<Range<usize>>),
 ) -> Option<OperatorCommitment> {
-    match (section, posture == Posture::Commitment) {
-        (None, false) => None,
-        (None, true) => {
+    let Some(section) = section else {
+        if posture == Posture::Commitment {
             let why = "without_vap = \"commitment\" needs a [route.commitment] with a goal";
             reader.mistake(posture_at, "without_vap", why);
-            None
         }
-        (Some(section), is_used) => {
-            if !is_used {
-                let why = "it is for callers without VAP, and needs without_vap = \"commitment\"";
-                reader.mistake(Some(section.span()), "commitment", why);
-            }
-            read(reader, section.into_inner())
-        }
-    }
+        return None;
+    };
+    read(reader, section.into_inner())
 }
 
 fn read(reader: &mut ConfigReader<'_>, section: CommitmentSection) -> Option<OperatorCommitment> {
