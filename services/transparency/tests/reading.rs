@@ -145,7 +145,7 @@ async fn limits_are_known_before_they_hurt() {
 }
 
 #[tokio::test]
-async fn problems_are_json_under_v1_and_cbor_on_scrapi_paths_unless_the_client_prefers_the_other() {
+async fn problems_are_json_under_v1_unless_the_client_prefers_cbor_and_cbor_on_scrapi_paths() {
     let site = Place::new().start().await;
     let (own, scrapi) = (format!("/v1/entries/{}", "0".repeat(64)), format!("/entries/{}", "0".repeat(64)));
     let ask = async |path: &str, accept: &str| site.send(Method::GET, path, &[("accept", accept)], "").await;
@@ -155,8 +155,8 @@ async fn problems_are_json_under_v1_and_cbor_on_scrapi_paths_unless_the_client_p
         ask(&own, "application/cbor").await.problem_in_cbor(),
         site.get(&scrapi).await.problem_in_cbor(),
         ask(&scrapi, "application/cose").await.problem_in_cbor(),
-        ask(&scrapi, "application/json").await.problem_in_json(),
-        ask(&scrapi, "application/problem+json").await.problem_in_json(),
+        ask(&scrapi, "application/json").await.problem_in_cbor(),
+        ask(&scrapi, "application/problem+json").await.problem_in_cbor(),
     ] {
         assert_eq!(problem.get_code(), Some("entry-unknown"));
     }

@@ -14,7 +14,7 @@ use tlog::note::{LocalKey, NoteSigner};
 
 use crate::witnessed_logs::{until_served, witnessed};
 
-/// Five entries of one session, at leaves 1 to 5, and one of no session at leaf 6.
+/// Four entries of one session, at leaves 1 to 4, a verification receipt and one more entry of no session.
 fn statements() -> Vec<SignedStatement> {
     let conversation = conversation_of(conversation_json(1).to_string().into_bytes(), SESSION);
     let decision = audit_record(&decision_json(SESSION, 0));
@@ -82,7 +82,7 @@ fn a_session_is_bundled_with_its_witnesses_and_verifies_with_the_log_gone() {
     let created = create(&log, &service, &arguments).must_succeed().json();
     assert_eq!(
         (&created["entries"], &created["policies"], &created["tree_size"]),
-        (&5.into(), &1.into(), &7.into())
+        (&4.into(), &1.into(), &7.into())
     );
     assert_eq!(created["witnesses"], json!(["w1", "w2", "w3"]));
     service.stop();
@@ -91,7 +91,7 @@ fn a_session_is_bundled_with_its_witnesses_and_verifies_with_the_log_gone() {
     let verdict = verify(&log, "session.bundle", &quorum).must_succeed().json();
     let entries: Vec<_> =
         verdict["entries"].as_array().unwrap().iter().map(|entry| &entry["statement"]["entry"]).collect();
-    let expected: Vec<_> = statements[..5].iter().map(|statement| statement.digest().to_string()).collect();
+    let expected: Vec<_> = statements[..4].iter().map(|statement| statement.digest().to_string()).collect();
     assert_eq!(entries, expected.iter().collect::<Vec<_>>());
     let checks = verdict["entries"][1]["checks"].as_array().unwrap();
     let names: Vec<_> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
@@ -109,7 +109,7 @@ fn a_session_is_bundled_with_its_witnesses_and_verifies_with_the_log_gone() {
     assert!(checks.iter().all(|check| check["state"] == "ok"), "{checks:#?}");
     assert_eq!(verdict["checks"][1]["code"], "index-not-proven", "completeness is the word of the index");
     let text = log.tabellion(&["verify", "session.bundle"]).must_succeed().stdout.clone();
-    assert!(text.ends_with("verified (offline): entries 5, policies 1, of log.example/test\n"), "{text}");
+    assert!(text.ends_with("verified (offline): entries 4, policies 1, of log.example/test\n"), "{text}");
     assert!(text.contains("--    completeness          not checked: that session \"session-1\""), "{text}");
 
     fs::write(log.path("nobody.toml"), "").unwrap();
@@ -118,7 +118,7 @@ fn a_session_is_bundled_with_its_witnesses_and_verifies_with_the_log_gone() {
 
     let contents = log.tabellion(&["bundle", "show", "session.bundle", "--json"]).must_succeed().json();
     assert_eq!((&contents["verified"], &contents["selections"][0]["name"]), (&false.into(), &SESSION.into()));
-    assert_eq!(contents["entries"][4]["entry_id"], expected[4]);
+    assert_eq!(contents["entries"][3]["entry_id"], expected[3]);
     let claimed =
         log.tabellion(&["bundle", "show", "session.bundle", "--keys"]).must_succeed().stdout.clone();
     assert!(claimed.starts_with("# Claimed by the bundle") && claimed.contains(GATEWAY), "{claimed}");
