@@ -13,7 +13,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     display::safe(text)
 }
 
-/// A text in several lines: like [`line`], but line feeds stay.
+/// A text in several lines: like [`line()`], but line feeds stay.
 pub fn lines(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
