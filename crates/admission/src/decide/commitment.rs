@@ -39,10 +39,7 @@ pub fn commitment(
     match open(context, session, account, declared, received, &mut draft) {
         Ok(Opened { fresh, changed }) => {
             let ruling = accept(context, draft, &fresh, changed);
-            // A session of the operator's is no reason to demand an envelope of its calls.
-            if !received.is_by_operator() {
-                account.opened(fresh.agreed.session_id());
-            }
+            account.opened(&fresh.agreed);
             *session = Some(fresh);
             MessageRuling::Ruled(Box::new(ruling))
         }

@@ -129,9 +129,7 @@ pub fn close(session: &mut Session, account: &mut Account) -> bool {
     }
     if !session.running.is_closed() {
         session.running.close();
-        if !session.agreed.is_by_operator() {
-            account.closed(session.agreed.session_id());
-        }
+        account.closed(&session.agreed);
     }
     true
 }

@@ -73,10 +73,11 @@ fn open(case: &mut CallCase<'_>) -> StageFinding {
 /// Checks that the declared call equals the forwarded one, as JSON values (reading V-7), or that the call may come
 /// without an envelope.
 fn envelope(case: &mut CallCase<'_>) -> StageFinding {
+    let is_by_agent = case.session.as_ref().is_some_and(|session| !session.agreed.is_by_operator());
+    if !is_by_agent && case.account.is_committed() {
+        return Err(Reason::NoEnvelope.into());
+    }
     if case.call.envelope.is_none() {
-        if case.account.is_committed() {
-            return Err(Reason::NoEnvelope.into());
-        }
         let rules = case.context.rules;
         let is_unauthorized = rules.posture == Posture::Roa && *case.call.authority != Authority::Permitted;
         return match denied_to_all(rules, case.call.tool, *case.call.authority == Authority::NotEnforced) {
@@ -84,11 +85,6 @@ fn envelope(case: &mut CallCase<'_>) -> StageFinding {
             None if is_unauthorized => Err(Reason::NoEnvelope.into()),
             None => Ok(()),
         };
-    }
-    if case.session.as_ref().is_some_and(|session| session.agreed.is_by_operator())
-        && case.account.is_committed()
-    {
-        return Err(Reason::NoEnvelope.into());
     }
     let declared = &intent_of(case.call)?.call;
     let same_tool = declared.tool == case.call.tool;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Meters, Reservation};
+use super::{Agreed, Meters, Reservation};
 use crate::limits::{DENIALS_PER_MINUTE, REMEMBERED_SESSIONS};
 use decimal::Decimal;
 
@@ -82,15 +82,19 @@ impl Account {
         Account { spent: other.spent.clone(), ..self }
     }
 
-    pub(crate) fn opened(&mut self, session_id: &str) {
+    /// Adds a live session. One that the operator committed is not counted: it is no reason to demand envelopes.
+    pub(crate) fn opened(&mut self, agreed: &Agreed) {
         match self.live.len() < REMEMBERED_SESSIONS {
-            true => self.live.push(session_id.to_owned()),
+            _ if agreed.is_by_operator() => {}
+            true => self.live.push(agreed.session_id().to_owned()),
             false => self.others += 1,
         }
     }
 
-    pub(crate) fn closed(&mut self, session_id: &str) {
-        match self.live.iter().position(|live| live == session_id) {
+    /// Removes a session that [`opened`](Self::opened) added.
+    pub(crate) fn closed(&mut self, agreed: &Agreed) {
+        match self.live.iter().position(|live| live == agreed.session_id()) {
+            _ if agreed.is_by_operator() => {}
             Some(at) => drop(self.live.remove(at)),
             None => self.others = self.others.saturating_sub(1),
         }
