@@ -4,6 +4,7 @@
 //! many idle connections, and whether a call costs more in a long session, behind a long outbox, or among many others.
 //!
 //! ```text
+//! cargo build --release -p tabellion && export TABELLION_TEST_PROGRAM=$PWD/target/release/tabellion
 //! ./test --run cargo run --release -p black-box --example gateway_bench                    # the whole of it
 //! ./test --run cargo run --release -p black-box --example gateway_bench -- 2 500 100 1000  # turns, sessions, idle, calls
 //! ```
