@@ -9,12 +9,13 @@ use crate::text::line;
 pub const STYLE: &str = include_str!("style.css");
 
 /// Addresses and names of the pages in the navigation.
-const NAVIGATION: [(&str, &str); 7] = [
+const NAVIGATION: [(&str, &str); 8] = [
     ("/ui", "Log"),
     ("/ui/search", "Search"),
     ("/ui/checkpoints", "Checkpoints"),
     ("/ui/policy", "Policy"),
     ("/ui/growth", "Growth"),
+    ("/ui/status", "Status"),
     ("/ui/verify", "Verify"),
     ("/ui/alarms", "Alarms"),
 ];

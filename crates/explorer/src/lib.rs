@@ -24,5 +24,6 @@ pub use pages::problem::ProblemPage;
 pub use pages::proof::{ProofLevel, ProofPage};
 pub use pages::search::{SearchField, SearchPage};
 pub use pages::session::{SessionPage, SessionStream, TimelineItem};
+pub use pages::status::{LatencyRow, StatusPage};
 pub use rows::EntryRow;
 pub use text::{EXCERPT_BYTES, Excerpt};

@@ -219,6 +219,9 @@ async fn checkpoints_policy_and_growth_have_pages() {
     assert_eq!(page(&site, "/ui/policy/0").await, html);
     let html = page(&site, "/ui/growth").await;
     assert!(html.contains("<polyline") && html.contains("The tree grew from 1 to 4 entries"), "{html}");
+    let html = page(&site, "/ui/status").await;
+    assert!(html.contains("registers statements") && html.contains("policy: 3 registrations"), "{html}");
+    assert_eq!(site.get("/ui/").await.header("location"), Some("/ui"));
 }
 
 #[tokio::test]
@@ -250,7 +253,7 @@ async fn pages_need_the_roles_of_the_api_and_a_browser_sends_a_token_as_a_passwo
     }
     let closed = ask(&entry, &password).await.text();
     assert!(closed.contains("closed to this caller") && !closed.contains("a prompt"), "{closed}");
-    for path in ["/ui", "/ui/checkpoints", "/ui/policy", "/ui/growth", &format!("{entry}/proof")] {
+    for path in ["/ui", "/ui/checkpoints", "/ui/policy", "/ui/growth", "/ui/status", &format!("{entry}/proof")] {
         assert!(!page(&site, path).await.contains("thing"), "{path}");
     }
     let write = site

@@ -53,6 +53,7 @@ fn every_page_can_be_read_in_a_browser_of_any_width_without_javascript() {
         "/ui/checkpoints".to_owned(),
         "/ui/policy".to_owned(),
         "/ui/growth".to_owned(),
+        "/ui/status".to_owned(),
         "/ui/alarms".to_owned(),
         "/ui/nothing".to_owned(),
         format!("/entries/{}", statements[0].digest()),

@@ -12,3 +12,4 @@ pub mod problem;
 pub mod proof;
 pub mod search;
 pub mod session;
+pub mod status;

@@ -44,13 +44,15 @@ pub fn needed(path: &str) -> Option<CallerRole> {
         | "/openapi.json"
         | "/"
         | "/ui"
+        | "/ui/"
         | "/ui/style.css"
         | "/ui/entries/{entry_id}/proof"
         | "/ui/entries/{entry_id}/receipt"
         | "/ui/checkpoints"
         | "/ui/policy"
         | "/ui/policy/{revision}"
-        | "/ui/growth" => Public,
+        | "/ui/growth"
+        | "/ui/status" => Public,
         page if page.starts_with("/docs") => Public,
         file if file == "/ui/verify" || file.starts_with("/ui/verify/") => Public,
         "/v1/entries"

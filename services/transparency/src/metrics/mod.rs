@@ -2,6 +2,7 @@
 //!
 //! A label never contains a payload, subject or issuer.
 
+pub mod latency;
 pub mod sequencing;
 pub mod stream_end;
 pub mod witnesses;
@@ -12,6 +13,7 @@ use http::{Method, StatusCode};
 use prometheus::{Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge};
 use serving::metrics::MetricRegistry;
 
+use crate::metrics::latency::StageLatency;
 use crate::metrics::witnesses::WitnessMetrics;
 
 /// Histogram buckets in seconds, from a response out of memory to a request that timed out.
@@ -258,9 +260,14 @@ impl Metrics {
         self.register_total.with_label_values(&[outcome.label()]).inc();
     }
 
-    /// Records the time spent in a stage: parse, verify, policy, queue, commit, sign.
+    /// Records the time spent in one of the [`STAGES`](latency::STAGES).
     pub fn stage(&self, stage: &'static str, took: Duration) {
         self.register_duration.with_label_values(&[stage]).observe(took.as_secs_f64());
+    }
+
+    /// Returns how long registrations spent in each stage since the process started.
+    pub fn stage_latencies(&self) -> Vec<StageLatency> {
+        latency::of_stages(&self.register_duration)
     }
 
     /// Records the end of a batch; `error` is `"none"` or a short name.

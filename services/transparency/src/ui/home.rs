@@ -4,16 +4,14 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use explorer::HomePage;
-use sequencer::{Halt, Role};
 use store::Order;
 
-use super::page::{frame, page};
+use super::page::{frame, page, state};
 use super::rows::rows;
 use crate::config::roles::CallerRole;
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::Problem;
 use crate::limits::HOME_ENTRIES;
-use crate::log::state::Log;
 use crate::routes::app::App;
 use crate::time::{now, rfc3339};
 use crate::view::pages::read;
@@ -45,16 +43,4 @@ pub async fn home(
         newest: newest.map(|entries| rows(&entries)),
     };
     Ok(page(home.html(&frame(log))))
-}
-
-fn state(log: &Log) -> &'static str {
-    match &log.sequencer.status().borrow().role {
-        Role::Leading { .. } => "registers statements",
-        Role::Following => "reads the log; another process registers statements",
-        Role::Halted(Halt::Frozen) => {
-            "frozen: it takes no more entries, and what it holds can be read and proven"
-        }
-        Role::Halted(_) => "registration stopped",
-        Role::Stopped => "stopping",
-    }
 }

@@ -18,6 +18,7 @@ mod proof;
 mod rows;
 mod search;
 mod session;
+mod status;
 pub mod verify;
 
 use axum::Router;
@@ -31,6 +32,7 @@ pub fn routes() -> Router<App> {
     Router::new()
         .route("/", get(|| async { Redirect::to("/ui") }))
         .route("/ui", get(home::home))
+        .route("/ui/", get(|| async { Redirect::to("/ui") }))
         .route("/ui/style.css", get(page::style))
         .route("/ui/search", get(search::search))
         .route("/ui/entries/{entry_id}", get(entry::entry))
@@ -43,5 +45,6 @@ pub fn routes() -> Router<App> {
         .route("/ui/policy", get(policy::in_force))
         .route("/ui/policy/{revision}", get(policy::revision))
         .route("/ui/growth", get(growth::growth))
+        .route("/ui/status", get(status::status))
         .route("/ui/alarms", get(alarms::alarms))
 }

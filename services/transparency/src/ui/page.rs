@@ -26,6 +26,19 @@ pub fn frame(log: &Log) -> PageFrame {
     PageFrame { log: log.identity.origin.clone(), alarm: alarm(log) }
 }
 
+/// What this process does, in words.
+pub fn state(log: &Log) -> &'static str {
+    match &log.sequencer.status().borrow().role {
+        Role::Leading { .. } => "registers statements",
+        Role::Following => "reads the log; another process registers statements",
+        Role::Halted(Halt::Frozen) => {
+            "frozen: it takes no more entries, and what it holds can be read and proven"
+        }
+        Role::Halted(_) => "registration stopped",
+        Role::Stopped => "stopping",
+    }
+}
+
 /// The text of the banner while the stored log contradicts what was signed, or sequencing stopped for that reason.
 fn alarm(log: &Log) -> Option<String> {
     let (findings, omitted) = log.fsck.all();
