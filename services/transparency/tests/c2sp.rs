@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Place, Site};
 use merkle::tile::{TileId, TilePath};
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, RootHash, TreeSize, verify};
@@ -245,6 +247,13 @@ async fn a_checkpoint_is_still_known_by_a_tag_that_a_proxy_made_weak() {
 #[tokio::test]
 async fn checkpoints_are_listed_from_the_newest_on_with_their_times() {
     let (site, _) = log_of(5).await;
+    // A receipt may leave a moment before the signature of its checkpoint is stored.
+    let newest = async || {
+        site.get("/v1/checkpoints?order=newest&limit=1").await.json()["checkpoints"][0]["size"].clone()
+    };
+    while newest().await != 5 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let mut path = "/v1/checkpoints?order=newest&limit=2".to_owned();
     let mut sizes = Vec::new();
     loop {
