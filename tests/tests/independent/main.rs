@@ -8,5 +8,6 @@ mod c2sp_by_others;
 mod ccf_ledgers;
 mod independent_software;
 mod sdk_python;
+mod sdk_typescript;
 mod vector_generators;
 mod witnesses_by_others;
