@@ -12,7 +12,9 @@ const SOURCES: &[&str] = &[
     "crates/merkle/src",
     "crates/scitt/src",
     "crates/tlog/src",
+    "crates/vap/src",
     "crates/verifier/src",
+    "sdk/core/src",
     "tools/browser-verifier",
 ];
 

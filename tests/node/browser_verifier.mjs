@@ -1,4 +1,4 @@
-// Runs the verifier for web pages (crates/browser-verifier) on vectors, under the WASI of Node.js.
+// Runs the verifier for web pages (sdk/core) on vectors, under the WASI of Node.js.
 //
 //   browser_verifier.mjs MODULE VECTORS   prints a list of { name, expected, given } of the cases in the folder
 //
@@ -15,7 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), 'browser-verifier-'));
 
 function verify(request) {
   const [input, output] = ['request', 'answer'].map((name) => join(folder, name));
-  writeFileSync(input, JSON.stringify(request));
+  writeFileSync(input, JSON.stringify({ operation: 'verify', ...request }));
   const [stdin, stdout] = [openSync(input, 'r'), openSync(output, 'w')];
   const wasi = new WASI({ version: 'preview1', stdin, stdout, returnOnExit: true });
   const instance = new WebAssembly.Instance(module, wasi.getImportObject());
@@ -49,8 +49,8 @@ const results = [];
 for (const [kind, { request, refused }] of Object.entries(kinds)) {
   for (const file of readdirSync(join(vectors, kind), { recursive: true }).filter((name) => name.endsWith('.json'))) {
     const vector = JSON.parse(readFileSync(join(vectors, kind, file), 'utf8'));
-    const { error, verdict } = verify(request(vector));
-    const given = error ? refused : [verdict.outcome, verdict.reason];
+    const { error, result } = verify(request(vector));
+    const given = error ? refused : [result.verdict.outcome, result.verdict.reason];
     results.push({ name: `${kind}/${file}`, expected: [vector.outcome, vector.reason ?? null], given });
   }
 }

@@ -30,6 +30,7 @@ mod postgres;
 mod power;
 mod python;
 mod recorder;
+pub mod sdk;
 mod service;
 mod soak;
 mod storage_faults;

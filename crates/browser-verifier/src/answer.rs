@@ -9,33 +9,24 @@ use verifier::{
 
 use crate::request::{EvidenceKind, RefusedRequest, VerificationRequest};
 
-/// A verdict with the kind of the evidence.
+/// A verdict with the kind of the evidence: in JSON `kind` and `verdict`.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", content = "verdict", rename_all = "kebab-case")]
-enum Answer {
+pub enum Answer {
+    /// The verdict on an evidence bundle.
     Bundle(BundleVerdict),
+    /// The verdict on a statement.
     Statement(StatementVerdict),
+    /// The verdict on a checkpoint.
     Checkpoint(CheckpointVerdict),
 }
 
-/// Returns the answer to a request as JSON: `kind` and `verdict`, or `error` with `code` and `what`. Its texts quote the
-/// evidence: escape them before use in a page.
-pub fn answer(request: &[u8]) -> Vec<u8> {
-    let answer = VerificationRequest::parse(request).and_then(|request| Answer::to(&request));
-    let json = match &answer {
-        Ok(answer) => serde_json::to_vec(answer),
-        Err(refused) => serde_json::to_vec(&error(refused)),
-    };
-    // Serialization cannot fail: answers consist of text, numbers, booleans, and structures of them.
-    json.unwrap_or_default()
-}
-
-fn error(refused: &RefusedRequest) -> serde_json::Value {
-    serde_json::json!({ "error": { "code": refused.code(), "what": refused.to_string() } })
-}
-
 impl Answer {
-    fn to(request: &VerificationRequest) -> Result<Self, RefusedRequest> {
+    /// Verifies the evidence of a request.
+    ///
+    /// # Errors
+    /// Returns a [`RefusedRequest`] for evidence of no known kind and for a bundle that cannot be read.
+    pub fn to(request: &VerificationRequest) -> Result<Self, RefusedRequest> {
         match request.evidence_kind()? {
             EvidenceKind::Bundle => bundle_verdict(request).map(Self::Bundle),
             EvidenceKind::Statement => Ok(Self::Statement(statement_verdict(request))),

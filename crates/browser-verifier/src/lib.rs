@@ -1,16 +1,13 @@
-//! The verifier for web pages and other hosts of WebAssembly: a request in JSON gives a verdict in JSON.
-//!
-//! The program of this crate reads one request from standard input, writes the answer to standard output and ends. As a
-//! WASI preview 1 module it runs in a browser under a few dozen lines of JavaScript, in Node.js and in every WASI
-//! runtime; each verification has an instance of its own. `tools/browser-verifier` builds the module.
+//! Verification as a request: evidence with all that its verification depends on, from text to a verdict.
 //!
 //! The evidence is an evidence bundle, a Signed or Transparent Statement, or a checkpoint; its first bytes tell which.
-//! Keys come only from the trust file in the request ([`VerificationRequest`]), and so does the time.
+//! Keys come only from the trust file in the request ([`VerificationRequest`]), and so does the time. `sdk-core` answers
+//! such requests for web pages and SDKs; `tools/browser-verifier` builds it as a WebAssembly module.
 //!
 //! Not here: rules of content types, which `tabellion verify` checks in addition.
 
 mod answer;
 mod request;
 
-pub use answer::answer;
-pub use request::{MAX_REQUEST_BYTES, RefusedRequest, VerificationRequest};
+pub use answer::Answer;
+pub use request::{MAX_REQUEST_BYTES, RefusedRequest, RequestText, VerificationRequest};

@@ -2,7 +2,6 @@
 
 use bundle::starts_like_a_bundle;
 use data_encoding::BASE64URL_NOPAD;
-use jose::json::{self, Limits};
 use serde::Deserialize;
 use thiserror::Error;
 use tlog::policy::WitnessPolicy;
@@ -14,8 +13,6 @@ pub const MAX_REQUEST_BYTES: usize = 96 << 20;
 const TAGGED_SIGN1: &[u8] = &[0xd2, 0x84];
 /// The separator before the signatures of a signed note (C2SP signed-note).
 const NOTE_SIGNATURE: &[u8] = "\n\n\u{2014} ".as_bytes();
-/// Maximum nesting of a request.
-const DEPTH: usize = 4;
 
 /// Evidence with everything that its verification depends on.
 #[derive(Debug)]
@@ -40,7 +37,7 @@ pub(crate) enum EvidenceKind {
 /// Error of a request that leads to no verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RefusedRequest {
-    /// The request is not the JSON object that it should be.
+    /// A byte string of the request cannot be decoded.
     #[error("the request cannot be read: {0}")]
     Request(String),
     /// The trust file has mistakes.
@@ -71,29 +68,30 @@ impl RefusedRequest {
 }
 
 /// The request as JSON. Byte strings are unpadded base64url.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RequestText {
-    evidence: String,
+pub struct RequestText {
+    /// The evidence: a bundle, a statement or a checkpoint.
+    pub evidence: String,
+    /// Receipts in addition to those attached to a statement.
     #[serde(default)]
-    receipts: Vec<String>,
-    payload: Option<String>,
+    pub receipts: Vec<String>,
+    /// The payload of a statement, or the preimage of its hash.
+    pub payload: Option<String>,
     /// A `trust.toml`.
-    trust: String,
+    pub trust: String,
     /// A C2SP tlog-policy.
-    witness_policy: Option<String>,
-    now: u64,
+    pub witness_policy: Option<String>,
+    /// Current time in Unix seconds.
+    pub now: u64,
 }
 
 impl VerificationRequest {
-    /// Parses a request.
+    /// Decodes the parts of a request.
     ///
     /// # Errors
-    /// Returns a [`RefusedRequest`] if the request, its trust file or its witness policy cannot be read.
-    pub fn parse(bytes: &[u8]) -> Result<Self, RefusedRequest> {
-        let limits = Limits { bytes: MAX_REQUEST_BYTES, depth: DEPTH };
-        let text: RequestText =
-            json::read_strict(bytes, limits).map_err(|error| RefusedRequest::Request(error.to_string()))?;
+    /// Returns a [`RefusedRequest`] if a part, the trust file or the witness policy cannot be read.
+    pub fn read(text: &RequestText) -> Result<Self, RefusedRequest> {
         let policy = text.witness_policy.as_deref().map(str::parse).transpose();
         Ok(Self {
             evidence: decoded("evidence", &text.evidence)?,

@@ -7,5 +7,7 @@ mod browser_verifier;
 mod c2sp_by_others;
 mod ccf_ledgers;
 mod independent_software;
+mod sdk_python;
+mod sdk_typescript;
 mod vector_generators;
 mod witnesses_by_others;

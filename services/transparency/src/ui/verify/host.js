@@ -1,4 +1,4 @@
-// Host of the verifier: the few functions of WASI preview 1 that a program with a standard input and output calls.
+// Host of the SDK core, which is the verifier: the few functions of WASI preview 1 that a program with a standard input and output calls.
 'use strict';
 
 const SUCCESS = 0, BAD_DESCRIPTOR = 8, NOT_SUPPORTED = 52;
@@ -6,15 +6,15 @@ const SUCCESS = 0, BAD_DESCRIPTOR = 8, NOT_SUPPORTED = 52;
 /** Thrown to unwind the program when it ends. */
 class ProgramExit extends Error {
   constructor(code) {
-    super(`the verifier ended with code ${code}`);
+    super(`the core ended with code ${code}`);
     this.code = code;
   }
 }
 
 /**
- * Runs the verifier once, in an instance of its own.
+ * Runs the core once, in an instance of its own.
  * @param {WebAssembly.Module} module
- * @param {object} request as crates/browser-verifier describes it
+ * @param {object} request as sdk/core describes it
  * @returns {Promise<object>} the answer
  */
 async function runVerifier(module, request) {

@@ -32,6 +32,7 @@ async function verify() {
   const chosen = element('evidence').files[0] ?? given;
   if (!chosen) throw new Error('choose the evidence first');
   const request = {
+    operation: 'verify',
     evidence: await base64url(chosen),
     trust: element('trust').value,
     now: Math.floor(Date.now() / 1000),
@@ -88,7 +89,7 @@ async function base64url(blob) {
 
 function show(answer) {
   if (answer.error) return showError({ message: `${answer.error.what} [${answer.error.code}]` });
-  const { kind, verdict } = answer;
+  const { kind, verdict } = answer.result;
   const parts = [outcome(verdict)];
   if (kind === 'bundle') {
     parts.push(...section('Policies', verdict.policies), ...section('Entries', verdict.entries));

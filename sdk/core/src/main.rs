@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use browser_verifier::{MAX_REQUEST_BYTES, answer};
+use sdk_core::{MAX_REQUEST_BYTES, answer};
 
 fn main() -> io::Result<()> {
     let mut request = Vec::new();

@@ -1,12 +1,12 @@
-//! The vectors of bundles and of the verifier, as requests. `tests/tests/independent/browser_verifier.rs` runs the same
-//! vectors through the WebAssembly module.
+//! The vectors of bundles and of the verifier, as requests. `sdk/python/vectors.py` and `sdk/typescript/vectors.mjs` run these
+//! and all other vectors of the SDKs.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use browser_verifier::answer;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use sdk_core::answer;
 use serde_json::{Value, json};
 
 fn files(folder: &str) -> Vec<(PathBuf, Value)> {
@@ -28,6 +28,10 @@ fn files(folder: &str) -> Vec<(PathBuf, Value)> {
 }
 
 fn answered(request: &Value) -> Value {
+    let mut request = request.clone();
+    if let Value::Object(members) = &mut request {
+        members.insert("operation".to_owned(), "verify".into());
+    }
     serde_json::from_slice(&answer(request.to_string().as_bytes())).unwrap()
 }
 
@@ -42,7 +46,7 @@ fn every_vector_of_bundles_gets_its_answer() {
         }));
         let given = match answer["error"]["code"].as_str() {
             Some(_) => (&Value::from("malformed"), &Value::Null),
-            None => (&answer["verdict"]["outcome"], &answer["verdict"]["reason"]),
+            None => (&answer["result"]["verdict"]["outcome"], &answer["result"]["verdict"]["reason"]),
         };
         assert_eq!(given, (&case["outcome"], &case["reason"]), "{}: {answer}", path.display());
     }
@@ -65,7 +69,10 @@ fn every_vector_of_statements_and_receipts_gets_its_answer() {
         let (outcome, reason) = match answer["error"]["code"].as_str() {
             // The vectors have some messages that do not begin like a statement at all.
             Some("no-evidence") => (Value::from("failed"), Value::from("malformed-statement")),
-            _ => (answer["verdict"]["outcome"].clone(), answer["verdict"]["reason"].clone()),
+            _ => (
+                answer["result"]["verdict"]["outcome"].clone(),
+                answer["result"]["verdict"]["reason"].clone(),
+            ),
         };
         assert_eq!((&outcome, &reason), (&case["outcome"], &case["reason"]), "{}: {answer}", path.display());
     }
@@ -84,9 +91,12 @@ fn a_checkpoint_is_verified_by_itself() {
         }))
     };
     let answer = verify(checkpoint);
-    assert_eq!((&answer["kind"], &answer["verdict"]["outcome"]), (&"checkpoint".into(), &"verified".into()));
+    assert_eq!(
+        (&answer["result"]["kind"], &answer["result"]["verdict"]["outcome"]),
+        (&"checkpoint".into(), &"verified".into())
+    );
     let changed = verify(&checkpoint.replacen("\n5\n", "\n6\n", 1));
-    assert_eq!(changed["verdict"]["reason"], "checkpoint-signature-invalid", "{changed}");
+    assert_eq!(changed["result"]["verdict"]["reason"], "checkpoint-signature-invalid", "{changed}");
 }
 
 #[test]

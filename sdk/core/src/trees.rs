@@ -1,0 +1,74 @@
+//! Merkle trees and their proofs (RFC 9162).
+
+use merkle::verify;
+use merkle::{CompactRange, Hash, LeafHash, LeafIndex, ProofError, RootHash, TreeSize, hash_leaf};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::bytes::{ByteString, HashText};
+use crate::refusal::Refusal;
+
+/// Verifies an inclusion proof.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InclusionProof {
+    leaf_hash: HashText,
+    leaf_index: u64,
+    tree_size: u64,
+    path: Vec<HashText>,
+    root: HashText,
+}
+
+/// Verifies a consistency proof.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConsistencyProof {
+    older_size: u64,
+    newer_size: u64,
+    older_root: HashText,
+    newer_root: HashText,
+    path: Vec<HashText>,
+}
+
+/// Computes the root of a tree over these entries. An entry of a transparency log is the SHA-256 of a statement.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TreeRoot {
+    entries: Vec<ByteString>,
+}
+
+impl InclusionProof {
+    pub(crate) fn verify(self) -> Result<Value, Refusal> {
+        let Self { leaf_hash, leaf_index, tree_size, path, root } = self;
+        let leaf = LeafHash::from_bytes(*leaf_hash.0.as_bytes());
+        let (index, size) = (LeafIndex::new(leaf_index), TreeSize::new(tree_size));
+        proven(verify::inclusion(leaf, index, size, &hashes(path), root_hash(&root)))
+    }
+}
+
+impl ConsistencyProof {
+    pub(crate) fn verify(self) -> Result<Value, Refusal> {
+        let (older, newer) = (TreeSize::new(self.older_size), TreeSize::new(self.newer_size));
+        let (older_root, newer_root) = (root_hash(&self.older_root), root_hash(&self.newer_root));
+        proven(verify::consistency(older, newer, older_root, newer_root, &hashes(self.path)))
+    }
+}
+
+impl TreeRoot {
+    pub(crate) fn compute(self) -> Result<Value, Refusal> {
+        let leaves: Vec<_> = self.entries.iter().map(|entry| hash_leaf(&entry.0)).collect();
+        Ok(json!({ "root": CompactRange::empty().grow(&leaves).root().to_string() }))
+    }
+}
+
+fn proven(verified: Result<(), ProofError>) -> Result<Value, Refusal> {
+    verified.map(|()| json!({})).map_err(|error| Refusal::new("proof-invalid", error))
+}
+
+fn hashes(path: Vec<HashText>) -> Vec<Hash> {
+    path.into_iter().map(|hash| hash.0).collect()
+}
+
+fn root_hash(text: &HashText) -> RootHash {
+    RootHash::from_bytes(*text.0.as_bytes())
+}

@@ -1,0 +1,33 @@
+"""Pydantic AI: `Agent(toolsets=[RecordedToolset(toolset, session)])`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict
+
+from pydantic_ai import ModelRetry
+from pydantic_ai.toolsets import WrapperToolset
+
+from ..errors import Denied
+from ..session import Session
+
+
+@dataclass
+class RecordedToolset(WrapperToolset):
+    """A toolset whose calls are recorded in a session. The model reads of a denied call why it was denied."""
+
+    session: Session
+
+    async def call_tool(self, name: str, tool_args: Dict[str, Any], ctx: Any, tool: Any) -> Any:
+        """Calls the tool, if the session allows it."""
+        try:
+            call = self.session.begin(name, tool_args, call_id=ctx.tool_call_id)
+        except Denied as denied:
+            raise ModelRetry(f"denied: {denied.code}") from None
+        try:
+            result = await super().call_tool(name, tool_args, ctx, tool)
+        except BaseException as error:
+            call.fail(error)
+            raise
+        call.finish(result)
+        return result

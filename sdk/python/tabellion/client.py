@@ -1,0 +1,148 @@
+"""The client of a transparency service (SCRAPI, draft-ietf-scitt-scrapi-11, and the API below `/v1`)."""
+
+from __future__ import annotations
+
+import urllib.parse
+from pathlib import Path
+from typing import Any, Iterator, List, NamedTuple, Optional, Union
+
+from . import core, monitor, stream
+from .errors import NotVerified, StillRunning, Unreachable
+from .files import write_durably
+from .http import Answer, Backoff, Http, error_of, may_retry
+
+COSE = "application/cose"
+#: Statuses that mean "not yet": 202 and 204 of draft 11, 302 and 303 of earlier drafts.
+NOT_YET = frozenset({202, 204, 302, 303})
+
+
+class Registered(NamedTuple):
+    """A registered statement: its entry ID, the receipt, and both as a Transparent Statement."""
+
+    entry: str
+    receipt: bytes
+    transparent: bytes
+
+
+class Client:
+    """A client of one service.
+
+    `trust` is the text of a trust.toml. With it, every receipt is verified before it is returned. `patience` bounds the time
+    for retries and polling, in seconds.
+    """
+
+    def __init__(self, url: str, *, token: Optional[str] = None, trust: Optional[str] = None, patience: float = 60.0):
+        self.http = Http(url, token, patience)
+        self.trust = trust
+
+    def register(
+        self,
+        statement: Union[bytes, core.SignedStatement],
+        save_as: Union[str, Path],
+        *,
+        payload: Optional[bytes] = None,
+    ) -> Registered:
+        """Registers a statement and waits for its receipt.
+
+        The statement is written to the file `save_as` and flushed before the first attempt, so that a crash loses nothing: a
+        repeated registration of the same bytes gives the same entry. At the end the file holds the Transparent Statement.
+        `payload` is only used to verify a statement that does not contain it.
+        """
+        message = statement.bytes if isinstance(statement, core.SignedStatement) else statement
+        entry = core.read_statement(message)["entry"]
+        write_durably(Path(save_as), message)
+        receipt = self._submit(message, entry)
+        transparent = core.attach(message, [receipt])
+        self._check(transparent, payload)
+        write_durably(Path(save_as), transparent)
+        return Registered(entry, receipt, transparent)
+
+    def wait(self, entry: str) -> bytes:
+        """Waits until the registration of an entry is finished, and returns its receipt."""
+        return self._poll(entry, Backoff(self.http.patience), None)
+
+    def receipt(self, entry: str) -> bytes:
+        """Fetches a fresh receipt. It is verified by `verify`, with the statement."""
+        return self.wait(entry)
+
+    def attach(self, statement: bytes, receipt: bytes) -> bytes:
+        """Attaches a receipt to a statement."""
+        return core.attach(statement, [receipt])
+
+    def statement(self, entry: str) -> bytes:
+        """Fetches a statement; its entry ID is checked."""
+        statement = self._get(f"v1/entries/{entry}/statement", COSE).body
+        if core.read_statement(statement)["entry"] != entry:
+            raise Unreachable(f"the service gives another statement than {entry}")
+        return statement
+
+    def verify(self, evidence: bytes, **more: Any) -> core.Json:
+        """Verifies evidence offline with the client's trust. Raises `NotVerified` unless everything is verified."""
+        verdict = core.verify(evidence, self._trust(), **more)
+        if verdict["outcome"] != "verified":
+            raise NotVerified(verdict)
+        return verdict
+
+    def session(self, session: str) -> List[core.Json]:
+        """Lists the entries of a session, oldest first."""
+        entries: List[core.Json] = []
+        path: Optional[str] = f"v1/sessions/{urllib.parse.quote(session, safe='')}"
+        while path:
+            answer = self._get(path, "application/json")
+            entries += answer.json()["entries"]
+            path = _next(answer)
+        return entries
+
+    def follow(self, *, after: Optional[int] = None, begin: bool = False, **filters: str) -> Iterator[stream.EntryEvent]:
+        """Follows new entries, and reconnects where the stream broke off, without loss or repetition.
+
+        Begins after the leaf `after`, with `begin=True` at the first entry, else with the next new one. `filters` are the
+        search parameters of the API, such as `session` and `issuer`.
+        """
+        return stream.follow(self.http, after=after, begin=begin, filters=filters)
+
+    def monitor_once(self, state: Union[str, Path], *, witness_policy: Optional[str] = None) -> monitor.Observation:
+        """Verifies that the log only grew since the last call; `state` is the file that remembers its tree."""
+        return monitor.observe(self.http, self._trust(), Path(state), witness_policy)
+
+    def _submit(self, message: bytes, entry: str) -> bytes:
+        backoff = Backoff(self.http.patience)
+        headers = {"Content-Type": COSE, "Accept": COSE}
+        answer = self.http.retrying("entries", headers, message, backoff)
+        if answer.status == 201 and answer.body:
+            return answer.body
+        return self._poll(entry, backoff, answer.retry_after())
+
+    def _poll(self, entry: str, backoff: Backoff, retry_after: Optional[float]) -> bytes:
+        waits = retry_after is not None
+        while True:
+            if waits and not backoff.wait(retry_after):
+                raise StillRunning(f"{self.http.base}/entries/{entry}")
+            waits = True
+            answer = self.http.exchange(f"entries/{entry}", {"Accept": COSE})
+            if answer.status == 200:
+                return answer.body
+            retry_after = answer.retry_after()
+            if answer.status not in NOT_YET:
+                error = error_of(answer)
+                if not may_retry(error):
+                    raise error
+
+    def _get(self, path: str, accept: str) -> Answer:
+        return self.http.retrying(path, {"Accept": accept})
+
+    def _check(self, transparent: bytes, payload: Optional[bytes]) -> None:
+        if self.trust is not None:
+            self.verify(transparent, payload=payload)
+
+    def _trust(self) -> str:
+        if self.trust is None:
+            raise ValueError("this client has no trust file: give `trust`, the text of a trust.toml")
+        return self.trust
+
+
+def _next(answer: Answer) -> Optional[str]:
+    """Returns the path of the next page: the host in the link is ignored."""
+    target, _, relation = answer.headers.get("link", "").partition(">")
+    _, found, path = target.partition("/v1/")
+    return f"v1/{path}" if found and 'rel="next"' in relation else None

@@ -1,0 +1,220 @@
+"""The functions of the core (`sdk/core`): statements, receipts, verification and VAP messages, offline.
+
+Every function gives the same results and codes as `tabellion` itself and as the TypeScript package. Errors are `CoreError`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional
+
+from . import _core
+from .errors import CoreError
+
+Json = Dict[str, Any]
+
+
+class SigningKey(NamedTuple):
+    """A signing key: PKCS#8 in PEM, with the public key as a DID, a JWK and its thumbprint (RFC 7638)."""
+
+    private_key: str
+    did: str
+    jwk: Json
+    thumbprint: str
+
+    def __repr__(self) -> str:
+        return f"SigningKey(did={self.did!r})"
+
+
+class SignedStatement(NamedTuple):
+    """A signed statement, and its entry ID: the SHA-256 digest that names it in every log."""
+
+    bytes: bytes
+    entry: str
+
+
+class SignedMessage(NamedTuple):
+    """A VAP message, ready to be sent, and its digest without the signature."""
+
+    message: Json
+    digest: str
+
+
+def call(operation: str, **arguments: Any) -> Any:
+    """Performs an operation of the core. Byte strings are encoded; arguments that are `None` are left out."""
+    request = {name: _encoded(value) for name, value in arguments.items() if value is not None}
+    answer = json.loads(_core.answer(json.dumps({"operation": operation, **request}).encode()))
+    if "error" in answer:
+        error = answer["error"]
+        raise CoreError(error["code"], error["what"], error.get("offset"))
+    return answer["result"]
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return encode(bytes(value))
+    if isinstance(value, (list, tuple)):
+        return [_encoded(item) for item in value]
+    return value
+
+
+def encode(value: bytes) -> str:
+    """Encodes bytes as unpadded base64url."""
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def decode(text: str) -> bytes:
+    """Decodes unpadded base64url."""
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def generate_key(algorithm: str = "EdDSA") -> SigningKey:
+    """Generates a signing key. Algorithms are named as in COSE: EdDSA, ES256, ES384, ES512."""
+    return _signing_key(call("generate-key", algorithm=algorithm))
+
+
+def load_key(pem: str) -> SigningKey:
+    """Reads a signing key from a PKCS#8 block in PEM, as `tabellion issuer new` writes it."""
+    return _signing_key({**call("public-key", private_key=pem), "private_key": pem})
+
+
+def _signing_key(key: Mapping[str, Any]) -> SigningKey:
+    return SigningKey(key["private_key"], key["did"], key["jwk"], key["thumbprint"])
+
+
+def sign_statement(
+    key: SigningKey,
+    payload: bytes,
+    *,
+    content_type: str,
+    subject: str,
+    issuer: Optional[str] = None,
+    kid: Optional[str] = None,
+    issued_at: Optional[int] = None,
+    detached: bool = False,
+) -> SignedStatement:
+    """Signs a statement. Without `issuer`, that is the `did:key` of the key. Without `kid`, the key is named by that DID, or for
+    another issuer by its thumbprint."""
+    signed = call(
+        "sign-statement",
+        private_key=key.private_key,
+        payload=payload,
+        content_type=content_type,
+        sub=subject,
+        iss=issuer,
+        kid=kid,
+        iat=issued_at,
+        detached=detached,
+    )
+    return SignedStatement(decode(signed["statement"]), signed["entry"])
+
+
+def read_statement(statement: bytes) -> Json:
+    """Reads a statement: `entry`, `iss`, `sub`, `content_type`, `payload`, `receipts` … Nothing is verified."""
+    facts = call("read-statement", statement=statement)
+    facts["statement"] = decode(facts["statement"])
+    facts["receipts"] = [decode(receipt) for receipt in facts["receipts"]]
+    facts["payload"] = None if facts["payload"] is None else decode(facts["payload"])
+    return facts
+
+
+def attach(statement: bytes, receipts: Iterable[bytes]) -> bytes:
+    """Attaches receipts: the result is a Transparent Statement."""
+    return decode(call("attach", statement=statement, receipts=list(receipts))["statement"])
+
+
+def strip(statement: bytes) -> "tuple[bytes, List[bytes]]":
+    """Removes the receipts; returns the statement and the receipts."""
+    stripped = call("strip", statement=statement)
+    return decode(stripped["statement"]), [decode(receipt) for receipt in stripped["receipts"]]
+
+
+def verify(
+    evidence: bytes,
+    trust: str,
+    *,
+    receipts: Iterable[bytes] = (),
+    payload: Optional[bytes] = None,
+    witness_policy: Optional[str] = None,
+    now: Optional[int] = None,
+) -> Json:
+    """Verifies an evidence bundle, a statement with its receipts, or a checkpoint, offline.
+
+    `trust` is the text of a trust.toml: keys come from there alone. Returns the verdict: `outcome` is `verified`, `failed` or
+    `not-verified`, `reason` the code, and `checks` lists all that was checked and what was not.
+    """
+    return call(
+        "verify",
+        evidence=evidence,
+        trust=trust,
+        receipts=list(receipts),
+        payload=payload,
+        witness_policy=witness_policy,
+        now=_now(now),
+    )["verdict"]
+
+
+def verify_consistency(receipt: bytes, size: int, root: str, trust: str, *, now: Optional[int] = None) -> Json:
+    """Verifies by a consistency receipt that the tree of this size and root is the beginning of the one it signs."""
+    known = {"size": size, "root": root}
+    return call("verify-consistency", receipt=receipt, known=known, trust=trust, now=_now(now))
+
+
+def verify_tree_growth(older_size: int, older_root: str, newer_size: int, newer_root: str, path: List[str]) -> None:
+    """Verifies a Merkle consistency proof between two roots (RFC 9162), all in hexadecimal."""
+    call(
+        "consistency-proof",
+        older_size=older_size,
+        older_root=older_root,
+        newer_size=newer_size,
+        newer_root=newer_root,
+        path=path,
+    )
+
+
+def sign_message(
+    message: Mapping[str, Any],
+    key: Optional[SigningKey] = None,
+    *,
+    kid: Optional[str] = None,
+    issued_at: Optional[int] = None,
+    jti: Optional[str] = None,
+    audience: Optional[str] = None,
+) -> SignedMessage:
+    """Checks a VAP message as a gateway does, and signs it if there is a key."""
+    signed = call(
+        "sign-message",
+        message=json.dumps(message, ensure_ascii=False),
+        private_key=key.private_key if key else None,
+        kid=kid,
+        iat=issued_at,
+        jti=jti,
+        aud=audience,
+    )
+    return SignedMessage(json.loads(signed["message"]), signed["digest"])
+
+
+def verify_verdict(verdict: Mapping[str, Any], public_key: str, message: Optional[Mapping[str, Any]] = None) -> Json:
+    """Verifies the signature of a gateway's Verdict, and that it answers `message`."""
+    return call(
+        "verify-verdict",
+        verdict=json.dumps(verdict, ensure_ascii=False),
+        public_key=public_key,
+        message=None if message is None else json.dumps(message, ensure_ascii=False),
+    )
+
+
+def digest_json(value: Any) -> str:
+    """Returns the digest of a JSON value over its canonical form (RFC 8785): `sha256:` and hexadecimal digits."""
+    return call("digest-json", json=json.dumps(value, ensure_ascii=False))["digest"]
+
+
+def allows(tool: str, allow: Iterable[str], deny: Iterable[str] = ()) -> bool:
+    """Returns whether a scope allows a tool: a pattern matches it, and none of `deny` does."""
+    return call("match-pattern", tool=tool, allow=list(allow), deny=list(deny))["allowed"]
+
+
+def _now(now: Optional[int]) -> int:
+    return int(time.time()) if now is None else now

@@ -1,0 +1,94 @@
+"""Middleware for the official MCP Python SDK: adds the VAP members to `_meta`, and reads the gateway's Verdicts.
+
+    async with mcp.Client(GATEWAY_URL) as client:
+        vap = tabellion.mcp.VapClient(client, session)
+        await vap.commit()
+        result = await vap.call_tool("convert_time", {...})
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+from . import core
+from .errors import Denied
+from .session import Session
+
+#: The member of `_meta` with a VAP message or a Verdict.
+VAP = "vap"
+
+
+class VapClient:
+    """An MCP client (`mcp.Client` or `mcp.ClientSession`) whose calls belong to a VAP session.
+
+    All other attributes are those of the client. `gateway_key` is the public key that signs Verdicts, in any form; with it,
+    each Verdict is verified.
+    """
+
+    def __init__(self, client: Any, session: Session, *, gateway_key: Optional[str] = None):
+        self._client = client
+        self._vap_session = session
+        self._gateway_key = gateway_key
+        self.commitment_verdict: Optional[Mapping[str, Any]] = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def commit(self) -> Mapping[str, Any]:
+        """Sends the session's commitment in a `tools/list` request, and returns the Verdict. Raises `Denied`."""
+        verdict = await self._carry(self._vap_session.commitment)
+        if verdict.get("verdict") == "denied":
+            raise Denied(str(verdict.get("verification", {}).get("reason")), "the gateway denied the commitment")
+        self.commitment_verdict = verdict
+        return verdict
+
+    async def amend(self, reason: str, **changes: Any) -> Mapping[str, Any]:
+        """Sends a Scope Amendment in a `tools/list` request, and returns the Verdict."""
+        return await self._carry(self._vap_session.amendment(reason, **changes))
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Optional[Mapping[str, Any]] = None,
+        *,
+        rationale: Optional[str] = None,
+        expected_effect: Optional[str] = None,
+        meta: Optional[Mapping[str, Any]] = None,
+        **options: Any,
+    ) -> Any:
+        """Calls a tool with its signed intent, and records call, Verdict and result. A denied call is a result with
+        `is_error`, as the gateway sends it."""
+        intent = {"rationale": rationale, "expected_effect": expected_effect}
+        call = self._vap_session.begin(name, arguments or {}, **intent)
+        try:
+            result = await self._client.call_tool(
+                name, call.arguments, meta={**(meta or {}), VAP: call.intent.message}, **options
+            )
+            verdict = self._verdict(result, call.intent)
+        except BaseException as error:
+            call.fail(error)
+            raise
+        plain = _plain(result)
+        call.finish(plain.get("content"), is_error=bool(plain.get("isError")), verdict=verdict)
+        return result
+
+    async def _carry(self, message: core.SignedMessage) -> Mapping[str, Any]:
+        from mcp import types
+
+        # `mcp.Client` may answer from its cache: its session sends.
+        session = getattr(self._client, "session", self._client)
+        params = types.PaginatedRequestParams.model_validate({"_meta": {VAP: message.message}})
+        verdict = self._verdict(await session.list_tools(params=params), message)
+        if verdict is None:
+            raise Denied("no_verdict", "the server answered without a Verdict: it is no VAP gateway")
+        return verdict
+
+    def _verdict(self, result: Any, message: core.SignedMessage) -> Optional[Mapping[str, Any]]:
+        verdict = (_plain(result).get("_meta") or {}).get(VAP)
+        if verdict is not None and self._gateway_key is not None:
+            core.verify_verdict(verdict, self._gateway_key, message.message)
+        return verdict
+
+
+def _plain(result: Any) -> Mapping[str, Any]:
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True)

@@ -1,0 +1,293 @@
+"""A session of an agent: its commitment, its calls with their signed intents, and the record that is registered at the end.
+
+A session speaks VAP (Verifiable Agent Protocol, 0.1). Its messages go through a gateway (`tabellion.mcp`), or stay in the
+record, if the agent calls its tools itself (`tabellion.tool`). The record is a conversation record
+(draft-birkholz-verifiable-agent-conversations-00), signed with the session's key.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import datetime
+import functools
+import inspect
+import json
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+
+from . import core
+from .client import Client, Registered
+from .errors import Denied
+from .files import write_durably
+
+#: The content type of the record.
+CONTENT_TYPE = "application/agent-conversation"
+#: The text of an intent whose caller gives none.
+DEFAULT_RATIONALE = "a step towards the goal of the session"
+DEFAULT_EFFECT = "the result of the tool"
+
+_current: "contextvars.ContextVar[Optional[Session]]" = contextvars.ContextVar("tabellion_session", default=None)
+
+
+class Call:
+    """A call of a tool that was admitted and is recorded. It ends by `finish` or `fail`."""
+
+    def __init__(self, session: "Session", tool: str, arguments: Mapping[str, Any], intent: core.SignedMessage, call_id: str):
+        self.tool = tool
+        self.arguments = arguments
+        self.intent = intent
+        self.call_id = call_id
+        self._session = session
+
+    def finish(self, result: Any, *, is_error: bool = False, verdict: Optional[Mapping[str, Any]] = None) -> None:
+        """Records the result, and the gateway's Verdict, if there was one."""
+        self._session._end(self, result, is_error, verdict)
+
+    def fail(self, error: BaseException) -> None:
+        """Records that the tool raised an error. Its text is not recorded."""
+        self._session._end(self, {"error": type(error).__name__}, True, None)
+
+
+class Session:
+    """A session, to be used as a context manager: `with tabellion.session(...) as session`.
+
+    Attributes: `id`, `commitment` (the signed Scope Commitment), `record` (the signed statement, at the end), and `registered`
+    (its receipt, if the session has a log).
+    """
+
+    def __init__(
+        self,
+        goal: str,
+        tools: Sequence[str],
+        budget: Mapping[str, Any],
+        *,
+        key: core.SigningKey,
+        deny: Sequence[str] = (),
+        agent: Optional[str] = None,
+        issuer: Optional[str] = None,
+        kid: Optional[str] = None,
+        session_id: Optional[str] = None,
+        log: Optional[Client] = None,
+        save_as: Union[str, Path, None] = None,
+        disclose: bool = False,
+        model: str = "unknown",
+        provider: str = "unknown",
+    ):
+        self.id = session_id or str(uuid.uuid4())
+        self.goal = goal
+        self.agent = agent or key.did
+        self.registered: Optional[Registered] = None
+        self.record: Optional[core.SignedStatement] = None
+        self._key, self._issuer, self._kid, self._log = key, issuer, kid, log
+        self._save_as = Path(save_as or f"{self.id}.cose")
+        self._disclose = disclose
+        self._model = {"model-id": model, "model-provider": provider, "cli-name": "tabellion-sdk"}
+        self._allow, self._deny, self._max_calls = list(tools), list(deny), budget.get("max_calls")
+        self._calls = 0
+        self._entries: List[core.Json] = []
+        self._lock = threading.Lock()
+        self._start = _timestamp()
+        scope: core.Json = {"tools_allow": self._allow, **({"tools_deny": self._deny} if deny else {})}
+        self.commitment = self.sign(
+            {
+                "type": "scope_commitment",
+                "goal": goal,
+                "scope": scope,
+                "budget": dict(budget),
+                "principal": {"agent_id": self.agent},
+            }
+        )
+        self._add("system-event", {"event-type": "vap-commitment", "data": {"commitment": self.commitment.message}})
+
+    def sign(self, message: Mapping[str, Any]) -> core.SignedMessage:
+        """Signs a VAP message of this session; `vap` and `session_id` are added."""
+        whole = {"vap": "0.1", "session_id": self.id, **message}
+        return core.sign_message(whole, self._key, issued_at=int(time.time()), jti=str(uuid.uuid4()))
+
+    def intent(
+        self, tool: str, arguments: Mapping[str, Any], rationale: Optional[str] = None, expected_effect: Optional[str] = None, **more: Any
+    ) -> core.SignedMessage:
+        """Signs an Intent Envelope. `more` are other members of `intent`, such as `sensitivity`."""
+        why = {"rationale": rationale or DEFAULT_RATIONALE, "expected_effect": expected_effect or DEFAULT_EFFECT, **more}
+        return self.sign({"type": "intent_call", "intent": why, "call": {"tool": tool, "arguments": dict(arguments)}})
+
+    def amendment(self, reason: str, **changes: Any) -> core.SignedMessage:
+        """Signs a Scope Amendment. `changes` are its members `add_scope` and `increase_budget`; a gateway decides on it."""
+        previous = self.commitment.digest
+        return self.sign({"type": "scope_amendment", "prev_commitment_digest": previous, "reason": reason, **changes})
+
+    def begin(self, tool: str, arguments: Mapping[str, Any], *, call_id: Optional[str] = None, **intent: Any) -> Call:
+        """Admits a call, and records it with its signed intent. Raises `Denied` outside of the scope or the budget."""
+        plain = _plain(arguments)
+        with self._lock:
+            reason = self._reason_against(tool)
+            if reason is None:
+                self._calls += 1
+        if reason is not None:
+            self._add("system-event", {"event-type": "call-denied", "data": {"tool": tool, "reason": reason}})
+            raise Denied(reason, f"the session does not allow this call of {tool}")
+        signed = self.intent(tool, plain, **intent)
+        call = Call(self, tool, plain, signed, call_id or str(uuid.uuid4()))
+        self._add("tool-call", {"call-id": call.call_id, "name": tool, "input": self._content(plain), "vap-intent": self._evidence(signed)})
+        return call
+
+    def message(self, role: str, content: str) -> None:
+        """Records a message of the conversation; `role` is `user` or `assistant`."""
+        self._add(role, {"content": self._content(content)})
+
+    def run(self, tool: str, function: Callable[..., Any], arguments: Mapping[str, Any], **intent: Any) -> Any:
+        """Calls a function as a recorded tool."""
+        call = self.begin(tool, arguments, **intent)
+        try:
+            result = function(**arguments)
+        except BaseException as error:
+            call.fail(error)
+            raise
+        call.finish(result)
+        return result
+
+    async def run_async(self, tool: str, function: Callable[..., Any], arguments: Mapping[str, Any], **intent: Any) -> Any:
+        """Like `run`, for a coroutine function."""
+        call = self.begin(tool, arguments, **intent)
+        try:
+            result = await function(**arguments)
+        except BaseException as error:
+            call.fail(error)
+            raise
+        call.finish(result)
+        return result
+
+    def close(self) -> Optional[Registered]:
+        """Signs the record, saves it, and registers it if the session has a log."""
+        if self.record is None:
+            payload = json.dumps(self._document(), ensure_ascii=False, sort_keys=True).encode()
+            self.record = core.sign_statement(
+                self._key, payload, content_type=CONTENT_TYPE, subject=self.id, issuer=self._issuer, kid=self._kid
+            )
+            write_durably(self._save_as, self.record.bytes)
+        if self._log is not None and self.registered is None:
+            self.registered = self._log.register(self.record, self._save_as)
+        return self.registered
+
+    def __enter__(self) -> "Session":
+        self._token = _current.set(self)
+        return self
+
+    def __exit__(self, kind: Any, error: Any, _trace: Any) -> None:
+        _current.reset(self._token)
+        if kind is not None:
+            self._add("system-event", {"event-type": "session-failed", "data": {"error": kind.__name__}})
+        self.close()
+
+    def _reason_against(self, tool: str) -> Optional[str]:
+        """Returns the code against a call, as a gateway would."""
+        if not core.allows(tool, self._allow, self._deny):
+            return "scope_escape"
+        if self._max_calls is not None and self._calls >= self._max_calls:
+            return "budget_exceeded"
+        return None
+
+    def _end(self, call: Call, result: Any, is_error: bool, verdict: Optional[Mapping[str, Any]]) -> None:
+        entry: core.Json = {"call-id": call.call_id, "output": self._content(_plain(result)), "is-error": is_error}
+        if verdict is not None:
+            entry["vap-verdict"] = dict(verdict)
+        self._add("tool-result", entry)
+
+    def _content(self, value: Any) -> Any:
+        """Returns a value for the record: in clear, or its digest."""
+        return value if self._disclose else {"digest": core.digest_json(value)}
+
+    def _evidence(self, message: core.SignedMessage) -> core.Json:
+        """Returns an intent for the record: it quotes the arguments, so without disclosure only its digest and signature."""
+        if self._disclose:
+            return message.message
+        return {"digest": message.digest, "signature": message.message["signature"]}
+
+    def _add(self, kind: str, members: core.Json) -> None:
+        with self._lock:
+            entry = {"type": kind, "id": str(len(self._entries) + 1), "timestamp": _timestamp(), **members}
+            self._entries.append(entry)
+
+    def _document(self) -> core.Json:
+        return {
+            "version": "3.0.0-draft",
+            "id": str(uuid.uuid4()),
+            "created": _timestamp(),
+            "session": {
+                "session-id": self.id,
+                "session-start": self._start,
+                "session-end": _timestamp(),
+                "agent-meta": self._model,
+                "entries": self._entries,
+            },
+            "recording-agent": {"name": "tabellion-sdk"},
+        }
+
+
+def session(goal: str, tools: Sequence[str], budget: Mapping[str, Any], *, key: core.SigningKey, **more: Any) -> Session:
+    """Begins a session, to be used with `with`.
+
+    `tools` and `deny` are patterns of tool names; `budget` bounds the session: `{"max_calls": 20}`, and for a gateway also
+    `deadline` and `limits`. `key` signs its messages and its record. Other arguments:
+
+    * `log`: the `Client` that registers the record; without it the record is only signed and saved.
+    * `save_as`: the file of the record (default `SESSION.cose`).
+    * `issuer`, `kid`: how the log's policy names the key, if not by its `did:key`.
+    * `agent`: the agent's id, by default the `did:key`.
+    * `disclose`: records arguments, results and messages in clear, where everybody who reads the log can read them. By
+      default the record has their SHA-256 digests (short texts can be guessed).
+    * `model`, `provider`: names for the record.
+    """
+    return Session(goal, tools, budget, key=key, **more)
+
+
+def current() -> Session:
+    """Returns the session of the surrounding `with`. Raises `Denied` if there is none."""
+    found = _current.get()
+    if found is None:
+        raise Denied("no_session", "a recorded tool was called outside of a session")
+    return found
+
+
+def tool(function: Optional[Callable[..., Any]] = None, *, name: Optional[str] = None, **intent: Any) -> Any:
+    """Makes a function a recorded tool: each call needs a session, is checked, signed and recorded.
+
+    Works on functions and coroutine functions, as `@tool` and as `@tool(name=…, rationale=…, expected_effect=…,
+    sensitivity=…)`. The signature stays the same, so frameworks derive the same schema from it.
+    """
+    if function is None:
+        return functools.partial(tool, name=name, **intent)
+    known = name or function.__name__
+    signature = inspect.signature(function)
+
+    def bound(arguments: tuple, named: Dict[str, Any]) -> "tuple[Dict[str, Any], inspect.BoundArguments]":
+        found = signature.bind(*arguments, **named)
+        return dict(found.arguments), found
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def recorded_async(*arguments: Any, **named: Any) -> Any:
+            values, found = bound(arguments, named)
+            return await current().run_async(known, lambda **_: function(*found.args, **found.kwargs), values, **intent)
+
+        return recorded_async
+
+    @functools.wraps(function)
+    def recorded(*arguments: Any, **named: Any) -> Any:
+        values, found = bound(arguments, named)
+        return current().run(known, lambda **_: function(*found.args, **found.kwargs), values, **intent)
+
+    return recorded
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value as JSON; what JSON does not have becomes text."""
+    return json.loads(json.dumps(value, default=str, ensure_ascii=False))
+
+
+def _timestamp() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

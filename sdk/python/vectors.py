@@ -1,0 +1,216 @@
+"""Runs the test vectors through the Python package; sdk/typescript/vectors.mjs does the same for TypeScript.
+
+    vectors.py FOLDER     prints how many cases of each family passed, as JSON; the first that fails ends it
+
+FOLDER is `vectors`. Cases of the family `vap` whose rule needs a policy, a key or other entries are for the log (NEEDS_LOG).
+"""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tabellion import core
+from tabellion.errors import CoreError
+
+#: Rules of `vectors/vap` that the log decides, with its policy, its clock and its other entries.
+NEEDS_LOG = {
+    "vap-audit-at-future",
+    "vap-audit-decision-required",
+    "vap-audit-gateway",
+    "vap-audit-no-decision",
+    "vap-audit-outcome-unique",
+    "vap-audit-sequence-unique",
+    "vap-audit-stream",
+}
+
+
+def bytes_of(hexadecimal):
+    return core.encode(bytes.fromhex(hexadecimal))
+
+
+def tried(operation, **arguments):
+    """Returns the result and no error, or no result and the error."""
+    try:
+        return core.call(operation, **arguments), None
+    except CoreError as error:
+        return None, error
+
+
+def outcome(verdict, error, refused):
+    return refused if error else [verdict["verdict"]["outcome"], verdict["verdict"]["reason"]]
+
+
+def bundle(case, _):
+    given = dict(evidence=case["bundle"].encode(), trust=case["trust"], witness_policy=case["witness_policy"], now=case["now"])
+    return outcome(*tried("verify", **given), ["malformed", None]), [case["outcome"], case["reason"]]
+
+
+def verifier(case, _):
+    given = dict(evidence=bytes_of(case["statement"]), trust=case["trust"], now=case["now"])
+    given["receipts"] = [bytes_of(receipt) for receipt in case["receipts"]]
+    if case.get("payload") is not None:
+        given["payload"] = bytes_of(case["payload"])
+    return outcome(*tried("verify", **given), ["failed", "malformed-statement"]), [case["outcome"], case.get("reason")]
+
+
+def consistency(case, _):
+    known = {"size": case["known_size"], "root": case["known_root"]}
+    verdict, _ = tried("verify-consistency", receipt=bytes_of(case["receipt"]), known=known, trust=case["trust"], now=case["now"])
+    given = [verdict["outcome"], verdict["reason"], verdict["root"]]
+    return given, [case["outcome"], case["reason"], case["newer_root"]]
+
+
+def inclusion_proof(case, _):
+    names = ("leaf_hash", "leaf_index", "tree_size", "path", "root")
+    return tried("inclusion-proof", **{name: case[name] for name in names})[1] is None, case["valid"]
+
+
+def consistency_proof(case, _):
+    names = ("older_size", "newer_size", "older_root", "newer_root", "path")
+    return tried("consistency-proof", **{name: case[name] for name in names})[1] is None, case["valid"]
+
+
+def tree_root(case, _):
+    return core.call("tree-root", entries=[bytes_of(entry) for entry in case["entries"]])["root"], case["root"]
+
+
+def note(case, _):
+    result, _ = tried("verify-note", note=case["note"], keys=case["keys"])
+    return result and result["signed_by"], case.get("signed_by")
+
+
+def vkey(case, _):
+    result, _ = tried("read-verifier-key", key=case["vkey"])
+    return [result and result["name"], result and result["id"]], [case["name"], case["id"]]
+
+
+def checkpoint(case, _):
+    result, _ = tried("read-checkpoint", text=case["text"])
+    names = ("origin", "size", "root", "extensions")
+    return [result and result[name] for name in names], [case.get(name) for name in names]
+
+
+def cosignature(case, _):
+    result, _ = tried("read-cosignature", note=case["note"], witness=case["witness"])
+    return result and result["time"], case.get("time")
+
+
+def accepted_statement(case, _):
+    read = core.call("read-statement", statement=bytes_of(case["input"]))
+    detached = case["detached"] and bytes_of(case["detached"])
+    _, invalid = tried("verify-signature", statement=bytes_of(case["input"]), public_key=case["key"], payload=detached)
+    names = ("entry", "twin", "alg", "iss", "sub", "missing")
+    given = [read[name] for name in names] + [read["statement"], read["kid"], read["receipts"], invalid is None]
+    expected = [case[name] for name in names] + [bytes_of(case["s"]), case["kid"] and bytes_of(case["kid"])]
+    return given, expected + [[bytes_of(receipt) for receipt in case["receipts"]], case["signature"] == "valid"]
+
+
+def refused_statement(case, _):
+    _, error = tried("read-statement", statement=bytes_of(case["input"]))
+    return [error.code, error.message, error.offset], ["malformed-statement", case["error"], case["offset"]]
+
+
+def accepted_receipt(case, _):
+    known = {"size": case.get("older_size"), "root": case.get("older_root")}
+    which = {"leaf": case["leaf"]} if case.get("leaf") else {"known": known}
+    result = core.call("receipt-root", receipt=bytes_of(case["input"]), public_key=case["key"], **which)
+    names = ("root", "tree_size", "signed_tree_size", "leaf_index")
+    return [result[name] for name in names], [case.get(name) for name in names]
+
+
+def refused_receipt(case, _):
+    key = core.call("public-key", private_key=core.generate_key().private_key)["did"]
+    _, error = tried("receipt-root", receipt=bytes_of(case["input"]), public_key=key, leaf="00" * 32)
+    return error and error.message, case["error"]
+
+
+def unproven_receipt(case, _):
+    codes = {
+        "signature": ["receipt-signature-invalid"],
+        "proof": ["receipt-proof-invalid"],
+        "payload": ["receipt-payload-differs"],
+        "roots": ["receipt-roots-differ"],
+        "no inclusion proof": ["no-inclusion-proof"],
+        "consistency": ["no-consistency-proof", "consistency-other-size"],
+        "statement": ["receipt-statement-differs"],
+    }
+    _, error = tried("receipt-root", receipt=bytes_of(case["input"]), public_key=case["key"], leaf=case["leaf"])
+    return (error and error.code) in codes[case["error"]], True
+
+
+def problem(case, _):
+    result, _ = tried("read-problem", problem=bytes_of(case["input"]))
+    names = ("title", "detail", "instance", "code", "rule", "offset")
+    return [result is not None, *(result and result[name] for name in names)], [case["valid"], *(case.get(name) for name in names)]
+
+
+def did(case, _):
+    result, _ = tried("read-key", public_key=case["did"])
+    return result and result["cose_key"], case["cose_key"] and bytes_of(case["cose_key"])
+
+
+def message(case, _):
+    result, error = tried("read-message", method=case["method"], text=case["text"], own=case.get("own"))
+    if error:
+        return error.code, case["expected"].get("refuse", "").partition(" ")[0]
+    expected = case["expected"].get("accept", {})
+    return {name: result[name] for name in expected}, expected
+
+
+def pattern(case, _):
+    result, _ = tried("match-pattern", tool=case["tool"], allow=case["allow"], deny=case["deny"])
+    return result["allowed"], "accept" in case["expected"]
+
+
+def audit_record(case, folder):
+    rule = folder.name
+    payload = core.call("read-statement", statement=bytes_of(case["statement"]))["payload"]
+    _, error = tried("check-object", payload=payload)
+    return error and error.code, None if case["expected"] == "admit" else rule
+
+
+FAMILIES = {
+    "bundle": bundle,
+    "verifier": verifier,
+    "consistency": consistency,
+    "merkle/inclusion": inclusion_proof,
+    "merkle/consistency": consistency_proof,
+    "merkle/roots": tree_root,
+    "tlog/note": note,
+    "tlog/vkey": vkey,
+    "tlog/checkpoint": checkpoint,
+    "tlog/cosignature": cosignature,
+    "scitt/statement/accepted": accepted_statement,
+    "scitt/statement/refused": refused_statement,
+    "scitt/receipt/accepted": accepted_receipt,
+    "scitt/receipt/refused": refused_receipt,
+    "scitt/receipt/unproven": unproven_receipt,
+    "scitt/problem": problem,
+    "scitt/did": did,
+    "admission/message": message,
+    "admission/pattern": pattern,
+    "vap": audit_record,
+}
+
+
+def is_for_us(family, file):
+    rule = file.parent.name
+    return family != "vap" or (rule.startswith("vap-audit-") and rule not in NEEDS_LOG)
+
+
+def main(vectors):
+    passed = Counter()
+    for family, run in FAMILIES.items():
+        for file in sorted((vectors / family).rglob("*.json")):
+            if not is_for_us(family, file):
+                continue
+            given, expected = run(json.loads(file.read_text()), file.parent)
+            if given != expected:
+                sys.exit(f"{file}: given {given}, expected {expected}")
+            passed[family] += 1
+    print(json.dumps(passed))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,141 @@
+// The client of a transparency service (SCRAPI, draft-ietf-scitt-scrapi-11, and the API below /v1).
+
+import * as core from './core.js';
+import { NotVerified, StillRunning, TabellionError, Unreachable, type Verdict } from './errors.js';
+import { writeDurably } from './files.js';
+import { type Answer, Backoff, errorOf, Http, json, mayRetry, retryAfter } from './http.js';
+import { observe, type ObservedTree } from './monitor.js';
+import { type EntryEvent, follow, type FollowOptions } from './stream.js';
+
+const COSE = 'application/cose';
+/** Statuses that mean "not yet": 202 and 204 of draft 11, 302 and 303 of earlier drafts. */
+const NOT_YET = new Set([202, 204, 302, 303]);
+
+/** Settings of a client. */
+export interface ClientOptions {
+  token?: string;
+  /** The text of a trust.toml. With it, every receipt is verified before it is returned. */
+  trust?: string;
+  /** Time for retries and polling, in seconds (default 60). */
+  patience?: number;
+}
+
+/** Keeps bytes: the name of a file (Node.js), or a function that resolves when they are durable. */
+export type Save = string | ((bytes: Uint8Array) => Promise<void>);
+
+/** A registered statement: its entry ID, the receipt, and both as a Transparent Statement. */
+export interface Registered {
+  entry: string;
+  receipt: Uint8Array;
+  transparent: Uint8Array;
+}
+
+/** A client of one service. */
+export class Client {
+  readonly http: Http;
+  readonly trust?: string;
+
+  constructor(url: string, options: ClientOptions = {}) {
+    this.http = new Http(url, options.patience ?? 60, options.token);
+    this.trust = options.trust;
+  }
+
+  /**
+   * Registers a statement and waits for its receipt.
+   *
+   * The statement is saved before the first attempt, so that a crash loses nothing: a repeated registration of the same bytes
+   * gives the same entry. At the end the Transparent Statement is saved in its place.
+   */
+  async register(statement: core.SignedStatement | Uint8Array, save: Save, payload?: Uint8Array): Promise<Registered> {
+    const message = statement instanceof Uint8Array ? statement : statement.bytes;
+    const { entry } = await core.readStatement(message);
+    await keep(save, message);
+    const receipt = await this.#submit(message, entry);
+    const transparent = await core.attach(message, [receipt]);
+    if (this.trust !== undefined) await this.verify(transparent, { payload });
+    await keep(save, transparent);
+    return { entry, receipt, transparent };
+  }
+
+  /** Waits until the registration of an entry is finished, and returns its receipt. */
+  wait(entry: string): Promise<Uint8Array> {
+    return this.#poll(entry, new Backoff(this.http.patience));
+  }
+
+  /** Fetches a fresh receipt. It is verified by `verify`, with the statement. */
+  receipt(entry: string): Promise<Uint8Array> {
+    return this.wait(entry);
+  }
+
+  /** Fetches a statement; its entry ID is checked. */
+  async statement(entry: string): Promise<Uint8Array> {
+    const { body } = await this.http.retrying(`v1/entries/${entry}/statement`, { Accept: COSE });
+    if ((await core.readStatement(body)).entry !== entry) throw new Unreachable(`the service gives another statement than ${entry}`);
+    return body;
+  }
+
+  /** Verifies evidence offline with the client's trust. Throws NotVerified unless everything is verified. */
+  async verify(evidence: Uint8Array, options: core.VerifyOptions = {}): Promise<Verdict> {
+    const verdict = await core.verify(evidence, this.#trust(), options);
+    if (verdict.outcome !== 'verified') throw new NotVerified(verdict);
+    return verdict;
+  }
+
+  /** Lists the entries of a session, oldest first. */
+  async session(session: string): Promise<Record<string, any>[]> {
+    const entries = [];
+    let path: string | undefined = `v1/sessions/${encodeURIComponent(session)}`;
+    while (path) {
+      const answer: Answer = await this.http.retrying(path, { Accept: 'application/json' });
+      entries.push(...json(answer).entries);
+      path = next(answer);
+    }
+    return entries;
+  }
+
+  /** Follows new entries, and reconnects where the stream broke off, without loss or repetition. */
+  follow(options: FollowOptions = {}): AsyncGenerator<EntryEvent> {
+    return follow(this.http, options);
+  }
+
+  /** Verifies that the log only grew since `known` was observed. Keep what it returns for the next call. */
+  monitorOnce(known?: ObservedTree, witnessPolicy?: string): Promise<ObservedTree> {
+    return observe(this.http, this.#trust(), known, witnessPolicy);
+  }
+
+  async #submit(message: Uint8Array, entry: string): Promise<Uint8Array> {
+    const backoff = new Backoff(this.http.patience);
+    const answer = await this.http.retrying('entries', { 'Content-Type': COSE, Accept: COSE }, message, backoff);
+    if (answer.status === 201 && answer.body.length > 0) return answer.body;
+    return this.#poll(entry, backoff, retryAfter(answer) ?? 0);
+  }
+
+  async #poll(entry: string, backoff: Backoff, pause?: number): Promise<Uint8Array> {
+    for (let first = pause === undefined; ; first = false) {
+      if (!first && !(await backoff.wait(pause))) throw new StillRunning(`${this.http.base}/entries/${entry}`);
+      const answer = await this.http.exchange(`entries/${entry}`, { Accept: COSE });
+      if (answer.status === 200) return answer.body;
+      pause = retryAfter(answer);
+      if (!NOT_YET.has(answer.status)) {
+        const error = await errorOf(answer);
+        if (!mayRetry(error)) throw error;
+      }
+    }
+  }
+
+  #trust(): string {
+    if (this.trust === undefined) throw new TabellionError('no-trust', 'this client has no trust file: give the text of a trust.toml');
+    return this.trust;
+  }
+}
+
+/** Saves bytes durably. */
+export async function keep(save: Save, bytes: Uint8Array): Promise<void> {
+  await (typeof save === 'string' ? writeDurably(save, bytes) : save(bytes));
+}
+
+/** Returns the path of the next page: the host in the link is ignored. */
+function next(answer: Answer): string | undefined {
+  const link = /^<[^>]*\/v1\/([^>]*)>.*rel="next"/.exec(answer.headers.get('link') ?? '');
+  return link ? `v1/${link[1]}` : undefined;
+}

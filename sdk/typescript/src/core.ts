@@ -1,0 +1,215 @@
+// The functions of the core (sdk/core): statements, receipts, verification and VAP messages, offline. Every function gives
+// the same results and codes as `tabellion` itself and as the Python package. Errors are CoreError.
+
+import { CoreError, type Verdict } from './errors.js';
+import { runVerifier } from './host.js';
+
+/** A signing key: PKCS#8 in PEM, with the public key as a DID, a JWK and its thumbprint (RFC 7638). */
+export interface SigningKey {
+  privateKey: string;
+  did: string;
+  jwk: Record<string, unknown>;
+  thumbprint: string;
+}
+
+/** A signed statement, and its entry ID: the SHA-256 digest that names it in every log. */
+export interface SignedStatement {
+  bytes: Uint8Array;
+  entry: string;
+}
+
+/** A VAP message, ready to be sent, and its digest without the signature. */
+export interface SignedMessage {
+  message: Record<string, any>;
+  digest: string;
+}
+
+/** What a statement says. Nothing of it is verified. */
+export interface StatementFacts {
+  entry: string;
+  iss: string | null;
+  sub: string | null;
+  contentType: string | null;
+  payload: Uint8Array | null;
+  receipts: Uint8Array[];
+}
+
+/** Evidence in addition to a statement, and what its reader requires. */
+export interface VerifyOptions {
+  receipts?: Uint8Array[];
+  payload?: Uint8Array;
+  witnessPolicy?: string;
+  /** Unix seconds. */
+  now?: number;
+}
+
+let compiled: Promise<WebAssembly.Module> | undefined;
+
+/** Sets the WebAssembly module, for hosts that cannot load `core.wasm` from beside this file. */
+export function useCore(module: WebAssembly.Module): void {
+  compiled = Promise.resolve(module);
+}
+
+async function load(): Promise<WebAssembly.Module> {
+  const url = new URL('./core.wasm', import.meta.url);
+  if (url.protocol !== 'file:') return WebAssembly.compileStreaming(fetch(url));
+  const { readFile } = await import('node:fs/promises');
+  return WebAssembly.compile(await readFile(url));
+}
+
+/** Performs an operation of the core. Byte strings are encoded; arguments that are undefined are left out. */
+export async function call(operation: string, args: Record<string, unknown> = {}): Promise<any> {
+  compiled ??= load();
+  const given = Object.entries(args).map(([name, value]) => [name, encoded(value)]);
+  const answer = await runVerifier(await compiled, { operation, ...Object.fromEntries(given) });
+  if (answer.error) throw new CoreError(answer.error.code, answer.error.what, answer.error.offset);
+  return answer.result;
+}
+
+function encoded(value: unknown): unknown {
+  if (value instanceof Uint8Array) return encode(value);
+  return Array.isArray(value) ? value.map(encoded) : value;
+}
+
+/** Encodes bytes as unpadded base64url. */
+export function encode(bytes: Uint8Array): string {
+  let text = '';
+  for (let at = 0; at < bytes.length; at += 0x8000) text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
+  return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
+
+/** Decodes unpadded base64url. */
+export function decode(text: string): Uint8Array {
+  const plain = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
+  return Uint8Array.from(plain, (character) => character.charCodeAt(0));
+}
+
+/** Generates a signing key. Algorithms are named as in COSE: EdDSA, ES256, ES384, ES512. */
+export async function generateKey(algorithm = 'EdDSA'): Promise<SigningKey> {
+  return signingKey(await call('generate-key', { algorithm }));
+}
+
+/** Reads a signing key from a PKCS#8 block in PEM, as `tabellion issuer new` writes it. */
+export async function loadKey(pem: string): Promise<SigningKey> {
+  return signingKey({ ...(await call('public-key', { private_key: pem })), private_key: pem });
+}
+
+function signingKey({ private_key: privateKey, did, jwk, thumbprint }: any): SigningKey {
+  return { privateKey, did, jwk, thumbprint };
+}
+
+/** The headers of a statement. Without `issuer`, that is the `did:key` of the key. */
+export interface StatementHeaders {
+  contentType: string;
+  subject: string;
+  issuer?: string;
+  kid?: string;
+  /** Unix seconds. */
+  issuedAt?: number;
+  detached?: boolean;
+}
+
+/** Signs a statement. */
+export async function signStatement(key: SigningKey, payload: Uint8Array, headers: StatementHeaders): Promise<SignedStatement> {
+  const signed = await call('sign-statement', {
+    private_key: key.privateKey,
+    payload,
+    content_type: headers.contentType,
+    sub: headers.subject,
+    iss: headers.issuer,
+    kid: headers.kid,
+    iat: headers.issuedAt,
+    detached: headers.detached,
+  });
+  return { bytes: decode(signed.statement), entry: signed.entry };
+}
+
+/** Reads a statement. Nothing is verified. */
+export async function readStatement(statement: Uint8Array): Promise<StatementFacts> {
+  const read = await call('read-statement', { statement });
+  return {
+    entry: read.entry,
+    iss: read.iss,
+    sub: read.sub,
+    contentType: read.content_type,
+    payload: read.payload === null ? null : decode(read.payload),
+    receipts: read.receipts.map(decode),
+  };
+}
+
+/** Attaches receipts: the result is a Transparent Statement. */
+export async function attach(statement: Uint8Array, receipts: Uint8Array[]): Promise<Uint8Array> {
+  return decode((await call('attach', { statement, receipts })).statement);
+}
+
+/** Removes the receipts. */
+export async function strip(statement: Uint8Array): Promise<{ statement: Uint8Array; receipts: Uint8Array[] }> {
+  const stripped = await call('strip', { statement });
+  return { statement: decode(stripped.statement), receipts: stripped.receipts.map(decode) };
+}
+
+/**
+ * Verifies an evidence bundle, a statement with its receipts, or a checkpoint, offline.
+ *
+ * `trust` is the text of a trust.toml: keys come from there alone.
+ */
+export async function verify(evidence: Uint8Array, trust: string, options: VerifyOptions = {}): Promise<Verdict> {
+  const { receipts = [], payload, witnessPolicy: witness_policy, now = unixTime() } = options;
+  return (await call('verify', { evidence, trust, receipts, payload, witness_policy, now })).verdict;
+}
+
+/** Verifies by a consistency receipt that the tree of this size and root is the beginning of the one it signs. */
+export async function verifyConsistency(
+  receipt: Uint8Array,
+  known: { size: number; root: string },
+  trust: string,
+  now = unixTime(),
+): Promise<Verdict> {
+  return call('verify-consistency', { receipt, known, trust, now });
+}
+
+/** What the header of a message's signature holds besides the algorithm. */
+export interface MessageHeaders {
+  kid?: string;
+  /** Unix seconds. */
+  issuedAt?: number;
+  jti?: string;
+  audience?: string;
+}
+
+/** Checks a VAP message as a gateway does, and signs it if there is a key. */
+export async function signMessage(message: object, key?: SigningKey, headers: MessageHeaders = {}): Promise<SignedMessage> {
+  const { message: text, digest } = await call('sign-message', {
+    message: JSON.stringify(message),
+    private_key: key?.privateKey,
+    kid: headers.kid,
+    iat: headers.issuedAt,
+    jti: headers.jti,
+    aud: headers.audience,
+  });
+  return { message: JSON.parse(text), digest };
+}
+
+/** Verifies the signature of a gateway's Verdict, and that it answers `message`. */
+export async function verifyVerdict(verdict: object, publicKey: string, message?: object): Promise<any> {
+  return call('verify-verdict', {
+    verdict: JSON.stringify(verdict),
+    public_key: publicKey,
+    message: message && JSON.stringify(message),
+  });
+}
+
+/** Returns the digest of a JSON value over its canonical form (RFC 8785). */
+export async function digestJson(value: unknown): Promise<string> {
+  return (await call('digest-json', { json: JSON.stringify(value ?? null) })).digest;
+}
+
+/** Returns whether a scope allows a tool: a pattern matches it, and none of `deny` does. */
+export async function allows(tool: string, allow: string[], deny: string[] = []): Promise<boolean> {
+  return (await call('match-pattern', { tool, allow, deny })).allowed;
+}
+
+/** Returns the current time in Unix seconds. */
+export function unixTime(): number {
+  return Math.floor(Date.now() / 1000);
+}

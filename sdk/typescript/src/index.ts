@@ -1,0 +1,24 @@
+// Signed statements about what AI agents do, on a transparency log: register, verify offline, record sessions.
+
+export * from './client.js';
+export * as core from './core.js';
+export {
+  attach,
+  generateKey,
+  loadKey,
+  readStatement,
+  signMessage,
+  signStatement,
+  strip,
+  useCore,
+  verify,
+  verifyConsistency,
+  verifyVerdict,
+} from './core.js';
+export type { SignedMessage, SignedStatement, SigningKey, StatementFacts, VerifyOptions } from './core.js';
+export * from './dev.js';
+export * from './errors.js';
+export * from './mcp.js';
+export type { ObservedTree } from './monitor.js';
+export * from './session.js';
+export type { EntryEvent, FollowOptions } from './stream.js';

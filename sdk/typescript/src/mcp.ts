@@ -1,0 +1,79 @@
+// Middleware for the official MCP TypeScript SDKs (@modelcontextprotocol/sdk and @modelcontextprotocol/client): adds the VAP
+// members to `_meta`, and reads the gateway's Verdicts.
+
+import { verifyVerdict, type SignedMessage } from './core.js';
+import { Denied } from './errors.js';
+import type { IntentOptions, Session } from './session.js';
+
+/** The member of `_meta` with a VAP message or a Verdict. */
+const VAP = 'vap';
+
+/** What the middleware uses of an MCP client. */
+export interface McpClient {
+  listTools(params?: any, ...more: any[]): Promise<any>;
+  callTool(params: any, ...more: any[]): Promise<any>;
+}
+
+/** A call of a tool with the agent's reason. */
+export interface VapCall extends IntentOptions {
+  name: string;
+  arguments?: Record<string, any>;
+  _meta?: Record<string, any>;
+}
+
+/**
+ * The calls of an MCP client, in a VAP session. `gatewayKey` is the public key that signs Verdicts, in any form; with it, each
+ * Verdict is verified.
+ */
+export class VapClient<C extends McpClient> {
+  constructor(
+    readonly client: C,
+    readonly session: Session,
+    private readonly gatewayKey?: string,
+  ) {}
+
+  /** Sends the session's commitment in a `tools/list` request, and returns the Verdict. Throws Denied. */
+  async commit(): Promise<Record<string, any>> {
+    const verdict = await this.#carry(this.session.commitment);
+    if (verdict.verdict === 'denied') throw new Denied(String(verdict.verification?.reason), 'the gateway denied the commitment');
+    return verdict;
+  }
+
+  /** Sends a Scope Amendment in a `tools/list` request, and returns the Verdict. */
+  async amend(reason: string, changes: object): Promise<Record<string, any>> {
+    return this.#carry(await this.session.amendment(reason, changes));
+  }
+
+  /**
+   * Calls a tool with its signed intent, and records call, Verdict and result. A denied call is a result with `isError`, as
+   * the gateway sends it. `more` are the other arguments of the client's `callTool`.
+   */
+  async callTool(call: VapCall, ...more: any[]): Promise<any> {
+    const { name, arguments: args = {}, _meta, ...intent } = call;
+    const recorded = await this.session.begin(name, args, intent);
+    let result: any;
+    let verdict: Record<string, any> | undefined;
+    try {
+      const params = { name, arguments: recorded.arguments, _meta: { ..._meta, [VAP]: recorded.intent.message } };
+      result = await this.client.callTool(params, ...more);
+      verdict = await this.#verdict(result, recorded.intent);
+    } catch (error) {
+      await recorded.fail(error);
+      throw error;
+    }
+    await recorded.finish(result.content, { isError: result.isError === true, verdict });
+    return result;
+  }
+
+  async #carry(message: SignedMessage): Promise<Record<string, any>> {
+    const verdict = await this.#verdict(await this.client.listTools({ _meta: { [VAP]: message.message } }), message);
+    if (!verdict) throw new Denied('no_verdict', 'the server answered without a Verdict: it is no VAP gateway');
+    return verdict;
+  }
+
+  async #verdict(result: any, message: SignedMessage): Promise<Record<string, any> | undefined> {
+    const verdict = result._meta?.[VAP];
+    if (verdict && this.gatewayKey) await verifyVerdict(verdict, this.gatewayKey, message.message);
+    return verdict;
+  }
+}

@@ -1,0 +1,213 @@
+// A session of an agent: its commitment, its calls with their signed intents, and the record that is registered at the end.
+//
+// A session speaks VAP (Verifiable Agent Protocol, 0.1). Its messages go through a gateway (mcp.ts), or stay in the record, if
+// the agent calls its tools itself (`run` and `tool`). The record is a conversation record
+// (draft-birkholz-verifiable-agent-conversations-00), signed with the session's key.
+
+import { type Client, keep, type Registered, type Save } from './client.js';
+import * as core from './core.js';
+import { Denied } from './errors.js';
+
+/** The content type of the record. */
+const CONTENT_TYPE = 'application/agent-conversation';
+
+/** What a session may do, and who records it. */
+export interface SessionOptions {
+  goal: string;
+  /** Patterns of tool names. */
+  tools: string[];
+  deny?: string[];
+  /** Bounds of the session: `max_calls`, and for a gateway also `deadline` and `limits`. */
+  budget: { max_calls?: number; deadline?: string; limits?: Record<string, number> };
+  /** Signs the messages and the record. */
+  key: core.SigningKey;
+  /** The agent's id, by default the `did:key`. */
+  agent?: string;
+  /** How the log's policy names the key, if not by its `did:key`. */
+  issuer?: string;
+  kid?: string;
+  sessionId?: string;
+  /** Registers the record; without it the record is only signed and saved. */
+  log?: Client;
+  /** Keeps the record. */
+  save: Save;
+  /**
+   * Records arguments and results in clear, where everybody who reads the log can read them. By default the record has their
+   * SHA-256 digests (short texts can be guessed).
+   */
+  disclose?: boolean;
+  model?: string;
+  provider?: string;
+}
+
+/** The agent's reason for a call. */
+export interface IntentOptions {
+  rationale?: string;
+  expectedEffect?: string;
+  sensitivity?: string;
+}
+
+/** A call of a tool that was admitted and is recorded. It ends by `finish` or `fail`. */
+export interface Call {
+  readonly tool: string;
+  readonly arguments: Record<string, any>;
+  readonly intent: core.SignedMessage;
+  /** Records the result, and the gateway's Verdict, if there was one. */
+  finish(result: unknown, more?: { isError?: boolean; verdict?: object }): Promise<void>;
+  /** Records that the tool threw an error. Its text is not recorded. */
+  fail(error: unknown): Promise<void>;
+}
+
+/** A session. `close` ends it; `withSession` does so at the end of a function. */
+export class Session {
+  record?: core.SignedStatement;
+  registered?: Registered;
+  #calls = 0;
+  readonly #entries: Record<string, any>[] = [];
+  readonly #start = timestamp();
+
+  private constructor(
+    readonly options: SessionOptions,
+    readonly id: string,
+    readonly commitment: core.SignedMessage,
+  ) {
+    this.#add('system-event', { 'event-type': 'vap-commitment', data: { commitment: commitment.message } });
+  }
+
+  /** Begins a session. */
+  static async begin(options: SessionOptions): Promise<Session> {
+    const id = options.sessionId ?? crypto.randomUUID();
+    const scope = { tools_allow: options.tools, ...(options.deny && { tools_deny: options.deny }) };
+    const principal = { agent_id: options.agent ?? options.key.did };
+    const { goal, budget } = options;
+    const commitment = await sign(options.key, id, { type: 'scope_commitment', goal, scope, budget, principal });
+    return new Session(options, id, commitment);
+  }
+
+  /** Signs an Intent Envelope. */
+  intent(tool: string, args: object, options: IntentOptions = {}): Promise<core.SignedMessage> {
+    const { rationale, expectedEffect, sensitivity } = options;
+    const intent = {
+      rationale: rationale ?? 'a step towards the goal of the session',
+      expected_effect: expectedEffect ?? 'the result of the tool',
+      ...(sensitivity && { sensitivity }),
+    };
+    return sign(this.options.key, this.id, { type: 'intent_call', intent, call: { tool, arguments: args } });
+  }
+
+  /** Signs a Scope Amendment. `changes` are its members `add_scope` and `increase_budget`; a gateway decides on it. */
+  amendment(reason: string, changes: object): Promise<core.SignedMessage> {
+    const prev_commitment_digest = this.commitment.digest;
+    return sign(this.options.key, this.id, { type: 'scope_amendment', prev_commitment_digest, reason, ...changes });
+  }
+
+  /** Admits a call, and records it with its signed intent. Throws Denied outside of the scope or the budget. */
+  async begin(tool: string, args: Record<string, any>, options: IntentOptions & { callId?: string } = {}): Promise<Call> {
+    const reason = await this.#reasonAgainst(tool);
+    if (reason) {
+      this.#add('system-event', { 'event-type': 'call-denied', data: { tool, reason } });
+      throw new Denied(reason, `the session does not allow this call of ${tool}`);
+    }
+    const plain = JSON.parse(JSON.stringify(args));
+    const intent = await this.intent(tool, plain, options);
+    const id = options.callId ?? crypto.randomUUID();
+    const evidence = this.options.disclose ? intent.message : { digest: intent.digest, signature: intent.message.signature };
+    this.#add('tool-call', { 'call-id': id, name: tool, input: await this.#content(plain), 'vap-intent': evidence });
+    const end = async (result: unknown, isError: boolean, verdict?: object) => {
+      const output = await this.#content(JSON.parse(JSON.stringify(result ?? null)));
+      this.#add('tool-result', { 'call-id': id, output, 'is-error': isError, ...(verdict && { 'vap-verdict': verdict }) });
+    };
+    return {
+      tool,
+      arguments: plain,
+      intent,
+      finish: (result, more = {}) => end(result, more.isError ?? false, more.verdict),
+      fail: (error) => end({ error: error instanceof Error ? error.name : typeof error }, true),
+    };
+  }
+
+  /** Calls a function as a recorded tool. */
+  async run<A extends Record<string, any>, R>(tool: string, tried: (args: A) => R | Promise<R>, args: A, options: IntentOptions = {}): Promise<R> {
+    const call = await this.begin(tool, args, options);
+    let result: R;
+    try {
+      result = await tried(args);
+    } catch (error) {
+      await call.fail(error);
+      throw error;
+    }
+    await call.finish(result);
+    return result;
+  }
+
+  /** Makes a function a recorded tool of this session. */
+  tool<A extends Record<string, any>, R>(name: string, tried: (args: A) => R | Promise<R>, options: IntentOptions = {}): (args: A) => Promise<R> {
+    return (args) => this.run(name, tried, args, options);
+  }
+
+  /** Signs the record, saves it, and registers it if the session has a log. */
+  async close(): Promise<Registered | undefined> {
+    const { key, issuer, kid, save, log } = this.options;
+    if (!this.record) {
+      const payload = new TextEncoder().encode(JSON.stringify(this.#document()));
+      this.record = await core.signStatement(key, payload, { contentType: CONTENT_TYPE, subject: this.id, issuer, kid });
+      await keep(save, this.record.bytes);
+    }
+    if (log && !this.registered) this.registered = await log.register(this.record, save);
+    return this.registered;
+  }
+
+  /** Returns the code against a call, as a gateway would, or counts the call. */
+  async #reasonAgainst(tool: string): Promise<string | undefined> {
+    const { tools, deny, budget } = this.options;
+    if (!(await core.allows(tool, tools, deny))) return 'scope_escape';
+    if (budget.max_calls !== undefined && this.#calls >= budget.max_calls) return 'budget_exceeded';
+    this.#calls += 1;
+    return undefined;
+  }
+
+  /** Returns a value for the record: in clear, or its digest. */
+  async #content(value: unknown): Promise<unknown> {
+    return this.options.disclose ? value : { digest: await core.digestJson(value) };
+  }
+
+  #add(type: string, members: object): void {
+    this.#entries.push({ type, id: String(this.#entries.length + 1), timestamp: timestamp(), ...members });
+  }
+
+  #document(): object {
+    const { model = 'unknown', provider = 'unknown' } = this.options;
+    return {
+      version: '3.0.0-draft',
+      id: crypto.randomUUID(),
+      created: timestamp(),
+      session: {
+        'session-id': this.id,
+        'session-start': this.#start,
+        'session-end': timestamp(),
+        'agent-meta': { 'model-id': model, 'model-provider': provider, 'cli-name': 'tabellion-sdk' },
+        entries: this.#entries,
+      },
+      'recording-agent': { name: 'tabellion-sdk' },
+    };
+  }
+}
+
+/** Runs a function in a session, and closes the session when it ends, whether it succeeded or not. */
+export async function withSession<R>(options: SessionOptions, body: (session: Session) => Promise<R>): Promise<R> {
+  const session = await Session.begin(options);
+  try {
+    return await body(session);
+  } finally {
+    await session.close();
+  }
+}
+
+function sign(key: core.SigningKey, session_id: string, message: object): Promise<core.SignedMessage> {
+  const headers = { issuedAt: core.unixTime(), jti: crypto.randomUUID() };
+  return core.signMessage({ vap: '0.1', session_id, ...message }, key, headers);
+}
+
+function timestamp(): string {
+  return new Date().toISOString();
+}

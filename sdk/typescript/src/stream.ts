@@ -1,0 +1,104 @@
+// New entries as server-sent events (`GET /v1/entries/stream`), with reconnection.
+
+import { Unreachable } from './errors.js';
+import { Backoff, errorOf, type Http, mayRetry, read, sleep } from './http.js';
+
+/** Silence in milliseconds after which a connection counts as dead: three times the service's keep-alive interval. */
+const SILENCE = 45_000;
+/** Pause in seconds before reconnecting after a stream ended. */
+const PAUSE = 0.2;
+/** Maximum length of an event in characters. */
+const MAX_EVENT = 8 << 20;
+
+/** An entry as the log reports it: its leaf index, and the row of `GET /v1/entries`. It is not verified. */
+export interface EntryEvent {
+  index: number;
+  entry: Record<string, any>;
+}
+
+/** Where a stream begins, and which entries it has. */
+export interface FollowOptions {
+  /** Begins after this leaf. */
+  after?: number;
+  /** Begins with the first entry. Without both, the stream begins with the next new one. */
+  begin?: boolean;
+  /** Search parameters of the API, such as `session` and `issuer`. */
+  filters?: Record<string, string>;
+}
+
+/** Yields entries for ever. Temporary failures are retried within the patience; then their error is thrown. */
+export async function* follow(http: Http, options: FollowOptions): AsyncGenerator<EntryEvent> {
+  let last = options.begin ? 'none' : options.after?.toString();
+  const query = options.filters ? `?${new URLSearchParams(options.filters)}` : '';
+  let backoff = new Backoff(http.patience);
+  for (;;) {
+    const stop = new AbortController();
+    try {
+      const response = await connect(http, `v1/entries/stream${query}`, last, backoff, stop);
+      for await (const event of events(response, stop)) {
+        backoff = new Backoff(http.patience);
+        last = event.id ?? last;
+        if (event.kind === 'entry' && event.data !== undefined) {
+          if (!/^\d+$/.test(last ?? '')) throw new Unreachable('the stream has an entry without a leaf');
+          yield { index: Number(last), entry: JSON.parse(event.data) };
+        }
+      }
+    } finally {
+      stop.abort();
+    }
+    await sleep(PAUSE);
+  }
+}
+
+async function connect(http: Http, path: string, last: string | undefined, backoff: Backoff, stop: AbortController): Promise<Response> {
+  const headers: Record<string, string> = { Accept: 'text/event-stream' };
+  if (last !== undefined) headers['Last-Event-ID'] = last;
+  for (;;) {
+    let failed: any;
+    try {
+      const response = await http.open(path, headers, { signal: stop.signal });
+      if (response.status === 200) return response;
+      failed = await errorOf(await read(response));
+      if (!mayRetry(failed)) throw failed;
+    } catch (error) {
+      if (!(error instanceof Unreachable)) throw error;
+      failed = error;
+    }
+    if (!(await backoff.wait(failed.retryAfter))) throw failed;
+  }
+}
+
+interface EventFields {
+  kind?: string;
+  data?: string;
+  id?: string;
+}
+
+/** Parses complete events (HTML, section 9.2) until the connection ends or falls silent. */
+async function* events(response: Response, stop: AbortController): AsyncGenerator<EventFields> {
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let buffer = '';
+  for (;;) {
+    const silent = setTimeout(() => stop.abort(), SILENCE);
+    const chunk = await reader.read().catch(() => ({ done: true, value: undefined }));
+    clearTimeout(silent);
+    if (chunk.done) return;
+    buffer += chunk.value;
+    if (buffer.length > MAX_EVENT) throw new Unreachable(`an event of the stream has more than ${MAX_EVENT} characters`);
+    const parts = buffer.split(/\r\n\r\n|\n\n|\r\r/);
+    buffer = parts.pop() ?? '';
+    for (const part of parts) yield parse(part);
+  }
+}
+
+function parse(block: string): EventFields {
+  const fields: EventFields = {};
+  for (const line of block.split(/\r\n|\n|\r/)) {
+    const at = line.indexOf(':');
+    const [name, value] = at < 0 ? [line, ''] : [line.slice(0, at), line.slice(at + 1).replace(/^ /, '')];
+    if (name === 'event') fields.kind = value;
+    else if (name === 'id') fields.id = value;
+    else if (name === 'data') fields.data = fields.data === undefined ? value : `${fields.data}\n${value}`;
+  }
+  return fields;
+}

@@ -1,0 +1,157 @@
+// Runs the test vectors through the TypeScript package; sdk/python/vectors.py does the same for Python.
+//
+//   vectors.mjs FOLDER     prints how many cases of each family passed, as JSON; the first that fails ends it
+//
+// FOLDER is `vectors`. Cases of the family `vap` whose rule needs a policy, a key or other entries are for the log (NEEDS_LOG).
+
+import { readFileSync, readdirSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { core, CoreError } from '@tabellion/sdk';
+
+/** Rules of `vectors/vap` that the log decides, with its policy, its clock and its other entries. */
+const NEEDS_LOG = new Set([
+  'vap-audit-at-future',
+  'vap-audit-decision-required',
+  'vap-audit-gateway',
+  'vap-audit-no-decision',
+  'vap-audit-outcome-unique',
+  'vap-audit-sequence-unique',
+  'vap-audit-stream',
+]);
+
+const hex = (text) => Buffer.from(text, 'hex').toString('base64url');
+const optional = (text) => (text == null ? undefined : hex(text));
+const pick = (object, names) => names.map((name) => object?.[name] ?? null);
+
+/** Returns the result and no error, or no result and the error. */
+async function tried(operation, args) {
+  try {
+    return [await core.call(operation, args)];
+  } catch (error) {
+    if (error instanceof CoreError) return [undefined, error];
+    throw error;
+  }
+}
+
+const outcome = ([result, error], refused) => (error ? refused : [result.verdict.outcome, result.verdict.reason]);
+const succeeds = async (operation, args) => (await tried(operation, args))[1] === undefined;
+const some = (object, names) => Object.fromEntries(names.map((name) => [name, object[name]]));
+
+/** For each family: what the case gives, and what it should give. */
+const families = {
+  bundle: async ({ bundle, trust, witness_policy, now, ...expected }) => {
+    const evidence = Buffer.from(bundle).toString('base64url');
+    const answer = await tried('verify', { evidence, trust, witness_policy, now });
+    return [outcome(answer, ['malformed', null]), pick(expected, ['outcome', 'reason'])];
+  },
+  verifier: async ({ statement, receipts, payload, trust, now, ...expected }) => {
+    const args = { evidence: hex(statement), receipts: receipts.map(hex), payload: optional(payload), trust, now };
+    return [outcome(await tried('verify', args), ['failed', 'malformed-statement']), pick(expected, ['outcome', 'reason'])];
+  },
+  consistency: async ({ receipt, known_size: size, known_root: root, trust, now, ...expected }) => {
+    const verdict = await core.call('verify-consistency', { receipt: hex(receipt), known: { size, root }, trust, now });
+    return [pick(verdict, ['outcome', 'reason', 'root']), pick(expected, ['outcome', 'reason', 'newer_root'])];
+  },
+  'merkle/inclusion': async (vector) => {
+    const args = some(vector, ['leaf_hash', 'leaf_index', 'tree_size', 'path', 'root']);
+    return [await succeeds('inclusion-proof', args), vector.valid];
+  },
+  'merkle/consistency': async (vector) => {
+    const args = some(vector, ['older_size', 'newer_size', 'older_root', 'newer_root', 'path']);
+    return [await succeeds('consistency-proof', args), vector.valid];
+  },
+  'merkle/roots': async ({ entries, root }) => [(await core.call('tree-root', { entries: entries.map(hex) })).root, root],
+  'tlog/note': async ({ note, keys, signed_by }) => {
+    const [result] = await tried('verify-note', { note, keys });
+    return [result?.signed_by ?? null, signed_by ?? null];
+  },
+  'tlog/vkey': async ({ vkey, ...expected }) => {
+    const [result] = await tried('read-verifier-key', { key: vkey });
+    return [pick(result, ['name', 'id']), pick(expected, ['name', 'id'])];
+  },
+  'tlog/checkpoint': async ({ text, ...expected }) => {
+    const [result] = await tried('read-checkpoint', { text });
+    const names = ['origin', 'size', 'root', 'extensions'];
+    return [pick(result, names), pick(expected, names)];
+  },
+  'tlog/cosignature': async ({ note, witness, time }) => {
+    const [result] = await tried('read-cosignature', { note, witness });
+    return [result?.time ?? null, time ?? null];
+  },
+  'scitt/statement/accepted': async (vector) => {
+    const read = await core.call('read-statement', { statement: hex(vector.input) });
+    const args = { statement: hex(vector.input), public_key: vector.key, payload: optional(vector.detached) };
+    const names = ['entry', 'twin', 'alg', 'iss', 'sub', 'missing'];
+    return [
+      [...pick(read, [...names, 'statement', 'kid', 'receipts']), await succeeds('verify-signature', args)],
+      [...pick(vector, names), hex(vector.s), optional(vector.kid) ?? null, vector.receipts.map(hex), vector.signature === 'valid'],
+    ];
+  },
+  'scitt/statement/refused': async ({ input, error: words, offset }) => {
+    const [, error] = await tried('read-statement', { statement: hex(input) });
+    return [pick(error, ['code', 'detail', 'offset']), ['malformed-statement', words, offset]];
+  },
+  'scitt/receipt/accepted': async ({ input, key, leaf, older_size: size, older_root: root, ...expected }) => {
+    const which = leaf ? { leaf } : { known: { size, root } };
+    const result = await core.call('receipt-root', { receipt: hex(input), public_key: key, ...which });
+    const names = ['root', 'tree_size', 'signed_tree_size', 'leaf_index'];
+    return [pick(result, names), pick(expected, names)];
+  },
+  'scitt/receipt/refused': async ({ input, error: words }) => {
+    const { did: public_key } = await someKey;
+    const [, error] = await tried('receipt-root', { receipt: hex(input), public_key, leaf: '00'.repeat(32) });
+    return [error?.detail, words];
+  },
+  'scitt/receipt/unproven': async ({ input, key, leaf, error: kind }) => {
+    const codes = {
+      signature: ['receipt-signature-invalid'],
+      proof: ['receipt-proof-invalid'],
+      payload: ['receipt-payload-differs'],
+      roots: ['receipt-roots-differ'],
+      'no inclusion proof': ['no-inclusion-proof'],
+      consistency: ['no-consistency-proof', 'consistency-other-size'],
+      statement: ['receipt-statement-differs'],
+    };
+    const [, error] = await tried('receipt-root', { receipt: hex(input), public_key: key, leaf });
+    return [codes[kind].includes(error?.code), true];
+  },
+  'scitt/problem': async ({ input, valid, ...expected }) => {
+    const [result] = await tried('read-problem', { problem: hex(input) });
+    const names = ['title', 'detail', 'instance', 'code', 'rule', 'offset'];
+    return [[result !== undefined, ...pick(result, names)], [valid, ...pick(expected, names)]];
+  },
+  'scitt/did': async ({ did, cose_key }) => {
+    const [result] = await tried('read-key', { public_key: did });
+    return [result?.cose_key, optional(cose_key)];
+  },
+  'admission/message': async ({ method, text, own, expected }) => {
+    const [result, error] = await tried('read-message', { method, text, own });
+    if (error) return [error.code, expected.refuse?.split(' ')[0]];
+    return [some(result, Object.keys(expected.accept ?? {})), expected.accept];
+  },
+  'admission/pattern': async ({ tool, allow, deny, expected }) => [await core.allows(tool, allow, deny), 'accept' in expected],
+  vap: async ({ statement, expected }, rule) => {
+    const { payload } = await core.call('read-statement', { statement: hex(statement) });
+    const [, error] = await tried('check-object', { payload });
+    return [error?.code, expected === 'admit' ? undefined : rule];
+  },
+};
+
+const someKey = core.generateKey();
+const isForUs = (family, rule) => family !== 'vap' || (rule.startsWith('vap-audit-') && !NEEDS_LOG.has(rule));
+const vectors = process.argv.at(-1);
+const passed = {};
+for (const [family, run] of Object.entries(families)) {
+  const files = readdirSync(join(vectors, family), { recursive: true }).filter((name) => name.endsWith('.json'));
+  for (const file of files) {
+    const rule = basename(dirname(join(vectors, family, file)));
+    if (!isForUs(family, rule)) continue;
+    const [given, expected] = await run(JSON.parse(readFileSync(join(vectors, family, file), 'utf8')), rule);
+    if (!isDeepStrictEqual(given, expected)) {
+      throw new Error(`${family}/${file}: given ${JSON.stringify(given)}, expected ${JSON.stringify(expected)}`);
+    }
+    passed[family] = (passed[family] ?? 0) + 1;
+  }
+}
+console.log(JSON.stringify(passed));

@@ -1,0 +1,113 @@
+//! The SDKs for Python and TypeScript, as a program imports them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::others::node_folder;
+use crate::python::python;
+use crate::{Log, node};
+
+/// Variable with the path of the built extension module. If it is missing the test fails, and is not skipped.
+const EXTENSION: &str = "TABELLION_TEST_PYTHON_EXTENSION";
+
+/// The Python package, in a folder for `PYTHONPATH`.
+pub struct PythonSdk(TempDir);
+
+impl PythonSdk {
+    /// Puts the package's Python files and the extension module together, as they are in a wheel.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let package = folder.path().join("tabellion");
+        fs::create_dir(&package).expect("our own folder");
+        for entry in fs::read_dir(sdk("python/tabellion")).expect("the package") {
+            let file = entry.expect("a file").path();
+            let name = file.file_name().expect("a name").to_owned();
+            if !name.to_string_lossy().starts_with("_core.abi3") {
+                symlink(&file, package.join(name)).expect("our own folder");
+            }
+        }
+        let extension =
+            std::env::var_os(EXTENSION).unwrap_or_else(|| panic!("{EXTENSION} names no file: run ./test"));
+        symlink(extension, package.join("_core.abi3.so")).expect("our own folder");
+        Self(folder)
+    }
+
+    /// Returns a command that runs a script of `sdk/python`.
+    pub fn command(&self, script: &str) -> Command {
+        let mut command = Command::new(python());
+        command.arg(sdk("python").join(script));
+        command.env("PYTHONPATH", self.0.path()).env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    }
+}
+
+impl Default for PythonSdk {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A project of Node.js with the TypeScript package and the MCP SDK among its modules.
+pub struct TypeScriptSdk(TempDir);
+
+impl TypeScriptSdk {
+    /// Builds the package, with the WebAssembly module that a service serves to its web pages.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = Log::sqlite();
+        let service = log.serve();
+        let module = service.connection().get("/ui/verify/verifier.wasm");
+        assert_eq!(module.status, 200, "the program is built with the feature explorer-verifier");
+        service.stop();
+        let core = folder.path().join("core.wasm");
+        fs::write(&core, &module.body).expect("our own folder");
+        let modules = folder.path().join("node_modules");
+        let built = Command::new(sdk("../tools/sdk"))
+            .arg("typescript")
+            .arg(modules.join("@tabellion/sdk"))
+            .env("TABELLION_CORE_WASM", &core)
+            .output()
+            .expect("it runs");
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stdout));
+        let others = node_folder().join("node_modules");
+        symlink(others.join("@modelcontextprotocol"), modules.join("@modelcontextprotocol"))
+            .expect("our own folder");
+        for part in ["vectors.mjs", "examples"] {
+            let copied =
+                Command::new("cp").arg("-r").arg(sdk("typescript").join(part)).arg(folder.path()).status();
+            assert!(copied.expect("it runs").success());
+        }
+        Self(folder)
+    }
+
+    /// Returns a command that runs a script of `sdk/typescript`.
+    pub fn command(&self, script: &str) -> Command {
+        let mut command = node();
+        command.arg(self.0.path().join(script));
+        command
+    }
+}
+
+impl Default for TypeScriptSdk {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Returns the path of a part of the SDKs.
+pub fn sdk(part: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../sdk")
+        .join(part)
+        .canonicalize()
+        .expect("a part of the SDKs")
+}
+
+/// Returns the folder of the test vectors.
+pub fn vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors").canonicalize().expect("the vectors")
+}

@@ -1,0 +1,56 @@
+//! The TypeScript SDK: all vectors, and each example from nothing to a verified session.
+
+use std::fs;
+use std::process::Command;
+
+use black_box::cli::Dev;
+use black_box::sdk::{TypeScriptSdk, vectors};
+use black_box::{Gateway, python_server};
+use scitt::{Algorithm, Signer, SigningKey};
+use serde_json::Value;
+
+/// Runs a command to its end, and returns what it prints.
+#[track_caller]
+fn printed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn every_vector_gets_its_answer_in_typescript() {
+    let printed = printed(TypeScriptSdk::new().command("vectors.mjs").arg(vectors()));
+    let passed: Value = serde_json::from_str(&printed).unwrap();
+    let passed = passed.as_object().unwrap();
+    assert!(
+        passed.len() >= 20 && passed.values().filter_map(Value::as_u64).sum::<u64>() > 1000,
+        "{passed:?}"
+    );
+}
+
+#[test]
+fn a_script_has_a_verified_session_and_monitors_the_log() {
+    let (dev, sdk) = (Dev::start(), TypeScriptSdk::new());
+    for (script, evidence) in
+        [("examples/log.mjs", "invoice-8.cose"), ("examples/session.mjs", "session.cose")]
+    {
+        printed(sdk.command(script).current_dir(dev.folder.path("")));
+        // What the example verified, the program verifies too.
+        dev.folder.run(&["verify", evidence, "--json"]).must_end_with(0);
+    }
+}
+
+#[test]
+fn the_mcp_sdk_calls_a_tool_through_the_gateway_in_a_vap_session() {
+    let key = SigningKey::generate(Algorithm::EdDsa).unwrap();
+    let gateway = Gateway::before_command(&python_server("mcp_server_time"))
+        .table("[[agent]]\nid = \"did:example:a\"\njwk = \"agent.jwk\"");
+    fs::write(gateway.path("agent.jwk"), key.public_key().to_jwk().to_value().to_string()).unwrap();
+    fs::write(gateway.path("agent.pem"), key.to_pkcs8_pem().unwrap().as_bytes()).unwrap();
+    let running = gateway.start();
+    let sdk = TypeScriptSdk::new();
+    let mut command = sdk.command("examples/gateway.mjs");
+    let printed = printed(command.arg(running.url()).current_dir(gateway.folder()));
+    assert!(printed.contains("/entries/"), "{printed}");
+    running.stop();
+}
