@@ -19,10 +19,10 @@ pub(crate) fn detect(source: &SessionSource) -> Option<Format> {
     let [only] = source.files() else {
         return (!source.files().is_empty()).then_some(Format::OpenCode);
     };
-    let first = lines::sample(&only.bytes);
+    let first = lines::sample(only.content());
     let by_lines = first.iter().filter(|line| line.is_object()).find_map(of_value);
-    let by_document = || lines::first_document(&only.bytes).as_ref().and_then(of_value);
-    let by_text = || cursor::text::recognizes(&only.bytes).then_some(Format::CursorText);
+    let by_document = || lines::first_document(only.content()).as_ref().and_then(of_value);
+    let by_text = || cursor::text::recognizes(only.content()).then_some(Format::CursorText);
     by_lines.or_else(by_document).or_else(by_text)
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Line {
 /// Reads the lines of a file. Empty lines are no entries; a line that is not strict JSON is broken.
 pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (number, text) in filled(&file.bytes) {
+    for (number, text) in filled(file.content()) {
         account.total += 1;
         match parse_strict(text, LIMITS) {
             Ok(value) => lines.push(Line { number, value }),
@@ -63,7 +63,7 @@ pub(crate) fn first_document(bytes: &[u8]) -> Option<Value> {
 /// file is one broken entry.
 pub(crate) fn documents(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Value> {
     let mut found = Vec::new();
-    for text in serde_json::Deserializer::from_slice(&file.bytes).into_iter::<&RawValue>() {
+    for text in serde_json::Deserializer::from_slice(file.content()).into_iter::<&RawValue>() {
         account.total += 1;
         let value = match text {
             Ok(text) => document(text.get().as_bytes()),

@@ -39,6 +39,11 @@ impl SessionRecord {
         digest(&self.bytes)
     }
 
+    /// The record's identifier, a UUID.
+    pub fn id(&self) -> &str {
+        self.value.get("id").and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// The session's identifier.
     pub fn session_id(&self) -> &str {
         self.value.pointer("/session/session-id").and_then(Value::as_str).unwrap_or_default()

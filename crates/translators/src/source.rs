@@ -6,6 +6,9 @@ use sha2::{Digest, Sha256};
 use crate::error::TranslateError;
 use crate::limits::SOURCE_BYTES;
 
+/// The byte order mark of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// A file of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
@@ -16,6 +19,11 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
+    /// The content without the byte order mark that some editors place at the beginning.
+    pub(crate) fn content(&self) -> &[u8] {
+        self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.bytes)
+    }
+
     /// The file's name without its last extension.
     pub(crate) fn stem(&self) -> &str {
         let name = self.path.rsplit('/').next().unwrap_or_default();

@@ -1,11 +1,13 @@
 //! `tabellion record`: session files of coding agents as signed records.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use black_box::cli::{Dev, Folder};
+use black_box::{Connection, free_address};
 use serde_json::{Value, json};
 
 /// The files that the tests of the translation use.
@@ -62,6 +64,77 @@ fn what_is_no_session_in_a_folder_is_skipped_and_a_file_that_was_named_is_refuse
     assert!(folder.has("cursor.record.json"));
     let refused = folder.run(&["record", "import", "--json", "sessions/notes.json"]).must_end_with(1).error();
     assert_eq!(refused, "unknown-format");
+}
+
+/// The files that an import wrote, without repetitions.
+fn written(imported: &Value) -> BTreeSet<String> {
+    let sources = imported["sources"].as_array().unwrap().iter();
+    let records = sources.flat_map(|source| source["records"].as_array().unwrap());
+    records.map(|record| record["wrote"][0].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_folder_with_sessions_of_all_formats_becomes_a_record_for_each_and_again_the_same() {
+    let folder = recorder();
+    let fixtures = session("");
+    let import = || {
+        let arguments = ["record", "import", "--json", "--output", "records", fixtures.to_str().unwrap()];
+        folder.run(&arguments).must_end_with(0).json()
+    };
+    let imported = import();
+    let mut formats: Vec<&str> =
+        imported["sources"].as_array().unwrap().iter().map(|of| of["format"].as_str().unwrap()).collect();
+    formats.sort_unstable();
+    let expected = [
+        "claude-jsonl",
+        "codex-jsonl",
+        "codex-jsonl",
+        "cursor-jsonl",
+        "gemini-json",
+        "gemini-json",
+        "opencode-json",
+    ];
+    assert_eq!(formats, expected, "the storage tree of OpenCode is one source");
+    let files = written(&imported);
+    assert_eq!(
+        files.len(),
+        8,
+        "OpenCode's tree has two sessions, and gemini.json and gemini.jsonl a file each"
+    );
+    assert_eq!(written(&import()), files);
+    assert_eq!(fs::read_dir(folder.path("records")).unwrap().count(), 8);
+}
+
+#[test]
+fn different_sessions_in_files_of_equal_names_have_a_record_each() {
+    let folder = recorder();
+    for (place, file) in [("a", "claude.jsonl"), ("b", "codex.jsonl"), ("c", "claude.jsonl")] {
+        fs::create_dir(folder.path(place)).unwrap();
+        fs::copy(session(file), folder.path(&format!("{place}/small.jsonl"))).unwrap();
+    }
+    let import = |files: &[&str]| {
+        let imported = folder.run(&[&["record", "import", "--json"], files].concat()).must_end_with(0).json();
+        written(&imported)
+    };
+    let all = import(&["a/small.jsonl", "b/small.jsonl", "c/small.jsonl"]);
+    assert_eq!(all.len(), 2, "the files in a and c are the same session");
+    assert!(all.contains("./small.record.json"), "{all:?}");
+    assert_eq!(
+        import(&["b/small.jsonl"]).union(&import(&["c/small.jsonl"])).cloned().collect::<BTreeSet<_>>(),
+        all
+    );
+}
+
+#[test]
+fn a_file_of_several_that_is_no_session_does_not_stop_the_others() {
+    let folder = recorder();
+    folder.write("empty.jsonl", "");
+    fs::copy(session("cursor.jsonl"), folder.path("cursor.txt")).unwrap();
+    let import = ["record", "import", "--json", "empty.jsonl", "cursor.txt"];
+    let imported = folder.run(&import).must_end_with(1).json();
+    assert_eq!(imported["sources"][0]["format"], "cursor-jsonl");
+    let failed = imported["failed"].as_array().unwrap();
+    assert!(failed.len() == 1 && failed[0].as_str().unwrap().contains("empty.jsonl"), "{failed:?}");
 }
 
 #[test]
@@ -187,18 +260,27 @@ struct Watching {
 
 impl Watching {
     fn start(folder: &Folder) -> Self {
-        let arguments = ["record", "import", "--json", "--watch", "--every", "1", "--key", "key.pem"];
-        let mut command = folder.command(&[&arguments[..], &["--output", "records", "sessions"]].concat());
+        Self::start_with(folder, &["--key", "key.pem"])
+    }
+
+    fn start_with(folder: &Folder, flags: &[&str]) -> Self {
+        let arguments = ["record", "import", "--json", "--watch", "--every", "1", "--output", "records"];
+        let mut command = folder.command(&[&arguments, flags, &["sessions"]].concat());
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Watching { child, lines, newest: String::new() }
     }
 
-    /// Waits for the next checkpoint, and returns its number and its record's previous one and digest.
-    fn checkpoint(&mut self, folder: &Folder) -> (u64, Value, String) {
+    /// Waits for the next line.
+    fn line(&mut self) -> Value {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
-        let told: Value = serde_json::from_str(&line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"))
+    }
+
+    /// Waits for the next checkpoint, and returns its number and its record's previous one and digest.
+    fn checkpoint(&mut self, folder: &Folder) -> (u64, Value, String) {
+        let told = self.line();
         let file = told["file"].as_str().unwrap();
         let digest = scitt_digest(&folder.read(file));
         assert_eq!(told["record"], digest);
@@ -239,6 +321,38 @@ fn watching_signs_a_chain_of_checkpoints_that_a_restart_continues() {
     let (number, previous, _) = watching.checkpoint(&folder);
     assert_eq!((number, previous), (3, json!(second)));
     assert_eq!(parsed(&folder, &watching.newest)["source"]["lines"], 5);
+}
+
+#[test]
+fn checkpoints_wait_for_the_log_over_a_restart_and_are_registered_in_their_order() {
+    let dev = Dev::start();
+    let folder = &dev.folder;
+    fs::create_dir(folder.path("sessions")).unwrap();
+    let text = fs::read_to_string(session("claude.jsonl")).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let recorder = ["--key", "tabellion-dev/issuer.key", "--iss", "https://dev.issuer.example", "--register"];
+    let nowhere = free_address();
+    folder.write("sessions/a.jsonl", lines[..2].concat());
+    let unreachable = format!("http://{nowhere}");
+    let mut watching = Watching::start_with(folder, &[&recorder[..], &["--url", &unreachable]].concat());
+    let (_, _, first) = watching.checkpoint(folder);
+    drop(watching);
+    folder.write("sessions/a.jsonl", lines[..4].concat());
+    let log = ["--url", dev.url(), "--trust", "tabellion-dev/trust.toml"];
+    let mut watching = Watching::start_with(folder, &[&recorder[..], &log].concat());
+    let (number, previous, _) = watching.checkpoint(folder);
+    assert_eq!((number, previous), (2, json!(first)));
+    for number in [1, 2] {
+        let registered = watching.line();
+        let name = registered["name"].as_str().unwrap();
+        assert!(name.ends_with(&format!(".{number}.record.json.cose")), "{registered}");
+        let file = format!("records/{name}.transparent.cose");
+        let verified = folder.run(&["record", "verify", "--json", &file]).must_end_with(0).json();
+        assert_eq!(verified["receipts"], 1);
+        let entry = registered["entry"].as_str().unwrap();
+        let found = Connection::to(dev.url()).get(&format!("/entries/{entry}"));
+        assert_eq!(found.status, 200);
+    }
 }
 
 #[test]

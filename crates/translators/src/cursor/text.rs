@@ -24,7 +24,7 @@ pub(crate) fn recognizes(bytes: &[u8]) -> bool {
 
 /// Reads the session of a file. Bytes that are no UTF-8 are replaced, and noted.
 pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Session> {
-    let text = String::from_utf8_lossy(&file.bytes);
+    let text = String::from_utf8_lossy(file.content());
     if matches!(text, std::borrow::Cow::Owned(_)) {
         account.remark(&file.path, "bytes that are not UTF-8 were replaced");
     }

@@ -73,7 +73,7 @@ impl Objects {
 /// Reads a file of the tree. The folders of the storage are `session/PROJECT`, `message/SESSION` and `part/MESSAGE`.
 fn in_tree(file: &SourceFile, account: &mut TranslationAccount) -> Option<Stored> {
     account.total += 1;
-    let value = match lines::document(&file.bytes) {
+    let value = match lines::document(file.content()) {
         Ok(value) => value,
         Err(reason) => {
             account.broken(&file.path, None, reason);

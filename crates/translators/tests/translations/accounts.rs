@@ -1,6 +1,9 @@
 //! Every native entry is kept, skipped with a reason, or reported as broken.
 
-use translators::{Format, SessionSource, Settings, TranslationAccount, translate};
+use serde_json::{Value, json};
+use translators::{
+    Format, NativeOutcome, SessionSource, Settings, Translation, TranslationAccount, translate,
+};
 
 use crate::fixtures::{FILES, file, opencode_export, opencode_objects, opencode_tree, sources, translated};
 
@@ -74,4 +77,42 @@ fn what_is_no_session_is_an_error() {
             translate(&SessionSource::file("x", bytes), &Settings::default()).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     }
+}
+
+#[test]
+fn a_byte_order_mark_and_line_breaks_of_windows_change_nothing_in_the_entries() {
+    for (name, format) in FILES {
+        let plain = file(name);
+        let text = String::from_utf8(plain.files()[0].bytes.clone()).unwrap();
+        let windows = SessionSource::file(name, format!("\u{feff}{}", text.replace('\n', "\r\n")));
+        let (plain, windows) = (translated(&plain), translated(&windows));
+        assert_eq!((windows.format, &windows.account), (format, &plain.account), "{name}");
+        let entries = |translation: &Translation| translation.records[0].0.value()["session"].clone();
+        assert_eq!(entries(&windows), entries(&plain), "{name}");
+    }
+}
+
+#[test]
+fn a_file_that_ends_in_the_middle_of_a_line_loses_only_this_line() {
+    let whole = file("codex.jsonl").files()[0].bytes.clone();
+    let lines = u64::try_from(whole.iter().filter(|byte| **byte == b'\n').count()).unwrap();
+    let end = whole.iter().rposition(|byte| *byte == b'}').unwrap();
+    let account = translated(&SessionSource::file("codex.jsonl", &whole[..end])).account;
+    assert_eq!((account.total, account.accounted(), account.broken.len()), (lines, lines, 1));
+}
+
+#[test]
+fn lines_of_unknown_types_and_with_repeated_identifiers_are_kept_however_long_they_are() {
+    let long = "x".repeat(8 << 20);
+    let line = |kind: &str, text: &str| {
+        json!({ "type": kind, "sessionId": "s", "uuid": "u", "data": text }).to_string() + "\n"
+    };
+    let text = [line("user", "one"), line("of-tomorrow", &long), line("of-tomorrow", "two")].concat();
+    let translation = translated(&SessionSource::file("s.jsonl", text));
+    let kept = [(NativeOutcome::Kept("system-event"), 2)].into();
+    assert_eq!(translation.account.entries["of-tomorrow"], kept);
+    let entries = &translation.records[0].0.value()["session"]["entries"];
+    assert_eq!(entries[1]["data"]["data"].as_str().unwrap().len(), long.len());
+    let ids: Vec<&Value> = entries.as_array().unwrap().iter().map(|entry| &entry["id"]).collect();
+    assert_eq!(ids, [&json!("u"), &Value::Null, &Value::Null]);
 }

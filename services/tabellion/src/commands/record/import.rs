@@ -14,7 +14,7 @@ use super::registering::CheckpointLog;
 use super::sign::Recorder;
 use super::sources::{self, NamedSource};
 use super::watch::Watch;
-use super::writing::{CheckedRecord, file_name, not_translated};
+use super::writing::{CheckedRecord, not_translated, record_file};
 use crate::console::files::Existing;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
@@ -83,7 +83,7 @@ impl Import {
             summary.failed.extend(found.unreadable.iter().map(Failure::in_short));
             for source in found.sources {
                 match self.import(context, &source, &settings, recorder.as_ref(), &mut summary) {
-                    Err(failure) if !source.named => summary.failed.push(failure.in_short()),
+                    Err(failure) if !self.is_alone(&source) => summary.failed.push(failure.in_short()),
                     result => result?,
                 }
             }
@@ -100,8 +100,13 @@ impl Import {
         Settings { format: self.format, redaction, root: self.root.clone(), ..Settings::default() }
     }
 
-    /// Imports a source. A file that was only found in a folder may be something else, and is skipped then; if it is a
-    /// session and cannot be imported, the others are imported nevertheless.
+    /// Returns whether the source is all that was named: its failure is that of the command.
+    fn is_alone(&self, source: &NamedSource) -> bool {
+        source.named && self.files.len() == 1
+    }
+
+    /// Imports a source. A file that was only found in a folder may be something else, and is skipped then. A record of
+    /// several that cannot be written does not stop the others.
     fn import(
         &self,
         context: &Context,
@@ -124,12 +129,15 @@ impl Import {
         };
         let Translation { format, records, account } = translation;
         let many = records.len() > 1;
-        let mut wrote = Vec::new();
+        let (mut wrote, mut failures) = (Vec::new(), Vec::new());
         for (record, redactions) in records {
-            let name = if many { file_name(record.session_id()) } else { file_name(&source.name) };
-            let file = self.output.join(format!("{name}.record.json"));
-            let files = CheckedRecord::new(&record, file, recorder)?.write(Existing::Keep)?;
-            wrote.push(WrittenRecord::of(&record, redactions, files));
+            let name = if many { record.session_id() } else { &source.name };
+            let file = record_file(&self.output, name, &record);
+            match CheckedRecord::new(&record, file, recorder).and_then(|record| record.write(Existing::Keep))
+            {
+                Ok(files) => wrote.push(WrittenRecord::of(&record, redactions, files)),
+                Err(failure) => failures.push(failure),
+            }
         }
         summary.sources.push(ImportedSource {
             file: source.path.display().to_string(),
@@ -137,7 +145,9 @@ impl Import {
             records: wrote,
             account,
         });
-        Ok(())
+        let first = (!failures.is_empty()).then(|| failures.remove(0));
+        summary.failed.extend(failures.iter().map(Failure::in_short));
+        first.map_or(Ok(()), Err)
     }
 }
 

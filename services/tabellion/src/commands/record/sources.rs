@@ -1,4 +1,4 @@
-//! Session files: single files, databases, the storage tree of OpenCode, and folders with files of any format.
+//! Session files: single files, databases, storage trees of OpenCode, and folders with sources of any format.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct NamedSource {
     pub path: PathBuf,
     /// The beginning of the names of its records.
     pub name: String,
-    /// True if it was named, and not merely found in a folder.
+    /// True if it was named, false if it was found in a folder.
     pub named: bool,
 }
 
@@ -45,7 +45,7 @@ impl NamedSource {
             let name = self.path.file_name().unwrap_or_default().to_string_lossy();
             return Ok(SessionSource::file(name, files::read(&self.path)?));
         }
-        let below = Below::folder(&self.path);
+        let below = Below::folder(&self.path, |_| false);
         if let Some(failure) = below.unreadable.into_iter().next() {
             return Err(failure);
         }
@@ -81,7 +81,7 @@ pub fn complete_lines(source: &SessionSource) -> SessionSource {
     if source.is_rows() { SessionSource::rows(files) } else { SessionSource::tree(files) }
 }
 
-/// Returns the sources at a path: the file, the storage tree, or the session files below a folder.
+/// Returns the sources at a path: the file, the storage tree, or the session files and storage trees below a folder.
 pub fn find(path: &Path) -> Found {
     if !path.is_dir() || is_storage(path) {
         let stem =
@@ -90,13 +90,15 @@ pub fn find(path: &Path) -> Found {
         let source = NamedSource { path: path.to_owned(), name, named: true };
         return Found { sources: vec![source], unreadable: Vec::new() };
     }
-    let Below { files, unreadable } = Below::folder(path);
-    let sessions = files.into_iter().filter(|file| is_session(file));
-    let named = |file: PathBuf| {
-        let name = relative(&file.with_extension(""), path).replace('/', "-");
-        NamedSource { path: file, name, named: false }
+    let Below { mut files, apart: storages, unreadable } = Below::folder(path, is_storage);
+    files.retain(|file| is_session(file));
+    files.extend(storages);
+    files.sort();
+    let named = |source: PathBuf| {
+        let name = relative(&source.with_extension(""), path).replace('/', "-");
+        NamedSource { path: source, name, named: false }
     };
-    Found { sources: sessions.map(named).collect(), unreadable }
+    Found { sources: files.into_iter().map(named).collect(), unreadable }
 }
 
 fn is_storage(folder: &Path) -> bool {
@@ -125,26 +127,30 @@ fn is_output(file: &Path) -> bool {
 struct Below {
     /// Ordered by path.
     files: Vec<PathBuf>,
+    /// Folders whose files are not among them.
+    apart: Vec<PathBuf>,
     /// A failure for each folder that cannot be read.
     unreadable: Vec<Failure>,
 }
 
 impl Below {
-    fn folder(folder: &Path) -> Below {
+    /// Collects the files below a folder, without those in folders for which `is_apart` holds.
+    fn folder(folder: &Path, is_apart: fn(&Path) -> bool) -> Below {
         let mut below = Below::default();
-        below.add(folder);
+        below.add(folder, is_apart);
         below.files.sort();
         below
     }
 
-    fn add(&mut self, folder: &Path) {
+    fn add(&mut self, folder: &Path, is_apart: fn(&Path) -> bool) {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) => return self.unreadable.push(files::unreadable(folder, &error)),
         };
         for entry in entries {
             match entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))) {
-                Ok((path, kind)) if kind.is_dir() => self.add(&path),
+                Ok((path, kind)) if kind.is_dir() && is_apart(&path) => self.apart.push(path),
+                Ok((path, kind)) if kind.is_dir() => self.add(&path, is_apart),
                 Ok((path, kind)) if kind.is_file() => self.files.push(path),
                 Ok(_) => {}
                 Err(error) => self.unreadable.push(files::unreadable(folder, &error)),

@@ -74,6 +74,15 @@ impl<'r> CheckedRecord<'r> {
     }
 }
 
+/// Returns the file for an imported record: of this name or, if another record is there, of this name with the record's
+/// identifier. So different sessions with equal names have a file each, and an import that is repeated finds its own.
+pub fn record_file(folder: &Path, name: &str, record: &SessionRecord) -> PathBuf {
+    let name = file_name(name);
+    let file = folder.join(format!("{name}.record.json"));
+    let is_free = !file.exists() || files::read(&file).is_ok_and(|bytes| bytes == record.bytes());
+    if is_free { file } else { folder.join(format!("{name}-{}.record.json", record.id())) }
+}
+
 /// Returns a name without characters that have a meaning in paths, cut off at [`LONGEST_NAME`].
 pub fn file_name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
