@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod crashes;
+mod overload;
 mod receipts;
 
 use black_box::VerificationProcess;
