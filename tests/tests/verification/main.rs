@@ -4,6 +4,7 @@
 mod crashes;
 mod overload;
 mod receipts;
+mod telemetry;
 
 use black_box::VerificationProcess;
 use black_box::cli::Folder;
