@@ -12,6 +12,7 @@
 pub mod audit_trail;
 mod binary;
 pub mod cli;
+pub mod collector;
 mod database;
 mod events;
 mod findings;
@@ -45,6 +46,7 @@ mod witness;
 mod wrong_clock;
 
 pub use binary::path as program;
+pub use collector::SpanCollector;
 pub use database::Database;
 pub use events::{Coming, Event};
 pub use gateway::{Gateway, GatewayProcess, Scene};

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -29,11 +29,23 @@ impl VerificationProcess {
         Self::start_with(folder, &[("TABELLION_CRASH_AT", point)])
     }
 
+    /// Starts a process with this configuration file in the folder, and waits until it serves.
     #[track_caller]
-    fn start_with(folder: &Folder, variables: &[(&str, &str)]) -> Self {
+    pub fn start_configured(folder: &Folder, file: &str) -> Self {
+        Self::run(folder, folder.command(&["vrf", "serve", "--json", "--config", file]))
+    }
+
+    /// Starts a process with these environment variables.
+    #[track_caller]
+    pub fn start_with(folder: &Folder, variables: &[(&str, &str)]) -> Self {
         let mut command = folder.command(&["vrf", "serve", "--dev", "--json"]);
         command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
         command.envs(variables.iter().copied());
+        Self::run(folder, command)
+    }
+
+    #[track_caller]
+    fn run(folder: &Folder, mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let stderr = folder.path("verification.log");
         command.stderr(File::create(&stderr).expect("our own folder"));
@@ -67,8 +79,18 @@ impl VerificationProcess {
 
     /// Sends a request. The process may end before it answers.
     pub fn verify(&self, request: &Value) -> Result<Answer, Silence> {
-        let headers = [("Content-Type", "application/json")];
-        Connection::to(self.url()).try_send("POST", "/verify", &headers, request.to_string().as_bytes())
+        self.post(request, &[("Content-Type", "application/json")])
+    }
+
+    /// Sends a request with a client's token.
+    pub fn verify_as(&self, token: &str, request: &Value) -> Result<Answer, Silence> {
+        let bearer = format!("Bearer {token}");
+        self.post(request, &[("Content-Type", "application/json"), ("Authorization", &bearer)])
+    }
+
+    /// Sends a request with more headers.
+    pub fn post(&self, request: &Value, headers: &[(&str, &str)]) -> Result<Answer, Silence> {
+        Connection::to(self.url()).try_send("POST", "/verify", headers, request.to_string().as_bytes())
     }
 
     /// Sends a request until the log's receipt is in the answer.
@@ -87,6 +109,12 @@ impl VerificationProcess {
 
     /// Waits until the process has ended by itself.
     pub fn wait(mut self) {
+        self.child.wait().expect("our own child");
+    }
+
+    /// Sends SIGTERM, and waits until the process has ended.
+    pub fn stop(mut self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         self.child.wait().expect("our own child");
     }
 

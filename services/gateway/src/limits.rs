@@ -411,13 +411,9 @@ pub const MAX_KNOWN_OWNERS: u64 = 100_000;
 pub const KNOWN_OWNER_IDLE: Duration = Duration::from_secs(24 * 3600);
 /// Maximum length of a client's text (tool name, session, id) in a span attribute.
 pub const MAX_SPAN_TEXT: usize = 128;
-/// Maximum length of a `tracestate` that is adopted (the minimum that W3C Trace Context requires).
-pub const MAX_TRACE_STATE: usize = 512;
 /// Maximum length of an answer that is inspected for the outcome of its span, where the status does not show it, in
 /// bytes.
 pub const MAX_OBSERVED_BYTES: usize = 64 << 10;
-/// Maximum time at shutdown for sending the last spans to the collector.
-pub const LAST_SPANS_TIME: Duration = Duration::from_secs(2);
 
 // --- tools ----------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::{Instrument, Span};
 use uuid::Uuid;
 use verification_store::{JobState, NewJob, StoreError, StoredJob, VerificationStore};
 
@@ -21,6 +22,7 @@ use crate::limits::{SIGN_FIRST_WAIT, SIGN_LONGEST_WAIT, UNENDED_CHECKS};
 use crate::metrics::Metrics;
 use crate::queue::{JobPlace, JobQueue, NoPlace};
 use crate::running::RunningJobs;
+use crate::spans;
 use crate::time::{now, rfc3339};
 
 /// The verification software in receipts.
@@ -157,23 +159,24 @@ impl Jobs {
         }
         let Some(running) = self.running.begin(&job.id) else { return };
         let (jobs, stop) = (self.clone(), self.stop.clone());
-        self.tasks.spawn(async move {
+        let task = async move {
             tokio::select! {
                 () = jobs.run(job, place) => {}
                 // The next start runs it.
                 () = stop.cancelled() => {}
             }
             drop(running);
-        });
+        };
+        self.tasks.spawn(task.in_current_span());
     }
 
     /// Runs a job to its end.
     async fn run(&self, job: StoredJob, mut place: JobPlace) {
         let id = job.id.clone();
-        let unsigned = self.receipt_of(job, &place).await;
+        let unsigned = in_span(spans::checks(&id), self.receipt_of(job, &place)).await;
         place.checked();
         let ended = match unsigned {
-            Ok(Some(unsigned)) => self.sign(&id, unsigned).await,
+            Ok(Some(unsigned)) => in_span(spans::signature(&id), self.sign(&id, unsigned)).await,
             Ok(None) => Ok(()),
             Err(failure) => Err(failure),
         };
@@ -202,7 +205,9 @@ impl Jobs {
         drop(worker);
         self.end_checks(&job.id).await;
         let report = report?;
-        tracing::info!(job = job.id, verdict = report.verdict().as_str(), "checked");
+        let verdict = report.verdict().as_str();
+        tracing::info!(job = job.id, verdict, "checked");
+        spans::judged(&Span::current(), request.tier(), verdict);
         let default = self.clients.default_subject(&job.client);
         let subject = request.subject().or(default).map(str::to_owned);
         Ok(Some(UnsignedReceipt { subject, receipt: checks::receipt(&request, &report, stamp()) }))
@@ -297,6 +302,15 @@ impl Jobs {
             }
         }
     }
+}
+
+/// Runs a part of a job in its span, which has the code of its failure.
+async fn in_span<T>(span: Span, part: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let ended = part.instrument(span.clone()).await;
+    if let Err(failure) = &ended {
+        spans::failed(&span, failure.code);
+    }
+    ended
 }
 
 fn new_job(client: &Client, digest: String, text: &[u8]) -> NewJob {

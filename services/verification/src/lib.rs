@@ -15,6 +15,7 @@
 //! | `chain_signer`, `chain_recovery` | signing, with one writer for each chain, and the end of a chain as the log has it |
 //! | `log_outbox` | signed statements that wait for the log |
 //! | `routes` | the HTTP interface with its OpenAPI description |
+//! | `spans` | spans of requests and jobs |
 //! | `service` | start and stop |
 //!
 //! Not here: checks and their engines (`checks`), tables (`verification-store`), delivery (`outbox`).
@@ -31,8 +32,11 @@ mod queue;
 mod routes;
 mod running;
 mod service;
+mod spans;
 mod time;
 
 pub use config::{Client, Config, LogConfig};
 pub use routes::openapi_json;
 pub use service::{StartError, VerificationService};
+#[cfg(feature = "otlp")]
+pub use spans::SPANS;

@@ -18,3 +18,4 @@ mod streams;
 mod tail;
 mod verify_page;
 mod vrf_chains;
+mod vrf_issuers;

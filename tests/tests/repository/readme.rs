@@ -1,6 +1,6 @@
 //! Tests of the documents: the commands of README.md and docs/tour.md are run in order, in one empty folder, against a
-//! log as the README starts it, and those of docs/agentroa.md in another one; every link of every document resolves; the
-//! README stays short.
+//! log as the README starts it, and those of docs/agentroa.md, docs/recording.md and docs/verification.md each in another
+//! one; every link of every document resolves; the README stays short.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,6 +18,13 @@ const WITNESS: &str = "127.0.0.1:7392";
 const GATEWAY: &str = "127.0.0.1:7400";
 /// Address of the registry server in the documents. The test replaces its port.
 const REGISTRY: &str = "127.0.0.1:7394";
+/// Address of the verification service in the documents. The test replaces its port.
+const VERIFICATION: &str = "127.0.0.1:7395";
+/// The session file that docs/recording.md names, of Claude Code: an agent writes a file of two lines.
+const SESSION: &str = r#"{"type":"user","uuid":"u1","sessionId":"s","cwd":"/srv/shop","timestamp":"2026-03-01T10:00:00Z","message":{"role":"user","content":"Write the program."}}
+{"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s","cwd":"/srv/shop","timestamp":"2026-03-01T10:00:01Z","message":{"id":"m1","role":"assistant","model":"claude-fixture-1","content":[{"type":"tool_use","id":"c1","name":"Write","input":{"file_path":"/srv/shop/src/main.rs","content":"fn main() {\n}\n"}}],"usage":{"input_tokens":10,"output_tokens":5}}}
+{"type":"user","uuid":"u2","parentUuid":"a1","sessionId":"s","cwd":"/srv/shop","timestamp":"2026-03-01T10:00:02Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"written"}]}}
+"#;
 /// Command that starts the gateway on its default port. The test adds the address.
 const START_GATEWAY: &str = "tabellion gateway run --dev";
 /// Start of the command that installs MCP software from PyPI. `./test` has installed it already.
@@ -42,20 +49,37 @@ fn the_commands_of_the_readme_and_the_tour_print_what_is_shown() {
     assert!(readme.iter().any(|step| step.command.starts_with("tabellion register")), "the README registers");
     let tour = steps(&read("docs/tour.md"));
     assert!(tour.len() > 30, "the console blocks of the tour are found: {}", tour.len());
-    run_in_order(readme.into_iter().chain(tour));
+    run_in_order(Folder::new(), readme.into_iter().chain(tour));
 }
 
 #[test]
 fn the_commands_of_the_tour_of_agentroa_print_what_is_shown() {
     let tour = steps(&read("docs/agentroa.md"));
     assert!(tour.len() > 30, "the console blocks of the tour are found: {}", tour.len());
-    run_in_order(tour.into_iter());
+    run_in_order(Folder::new(), tour.into_iter());
 }
 
-/// Runs the commands beside a log, in a folder of their own, and compares what they print.
-fn run_in_order(steps: impl Iterator<Item = Step>) {
-    let dev = Dev::start_in(Folder::new());
-    let addresses = [WITNESS, GATEWAY, REGISTRY].map(|shown| (shown, free_address().to_string()));
+#[test]
+fn the_commands_of_the_page_about_recording_print_what_is_shown() {
+    let page = steps(&read("docs/recording.md"));
+    assert!(page.len() > 6, "the console blocks of the page are found: {}", page.len());
+    let folder = Folder::new();
+    folder.write("session.jsonl", SESSION);
+    run_in_order(folder, page.into_iter());
+}
+
+#[test]
+fn the_commands_of_the_page_about_verification_print_what_is_shown() {
+    let page = steps(&read("docs/verification.md"));
+    assert!(page.len() > 6, "the console blocks of the page are found: {}", page.len());
+    run_in_order(Folder::new(), page.into_iter());
+}
+
+/// Runs the commands in this folder, in which a log runs, and compares what they print.
+fn run_in_order(folder: Folder, steps: impl Iterator<Item = Step>) {
+    let dev = Dev::start_in(folder);
+    let addresses =
+        [WITNESS, GATEWAY, REGISTRY, VERIFICATION].map(|shown| (shown, free_address().to_string()));
     let start_gateway = format!("{START_GATEWAY} --listen {GATEWAY}");
     let venv = black_box::python().parent().and_then(Path::parent).expect("a venv").to_owned();
     symlink(venv, dev.folder.path("mcp")).expect("a link");

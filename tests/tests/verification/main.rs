@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod crashes;
+mod overload;
 mod receipts;
+mod telemetry;
 
 use black_box::VerificationProcess;
 use black_box::cli::Folder;

@@ -4,15 +4,13 @@
 //! names are never labels (a client can send any name, and each would create a series). The tool and the MCP session
 //! are attributes of spans.
 //!
-//! Spans are part of the log's lines; with the feature `otlp` they are also exported to a collector (module `otlp`).
+//! Spans are part of the log's lines; with the feature `otlp` they are also exported to a collector (`span-export`).
 //!
 //! Not here: the counts of the decision writer ([`decision_writer::Status`](crate::decision_writer::WriterStatus)); they are read when metrics are
 //! rendered.
 
 mod answer_observer;
 mod metered;
-#[cfg(feature = "otlp")]
-pub mod otlp;
 mod spans;
 
 use std::sync::{Mutex, PoisonError};
@@ -28,6 +26,12 @@ pub use spans::{SpanRequest, begun, failed, is_sent};
 
 /// The `tracing` target of the gateway's spans; nothing else uses it.
 const TARGET: &str = "gateway::telemetry";
+
+/// The gateway's spans, for an export.
+#[cfg(feature = "otlp")]
+pub const SPANS: span_export::ExportedSpans =
+    span_export::ExportedSpans { service: "tabellion-gateway", target: TARGET };
+
 /// Methods with a series of their own; all others count as `other`.
 const METHODS: [&str; 27] = [
     "completion/complete",

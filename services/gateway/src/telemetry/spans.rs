@@ -12,10 +12,6 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use super::known;
-#[cfg(feature = "otlp")]
-use super::otlp::continued;
-#[cfg(feature = "otlp")]
-pub use super::otlp::is_sent;
 use crate::frame::{Frame, TOOLS_CALL};
 use crate::limits::MAX_SPAN_TEXT;
 
@@ -97,10 +93,25 @@ pub fn failed(span: &Span, kind: &str) {
     span.record("otel.status_code", "ERROR");
 }
 
+/// Returns whether the span is exported.
+#[cfg(feature = "otlp")]
+pub fn is_sent(span: &Span) -> bool {
+    span_export::is_sampled(span)
+}
+
 /// Returns false: without the feature `otlp`, spans only appear in the log.
 #[cfg(not(feature = "otlp"))]
 pub fn is_sent(_span: &Span) -> bool {
     false
+}
+
+/// Makes the span a child of the client's: of the trace context in the message's `_meta` (SEP-414), otherwise of the one
+/// in the HTTP headers, to which it links if both are present. Forwarded messages are not changed: a server sees the
+/// client's context, not the gateway's.
+#[cfg(feature = "otlp")]
+fn continued(span: &Span, frame: &Frame, headers: &HeaderMap) {
+    let in_message = span_export::TraceContext::of_members(|name| frame.meta_string(name));
+    span_export::continue_trace(span, &[in_message, span_export::TraceContext::of_headers(headers)]);
 }
 
 /// Does nothing: without the feature `otlp`, spans have no remote parent.

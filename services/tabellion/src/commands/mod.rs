@@ -29,6 +29,7 @@ pub mod registry;
 pub mod roa;
 pub mod serve;
 pub mod session;
+mod spans;
 pub mod statement;
 pub mod stream;
 pub mod trust;

@@ -26,6 +26,7 @@ use registration::vrf::is_did_or_urn;
 use serde::Deserialize;
 use serving::units::{parse_duration, parse_size};
 use sha2::{Digest, Sha256};
+use url::Url;
 
 use super::{Client, Config, ConfigError, LogConfig};
 use crate::limits::{CLIENTS, LARGEST_QUEUE, LONGEST_WAIT, MOST_WORKERS, REQUESTS_PER_MINUTE};
@@ -43,6 +44,7 @@ struct File {
     queue: Option<usize>,
     body_bytes: Option<String>,
     keep: Option<String>,
+    otlp: Option<String>,
     log: LogSection,
     #[serde(default, rename = "client")]
     clients: Vec<ClientSection>,
@@ -88,6 +90,7 @@ pub(super) fn read(text: &str, folder: &Path) -> Result<Config, ConfigError> {
         queue: count("queue", file.queue, usual.queue, LARGEST_QUEUE)?,
         body_bytes: size("body_bytes", file.body_bytes, usual.body_bytes)?,
         keep: duration("keep", file.keep, usual.keep, Duration::MAX)?,
+        otlp: file.otlp.as_deref().map(collector).transpose()?,
         clients: clients(file.clients, folder)?,
         ..usual
     })
@@ -121,6 +124,12 @@ fn size(setting: &str, text: Option<String>, most: usize) -> Result<usize, Confi
     bytes.filter(|bytes| (1..=most).contains(bytes)).ok_or_else(|| {
         value(setting, format!("{text:?} is not a size such as 1MiB, of at most {most} bytes"))
     })
+}
+
+fn collector(text: &str) -> Result<Url, ConfigError> {
+    let is_address = |url: &Url| matches!(url.scheme(), "http" | "https") && url.query().is_none();
+    let needed = "the collector's address, like http://127.0.0.1:4318, without a query";
+    Url::parse(text).ok().filter(is_address).ok_or_else(|| value("otlp", needed))
 }
 
 fn clients(sections: Vec<ClientSection>, folder: &Path) -> Result<Vec<Client>, ConfigError> {

@@ -7,6 +7,8 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use url::Url;
+
 use crate::limits::{KEEP, QUEUE, RECEIPT_WAIT, WAIT, WORKERS};
 
 /// Configuration of a service.
@@ -35,6 +37,9 @@ pub struct Config {
     pub keep: Duration,
     /// The log.
     pub log: LogConfig,
+    /// The URL of the OTLP/HTTP collector for spans. Without one, `OTEL_EXPORTER_OTLP_ENDPOINT` is used, if it is set.
+    /// Only builds with the feature `otlp` send any.
+    pub otlp: Option<Url>,
     /// The clients. Without any, requests need no token.
     pub clients: Vec<Client>,
 }
@@ -96,6 +101,7 @@ impl Config {
             body_bytes: checks::limits::REQUEST_BYTES,
             keep: KEEP,
             log,
+            otlp: None,
             clients: Vec::new(),
         }
     }

@@ -4,6 +4,7 @@ mod answers;
 mod engines;
 mod jobs;
 mod problem;
+mod request_id;
 mod state;
 mod verify;
 
@@ -60,6 +61,7 @@ pub fn public(state: ServiceState) -> Router {
         .with_state(state)
         .layer(middleware::map_response(with_problem))
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(request_id::with_request_id))
 }
 
 /// Adds problem details to the errors that are not from the routes themselves.

@@ -13,8 +13,8 @@ use url::Url;
 
 use super::config_file::{self, DEV_LISTEN};
 use super::dev_mode::{self, WithoutVap};
-use super::spans::Spans;
 use crate::commands::serve::logging::LogLevel;
+use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::exposed_settings;
@@ -62,7 +62,7 @@ impl Run {
             None => self.dev_config()?,
         };
         config.unsafe_shared_user = self.unsafe_shared_user;
-        let spans = Spans::start(config.otlp.as_ref())?;
+        let spans = Spans::start(SpanSource::Gateway, config.otlp.as_ref())?;
         let usual = if self.dev { "warn" } else { "info" };
         let _level = LogLevel::at_usual_level(spans.listener(), usual, &context.console)?;
         for warning in exposed_settings::gateway::warnings(&config, path.as_deref()) {

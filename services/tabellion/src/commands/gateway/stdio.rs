@@ -10,9 +10,9 @@ use serving::signals::stop_signal;
 use super::config_file;
 use super::dev_mode::{self, WithoutVap};
 use super::run::not_started;
-use super::spans::Spans;
 use super::standard_streams;
 use crate::commands::serve::logging::LogLevel;
+use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
 
@@ -49,7 +49,7 @@ impl Stdio {
         config.unsafe_shared_user = self.unsafe_shared_user;
         let route = self.route(&config)?;
         config.routes.retain(|kept| kept.path == route);
-        let spans = Spans::start(config.otlp.as_ref())?;
+        let spans = Spans::start(SpanSource::Gateway, config.otlp.as_ref())?;
         let _level = LogLevel::at_usual_level(spans.listener(), "warn", &context.console)?;
         let gateway = tokio::select! {
             started = LocalGateway::start(config) => started.map_err(not_started)?,

@@ -15,6 +15,7 @@ use verification::{Config, LogConfig, StartError, VerificationService};
 use verification_store::StoreError;
 
 use crate::commands::serve::logging::LogLevel;
+use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure, Report, files, safe};
 use crate::context::Context;
 use crate::dev_files::log_url;
@@ -60,7 +61,8 @@ impl Serve {
         let mut stop = std::pin::pin!(stop_signal());
         let config = if self.dev { self.dev_config()? } else { read(&find(context)?)? };
         let usual = if self.dev { "warn" } else { "info" };
-        let _level = LogLevel::of_environment(usual, &context.console)?;
+        let spans = Spans::start(SpanSource::Verification, config.otlp.as_ref())?;
+        let _level = LogLevel::at_usual_level(spans.listener(), usual, &context.console)?;
         let key = if self.dev { dev_key(&config.key)? } else { keyfile::read(&config.key)? };
         let runner = Arc::new(RunnerProcess::start().map_err(no_runner)?);
         let service = tokio::select! {
@@ -69,6 +71,7 @@ impl Serve {
         };
         context.console.announce(&Announcement::of(&config, &service, self.dev))?;
         service.run_until(stop).await;
+        spans.finish().await;
         Ok(())
     }
 
