@@ -27,7 +27,7 @@ fn example(script: &str, evidence: &str) {
 
 #[test]
 fn every_vector_gets_its_answer_in_python() {
-    let printed = printed(PythonSdk::new().command("vectors.py").arg(vectors()));
+    let printed = printed(PythonSdk::new().command("tests/vectors.py").arg(vectors()));
     let passed: Value = serde_json::from_str(&printed).unwrap();
     let passed = passed.as_object().unwrap();
     assert!(

@@ -19,7 +19,7 @@ fn printed(command: &mut Command) -> String {
 
 #[test]
 fn every_vector_gets_its_answer_in_typescript() {
-    let printed = printed(TypeScriptSdk::new().command("vectors.mjs").arg(vectors()));
+    let printed = printed(TypeScriptSdk::new().command("tests/vectors.mjs").arg(vectors()));
     let passed: Value = serde_json::from_str(&printed).unwrap();
     let passed = passed.as_object().unwrap();
     assert!(
