@@ -37,6 +37,11 @@ fn every_vector_gets_its_answer_in_python() {
 }
 
 #[test]
+fn the_client_and_its_sessions_keep_their_promises() {
+    printed(&mut PythonSdk::new().command("tests/promises.py"));
+}
+
+#[test]
 fn a_script_registers_verifies_follows_and_monitors() {
     example("log.py", "invoice-7.cose");
 }
