@@ -122,7 +122,7 @@ class Stream(unittest.TestCase):
         events = [f'id: {leaf}\nevent: entry\ndata: {{"index":{leaf}}}\n\n'.encode() for leaf in range(3)]
         with Service((200, head, events[0] + events[1] + b"id: 2\nevent: ent"), (200, head, events[2])) as service:
             followed = tabellion.Client(service.url).follow(begin=True)
-            self.assertEqual([next(followed).index for _ in range(3)], [0, 1, 2])
+            self.assertEqual([next(followed).leaf for _ in range(3)], [0, 1, 2])
 
 
 class Sessions(unittest.TestCase):
