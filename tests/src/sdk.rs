@@ -76,7 +76,7 @@ impl TypeScriptSdk {
         let others = node_folder().join("node_modules");
         symlink(others.join("@modelcontextprotocol"), modules.join("@modelcontextprotocol"))
             .expect("our own folder");
-        for part in ["vectors.mjs", "examples"] {
+        for part in ["tests", "examples"] {
             let copied =
                 Command::new("cp").arg("-r").arg(sdk("typescript").join(part)).arg(folder.path()).status();
             assert!(copied.expect("it runs").success());

@@ -6,8 +6,8 @@
 //!
 //! Not here: rules of content types, which `tabellion verify` checks in addition.
 
-mod answer;
+mod evidence_verdict;
 mod request;
 
-pub use answer::Answer;
+pub use evidence_verdict::EvidenceVerdict;
 pub use request::{MAX_REQUEST_BYTES, RefusedRequest, RequestText, VerificationRequest};

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::bytes::base64url;
-use crate::refusal::Refusal;
+use crate::error::CoreError;
 
 /// Generates a signing key.
 #[derive(Debug, Deserialize)]
@@ -45,19 +45,19 @@ impl PrivateKey {
     /// Parses the key.
     ///
     /// # Errors
-    /// A [`Refusal`] with the code `key-unusable`.
-    pub fn signing_key(&self) -> Result<SigningKey, Refusal> {
-        SigningKey::from_pkcs8_pem(&self.0).map_err(|error| Refusal::new("key-unusable", error))
+    /// A [`CoreError`] with the code `key-unusable`.
+    pub fn signing_key(&self) -> Result<SigningKey, CoreError> {
+        SigningKey::from_pkcs8_pem(&self.0).map_err(|error| CoreError::new("key-unusable", error))
     }
 }
 
 impl GenerateKey {
-    pub(crate) fn generate(self) -> Result<Value, Refusal> {
+    pub(crate) fn generate(self) -> Result<Value, CoreError> {
         let name = self.algorithm.as_deref().unwrap_or("EdDSA");
-        let unknown = || Refusal::new("unknown-algorithm", format!("no algorithm is named {name:?}"));
+        let unknown = || CoreError::new("unknown-algorithm", format!("no algorithm is named {name:?}"));
         let algorithm = Algorithm::from_name(name).ok_or_else(unknown)?;
-        let key = SigningKey::generate(algorithm).map_err(|error| Refusal::new("signing-failed", error))?;
-        let pem = key.to_pkcs8_pem().map_err(|error| Refusal::new("key-unusable", error))?;
+        let key = SigningKey::generate(algorithm).map_err(|error| CoreError::new("signing-failed", error))?;
+        let pem = key.to_pkcs8_pem().map_err(|error| CoreError::new("key-unusable", error))?;
         let mut described = describe(key.public_key());
         described["private_key"] = pem.as_str().into();
         Ok(described)
@@ -65,13 +65,13 @@ impl GenerateKey {
 }
 
 impl PublicKeyOf {
-    pub(crate) fn describe(self) -> Result<Value, Refusal> {
+    pub(crate) fn describe(self) -> Result<Value, CoreError> {
         Ok(describe(self.private_key.signing_key()?.public_key()))
     }
 }
 
 impl ReadKey {
-    pub(crate) fn read(self) -> Result<Value, Refusal> {
+    pub(crate) fn read(self) -> Result<Value, CoreError> {
         public_key(&self.public_key).map(|key| describe(&key))
     }
 }
@@ -79,9 +79,9 @@ impl ReadKey {
 /// Parses a public key.
 ///
 /// # Errors
-/// A [`Refusal`] with the code `key-unusable`.
-pub fn public_key(text: &str) -> Result<PublicKey, Refusal> {
-    read_key(text).map(|key| key.key).map_err(|error| Refusal::new("key-unusable", error))
+/// A [`CoreError`] with the code `key-unusable`.
+pub fn public_key(text: &str) -> Result<PublicKey, CoreError> {
+    read_key(text).map(|key| key.key).map_err(|error| CoreError::new("key-unusable", error))
 }
 
 /// Returns a key in the forms that logs, gateways and trust files use.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use verifier::{KnownTree, TrustStore, verify_consistency};
 
 use crate::bytes::{ByteString, HashText};
+use crate::error::CoreError;
 use crate::keys::public_key;
-use crate::refusal::Refusal;
 
 /// Verifies that a known tree is the beginning of the one that a receipt signs.
 #[derive(Debug, Deserialize)]
@@ -54,16 +54,16 @@ impl KnownTreeText {
 }
 
 impl VerifyConsistency {
-    pub(crate) fn verify(self) -> Result<Value, Refusal> {
+    pub(crate) fn verify(self) -> Result<Value, CoreError> {
         let trust =
-            TrustStore::from_toml(&self.trust).map_err(|error| Refusal::new("trust-unusable", error))?;
+            TrustStore::from_toml(&self.trust).map_err(|error| CoreError::new("trust-unusable", error))?;
         let verdict = verify_consistency(&self.receipt.0, &self.known.tree(), &trust, self.now);
-        serde_json::to_value(verdict).map_err(|error| Refusal::new("malformed-request", error))
+        serde_json::to_value(verdict).map_err(|error| CoreError::new("malformed-request", error))
     }
 }
 
 impl ReceiptRoot {
-    pub(crate) fn verify(self) -> Result<Value, Refusal> {
+    pub(crate) fn verify(self) -> Result<Value, CoreError> {
         let receipt = Receipt::parse(self.receipt.0)?;
         let key = public_key(&self.public_key)?;
         let root = match (&self.leaf, &self.known) {
@@ -72,9 +72,9 @@ impl ReceiptRoot {
                 let known = known.tree();
                 receipt.verify_consistency(known.size, &known.root, &key)
             }
-            _ => return Err(Refusal::new("malformed-request", "either a leaf or a known tree is needed")),
+            _ => return Err(CoreError::new("malformed-request", "either a leaf or a known tree is needed")),
         };
-        let root = root.map_err(|refused| Refusal::new(refusal_code(&refused), &refused))?;
+        let root = root.map_err(|refused| CoreError::new(refusal_code(&refused), &refused))?;
         let inclusion = receipt.inclusion_proofs().first();
         let size = inclusion.map(|proof| proof.tree_size);
         let size = size.or_else(|| receipt.consistency_proofs().first().map(|proof| proof.newer));
@@ -101,9 +101,9 @@ const fn refusal_code(refused: &ReceiptRefused) -> &'static str {
 }
 
 impl ReadProblem {
-    pub(crate) fn read(self) -> Result<Value, Refusal> {
+    pub(crate) fn read(self) -> Result<Value, CoreError> {
         let problem =
-            Problem::parse(&self.problem.0).map_err(|error| Refusal::new("malformed-problem", error))?;
+            Problem::parse(&self.problem.0).map_err(|error| CoreError::new("malformed-problem", error))?;
         Ok(json!({
             "title": problem.title,
             "detail": problem.detail,

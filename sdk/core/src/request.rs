@@ -1,23 +1,23 @@
 //! The request: an operation with its arguments.
 
-use browser_verifier::{Answer, RequestText, VerificationRequest};
+use browser_verifier::{EvidenceVerdict, RequestText, VerificationRequest};
 use jose::json::{self, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error::CoreError;
 use crate::keys::{GenerateKey, PublicKeyOf, ReadKey};
 use crate::limits::{MAX_REQUEST_BYTES, REQUEST_DEPTH};
 use crate::notes::{ReadCheckpoint, ReadCosignature, ReadVerifierKey, VerifyNote};
 use crate::receipts::{ReadProblem, ReceiptRoot, VerifyConsistency};
-use crate::refusal::Refusal;
 use crate::statements::{AttachReceipts, ReadStatement, SignStatement, StripReceipts, VerifySignature};
-use crate::trees::{ConsistencyProof, InclusionProof, TreeRoot};
+use crate::trees::{TreeRoot, VerifyGrowth, VerifyInclusion};
 use crate::vap_messages::{CheckObject, DigestJson, MatchPattern, ReadMessage, SignMessage, VerifyVerdict};
 
 /// A request. In JSON, `operation` is the name of the variant in kebab-case, and the arguments are members beside it.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "operation", rename_all = "kebab-case")]
-pub enum Request {
+pub enum CoreRequest {
     /// Generates a signing key.
     GenerateKey(GenerateKey),
     /// Returns the public key of a signing key.
@@ -43,9 +43,9 @@ pub enum Request {
     /// Reads concise problem details (RFC 9290), the error of a transparency service.
     ReadProblem(ReadProblem),
     /// Verifies a Merkle inclusion proof.
-    InclusionProof(InclusionProof),
+    InclusionProof(VerifyInclusion),
     /// Verifies a Merkle consistency proof.
-    ConsistencyProof(ConsistencyProof),
+    ConsistencyProof(VerifyGrowth),
     /// Computes the root of a tree.
     TreeRoot(TreeRoot),
     /// Verifies a signed note by known keys.
@@ -70,36 +70,36 @@ pub enum Request {
     MatchPattern(MatchPattern),
 }
 
-/// An answer in JSON: `result`, or `error` with the members of a [`Refusal`].
+/// An answer in JSON: `result`, or `error` with the members of a [`CoreError`].
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Reply {
+enum CoreAnswer {
     Result(Value),
-    Error(Refusal),
+    Error(CoreError),
 }
 
 /// Answers a request: JSON with the member `result`, or `error` with `code`, `what` and possibly `offset`. Texts in the
 /// answer quote the request.
 pub fn answer(request: &[u8]) -> Vec<u8> {
-    let answered = Request::parse(request).and_then(Request::perform);
-    let answer = answered.map_or_else(Reply::Error, Reply::Result);
+    let answered = CoreRequest::parse(request).and_then(CoreRequest::perform);
+    let answer = answered.map_or_else(CoreAnswer::Error, CoreAnswer::Result);
     // Serialization cannot fail: answers consist of text, numbers, booleans, and structures of them.
     serde_json::to_vec(&answer).unwrap_or_default()
 }
 
-impl Request {
+impl CoreRequest {
     /// Parses a request. Duplicate members are refused.
     ///
     /// # Errors
-    /// A [`Refusal`] with the code `malformed-request`.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+    /// A [`CoreError`] with the code `malformed-request`.
+    pub fn parse(bytes: &[u8]) -> Result<Self, CoreError> {
         let limits = Limits { bytes: MAX_REQUEST_BYTES, depth: REQUEST_DEPTH };
         json::read_strict(bytes, limits).map_err(|error| {
-            Refusal::new("malformed-request", format!("the request cannot be read: {error}"))
+            CoreError::new("malformed-request", format!("the request cannot be read: {error}"))
         })
     }
 
-    fn perform(self) -> Result<Value, Refusal> {
+    fn perform(self) -> Result<Value, CoreError> {
         match self {
             Self::GenerateKey(request) => request.generate(),
             Self::PublicKey(request) => request.describe(),
@@ -130,7 +130,7 @@ impl Request {
     }
 }
 
-fn verify(text: &RequestText) -> Result<Value, Refusal> {
-    let answer = Answer::to(&VerificationRequest::read(text)?)?;
-    serde_json::to_value(answer).map_err(|error| Refusal::new("malformed-request", error))
+fn verify(text: &RequestText) -> Result<Value, CoreError> {
+    let answer = EvidenceVerdict::of(&VerificationRequest::read(text)?)?;
+    serde_json::to_value(answer).map_err(|error| CoreError::new("malformed-request", error))
 }

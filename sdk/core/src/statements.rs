@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::bytes::{ByteString, base64url};
+use crate::error::CoreError;
 use crate::keys::{PrivateKey, public_key};
-use crate::refusal::Refusal;
 
 /// Code of bytes that are no statement.
 const MALFORMED: &str = "malformed-statement";
@@ -62,7 +62,7 @@ pub struct StripReceipts {
 }
 
 impl SignStatement {
-    pub(crate) fn sign(self) -> Result<Value, Refusal> {
+    pub(crate) fn sign(self) -> Result<Value, CoreError> {
         let key = self.private_key.signing_key()?;
         let did = key.public_key().did_key();
         let iss = self.iss.unwrap_or_else(|| did.clone());
@@ -82,13 +82,13 @@ impl SignStatement {
         if self.detached {
             builder = builder.detached();
         }
-        let signed = builder.sign(&key).map_err(|error| Refusal::new("signing-failed", error))?;
+        let signed = builder.sign(&key).map_err(|error| CoreError::new("signing-failed", error))?;
         Ok(json!({ "statement": base64url(signed.bytes()), "entry": signed.digest().to_string() }))
     }
 }
 
 impl ReadStatement {
-    pub(crate) fn read(self) -> Result<Value, Refusal> {
+    pub(crate) fn read(self) -> Result<Value, CoreError> {
         let statement = parse(self.statement)?;
         let header = statement.header();
         let claims = header.claims();
@@ -109,33 +109,33 @@ impl ReadStatement {
 }
 
 impl VerifySignature {
-    pub(crate) fn verify(self) -> Result<Value, Refusal> {
+    pub(crate) fn verify(self) -> Result<Value, CoreError> {
         let key: PublicKey = public_key(&self.public_key)?;
         let statement = parse(self.statement)?;
         let payload = self.payload.map(|payload| payload.0);
         let verified = statement.verify_with(&key, payload.as_deref());
-        verified.map(|()| json!({})).map_err(|error| Refusal::new("signature-invalid", error))
+        verified.map(|()| json!({})).map_err(|error| CoreError::new("signature-invalid", error))
     }
 }
 
 impl AttachReceipts {
-    pub(crate) fn attach(self) -> Result<Value, Refusal> {
+    pub(crate) fn attach(self) -> Result<Value, CoreError> {
         let receipts: Vec<Vec<u8>> = self.receipts.into_iter().map(|receipt| receipt.0).collect();
         let attached = transparent::attach(&self.statement.0, &receipts)
-            .map_err(|malformed| Refusal::malformed(MALFORMED, &malformed))?;
+            .map_err(|malformed| CoreError::malformed(MALFORMED, &malformed))?;
         Ok(json!({ "statement": base64url(attached) }))
     }
 }
 
 impl StripReceipts {
-    pub(crate) fn strip(self) -> Result<Value, Refusal> {
+    pub(crate) fn strip(self) -> Result<Value, CoreError> {
         let (statement, receipts) = transparent::strip(&self.statement.0)
-            .map_err(|malformed| Refusal::malformed(MALFORMED, &malformed))?;
+            .map_err(|malformed| CoreError::malformed(MALFORMED, &malformed))?;
         let receipts: Vec<_> = receipts.iter().map(base64url).collect();
         Ok(json!({ "statement": base64url(statement), "receipts": receipts }))
     }
 }
 
-fn parse(bytes: ByteString) -> Result<SignedStatement, Refusal> {
-    SignedStatement::parse(bytes.0).map_err(|malformed| Refusal::malformed(MALFORMED, &malformed))
+fn parse(bytes: ByteString) -> Result<SignedStatement, CoreError> {
+    SignedStatement::parse(bytes.0).map_err(|malformed| CoreError::malformed(MALFORMED, &malformed))
 }

@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::bytes::{ByteString, HashText};
-use crate::refusal::Refusal;
+use crate::error::CoreError;
 
 /// Verifies an inclusion proof.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct InclusionProof {
+pub struct VerifyInclusion {
     leaf_hash: HashText,
     leaf_index: u64,
     tree_size: u64,
@@ -22,7 +22,7 @@ pub struct InclusionProof {
 /// Verifies a consistency proof.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ConsistencyProof {
+pub struct VerifyGrowth {
     older_size: u64,
     newer_size: u64,
     older_root: HashText,
@@ -37,8 +37,8 @@ pub struct TreeRoot {
     entries: Vec<ByteString>,
 }
 
-impl InclusionProof {
-    pub(crate) fn verify(self) -> Result<Value, Refusal> {
+impl VerifyInclusion {
+    pub(crate) fn verify(self) -> Result<Value, CoreError> {
         let Self { leaf_hash, leaf_index, tree_size, path, root } = self;
         let leaf = LeafHash::from_bytes(*leaf_hash.0.as_bytes());
         let (index, size) = (LeafIndex::new(leaf_index), TreeSize::new(tree_size));
@@ -46,8 +46,8 @@ impl InclusionProof {
     }
 }
 
-impl ConsistencyProof {
-    pub(crate) fn verify(self) -> Result<Value, Refusal> {
+impl VerifyGrowth {
+    pub(crate) fn verify(self) -> Result<Value, CoreError> {
         let (older, newer) = (TreeSize::new(self.older_size), TreeSize::new(self.newer_size));
         let (older_root, newer_root) = (root_hash(&self.older_root), root_hash(&self.newer_root));
         proven(verify::consistency(older, newer, older_root, newer_root, &hashes(self.path)))
@@ -55,14 +55,14 @@ impl ConsistencyProof {
 }
 
 impl TreeRoot {
-    pub(crate) fn compute(self) -> Result<Value, Refusal> {
+    pub(crate) fn compute(self) -> Result<Value, CoreError> {
         let leaves: Vec<_> = self.entries.iter().map(|entry| hash_leaf(&entry.0)).collect();
         Ok(json!({ "root": CompactRange::empty().grow(&leaves).root().to_string() }))
     }
 }
 
-fn proven(verified: Result<(), ProofError>) -> Result<Value, Refusal> {
-    verified.map(|()| json!({})).map_err(|error| Refusal::new("proof-invalid", error))
+fn proven(verified: Result<(), ProofError>) -> Result<Value, CoreError> {
+    verified.map(|()| json!({})).map_err(|error| CoreError::new("proof-invalid", error))
 }
 
 fn hashes(path: Vec<HashText>) -> Vec<Hash> {

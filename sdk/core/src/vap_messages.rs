@@ -14,8 +14,8 @@ use vap::message::slot::{self, Carrier, Key, Shape};
 use vap::verdict::{SIGNATURE_TYPE, Verdict};
 
 use crate::bytes::{ByteString, base64url};
+use crate::error::CoreError;
 use crate::keys::{PrivateKey, public_key};
-use crate::refusal::Refusal;
 
 /// Checks a message, signs it, and returns it as text with its digest: the commitment digest, which leaves the signature
 /// out (reading V-17). Without a key, the message is only checked.
@@ -83,8 +83,8 @@ pub struct MatchPattern {
 }
 
 impl SignMessage {
-    pub(crate) fn sign(self) -> Result<Value, Refusal> {
-        Message::read(&self.message).map_err(|flaw| Refusal::new(&flaw.reason.as_str(), &flaw))?;
+    pub(crate) fn sign(self) -> Result<Value, CoreError> {
+        Message::read(&self.message).map_err(|flaw| CoreError::new(&flaw.reason.as_str(), &flaw))?;
         let mut message = value(&self.message)?;
         if let Some(members) = message.as_object_mut() {
             members.remove("signature");
@@ -93,19 +93,19 @@ impl SignMessage {
         if let Some(key) = &self.private_key {
             let key = key.signing_key()?;
             let input = jws::signing_input(&self.header(&key)?, &canonical);
-            let signature = key.sign(&input).map_err(|error| Refusal::new("signing-failed", error))?;
+            let signature = key.sign(&input).map_err(|error| CoreError::new("signing-failed", error))?;
             message["signature"] = jws::detached(&input, &signature).into();
         }
         Ok(json!({ "message": message.to_string(), "digest": Digest::of(&canonical).as_str() }))
     }
 
-    fn header(&self, key: &dyn Signer) -> Result<Value, Refusal> {
+    fn header(&self, key: &dyn Signer) -> Result<Value, CoreError> {
         let alg = match key.algorithm() {
             scitt::Algorithm::EdDsa | scitt::Algorithm::Ed25519 => "EdDSA",
             scitt::Algorithm::Es256 | scitt::Algorithm::Esp256 => "ES256",
             other => {
                 let what = format!("VAP messages are signed with EdDSA or ES256, not with {other}");
-                return Err(Refusal::new("unknown-algorithm", what));
+                return Err(CoreError::new("unknown-algorithm", what));
             }
         };
         let kid = self.kid.clone().unwrap_or_else(|| key.public_key().jwk_thumbprint());
@@ -123,12 +123,12 @@ impl SignMessage {
 }
 
 impl ReadMessage {
-    pub(crate) fn read(self) -> Result<Value, Refusal> {
+    pub(crate) fn read(self) -> Result<Value, CoreError> {
         let carrier = Carrier::of_method(&self.method)
-            .ok_or_else(|| Refusal::new("wrong_carrier", "this method carries no VAP message"))?;
+            .ok_or_else(|| CoreError::new("wrong_carrier", "this method carries no VAP message"))?;
         let received = slot::read(self.text.as_deref(), self.own.as_deref(), carrier)
-            .map_err(|unreadable| Refusal::new(&unreadable.reason.as_str(), &unreadable.what))?
-            .ok_or_else(|| Refusal::new("malformed", "the request has no VAP message"))?;
+            .map_err(|unreadable| CoreError::new(&unreadable.reason.as_str(), &unreadable.what))?
+            .ok_or_else(|| CoreError::new("malformed", "the request has no VAP message"))?;
         Ok(json!({
             "type": received.message.kind().as_str(),
             "session_id": received.message.session_id(),
@@ -141,9 +141,9 @@ impl ReadMessage {
 }
 
 impl VerifyVerdict {
-    pub(crate) fn verify(self) -> Result<Value, Refusal> {
+    pub(crate) fn verify(self) -> Result<Value, CoreError> {
         let mut verdict = value(&self.verdict)?;
-        let invalid = |what: &dyn ToString| Refusal::new("verdict-signature-invalid", what.to_string());
+        let invalid = |what: &dyn ToString| CoreError::new("verdict-signature-invalid", what.to_string());
         let signature = verdict.as_object_mut().and_then(|members| members.remove("signature"));
         let Some(Value::String(signature)) = signature else {
             return Err(invalid(&"the Verdict is not signed"));
@@ -158,45 +158,45 @@ impl VerifyVerdict {
         if let Some(message) = &self.message {
             let digest = Digest::of(&jcs::canonical(&value(message)?));
             if jws.text("req") != Some(digest.as_str()) {
-                return Err(Refusal::new(
+                return Err(CoreError::new(
                     "verdict-of-another-message",
                     "the Verdict answers another message",
                 ));
             }
         }
         let verdict: Verdict =
-            serde_json::from_value(verdict).map_err(|error| Refusal::new("malformed-verdict", error))?;
+            serde_json::from_value(verdict).map_err(|error| CoreError::new("malformed-verdict", error))?;
         Ok(json!({ "verdict": verdict.verdict.as_str(), "session_id": verdict.session_id, "iat": jws.iat() }))
     }
 }
 
 impl CheckObject {
-    pub(crate) fn check(self) -> Result<Value, Refusal> {
+    pub(crate) fn check(self) -> Result<Value, CoreError> {
         let record = AuditRecord::read(&self.payload.0).map_err(|broken| {
-            Refusal::new(broken.rule, format!("{} (at {:?})", broken.detail, broken.pointer))
+            CoreError::new(broken.rule, format!("{} (at {:?})", broken.detail, broken.pointer))
         })?;
         Ok(json!({ "session_id": record.session() }))
     }
 }
 
 impl DigestJson {
-    pub(crate) fn compute(self) -> Result<Value, Refusal> {
+    pub(crate) fn compute(self) -> Result<Value, CoreError> {
         let canonical = jcs::canonical(&value(&self.json)?);
         Ok(json!({ "canonical": base64url(&canonical), "digest": Digest::of(&canonical).as_str() }))
     }
 }
 
 impl MatchPattern {
-    pub(crate) fn matches(self) -> Result<Value, Refusal> {
+    pub(crate) fn matches(self) -> Result<Value, CoreError> {
         let patterns = |texts: Vec<String>| {
             let parsed = texts.iter().map(|text| Pattern::new(text));
-            parsed.collect::<Result<Vec<_>, _>>().map_err(|error| Refusal::new("malformed", error))
+            parsed.collect::<Result<Vec<_>, _>>().map_err(|error| CoreError::new("malformed", error))
         };
         let (allow, deny) = (patterns(self.allow)?, patterns(self.deny)?);
         Ok(json!({ "allowed": glob::allows(&allow, &deny, &self.tool) }))
     }
 }
 
-fn value(text: &str) -> Result<Value, Refusal> {
-    parse_text(text).map_err(|error| Refusal::new("malformed", error))
+fn value(text: &str) -> Result<Value, CoreError> {
+    parse_text(text).map_err(|error| CoreError::new("malformed", error))
 }

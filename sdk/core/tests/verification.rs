@@ -1,4 +1,4 @@
-//! The vectors of bundles and of the verifier, as requests. `sdk/python/vectors.py` and `sdk/typescript/vectors.mjs` run these
+//! The vectors of bundles and of the verifier, as requests. `sdk/python/tests/vectors.py` and `sdk/typescript/tests/vectors.mjs` run these
 //! and all other vectors of the SDKs.
 #![allow(clippy::unwrap_used)]
 

@@ -21,7 +21,7 @@ MAX_LINE_BYTES = 8 << 20
 class EntryEvent(NamedTuple):
     """An entry as the log reports it: its leaf index, and the row of `GET /v1/entries`. It is not verified."""
 
-    index: int
+    leaf: int
     entry: Mapping[str, Any]
 
 

@@ -12,7 +12,7 @@ const MAX_EVENT = 8 << 20;
 
 /** An entry as the log reports it: its leaf index, and the row of `GET /v1/entries`. It is not verified. */
 export interface EntryEvent {
-  index: number;
+  leaf: number;
   entry: Record<string, any>;
 }
 
@@ -40,7 +40,7 @@ export async function* follow(http: Http, options: FollowOptions): AsyncGenerato
         last = event.id ?? last;
         if (event.kind === 'entry' && event.data !== undefined) {
           if (!/^\d+$/.test(last ?? '')) throw new Unreachable('the stream has an entry without a leaf');
-          yield { index: Number(last), entry: JSON.parse(event.data) };
+          yield { leaf: Number(last), entry: JSON.parse(event.data) };
         }
       }
     } finally {

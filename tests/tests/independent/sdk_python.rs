@@ -27,13 +27,18 @@ fn example(script: &str, evidence: &str) {
 
 #[test]
 fn every_vector_gets_its_answer_in_python() {
-    let printed = printed(PythonSdk::new().command("vectors.py").arg(vectors()));
+    let printed = printed(PythonSdk::new().command("tests/vectors.py").arg(vectors()));
     let passed: Value = serde_json::from_str(&printed).unwrap();
     let passed = passed.as_object().unwrap();
     assert!(
         passed.len() >= 20 && passed.values().filter_map(Value::as_u64).sum::<u64>() > 1000,
         "{passed:?}"
     );
+}
+
+#[test]
+fn the_client_and_its_sessions_keep_their_promises() {
+    printed(&mut PythonSdk::new().command("tests/promises.py"));
 }
 
 #[test]

@@ -160,7 +160,8 @@ fn identifiers_are_split_into_words() {
 
 /// Returns the source files of crates and services, without tests.
 fn product_sources() -> Vec<PathBuf> {
-    let members = ["crates", "services"].iter().flat_map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let members =
+        ["crates", "services", "sdk"].iter().flat_map(|folder| fs::read_dir(root().join(folder)).unwrap());
     members.flat_map(|member| sources(&member.unwrap().path().join("src"))).collect()
 }
 

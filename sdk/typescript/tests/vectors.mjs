@@ -1,4 +1,4 @@
-// Runs the test vectors through the TypeScript package; sdk/python/vectors.py does the same for Python.
+// Runs the test vectors through the TypeScript package; sdk/python/tests/vectors.py does the same for Python.
 //
 //   vectors.mjs FOLDER     prints how many cases of each family passed, as JSON; the first that fails ends it
 //

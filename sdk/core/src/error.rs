@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Error of a request that has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{what} [{code}]")]
-pub struct Refusal {
+pub struct CoreError {
     /// Stable code, that of the command line where there is one. For VAP messages it is the reason that a Verdict would
     /// have.
     pub code: String,
@@ -18,25 +18,25 @@ pub struct Refusal {
     pub offset: Option<usize>,
 }
 
-impl Refusal {
-    /// Creates a refusal without an offset.
+impl CoreError {
+    /// Creates an error without an offset.
     pub fn new(code: &str, what: impl ToString) -> Self {
         Self { code: code.to_owned(), what: what.to_string(), offset: None }
     }
 
-    /// Creates the refusal of malformed bytes.
+    /// Creates the error for malformed bytes.
     pub fn malformed(code: &str, malformed: &Malformed) -> Self {
         Self { offset: Some(malformed.offset), ..Self::new(code, &malformed.kind) }
     }
 }
 
-impl From<RefusedRequest> for Refusal {
+impl From<RefusedRequest> for CoreError {
     fn from(refused: RefusedRequest) -> Self {
         Self::new(refused.code(), &refused)
     }
 }
 
-impl From<ReceiptError> for Refusal {
+impl From<ReceiptError> for CoreError {
     fn from(error: ReceiptError) -> Self {
         match error {
             ReceiptError::Malformed(malformed) => Self::malformed("malformed-receipt", &malformed),

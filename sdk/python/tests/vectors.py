@@ -1,4 +1,4 @@
-"""Runs the test vectors through the Python package; sdk/typescript/vectors.mjs does the same for TypeScript.
+"""Runs the test vectors through the Python package; sdk/typescript/tests/vectors.mjs does the same for TypeScript.
 
     vectors.py FOLDER     prints how many cases of each family passed, as JSON; the first that fails ends it
 

@@ -1,4 +1,4 @@
-//! The answer: a verdict, or why there is none.
+//! The verdict on the evidence of a request.
 
 use bundle::{BundleVerdict, EvidenceBundle};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::request::{EvidenceKind, RefusedRequest, VerificationRequest};
 /// A verdict with the kind of the evidence: in JSON `kind` and `verdict`.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", content = "verdict", rename_all = "kebab-case")]
-pub enum Answer {
+pub enum EvidenceVerdict {
     /// The verdict on an evidence bundle.
     Bundle(BundleVerdict),
     /// The verdict on a statement.
@@ -21,12 +21,12 @@ pub enum Answer {
     Checkpoint(CheckpointVerdict),
 }
 
-impl Answer {
+impl EvidenceVerdict {
     /// Verifies the evidence of a request.
     ///
     /// # Errors
     /// Returns a [`RefusedRequest`] for evidence of no known kind and for a bundle that cannot be read.
-    pub fn to(request: &VerificationRequest) -> Result<Self, RefusedRequest> {
+    pub fn of(request: &VerificationRequest) -> Result<Self, RefusedRequest> {
         match request.evidence_kind()? {
             EvidenceKind::Bundle => bundle_verdict(request).map(Self::Bundle),
             EvidenceKind::Statement => Ok(Self::Statement(statement_verdict(request))),

@@ -1,0 +1,180 @@
+"""What the Python client and sessions promise, against a service that answers as each test says: `python -m unittest promises`."""
+
+import asyncio
+import json
+import tempfile
+import threading
+import time
+import unittest
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import tabellion
+
+KEY = tabellion.generate_key()
+
+
+class Service:
+    """An HTTP server that gives prepared answers in order, and remembers the requests with their times."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.requests = []
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                service.requests.append((self.command, self.path, body, time.monotonic()))
+                status, headers, content = service.answers.pop(0)
+                if callable(content):
+                    content = content()
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_POST = answer
+
+            def log_message(self, *_):
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def problem(status, code, **headers):
+    body = json.dumps({"title": "no", "detail": "a reason", "code": code}).encode()
+    return status, {"Content-Type": "application/problem+json", **headers}, body
+
+
+def vector():
+    """Returns a vector of the verifier that has a receipt of its own."""
+    files = sorted((Path(__file__).parents[3] / "vectors/verifier/verified").glob("*.json"))
+    cases = (json.loads(file.read_text()) for file in files)
+    return next(case for case in cases if case["receipts"])
+
+
+def statement():
+    return tabellion.sign_statement(KEY, b"{}", content_type="application/json", subject="s")
+
+
+class Registration(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = Path(folder.name) / "statement.cose"
+        self.signed = statement()
+
+    def test_the_statement_is_saved_before_the_first_attempt(self):
+        saved = []
+
+        def look():
+            saved.append(self.file.read_bytes())
+            return problem(400, "policy")[2]
+
+        with Service((400, {"Content-Type": "application/problem+json"}, look)) as service:
+            with self.assertRaises(tabellion.Refused) as raised:
+                tabellion.Client(service.url).register(self.signed, self.file)
+        self.assertEqual((saved, raised.exception.code), ([self.signed.bytes], "policy"))
+
+    def test_a_retry_waits_as_long_as_the_service_wants_and_sends_the_same_bytes(self):
+        receipt = bytes.fromhex(vector()["receipts"][0])
+        answers = problem(429, "rate", **{"Retry-After": "1"}), (201, {}, receipt)
+        with Service(*answers) as service:
+            tabellion.Client(service.url).register(self.signed, self.file)
+        (_, _, first, at), (_, _, second, later) = service.requests
+        self.assertEqual((first, second), (self.signed.bytes, self.signed.bytes))
+        self.assertGreaterEqual(later - at, 1)
+
+    def test_what_needs_an_operator_is_not_tried_again(self):
+        for answer in (problem(503, "log-halted"), problem(503, "busy", **{"Retry-After": "3600"})):
+            with self.subTest(answer), Service(answer) as service, self.assertRaises(tabellion.TryAgain):
+                tabellion.Client(service.url).register(self.signed, self.file)
+            self.assertEqual(len(service.requests), 1)
+
+    def test_a_receipt_that_does_not_verify_is_not_accepted(self):
+        case = vector()
+        with Service((201, {}, bytes.fromhex(case["receipts"][0]))) as service:
+            with self.assertRaises(tabellion.NotVerified):
+                tabellion.Client(service.url, trust=case["trust"]).register(self.signed, self.file)
+        self.assertEqual(self.file.read_bytes(), self.signed.bytes)
+
+    def test_a_registration_that_takes_too_long_names_where_to_go_on(self):
+        with Service((202, {"Location": "/entries/x", "Retry-After": "5"}, b"")) as service:
+            with self.assertRaises(tabellion.StillRunning) as raised:
+                tabellion.Client(service.url, patience=1).register(self.signed, self.file)
+        self.assertTrue(raised.exception.location.endswith(self.signed.entry))
+
+
+class Stream(unittest.TestCase):
+    def test_a_stream_that_breaks_off_goes_on_after_the_last_entry(self):
+        head = {"Content-Type": "text/event-stream"}
+        events = [f'id: {leaf}\nevent: entry\ndata: {{"index":{leaf}}}\n\n'.encode() for leaf in range(3)]
+        with Service((200, head, events[0] + events[1] + b"id: 2\nevent: ent"), (200, head, events[2])) as service:
+            followed = tabellion.Client(service.url).follow(begin=True)
+            self.assertEqual([next(followed).leaf for _ in range(3)], [0, 1, 2])
+
+
+class Sessions(unittest.TestCase):
+    def session(self, **more):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        given = {"goal": "g", "tools": ["crm.*"], "deny": ["crm.delete"], "budget": {"max_calls": 1}, "key": KEY}
+        return tabellion.session(**{**given, "save_as": Path(folder.name) / "s.cose", **more})
+
+    def entries(self, session):
+        payload = tabellion.read_statement(session.record.bytes)["payload"]
+        return json.loads(payload)["session"]["entries"]
+
+    def test_calls_beyond_scope_and_budget_are_not_made(self):
+        with self.session() as session:
+            for tool in ("mail.send", "crm.delete"):
+                with self.assertRaisesRegex(tabellion.Denied, "scope_escape"):
+                    session.run(tool, self.fail, {})
+            self.assertEqual(session.run("crm.read", lambda ticket: ticket, {"ticket": 7}), 7)
+            with self.assertRaisesRegex(tabellion.Denied, "budget_exceeded"):
+                session.run("crm.read", self.fail, {})
+        kinds = [entry["type"] for entry in self.entries(session)]
+        self.assertEqual((kinds.count("tool-call"), kinds.count("system-event")), (1, 4))
+
+    def test_texts_are_in_the_record_only_if_they_are_to_be_disclosed(self):
+        for disclose in (False, True):
+            with self.session(disclose=disclose) as session:
+                session.run("crm.read", lambda ticket: f"about {ticket}", {"ticket": "SECRET"})
+            text = tabellion.read_statement(session.record.bytes)["payload"].decode()
+            self.assertEqual("SECRET" in text, disclose)
+
+    def test_a_tool_that_fails_is_recorded_and_its_error_passes(self):
+        with self.session() as session, self.assertRaises(ZeroDivisionError):
+            session.run("crm.read", lambda: 1 / 0, {})
+        self.assertTrue(self.entries(session)[-1]["is-error"])
+
+    def test_a_decorated_tool_needs_a_session_and_may_be_a_coroutine(self):
+        @tabellion.tool(name="crm.read")
+        async def read(ticket: int) -> int:
+            return ticket
+
+        with self.assertRaisesRegex(tabellion.Denied, "no_session"):
+            asyncio.run(read(7))
+        with self.session() as session:
+            self.assertEqual(asyncio.run(read(7)), 7)
+        self.assertEqual([entry["type"] for entry in self.entries(session)][1:], ["tool-call", "tool-result"])
+
+    def test_a_session_without_a_budget_is_refused_as_a_gateway_would(self):
+        with self.assertRaises(tabellion.CoreError) as raised:
+            self.session(budget={})
+        self.assertEqual(raised.exception.code, "no_budget")
+
+
+if __name__ == "__main__":
+    unittest.main()
