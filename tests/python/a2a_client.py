@@ -7,11 +7,8 @@ JOB has `url` (of the endpoint), `server_id`, `audience`, `agent` (who signs the
 """
 
 import asyncio
-import base64
-import hashlib
 import json
 import sys
-import time
 import uuid
 
 import httpx
@@ -19,18 +16,9 @@ from a2a.client import A2ACardResolver, ClientCallInterceptor
 from a2a.client.errors import A2AClientJSONRPCError
 from a2a.client.transports.jsonrpc import JsonRpcTransport
 from a2a.types import Message, MessageSendParams, Part, Role, Task, TaskIdParams, TaskQueryParams, TextPart
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from agentroa_proof import proof
 
 EXTENSION = "https://tabellion.dev/a2a/agentroa/v1"
-
-
-def base64url(data):
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def canonical(value):
-    """Canonical JSON (RFC 8785) of values without numbers that JavaScript writes in another way."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 class AgentRoa(ClientCallInterceptor):
@@ -38,26 +26,10 @@ class AgentRoa(ClientCallInterceptor):
 
     def __init__(self, job):
         self.job = job
-        seed = hashlib.sha256(job["agent"].encode()).hexdigest()[:32].encode()
-        self.key = Ed25519PrivateKey.from_private_bytes(seed)
-
-    def proof(self, method, params):
-        claims = {
-            "chain_digest": self.job["chain_digest"],
-            "capability": f"mcp:{self.job['server_id']}.{method}",
-            "input_hash": "sha256:" + hashlib.sha256(canonical(params)).hexdigest(),
-            "jti": uuid.uuid4().hex,
-            "iat": int(time.time()),
-            "aud": self.job["audience"],
-        }
-        header = {"alg": "EdDSA", "kid": self.job["agent"], "typ": "roa-proof+jws"}
-        signed = f"{base64url(canonical(header))}.{base64url(canonical(claims))}"
-        return f"{signed}.{base64url(self.key.sign(signed.encode()))}"
 
     async def intercept(self, method_name, request_payload, http_kwargs, agent_card, context):
         params = request_payload["params"]
-        proof = self.proof(method_name, params)
-        members = {f"{EXTENSION}/roa": self.job["chain"], f"{EXTENSION}/roa-proof": proof}
+        members = {f"{EXTENSION}/roa": self.job["chain"], f"{EXTENSION}/roa-proof": proof(self.job, method_name, params)}
         params["metadata"] = params.get("metadata", {}) | members
         return request_payload, http_kwargs
 

@@ -63,7 +63,7 @@ pub use others::{
 };
 pub use postgres::{Cluster, sql, try_sql};
 pub use power::{Loss, Lost, Power};
-pub use python::{python, run_python, run_python_on};
+pub use python::{python, run_python, run_python_on, run_python_with_a2a_1};
 pub use recorder::{Outcome, Recorder};
 pub use service::Service;
 pub use soak::{Soak, Soaked};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::http::{Connection, free_address};
-use crate::python::python;
+use crate::python::{python, python_with_a2a_1};
 
 /// Variable with the folder of Node.js and its packages. If it is missing the test fails, and is not skipped.
 const NODE: &str = "TABELLION_TEST_NODE";
@@ -88,17 +88,23 @@ pub struct Other {
 impl Other {
     /// Starts the server that the conformance suite requires: `tests/python/mcp_fixture.py`.
     pub fn fixture() -> Self {
-        Self::script(&fixture())
+        Self::script(Command::new(python()), &fixture())
     }
 
-    /// Starts an agent of the public SDK for A2A: `tests/python/a2a_agent.py`. Its URL is that of its endpoint.
+    /// Starts an agent of the public SDK for A2A 0.3: `tests/python/a2a_agent.py`. Its URL is that of its endpoint.
     pub fn a2a_agent() -> Self {
-        Self::script(&Path::new(env!("CARGO_MANIFEST_DIR")).join("python/a2a_agent.py"))
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/a2a_agent.py");
+        Self::script(Command::new(python()), &file)
+    }
+
+    /// Starts an agent of the public SDK for A2A 1.0: `tests/python/a2a_1_agent.py`.
+    pub fn a2a_1_agent() -> Self {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/a2a_1_agent.py");
+        Self::script(python_with_a2a_1(), &file)
     }
 
     /// Starts a script that prints its URL and serves.
-    fn script(file: &Path) -> Self {
-        let mut command = Command::new(python());
+    fn script(mut command: Command, file: &Path) -> Self {
         command.arg(file).args(["127.0.0.1", "0"]).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         let mut out = BufReader::new(child.stdout.take().expect("it was asked for"));

@@ -14,6 +14,15 @@ pub fn python() -> PathBuf {
     std::env::var_os(PYTHON).unwrap_or_else(|| panic!("{PYTHON} names no Python: run ./test")).into()
 }
 
+/// Returns a command that runs Python with the SDK for A2A 1.0 in place of that for A2A 0.3.
+pub fn python_with_a2a_1() -> Command {
+    let python = python();
+    let environment = python.ancestors().nth(2).expect("it is in the folder bin of an environment");
+    let mut command = Command::new(&python);
+    command.env("PYTHONPATH", environment.join("a2a-1"));
+    command
+}
+
 /// Runs a script of `tests/python`, and returns the JSON that it prints.
 #[track_caller]
 pub fn run_python(script: &str, arguments: &[&str]) -> Value {
@@ -23,8 +32,18 @@ pub fn run_python(script: &str, arguments: &[&str]) -> Value {
 /// Runs a script like [`run_python`], with this JSON on its standard input.
 #[track_caller]
 pub fn run_python_on(script: &str, arguments: &[&str], input: &Value) -> Value {
+    run_on(Command::new(python()), script, arguments, input)
+}
+
+/// Runs a script with [`python_with_a2a_1`], and this JSON on its standard input.
+#[track_caller]
+pub fn run_python_with_a2a_1(script: &str, input: &Value) -> Value {
+    run_on(python_with_a2a_1(), script, &[], input)
+}
+
+#[track_caller]
+fn run_on(mut command: Command, script: &str, arguments: &[&str], input: &Value) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
-    let mut command = Command::new(python());
     command.arg(script).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     let mut pipe = child.stdin.take().expect("it was asked for");

@@ -10,7 +10,7 @@
 
 mod id;
 mod name;
-mod object;
+pub mod object;
 pub mod reply;
 #[cfg(test)]
 mod tests;

@@ -191,6 +191,13 @@ const OTHERS: [&str; 2] = ["aha:acme/ops/two", "aha:acme/ops/three"];
 /// An organisation whose registry and policy are on a log, with two delegations after the root in `chain.json` and a third,
 /// wider one in `wide.json`.
 fn registered_organisation() -> (Dev, String, String) {
+    let (dev, policy) = organisation_with_chains(|dev| drop(publish(dev)));
+    let registry = publish(&dev);
+    (dev, registry, policy)
+}
+
+/// The same, where `publish_registry` comes before the chains are issued.
+fn organisation_with_chains(publish_registry: impl FnOnce(&Dev)) -> (Dev, String) {
     let folder = organisation();
     for (key, agent) in [("two", OTHERS[0]), ("three", OTHERS[1])] {
         run(&folder, &format!("issuer new -o {key}.pem --alg EdDSA"));
@@ -200,7 +207,7 @@ fn registered_organisation() -> (Dev, String, String) {
     run(&folder, "issuer new -o gateway.pem --alg EdDSA");
     folder.write("policy.json", "{\"rules\":[]}");
     let dev = log_with_registry(folder);
-    let registry = publish(&dev);
+    publish_registry(&dev);
     run(&dev.folder, "register --dev policy.json --content-type application/agentroa-policy+json");
     let who = format!("--key authorizer.pem --signer acme:1 --agent {LEAD} --session s1");
     let what = "--policy policy.json --policy-id incidents:1 --allow mcp:github.* --depth 3";
@@ -216,7 +223,7 @@ fn registered_organisation() -> (Dev, String, String) {
             &format!("roa delegate {from} --key {key}.pem --to {to} --allow {scope} -o {chain}"),
         );
     }
-    (dev, registry, "policy.json.transparent.cose".to_owned())
+    (dev, "policy.json.transparent.cose".to_owned())
 }
 
 #[test]
@@ -240,6 +247,9 @@ fn a_permit_and_a_denial_at_the_third_hop_are_explained_by_statements_of_a_log()
         (&permitted["hops"][2]["holder"], &permitted["registered"]),
         (&json!(OTHERS[0]), &json!(true))
     );
+    let order = &permitted["registry_registered"];
+    assert_eq!(order["before_decision"], true);
+    assert!(order["index"].is_u64() && order["at"].is_string(), "{order}");
     let denied = run(&dev.folder, &why(&denial, "wide.json", &registry));
     assert_eq!((&denied["reason"], &denied["hop"]), (&json!("scope_expansion_violation"), &json!(3)));
     assert_eq!((&denied["dimension"], &denied["contradictions"]), (&json!("capabilities"), &json!([])));
@@ -252,4 +262,23 @@ fn a_permit_and_a_denial_at_the_third_hop_are_explained_by_statements_of_a_log()
     dev.folder.run(&words("receipt get chain.json.aer.cose -o aer.receipt")).must_end_with(0);
     let with_receipt = why("chain.json.aer.cose --receipt aer.receipt", "chain.json", &registry);
     assert_eq!(run(&dev.folder, &with_receipt)["registered"], true);
+}
+
+#[test]
+fn a_registry_that_was_registered_only_after_the_receipt_explains_nothing() {
+    let (dev, policy) = organisation_with_chains(|_| ());
+    let permit = register_receipt(&dev, "chain.json", |_| ());
+    let registry = publish(&dev);
+    let why = format!(
+        "execution verify {permit} --why chain.json --registry {registry} --registry-key operator.pem \
+         --policy {policy} --trust tabellion-dev/trust.toml"
+    );
+    let (code, facts) = fails(&dev.folder, 3, &why);
+    assert_eq!(code, "registry-registered-later");
+    let entry =
+        |fact: &str| facts[fact].as_str().unwrap().strip_prefix("entry ").unwrap().parse::<u64>().unwrap();
+    assert!(entry("registry") > entry("receipt"), "{facts}");
+    // Without a log, nothing is said about the order.
+    let offline = run(&dev.folder, why.split(" --trust").next().unwrap());
+    assert_eq!((&offline["decided"], &offline["registry_registered"]), (&json!("permit"), &Value::Null));
 }

@@ -1,18 +1,29 @@
-//! A2A through the gateway, with the public SDK as client and as agent, and a real log.
+//! A2A through the gateway, with the public SDKs for A2A 0.3 and 1.0 as client and as agent, and a real log.
 
 use std::fs;
 
 use black_box::audit_trail::{must_be_whole, of_kind};
 use black_box::gateway::{GATEWAY, admitting_log};
-use black_box::{Gateway, GatewayProcess, Log, Other, Service, run_python_on};
+use black_box::{Gateway, GatewayProcess, Log, Other, Service, run_python_on, run_python_with_a2a_1};
 use scitt::Signer;
 use serde_json::{Value, json};
 use testkit::agentroa::{AGENTS, Chain, delegated, key_of, registry, root};
 
 const RECEIPT: &str = "https://tabellion.dev/a2a/agentroa/v1/aer";
-const METHODS: [&str; 4] = ["message/send", "message/stream", "tasks/get", "tasks/cancel"];
+const METHODS: [&str; 10] = [
+    "message/send",
+    "message/stream",
+    "tasks/get",
+    "tasks/cancel",
+    "SendMessage",
+    "SendStreamingMessage",
+    "GetTask",
+    "ListTasks",
+    "CancelTask",
+    "CreateTaskPushNotificationConfig",
+];
 
-/// The SDK's agent behind a gateway that demands chains and logs to a real log.
+/// An SDK's agent behind a gateway that demands chains and logs to a real log.
 struct Agency {
     _agent: Other,
     _log: Log,
@@ -23,10 +34,13 @@ struct Agency {
 
 impl Agency {
     fn start() -> Self {
-        let agent = Other::a2a_agent();
+        Self::before(Other::a2a_agent())
+    }
+
+    fn before(agent: Other) -> Self {
         let log = admitting_log();
         let service = log.serve();
-        let gateway = before(&agent.url).logging_to(service.url());
+        let gateway = gateway_before(&agent.url).logging_to(service.url());
         let running = gateway.start();
         Self { _agent: agent, _log: log, service, gateway, running }
     }
@@ -38,17 +52,25 @@ impl Agency {
     }
 
     fn heard(&self, chain: &Chain, steps: &Value) -> Value {
+        run_python_on("a2a_client.py", &[], &self.job(chain, steps))
+    }
+
+    /// As [`Agency::heard`], by the SDK for A2A 1.0.
+    fn heard_by_1_0(&self, chain: &Chain, steps: &Value) -> Value {
+        run_python_with_a2a_1("a2a_1_client.py", &self.job(chain, steps))
+    }
+
+    fn job(&self, chain: &Chain, steps: &Value) -> Value {
         let text: Value = serde_json::from_slice(&chain.canonical()).unwrap();
-        let job = json!({
+        json!({
             "url": self.gateway.url().replace("/mcp", "/a2a"),
             "server_id": "planner", "audience": GATEWAY, "agent": AGENTS[chain.hops().len()],
             "chain": text, "chain_digest": chain.digest().to_string(), "steps": steps,
-        });
-        run_python_on("a2a_client.py", &[], &job)
+        })
     }
 }
 
-fn before(agent: &str) -> Gateway {
+fn gateway_before(agent: &str) -> Gateway {
     let gateway = Gateway::before("http://127.0.0.1:9/mcp");
     let with_planner = |members: &mut Value| {
         members["servers"] = json!([{ "server_id": "planner", "tools": METHODS }]);
@@ -140,6 +162,89 @@ fn what_the_chain_does_not_grant_is_denied_at_its_hop_and_the_agent_hears_nothin
     let records = agency.records(4);
     must_be_whole(&records);
     assert_eq!(of_kind(&records, "outcome").len(), 1);
+}
+
+/// Returns the receipt that a step of A2A 1.0 got in the metadata of a result, if any.
+fn receipt_in(step: &Value) -> Option<&Value> {
+    let results = step["results"].as_array().unwrap_or_else(|| panic!("no results: {step}"));
+    let mut places = results.iter().flat_map(|result| [result, &result["task"], &result["statusUpdate"]]);
+    places.find_map(|place| place["metadata"].get(RECEIPT))
+}
+
+/// Returns the `aer_id` of the one header with a reference.
+fn referenced(step: &Value) -> &str {
+    let [value] = &step["agentroa-receipt"].as_array().unwrap()[..] else { panic!("one header: {step}") };
+    let (id, entry) = value.as_str().unwrap().split_once("; entry=").unwrap();
+    assert!(entry.contains("/entries/"), "{entry}");
+    id.trim_matches('"')
+}
+
+#[test]
+fn requests_of_the_sdk_for_a2a_1_0_reach_its_agent_and_each_answer_has_or_names_its_receipt() {
+    let agency = Agency::before(Other::a2a_1_agent());
+    let chain = delegate(&envelope(), &json!(["mcp:planner.*"]));
+    let steps = json!([
+        ["send", "hello"],
+        ["stream", "hello"],
+        ["get"],
+        ["send", "fail"],
+        ["list"],
+        ["notify"],
+        ["get", "unknown"],
+        ["stream", "hello"],
+        ["cancel"],
+    ]);
+    let heard = agency.heard_by_1_0(&chain, &steps);
+    let taken = heard["steps"].as_array().unwrap();
+    let named: Vec<&str> = taken.iter().map(referenced).collect();
+    for (step, method) in taken.iter().zip(["SendMessage", "SendStreamingMessage", "GetTask", "SendMessage"])
+    {
+        let receipt = &receipt_in(step).unwrap_or_else(|| panic!("a receipt: {step}"))["receipt"];
+        assert_eq!(receipt["enforcement_outcome"], "permit");
+        assert_eq!(receipt["action"]["capability"], format!("mcp:planner.{method}"));
+        assert_eq!(receipt["aer_id"], referenced(step));
+    }
+    assert_eq!(taken[0]["a2a-extensions"], json!(["https://tabellion.dev/a2a/agentroa/v1"]));
+    let told = taken[0]["results"][0]["task"]["artifacts"][0]["parts"][0]["text"].as_str().unwrap();
+    let told: Value = serde_json::from_str(told).unwrap();
+    assert_eq!(told["metadata"], json!(["https://tabellion.dev/a2a/agentroa/v1/roa"]));
+    assert_eq!(taken[3]["results"][0]["task"]["status"]["state"], "TASK_STATE_FAILED");
+    // Results without `metadata`, and errors, whose data this SDK does not show.
+    assert_eq!((receipt_in(&taken[4]), receipt_in(&taken[5])), (None, None));
+    assert_eq!(taken[5]["results"][0]["url"], "http://127.0.0.1:9/");
+    assert_eq!(taken[6]["error"]["kind"], "TaskNotFoundError");
+    assert_eq!(taken[8]["error"]["kind"], "TaskNotCancelableError", "it is completed: {}", taken[8]);
+    let records = agency.records(18);
+    must_be_whole(&records);
+    let decisions = of_kind(&records, "decision");
+    let recorded: Vec<&str> =
+        decisions.iter().map(|record| record.payload["aer_id"].as_str().unwrap()).collect();
+    assert!(named.iter().all(|aer_id| recorded.contains(aer_id)), "{named:?} {recorded:?}");
+    let outcomes = of_kind(&records, "outcome");
+    let errored = outcomes.iter().filter(|outcome| outcome.payload["status"] == "errored");
+    assert_eq!((outcomes.len(), errored.count()), (9, 3));
+}
+
+#[test]
+fn the_sdk_for_a2a_1_0_finds_the_gateway_in_the_card_and_is_denied_at_the_hop_at_fault() {
+    let agency = Agency::before(Other::a2a_1_agent());
+    let only_send = delegate(&envelope(), &json!(["mcp:planner.SendMessage"]));
+    let wider = delegate(&only_send, &json!(["mcp:planner.*"]));
+    let heard = agency.heard_by_1_0(&wider, &json!([["send", "no"], ["stream", "no"], ["list"]]));
+    let card = &heard["card"];
+    let expected = json!([{
+        "url": agency.gateway.url().replace("/mcp", "/a2a"), "protocolBinding": "JSONRPC", "protocolVersion": "1.0",
+    }]);
+    assert_eq!(card["supportedInterfaces"], expected);
+    assert_eq!(card["capabilities"]["extensions"][0]["required"], true);
+    for step in heard["steps"].as_array().unwrap() {
+        let words = step["error"]["message"].as_str().unwrap();
+        assert!(words.contains("roa:scope_expansion_violation"), "{step}");
+        assert!(referenced(step).starts_with("aer:"), "{step}");
+    }
+    let records = agency.records(3);
+    must_be_whole(&records);
+    assert_eq!(of_kind(&records, "outcome").len(), 0);
 }
 
 impl Agency {

@@ -1,6 +1,8 @@
 //! Approvals from outside of the client: in both eras, over the gateway and the approver's own commands. Nothing that the
 //! client says is an approval.
 
+mod under_chains;
+
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::net::SocketAddr;

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use scitt::PublicKey;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use deltas::DeltaList;
 pub use document::{
@@ -18,7 +19,7 @@ pub use document::{
 use crate::capability::Capability;
 use crate::denial::RevocationPosition;
 use crate::scope::Classifications;
-use crate::signed::{Document, Signed};
+use crate::signed::{self, Document, Signed};
 use crate::text::{AgentId, Reference, Sha256Digest, Text, UtcTime};
 
 /// The position of a registry's version: later versions have a higher one.
@@ -223,6 +224,21 @@ impl Registry {
     /// Returns the position of the version.
     pub fn version(&self) -> RegistryVersion {
         self.document.version()
+    }
+
+    /// Returns the digest of the content in force: the canonical form of the version without signatures and time of issue,
+    /// its revocations in a fixed order. So a version that was read as a whole has the digest of the same one that deltas led
+    /// to, and a second document with the number of a version has another one.
+    pub fn content_digest(&self) -> Sha256Digest {
+        let mut content =
+            serde_json::to_value(&self.document).expect("a document that was read can be written");
+        if let Some(members) = content.as_object_mut() {
+            members.remove("issued_at");
+        }
+        if let Some(revocations) = content["revocations"].as_array_mut() {
+            revocations.sort_by_key(Value::to_string);
+        }
+        Sha256Digest::of(&signed::content(content))
     }
 
     /// Returns the order of classifications.

@@ -199,3 +199,25 @@ fn contradictory_registries_are_malformed() {
     ])));
     assert!(refused(&|registry| registry["note"] = "unknown".into()));
 }
+
+#[test]
+fn the_digest_of_the_content_is_the_same_for_a_whole_version_and_for_deltas_that_lead_to_it() {
+    let opened = |edit: &dyn Fn(&mut Value)| registry_with(|registry| edit(registry));
+    let digest = opened(&|_| ()).content_digest();
+    assert_eq!(
+        opened(&|registry| registry["issued_at"] = "2026-04-08T14:06:00Z".into()).content_digest(),
+        digest
+    );
+    let revocations = |order: [u64; 2]| {
+        order.map(|number| {
+            json!({
+                "sequence": 2, "revoked_at": "2026-04-08T14:04:00Z",
+                "subject": { "envelope": format!("env:{number:016x}") },
+            })
+        })
+    };
+    let with = |order: [u64; 2]| opened(&|registry| registry["revocations"] = json!(revocations(order)));
+    assert_eq!(with([1, 2]).content_digest(), with([2, 1]).content_digest());
+    assert_ne!(with([1, 2]).content_digest(), with([1, 3]).content_digest());
+    assert_ne!(with([1, 2]).content_digest(), digest);
+}

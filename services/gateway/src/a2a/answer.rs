@@ -6,9 +6,11 @@
 use admission::decide::VerdictDelivery;
 use async_trait::async_trait;
 use bytes::Bytes;
+use jose::json::JsonError;
 use vap::audit::CallStatus;
 
 use super::RECEIPT;
+use super::error_data::{self, ErrorData};
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
@@ -49,6 +51,7 @@ pub struct AnswerTap {
     pass: Option<AdmittedCall>,
     /// The receipt, until a result has taken it.
     receipt: Option<String>,
+    error_data: ErrorData,
     /// `true` if the caller's answers get the receipt; otherwise they stay unchanged (V-33, advisory).
     annotated: bool,
     last: Option<CallOutcomeReport>,
@@ -56,10 +59,10 @@ pub struct AnswerTap {
 
 impl AnswerTap {
     /// Creates the tap for the answer to a request.
-    pub fn new(id: RawId, pass: AdmittedCall, decision: &DecisionAnswer) -> Self {
+    pub fn new(id: RawId, error_data: ErrorData, pass: AdmittedCall, decision: &DecisionAnswer) -> Self {
         let annotated = decision.telling != VerdictDelivery::Silent;
         let receipt = decision.receipt.as_ref().filter(|_| annotated).map(|receipt| receipt.json.clone());
-        Self { id, pass: Some(pass), receipt, annotated, last: None }
+        Self { id, pass: Some(pass), receipt, error_data, annotated, last: None }
     }
 
     /// Takes the outcome from an answer to the request. Any other message is none, whatever it holds.
@@ -85,7 +88,10 @@ impl AnswerTap {
     fn with_receipt(&mut self, reply: &Reply) -> Option<Bytes> {
         let receipt = self.receipt.as_deref()?;
         let added = match reply.is_error() {
-            true => reply.with_error_data(RECEIPT, receipt),
+            true => {
+                let data = self.error_data.with_receipt(reply.error_member("data"), receipt)?;
+                reply.with_error_member("data", &data)
+            }
             false => {
                 let metadata: Vec<&str> = holder(reply)?.into_iter().chain(["metadata"]).collect();
                 match reply.result_at(&metadata) {
@@ -102,9 +108,7 @@ impl AnswerTap {
 #[async_trait]
 impl Tap for AnswerTap {
     async fn message(&mut self, text: Bytes) -> Passing {
-        let clean = Reply::parse(text.clone())
-            .and_then(|reply| Reply::parse(reply.without_at(FORGEABLE, &[RECEIPT])));
-        let Ok(reply) = clean else {
+        let Ok(reply) = Reply::parse(text.clone()).and_then(|reply| without_receipts(&reply)) else {
             // Another reader might see a result in it.
             let is_withheld = self.annotated && may_be_message(&text);
             return if is_withheld { Passing::Withheld } else { Passing::Untouched };
@@ -128,6 +132,16 @@ impl Tap for AnswerTap {
             Over::Broken(error) => error,
         };
         self.pass.take().map(|_unknown| lost_answer(&self.id, &lost))
+    }
+}
+
+/// Returns the message without receipts of the agent's own.
+fn without_receipts(reply: &Reply) -> Result<Reply, JsonError> {
+    let reply = Reply::parse(reply.without_at(FORGEABLE, &[RECEIPT]))?;
+    let data = reply.error_member("data").and_then(error_data::without_receipts);
+    match data.and_then(|data| reply.with_error_member("data", &data)) {
+        Some(text) => Reply::parse(text),
+        None => Ok(reply),
     }
 }
 

@@ -3,18 +3,20 @@
 //! A request is decided like a tool call, under the name of its method (`message/send`, `tasks/get`, …) and the
 //! route's `server_id`. The chain is a member of `params.metadata`, named by the extension [`EXTENSION`]; it is
 //! forwarded, since the agent may delegate further. The proof beside it is not. The execution receipt is a member of
-//! the `metadata` of the first result, or of the `data` of an error.
+//! the `metadata` of the first result, or of the `data` of an error; a response header refers to it as well.
 //!
 //! | module | content |
 //! |---|---|
 //! | `request` | a request: chain, proof, arguments, and the text that the agent receives |
 //! | `answer` | the agent's answer as it passes: receipt and outcome |
+//! | `error_data` | the receipt in the data of an error, in the forms of A2A 0.3 and 1.0 |
 //! | `card` | the agent card, with the gateway's address and the extension |
 //!
 //! Not here: the decision (`calls`, `authority`), the checks of all protocols (`front`).
 
 mod answer;
 mod card;
+mod error_data;
 mod request;
 
 use std::sync::Arc;
@@ -28,7 +30,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 pub use card::{AgentCard, CardError};
 
-use crate::calls::{Calls, REFUSED, refusal_words};
+use crate::calls::{Calls, REFUSED, receipt_header, refusal_words, with_receipt_header};
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
 use crate::frame::reply;
 use crate::front::watched::watched;
@@ -93,10 +95,11 @@ impl A2a {
         mut decision: Box<DecisionAnswer>,
         client: Client,
     ) -> Response {
-        match decision.pass.take() {
+        let response = match decision.pass.take() {
             Some(pass) => self.forward(request, &decision, pass, client).await,
             None => refusal(&request, &decision),
-        }
+        };
+        with_receipt_header(response, receipt_header(&decision))
     }
 
     async fn forward(
@@ -106,14 +109,14 @@ impl A2a {
         mut pass: AdmittedCall,
         client: Client,
     ) -> Response {
-        let AgentRequest { id, held, .. } = request;
+        let AgentRequest { id, error_data, held, .. } = request;
         if client.is_gone() {
             never_sent(pass).await;
             return cancelled();
         }
         match relay::ask(&*self.agent, pass.release(held), &client).await {
             Ok(answer) => {
-                let tap = AnswerTap::new(id, pass, decision);
+                let tap = AnswerTap::new(id, error_data, pass, decision);
                 relay::forward(answer, Box::new(tap), &client).await
             }
             Err(Unanswered::Upstream(error)) => {
@@ -178,7 +181,8 @@ fn activated(headers: &HeaderMap) -> Option<HeaderName> {
 
 /// Refuses a request, with its receipt. The answer to a method that streams is an event, as its readers expect.
 fn refusal(request: &AgentRequest, decision: &DecisionAnswer) -> Response {
-    let data = decision.receipt.as_ref().map(|receipt| format!("{{\"{RECEIPT}\":{}}}", receipt.json));
+    let receipt = decision.receipt.as_ref();
+    let data = receipt.and_then(|receipt| request.error_data.with_receipt(None, &receipt.json));
     let message = reply::error(Some(&request.id), REFUSED, &refusal_words(decision), data.as_deref());
     match request.streams {
         true => relay::events(StatusCode::OK, HeaderMap::new(), Body::from(event(&message))),

@@ -5,13 +5,14 @@ use admission::principal::{Caller, Era};
 use bytes::Bytes;
 use thiserror::Error;
 
+use super::error_data::ErrorData;
 use super::{CHAIN, PROOF};
 use crate::authority::ChainMaterial;
 use crate::calls::Calls;
 use crate::decision_writer::{CallJob, HeldRequest};
 use crate::frame::{Frame, FrameError, Kind, RawId};
 use crate::front::AuthorizedRequest;
-use crate::front::headers::header_chain;
+use crate::front::headers::{header_chain, header_proof};
 
 /// The member of `params` that holds the members of extensions.
 const METADATA: &str = "metadata";
@@ -24,6 +25,8 @@ pub struct AgentRequest {
     pub id: RawId,
     /// `true` if its answer is an event stream.
     pub streams: bool,
+    /// The form of the data of its errors.
+    pub error_data: ErrorData,
     /// The request for the agent, without the proof and the client's credentials.
     pub held: HeldRequest,
     method: String,
@@ -84,6 +87,7 @@ impl AgentRequest {
         Ok(Self {
             id,
             streams: STREAMS.contains(&method.as_str()),
+            error_data: ErrorData::of_method(&method),
             held: HeldRequest::new(request.exchange(frame.without_inner(METADATA, &[PROOF]))),
             method,
             arguments: decided.params_text().unwrap_or("{}").to_owned(),
@@ -125,12 +129,17 @@ impl AgentRequest {
 }
 
 fn chain_material(frame: &Frame, request: &AuthorizedRequest) -> ChainMaterial {
-    let text = |member| frame.inner_param(METADATA, member).map(str::to_owned);
+    // A chain may be an array, or a string with its text: in A2A 1.0, numbers of `metadata` become floating point. A proof
+    // that is no string is malformed, and not absent.
+    let text = |member| {
+        let raw = || frame.inner_param(METADATA, member).map(str::to_owned);
+        frame.inner_string(METADATA, member).or_else(raw)
+    };
     ChainMaterial {
         meta: text(CHAIN),
         header: header_chain(&request.head.headers),
-        // A proof that is no string is malformed, and not absent.
-        proof: frame.inner_string(METADATA, PROOF).or_else(|| text(PROOF)),
+        proof: text(PROOF),
+        header_proof: header_proof(&request.head.headers),
     }
 }
 

@@ -23,8 +23,10 @@ pub struct ChainMaterial {
     pub meta: Option<String>,
     /// The JSON text of the chain in the header `AgentROA`; an error if the header is not base64url.
     pub header: Option<Result<String, ()>>,
-    /// The compact JWS of the proof of possession.
+    /// The compact JWS of the proof of possession in the message.
     pub proof: Option<String>,
+    /// The compact JWS in the header `AgentROA-Proof`.
+    pub header_proof: Option<String>,
 }
 
 impl ChainMaterial {
@@ -32,6 +34,16 @@ impl ChainMaterial {
     fn text(&self) -> Option<&str> {
         let header = || self.header.as_ref()?.as_deref().ok();
         self.meta.as_deref().or_else(header)
+    }
+
+    /// Returns the proof of possession. If it is in the message and in the header, both must be equal, as for the chain.
+    fn proof(&self) -> Result<Option<&str>, Denial> {
+        match (&self.proof, &self.header_proof) {
+            (Some(proof), Some(header)) if proof != header => {
+                Err(Denial::malformed("the message and the header AgentROA-Proof have different proofs"))
+            }
+            (proof, header) => Ok(proof.as_deref().or(header.as_deref())),
+        }
     }
 
     /// Returns `true` if the request has a chain or a proof.
@@ -127,10 +139,11 @@ impl AgentRoa {
         if let (Ok(chain), Ok(_)) = (&chain, &verified) {
             self.verified.remember(material, chain);
         }
-        let proof = match (&chain, &current, &material.proof) {
-            (Ok(chain), Some(current), Some(text)) => {
+        let proof = match (&chain, &current, material.proof()) {
+            (Ok(chain), Some(current), Ok(Some(text))) => {
                 Some(self.proof(text, chain.digest(), call, &current.registry, now))
             }
+            (Ok(_), Some(_), Err(denial)) => Some(Err(denial)),
             _ => None,
         };
         let (presenter, proof) = match proof {

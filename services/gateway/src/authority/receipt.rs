@@ -46,6 +46,8 @@ pub struct ReceiptReference {
     pub id: EntryDigest,
     /// The identifier of the receipt.
     pub aer_id: String,
+    /// The address of the entry.
+    pub audit_ref: String,
     /// The member `dev.tabellion/aer` of an answer's `_meta`: the receipt, and the address of its entry.
     pub json: String,
 }

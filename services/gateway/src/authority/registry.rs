@@ -5,8 +5,9 @@
 //! are configured. A document that cannot be read or does not follow the version in force changes nothing: that version
 //! stays, and grows old.
 //!
-//! The highest position of a registry is durable before its version is in force ([`RegistryPositions`]), so that neither a
-//! restart nor another gateway on the same database goes back to an earlier version.
+//! The highest position of a registry and the digest of its content are durable before its version is in force
+//! ([`RegistryPositions`]), so that neither a restart nor another gateway on the same database goes back to an earlier
+//! version, or takes another document with the same position.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,12 +41,13 @@ pub type TimeSource = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// The highest positions of registries that were in force, by the name of the registry.
 #[async_trait]
 pub trait RegistryPositions: Send + Sync {
-    /// Raises the position of a registry to that of a version, unless it is as high already. Once `Ok`, every gateway on
-    /// the same database refuses lower versions, also after a restart.
+    /// Raises the position of a registry to that of this version, unless it is as high already. Once `Ok`, every gateway on
+    /// the same database refuses lower versions, and others with this position, also after a restart.
     ///
     /// # Errors
-    /// [`PositionError`] if a later version was in force, or the position cannot be stored.
-    async fn raise(&self, registry_id: &Text, version: RegistryVersion) -> Result<(), PositionError>;
+    /// [`PositionError`] if a later version, or another one with this position, was in force, or the position cannot be
+    /// stored.
+    async fn raise(&self, registry: &Registry) -> Result<(), PositionError>;
 }
 
 /// The error for a version of the registry whose position is not durable.
@@ -62,6 +64,12 @@ pub enum PositionError {
         /// The version that was read.
         found: RegistryVersion,
     },
+    /// A version with this position and another content was in force before.
+    #[error(
+        "another version {}.{} was in force before, with other content: publish a later version",
+        .0.epoch, .0.sequence
+    )]
+    OtherContent(RegistryVersion),
     /// The database does not store the position.
     #[error("the position of the registry is not stored: {0}")]
     NotStored(String),
@@ -199,7 +207,7 @@ impl RegistryState {
             (false, None) => return extended.map(drop),
         };
         let registry = extended.as_ref().unwrap_or(registry).clone();
-        positions.raise(&registry.document().registry_id, registry.version()).await?;
+        positions.raise(&registry).await?;
         self.current.store(Some(Arc::new(CurrentRegistry { registry, read_at })));
         whole.and(extended).map(drop)
     }
@@ -294,7 +302,8 @@ mod tests {
 
     #[async_trait]
     impl RegistryPositions for HighestPosition {
-        async fn raise(&self, _: &Text, found: RegistryVersion) -> Result<(), PositionError> {
+        async fn raise(&self, registry: &Registry) -> Result<(), PositionError> {
+            let found = registry.version();
             let mut position = self.0.lock().unwrap();
             match *position {
                 Some(highest) if highest > found => Err(PositionError::Rollback { highest, found }),
@@ -455,7 +464,7 @@ mod tests {
     async fn a_version_that_another_gateway_left_behind_is_not_put_in_force_and_is_not_renewed() {
         let site = Site::new().await;
         let version = |sequence| RegistryVersion { epoch: 1, sequence };
-        site.positions.raise(&"registry.acme.example".parse().unwrap(), version(3)).await.unwrap();
+        *site.positions.0.lock().unwrap() = Some(version(3));
         site.wait();
         let refused =
             RegistryReadError::Position(PositionError::Rollback { highest: version(3), found: version(1) });

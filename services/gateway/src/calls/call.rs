@@ -14,6 +14,7 @@ use vap::message::slot::{self, Carrier, OWN_KEY, Received, Unreadable, VAP_KEY};
 
 use super::additions::{Additions, VerdictSlot};
 use super::pending::{CallSubject, NextStep, PendingCall};
+use super::receipt_header::{receipt_header, with_receipt_header};
 use super::refused::ArgumentsTooLong;
 use super::request_state::RequestState;
 use super::{Calls, clients};
@@ -94,10 +95,12 @@ impl Calls {
     /// Answers a decided call: forwards it if there is a pass, and refuses it otherwise.
     pub(super) async fn answer(&self, call: PendingCall, mut decision: Box<DecisionAnswer>) -> Response {
         self.count(&decision);
-        match decision.pass.take() {
+        let receipt = receipt_header(&decision);
+        let response = match decision.pass.take() {
             Some(pass) => self.forward(call, decision, pass).await,
             None => self.refuse(&call, &decision),
-        }
+        };
+        with_receipt_header(response, receipt)
     }
 
     /// Asks the judge as long as the answer is [`CallAnswer::Judge`].

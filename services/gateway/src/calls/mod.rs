@@ -18,6 +18,7 @@
 //! | `answer_stream` | messages that are not the awaited answer |
 //! | `tasks` | calls that go on as tasks (V-37) |
 //! | `declare` | commitments and amendments |
+//! | `receipt_header` | the response header that refers to the execution receipt |
 //! | `additions` | members that are spliced into an answer's `_meta` |
 //! | `clients` | known legacy sessions, and whether their clients can be asked |
 //! | `operator_session` | calls of clients without VAP under the operator's commitment |
@@ -37,6 +38,7 @@ mod list;
 mod operator_session;
 mod outcome;
 mod pending;
+mod receipt_header;
 mod refused;
 mod request_state;
 mod tasks;
@@ -72,6 +74,7 @@ use pending::CallSubject;
 use tasks::Tasks;
 use unanswered::Unanswered;
 
+pub use receipt_header::{receipt_header, with_receipt_header};
 pub use refused::{ArgumentsTooLong, REFUSED, words as refusal_words};
 
 /// The state that all routes share, and that outlives a configuration.

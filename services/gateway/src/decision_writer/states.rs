@@ -10,8 +10,8 @@ use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use jose::json::JsonError;
 use roa::envelope::Envelope;
-use roa::registry::RegistryVersion;
-use roa::text::Text;
+use roa::registry::{Registry, RegistryVersion};
+use roa::text::{Sha256Digest, Text};
 use roa::usage::EnvelopeUse;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
@@ -62,7 +62,7 @@ pub enum StreamState {
     Envelope(Box<EnvelopeUse>),
     /// The time since which the uses of envelopes are stored.
     EnvelopesSince(EnvelopesSince),
-    /// The highest position of a registry that was in force.
+    /// The highest version of a registry that was in force.
     Registry(HighestRegistry),
     /// The execution receipts of an instance.
     Receipts(ReceiptCount),
@@ -134,7 +134,7 @@ pub struct EnvelopesSince {
     pub since: u64,
 }
 
-/// The highest position of a registry that was in force at a gateway on the database.
+/// The highest version of a registry that was in force at a gateway on the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HighestRegistry {
@@ -142,17 +142,21 @@ pub struct HighestRegistry {
     pub epoch: u64,
     /// The sequence number in the epoch.
     pub sequence: u64,
+    /// The digest of its content.
+    pub content: Sha256Digest,
 }
 
-impl From<RegistryVersion> for HighestRegistry {
-    fn from(RegistryVersion { epoch, sequence }: RegistryVersion) -> Self {
-        Self { epoch, sequence }
+impl From<&Registry> for HighestRegistry {
+    fn from(registry: &Registry) -> Self {
+        let RegistryVersion { epoch, sequence } = registry.version();
+        Self { epoch, sequence, content: registry.content_digest() }
     }
 }
 
-impl From<HighestRegistry> for RegistryVersion {
-    fn from(HighestRegistry { epoch, sequence }: HighestRegistry) -> Self {
-        Self { epoch, sequence }
+impl HighestRegistry {
+    /// Returns the position of the version.
+    pub const fn version(self) -> RegistryVersion {
+        RegistryVersion { epoch: self.epoch, sequence: self.sequence }
     }
 }
 
@@ -310,7 +314,7 @@ pub fn envelope_stream(envelope: &Envelope) -> String {
     format!("{ENVELOPES}{}", HEXLOWER.encode(&Sha256::digest(named.as_bytes())))
 }
 
-/// Returns the stream of the highest position of a registry.
+/// Returns the stream of the highest version of a registry.
 pub fn registry_stream(registry_id: &Text) -> String {
     format!("{REGISTRIES}{}", HEXLOWER.encode(&Sha256::digest(registry_id.as_str().as_bytes())))
 }

@@ -222,6 +222,12 @@ impl Reply {
         Some(self.whole.rewritten_in(self.body(), &[("error", Some(&error))]).into())
     }
 
+    /// The text with this member of `error` replaced or added. `None` if the message has no error object.
+    pub fn with_error_member(&self, name: &str, json: &str) -> Option<Bytes> {
+        let error = self.error.as_ref()?.rewritten(self.body(), &[(name, Some(json))]);
+        Some(self.whole.rewritten_in(self.body(), &[("error", Some(&error))]).into())
+    }
+
     /// The text with this value set at a path below `result`. Missing objects on the path are created; `None` if a
     /// value on the path is not an object.
     pub fn with_result_at(&self, path: &[&str], json: &str) -> Option<Bytes> {

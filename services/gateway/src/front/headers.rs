@@ -8,12 +8,14 @@ use crate::upstream::headers::end_to_end;
 
 /// The header that may carry an AgentROA envelope instead of `_meta`.
 pub const ROA: HeaderName = HeaderName::from_static("agentroa");
+/// The header that may carry the proof of possession instead of the message.
+pub const ROA_PROOF: HeaderName = HeaderName::from_static("agentroa-proof");
 
 /// The request headers for the upstream, with the credential that it receives.
 pub fn to_upstream(client: &HeaderMap, authorization: Option<HeaderValue>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
     // The gateway sets its own identity towards the upstream, and answers must not be compressed.
-    for ours in [HOST, CONTENT_LENGTH, EXPECT, ORIGIN, AUTHORIZATION, ACCEPT_ENCODING, ROA] {
+    for ours in [HOST, CONTENT_LENGTH, EXPECT, ORIGIN, AUTHORIZATION, ACCEPT_ENCODING, ROA, ROA_PROOF] {
         headers.remove(ours);
     }
     headers.extend(authorization.map(|value| (AUTHORIZATION, value)));
@@ -27,6 +29,11 @@ pub fn header_chain(headers: &HeaderMap) -> Option<Result<String, ()>> {
         String::from_utf8(bytes).map_err(drop)
     };
     headers.get(ROA).map(decoded)
+}
+
+/// Returns the proof of possession in the header [`ROA_PROOF`]. A value that is not text is malformed, and not absent.
+pub fn header_proof(headers: &HeaderMap) -> Option<String> {
+    headers.get(ROA_PROOF).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
 /// The value of a header, if it is visible ASCII text.

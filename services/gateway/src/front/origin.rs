@@ -15,8 +15,9 @@ use super::{Plan, headers};
 use crate::relay::Response;
 
 /// Response headers that a web page may read.
-const EXPOSED: HeaderValue =
-    HeaderValue::from_static("mcp-session-id, mcp-protocol-version, www-authenticate, retry-after");
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, agentroa-receipt",
+);
 
 /// The origin of a web page that may call the gateway.
 pub struct WebOrigin(HeaderValue);

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use super::Endpoint;
 use crate::authority::ChainMaterial;
 use crate::frame::Frame;
-use crate::front::headers::header_chain;
+use crate::front::headers::{header_chain, header_proof};
 use crate::relay::Client;
 use crate::upstream::Exchange;
 
@@ -49,6 +49,7 @@ pub fn chain_material(frame: &Frame, headers: &HeaderMap) -> ChainMaterial {
         proof: frame
             .meta(ROA_KEYS[1])
             .map(|text| frame.meta_string(ROA_KEYS[1]).unwrap_or_else(|| text.to_owned())),
+        header_proof: header_proof(headers),
     }
 }
 

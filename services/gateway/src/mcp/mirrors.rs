@@ -8,15 +8,13 @@ use http::HeaderMap;
 
 use super::refusal::McpRefusal;
 use crate::frame::{Frame, Kind, Mirrored, mirrored_name};
-use crate::upstream::request::speaks_modern;
-
-/// The member of `params._meta` with the protocol revision of a modern message.
-pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+use crate::upstream::request::{mirrored_member, speaks_modern};
+use crate::upstream::text::meta;
 
 /// The era of a message, by its `_meta` and its headers.
 pub fn era(frame: &Frame, headers: &HeaderMap) -> Era {
     let opens_session = frame.kind() == Kind::Request && frame.method() == Some("initialize");
-    match frame.meta(META_VERSION).is_some() || (!opens_session && speaks_modern(headers)) {
+    match frame.meta(meta::PROTOCOL_VERSION).is_some() || (!opens_session && speaks_modern(headers)) {
         true => Era::Modern,
         false => Era::Legacy,
     }
@@ -24,18 +22,16 @@ pub fn era(frame: &Frame, headers: &HeaderMap) -> Era {
 
 /// Checks the mirrored headers of a modern message.
 pub fn check(frame: &Frame, headers: &HeaderMap) -> Result<(), McpRefusal> {
-    if frame.is_tool_call() && frame.meta(META_VERSION).is_none() {
+    if frame.is_tool_call() && frame.meta(meta::PROTOCOL_VERSION).is_none() {
         return Err(McpRefusal::WithoutRevision(frame.id().cloned()));
     }
     let method = frame.method();
-    compare(frame, headers, "MCP-Protocol-Version", frame.meta_string(META_VERSION).as_deref())?;
+    compare(frame, headers, "MCP-Protocol-Version", frame.meta_string(meta::PROTOCOL_VERSION).as_deref())?;
     compare(frame, headers, "Mcp-Method", method)?;
-    let name = match method {
-        Some("tools/call" | "prompts/get") => frame.param_string("name"),
-        Some("resources/read") => frame.param_string("uri"),
-        _ => return Ok(()),
-    };
-    compare(frame, headers, "Mcp-Name", name.as_deref())
+    match method.and_then(mirrored_member) {
+        Some(member) => compare(frame, headers, "Mcp-Name", frame.param_string(member).as_deref()),
+        None => Ok(()),
+    }
 }
 
 fn compare(

@@ -1,8 +1,8 @@
 //! The messages of a response, one by one.
 
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
 use jose::json;
 use serde_json::Value;
 
@@ -51,20 +51,15 @@ async fn events<F: Future<Output = ()>>(
 }
 
 async fn whole<F: Future<Output = ()>>(
-    mut body: Body,
+    body: Body,
     awaited: &mut Option<&RawId>,
     send: &mut impl FnMut(Bytes) -> F,
 ) -> Result<(), String> {
-    let mut text = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(chunk) = frame.map_err(|error| error.to_string())?.into_data() else { continue };
-        text.extend_from_slice(&chunk);
-        if text.len() > MAX_ANSWER_BYTES {
-            return Err(format!("the answer is longer than {MAX_ANSWER_BYTES} bytes"));
-        }
-    }
+    let read = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
+    let text =
+        read.map_err(|error| format!("the answer, of at most {MAX_ANSWER_BYTES} bytes: {error}"))?.to_bytes();
     if may_be_message(&text) {
-        pass(text.freeze(), awaited, send).await;
+        pass(text, awaited, send).await;
     }
     Ok(())
 }

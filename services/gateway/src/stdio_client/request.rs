@@ -6,10 +6,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 
 use crate::frame::reply::Reply;
 use crate::frame::{Frame, mirrored_value};
-use crate::upstream::request::{METHOD, NAME, SESSION, VERSION};
-
-/// The member of `params._meta` with the protocol revision of a modern message.
-const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+use crate::upstream::request::{METHOD, NAME, SESSION, VERSION, mirrored_member};
+use crate::upstream::text::meta;
 
 /// The client's session: what `initialize` and its answer agreed on.
 #[derive(Debug, Default)]
@@ -38,9 +36,9 @@ impl McpSession {
         let mut request = self.request(Method::POST, route, Body::from(message.text().clone()));
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(version) = message.meta_string(META_VERSION) {
-            let named =
-                message.param_string(if message.method() == Some("resources/read") { "uri" } else { "name" });
+        if let Some(version) = message.meta_string(meta::PROTOCOL_VERSION) {
+            let member = message.method().and_then(mirrored_member);
+            let named = member.and_then(|member| message.param_string(member));
             set(headers, VERSION, Some(&version));
             set(headers, METHOD, message.method());
             set(headers, NAME, named.as_deref());

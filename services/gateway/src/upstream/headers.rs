@@ -11,6 +11,9 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
+/// The header that refers to an execution receipt. Only the gateway writes it.
+pub const RECEIPT: HeaderName = HeaderName::from_static("agentroa-receipt");
+
 /// Hop-by-hop headers (RFC 9110, section 7.6.1).
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
@@ -34,6 +37,13 @@ pub fn end_to_end(mut headers: HeaderMap) -> HeaderMap {
     for name in listed.iter().filter(|name| !is_the_protocols(name)).chain(&HOP_BY_HOP) {
         headers.remove(name);
     }
+    headers
+}
+
+/// The headers of an upstream's answer that are passed on: those that only the gateway writes are not.
+pub fn from_upstream(headers: HeaderMap) -> HeaderMap {
+    let mut headers = end_to_end(headers);
+    headers.remove(RECEIPT);
     headers
 }
 

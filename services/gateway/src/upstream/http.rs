@@ -22,7 +22,7 @@ use super::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 use crate::config::HttpServer;
 use crate::limits::{CONNECT_TIME, UPSTREAM_IDLE, UPSTREAM_IDLE_CONNECTIONS, UPSTREAM_KEEP_ALIVE};
 use crate::upstream::events::is_event_stream;
-use crate::upstream::headers::end_to_end;
+use crate::upstream::headers::from_upstream;
 
 /// An MCP server over HTTP.
 pub struct Http {
@@ -119,7 +119,7 @@ impl Upstream for Http {
         let answer = self.client.execute(self.request(exchange));
         let answer = tokio::time::timeout(self.answer_time, answer).await;
         let answer = answer.map_err(|_elapsed| UpstreamError::TimedOut)?.map_err(failed)?;
-        let (status, headers) = (answer.status(), end_to_end(answer.headers().clone()));
+        let (status, headers) = (answer.status(), from_upstream(answer.headers().clone()));
         let streams = is_event_stream(&headers);
         let body = answer.bytes_stream().map(|chunk| chunk.map_err(failed));
         let body = match streams {

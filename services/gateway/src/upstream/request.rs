@@ -49,6 +49,15 @@ fn is_date(text: &str) -> bool {
     text.len() == FIRST_MODERN.len() && text.bytes().zip(FIRST_MODERN.bytes()).all(is_like)
 }
 
+/// Returns the member of `params` that the header [`NAME`] repeats for a method; `None` if it repeats none.
+pub fn mirrored_member(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        _ => None,
+    }
+}
+
 /// Returns whether this is a GET or DELETE in the modern era, which has neither.
 pub fn is_method_of_the_past(request: &Exchange) -> bool {
     request.method != Method::POST && speaks_modern(&request.headers)

@@ -13,6 +13,7 @@ const ROA: &str = "https://tabellion.dev/a2a/agentroa/v1/roa";
 const PROOF: &str = "https://tabellion.dev/a2a/agentroa/v1/roa-proof";
 const AER: &str = "https://tabellion.dev/a2a/agentroa/v1/aer";
 const REQUIRED: &str = "without_vap = \"roa\"\nroa = \"required\"\n";
+const METHODS: [&str; 4] = ["message/send", "message/stream", "SendMessage", "GetTask"];
 const TASK: &str = r#"{"kind":"task","id":"t-1","contextId":"c","status":{"state":"completed"}}"#;
 
 /// A gateway before a scripted agent, whose identifier is `crm`.
@@ -37,7 +38,7 @@ impl Site {
         let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
         std::fs::write(folder.path().join("operator.jwk"), operator).unwrap();
         let with_methods = |members: &mut Value| {
-            members["servers"] = json!([{ "server_id": "crm", "tools": ["message/send", "message/stream"] }]);
+            members["servers"] = json!([{ "server_id": "crm", "tools": METHODS }]);
         };
         std::fs::write(folder.path().join("registry.json"), registry(1, with_methods)).unwrap();
         let text = config_text(url, route);
@@ -168,6 +169,98 @@ async fn a_receipt_of_the_agents_own_is_removed_wherever_clients_would_look_for_
     let answer = site.ask(&envelope(), "message/send").await;
     assert_eq!(answer["error"]["data"][AER]["receipt"]["enforcement_outcome"], "permit");
     assert_eq!(site.outcome().await, "errored");
+}
+
+/// The type of the object with the receipt in an error of A2A 1.0.
+const STRUCT: &str = "type.googleapis.com/google.protobuf.Struct";
+
+#[tokio::test]
+async fn in_an_error_of_a2a_1_0_the_receipt_is_one_of_the_details_and_the_agents_own_is_none() {
+    let info = json!({ "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND" });
+    let forged = json!({ "@type": STRUCT, "value": { AER: "forged" } });
+    let error = json!({ "code": -32001, "message": "no", "data": [forged, info] }).to_string();
+    let site = Site::answering(move |seen, agent| agent.error(seen, &error)).await;
+    let answer = site.ask(&envelope(), "SendMessage").await;
+    let details = answer["error"]["data"].as_array().unwrap();
+    assert_eq!((details.len(), &details[0], &details[1]["@type"]), (2, &info, &json!(STRUCT)), "{answer}");
+    assert_eq!(details[1]["value"][AER]["receipt"]["enforcement_outcome"], "permit");
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params() });
+    let denied: Value = serde_json::from_str(&site.post(&message).await.1).unwrap();
+    assert_eq!(denied["error"]["data"][0]["value"][AER]["receipt"]["enforcement_outcome"], "deny");
+}
+
+#[tokio::test]
+async fn an_answer_without_a_place_for_its_receipt_names_it_in_a_header() {
+    let answers = [
+        json!({ "result": { "taskId": "t", "pushNotificationConfig": { "url": "http://c.example/" } } }),
+        json!({ "result": [] }),
+        json!({ "error": { "code": -32001, "message": "no", "data": "why" } }),
+    ];
+    for answer in answers {
+        let text = answer.clone();
+        let site = Site::answering(move |seen, agent| {
+            let mut message = json!({ "jsonrpc": "2.0", "id": seen.json()["id"] });
+            message.as_object_mut().unwrap().extend(text.as_object().unwrap().clone());
+            let headers = [("content-type", "application/json"), ("agentroa-receipt", "\"forged\"")];
+            agent.answer(200, &headers, message.to_string().as_bytes());
+        })
+        .await;
+        let sent = site.http.post(site.url()).header("content-type", "application/json");
+        let passed = sent.body(request(&envelope(), "message/send").to_string()).send().await.unwrap();
+        let named: Vec<_> = passed.headers().get_all("agentroa-receipt").iter().cloned().collect();
+        let [named] = &named[..] else { panic!("one header: {named:?}") };
+        let (aer_id, entry) = named.to_str().unwrap().split_once("; ").unwrap();
+        assert!(aer_id.starts_with("\"aer:") && aer_id.ends_with('"'), "{named:?}");
+        assert!(entry.starts_with("entry=\"http://127.0.0.1:9/entries/"), "{named:?}");
+        let body: Value = serde_json::from_str(&passed.text().await.unwrap()).unwrap();
+        let members = answer.as_object().unwrap();
+        assert!(members.iter().all(|(name, value)| body[name] == *value), "unchanged: {body}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_with_null_as_its_data_has_its_receipt_there() {
+    let error = json!({ "code": -32001, "message": "no", "data": null }).to_string();
+    let site = Site::answering(move |seen, agent| agent.error(seen, &error)).await;
+    let answer = site.ask(&envelope(), "message/send").await;
+    assert_eq!(answer["error"]["data"][AER]["receipt"]["enforcement_outcome"], "permit");
+}
+
+#[tokio::test]
+async fn a_request_without_metadata_presents_chain_and_proof_in_headers() {
+    let site = Site::answering(|seen, agent| agent.result(seen, r#"{"id":"t","status":{}}"#)).await;
+    let (chain, params) = (envelope(), json!({ "id": "t" }));
+    let coded = data_encoding::BASE64URL_NOPAD.encode(&chain.canonical());
+    let send = async |proof: String, params: Value| {
+        let message = json!({ "jsonrpc": "2.0", "id": "r-1", "method": "GetTask", "params": params });
+        let sent = site.http.post(site.url()).header("content-type", "application/json");
+        let sent = sent.header("AgentROA", &coded).header("AgentROA-Proof", proof).body(message.to_string());
+        let text = sent.send().await.unwrap().text().await.unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let proof_of = || proof(&chain, AGENTS[0], "GetTask", &params, ISSUER);
+    let answer = send(proof_of(), params.clone()).await;
+    assert_eq!(answer["result"]["metadata"][AER]["receipt"]["enforcement_outcome"], "permit", "{answer}");
+    let [seen] = &site.agent.seen()[..] else { panic!("one request") };
+    assert_eq!((seen.header("agentroa"), seen.header("agentroa-proof")), (None, None));
+    // A proof in both places is one proof.
+    let with_metadata = json!({ "id": "t", "metadata": { PROOF: proof_of() } });
+    let answer = send(proof_of(), with_metadata).await;
+    assert!(
+        answer["error"]["message"].as_str().unwrap().contains("roa:chain_integrity_violation"),
+        "{answer}"
+    );
+    assert_eq!(site.agent.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_chain_may_be_a_string_since_a2a_1_0_changes_numbers() {
+    let site = Site::answering(|seen, agent| agent.result(seen, TASK)).await;
+    let mut message = request(&envelope(), "SendMessage");
+    let chain = message["params"]["metadata"][ROA].to_string();
+    message["params"]["metadata"][ROA] = chain.into();
+    let (_, text) = site.post(&message).await;
+    assert!(text.contains("\"permit\""), "{text}");
 }
 
 #[tokio::test]

@@ -150,6 +150,12 @@ impl Site {
         write(self.folder.path(), "registry.json", registry(sequence, edit));
     }
 
+    /// Puts the version of another gateway's file into the file.
+    fn publish_that_of(&self, other: &Site) {
+        let bytes = std::fs::read(other.folder.path().join("registry.json")).unwrap();
+        write(self.folder.path(), "registry.json", bytes);
+    }
+
     async fn until_denied(&self, chain: &Chain, reason: &str) -> Answer {
         self.until_denied_for(chain, "crm.read", reason).await
     }
@@ -431,16 +437,53 @@ async fn a_restart_does_not_go_back_to_an_older_version_of_the_registry() {
     site.until_served().await;
 }
 
+/// The same registry with another policy in force, which revokes nothing.
+fn other_content(registry: &mut Value) {
+    registry["policies"][0]["policy_digest"] = Sha256Digest::of(b"other").to_string().into();
+}
+
+#[tokio::test]
+async fn a_restart_accepts_no_other_document_with_the_number_of_the_version_in_force() {
+    let database = Database::fresh().await;
+    for site in [Site::new().await, Site::on(&database).await] {
+        site.call(&root(|_| ()), "crm.read").await.served();
+        site.publish(1, other_content);
+        let site = site.restarted(false).await;
+        site.call_without_registry().await;
+        // Another time of issue is no other content.
+        site.publish(1, |registry| registry["issued_at"] = in_seconds(-1).into());
+        let site = site.restarted(false).await;
+        site.call(&root(|_| ()), "crm.read").await.served();
+        site.publish(2, other_content);
+        site.until_denied(&root(|_| ()), "roa:policy_digest_mismatch").await;
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_takes_no_other_document_with_the_number_that_is_in_force_at_another_one() {
+    let database = Database::fresh().await;
+    let (one, other) = (Site::on(&database).await, Site::on(&database).await);
+    let revoked = root(|_| ());
+    one.publish(2, revoking(&revoked, 2));
+    one.until_denied(&revoked, "roa:envelope_revoked").await;
+    other.publish(2, |_| ());
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    other.call_without_registry().await;
+    other.publish_that_of(&one);
+    other.until_served().await;
+}
+
 #[tokio::test]
 async fn a_restart_does_not_go_back_to_a_registry_without_the_deltas_that_were_in_force() {
     let site = Site::reading("registry = \"registry.json\"\ndeltas = \"deltas.json\"").await;
     let chain = root(|_| ());
-    write(site.folder.path(), "deltas.json", deltas(&[&chain]));
+    let revocation = deltas(&[&chain]);
+    write(site.folder.path(), "deltas.json", &revocation);
     site.until_denied(&chain, "roa:envelope_revoked").await;
     write(site.folder.path(), "deltas.json", deltas(&[]));
     let site = site.restarted(false).await;
     site.call_without_registry().await;
-    write(site.folder.path(), "deltas.json", deltas(&[&chain]));
+    write(site.folder.path(), "deltas.json", &revocation);
     site.until_served().await;
     site.call(&chain, "crm.read").await.denied("roa:envelope_revoked");
 }
@@ -453,7 +496,7 @@ async fn a_version_in_force_at_one_gateway_is_the_lowest_one_for_all_on_its_data
     one.publish(2, revoking(&revoked, 2));
     one.until_denied(&revoked, "roa:envelope_revoked").await;
     other.call_without_registry().await;
-    other.publish(2, revoking(&revoked, 2));
+    other.publish_that_of(&one);
     other.until_served().await;
     other.call(&revoked, "crm.read").await.denied("roa:envelope_revoked");
 }
@@ -737,4 +780,23 @@ async fn the_chain_may_come_in_the_header_and_must_be_the_same_in_both_places() 
     let both = json!({ "dev.tabellion/roa": text(&other), "dev.tabellion/roa-proof": proof_of(&chain) });
     let answer = send(both, header(&chain)).await.denied("roa:chain_integrity_violation");
     assert_eq!(denial(&answer).1, "malformed");
+}
+
+#[tokio::test]
+async fn a_header_names_the_receipt_of_a_permit_and_of_a_denial() {
+    let site = Site::new().await;
+    let chain = root(|_| ());
+    let client = site.client();
+    for (proof, outcome) in
+        [(Some(proof(&chain, AGENTS[0], "crm.read", &json!({}), ISSUER)), "permit"), (None, "deny")]
+    {
+        let message = client.message("tools/call", &call_params(&chain, proof, "crm.read"));
+        let response = client.post(&message).send().await.unwrap();
+        let named = response.headers()["agentroa-receipt"].to_str().unwrap().to_owned();
+        let receipt = receipt(&crate::client::read(response).await);
+        assert_eq!(receipt["enforcement_outcome"], outcome);
+        let expected =
+            format!("\"{}\"; entry=\"http://127.0.0.1:9/entries/", receipt["aer_id"].as_str().unwrap());
+        assert!(named.starts_with(&expected), "{named}");
+    }
 }

@@ -1,5 +1,6 @@
 //! `tabellion execution`: creates and verifies execution receipts of a gateway (AgentROA), without a service.
 
+mod order;
 mod registered;
 mod sign;
 mod summary;
@@ -71,9 +72,9 @@ impl Verify {
         let issuer = self.key.as_deref().map(keyfile::read_public).transpose()?;
         let record =
             gateway.verify(&statement, given.as_deref(), issuer).map_err(|violation| broken(&violation))?;
-        self.log.verify(context, &self.file, &statement)?;
+        let registration = self.log.verify(context, &self.file, &statement)?;
         match self.why.is_requested() {
-            true => self.why.explain(context, record.receipt(), &self.log),
+            true => self.why.explain(context, record.receipt(), &self.log, registration.as_ref()),
             false => {
                 let summary = ExecutionSummary::of(&statement, record.receipt());
                 context.console.result(&summary.registered(self.log.are_required()))

@@ -164,7 +164,7 @@ pub fn write_receipt(
     };
     copy.record(&stream, now, NewRecord { kind: RecordKind::Receipt, signed, verdict: None, annex });
     let json = json!({ "receipt": receipt.document(), "audit_ref": audit_ref }).to_string();
-    Ok(Some(ReceiptReference { id, aer_id, json }))
+    Ok(Some(ReceiptReference { id, aer_id, audit_ref, json }))
 }
 
 /// Stores the use of the envelope by an admitted call, and uses up its proof.

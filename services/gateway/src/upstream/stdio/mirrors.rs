@@ -9,7 +9,7 @@ use data_encoding::BASE64;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 use crate::limits;
-use crate::upstream::request::{METHOD, NAME, VERSION};
+use crate::upstream::request::{METHOD, NAME, VERSION, mirrored_member};
 use crate::upstream::text::{Json, RpcMessage, meta};
 use crate::upstream::{UpstreamAnswer, answer};
 
@@ -38,11 +38,7 @@ pub fn check(headers: &HeaderMap, message: &RpcMessage<'_>) -> Result<(), Box<Up
         return Err(refused(message, answer::INVALID_PARAMS, why));
     };
     let method = message.method().unwrap_or_default();
-    let name = match method.as_str() {
-        "tools/call" | "prompts/get" => message.param("name"),
-        "resources/read" => message.param("uri"),
-        _ => None,
-    };
+    let name = mirrored_member(&method).and_then(|member| message.param(member));
     let agree = version.string().is_some_and(|version| says(headers, &VERSION, &version))
         && says(headers, &METHOD, &method)
         && name.and_then(Json::string).is_none_or(|name| says(headers, &NAME, &name));

@@ -1,9 +1,11 @@
 //! `tabellion execution verify --why`: the decision of a receipt, made again from the documents on the log.
 
+use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use merkle::LeafIndex;
 use registration::agentroa::PolicyDocument;
 use roa::aer::ExecutionReceipt;
 use roa::chain::Chain;
@@ -11,11 +13,12 @@ use roa::denial::Denial;
 use roa::explain::{Contradiction, DecisionExplanation, explain};
 use roa::registry::{Registry, RegistryDocument};
 use roa::signed::Signed;
-use roa::text::Sha256Digest;
+use roa::text::{Sha256Digest, UtcTime};
 use roa::verify::TimeBounds;
 use serde::Serialize;
 
-use super::registered::LogReceipts;
+use super::order::{LateRegistry, check_order};
+use super::registered::{LogReceipts, Registration};
 use crate::commands::agentroa::policy_digest;
 use crate::commands::registry::{not_a_registry, operator_keys, refused};
 use crate::commands::roa::read_chain;
@@ -46,25 +49,36 @@ impl Why {
         self.why.is_some()
     }
 
-    /// Explains the decision of a receipt, if a chain is given.
+    /// Explains the decision of a receipt, if a chain is given. `registration` is that of the receipt's statement.
     pub fn explain(
         &self,
         context: &Context,
         receipt: &ExecutionReceipt,
         log: &LogReceipts,
+        registration: Option<&Registration>,
     ) -> Result<(), Failure> {
         let (Some(chain), Some(registry)) = (&self.why, &self.registry) else { return Ok(()) };
         let documents = Documents { context, log };
-        let (chain, registry) = (read_chain(chain)?, documents.registry(registry, &self.registry_key)?);
+        let chain = read_chain(chain)?;
+        let (registry, before) = documents.registry(registry, &self.registry_key)?;
+        let order = registration.zip(before.as_ref());
+        let order = order.map(|(of_receipt, before)| check_order(before, of_receipt, receipt.produced_at));
         let mut explanation = explain(receipt, &chain, &registry, TimeBounds::default());
         if let Some(policy) = &self.policy {
             explanation.contradictions.extend(documents.other_policy(receipt, policy)?);
         }
+        let late = order.and_then(Result::err);
         let report = WhyReport::of(&explanation, receipt, &chain, &registry);
-        context.console.result(&WhyReport { registered: log.are_required(), ..report })?;
-        match explanation.contradictions.is_empty() {
-            true => Ok(()),
-            false => Err(contradicted(&explanation.contradictions)),
+        let registry_registered = before.map(|before| RegistryRegistration::of(&before, late.as_ref()));
+        context.console.result(&WhyReport {
+            registered: log.are_required(),
+            registry_registered,
+            ..report
+        })?;
+        match (explanation.contradictions.is_empty(), late) {
+            (true, None) => Ok(()),
+            (true, Some(late)) => Err(late.failure()),
+            (false, _) => Err(contradicted(&explanation.contradictions)),
         }
     }
 }
@@ -76,11 +90,14 @@ struct Documents<'a> {
 }
 
 impl Documents<'_> {
-    fn registry(&self, file: &Path, keys: &[String]) -> Result<Registry, Failure> {
+    /// Reads the registry, with its registration if receipts are required.
+    fn registry(&self, file: &Path, keys: &[String]) -> Result<(Registry, Option<Registration>), Failure> {
         let operators = operator_keys(keys)?;
+        let (bytes, registration) = self.read(file)?;
         let signed: Signed<RegistryDocument> =
-            Signed::parse(&self.read(file)?).map_err(|error| not_a_registry(file, &error))?;
-        Registry::open(&signed, &operators).map_err(|error| refused(file, &error))
+            Signed::parse(&bytes).map_err(|error| not_a_registry(file, &error))?;
+        let registry = Registry::open(&signed, &operators).map_err(|error| refused(file, &error))?;
+        Ok((registry, registration))
     }
 
     fn other_policy(
@@ -88,7 +105,7 @@ impl Documents<'_> {
         receipt: &ExecutionReceipt,
         file: &Path,
     ) -> Result<Option<Contradiction>, Failure> {
-        let bytes = self.read(file)?;
+        let (bytes, _) = self.read(file)?;
         let found: Sha256Digest = match PolicyDocument::read(&bytes) {
             Ok(_) => Sha256Digest::of(&bytes),
             Err(_) => policy_digest(&bytes),
@@ -103,20 +120,21 @@ impl Documents<'_> {
 
     /// Reads a document: a file, or the payload of a statement. If receipts are required, it is a statement with a
     /// receipt. The document is what is signed here; the issuer's signature is what `tabellion verify` verifies.
-    fn read(&self, file: &Path) -> Result<Vec<u8>, Failure> {
+    fn read(&self, file: &Path) -> Result<(Vec<u8>, Option<Registration>), Failure> {
         let bytes = files::read(file)?;
         if !bytes.starts_with(TAGGED_SIGN1) {
             return match self.log.are_required() {
                 true => Err(not_registered(file)),
-                false => Ok(bytes),
+                false => Ok((bytes, None)),
             };
         }
         let statement = input::statement(file)?;
-        self.log.verify_attached(self.context, file, &statement)?;
-        statement.payload().map(<[u8]>::to_vec).ok_or_else(|| {
+        let registration = self.log.verify_attached(self.context, file, &statement)?;
+        let payload = statement.payload().map(<[u8]>::to_vec).ok_or_else(|| {
             let what = format!("{}: the payload is detached", file.display());
             Failure::new(Exit::VerificationFailed, "malformed", what)
-        })
+        })?;
+        Ok((payload, registration))
     }
 }
 
@@ -148,6 +166,39 @@ struct WhyReport {
     beyond_documents: bool,
     contradictions: Vec<String>,
     registered: bool,
+    registry_registered: Option<RegistryRegistration>,
+}
+
+/// The registration of the registry, compared with the time of the decision.
+#[derive(Serialize)]
+struct RegistryRegistration {
+    index: Option<u64>,
+    at: Option<String>,
+    before_decision: bool,
+}
+
+impl RegistryRegistration {
+    fn of(registration: &Registration, late: Option<&LateRegistry>) -> Self {
+        Self {
+            index: registration.index.map(LeafIndex::get),
+            at: registration.at.and_then(UtcTime::from_unix_seconds).map(String::from),
+            before_decision: late.is_none(),
+        }
+    }
+}
+
+impl Display for RegistryRegistration {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mark = if self.before_decision { "ok    " } else { "FAIL  " };
+        write!(f, "{mark}the log had the registry")?;
+        if let Some(index) = self.index {
+            write!(f, " as entry {index}")?;
+        }
+        if let Some(at) = &self.at {
+            write!(f, " at {at}")?;
+        }
+        f.write_str(if self.before_decision { ", before the decision" } else { ", not before the decision" })
+    }
 }
 
 #[derive(Serialize)]
@@ -208,6 +259,7 @@ impl WhyReport {
             beyond_documents: explanation.is_beyond_documents,
             contradictions: explanation.contradictions.iter().map(stated).collect(),
             registered: false,
+            registry_registered: None,
         }
     }
 }
@@ -241,6 +293,9 @@ impl Report for WhyReport {
         }
         if self.registered {
             writeln!(out, "ok    the log has the receipt, and the documents that it was compared with")?;
+        }
+        if let Some(registration) = &self.registry_registered {
+            writeln!(out, "{registration}")?;
         }
         self.contradictions.iter().try_for_each(|stated| writeln!(out, "FAIL  {}", safe(stated)))
     }
