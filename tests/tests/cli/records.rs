@@ -138,6 +138,20 @@ fn a_file_of_several_that_is_no_session_does_not_stop_the_others() {
 }
 
 #[test]
+fn a_session_that_is_too_large_for_a_statement_fits_without_its_largest_entries() {
+    let folder = recorder();
+    let line = |kind: &str, content: &str| {
+        let message = json!({ "role": kind, "content": content });
+        json!({ "type": kind, "sessionId": "s", "message": message }).to_string() + "\n"
+    };
+    folder.write("s.jsonl", line("user", "why?") + &line("assistant", &"because ".repeat((1 << 20) + 1)));
+    let import = ["record", "import", "--json", "s.jsonl"];
+    assert_eq!(folder.run(&import).must_end_with(1).error(), "record-too-large");
+    assert!(!folder.has("s.record.json"));
+    folder.run(&[&import[..], &["--without", "assistant"]].concat()).must_end_with(0);
+}
+
+#[test]
 fn a_changed_record_does_not_verify() {
     let folder = recorder();
     import(&folder, "claude.jsonl", &[]);

@@ -112,6 +112,32 @@ fn gemini_in_lines() {
 }
 
 #[test]
+fn codex_states_what_was_used_since_or_only_the_total() {
+    let usage = |input: u64, output: u64| json!({ "input_tokens": input, "output_tokens": output, "total_tokens": input + output });
+    let line = |info: Value| {
+        let payload = json!({ "type": "token_count", "info": info });
+        json!({ "timestamp": "2026-03-01T10:00:00Z", "type": "event_msg", "payload": payload })
+    };
+    let infos = [
+        json!({ "total_token_usage": usage(100, 10) }),
+        json!({ "total_token_usage": usage(100, 10) }),
+        json!({ "total_token_usage": usage(250, 30) }),
+        json!({ "total_token_usage": usage(300, 40), "last_token_usage": usage(50, 10) }),
+        json!({ "total_token_usage": usage(20, 2) }),
+        json!({ "last_token_usage": usage(1, 1) }),
+        json!({ "total_token_usage": null, "last_token_usage": null }),
+    ];
+    let text = infos.map(|info| format!("{}\n", line(info))).concat();
+    let record = record(&SessionSource::file("rollout.jsonl", text));
+    let counted: Vec<Value> =
+        entries(&record).iter().map(|entry| entry["data"]["token-usage"].clone()).collect();
+    let counted = counted.iter().map(|usage| (usage["input"].as_u64(), usage["total"].as_u64()));
+    let expected =
+        [Some((100, 110)), None, Some((150, 170)), Some((50, 60)), Some((20, 22)), Some((1, 2)), None];
+    assert!(counted.eq(expected.map(|usage| (usage.map(|(input, _)| input), usage.map(|(_, total)| total)))));
+}
+
+#[test]
 fn opencode_has_one_record_for_each_session() {
     let translation = translated(&opencode_tree());
     let ids: Vec<&str> = translation.records.iter().map(|(record, _)| record.session_id()).collect();

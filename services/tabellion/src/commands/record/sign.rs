@@ -7,6 +7,7 @@ use clap::Args;
 use registration::Violation;
 use registration::conversation::{AGENT_CONVERSATION, ConversationRecord, check_trace_metadata};
 use scitt::cbor::Value as Cbor;
+use scitt::limits::STATEMENT_BYTES;
 use scitt::{Algorithm, SignError, SignedStatement, Signer, SigningKey, StatementBuilder};
 use serde_json::Value;
 
@@ -89,10 +90,20 @@ impl Recorder {
             None => builder,
         };
         let message = builder.encode(&self.key).map_err(cannot_sign)?;
+        if message.len() > STATEMENT_BYTES {
+            return Err(too_large(file, message.len()));
+        }
         let statement = statement::parse(message.clone(), &file.display().to_string())?;
         check(&statement, record).map_err(|violation| broken(&violation).ending_with(Exit::Failure))?;
         Ok((statement, message))
     }
+}
+
+fn too_large(file: &Path, bytes: usize) -> Failure {
+    let what = format!("{} cannot be a statement: it would have {bytes} bytes", file.display());
+    Failure::new(Exit::Failure, "record-too-large", what)
+        .fact("at most", format!("{STATEMENT_BYTES} bytes"))
+        .hint("leave something out, with --without tool-result or --redact-field /session/entries/**/native")
 }
 
 fn cannot_sign(error: SignError) -> Failure {
