@@ -253,7 +253,9 @@ async fn pages_need_the_roles_of_the_api_and_a_browser_sends_a_token_as_a_passwo
     }
     let closed = ask(&entry, &password).await.text();
     assert!(closed.contains("closed to this caller") && !closed.contains("a prompt"), "{closed}");
-    for path in ["/ui", "/ui/checkpoints", "/ui/policy", "/ui/growth", "/ui/status", &format!("{entry}/proof")] {
+    for path in
+        ["/ui", "/ui/checkpoints", "/ui/policy", "/ui/growth", "/ui/status", &format!("{entry}/proof")]
+    {
         assert!(!page(&site, path).await.contains("thing"), "{path}");
     }
     let write = site
