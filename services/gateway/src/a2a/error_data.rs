@@ -3,6 +3,7 @@
 //! In A2A 1.0, `data` is an array of typed objects, as the details of `google.rpc.Status`: the receipt is one of them, a
 //! `google.protobuf.Struct`. In A2A 0.3, `data` may be any value: the receipt is a member, if it is an object or absent.
 
+use jose::json;
 use serde_json::value::RawValue;
 
 use super::RECEIPT;
@@ -32,19 +33,22 @@ impl ErrorData {
         match self {
             Self::Members => object::put(data.unwrap_or("{}"), &[RECEIPT], receipt),
             Self::Details => {
-                let mut details: Vec<&RawValue> = serde_json::from_str(data.unwrap_or("[]")).ok()?;
+                let mut details: Vec<Box<RawValue>> = json::read_text(data.unwrap_or("[]")).ok()?;
                 let detail = format!("{{\"@type\":\"{STRUCT}\",\"value\":{{\"{RECEIPT}\":{receipt}}}}}");
-                let detail: &RawValue = serde_json::from_str(&detail).ok()?;
-                details.push(detail);
+                details.push(RawValue::from_string(detail).ok()?);
                 serde_json::to_string(&details).ok()
             }
         }
     }
 }
 
-/// Returns an array of details without those that hold a receipt, which only the gateway adds. `None` if there are none.
+/// Returns an array of details without those that hold a receipt, which only the gateway adds. `None` if there are none. An
+/// array that readers could disagree about is emptied.
 pub fn without_receipts(data: &str) -> Option<String> {
-    let details: Vec<&RawValue> = serde_json::from_str(data).ok()?;
+    if !data.starts_with('[') {
+        return None;
+    }
+    let Ok(details) = json::read_text::<Vec<Box<RawValue>>>(data) else { return Some("[]".to_owned()) };
     let kept: Vec<_> = details.iter().filter(|detail| !holds_receipt(detail.get())).collect();
     (kept.len() < details.len()).then(|| serde_json::to_string(&kept).ok()).flatten()
 }
@@ -87,5 +91,7 @@ mod tests {
         }
         assert_eq!(without_receipts(&format!("[{ERROR_INFO}]")), None);
         assert_eq!(without_receipts("{}"), None);
+        let ambiguous = format!("[{{\"value\":{{\"{RECEIPT}\":1}},\"value\":{{}}}}]");
+        assert_eq!(without_receipts(&ambiguous), Some("[]".to_owned()));
     }
 }
