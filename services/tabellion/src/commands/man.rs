@@ -19,9 +19,8 @@ pub struct ManPages {
 
 impl ManPages {
     /// Writes the pages of `program` and of all its commands. Existing pages are replaced.
-    pub fn run(self, context: &Context, program: clap::Command) -> Result<(), Failure> {
+    pub fn run(self, context: &Context, mut program: clap::Command) -> Result<(), Failure> {
         fs::create_dir_all(&self.folder)?;
-        let mut program = program.disable_help_subcommand(true);
         program.build();
         let mut pages = 0_u64;
         for command in with_descendants(&program) {
