@@ -1,6 +1,7 @@
-"""Writes an OCI image layout (image-spec 1.1) with one layer: the program on an empty root, for an unprivileged user.
+"""Writes an OCI image layout (image-spec 1.1) with one layer: the program and the certificates of authorities on an
+otherwise empty root, for an unprivileged user.
 
-No daemon is needed. The same program, version and SOURCE_DATE_EPOCH give the same bytes.
+No daemon is needed. The same program, certificates, version and SOURCE_DATE_EPOCH give the same bytes.
 """
 
 import argparse
@@ -14,6 +15,8 @@ import tarfile
 
 # User and group of the process. The root is never written to; volumes are.
 USER = 65532
+# Where TLS libraries look for the certificates of authorities.
+CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
 # Where the services keep their state: the mount point of a volume.
 STATE = "var/lib/tabellion"
 MEDIA = "application/vnd.oci.image"
@@ -22,7 +25,7 @@ MEDIA = "application/vnd.oci.image"
 def main():
     options = argument_parser().parse_args()
     when = int(os.environ["SOURCE_DATE_EPOCH"])
-    layer = layer_of(options.program, when)
+    layer = layer_of(options, when)
     packed = gzip.compress(layer, options.compression, mtime=0)
     config = encoded(image_config(options, when, digest(layer)))
     manifest = encoded(
@@ -46,6 +49,7 @@ def main():
 def argument_parser():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", required=True)
+    parser.add_argument("--certificates", required=True)
     parser.add_argument("--version", required=True)
     parser.add_argument("--revision", required=True)
     parser.add_argument("--compression", type=int, default=9)
@@ -53,18 +57,21 @@ def argument_parser():
     return parser
 
 
-def layer_of(program, when):
+def layer_of(options, when):
     """Returns the uncompressed tar of the root."""
-    with open(program, "rb") as file:
+    with open(options.program, "rb") as file:
         binary = file.read()
+    with open(options.certificates, "rb") as file:
+        certificates = file.read()
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for folder in ("etc", "etc/tabellion", "usr", "usr/bin", "var", "var/lib"):
+        for folder in ("etc", "etc/ssl", "etc/ssl/certs", "etc/tabellion", "usr", "usr/bin", "var", "var/lib"):
             add(archive, folder, when, kind=tarfile.DIRTYPE, mode=0o755)
         add(archive, STATE, when, kind=tarfile.DIRTYPE, mode=0o700, owner=USER)
         add(archive, "tmp", when, kind=tarfile.DIRTYPE, mode=0o1777)
         add(archive, "etc/passwd", when, f"tabellion:x:{USER}:{USER}::/{STATE}:/sbin/nologin\n".encode())
         add(archive, "etc/group", when, f"tabellion:x:{USER}:\n".encode())
+        add(archive, CERTIFICATES, when, certificates)
         add(archive, "usr/bin/tabellion", when, binary, mode=0o755)
     return layer.getvalue()
 

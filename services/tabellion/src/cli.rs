@@ -4,7 +4,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     agent, audit, backup, bundle, checkpoint, completion, config, entry, execution, gateway, help, inbox,
-    init, issuer, key, log, monitor, operator, policy, proof, receipt, record, register, registry, roa,
+    init, issuer, key, log, man, monitor, operator, policy, proof, receipt, record, register, registry, roa,
     serve, session, statement, stream, trust, verdict, verify, vrf, witness,
 };
 use crate::console::{Exit, Failure, safe};
@@ -153,6 +153,8 @@ pub enum Command {
     Backup(backup::Backup),
     /// Print a completion script for a shell
     Completion(completion::Completion),
+    /// Write manual pages of all commands
+    Man(man::ManPages),
     /// Print the version
     #[command(before_help = "example:  tabellion version --json")]
     Version,
@@ -197,6 +199,7 @@ impl Command {
             Self::Log(command) => command.run(context),
             Self::Backup(command) => command.run(context),
             Self::Completion(command) => command.run(Cli::command()),
+            Self::Man(command) => command.run(context, Cli::command()),
             Self::Version => help::version(context),
             Self::Help(command) => command.run(context, Cli::command()),
         }
@@ -238,6 +241,8 @@ mod tests {
             "src/topics",
             "../../deploy",
             "../../docs",
+            "../../docs/guides",
+            "../../docs/runbooks",
         ] {
             for file in fs::read_dir(root.join(folder)).unwrap() {
                 let path = file.unwrap().path();
@@ -257,6 +262,7 @@ mod tests {
             "`tabellion ",
             "Do: tabellion ",
             "\n  tabellion ",
+            "\n   tabellion ",
             "\ntabellion ",
         ];
         let found = starts.into_iter().flat_map(move |start| {

@@ -1,10 +1,12 @@
 //! Tests of the documents: the commands of README.md and docs/tour.md are run in order, in one empty folder, against a
 //! log as the README starts it, and those of docs/agentroa.md, docs/recording.md and docs/verification.md each in another
-//! one; every link of every document resolves; the README stays short.
+//! one; the README stays short.
+//!
+//! Not here: links ([`site`](crate::site)).
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use black_box::cli::{Dev, Folder, repository};
@@ -112,28 +114,6 @@ fn the_readme_starts_the_log_with_one_command_that_cargo_understands() {
 fn the_readme_stays_short() {
     let lines = read("README.md").lines().count();
     assert!(lines <= README_LINES, "README.md has {lines} lines; move text to docs/");
-}
-
-#[test]
-fn every_file_that_the_documents_link_to_is_there() {
-    let mut documents: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "SECURITY.md"].map(repository).into();
-    let pages = fs::read_dir(repository("docs")).expect("docs/");
-    documents.extend(pages.map(|entry| entry.expect("an entry").path()));
-    documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
-    assert!(documents.len() > 10, "the pages in docs/ are found: {documents:?}");
-    let missing: Vec<String> = documents.iter().flat_map(|document| missing_links(document)).collect();
-    assert!(missing.is_empty(), "{missing:#?}");
-}
-
-/// Relative links of a document, resolved from its own folder, that lead to no file. Anchors are not checked.
-fn missing_links(document: &Path) -> Vec<String> {
-    let text = fs::read_to_string(document).expect("a document");
-    let folder = document.parent().expect("a folder");
-    let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let files =
-        links.filter(|link| !link.starts_with("http")).map(|link| link.split('#').next().unwrap_or(link));
-    let missing = files.filter(|file| !file.is_empty() && !folder.join(file).exists());
-    missing.map(|file| format!("{} links to {file}", document.display())).collect()
 }
 
 fn read(document: &str) -> String {

@@ -1,0 +1,220 @@
+//! The files of `deploy/` for Compose, Helm, Prometheus and Grafana, checked by those tools, and by the program: it must
+//! accept every configuration that they contain.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use black_box::cli::{Folder, repository};
+use black_box::program;
+use serde_json::{Value, json};
+
+use crate::{run, tool};
+
+/// Images that a trial needs.
+const IMAGES: &[&str] = &["TABELLION_IMAGE", "POSTGRES_IMAGE", "PROMETHEUS_IMAGE", "GRAFANA_IMAGE"];
+
+#[test]
+fn compose_accepts_the_trial_and_the_program_every_configuration_in_it() {
+    let folder = Folder::new();
+    let trial = folder.path("trial");
+    let mut prepare = Command::new(repository("deploy/compose/prepare"));
+    folder.settle(&mut prepare);
+    run(prepare.arg(&trial).env("TABELLION", program()));
+    let services = compose(&trial);
+    let names: BTreeSet<&str> = services.keys().map(String::as_str).collect();
+    let expected =
+        ["gateway", "grafana", "log", "monitor", "postgres", "prometheus", "witness-1", "witness-2"];
+    assert_eq!(names, BTreeSet::from(expected));
+    for name in ["gateway", "log", "monitor", "witness-1", "witness-2"] {
+        let service = &services[name];
+        assert_eq!(service["read_only"], true, "{name}");
+        let command: Vec<&str> =
+            service["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+        let parsed = folder.run(&[command.as_slice(), &["--help"]].concat());
+        parsed.must_end_with(0);
+        for volume in service["volumes"].as_array().unwrap() {
+            let path = volume.as_str().unwrap().split(':').next().unwrap();
+            assert!(Path::new(path).exists(), "{name} mounts {path}");
+        }
+    }
+    check_log(&folder, &trial, &services["log"]["environment"]);
+    folder
+        .run(&[
+            "gateway",
+            "check",
+            "--offline",
+            "--config",
+            trial_file(&trial, "gateway/gateway.toml").as_str(),
+        ])
+        .must_end_with(0);
+    check_monitor(&folder, &trial);
+}
+
+/// Returns the services as docker-compose reads them.
+fn compose(trial: &Path) -> serde_json::Map<String, Value> {
+    let file = trial.join(".env");
+    let mut environment = fs::read_to_string(&file).unwrap();
+    for image in IMAGES {
+        environment = environment.replace(&format!("{image}=\n"), &format!("{image}=example\n"));
+    }
+    fs::write(&file, environment).unwrap();
+    let mut command = Command::new("docker-compose");
+    command.arg("--env-file").arg(&file).arg("--file").arg(repository("deploy/compose/compose.yaml"));
+    yaml(&run(command.arg("config")))["services"].as_object().unwrap().clone()
+}
+
+/// The log's configuration, with the paths that it has outside of the container.
+fn check_log(folder: &Folder, trial: &Path, environment: &Value) {
+    let config = trial_file(trial, "log/tabellion.toml");
+    let mut command = folder.command(&["config", "check", "--config", &config]);
+    for (name, value) in environment.as_object().unwrap() {
+        let value = value.as_str().unwrap().replace("/etc/tabellion", &trial_file(trial, "log"));
+        command.env(name, value.replace("/var/lib/tabellion", &trial_file(trial, "log/state")));
+    }
+    run(&mut command);
+    let policy = trial_file(trial, "log/policy.toml");
+    folder.run(&["policy", "validate", &policy]).must_end_with(0);
+    assert!(fs::read_to_string(&policy).unwrap().contains("https://gateway.example"));
+    let witnesses = folder.run(&["witness", "list", "--policy", &trial_file(trial, "log/witnesses.txt")]);
+    assert!(witnesses.must_end_with(0).text().contains("w2"), "{witnesses}");
+}
+
+/// The log does not answer here, which is the only thing that a round may find wrong with the configuration.
+fn check_monitor(folder: &Folder, trial: &Path) {
+    let text = fs::read_to_string(trial.join("monitor/monitor.toml")).unwrap();
+    let text = text.replace("/var/lib/tabellion", &trial_file(trial, "monitor/state"));
+    folder.write("monitor.toml", text.replace("http://log:7390/", "http://127.0.0.1:9/"));
+    folder.run(&["monitor", "once", "--config", "monitor.toml"]).must_end_with(7);
+}
+
+fn trial_file(trial: &Path, name: &str) -> String {
+    trial.join(name).display().to_string()
+}
+
+#[test]
+fn helm_renders_the_chart_as_kubernetes_expects_and_the_program_accepts_its_configuration() {
+    let folder = Folder::new();
+    folder.run(&["init", "log", "--origin", "log.example", "--db", "sqlite:log.db"]).must_end_with(0);
+    let policy = String::from_utf8(folder.read("log/policy.toml")).unwrap();
+    let values = |storage: &str, replicas: u32| {
+        json!({
+            "image": "example", "origin": "log.example", "iss": "https://log.example", "policy": policy,
+            "publicUrl": "https://log.example", "storage": storage, "replicas": replicas,
+            "settings": "issuer_rate = 50",
+        })
+    };
+    for (storage, replicas) in [("postgres", 3), ("sqlite", 1)] {
+        let objects = rendered(&values(storage, replicas)).unwrap();
+        let kinds: Vec<&str> = objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds.contains(&"PodDisruptionBudget"), replicas > 1, "{kinds:?}");
+        check_pod(objects.iter().find(|object| object["kind"] == "StatefulSet").unwrap());
+        let map = objects.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
+        check_settings(&folder, map, storage);
+    }
+    let refused = rendered(&values("sqlite", 2)).unwrap_err();
+    assert!(refused.contains("set replicas to 1"), "{refused}");
+    let refused = rendered(&json!({ "origin": "log.example" })).unwrap_err();
+    assert!(refused.contains("image"), "{refused}");
+}
+
+/// Renders the chart with Helm, and validates each object with the schemas of Kubernetes.
+fn rendered(values: &Value) -> Result<Vec<Value>, String> {
+    let mut command = Command::new(tool("venv/bin/python"));
+    command.arg(repository("tests/python/helm_chart.py")).arg(repository("deploy/helm/tabellion"));
+    let output = command.arg(values.to_string()).output().unwrap();
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    Ok(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+fn check_pod(set: &Value) {
+    let pod = &set["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    let container = &pod["containers"][0];
+    assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+    for (probe, path) in
+        [("livenessProbe", "/livez"), ("startupProbe", "/livez"), ("readinessProbe", "/readyz")]
+    {
+        assert_eq!(container[probe]["httpGet"]["path"], path);
+    }
+}
+
+fn check_settings(folder: &Folder, map: &Value, storage: &str) {
+    let text = map["data"]["tabellion.toml"].as_str().unwrap();
+    let here = text
+        .replace("/etc/tabellion/", "log/")
+        .replace("/var/lib/tabellion-data", "data")
+        .replace("/var/lib/tabellion", "state");
+    folder.write("tabellion.toml", here);
+    folder.write("log/policy.toml", map["data"]["policy.toml"].as_str().unwrap());
+    for name in ["state", "data"] {
+        fs::create_dir_all(folder.path(name)).unwrap();
+    }
+    let mut check = folder.command(&["config", "check", "--config", "tabellion.toml"]);
+    if storage == "postgres" {
+        folder.write("database", "postgres://tabellion@db.example/log?sslmode=verify-full");
+        folder.write("pin", "postgres://tabellion@pins.example/pin?sslmode=verify-full");
+        check.env("TABELLION_DB_FILE", "database").env("TABELLION_PIN_FILE", "pin");
+    }
+    run(&mut check);
+}
+
+#[test]
+fn promtool_accepts_the_alerts_and_each_fires_when_it_should() {
+    let folder = repository("deploy/prometheus");
+    let promtool = tool("promtool");
+    run(Command::new(&promtool).args(["test", "rules", "alerts_test.yml"]).current_dir(&folder));
+    let alerts = yaml(&fs::read_to_string(folder.join("alerts.yml")).unwrap());
+    let tests = yaml(&fs::read_to_string(folder.join("alerts_test.yml")).unwrap());
+    let rules: Vec<&Value> = alerts["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|group| group["rules"].as_array().unwrap())
+        .collect();
+    let tested: BTreeSet<&str> =
+        tests["tests"].as_array().unwrap().iter().map(|test| test["name"].as_str().unwrap()).collect();
+    for rule in &rules {
+        let name = rule["alert"].as_str().unwrap();
+        assert!(tested.contains(name), "{name} has no test");
+        let page = rule["annotations"]["runbook"].as_str().unwrap();
+        let text = fs::read_to_string(repository(page)).unwrap_or_else(|why| panic!("{page}: {why}"));
+        assert!(text.contains(&format!("**{name}**")), "{page} does not explain {name}");
+    }
+    // The configuration names the alerts as they are mounted.
+    let place = Folder::new();
+    place.write("prometheus.yml", fs::read(repository("deploy/compose/prometheus.yml")).unwrap());
+    place.write("alerts.yml", fs::read(folder.join("alerts.yml")).unwrap());
+    run(Command::new(&promtool).args(["check", "config"]).arg(place.path("prometheus.yml")));
+}
+
+/// Every expression of the dashboards, as rules: promtool parses them.
+#[test]
+fn dashboards_have_unique_panels_and_expressions_that_prometheus_parses() {
+    let mut rules = String::from("groups:\n  - name: dashboards\n    rules:\n");
+    let mut ids = BTreeSet::new();
+    for entry in fs::read_dir(repository("deploy/grafana")).unwrap() {
+        let board: Value = serde_json::from_slice(&fs::read(entry.unwrap().path()).unwrap()).unwrap();
+        assert!(ids.insert(board["uid"].as_str().unwrap().to_owned()), "two dashboards have one uid");
+        let panels = board["panels"].as_array().unwrap();
+        let numbers: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
+        assert_eq!(numbers.len(), panels.len(), "two panels have one id");
+        for target in panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten() {
+            let number = rules.lines().count();
+            rules += &format!("      - {{ record: 'panel:{number}', expr: {} }}\n", target["expr"]);
+        }
+    }
+    assert_eq!(ids.len(), 2);
+    let folder = Folder::new();
+    folder.write("rules.yml", rules);
+    run(Command::new(tool("promtool")).args(["check", "rules"]).arg(folder.path("rules.yml")));
+}
+
+/// Reads YAML with Python.
+fn yaml(text: &str) -> Value {
+    let script = "import json, sys, yaml; json.dump(yaml.safe_load(sys.argv[1]), sys.stdout)";
+    serde_json::from_str(&run(Command::new(tool("venv/bin/python")).args(["-c", script, text]))).unwrap()
+}

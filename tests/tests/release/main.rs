@@ -1,0 +1,62 @@
+//! What a release consists of: packages made by `tools/release` from the program under test, and the files of `deploy/`,
+//! checked by the tools that operators use. The program is dynamic here; only `tools/release binary` makes a static one.
+#![allow(clippy::unwrap_used)]
+
+mod artefacts;
+mod deployment;
+mod image;
+mod trial;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use black_box::cli::{Folder, repository};
+use black_box::program;
+
+/// Variable with the folder that `tools/test-deployment` prints.
+const TOOLS: &str = "TABELLION_TEST_DEPLOYMENT";
+
+/// Runs a step of `tools/release` with the program under test, into `out` of the folder.
+fn release(folder: &Folder, step: &str) -> PathBuf {
+    let binary = folder.path("program");
+    if !binary.exists() {
+        std::fs::copy(program(), &binary).unwrap();
+        // Debug information is most of the file, and no part of a release.
+        run(Command::new("strip").arg("--strip-all").arg(&binary));
+    }
+    release_of(folder, step, &binary)
+}
+
+/// Runs a step of `tools/release` with this program, fast, and returns the folder with the artefact.
+fn release_of(folder: &Folder, step: &str, binary: &Path) -> PathBuf {
+    let out = folder.path("out");
+    let mut command = Command::new(repository("tools/release"));
+    command.args([step, "--compression", "1", "--out"]).arg(&out).arg("--binary").arg(binary);
+    run(command.env("CARGO", env!("CARGO")).env("SOURCE_DATE_EPOCH", "1790000000"));
+    out
+}
+
+/// Returns the only file of a folder whose name ends so.
+fn file(folder: &Path, end: &str) -> PathBuf {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut matching = files.filter(|path| path.to_string_lossy().ends_with(end));
+    let found = matching.next().unwrap_or_else(|| panic!("no {end} in {}", folder.display()));
+    assert_eq!(matching.next(), None);
+    found
+}
+
+/// Returns the path of a tool for deployments.
+fn tool(name: &str) -> PathBuf {
+    let folder = std::env::var_os(TOOLS).unwrap_or_else(|| panic!("{TOOLS} names no folder: run ./test"));
+    PathBuf::from(folder).join(name)
+}
+
+/// Runs a command that must succeed, and returns what it printed.
+#[track_caller]
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|why| panic!("{command:?}: {why}"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (printed, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{command:?}\n{printed}{errors}");
+    printed
+}
