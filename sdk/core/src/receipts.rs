@@ -74,7 +74,7 @@ impl ReceiptRoot {
             }
             _ => return Err(CoreError::new("malformed-request", "either a leaf or a known tree is needed")),
         };
-        let root = root.map_err(|refused| CoreError::new(refusal_code(&refused), &refused))?;
+        let root = root.map_err(|refused| CoreError::new(refusal_code(&refused), refused))?;
         let inclusion = receipt.inclusion_proofs().first();
         let size = inclusion.map(|proof| proof.tree_size);
         let size = size.or_else(|| receipt.consistency_proofs().first().map(|proof| proof.newer));
