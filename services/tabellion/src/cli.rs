@@ -3,9 +3,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bundle, checkpoint, completion, config, entry, execution, gateway, help, inbox,
-    init, issuer, key, log, monitor, operator, policy, proof, receipt, record, register, registry, roa,
-    serve, session, statement, stream, trust, verdict, verify, vrf, witness,
+    agent, audit, backup, bundle, checkpoint, completion, config, entry, execution, gateway, help,
+    inbox, init, issuer, key, log, monitor, operator, policy, proof, receipt, record, register,
+    registry, roa, serve, session, statement, stream, trust, verdict, verify, vrf, witness,
 };
 use crate::console::{Exit, Failure, safe};
 use crate::context::{Context, GlobalArgs};
@@ -21,7 +21,7 @@ use crate::context::{Context, GlobalArgs};
 )]
 #[command(
     before_help = "example:  tabellion serve --dev",
-    after_help = "Every command also takes --color WHEN (auto, always, never) and --no-progress."
+    after_help = "Every command also takes --color WHEN (auto, always, never), --no-progress and --quiet."
 )]
 pub struct Cli {
     #[command(flatten)]
