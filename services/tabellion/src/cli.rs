@@ -4,7 +4,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     agent, audit, backup, bundle, checkpoint, completion, config, entry, execution, gateway, help,
-    inbox, init, issuer, key, log, monitor, operator, policy, proof, receipt, record, register,
+    inbox, init, issuer, key, log, mcp, monitor, operator, policy, proof, receipt, record, register,
     registry, roa, serve, session, statement, stream, trust, verdict, verify, vrf, witness,
 };
 use crate::console::{Exit, Failure, safe};
@@ -110,6 +110,8 @@ pub enum Command {
     /// Sign, fetch and verify verification receipts (VRF)
     #[command(subcommand)]
     Vrf(vrf::Vrf),
+    /// Serve register, verify, search and session as tools of an MCP server
+    Mcp(mcp::Mcp),
     /// Show the verified record of an agent
     #[command(subcommand)]
     Agent(agent::Agent),
@@ -182,6 +184,7 @@ impl Command {
             Self::Stream(command) => command.run(context),
             Self::Inbox(command) => command.run(context),
             Self::Vrf(command) => command.run(context),
+            Self::Mcp(command) => command.run(context),
             Self::Agent(command) => command.run(context),
             Self::Execution(command) => command.run(context),
             Self::Record(command) => command.run(context),
@@ -226,6 +229,7 @@ mod tests {
             "src/commands/checkpoint",
             "src/commands/entry",
             "src/commands/gateway",
+            "src/commands/mcp",
             "src/commands/monitor",
             "src/commands/proof",
             "src/commands/record",

@@ -12,6 +12,7 @@ mod handing_in;
 mod help;
 mod journeys;
 mod manners;
+mod mcp;
 mod records;
 mod registry;
 mod roa;

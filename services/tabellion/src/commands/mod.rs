@@ -18,6 +18,7 @@ pub mod init;
 pub mod issuer;
 pub mod key;
 pub mod log;
+pub mod mcp;
 pub mod monitor;
 pub mod operator;
 pub mod policy;

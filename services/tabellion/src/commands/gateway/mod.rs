@@ -10,7 +10,6 @@ mod keys;
 pub mod replay;
 mod run;
 mod spans;
-mod standard_streams;
 mod start_server;
 mod stdio;
 mod tools;

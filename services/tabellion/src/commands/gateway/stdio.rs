@@ -11,10 +11,10 @@ use super::config_file;
 use super::dev_mode::{self, WithoutVap};
 use super::run::not_started;
 use super::spans::Spans;
-use super::standard_streams;
 use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure};
 use crate::context::Context;
+use crate::standard_streams;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion gateway stdio --dev -- mcp-server-time")]
