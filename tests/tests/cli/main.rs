@@ -10,6 +10,7 @@ mod fsck;
 mod gateway;
 mod handing_in;
 mod help;
+mod hooks;
 mod journeys;
 mod manners;
 mod mcp;
