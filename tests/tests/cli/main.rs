@@ -1,6 +1,7 @@
 //! The command line, as people and scripts use it.
 #![allow(clippy::unwrap_used)]
 
+mod accompanying_files;
 mod backups;
 mod config;
 mod executions;

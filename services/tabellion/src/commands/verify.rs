@@ -7,6 +7,7 @@ mod inner_signatures;
 pub mod input;
 mod max_age;
 mod quorum;
+mod siblings;
 mod trace_metadata;
 
 use std::io::{self, Write};
@@ -28,9 +29,9 @@ use max_age::MaxAge;
 use quorum::Quorum;
 
 #[derive(Debug, Args)]
-#[command(before_help = "example:  tabellion verify hello.json.transparent.cose --payload hello.json")]
+#[command(before_help = "example:  tabellion verify hello.json")]
 pub struct Verify {
-    /// A statement, transparent or with --receipt, or a bundle
+    /// A statement, a bundle, or a file that was registered
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// An additional receipt
@@ -76,7 +77,7 @@ impl Verify {
             let what = "several statements are verified together only with --require";
             return Err(Failure::new(Exit::Usage, "usage", what));
         }
-        let evidence = VerificationFiles {
+        let mut evidence = VerificationFiles {
             statement,
             receipts: self.receipt,
             payload: self.payload,
@@ -88,7 +89,7 @@ impl Verify {
         };
         evidence.refuse_two_streams()?;
         let trust = TrustFile::find(context, self.trust.as_deref())?;
-        let bytes = files::read(&evidence.statement)?;
+        let bytes = siblings::complete(context, &mut evidence)?;
         match ::bundle::starts_like_a_bundle(&bytes) {
             true => Ok(VerifiedFile::Bundle(Box::new(bundle::verify(&evidence, &bytes, &trust)?))),
             false => Ok(VerifiedFile::Statement(Box::new(whole(&evidence, bytes, &trust)?))),
