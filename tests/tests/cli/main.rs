@@ -15,6 +15,7 @@ mod hooks;
 mod journeys;
 mod manners;
 mod mcp;
+mod policy_admit;
 mod records;
 mod registry;
 mod roa;
