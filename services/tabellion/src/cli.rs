@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bundle, checkpoint, completion, config, entry, execution, gateway, help,
+    agent, audit, backup, bundle, checkpoint, completion, config, doctor, entry, execution, gateway, help,
     inbox, init, issuer, key, log, mcp, monitor, operator, policy, proof, receipt, record, register,
     registry, roa, serve, session, statement, stream, trust, verdict, verify, vrf, witness,
 };
@@ -153,6 +153,8 @@ pub enum Command {
     /// Create, verify and restore backups of the log
     #[command(subcommand)]
     Backup(backup::Backup),
+    /// Check clock, disk, database, keys, ports, log and witnesses
+    Doctor(doctor::Doctor),
     /// Print a completion script for a shell
     Completion(completion::Completion),
     /// Print the version
@@ -199,6 +201,7 @@ impl Command {
             Self::Audit(command) => command.run(context),
             Self::Log(command) => command.run(context),
             Self::Backup(command) => command.run(context),
+            Self::Doctor(command) => command.run(context),
             Self::Completion(command) => command.run(Cli::command()),
             Self::Version => help::version(context),
             Self::Help(command) => command.run(context, Cli::command()),

@@ -4,6 +4,7 @@
 mod accompanying_files;
 mod backups;
 mod config;
+mod doctor;
 mod executions;
 mod exit_codes;
 mod first_journey;
