@@ -3,9 +3,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bundle, checkpoint, completion, config, entry, execution, gateway, help, inbox,
-    init, issuer, key, log, man, monitor, operator, policy, proof, receipt, record, register, registry, roa,
-    serve, session, statement, stream, trust, verdict, verify, vrf, witness,
+    agent, audit, backup, bundle, checkpoint, completion, config, doctor, entry, execution, gateway, help,
+    inbox, init, issuer, key, log, man, mcp, monitor, operator, policy, proof, receipt, record, register,
+    registry, roa, serve, session, statement, stream, trust, verdict, verify, vrf, witness,
 };
 use crate::console::{Exit, Failure, safe};
 use crate::context::{Context, GlobalArgs};
@@ -21,7 +21,7 @@ use crate::context::{Context, GlobalArgs};
 )]
 #[command(
     before_help = "example:  tabellion serve --dev",
-    after_help = "Every command also takes --color WHEN (auto, always, never) and --no-progress."
+    after_help = "Every command also takes --color WHEN (auto, always, never), --no-progress and --quiet."
 )]
 pub struct Cli {
     #[command(flatten)]
@@ -110,6 +110,8 @@ pub enum Command {
     /// Sign, fetch and verify verification receipts (VRF)
     #[command(subcommand)]
     Vrf(vrf::Vrf),
+    /// Serve register, verify, search and session as tools of an MCP server
+    Mcp(mcp::Mcp),
     /// Show the verified record of an agent
     #[command(subcommand)]
     Agent(agent::Agent),
@@ -151,6 +153,8 @@ pub enum Command {
     /// Create, verify and restore backups of the log
     #[command(subcommand)]
     Backup(backup::Backup),
+    /// Check clock, disk, database, keys, ports, log and witnesses
+    Doctor(doctor::Doctor),
     /// Print a completion script for a shell
     Completion(completion::Completion),
     /// Write manual pages of all commands
@@ -184,6 +188,7 @@ impl Command {
             Self::Stream(command) => command.run(context),
             Self::Inbox(command) => command.run(context),
             Self::Vrf(command) => command.run(context),
+            Self::Mcp(command) => command.run(context),
             Self::Agent(command) => command.run(context),
             Self::Execution(command) => command.run(context),
             Self::Record(command) => command.run(context),
@@ -198,6 +203,7 @@ impl Command {
             Self::Audit(command) => command.run(context),
             Self::Log(command) => command.run(context),
             Self::Backup(command) => command.run(context),
+            Self::Doctor(command) => command.run(context),
             Self::Completion(command) => command.run(Cli::command()),
             Self::Man(command) => command.run(context, Cli::command()),
             Self::Version => help::version(context),
@@ -229,6 +235,7 @@ mod tests {
             "src/commands/checkpoint",
             "src/commands/entry",
             "src/commands/gateway",
+            "src/commands/mcp",
             "src/commands/monitor",
             "src/commands/proof",
             "src/commands/record",

@@ -21,6 +21,9 @@ pub struct GlobalArgs {
     /// Draw no progress bar
     #[arg(long, global = true, hide = true)]
     pub no_progress: bool,
+    /// Print the result only: no progress, hints or remarks
+    #[arg(long, global = true, hide = true)]
+    pub quiet: bool,
     /// Read this configuration file
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -43,6 +46,12 @@ impl Context {
         Self { console: self.console, config: None }
     }
 
+    /// Returns the context for commands whose results are returned and not printed: they print nothing at all.
+    pub fn for_results(&self) -> Self {
+        let console = Console { json: true, progress: false, ..self.console };
+        Self { console, config: self.config.clone() }
+    }
+
     /// Returns the settings of the log whose keys or database a command uses. If no configuration file is named or
     /// found, they are those of the log that `serve --dev` created in this folder ([`DEV_CONFIG`]).
     pub fn log_settings(&self, flags: Vec<(&'static str, String)>) -> Result<Settings, Failure> {
@@ -59,7 +68,12 @@ impl Context {
 
 impl From<&GlobalArgs> for Context {
     fn from(global: &GlobalArgs) -> Self {
-        let console = Console { json: global.json, color: global.color, progress: !global.no_progress };
+        let console = Console {
+            json: global.json,
+            color: global.color,
+            progress: !global.no_progress,
+            quiet: global.quiet,
+        };
         Self { console, config: global.config.clone() }
     }
 }

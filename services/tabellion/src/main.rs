@@ -12,6 +12,8 @@ mod keyfile;
 mod service;
 mod settings;
 mod show;
+mod standard_streams;
+mod state_folder;
 mod trust_file;
 mod verification;
 

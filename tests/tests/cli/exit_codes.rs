@@ -68,7 +68,7 @@ fn every_ending_has_its_code() {
         (&["execution", "verify", "tabellion-dev/samples/aer.cose"], 0, ""),
         (&["execution", "verify", "a.json.cose"], 4, "no-gateway-key"),
         (&["execution", "verify", "tabellion-dev/samples/vrf.cose"], 3, "profile"),
-        (&["verify", "a.json.cose"], 4, ""),
+        (&["verify", "again.json.cose"], 4, ""),
         (&["verify", "a.json.transparent.cose", "--trust", "empty.toml"], 4, ""),
         (&["verify", "no-such-file"], 5, "file-not-found"),
         (&["entry", "get", "0"], 0, ""),
@@ -125,13 +125,46 @@ fn every_verifier_tells_a_file_in_which_something_is_wrong_from_one_that_is_some
             folder.run(&[verifier, &[damaged], more].concat()).must_end_with(3);
         }
     }
+    for (verifier, more, something_else) in [
+        (&["record", "verify"][..], &[][..], "no-statement"),
+        (&["bundle", "show"], &[], "no-bundle"),
+        (
+            &["roa", "verify"],
+            &["--registry", "registry.json", "--registry-key", "tabellion-dev/issuer.key"],
+            "not-a-chain",
+        ),
+        (&["audit", "session", "--opened"], &[], "not-a-disclosure"),
+        (&["gateway", "approval", "verify"], &["--key", "tabellion-dev/issuer.key"], "no-approval"),
+        (&["proof", "consistency", "--verify", "--known"], &[], "no-checkpoint"),
+        (&["verify", "a.json.cose", "--receipt"], &[], "no-receipt"),
+        (&["verify", "a.json.transparent.cose", "--checkpoint"], &[], "no-checkpoint"),
+        (&["verify", "a.json.transparent.cose", "--proof"], &[], "no-tlog-proof"),
+    ] {
+        for file in ["alone.json", "empty"] {
+            let ended = folder.run(&[verifier, &[file], more, &["--json"]].concat());
+            assert_eq!(ended.must_end_with(4).error(), something_else, "{verifier:?} {file}: {ended}");
+        }
+    }
+    folder.write("cut.chain", "[{\"envelope");
+    folder.write("cut.disclosures", "[{\"statement");
+    for (verifier, more) in [
+        (
+            &["roa", "verify", "cut.chain"][..],
+            &["--registry", "registry.json", "--registry-key", "tabellion-dev/issuer.key"][..],
+        ),
+        (&["audit", "session", "--opened", "cut.disclosures"], &[]),
+        (&["record", "verify", "cut.cose"], &[]),
+        (&["verify", "a.json.cose", "--receipt", "cut.receipt"], &[]),
+        (&["vrf", "recheck", "cut.cose"], &["--artifact", "a.json", "--tests", "a.json"]),
+    ] {
+        folder.run(&[verifier, more].concat()).must_end_with(3);
+    }
+    let recheck =
+        folder.run(&["vrf", "recheck", "alone.json", "--artifact", "a.json", "--tests", "a.json", "--json"]);
+    assert_eq!(recheck.must_end_with(4).error(), "no-receipt", "{recheck}");
     let empty_stdin = folder.run(&["verify", "-", "--json"]);
     assert_eq!(empty_stdin.must_end_with(4).error(), "no-statement", "{empty_stdin}");
 
-    let payload = folder.run(&["verify", "a.json"]);
-    payload.must_end_with(4);
-    let hint = "try: tabellion verify a.json.transparent.cose --payload a.json";
-    assert!(payload.stderr.contains(hint), "{payload}");
     let receipt = folder.run(&["verify", "a.json.receipt"]);
     receipt.must_end_with(4);
     assert!(receipt.stderr.contains("tabellion receipt verify a.json.receipt --statement"), "{receipt}");

@@ -1,8 +1,10 @@
 //! The command line, as people and scripts use it.
 #![allow(clippy::unwrap_used)]
 
+mod accompanying_files;
 mod backups;
 mod config;
+mod doctor;
 mod executions;
 mod exit_codes;
 mod first_journey;
@@ -10,8 +12,11 @@ mod fsck;
 mod gateway;
 mod handing_in;
 mod help;
+mod hooks;
 mod journeys;
 mod manners;
+mod mcp;
+mod policy_admit;
 mod records;
 mod registry;
 mod roa;

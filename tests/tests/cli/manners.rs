@@ -227,6 +227,42 @@ fn colour_and_bars_are_for_terminals_that_want_them() {
 }
 
 #[test]
+fn a_list_has_headings_and_short_ids_on_a_terminal_and_whole_ids_in_a_pipe() {
+    let dev = Dev::start();
+    let folder = with_a_registered_file(&dev);
+    let entry = folder.run(&["statement", "hash", "a.json.cose"]).text();
+    let entry = entry.trim();
+    let begin = format!("{}…", &entry[..12]);
+    for list in ["entry list --after 2", "entry search --subject a.json", "entry tail --after 2 --count 9"] {
+        let count = folder.run(&["entry", "list", "--after", "2"]).text().lines().count();
+        let list = list.replace("--count 9", &format!("--count {count}"));
+        let printed = on_a_terminal(folder, &list, &[("NO_COLOR", "1")]);
+        assert!(printed.contains("leaf  committed") && printed.contains(&begin), "{list}: {printed}");
+        assert!(!printed.contains(entry), "{list}: {printed}");
+        let piped = folder.run(&list.split(' ').collect::<Vec<_>>()).text();
+        assert!(piped.contains(entry) && !piped.contains("committed"), "{list}: {piped}");
+    }
+}
+
+#[test]
+fn quiet_commands_print_results_and_errors_only() {
+    let dev = Dev::start();
+    let folder = with_a_registered_file(&dev);
+    for arguments in [
+        &["entry", "list", "--limit", "1"][..],
+        &["trust", "add", "issuer", "--iss", "https://b.example", "--key", "tabellion-dev/issuer.key"],
+        &["verify", "a.json"],
+    ] {
+        assert_ne!(folder.run(arguments).must_end_with(0).stderr, "", "{arguments:?}");
+        let quiet = folder.run(&[arguments, &["--quiet"]].concat());
+        assert_eq!(quiet.must_end_with(0).stderr, "", "{arguments:?}");
+        assert_ne!(quiet.text(), "", "{arguments:?}");
+    }
+    let absent = folder.run(&["verify", "absent.json", "--quiet"]);
+    assert!(absent.must_end_with(5).stderr.contains("file-not-found"), "{absent}");
+}
+
+#[test]
 fn the_log_of_a_service_has_no_colour_in_a_file() {
     let folder = Folder::new();
     let serve =

@@ -138,7 +138,7 @@ fn two_notes_are_compared_offline_with_a_proof_or_with_the_logs_own_tiles() {
 
     folder.write("no.proof", "not a hash\n");
     let refused = diff(&["64.note", "104.note", key[0], key[1], "--proof", "no.proof", "--json"]);
-    assert_eq!(refused.must_end_with(1).error(), "proof-unusable");
+    assert_eq!(refused.must_end_with(4).error(), "proof-unusable");
     folder.write("wrong.proof", format!("{}\n", "ab".repeat(32)));
     diff(&["64.note", "104.note", key[0], key[1], "--proof", "wrong.proof"]).must_end_with(3);
     diff(&["64.note"]).must_end_with(2);

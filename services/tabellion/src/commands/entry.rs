@@ -4,9 +4,9 @@
 mod erase;
 mod hold;
 mod search;
+mod table;
 mod tail;
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use clap::{Args, Subcommand};
@@ -22,7 +22,8 @@ use crate::show::{self, items};
 use erase::Erase;
 pub use hold::Admin;
 use hold::{Hold, Release};
-use search::Search;
+pub use search::Search;
+pub use table::EntryTable;
 use tail::Tail;
 
 #[derive(Debug, Subcommand)]
@@ -98,8 +99,9 @@ impl Entry {
                 let path = format!("v1/entries?{}", query.finish());
                 let (page, next): (Json, _) = service.block_on(service.client.page(&path))?;
                 let more = next.is_some();
+                let table = EntryTable::of(&context.console);
                 context.console.print(&members! { #[serde(flatten)] page, more }, |out| {
-                    items(&page, "entries").iter().try_for_each(|entry| line(out, entry))
+                    table.write(out, items(&page, "entries"))
                 })?;
                 if more {
                     context.console.note(position.more());
@@ -181,11 +183,4 @@ fn id_at(service: &Service, index: u64) -> Result<String, Failure> {
     id.map(str::to_owned).ok_or_else(|| {
         Failure::new(Exit::NotFound, "entry-unknown", format!("the log has no entry at leaf {index}"))
     })
-}
-
-/// Prints an entry in one line.
-pub fn line(out: &mut dyn Write, entry: &Json) -> io::Result<()> {
-    let [at, id, content_type, iss, sub] =
-        ["at", "entry_id", "content_type", "iss", "sub"].map(|name| show::text(entry, name));
-    writeln!(out, "{:>8}  {at:20}  {id}  {content_type}  {iss}  {sub}", show::number(entry, "index"))
 }

@@ -3,6 +3,7 @@
 
 mod checkpoint;
 mod document;
+mod hook;
 mod import;
 mod redact;
 mod redaction_args;
@@ -27,6 +28,9 @@ pub enum Record {
     /// Translate session files of coding agents to records, and sign them
     #[command(before_help = "example:  tabellion record import session.jsonl --key key.pem")]
     Import(import::Import),
+    /// Record sessions of Claude Code, Codex and Cursor when they end
+    #[command(subcommand)]
+    Hook(hook::Hook),
     /// Sign a record, with its trace-metadata
     #[command(before_help = "example:  tabellion record sign session.record.json --key key.pem")]
     Sign(sign::Sign),
@@ -51,6 +55,7 @@ impl Record {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Import(import) => import.run(context),
+            Self::Hook(hook) => hook.run(context),
             Self::Sign(sign) => sign.run(context),
             Self::Verify(verify) => verify.run(context),
             Self::Show(show) => show.run(context),

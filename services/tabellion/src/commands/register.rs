@@ -131,12 +131,25 @@ impl Register {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         self.refuse_unclear_output()?;
         self.refuse_unclear_payload()?;
+        let done = self.register(context)?;
+        self.conclude(context, done)
+    }
+
+    /// Registers one file, and returns the result that is printed for it.
+    pub fn register_one(self, context: &Context) -> Result<RegistrationSummary, Failure> {
+        self.refuse_unclear_payload()?;
+        let registered = self.register(context)?.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(RegistrationSummary { registered, failed: 0, many: false })
+    }
+
+    /// Registers the files, and returns a result for each.
+    fn register(&self, context: &Context) -> Result<Vec<Result<RegistrationResult, Failure>>, Failure> {
         let service = self.service.connect(context)?;
         let trust = self.trusted_log(context, &service)?;
         let issuer = self.issuer()?;
         let bar = progress(context, self.files.len());
         let tell = |result: &Result<RegistrationResult, Failure>| self.tell(context, &bar, result);
-        let work = RegistrationWork { flags: &self, issuer: &issuer, client: &service.client, trust: &trust };
+        let work = RegistrationWork { flags: self, issuer: &issuer, client: &service.client, trust: &trust };
         let done = service.drive(async {
             match self.files.len() > AT_ONCE {
                 true => work.in_batches(&self.files, &tell).await,
@@ -144,7 +157,7 @@ impl Register {
             }
         });
         bar.finish_and_clear();
-        self.conclude(context, done)
+        Ok(done)
     }
 
     fn refuse_unclear_payload(&self) -> Result<(), Failure> {
@@ -392,8 +405,9 @@ pub struct RegistrationResult {
     took: Duration,
 }
 
+/// The result of `register`.
 #[derive(Serialize)]
-struct RegistrationSummary {
+pub struct RegistrationSummary {
     registered: Vec<RegistrationResult>,
     failed: usize,
     #[serde(skip)]

@@ -4,10 +4,11 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::entry::{MORE, line};
-use crate::console::{Failure, members, safe};
+use super::entry::{EntryTable, MORE};
+use crate::console::{Failure, safe};
 use crate::context::Context;
 use crate::service::{ServiceArgs, percent_encoded};
 use crate::show::{items, text};
@@ -44,24 +45,39 @@ impl Session {
 
 impl Show {
     fn run(self, context: &Context) -> Result<(), Failure> {
-        let after = self.after.map(|after| format!("&after={after}")).unwrap_or_default();
-        let path = format!("v1/sessions/{}?limit={}{after}", percent_encoded(&self.session), self.limit);
-        let service = self.service.connect(context)?;
-        let (page, next): (Json, _) = service.block_on(service.client.page(&path))?;
-        let more = next.is_some();
-        context.console.print(&members! { #[serde(flatten)] page, more }, |out| lines(out, &page))?;
-        if more {
+        let entries = self.find(context)?;
+        let table = EntryTable::of(&context.console);
+        context.console.print(&entries, |out| lines(out, &entries.page, table))?;
+        if entries.more {
             context.console.note(MORE);
         }
         Ok(())
     }
+
+    /// Fetches the entries of the session.
+    pub fn find(&self, context: &Context) -> Result<SessionEntries, Failure> {
+        let after = self.after.map(|after| format!("&after={after}")).unwrap_or_default();
+        let path = format!("v1/sessions/{}?limit={}{after}", percent_encoded(&self.session), self.limit);
+        let service = self.service.connect(context)?;
+        let (page, next): (Json, _) = service.block_on(service.client.page(&path))?;
+        Ok(SessionEntries { page, more: next.is_some() })
+    }
 }
 
-fn lines(out: &mut dyn Write, page: &Json) -> io::Result<()> {
-    items(page, "entries").iter().try_for_each(|entry| line(out, entry))?;
+/// A page of a session's entries, as the service describes them.
+#[derive(Serialize)]
+pub struct SessionEntries {
+    #[serde(flatten)]
+    page: Json,
+    /// True if the session has more than `--limit`.
+    more: bool,
+}
+
+fn lines(out: &mut dyn Write, page: &Json, table: EntryTable) -> io::Result<()> {
+    table.write(out, items(page, "entries"))?;
     if !items(page, "receipts").is_empty() {
         writeln!(out, "verification receipts that share a digest with these:")?;
-        items(page, "receipts").iter().try_for_each(|receipt| line(out, receipt))?;
+        table.write(out, items(page, "receipts"))?;
     }
     let counts = page.get("content_types").and_then(Json::as_object);
     for (content_type, count) in counts.into_iter().flatten() {

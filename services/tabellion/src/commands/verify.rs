@@ -7,6 +7,7 @@ mod inner_signatures;
 pub mod input;
 mod max_age;
 mod quorum;
+mod siblings;
 mod trace_metadata;
 
 use std::io::{self, Write};
@@ -15,20 +16,22 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use owo_colors::OwoColorize;
+use serde::Serialize;
 use tlog::policy::{NotAPolicy, WitnessPolicy};
 use verifier::{CheckpointEvidence, StatementVerdict, TreeProof, VerificationOutcome};
 
-use crate::console::{Exit, Failure, files};
+use crate::console::{Exit, Failure, Report, files};
 use crate::context::Context;
 use crate::trust_file::TrustFile;
 use crate::verification::{exit, print_check, print_not_verified};
+use bundle::VerifiedBundle;
 use max_age::MaxAge;
 use quorum::Quorum;
 
 #[derive(Debug, Args)]
-#[command(before_help = "example:  tabellion verify hello.json.transparent.cose --payload hello.json")]
+#[command(before_help = "example:  tabellion verify hello.json")]
 pub struct Verify {
-    /// A statement, transparent or with --receipt, or a bundle
+    /// A statement, a bundle, or a file that was registered
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// An additional receipt
@@ -60,16 +63,21 @@ pub struct Verify {
 }
 
 impl Verify {
-    pub fn run(mut self, context: &Context) -> Result<(), Failure> {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
         if self.quorum.is_required() {
             return self.quorum.decide(context, &self.files, self.trust.as_deref(), self.max_age);
         }
+        conclude(context, &self.verify(context)?)
+    }
+
+    /// Verifies a statement or a bundle.
+    pub fn verify(mut self, context: &Context) -> Result<VerifiedFile, Failure> {
         let statement = self.files.swap_remove(0);
         if !self.files.is_empty() {
             let what = "several statements are verified together only with --require";
             return Err(Failure::new(Exit::Usage, "usage", what));
         }
-        let evidence = VerificationFiles {
+        let mut evidence = VerificationFiles {
             statement,
             receipts: self.receipt,
             payload: self.payload,
@@ -81,10 +89,39 @@ impl Verify {
         };
         evidence.refuse_two_streams()?;
         let trust = TrustFile::find(context, self.trust.as_deref())?;
-        let bytes = files::read(&evidence.statement)?;
+        let bytes = siblings::complete(context, &mut evidence)?;
         match ::bundle::starts_like_a_bundle(&bytes) {
-            true => bundle::verify(context, &evidence, &bytes, &trust),
-            false => conclude(context, &whole(&evidence, bytes, &trust)?),
+            true => Ok(VerifiedFile::Bundle(Box::new(bundle::verify(&evidence, &bytes, &trust)?))),
+            false => Ok(VerifiedFile::Statement(Box::new(whole(&evidence, bytes, &trust)?))),
+        }
+    }
+}
+
+/// The result of a verification, in JSON as the crates `verifier` and `bundle` give it.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum VerifiedFile {
+    /// The checks of a statement.
+    Statement(Box<StatementVerdict>),
+    /// The checks of all parts of a bundle.
+    Bundle(Box<VerifiedBundle>),
+}
+
+impl VerifiedFile {
+    /// The outcome of all checks.
+    pub fn outcome(&self) -> VerificationOutcome {
+        match self {
+            Self::Statement(verdict) => verdict.outcome,
+            Self::Bundle(bundle) => bundle.outcome(),
+        }
+    }
+}
+
+impl Report for VerifiedFile {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Self::Statement(verdict) => print_verdict(out, verdict),
+            Self::Bundle(bundle) => bundle.human(out),
         }
     }
 }
@@ -119,13 +156,13 @@ pub fn verify_receipt(
 ) -> Result<(), Failure> {
     evidence.refuse_two_streams()?;
     let trust = TrustFile::find(context, trust)?;
-    conclude(context, &receipt_only(evidence, &trust)?)
+    conclude(context, &VerifiedFile::Statement(Box::new(receipt_only(evidence, &trust)?)))
 }
 
 /// Prints every check, and fails with the exit code of the outcome.
-fn conclude(context: &Context, verdict: &StatementVerdict) -> Result<(), Failure> {
-    context.console.print(verdict, |out| print_verdict(out, verdict))?;
-    match verdict.outcome {
+fn conclude(context: &Context, verified: &VerifiedFile) -> Result<(), Failure> {
+    context.console.result(verified)?;
+    match verified.outcome() {
         VerificationOutcome::Verified => Ok(()),
         outcome => Err(Failure::already_printed(exit(outcome))),
     }

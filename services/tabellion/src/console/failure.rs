@@ -85,6 +85,11 @@ impl Failure {
         self
     }
 
+    /// Returns the command that may help.
+    pub fn get_hint(&self) -> Option<&str> {
+        self.words.hint.as_deref()
+    }
+
     /// Formats description and facts in one line, for lists of errors.
     pub fn in_short(&self) -> String {
         let facts = self.words.facts.iter().map(|(name, value)| format!("{name}: {value}"));

@@ -81,6 +81,21 @@ pub fn write(path: &Path, bytes: &[u8], access: Access, existing: Existing) -> R
     durable::replace(path, bytes, access.of_file()).map_err(unwritable)
 }
 
+/// Replaces a file, which keeps its permissions; a new file is for its owner only.
+pub fn replace_keeping_access(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let permissions = match std::fs::metadata(path) {
+        Ok(metadata) => Some(metadata.permissions()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(unreadable(path, &error)),
+    };
+    write(path, bytes, Access::Secret, Existing::Replace)?;
+    let Some(permissions) = permissions else { return Ok(()) };
+    std::fs::set_permissions(path, permissions).map_err(|error| {
+        Failure::new(Exit::Failure, "file-unwritable", format!("{} cannot be written", path.display()))
+            .fact("because", error.to_string())
+    })
+}
+
 fn same_or_refused(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if read(path)? == bytes {
         return Ok(());

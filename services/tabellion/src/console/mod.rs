@@ -62,6 +62,8 @@ pub struct Console {
     pub color: Color,
     /// False if progress bars are disabled (`--no-progress`).
     pub progress: bool,
+    /// True if only results and errors are printed (`--quiet`).
+    pub quiet: bool,
 }
 
 impl Console {
@@ -97,6 +99,20 @@ impl Console {
         }
     }
 
+    /// Writes what stands above the results of a command that prints several, except with `--json`.
+    pub fn heading(&self, human: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        if self.json {
+            return Ok(());
+        }
+        let mut out = AutoStream::new(io::stdout(), self.choice()).lock();
+        ignore_closed_pipe(human(&mut out).and_then(|()| out.flush()))
+    }
+
+    /// Returns whether results are printed for a person at a terminal.
+    pub fn writes_to_terminal(&self) -> bool {
+        !self.json && io::stdout().is_terminal()
+    }
+
     /// Prints the address of a service: with `--json` to stdout, for a script that waits for it, otherwise to stderr,
     /// because an MCP client that starts the command parses its stdout as messages.
     pub fn announce(&self, report: &impl Report) -> Result<(), Failure> {
@@ -107,9 +123,9 @@ impl Console {
         ignore_closed_pipe(report.human(&mut err))
     }
 
-    /// Prints a hint, a warning or another remark to stderr, except with `--json`. The text is escaped here.
+    /// Prints a hint, a warning or another remark to stderr, except with `--json` or `--quiet`. The text is escaped here.
     pub fn note(&self, line: impl AsRef<str>) {
-        if !self.json {
+        if !self.json && !self.quiet {
             let mut err = AutoStream::new(io::stderr(), self.choice()).lock();
             let _ = writeln!(err, "{}", safe(line.as_ref()));
         }
@@ -136,7 +152,7 @@ impl Console {
 
     /// Returns whether a progress bar would be visible.
     pub fn draws_progress(&self) -> bool {
-        self.progress && !self.json && io::stderr().is_terminal()
+        self.progress && !self.json && !self.quiet && io::stderr().is_terminal()
     }
 
     /// Creates a progress bar for log entries; hidden unless [`draws_progress`](Self::draws_progress).

@@ -59,7 +59,8 @@ impl FreeSpace {
     }
 }
 
-fn free_bytes(folder: &Path) -> Option<u64> {
+/// Returns the free bytes of the file system of a folder; `None` if it cannot be read.
+pub fn free_bytes(folder: &Path) -> Option<u64> {
     let space = rustix::fs::statvfs(folder).ok()?;
     Some(space.f_bavail.saturating_mul(space.f_frsize))
 }

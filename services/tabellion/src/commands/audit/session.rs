@@ -11,7 +11,7 @@ use serde::Serialize;
 use verifier::{StatementEvidence, TrustStore, VerificationOutcome};
 
 use crate::commands::gateway::{config_file, replay};
-use crate::commands::verify::now;
+use crate::commands::verify::{input, now};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
@@ -71,10 +71,14 @@ impl Session {
     /// Reads the disclosures: disclosed ones from a file, or else those of the gateway's evidence.
     fn disclosures(&self, context: &Context) -> Result<Vec<Disclosure>, Failure> {
         match (&self.opened, &self.session) {
-            (Some(file), _) => jose::json::read_bytes(&files::read(file)?).map_err(|error| {
-                Failure::new(Exit::Failure, "not-a-disclosure", format!("{}: {error}", file.display()))
-                    .hint("tabellion audit session SESSION --disclose FILE")
-            }),
+            (Some(file), _) => {
+                let bytes = files::read(file)?;
+                jose::json::read_bytes(&bytes).map_err(|error| {
+                    let exit = input::damaged_json(&bytes, b'[');
+                    Failure::new(exit, "not-a-disclosure", format!("{}: {error}", file.display()))
+                        .hint("tabellion audit session SESSION --disclose FILE")
+                })
+            }
             (None, session) => {
                 let config = config_file::read_or_dev(context)?;
                 let session = session.as_deref().unwrap_or_default();

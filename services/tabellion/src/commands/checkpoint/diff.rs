@@ -108,7 +108,7 @@ fn proof(path: &Path) -> Result<Vec<Hash>, Failure> {
     };
     hashes.iter().map(|text| hash(text)).collect::<Option<_>>().ok_or_else(|| {
         let what = format!("{} is no consistency proof", path.display());
-        Failure::new(Exit::Failure, "proof-unusable", what).fact("expected", "hashes in hex or base64")
+        Failure::new(Exit::NotVerified, "proof-unusable", what).fact("expected", "hashes in hex or base64")
     })
 }
 

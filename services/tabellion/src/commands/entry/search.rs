@@ -5,11 +5,12 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use serde::Serialize;
 use serde_json::Value as Json;
 use url::form_urlencoded::Serializer;
 
-use super::{ListPosition, line};
-use crate::console::{Failure, members};
+use super::{EntryTable, ListPosition};
+use crate::console::Failure;
 use crate::context::Context;
 use crate::service::ServiceArgs;
 
@@ -82,6 +83,17 @@ pub struct Search {
 
 impl Search {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let found = self.find(context)?;
+        let table = EntryTable::of(&context.console);
+        context.console.print(&found, |out| table.write(out, &found.entries))?;
+        if found.more {
+            context.console.note(self.position.more());
+        }
+        Ok(())
+    }
+
+    /// Fetches the entries.
+    pub fn find(&self, context: &Context) -> Result<FoundEntries, Failure> {
         let service = self.service.connect(context)?;
         let wanted = self.limit as usize;
         let (mut entries, mut indexed_to, mut more) = (Vec::new(), Json::Null, false);
@@ -100,13 +112,7 @@ impl Search {
             }
         }
         entries.truncate(wanted);
-        // `indexed_to` is the size of the tree that was searched; null without filters, which list all entries.
-        let json = members! { entries: &entries, indexed_to, more };
-        context.console.print(&json, |out| entries.iter().try_for_each(|entry| line(out, entry)))?;
-        if more {
-            context.console.note(self.position.more());
-        }
-        Ok(())
+        Ok(FoundEntries { entries, indexed_to, more })
     }
 
     fn query(&self) -> String {
@@ -118,6 +124,16 @@ impl Search {
         query.extend_pairs(self.filters.pairs());
         query.finish()
     }
+}
+
+/// The result of a search.
+#[derive(Serialize)]
+pub struct FoundEntries {
+    entries: Vec<Json>,
+    /// The size of the tree that was searched; null without filters, which list all entries.
+    indexed_to: Json,
+    /// True if the log has more than `--limit`.
+    more: bool,
 }
 
 /// Parses a time, or a day, which begins at midnight UTC, and formats it for the service.

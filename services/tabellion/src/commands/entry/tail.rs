@@ -6,7 +6,7 @@ use client::{Begin, ClientError};
 use serde_json::Value as Json;
 use url::form_urlencoded::Serializer;
 
-use super::line;
+use super::EntryTable;
 use super::search::Filters;
 use crate::console::Failure;
 use crate::context::Context;
@@ -40,12 +40,14 @@ impl Tail {
         let filters = Serializer::new(String::new()).extend_pairs(self.filters.pairs()).finish();
         let service = self.service.connect(context)?;
         let mut events = service.client.events(begin, &filters).map_err(Failure::from)?;
+        let table = EntryTable::of(&context.console);
+        context.console.heading(|out| table.heading(out))?;
         let mut left = self.count.unwrap_or(u64::MAX);
         while left > 0 {
             let event = service.block_on(events.next())?;
             let entry: Json = serde_json::from_str(&event.data)
                 .map_err(|error| ClientError::Nonsense(format!("leaf {}: {error}", event.index)))?;
-            if !context.console.item(&entry, |out| line(out, &entry))? {
+            if !context.console.item(&entry, |out| table.row(out, &entry))? {
                 return Ok(());
             }
             left -= 1;

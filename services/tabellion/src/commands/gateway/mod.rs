@@ -9,7 +9,6 @@ mod jwks;
 mod keys;
 pub mod replay;
 mod run;
-mod standard_streams;
 mod start_server;
 mod stdio;
 mod tools;

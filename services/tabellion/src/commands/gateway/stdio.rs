@@ -10,11 +10,11 @@ use serving::signals::stop_signal;
 use super::config_file;
 use super::dev_mode::{self, WithoutVap};
 use super::run::not_started;
-use super::standard_streams;
 use crate::commands::serve::logging::LogLevel;
 use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
+use crate::standard_streams;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion gateway stdio --dev -- mcp-server-time")]

@@ -1,11 +1,13 @@
 //! `tabellion policy`: shows, validates, tests and publishes registration policies.
 
+mod admit;
 mod show;
 mod trial;
 
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use registration::policy::Mistakes;
 use registration::policy_statement;
 use registration::{POLICY_CONTENT_TYPE, Policy as RegistrationPolicy};
 
@@ -27,6 +29,8 @@ pub enum Policy {
     },
     /// Decide on statements under a policy file, without registering them
     Test(trial::Trial),
+    /// Admit an issuer's key or certificate, in a policy file
+    Admit(admit::Admit),
     /// Sign the next revision and register it
     #[command(before_help = "example:  tabellion policy publish policy.toml --key keys/operator.pem")]
     Publish {
@@ -44,6 +48,7 @@ impl Policy {
         match self {
             Self::Show(show) => show.run(context),
             Self::Test(trial) => trial.run(context),
+            Self::Admit(admit) => admit.run(context),
             Self::Validate { file } => print(context, &read(&file)?),
             Self::Publish { file, signing, service } => {
                 publish(context, &file, &signing, &service.connect(context)?)
@@ -54,10 +59,13 @@ impl Policy {
 
 /// Reads a policy file; the failure lists all mistakes in it.
 pub fn read(file: &Path) -> Result<RegistrationPolicy, Failure> {
-    RegistrationPolicy::from_toml(&files::read_text(file)?).map_err(|mistakes| {
-        let failure = Failure::new(Exit::Failure, "policy", format!("{} cannot run", file.display()));
-        mistakes.0.into_iter().fold(failure, |failure, mistake| failure.fact(mistake.key, mistake.problem))
-    })
+    RegistrationPolicy::from_toml(&files::read_text(file)?).map_err(|mistakes| unsound(file, mistakes))
+}
+
+/// The failure for a policy with mistakes, all of which it lists.
+fn unsound(file: &Path, mistakes: Mistakes) -> Failure {
+    let failure = Failure::new(Exit::Failure, "policy", format!("{} cannot run", file.display()));
+    mistakes.0.into_iter().fold(failure, |failure, mistake| failure.fact(mistake.key, mistake.problem))
 }
 
 fn publish(context: &Context, file: &Path, signing: &Signing, service: &Service) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -75,7 +76,9 @@ impl Import {
             };
             let recorder = recorder.ok_or_else(crate::commands::issuer::no_key)?;
             let log = self.register.then(|| CheckpointLog::new(self.trust.clone(), self.service.clone()));
-            return Watch::new(folder, &self.output, self.every, settings, recorder, log)?.run(context);
+            let every = Duration::from_secs(self.every.max(1));
+            let watch = Watch::new(folder, &self.output, every, settings, recorder, log, Duration::ZERO)?;
+            return watch.run(context);
         }
         let mut summary = ImportSummary::default();
         for path in &self.files {

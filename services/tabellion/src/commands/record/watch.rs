@@ -67,24 +67,25 @@ struct SourceState {
 }
 
 impl Watch {
-    /// Opens the state in the folder of the records.
+    /// Opens the state in the folder of the records. If another process has it, waits for it up to `patience`.
     pub fn new(
         folder: &Path,
         output: &Path,
-        every: u64,
+        every: Duration,
         settings: Settings,
         recorder: Recorder,
         log: Option<CheckpointLog>,
+        patience: Duration,
     ) -> Result<Self, Failure> {
         fs::metadata(folder).map_err(|error| files::unreadable(folder, &error))?;
-        let lock = Lock::take(&output.join(WATCH_LOCK), FileAccess::Secret).map_err(|error| {
+        let lock = Lock::wait(&output.join(WATCH_LOCK), FileAccess::Secret, patience).map_err(|error| {
             Failure::new(Exit::Failure, "watch-locked", format!("{} is in use", output.display()))
                 .fact("because", error.to_string())
         })?;
         Ok(Watch {
             folder: folder.to_owned(),
             output: output.to_owned(),
-            every: Duration::from_secs(every.max(1)),
+            every,
             settings,
             recorder,
             log,
@@ -114,6 +115,13 @@ impl Watch {
                 return Ok(());
             }
         }
+    }
+
+    /// Signs a checkpoint of one source if it has grown, and registers what waits for it.
+    pub fn record(mut self, context: &Context, source: &NamedSource) -> Result<(), Failure> {
+        let content = sources::complete_lines(&source.read()?);
+        self.look_at(context, source, source.path.display().to_string(), &content)?;
+        self.register(context)
     }
 
     /// Registers the checkpoints that wait for it.

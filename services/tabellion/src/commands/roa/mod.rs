@@ -20,6 +20,7 @@ use roa::denial::Denial;
 use roa::text::{NotOfForm, Sha256Digest, Text, UtcTime};
 
 use super::agentroa::usage;
+use super::verify::input;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
@@ -101,9 +102,17 @@ fn budget(text: &str) -> Result<(Decimal, Text), String> {
 
 /// Reads a chain from a file.
 pub fn read_chain(file: &Path) -> Result<Chain, Failure> {
-    Chain::parse(&files::read(file)?).map_err(|denial| {
-        denied("not-a-chain", &file.display().to_string(), &denial).ending_with(Exit::Failure)
-    })
+    parse_chain(file, &files::read(file)?).map_err(|failure| failure.ending_with(Exit::Failure))
+}
+
+/// Reads a chain to verify. A file that does not begin like one holds nothing to verify; everything else is damage.
+fn read_chain_to_verify(file: &Path) -> Result<Chain, Failure> {
+    let bytes = files::read(file)?;
+    parse_chain(file, &bytes).map_err(|failure| failure.ending_with(input::damaged_json(&bytes, b'[')))
+}
+
+fn parse_chain(file: &Path, bytes: &[u8]) -> Result<Chain, Failure> {
+    Chain::parse(bytes).map_err(|denial| denied("not-a-chain", &file.display().to_string(), &denial))
 }
 
 /// Writes a chain to a file, as canonical JSON.

@@ -11,7 +11,7 @@ use roa::text::UtcTime;
 use roa::verify::{TimeBounds, VerifiedChain, verify_chain};
 use serde::Serialize;
 
-use super::{denied, read_chain};
+use super::{denied, read_chain_to_verify};
 use crate::commands::agentroa::now;
 use crate::commands::registry::RegistryArgs;
 use crate::console::{Failure, Report, safe};
@@ -33,7 +33,7 @@ pub struct Verify {
 
 impl Verify {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let chain = read_chain(&self.chain)?;
+        let chain = read_chain_to_verify(&self.chain)?;
         let registry = self.registry.open()?;
         let at = self.at.map_or_else(now, UtcTime);
         let verified = verify_chain(&chain, &registry, TimeBounds::default(), at)

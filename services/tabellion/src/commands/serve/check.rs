@@ -23,10 +23,7 @@ use crate::settings::{self, SettingError, Settings};
 pub fn check(context: &Context) -> Result<(), Failure> {
     let settings = context.settings(Vec::new())?;
     let config = runnable(&settings)?;
-    let mut mistakes = keys(&config);
-    mistakes.extend(exposed_settings::log::mistakes(&config, &settings));
-    mistakes.extend(config.tls.as_ref().and_then(tls));
-    mistakes.extend(policy_file(&config));
+    let mistakes = mistakes(&config, &settings);
     if !mistakes.is_empty() {
         return Err(settings::refuse(mistakes));
     }
@@ -37,6 +34,15 @@ pub fn check(context: &Context) -> Result<(), Failure> {
         }
         writeln!(out, "`tabellion serve` can start the log {} with this", safe(&config.origin))
     })
+}
+
+/// Returns what is wrong with the files that a configuration names, and with what it exposes.
+pub fn mistakes(config: &Config, settings: &Settings) -> Vec<SettingError> {
+    let mut mistakes = keys(config);
+    mistakes.extend(exposed_settings::log::mistakes(config, settings));
+    mistakes.extend(config.tls.as_ref().and_then(tls));
+    mistakes.extend(policy_file(config));
+    mistakes
 }
 
 /// Returns a configuration that is valid and safe to run. Dev mode omits the safety check.

@@ -9,28 +9,17 @@ use verifier::{StatementEvidence, StatementVerdict, VerificationOutcome};
 
 use super::{VerificationFiles, content_rules, input, now, trace_metadata, witness_policy};
 use crate::console::{Exit, Failure, Report, safe};
-use crate::context::Context;
 use crate::trust_file::TrustFile;
-use crate::verification::{exit, print_check, print_not_verified};
+use crate::verification::{print_check, print_not_verified};
 
-/// Verifies a bundle, prints every check, and fails with the exit code of the outcome.
-pub fn verify(
-    context: &Context,
-    given: &VerificationFiles,
-    bytes: &[u8],
-    trust: &TrustFile,
-) -> Result<(), Failure> {
+/// Verifies all parts of a bundle.
+pub fn verify(given: &VerificationFiles, bytes: &[u8], trust: &TrustFile) -> Result<VerifiedBundle, Failure> {
     refuse_other_evidence(given)?;
     let bundle = input::parsed_bundle(&given.statement, bytes)?;
     let witnesses = given.witness_policy.as_deref().map(witness_policy).transpose()?;
     let mut verdict = bundle.verify(&trust.store, witnesses.as_ref(), now());
     check_contents(&bundle, &mut verdict);
-    let outcome = verdict.outcome;
-    context.console.result(&VerifiedBundle { verdict })?;
-    match outcome {
-        VerificationOutcome::Verified => Ok(()),
-        outcome => Err(Failure::already_printed(exit(outcome))),
-    }
+    Ok(VerifiedBundle { verdict })
 }
 
 fn refuse_other_evidence(given: &VerificationFiles) -> Result<(), Failure> {
@@ -60,7 +49,7 @@ fn check_contents(bundle: &EvidenceBundle, verdict: &mut BundleVerdict) {
 
 /// The result for a bundle, in JSON as the crate `bundle` gives it.
 #[derive(Serialize)]
-struct VerifiedBundle {
+pub struct VerifiedBundle {
     #[serde(flatten)]
     verdict: BundleVerdict,
 }
@@ -82,6 +71,11 @@ impl Report for VerifiedBundle {
 }
 
 impl VerifiedBundle {
+    /// The outcome of all checks.
+    pub fn outcome(&self) -> VerificationOutcome {
+        self.verdict.outcome
+    }
+
     fn print_summary(&self, out: &mut dyn Write) -> io::Result<()> {
         let BundleVerdict { entries, policies, checkpoint, .. } = &self.verdict;
         let log = checkpoint.checkpoint.as_ref().map_or("", |facts| &facts.origin);

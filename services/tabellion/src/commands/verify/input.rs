@@ -9,7 +9,7 @@ use std::path::Path;
 use bundle::{EvidenceBundle, MalformedBundle, starts_like_a_bundle};
 use scitt::{Receipt, SignedStatement};
 
-use crate::commands::statement::{self, with_extension};
+use crate::commands::statement;
 use crate::console::{Exit, Failure, files};
 
 /// The first bytes of a tagged COSE_Sign1: tag 18, array of four.
@@ -39,7 +39,7 @@ pub fn statement_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
 /// Returns the bytes, which were read from `file`, if they begin like a statement.
 pub fn checked_statement(file: &Path, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     if !bytes.starts_with(TAGGED_SIGN1) {
-        return Err(no_statement(file));
+        return Err(nothing("no-statement", format!("{} holds no statement", name(file))));
     }
     if Receipt::parse(bytes.clone()).is_ok() {
         return Err(nothing("no-statement", format!("{} is a receipt, and no statement", file.display()))
@@ -87,26 +87,19 @@ pub fn parsed_bundle(file: &Path, bytes: &[u8]) -> Result<EvidenceBundle, Failur
     })
 }
 
+/// Returns the exit code for a JSON file that cannot be parsed: damage if it begins with the character of its kind.
+pub fn damaged_json(bytes: &[u8], begin: u8) -> Exit {
+    match bytes.trim_ascii_start().first() {
+        Some(first) if *first == begin => Exit::VerificationFailed,
+        _ => Exit::NotVerified,
+    }
+}
+
 fn read(file: &Path, code: &str, kind: &str, is_one: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, Failure> {
     let bytes = files::read(file)?;
     match is_one(&bytes) {
         true => Ok(bytes),
         false => Err(nothing(code, format!("{} holds no {kind}", name(file)))),
-    }
-}
-
-/// The failure for a file that is not a statement. It may be the payload of a statement next to it, as `register` and
-/// `statement sign` name it.
-fn no_statement(file: &Path) -> Failure {
-    let failure = nothing("no-statement", format!("{} holds no statement", name(file)));
-    let siblings = ["transparent.cose", "cose"].map(|ending| with_extension(file, ending));
-    match siblings.iter().find(|sibling| sibling.exists()) {
-        Some(sibling) => failure.fact("beside it", sibling.display().to_string()).hint(format!(
-            "tabellion verify {} --payload {}",
-            sibling.display(),
-            file.display()
-        )),
-        None => failure,
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::broken;
 use super::check_request::{self, RequestArgs, read_json};
-use crate::commands::statement;
+use crate::commands::verify::input;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 
@@ -49,10 +49,17 @@ impl Recheck {
 /// Reads a receipt in JSON, or the one in a statement whose rules and signature are verified.
 fn read_receipt(file: &Path) -> Result<Value, Failure> {
     if file.extension().is_some_and(|ending| ending == "cose") {
-        let record = VrfRecord::verify(&statement::read(file)?, None);
+        let record = VrfRecord::verify(&input::statement(file)?, None);
         return Ok(record.map_err(|violation| broken(&violation))?.json().clone());
     }
-    read_json(file)
+    let receipt = read_json(file).map_err(|failure| failure.ending_with(Exit::NotVerified))?;
+    match receipt["verdict"].is_string() {
+        true => Ok(receipt),
+        false => {
+            let what = format!("{} holds no verification receipt", file.display());
+            Err(Failure::new(Exit::NotVerified, "no-receipt", what))
+        }
+    }
 }
 
 /// The result of a repetition.

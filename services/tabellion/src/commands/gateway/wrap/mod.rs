@@ -22,6 +22,7 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::dev_files::{DEV_GATEWAY, DEV_GATEWAY_KEY, log_url};
+use crate::state_folder::state_folder;
 use crate::trust_file;
 
 #[derive(Debug, Args)]
@@ -94,7 +95,7 @@ impl Wrap {
         })?;
         drop(keys);
         let wrapped = commands.iter().map(|(server, _)| server.name.clone()).collect();
-        replace(file, &client_file::with_commands(text, &commands))?;
+        files::replace_keeping_access(file, client_file::with_commands(text, &commands).as_bytes())?;
         context.console.result(&Wrapped {
             client: path_text(file),
             gateway: path_text(ours),
@@ -105,15 +106,7 @@ impl Wrap {
 
     /// Returns the beginning of a new configuration of the gateway.
     fn head(&self, file: &Path) -> Result<String, Failure> {
-        let state = match (&self.state, std::env::var_os("XDG_STATE_HOME"), std::env::home_dir()) {
-            (Some(state), ..) => absolute(state)?,
-            (None, Some(state), _) => Path::new(&state).join("tabellion/gateway"),
-            (None, None, Some(home)) => home.join(".local/state/tabellion/gateway"),
-            (None, None, None) => {
-                return Err(Failure::new(Exit::Usage, "usage", "there is no home folder: --state DIR"));
-            }
-        };
-        let state = state.join(folder_name(file));
+        let state = state_folder(self.state.as_deref(), "--state", "gateway")?.join(folder_name(file));
         if let (Some(log), Some(issuer)) = (&self.log, &self.issuer) {
             let target = Target { issuer, log, trust: None, state: &state, key: None };
             return Ok(gateway_file::head(&target, file));
@@ -172,7 +165,7 @@ fn undo(
         }
     }
     let restored = commands.iter().map(|(server, _)| server.name.clone()).collect();
-    replace(file, &client_file::with_commands(text, &commands))?;
+    files::replace_keeping_access(file, client_file::with_commands(text, &commands).as_bytes())?;
     context.console.result(&Restored { client: path_text(file), gateway: path_text(ours), restored })
 }
 
@@ -190,17 +183,6 @@ fn is_wrapped(server: &StdioServer, ours: &Path) -> bool {
 
 fn routes(config: &Config) -> Vec<String> {
     config.routes.iter().map(|route| route.path.clone()).collect()
-}
-
-/// Replaces the client's file, which keeps its permissions.
-fn replace(file: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: io::Error| {
-        Failure::new(Exit::Failure, "file-unwritable", format!("{} cannot be written", path_text(file)))
-            .fact("because", error.to_string())
-    };
-    let permissions = std::fs::metadata(file).map_err(failed)?.permissions();
-    files::write(file, text.as_bytes(), Access::Secret, Existing::Replace)?;
-    std::fs::set_permissions(file, permissions).map_err(failed)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {

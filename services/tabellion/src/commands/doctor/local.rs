@@ -1,0 +1,132 @@
+//! What the log on this computer needs: settings, keys, ports, disk, pin and database.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use transparency::{Config, Database, free_bytes, storage};
+
+use super::finding::Finding;
+use crate::commands::serve::failures::{database, unreadable_pin};
+use crate::commands::serve::{check as config_check, config};
+use crate::console::{Exit, Failure};
+use crate::context::Context;
+use crate::exposed_settings;
+use crate::settings::Settings;
+
+/// Free bytes, as a multiple of `min_free_bytes`, below which the disk is a warning.
+const FREE_FACTOR: u64 = 10;
+/// Bytes of a mebibyte.
+const MEBIBYTE: u64 = 1 << 20;
+
+/// Checks the log whose configuration is found; `is_serving` if a service answers at its address.
+pub fn check(context: &Context, is_serving: bool) -> Vec<Finding> {
+    let settings = match context.log_settings(Vec::new()) {
+        Ok(settings) => settings,
+        Err(failure) => return vec![Finding::failure("settings", &failure)],
+    };
+    if !settings.has_file() {
+        let what = "there is no configuration here: only what a client needs is checked";
+        return vec![Finding::skipped("settings", what).fix("tabellion init")];
+    }
+    match config::resolve(&settings) {
+        Ok(config) => check_log(&config, &settings, is_serving),
+        Err(failure) => vec![Finding::failure("settings", &failure).fix("tabellion config check")],
+    }
+}
+
+fn check_log(config: &Config, settings: &Settings, is_serving: bool) -> Vec<Finding> {
+    let mut findings = files(config, settings);
+    findings.push(ports(config, is_serving));
+    findings.extend(disk(config));
+    findings.push(stored(config));
+    findings
+}
+
+/// Checks the settings and the files that they name: keys, certificates, policy.
+fn files(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let mistakes = config_check::mistakes(config, settings).into_iter().map(|mistake| {
+        let what = format!("{}: {}", mistake.key, mistake.what);
+        Finding::failed("settings", Exit::Usage, what).fix("tabellion config show")
+    });
+    let mut findings: Vec<Finding> = mistakes.collect();
+    if findings.is_empty() {
+        findings.push(Finding::ok("settings", format!("{}, with its keys and policy", config.origin)));
+    }
+    let warnings = exposed_settings::log::warnings(config, settings).into_iter();
+    findings.extend(
+        warnings.map(|warning| Finding::warning("settings", format!("{}: {}", warning.key, warning.what))),
+    );
+    findings
+}
+
+/// Checks that the service can listen, or does.
+fn ports(config: &Config, is_serving: bool) -> Finding {
+    let address = config.listen;
+    match TcpListener::bind(address) {
+        Ok(_) => Finding::ok("ports", format!("{address} is free")),
+        Err(_) if is_serving => Finding::ok("ports", format!("the log is served at {address}")),
+        Err(error) => Finding::failed("ports", Exit::Failure, format!("cannot listen on {address}: {error}"))
+            .fix("tabellion config show"),
+    }
+}
+
+fn disk(config: &Config) -> Vec<Finding> {
+    let database = match &config.database {
+        Database::Sqlite { path, .. } => path.parent().map(|folder| ("the database", folder.to_owned())),
+        Database::Postgres(_) => None,
+    };
+    let folders = database.into_iter().chain([("state_dir", config.state_dir.clone())]);
+    folders.map(|(what, folder)| space(config, what, &folder)).collect()
+}
+
+fn space(config: &Config, what: &str, folder: &Path) -> Finding {
+    let folder = existing(folder);
+    let Some(free) = free_bytes(&folder) else {
+        return Finding::warning("disk", format!("the free space of {} is not known", folder.display()));
+    };
+    let least = config.limits.min_free_bytes;
+    let detail = format!("{} MiB are free for {what}", free / MEBIBYTE);
+    match free {
+        free if free < least => {
+            let what = format!("{detail}, below min_free_bytes: registration is refused");
+            Finding::failed("disk", Exit::Failure, what).fix(format!("df -h {}", folder.display()))
+        }
+        free if free < least.saturating_mul(FREE_FACTOR) => Finding::warning("disk", detail),
+        _ => Finding::ok("disk", detail),
+    }
+}
+
+/// Returns the folder, or the first one above it that exists.
+fn existing(folder: &Path) -> PathBuf {
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    absolute.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_owned()
+}
+
+/// Reads the pin and the head of the database, which must not be behind it.
+fn stored(config: &Config) -> Finding {
+    if let Database::Sqlite { path, .. } = &config.database
+        && !path.exists()
+    {
+        let what = format!("{} does not exist yet: the first start makes it", path.display());
+        return Finding::skipped("database", what);
+    }
+    match read_sizes(config) {
+        Ok((size, Some(pinned))) if pinned > size => {
+            let what = format!("the database has {size} entries, and {pinned} were signed: it was set back");
+            Finding::failed("database", Exit::LogMisbehaviour, what).fix("tabellion help database-behind")
+        }
+        Ok((size, _)) => Finding::ok("database", format!("{size} entries; tabellion log fsck checks them")),
+        Err(failure) => Finding::failure("database", &failure),
+    }
+}
+
+/// Returns the tree size of the database and that of the pin, which is read first because a service advances it.
+fn read_sizes(config: &Config) -> Result<(u64, Option<u64>), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let pin = storage::pin(config).map_err(database)?.read().await.map_err(unreadable_pin)?;
+        let store = storage::open_read_only(&config.database).await.map_err(database)?;
+        let head = store.head().await.map_err(database)?;
+        Ok((head.size().get(), pin.map(|pin| pin.size.get())))
+    })
+}

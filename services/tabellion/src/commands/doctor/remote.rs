@@ -1,0 +1,94 @@
+//! What a client needs: the log answers, this computer's clock agrees with it, and its witnesses cosign.
+
+use jiff::Timestamp;
+use serde_json::Value as Json;
+
+use super::finding::Finding;
+use crate::commands::verify::now;
+use crate::console::{Exit, Failure};
+use crate::context::Context;
+use crate::service::{Service, ServiceArgs};
+use crate::show::{items, text};
+
+/// Seconds that the newest entry may be ahead of this computer's clock.
+const CLOCK_TOLERANCE: i64 = 5;
+/// Maximum seconds for each request, unless `--timeout` is shorter.
+const TIMEOUT: u64 = 10;
+
+/// The findings about a log at an address.
+pub struct RemoteFindings {
+    /// True if the log answers.
+    pub is_reachable: bool,
+    /// The results of the checks.
+    pub findings: Vec<Finding>,
+}
+
+/// Checks the log of `--url` or the setting `log_url`.
+pub fn check(context: &Context, service: &ServiceArgs) -> RemoteFindings {
+    let service = ServiceArgs { timeout: service.timeout.min(TIMEOUT), ..service.clone() };
+    match service.connect(context).and_then(|service| reach(&service).map(|found| (service, found))) {
+        Ok((service, reached)) => {
+            let findings = [reached, clock(&service)].into_iter().chain(witnesses(&service)).collect();
+            RemoteFindings { is_reachable: true, findings }
+        }
+        Err(failure) => {
+            let skipped =
+                ["clock", "witnesses"].map(|check| Finding::skipped(check, "the log does not answer"));
+            let findings = [Finding::failure("log", &failure)].into_iter().chain(skipped).collect();
+            RemoteFindings { is_reachable: false, findings }
+        }
+    }
+}
+
+fn reach(service: &Service) -> Result<Finding, Failure> {
+    let policy: Json = service.block_on(service.client.json("v1/policy"))?;
+    let origin = text(&policy["policy"], "origin");
+    Ok(Finding::ok("log", format!("{origin} answers at {}", service.client.base())))
+}
+
+/// Compares this computer's clock with the time of the newest entry, which cannot be in the future.
+fn clock(service: &Service) -> Finding {
+    let page: Result<Json, Failure> =
+        service.block_on(service.client.json("v1/entries?order=newest&limit=1"));
+    let page = match page {
+        Ok(page) => page,
+        Err(failure) => return Finding::failure("clock", &failure),
+    };
+    let at = page.pointer("/entries/0/at").and_then(Json::as_str);
+    let Some(at) = at.and_then(|at| at.parse::<Timestamp>().ok()) else {
+        return Finding::skipped("clock", "the log has no entry with a time");
+    };
+    let ahead = at.as_second().saturating_sub(i64::try_from(now()).unwrap_or(i64::MAX));
+    match ahead > CLOCK_TOLERANCE {
+        true => {
+            let what =
+                format!("this clock is {ahead} s behind the log's newest entry, or the log's was ahead");
+            Finding::failed("clock", Exit::Failure, what).fix("timedatectl status")
+        }
+        false => Finding::ok("clock", format!("not behind the newest entry, of {at}")),
+    }
+}
+
+fn witnesses(service: &Service) -> Vec<Finding> {
+    let listing: Result<Json, Failure> = service.block_on(service.client.json("v1/witnesses"));
+    let listing = match listing {
+        Ok(listing) => listing,
+        Err(failure) => return vec![Finding::failure("witnesses", &failure)],
+    };
+    let witnesses = items(&listing, "witnesses");
+    if witnesses.is_empty() {
+        let what = "the log has none: only monitors see a split view";
+        return vec![Finding::warning("witnesses", what).fix("tabellion witness add --help")];
+    }
+    let late = witnesses.iter().filter(|witness| witness["fresh"] != true);
+    let names: Vec<String> = late.map(|witness| text(witness, "name")).collect();
+    let fix = "tabellion witness status";
+    match (listing["quorum_met"] == true, names.as_slice()) {
+        (false, _) => {
+            let what = format!("the quorum is not met; late: {}", names.join(", "));
+            vec![Finding::failed("witnesses", Exit::Stale, what).fix(fix)]
+        }
+        (true, []) => vec![Finding::ok("witnesses", format!("{} cosign", witnesses.len()))],
+        (true, _) => vec![Finding::warning("witnesses", format!("late: {}", names.join(", "))).fix(fix)],
+    }
+}

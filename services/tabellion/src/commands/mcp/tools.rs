@@ -1,0 +1,326 @@
+//! The tools and the commands that they call.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use clap::{Args, Parser};
+use data_encoding::{BASE64, BASE64URL_NOPAD};
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+use tempfile::TempDir;
+use verifier::VerificationOutcome;
+
+use super::arguments::{Argument, ArgumentTarget, ToolArguments};
+use super::inputs::{file_below, store_content};
+use crate::commands::entry::Search;
+use crate::commands::register::Register;
+use crate::commands::session;
+use crate::commands::verify::Verify;
+use crate::console::{Exit, Failure};
+use crate::context::Context;
+use crate::service::ServiceArgs;
+use crate::trust_file;
+
+/// A tool.
+pub struct ToolSpec {
+    /// The name, that of the command.
+    pub name: &'static str,
+    /// What it does, for models and people.
+    pub about: &'static str,
+    /// True if a call changes nothing.
+    pub reads_only: bool,
+    /// The arguments.
+    pub arguments: &'static [Argument],
+    call: fn(&LogTools, ToolArguments) -> Result<ToolResult, Failure>,
+}
+
+/// The result of a call.
+pub struct ToolResult {
+    /// What the command prints with `--json`.
+    pub json: Json,
+    /// True if the command ends with an exit code other than 0.
+    pub is_error: bool,
+}
+
+const fn argument(name: &'static str, target: ArgumentTarget, about: &'static str) -> Argument {
+    Argument { name, target, about }
+}
+
+/// The tools.
+pub const TOOLS: &[ToolSpec] = &[
+    ToolSpec {
+        name: "register",
+        about: "Sign a text or a file, register it in the transparency log, wait for its receipt and verify it. \
+                Registering the same content again returns the same entry. Registered content is permanent and may be \
+                public.",
+        reads_only: false,
+        arguments: &[
+            argument("content", ArgumentTarget::Input, "The text to sign and register"),
+            argument("file", ArgumentTarget::Input, "Instead of content: a file below the server's folder"),
+            argument(
+                "subject",
+                ArgumentTarget::Flag("sub"),
+                "What the text is about [default: the file's name]",
+            ),
+            argument(
+                "content_type",
+                ArgumentTarget::Flag("content-type"),
+                "The media type [default: application/json if the text is JSON, otherwise text/plain]",
+            ),
+        ],
+        call: LogTools::register,
+    },
+    ToolSpec {
+        name: "verify",
+        about: "Verify offline that a statement is authentic and that a trusted log registered it, or everything in an \
+                evidence bundle. Returns each check; the result is an error unless all passed.",
+        reads_only: true,
+        arguments: &[
+            argument("statement", ArgumentTarget::Input, "The Transparent Statement or bundle, as base64"),
+            argument("file", ArgumentTarget::Input, "Instead of statement: a file below the server's folder"),
+            argument(
+                "payload",
+                ArgumentTarget::Input,
+                "The payload, if the statement does not hold it, as text",
+            ),
+            argument(
+                "payload_file",
+                ArgumentTarget::Input,
+                "Instead of payload: a file below the server's folder",
+            ),
+            argument(
+                "max_age",
+                ArgumentTarget::Flag("max-age"),
+                "Require a verification of work not older, such as 30d",
+            ),
+        ],
+        call: LogTools::verify,
+    },
+    ToolSpec {
+        name: "search",
+        about: "Search the log's entries by issuer, subject, type, session, agent, tool, verdict and time. The answer is \
+                the log's and not verified.",
+        reads_only: true,
+        arguments: &[
+            argument("issuer", ArgumentTarget::Flag("issuer"), "The issuer (iss)"),
+            argument("subject", ArgumentTarget::Flag("subject"), "The subject (sub)"),
+            argument("content_type", ArgumentTarget::Flag("content-type"), "The content type"),
+            argument("session", ArgumentTarget::Flag("session"), "A session identifier"),
+            argument("verdict", ArgumentTarget::Flag("verdict"), "A verdict or decision"),
+            argument("tool", ArgumentTarget::Flag("tool"), "The called tool"),
+            argument("agent", ArgumentTarget::Criterion("agent"), "The agent"),
+            argument("call_id", ArgumentTarget::Criterion("call_id"), "The identifier of a tool call"),
+            argument("digest", ArgumentTarget::Criterion("digest"), "A digest in the payload"),
+            argument(
+                "subject_prefix",
+                ArgumentTarget::Criterion("subject_prefix"),
+                "The beginning of the subject",
+            ),
+            argument(
+                "from_time",
+                ArgumentTarget::Flag("from-time"),
+                "Committed at this time or later (RFC 3339, or a day)",
+            ),
+            argument("to_time", ArgumentTarget::Flag("to-time"), "Committed before this time"),
+            argument("newest", ArgumentTarget::Switch("newest"), "Newest entries first"),
+            argument("after", ArgumentTarget::Number("after"), "Start after this leaf index"),
+            argument(
+                "before",
+                ArgumentTarget::Number("before"),
+                "Stop, or with newest start, before this leaf index",
+            ),
+            argument(
+                "limit",
+                ArgumentTarget::Number("limit"),
+                "Maximum number of results, 1 to 1000 [default: 100]",
+            ),
+        ],
+        call: LogTools::search,
+    },
+    ToolSpec {
+        name: "session",
+        about: "List records, receipts and verdicts of an agent's session in the order of the log. The answer is the \
+                log's and not verified.",
+        reads_only: true,
+        arguments: &[
+            argument("session", ArgumentTarget::RequiredInput, "The session identifier"),
+            argument("after", ArgumentTarget::Number("after"), "Start after this leaf index"),
+            argument(
+                "limit",
+                ArgumentTarget::Number("limit"),
+                "Maximum number of results, 1 to 1000 [default: 100]",
+            ),
+        ],
+        call: LogTools::session,
+    },
+];
+
+/// Who signs, and what is trusted.
+pub struct ToolIdentity {
+    /// The key and the trust file of `serve --dev` in the working directory.
+    pub dev: bool,
+    /// The key that signs what is registered.
+    pub key: Option<PathBuf>,
+    /// The issuer; the key's did:key if `None`.
+    pub iss: Option<String>,
+    /// The trust file.
+    pub trust: Option<PathBuf>,
+}
+
+/// What the tools work with.
+pub struct LogTools {
+    context: Context,
+    identity: ToolIdentity,
+    service: ServiceArgs,
+    folder: Option<PathBuf>,
+    state: PathBuf,
+    /// Held during a registration: two of the same text would sign two statements.
+    registering: Mutex<()>,
+}
+
+/// The parser of a command's arguments.
+#[derive(Debug, Parser)]
+struct Parsed<A: Args> {
+    #[command(flatten)]
+    command: A,
+}
+
+impl LogTools {
+    /// Creates the tools. Their files are below `folder`; texts that they register are kept in `state`.
+    pub fn new(
+        context: Context,
+        identity: ToolIdentity,
+        service: ServiceArgs,
+        folder: Option<PathBuf>,
+        state: PathBuf,
+    ) -> Result<Self, Failure> {
+        if let Some(folder) = folder.as_deref().filter(|folder| !folder.is_dir()) {
+            let what = format!("{} is no folder", folder.display());
+            return Err(Failure::new(Exit::NotFound, "file-not-found", what));
+        }
+        Ok(Self { context, identity, service, folder, state, registering: Mutex::default() })
+    }
+
+    /// Calls a tool. Blocks the thread.
+    pub fn call(&self, tool: &ToolSpec, given: &Map<String, Json>) -> Result<ToolResult, Failure> {
+        (tool.call)(self, ToolArguments::parse(tool.name, tool.arguments, given)?)
+    }
+
+    fn register(&self, mut call: ToolArguments) -> Result<ToolResult, Failure> {
+        let _one_at_a_time = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match (call.take("content"), call.take("file")) {
+            (Some(content), None) => {
+                let given = |flag: &str| call.flags.iter().find_map(|given| given.strip_prefix(flag));
+                store_content(&self.state, &content, given("--sub="), given("--content-type="))?
+            }
+            (None, Some(name)) => self.file(&name)?,
+            _ => return Err(one_of("content", "file")),
+        };
+        let mut flags = call.flags;
+        let ToolIdentity { dev, key, iss, trust } = &self.identity;
+        if *dev {
+            flags.push("--dev".to_owned());
+        }
+        flags.extend(path_flag("key", key.as_deref()));
+        flags.extend(iss.as_ref().map(|iss| format!("--iss={iss}")));
+        flags.extend(path_flag("trust", trust.as_deref()));
+        flags.extend(self.service_flags());
+        let register: Register = parse("register", flags, &[path_text(&file)?])?;
+        result(&register.register_one(&self.context)?)
+    }
+
+    fn verify(&self, mut call: ToolArguments) -> Result<ToolResult, Failure> {
+        let texts = TempDir::new()?;
+        let store = |name: &str, bytes: &[u8]| -> Result<PathBuf, Failure> {
+            let file = texts.path().join(name);
+            std::fs::write(&file, bytes)?;
+            Ok(file)
+        };
+        let statement = match (call.take("statement"), call.take("file")) {
+            (Some(encoded), None) => store("statement", &base64(&encoded)?)?,
+            (None, Some(name)) => self.file(&name)?,
+            _ => return Err(one_of("statement", "file")),
+        };
+        let payload = match (call.take("payload"), call.take("payload_file")) {
+            (Some(text), None) => Some(store("payload", text.as_bytes())?),
+            (None, Some(name)) => Some(self.file(&name)?),
+            (None, None) => None,
+            _ => return Err(one_of("payload", "payload_file")),
+        };
+        let mut flags = call.flags;
+        let dev = self.identity.dev.then(|| Path::new(trust_file::DEV));
+        flags.extend(path_flag("trust", self.identity.trust.as_deref().or(dev)));
+        flags.extend(path_flag("payload", payload.as_deref()));
+        let verify: Verify = parse("verify", flags, &[path_text(&statement)?])?;
+        let verified = verify.verify(&self.context)?;
+        let is_error = verified.outcome() != VerificationOutcome::Verified;
+        Ok(ToolResult { is_error, ..result(&verified)? })
+    }
+
+    fn search(&self, call: ToolArguments) -> Result<ToolResult, Failure> {
+        let flags = call.flags.into_iter().chain(self.service_flags()).collect();
+        let search: Search = parse("search", flags, &[])?;
+        result(&search.find(&self.context)?)
+    }
+
+    fn session(&self, mut call: ToolArguments) -> Result<ToolResult, Failure> {
+        let session = call.take("session").unwrap_or_default();
+        let flags = call.flags.into_iter().chain(self.service_flags()).collect();
+        let show: session::Show = parse("session", flags, &[session])?;
+        result(&show.find(&self.context)?)
+    }
+
+    fn file(&self, name: &str) -> Result<PathBuf, Failure> {
+        file_below(self.folder.as_deref(), name)
+    }
+
+    fn service_flags(&self) -> impl Iterator<Item = String> {
+        let ServiceArgs { url, cacert, token_file, timeout } = &self.service;
+        let url = url.as_ref().map(|url| format!("--url={url}"));
+        let files = [("cacert", cacert), ("token-file", token_file)];
+        let files = files.into_iter().filter_map(|(flag, file)| path_flag(flag, file.as_deref()));
+        url.into_iter().chain(files).chain([format!("--timeout={timeout}")])
+    }
+}
+
+/// Parses the arguments of a command. `positional` are not flags, however they begin.
+fn parse<A: Args>(command: &str, flags: Vec<String>, positional: &[String]) -> Result<A, Failure> {
+    let words = std::iter::once(command.to_owned()).chain(flags);
+    let words = words.chain(["--".to_owned()]).chain(positional.iter().cloned());
+    Parsed::<A>::try_parse_from(words).map(|parsed| parsed.command).map_err(|error| {
+        let text = error.render().to_string();
+        let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        Failure::new(Exit::Usage, "usage", what)
+    })
+}
+
+fn result(report: &impl Serialize) -> Result<ToolResult, Failure> {
+    let json = serde_json::to_value(report)
+        .map_err(|error| Failure::new(Exit::Failure, "io", format!("the result is no JSON: {error}")))?;
+    Ok(ToolResult { json, is_error: false })
+}
+
+/// Decodes base64 in either alphabet, with or without padding and line breaks.
+fn base64(text: &str) -> Result<Vec<u8>, Failure> {
+    let plain: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    let unpadded = plain.trim_end_matches('=').replace('+', "-").replace('/', "_");
+    let decoded = BASE64.decode(plain.as_bytes()).or_else(|_| BASE64URL_NOPAD.decode(unpadded.as_bytes()));
+    decoded.map_err(|error| {
+        Failure::new(Exit::Usage, "usage", "the argument statement must be base64")
+            .fact("because", error.to_string())
+    })
+}
+
+fn one_of(first: &str, second: &str) -> Failure {
+    Failure::new(Exit::Usage, "usage", format!("give one of the arguments {first} and {second}"))
+}
+
+fn path_flag(flag: &str, path: Option<&Path>) -> Option<String> {
+    path.map(|path| format!("--{flag}={}", path.display()))
+}
+
+fn path_text(path: &Path) -> Result<String, Failure> {
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::new(Exit::Usage, "usage", format!("{} is not UTF-8 text", path.display())))
+}

@@ -1,0 +1,30 @@
+//! Words of a command as text for a shell.
+
+/// Joins words to a command that a POSIX shell splits into the same words.
+pub fn join(words: &[String]) -> String {
+    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_shell_splits_the_command_into_the_same_words() {
+        let words = ["plain", "two words", "it's", "$HOME `x` \"y\"", "", "*"].map(str::to_owned);
+        let script = format!("for word in {}; do echo \"<$word>\"; done", join(&words));
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let expected: String = words.iter().map(|word| format!("<{word}>\n")).collect();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    }
+}
