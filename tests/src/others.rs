@@ -96,6 +96,11 @@ impl Other {
         Self::script(&Path::new(env!("CARGO_MANIFEST_DIR")).join("python/a2a_agent.py"))
     }
 
+    /// Starts the transparency service of the package csoai-scitt-ts: `tests/python/csoai_service.py`.
+    pub fn csoai_service() -> Self {
+        Self::script(&Path::new(env!("CARGO_MANIFEST_DIR")).join("python/csoai_service.py"))
+    }
+
     /// Starts a script that prints its URL and serves.
     fn script(file: &Path) -> Self {
         let mut command = Command::new(python());
