@@ -206,6 +206,25 @@ impl Answer {
         Ok(body)
     }
 
+    /// Sets or removes a header, whose name must be in lower case.
+    pub fn set_header(&mut self, name: &str, value: Option<&str>) {
+        self.headers.retain(|(known, _)| known != name);
+        self.headers.extend(value.map(|value| (name.to_owned(), value.to_owned())));
+    }
+
+    /// Returns the response as bytes of HTTP/1.1, for a server that closes the connection after it.
+    pub fn encode(&self) -> Vec<u8> {
+        let framing = ["connection", "content-length", "transfer-encoding"];
+        let kept = self.headers.iter().filter(|(name, _)| !framing.contains(&name.as_str()));
+        let fields: String = kept.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let length = match self.status {
+            204 => String::new(),
+            _ => format!("content-length: {}\r\n", self.body.len()),
+        };
+        let head = format!("HTTP/1.1 {} x\r\n{fields}{length}connection: close\r\n\r\n", self.status);
+        [head.as_bytes(), &self.body].concat()
+    }
+
     /// Returns the value of a header, whose name must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

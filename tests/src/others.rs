@@ -103,6 +103,11 @@ impl Other {
         Self::script(python_with_a2a_1(), &file)
     }
 
+    /// Starts the transparency service of the package csoai-scitt-ts: `tests/python/csoai_service.py`.
+    pub fn csoai_service() -> Self {
+        Self::script(&Path::new(env!("CARGO_MANIFEST_DIR")).join("python/csoai_service.py"))
+    }
+
     /// Starts a script that prints its URL and serves.
     fn script(mut command: Command, file: &Path) -> Self {
         command.arg(file).args(["127.0.0.1", "0"]).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -12,6 +12,7 @@ mod batch;
 mod evaluate;
 mod events;
 mod multipart;
+mod raw;
 mod retry;
 pub mod tlog;
 mod wire;
@@ -37,10 +38,12 @@ pub use admin::Verb;
 pub use batch::{BATCH_STATEMENTS, BatchMessage};
 pub use evaluate::{EvaluatedViolation, Evaluation};
 pub use events::{Begin, EntryEvent, Events};
+pub use raw::RawRequest;
+pub use wire::HttpResponse;
 
 use multipart::RequestBody;
 use retry::Backoff;
-use wire::{HttpResponse, MAX_ANSWER_BYTES};
+use wire::MAX_ANSWER_BYTES;
 
 /// Timeout of one HTTP exchange.
 const EXCHANGE: Duration = Duration::from_secs(30);

@@ -41,7 +41,8 @@ impl HttpResponse {
         Self::within(response, MAX_ANSWER_BYTES).await
     }
 
-    async fn within(response: Response, most: usize) -> Result<Self, ClientError> {
+    /// Reads the body of a response, up to `most` bytes.
+    pub(crate) async fn within(response: Response, most: usize) -> Result<Self, ClientError> {
         let (status, headers, url) = (response.status(), response.headers().clone(), response.url().clone());
         let body = read_bounded(response, most).await?;
         Ok(Self { status, headers, body, url })

@@ -1,7 +1,7 @@
 //! Serving of HTTP, for all daemons: listeners with bounded connections, TLS, graceful drain, health and metrics.
 //!
 //! A [`Listener`](listener::Listener) accepts connections over TCP, TLS or a Unix socket and passes their requests to a
-//! tower service. [`admin`] has the handlers of an admin listener, [`metrics`] the registry that they render, [`signals`]
+//! tower service, each with a number ([`request_id`]). [`admin`] has the handlers of an admin listener, [`metrics`] the registry that they render, [`signals`]
 //! what stops and reloads a daemon, [`units`] the durations and sizes of configuration files.
 //!
 //! Not here: routes, rate limits and access control, which each daemon has of its own.
@@ -13,6 +13,7 @@ pub mod limits;
 pub mod listener;
 pub mod metrics;
 pub mod network;
+pub mod request_id;
 pub mod signals;
 pub mod tls;
 pub mod units;

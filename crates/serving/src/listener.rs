@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::{Service, ServiceExt};
+use tower::Service;
 
 use crate::connections::{ConnectionCloser, ConnectionSlot, Connections};
 use crate::guarded_body::guarded;
@@ -32,6 +32,7 @@ use crate::limits::{
     HTTP2_STREAMS, PING_EVERY, PING_TIME,
 };
 use crate::network::client_network;
+use crate::request_id::numbered;
 use crate::tls::Tls;
 use crate::unix_socket::{AdminSocket, SocketPeer};
 use crate::write_timeout::WriteTimeout;
@@ -75,6 +76,8 @@ pub struct ListenerSettings {
     pub age: Option<Duration>,
     /// Time for requests in flight to finish after a stop.
     pub drain_time: Duration,
+    /// Writes a line to the log for each response. A daemon that writes its own turns it off.
+    pub access_log: bool,
 }
 
 impl Default for ListenerSettings {
@@ -93,6 +96,7 @@ impl Default for ListenerSettings {
             write_time: None,
             age: None,
             drain_time: DRAIN_TIME,
+            access_log: true,
         }
     }
 }
@@ -328,7 +332,7 @@ where
 
     async fn http1(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let stream = WriteTimeout::new(stream, self.settings.write_time);
-        let service = hyper_service(self.service.clone(), self.peer, self.cut.clone(), self.slot.clone());
+        let service = self.hyper_service();
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .half_close(self.settings.half_close)
@@ -341,7 +345,7 @@ where
 
     async fn http2(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let stream = WriteTimeout::new(stream, self.settings.write_time);
-        let service = hyper_service(self.service.clone(), self.peer, self.cut.clone(), self.slot.clone());
+        let service = self.hyper_service();
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .max_header_list_size(u32::try_from(self.settings.head_bytes).unwrap_or(u32::MAX))
@@ -384,39 +388,35 @@ where
             None => self.stop.cancelled().await,
         }
     }
-}
 
-/// The service for hyper, which adds the peer and the means to close the connection to each request.
-fn hyper_service<S>(
-    service: S,
-    peer: ClientAddress,
-    cut: ConnectionCloser,
-    slot: Arc<ConnectionSlot>,
-) -> impl hyper::service::Service<
-    Request<Incoming>,
-    Response = Response,
-    Error = Infallible,
-    Future = impl Future<Output = Result<Response, Infallible>> + Send + 'static,
->
-where
-    S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
-    service_fn(move |request: Request<Incoming>| {
-        let mut request = request.map(Body::new);
-        match peer {
-            ClientAddress::Tcp(peer) => drop(request.extensions_mut().insert(peer)),
-            ClientAddress::Unix(peer) => drop(request.extensions_mut().insert(peer)),
-        }
-        request.extensions_mut().insert(cut.clone());
-        let (service, busy) = (service.clone(), slot.busy());
-        // Boxed, so that the memory is freed when the response begins: hyper keeps the future's space for as long as the
-        // connection lives.
-        Box::pin(async move {
-            let response = service.oneshot(request).await?;
-            Ok(response.map(|body| guarded(body, busy)))
+    /// The service for hyper, which adds a number, the peer, and the means to close the connection to each request.
+    fn hyper_service(
+        &self,
+    ) -> impl hyper::service::Service<
+        Request<Incoming>,
+        Response = Response,
+        Error = Infallible,
+        Future = impl Future<Output = Result<Response, Infallible>> + Send + use<S> + 'static,
+    > + use<S> {
+        let (service, peer, cut, slot) =
+            (self.service.clone(), self.peer, self.cut.clone(), self.slot.clone());
+        let access_log = self.settings.access_log;
+        service_fn(move |request: Request<Incoming>| {
+            let mut request = request.map(Body::new);
+            match peer {
+                ClientAddress::Tcp(peer) => drop(request.extensions_mut().insert(peer)),
+                ClientAddress::Unix(peer) => drop(request.extensions_mut().insert(peer)),
+            }
+            request.extensions_mut().insert(cut.clone());
+            let (service, busy) = (service.clone(), slot.busy());
+            // Boxed, so that the memory is freed when the response begins: hyper keeps the future's space for as long as
+            // the connection lives.
+            Box::pin(async move {
+                let response = numbered(service, request, access_log).await?;
+                Ok(response.map(|body| guarded(body, busy)))
+            })
         })
-    })
+    }
 }
 
 /// Peeks at the first bytes without consuming them.

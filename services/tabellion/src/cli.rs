@@ -3,9 +3,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bundle, checkpoint, completion, config, doctor, entry, execution, gateway, help,
-    inbox, init, issuer, key, log, man, mcp, monitor, operator, policy, proof, receipt, record, register,
-    registry, roa, serve, session, statement, stream, trust, verdict, verify, vrf, witness,
+    agent, audit, backup, bundle, checkpoint, completion, config, conformance, doctor, entry, execution,
+    gateway, help, inbox, init, issuer, key, log, man, mcp, monitor, operator, policy, proof, receipt,
+    record, register, registry, roa, serve, session, statement, stream, trust, verdict, verify, vrf, witness,
 };
 use crate::console::{Exit, Failure, safe};
 use crate::context::{Context, GlobalArgs};
@@ -147,6 +147,8 @@ pub enum Command {
     Witness(witness::Witness),
     /// Repeat every admission decision, from the log alone
     Audit(audit::Audit),
+    /// Test a transparency service against SCRAPI, receipts and problem details
+    Conformance(conformance::Conformance),
     /// Check, freeze and move the log's database
     #[command(subcommand)]
     Log(log::Log),
@@ -201,6 +203,7 @@ impl Command {
             Self::Proof(command) => command.run(context),
             Self::Witness(command) => command.run(context),
             Self::Audit(command) => command.run(context),
+            Self::Conformance(command) => command.run(context),
             Self::Log(command) => command.run(context),
             Self::Backup(command) => command.run(context),
             Self::Doctor(command) => command.run(context),

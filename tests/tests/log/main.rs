@@ -1,6 +1,7 @@
 //! The transparency service over HTTP.
 #![allow(clippy::unwrap_used)]
 
+mod conformance;
 mod erasure;
 mod explorer;
 mod hostile_requests;

@@ -8,6 +8,7 @@ pub mod bundle;
 pub mod checkpoint;
 pub mod completion;
 pub mod config;
+pub mod conformance;
 pub mod doctor;
 pub mod entry;
 pub mod execution;

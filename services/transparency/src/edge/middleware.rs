@@ -1,8 +1,8 @@
 //! The middleware around all routes.
 //!
-//! From the outside in: [`frame`] (request number, head limits, problem bodies, headers, log line, metrics), panic
-//! catcher, time limit, rate limiter (`rate_limit`), routes. The frame is outermost so that all responses, also the
-//! framework's own, have the same form.
+//! From the outside in: [`frame`] (head limits, problem bodies, headers, log line, metrics), panic catcher, time limit,
+//! rate limiter (`rate_limit`), routes. The frame is outermost so that all responses, also the framework's own, have the
+//! same form. The request's number comes from the listener (`serving::request_id`).
 //!
 //! Known limit: requests that hyper itself refuses (a request line that is not HTTP, more than 256 headers, a head over
 //! 128 KiB) get a bare status without a body, and a head that does not arrive in time gets a closed connection.
@@ -22,9 +22,9 @@ use http::header::{
     SERVER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use serving::request_id::RequestId;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
-use uuid::Uuid;
 
 use crate::config::roles::CallerRole;
 use crate::edge::access::needed;
@@ -34,9 +34,6 @@ use crate::edge::negotiation::{AcceptedTypes, ProblemForm};
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::{self, AccessControl};
 use crate::edge::state::EdgeState;
-
-/// Header field with the request's number, which the log line and the problem's `instance` carry too.
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Wraps the routes in the middleware.
 pub fn enclose(routes: Router, edge: Arc<EdgeState>) -> Router {
@@ -51,7 +48,7 @@ pub fn enclose(routes: Router, edge: Arc<EdgeState>) -> Router {
 
 /// The properties of a request that the middleware needs for its response.
 struct RequestInfo {
-    id: Uuid,
+    id: RequestId,
     method: Method,
     route: Option<MatchedPath>,
     problem_form: ProblemForm,
@@ -71,7 +68,7 @@ impl RequestInfo {
         let route: Option<MatchedPath> = request.extensions().get().cloned();
         let public = route.as_ref().is_none_or(|route| needed(route.as_str()) == Some(CallerRole::Public));
         Self {
-            id: Uuid::new_v4(),
+            id: RequestId::of(request.extensions()),
             method: request.method().clone(),
             route,
             problem_form,
@@ -203,7 +200,6 @@ fn dressed(mut response: Response, request_info: &RequestInfo) -> Response {
         response = with_problem(response, request_info);
     }
     let headers = response.headers_mut();
-    headers.extend(HeaderValue::try_from(request_info.id.to_string()).ok().map(|id| (REQUEST_ID, id)));
     headers.insert(SERVER, HeaderValue::from_static("tabellion"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -257,9 +253,9 @@ fn with_problem(mut response: Response, request_info: &RequestInfo) -> Response 
         .remove::<Box<Problem>>()
         .unwrap_or_else(|| Box::new(Problem::of_status(status)));
     let (media, body) = match request_info.problem_form {
-        ProblemForm::Cbor => (media::CONCISE_PROBLEM, problem.to_cbor(request_info.id)),
-        ProblemForm::Json => (media::JSON_PROBLEM, problem.to_json(request_info.id)),
-        ProblemForm::Page => (media::HTML, problem.to_page(request_info.id)),
+        ProblemForm::Cbor => (media::CONCISE_PROBLEM, problem.to_cbor(request_info.id.0)),
+        ProblemForm::Json => (media::JSON_PROBLEM, problem.to_json(request_info.id.0)),
+        ProblemForm::Page => (media::HTML, problem.to_page(request_info.id.0)),
     };
     let mut dressed = (status, body).into_response();
     let headers = dressed.headers_mut();

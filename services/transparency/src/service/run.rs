@@ -95,7 +95,8 @@ impl Service {
         let hangup = hangups().unwrap_or_default();
         let tls = config.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
         let settings = listener_settings(&config.limits, config.limits.connections);
-        let mut public = bind(config.listen, ListenerSettings { tls: tls.clone(), ..settings }).await?;
+        let settings = ListenerSettings { tls: tls.clone(), access_log: false, ..settings };
+        let mut public = bind(config.listen, settings).await?;
         let admin = bind_admin(&config).await?;
         name_the_port(&mut config, &public);
         let metrics = Arc::new(Metrics::new()?);

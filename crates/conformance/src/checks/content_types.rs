@@ -1,0 +1,46 @@
+//! Content types of statements (SCRAPI, section 2.3; RFC 9052, section 12.3).
+
+use http::StatusCode;
+
+use crate::check::{ConformanceCheck, must, should};
+use crate::judgement::{Judgement, require};
+use crate::observations::Observations;
+use crate::probe::Probe;
+
+/// The checks of this module.
+pub const CHECKS: &[ConformanceCheck] = &[
+    should(
+        "type-parameter",
+        "RFC 9052, 12.3",
+        "application/cose; cose-type=\"cose-sign1\" is understood",
+        |observations| {
+            observations.accepted(Probe::Registration)?;
+            let status = observations.response(Probe::TypeWithParameter)?.status;
+            require(matches!(status, StatusCode::CREATED | StatusCode::ACCEPTED), status.to_string())
+        },
+    ),
+    must(
+        "type-wrong",
+        "SCRAPI-11, 2.3",
+        "A statement sent as application/json is answered with 4xx",
+        |observations| {
+            let status = observations.response(Probe::WrongType)?.status;
+            require(status.is_client_error(), status.to_string())
+        },
+    ),
+    should("type-wrong-status", "RFC 9110, 15.5.16", "The status for a wrong type is 415", |observations| {
+        let status = observations.response(Probe::WrongType)?.status;
+        require(status == StatusCode::UNSUPPORTED_MEDIA_TYPE, status.to_string())
+    }),
+    should(
+        "type-missing",
+        "RFC 9110, 8.3",
+        "A statement without a type is accepted, or refused with 4xx",
+        no_type,
+    ),
+];
+
+fn no_type(observations: &Observations) -> Judgement {
+    let status = observations.response(Probe::NoType)?.status;
+    require(status.is_success() || status.is_client_error(), status.to_string())
+}

@@ -1,0 +1,115 @@
+//! Statements that must not be registered, and input that must not harm the service.
+
+use http::StatusCode;
+
+use crate::check::{ConformanceCheck, must, should};
+use crate::judgement::{Judgement, require};
+use crate::observations::Observations;
+use crate::probe::{HostileInput, Probe};
+
+/// The checks of this module.
+pub const CHECKS: &[ConformanceCheck] = &[
+    must("hostile-empty", "SCRAPI-11, 2.3.3", "An empty body is refused with 4xx", |observations| {
+        refused(observations, HostileInput::Empty)
+    }),
+    must("hostile-text", "SCRAPI-11, 2.3.3", "Text is refused with 4xx", |observations| {
+        refused(observations, HostileInput::Text)
+    }),
+    must(
+        "hostile-truncated",
+        "RFC 8949, 5.3.1",
+        "A statement that is cut short is refused with 4xx",
+        |observations| refused(observations, HostileInput::Truncated),
+    ),
+    should(
+        "hostile-trailing-byte",
+        "RFC 8949, 5.3.1",
+        "A byte after the statement is refused with 4xx",
+        |observations| refused(observations, HostileInput::TrailingByte),
+    ),
+    should(
+        "hostile-untagged",
+        "RFC 9943, 6",
+        "A COSE_Sign1 without its tag is refused with 4xx",
+        |observations| refused(observations, HostileInput::Untagged),
+    ),
+    must(
+        "hostile-wrong-tag",
+        "RFC 9943, 6",
+        "A message with the tag of COSE_Mac0 is refused with 4xx",
+        |observations| refused(observations, HostileInput::WrongTag),
+    ),
+    must(
+        "hostile-length",
+        "RFC 8949, 10",
+        "A string that announces 2^63 bytes is refused with 4xx",
+        |observations| refused(observations, HostileInput::AnnouncedLength),
+    ),
+    should(
+        "hostile-indefinite",
+        "RFC 8949, 3.2",
+        "An array of indefinite length is accepted, or refused with 4xx",
+        |observations| survived(observations, HostileInput::IndefiniteLength),
+    ),
+    must(
+        "hostile-duplicate-label",
+        "RFC 9052, 3",
+        "A label twice in one header is refused with 4xx",
+        |observations| refused(observations, HostileInput::DuplicateLabel),
+    ),
+    should(
+        "hostile-nesting",
+        "RFC 8949, 10",
+        "50,000 nested arrays are accepted, or refused with 4xx",
+        |observations| survived(observations, HostileInput::DeepNesting),
+    ),
+    must(
+        "hostile-unprotected",
+        "RFC 9943, 6.1",
+        "A statement without protected claims is refused with 4xx",
+        |observations| refused(observations, HostileInput::UnprotectedOnly),
+    ),
+    must(
+        "hostile-signature",
+        "SCRAPI-11, 2.3; RFC 9943, 5.1.1.1",
+        "A statement with a wrong signature is refused with 4xx",
+        |observations| refused(observations, HostileInput::WrongSignature),
+    ),
+    must(
+        "hostile-algorithm",
+        "SCRAPI-11, 2.3.3",
+        "A statement with an unassigned algorithm is refused with 4xx",
+        |observations| refused(observations, HostileInput::UnknownAlgorithm),
+    ),
+    must(
+        "hostile-payload",
+        "SCRAPI-11, 2.3.3",
+        "A statement whose payload was not sent is refused with 4xx",
+        |observations| refused(observations, HostileInput::NoPayload),
+    ),
+    should(
+        "hostile-size",
+        "RFC 9110, 15.5.14",
+        "A body of 9 MiB that is no statement is refused with 4xx",
+        |observations| refused(observations, HostileInput::TooLarge),
+    ),
+    must(
+        "still-serving",
+        "SCRAPI-11, 4",
+        "After all hostile input, the service serves its keys",
+        |observations| {
+            let status = observations.response(Probe::KeysAgain)?.status;
+            require(status == StatusCode::OK, status.to_string())
+        },
+    ),
+];
+
+fn refused(observations: &Observations, input: HostileInput) -> Judgement {
+    let status = observations.response(Probe::Hostile(input))?.status;
+    require(status.is_client_error(), status.to_string())
+}
+
+fn survived(observations: &Observations, input: HostileInput) -> Judgement {
+    let status = observations.response(Probe::Hostile(input))?.status;
+    require(status.is_success() || status.is_client_error(), status.to_string())
+}

@@ -1,0 +1,113 @@
+//! Registration (SCRAPI, section 2.3).
+
+use http::StatusCode;
+use http::header::RETRY_AFTER;
+use scitt::media;
+
+use crate::check::{ConformanceCheck, must, should};
+use crate::judgement::{Judgement, not_applicable, quoted, require, violated};
+use crate::observations::{Observations, location};
+use crate::probe::Probe;
+
+/// The checks of this module.
+pub const CHECKS: &[ConformanceCheck] = &[
+    must(
+        "register-status",
+        "SCRAPI-11, 2.3",
+        "POST /entries answers 201 or 202 for an acceptable statement",
+        status,
+    ),
+    must(
+        "register-location",
+        "SCRAPI-11, 2.3.1, 2.3.2",
+        "The answer has an absolute Location",
+        |observations| Ok(location(observations.accepted(Probe::Registration)?)?.to_string()),
+    ),
+    must(
+        "register-body",
+        "SCRAPI-11, 2.3.1, 2.3.2",
+        "201 has a receipt as its body, 202 an empty body",
+        body,
+    ),
+    should("register-retry-after", "SCRAPI-11, 5.2", "202 has Retry-After", retry_after),
+    must(
+        "resubmit-status",
+        "SCRAPI-11, 2.3",
+        "The same statement again is no error: 201 or 202",
+        |observations| {
+            observations.accepted(Probe::Registration)?;
+            let status = observations.response(Probe::Resubmission)?.status;
+            require(is_accepted(status), status.to_string())
+        },
+    ),
+    must(
+        "resubmit-location",
+        "SCRAPI-11, 2.3",
+        "The same statement has the same Location each time",
+        same_location,
+    ),
+    should("slow-body", "RFC 9112, 6", "A body that arrives in pieces is read to its end", |observations| {
+        observations.accepted(Probe::Registration)?;
+        let status = observations.response(Probe::SlowBody)?.status;
+        require(is_accepted(status), status.to_string())
+    }),
+    must("rate-limit-retry-after", "SCRAPI-11, 5.3", "429 has Retry-After", rate_limits),
+];
+
+fn is_accepted(status: StatusCode) -> bool {
+    matches!(status, StatusCode::CREATED | StatusCode::ACCEPTED)
+}
+
+fn status(observations: &Observations) -> Judgement {
+    let response = observations.any_response(Probe::Registration)?;
+    match response.status {
+        status if is_accepted(status) => Ok(status.to_string()),
+        StatusCode::FOUND | StatusCode::SEE_OTHER => {
+            violated(format!("{}, as drafts 04 to 10", response.status))
+        }
+        status if status.is_client_error() => violated(format!(
+            "{status}: {}; the statement must be acceptable to the service's policy",
+            scitt::Problem::parse(&response.body)
+                .map_or_else(|_| "no details".into(), |it| quoted(&it.to_string()))
+        )),
+        status => violated(status.to_string()),
+    }
+}
+
+fn body(observations: &Observations) -> Judgement {
+    let response = observations.accepted(Probe::Registration)?;
+    let length = response.body.len();
+    if response.status == StatusCode::ACCEPTED {
+        return require(length == 0, format!("202 with {length} bytes"));
+    }
+    require(
+        length > 0 && response.has_type(media::COSE),
+        format!("201 with {length} bytes, {}", response.type_text()),
+    )
+}
+
+fn retry_after(observations: &Observations) -> Judgement {
+    let response = observations.accepted(Probe::Registration)?;
+    if response.status == StatusCode::CREATED {
+        return not_applicable("the receipt came at once (201)");
+    }
+    require(
+        response.headers.contains_key(RETRY_AFTER),
+        response.header(RETRY_AFTER).map_or("none".into(), quoted),
+    )
+}
+
+fn same_location(observations: &Observations) -> Judgement {
+    let first = location(observations.accepted(Probe::Registration)?)?;
+    let second = location(observations.accepted(Probe::Resubmission)?)?;
+    require(first == second, quoted(second.as_str()))
+}
+
+fn rate_limits(observations: &Observations) -> Judgement {
+    let limited = observations.rate_limited();
+    if limited.is_empty() {
+        return not_applicable("no request of this run was answered with 429");
+    }
+    let without = limited.iter().filter(|response| !response.headers.contains_key(RETRY_AFTER)).count();
+    require(without == 0, format!("{without} of {} without Retry-After", limited.len()))
+}

@@ -1,0 +1,148 @@
+//! The answers of a service to the probes, and what several checks read from them.
+
+use std::collections::BTreeMap;
+
+use http::StatusCode;
+use http::header::LOCATION;
+use scitt::{KeySet, Receipt, ReceiptError, SignedStatement};
+use url::Url;
+
+use crate::exchange::{ProbeOutcome, ProbeResponse};
+use crate::judgement::{Shortfall, not_applicable, quoted, violated};
+use crate::probe::Probe;
+
+/// The recorded answers.
+#[derive(Clone, Debug)]
+pub struct Observations {
+    statement: SignedStatement,
+    now: u64,
+    outcomes: BTreeMap<Probe, ProbeOutcome>,
+    rate_limited: Vec<ProbeResponse>,
+}
+
+impl Observations {
+    /// Creates an empty record for a run that registers `statement` at `now` (Unix seconds).
+    pub fn new(statement: SignedStatement, now: u64) -> Self {
+        Self { statement, now, outcomes: BTreeMap::new(), rate_limited: Vec::new() }
+    }
+
+    /// Records the outcome of a probe, in place of an earlier one.
+    pub fn record(&mut self, probe: Probe, outcome: ProbeOutcome) {
+        self.outcomes.insert(probe, outcome);
+    }
+
+    /// Records a response with status 429, after which the request is repeated.
+    pub fn record_rate_limit(&mut self, response: ProbeResponse) {
+        self.rate_limited.push(response);
+    }
+
+    /// Returns the reason why no probe was answered, or `None` if one was.
+    pub fn unreachable(&self) -> Option<&str> {
+        let mut reason = None;
+        for outcome in self.outcomes.values() {
+            match outcome {
+                ProbeOutcome::Answered(_) => return None,
+                ProbeOutcome::Unanswered(why) => reason = reason.or(Some(why.as_str())),
+            }
+        }
+        reason
+    }
+
+    /// Returns the statement that is registered.
+    pub(crate) fn statement(&self) -> &SignedStatement {
+        &self.statement
+    }
+
+    /// Returns the time of the run in Unix seconds.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Returns the recorded responses with status 429.
+    pub(crate) fn rate_limited(&self) -> &[ProbeResponse] {
+        &self.rate_limited
+    }
+
+    /// Returns all responses, with their probes.
+    pub(crate) fn responses(&self) -> impl Iterator<Item = (Probe, &ProbeResponse)> {
+        self.outcomes.iter().filter_map(|(probe, outcome)| match outcome {
+            ProbeOutcome::Answered(response) => Some((*probe, response)),
+            ProbeOutcome::Unanswered(_) => None,
+        })
+    }
+
+    /// Returns the response to a probe. One that only says who may ask, or how often, decides no check.
+    pub(crate) fn response(&self, probe: Probe) -> Result<&ProbeResponse, Shortfall> {
+        let response = self.any_response(probe)?;
+        match response.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => {
+                not_applicable(format!("the request was not considered: {}", response.status))
+            }
+            _ => Ok(response),
+        }
+    }
+
+    /// Returns the response to a probe, whatever its status.
+    pub(crate) fn any_response(&self, probe: Probe) -> Result<&ProbeResponse, Shortfall> {
+        match self.outcomes.get(&probe) {
+            Some(ProbeOutcome::Answered(response)) => Ok(response),
+            Some(ProbeOutcome::Unanswered(why)) => violated(format!("no response: {}", quoted(why))),
+            None => not_applicable("this request was not sent: an answer that it depends on is missing"),
+        }
+    }
+
+    /// Returns `true` if no request was sent for a probe.
+    pub(crate) fn was_not_sent(&self, probe: Probe) -> bool {
+        !self.outcomes.contains_key(&probe)
+    }
+
+    /// Returns the response to the registration, if the statement was accepted.
+    pub(crate) fn accepted(&self, probe: Probe) -> Result<&ProbeResponse, Shortfall> {
+        let response = self.response(probe)?;
+        match response.status {
+            StatusCode::CREATED | StatusCode::ACCEPTED => Ok(response),
+            status => not_applicable(format!("the statement was not accepted: {status}")),
+        }
+    }
+
+    /// Returns the published keys.
+    pub(crate) fn keys(&self) -> Result<KeySet, Shortfall> {
+        let response = self.response(Probe::Keys)?;
+        match KeySet::parse(&response.body) {
+            Ok(keys) => Ok(keys),
+            Err(_) => not_applicable("the service publishes no COSE_KeySet"),
+        }
+    }
+
+    /// Returns the bytes of the receipt: that of the receipt resource, else the one in the answer to the registration.
+    pub(crate) fn receipt_bytes(&self) -> Result<&[u8], Shortfall> {
+        let resolved =
+            self.response(Probe::Receipt).ok().filter(|response| response.status == StatusCode::OK);
+        let registered = || self.response(Probe::Registration).ok();
+        let created = || registered().filter(|response| response.status == StatusCode::CREATED);
+        match resolved.or_else(created) {
+            Some(response) => Ok(&response.body),
+            None => not_applicable("the service gave no receipt"),
+        }
+    }
+
+    /// Returns the parsed receipt.
+    pub(crate) fn receipt(&self) -> Result<Receipt, Shortfall> {
+        match Receipt::parse(self.receipt_bytes()?.to_vec()) {
+            Ok(receipt) => Ok(receipt),
+            Err(ReceiptError::UnsupportedStructure(number)) => {
+                Err(Shortfall::Unsupported(format!("verifiable data structure {number}")))
+            }
+            Err(ReceiptError::Malformed(_)) => not_applicable("the receipt is malformed"),
+        }
+    }
+}
+
+/// Returns the `Location` of a response as an absolute URL, if it is one.
+pub(crate) fn location(response: &ProbeResponse) -> Result<Url, Shortfall> {
+    let Some(text) = response.header(LOCATION) else { return violated("no Location") };
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+        _ => violated(format!("Location {} is no absolute URL", quoted(text))),
+    }
+}

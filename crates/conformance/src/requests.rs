@@ -1,0 +1,113 @@
+//! Requests of the probes, from the samples and from earlier answers.
+//!
+//! A `Location` on another origin is mapped to the same path below the tested URL, as for a service behind a proxy that
+//! does not know its public name: no request leaves for an address that only the tested service named.
+
+use bytes::Bytes;
+use data_encoding::BASE64URL_NOPAD;
+use http::Method;
+use http::header::LOCATION;
+use scitt::media;
+use url::Url;
+
+use crate::exchange::ProbeRequest;
+use crate::observations::Observations;
+use crate::probe::Probe;
+use crate::samples::Samples;
+
+/// Path of the key set (SCRAPI, section 2.1).
+const KEYS: &str = ".well-known/scitt-keys";
+/// Path of the registration resource (SCRAPI, section 2.3).
+const ENTRIES: &str = "entries";
+/// Name of a key that no service has.
+const NO_KID: &[u8] = b"no key has this kid";
+/// Media type of a statement, with the optional parameter (RFC 9052, section 12.3).
+const WITH_PARAMETER: &str = "application/cose; cose-type=\"cose-sign1\"";
+
+/// Returns the request of a probe. `None` if an answer that it depends on is missing.
+///
+/// `base` is the URL of the service, with a slash at its end.
+pub fn next_request(
+    probe: Probe,
+    base: &Url,
+    samples: &Samples,
+    observations: &Observations,
+) -> Option<ProbeRequest> {
+    let key = |name: &str| get(base.join(&format!("{KEYS}/{name}")).ok()?, Some(media::CBOR));
+    let keys = || get(base.join(KEYS).ok()?, Some(media::CBOR));
+    let statement = || post(base, samples.message().clone(), Some(media::COSE));
+    match probe {
+        Probe::Keys | Probe::KeysAgain => keys(),
+        Probe::KeyByKid => key(&BASE64URL_NOPAD.encode(&first_kid(observations)?)),
+        Probe::KeyByRawKid => key(&path_safe(&first_kid(observations)?)?),
+        Probe::UnknownKey => key(&BASE64URL_NOPAD.encode(NO_KID)),
+        Probe::Registration | Probe::Resubmission => statement(),
+        Probe::Running => None,
+        Probe::Receipt => get(receipt_url(base, observations)?, Some(media::COSE)),
+        Probe::ReceiptWithoutAccept => get(receipt_url(base, observations)?, None),
+        Probe::TypeWithParameter => Some(ProbeRequest { content_type: Some(WITH_PARAMETER), ..statement()? }),
+        Probe::NoType => Some(ProbeRequest { content_type: None, ..statement()? }),
+        Probe::WrongType => Some(ProbeRequest { content_type: Some("application/json"), ..statement()? }),
+        Probe::SlowBody => Some(ProbeRequest { slow: true, ..statement()? }),
+        Probe::UnknownEntry => get(other_entry(&receipt_url(base, observations)?)?, Some(media::COSE)),
+        Probe::InvalidLocator => get(base.join(&format!("{ENTRIES}/%7E%21")).ok()?, Some(media::COSE)),
+        Probe::UnknownPath => get(base.join(&format!("no-such-{ENTRIES}")).ok()?, Some(media::COSE)),
+        Probe::WrongMethod => {
+            Some(ProbeRequest { method: Method::DELETE, ..get(base.join(ENTRIES).ok()?, Some(media::COSE))? })
+        }
+        Probe::Hostile(input) => post(base, samples.hostile(input), Some(media::COSE)),
+    }
+}
+
+fn get(url: Url, accept: Option<&'static str>) -> Option<ProbeRequest> {
+    let (method, body) = (Method::GET, Bytes::new());
+    Some(ProbeRequest { method, url, accept, content_type: None, body, slow: false })
+}
+
+fn post(base: &Url, body: Bytes, content_type: Option<&'static str>) -> Option<ProbeRequest> {
+    let url = base.join(ENTRIES).ok()?;
+    Some(ProbeRequest {
+        method: Method::POST,
+        url,
+        accept: Some(media::COSE),
+        content_type,
+        body,
+        slow: false,
+    })
+}
+
+/// Returns the `kid` of the first published key that has one.
+fn first_kid(observations: &Observations) -> Option<Vec<u8>> {
+    observations.keys().ok()?.keys().iter().find_map(|key| key.kid.clone())
+}
+
+/// Returns a `kid` as a path segment, if it needs no percent-encoding and is no dot segment (SCRAPI, section 2.2).
+fn path_safe(kid: &[u8]) -> Option<String> {
+    let unreserved = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+    let dots = matches!(kid, b"" | b"." | b"..");
+    (!dots && kid.iter().all(unreserved)).then(|| String::from_utf8_lossy(kid).into_owned())
+}
+
+/// Returns the URL of the receipt on the tested service.
+fn receipt_url(base: &Url, observations: &Observations) -> Option<Url> {
+    let accepted = observations.response(Probe::Registration).ok()?;
+    let location = base.join(accepted.header(LOCATION)?).ok()?;
+    if location.origin() == base.origin() {
+        return Some(location);
+    }
+    let (_, entry) = location.path().rsplit_once("/entries/")?;
+    base.join(&format!("{ENTRIES}/{entry}")).ok().filter(|url| url.origin() == base.origin())
+}
+
+/// Returns the URL of an entry of the same form that does not exist.
+fn other_entry(url: &Url) -> Option<Url> {
+    let (folder, id) = url.path().rsplit_once('/')?;
+    let is_number = id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let other = match is_number {
+        true => format!("{id}00000000"),
+        false => id.chars().rev().collect(),
+    };
+    let mut unknown = url.clone();
+    unknown.set_path(&format!("{folder}/{other}"));
+    (unknown != *url).then_some(unknown)
+}

@@ -1,0 +1,151 @@
+//! The suite itself: its table, its samples, and its behaviour towards answers of any kind.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use bytes::Bytes;
+use conformance::{
+    CheckConclusion, ConformanceReport, HostileInput, Observations, PROBES, Probe, ProbeOutcome,
+    ProbeResponse, Samples, checks, markdown_table, next_request,
+};
+use http::{HeaderMap, StatusCode};
+use scitt::SignedStatement;
+use serde_json::json;
+
+const NOW: u64 = 1_800_000_000;
+const BASE: &str = "https://ts.example/";
+
+fn samples() -> Samples {
+    Samples::of(testkit::opaque("thing", &json!({ "n": 1 })).bytes().clone()).unwrap()
+}
+
+fn response(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) -> ProbeOutcome {
+    let headers: HeaderMap =
+        headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+    let (status, body) = (StatusCode::from_u16(status).unwrap(), Bytes::copy_from_slice(body));
+    ProbeOutcome::Answered(ProbeResponse { status, headers, body })
+}
+
+/// The report about a service that gives this answer to every request.
+fn report_on(outcome: &ProbeOutcome) -> ConformanceReport {
+    let mut observations = Observations::new(samples().statement().clone(), NOW);
+    PROBES.iter().for_each(|probe| observations.record(*probe, outcome.clone()));
+    ConformanceReport::of(&observations, BASE, "2027-01-15T08:00:00Z")
+}
+
+fn conclusion(report: &ConformanceReport, name: &str) -> CheckConclusion {
+    report.checks.iter().find(|check| check.name == name).unwrap().conclusion
+}
+
+#[test]
+fn the_table_in_the_documentation_is_that_of_the_code() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/conformance.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (before, rest) = text.split_once("<!-- checks -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- end of checks -->\n").unwrap();
+    let expected = format!("{before}<!-- checks -->\n{}<!-- end of checks -->\n{after}", markdown_table());
+    if std::env::var_os("UPDATE_CONFORMANCE").is_some() {
+        std::fs::write(&page, &expected).unwrap();
+        return;
+    }
+    assert_eq!(text, expected, "UPDATE_CONFORMANCE=1 writes the table anew");
+}
+
+#[test]
+fn names_of_checks_are_unique() {
+    let names: BTreeSet<_> = checks().map(|check| check.name).collect();
+    assert_eq!(names.len(), checks().count());
+}
+
+#[test]
+fn our_own_parser_refuses_every_hostile_body_that_is_malformed() {
+    let well_formed = [
+        HostileInput::UnprotectedOnly,
+        HostileInput::WrongSignature,
+        HostileInput::UnknownAlgorithm,
+        HostileInput::NoPayload,
+    ];
+    for probe in PROBES {
+        let Probe::Hostile(input) = probe else { continue };
+        let parsed = SignedStatement::parse(samples().hostile(*input));
+        assert_eq!(parsed.is_ok(), well_formed.contains(input), "{input:?}");
+    }
+    let unknown = SignedStatement::parse(samples().hostile(HostileInput::UnknownAlgorithm)).unwrap();
+    assert_eq!((unknown.header().alg(), unknown.header().algorithm()), (Some(-999), None));
+}
+
+#[test]
+fn requests_stay_on_the_tested_service() {
+    let base = BASE.parse().unwrap();
+    let elsewhere = [("location", "http://169.254.169.254/entries/abc")];
+    let mut observations = Observations::new(samples().statement().clone(), NOW);
+    observations.record(Probe::Registration, response(202, &elsewhere, b""));
+    for probe in PROBES {
+        if let Some(request) = next_request(*probe, &base, &samples(), &observations) {
+            assert_eq!(request.url.origin(), base.origin(), "{probe:?}");
+        }
+    }
+    let receipt = next_request(Probe::Receipt, &base, &samples(), &observations).unwrap();
+    assert_eq!(receipt.url.as_str(), "https://ts.example/entries/abc");
+    observations
+        .record(Probe::Registration, response(202, &[("location", "http://a.example/metadata")], b""));
+    assert_eq!(next_request(Probe::Receipt, &base, &samples(), &observations), None);
+}
+
+#[test]
+fn a_service_that_was_not_reached_fails_no_check_that_needs_an_answer_and_has_no_passed_one() {
+    let report = report_on(&ProbeOutcome::Unanswered("connection refused".into()));
+    assert_eq!((report.summary.passed, report.conforms), (0, false));
+    let nothing = Observations::new(samples().statement().clone(), NOW);
+    let report = ConformanceReport::of(&nothing, BASE, "now");
+    assert_eq!((report.summary.passed, report.summary.failed), (0, 0));
+}
+
+#[test]
+fn a_service_that_refuses_our_credentials_does_not_conform_and_passes_no_hostile_check() {
+    let report = report_on(&response(401, &[], b""));
+    assert!(!report.conforms);
+    assert_eq!(conclusion(&report, "register-status"), CheckConclusion::Failed);
+    assert_eq!(conclusion(&report, "hostile-signature"), CheckConclusion::NotApplicable);
+}
+
+#[test]
+fn answers_of_any_kind_lead_to_a_report() {
+    let mut random = pseudo_random_bytes(7);
+    for status in [200, 201, 202, 204, 303, 400, 404, 429, 500] {
+        for _ in 0..50 {
+            let body: Vec<u8> = (0..200).map(|_| random()).collect();
+            let headers =
+                [("location", "https://ts.example/entries/1"), ("content-type", "application/cose")];
+            let report = report_on(&response(status, &headers, &body));
+            assert!(!report.conforms, "{report:#?}");
+        }
+    }
+}
+
+/// A small generator of pseudo-random bytes (xorshift), the same in every run.
+fn pseudo_random_bytes(mut state: u64) -> impl FnMut() -> u8 {
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    }
+}
+
+#[test]
+fn text_of_the_service_is_escaped_in_the_page_and_shortened() {
+    let hostile = "https://ts.example/<script>alert(1)</script>";
+    let long: &'static str = Box::leak(format!("text/<b>{}", "x".repeat(5_000)).into_boxed_str());
+    let mut observations = Observations::new(samples().statement().clone(), NOW);
+    observations.record(Probe::Keys, response(200, &[("content-type", long)], b""));
+    let report = ConformanceReport::of(&observations, hostile, "now");
+    let page = report.to_html();
+    assert!(!page.contains("<script") && !page.contains("<b>") && page.contains("&lt;b&gt;"), "{page}");
+    assert!(report.checks.iter().all(|check| check.finding.len() < 500));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["checks"][1]["conclusion"], "failed");
+    assert_eq!(json["checks"][1]["level"], "MUST");
+}

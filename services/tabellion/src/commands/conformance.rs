@@ -1,0 +1,162 @@
+//! `tabellion conformance`: tests a transparency service of any maker against SCRAPI and the specifications of receipts
+//! and error bodies. One statement is registered; the rest of the requests register nothing.
+//!
+//! Not here: the checks (`conformance`).
+
+mod run;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use clap::Args;
+use conformance::{CheckConclusion, CheckResult, ConformanceReport, Samples};
+use owo_colors::OwoColorize;
+use scitt::Signer;
+use serde::Serialize;
+
+use super::statement::{self, Form, Terms, malformed};
+use super::verify::now;
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Exit, Failure, Report, safe};
+use crate::context::Context;
+use crate::dev_files::{DEV_ISSUER, DEV_KEY};
+use crate::keyfile;
+use crate::service::ServiceArgs;
+use run::observe;
+
+/// The subject of the registered statement.
+const SUBJECT: &str = "conformance";
+/// Total seconds of retries of the client, which this command does not use: it sends each request once.
+const NO_RETRIES: u64 = 0;
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion conformance http://127.0.0.1:7390 --dev --html report.html")]
+pub struct Conformance {
+    /// The service
+    url: String,
+    /// Register a new statement of the key and issuer in ./tabellion-dev
+    #[arg(long, conflicts_with_all = ["key", "iss", "statement"], required_unless_present_any = ["key", "statement"])]
+    dev: bool,
+    /// Register a new statement, signed with this key
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Its issuer [default: the key's did:key]
+    #[arg(long, value_name = "URI", requires = "key")]
+    iss: Option<String>,
+    /// Its media type
+    #[arg(long, value_name = "TYPE", default_value = "application/json")]
+    content_type: String,
+    /// Register this Signed Statement
+    #[arg(long, value_name = "FILE", conflicts_with = "key")]
+    statement: Option<PathBuf>,
+    /// Write the report as JSON
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write the report as an HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Additional trusted CA certificates (PEM)
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// A file with a bearer token
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+impl Conformance {
+    /// Tests the service, writes the reports, and fails with [`Exit::VerificationFailed`] if a MUST is violated.
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let samples = self.samples()?;
+        let service = self.service_args().connect(context)?;
+        let observations = service.drive(observe(&service.client, &samples, now()));
+        if let Some(why) = observations.unreachable() {
+            return Err(Failure::new(Exit::TryAgain, "unreachable", "cannot reach the service")
+                .fact("because", why)
+                .hint("tabellion help unreachable"));
+        }
+        let at = display::time(i64::try_from(now()).unwrap_or(i64::MAX));
+        let report = ConformanceReport::of(&observations, service.client.base().as_str(), at);
+        self.write_files(&report)?;
+        context.console.result(&ConformanceResult(&report))?;
+        match report.conforms {
+            true => Ok(()),
+            false => Err(Failure::already_printed(Exit::VerificationFailed)),
+        }
+    }
+
+    fn samples(&self) -> Result<Samples, Failure> {
+        let (message, source) = match &self.statement {
+            Some(file) => (Bytes::from(files::read(file)?), file.display().to_string()),
+            None => (self.sign()?, "the new statement".to_owned()),
+        };
+        Samples::of(message).map_err(|error| malformed(&source, &error))
+    }
+
+    /// Signs a statement about a random number, so that each run registers a new one.
+    fn sign(&self) -> Result<Bytes, Failure> {
+        let dev = PathBuf::from(DEV_KEY);
+        let key = keyfile::read(self.key.as_ref().unwrap_or(&dev))?;
+        let named = if self.dev { Some(DEV_ISSUER.to_owned()) } else { self.iss.clone() };
+        let iss = named.unwrap_or_else(|| key.public_key().did_key());
+        let terms = Terms { iss: &iss, sub: SUBJECT, content_type: &self.content_type };
+        let payload = format!("{{\"conformance\":\"{}\"}}", uuid::Uuid::new_v4());
+        Ok(statement::sign(&key, payload.into_bytes(), &terms, Form::Attached)?.bytes().clone())
+    }
+
+    fn service_args(&self) -> ServiceArgs {
+        ServiceArgs {
+            url: Some(self.url.clone()),
+            cacert: self.cacert.clone(),
+            token_file: self.token_file.clone(),
+            timeout: NO_RETRIES,
+        }
+    }
+
+    fn write_files(&self, report: &ConformanceReport) -> Result<(), Failure> {
+        if let Some(file) = &self.output {
+            let json = serde_json::to_vec_pretty(report).map_err(io::Error::from)?;
+            files::write(file, &json, Access::Ordinary, Existing::Replace)?;
+        }
+        if let Some(file) = &self.html {
+            files::write(file, report.to_html().as_bytes(), Access::Ordinary, Existing::Replace)?;
+        }
+        Ok(())
+    }
+}
+
+/// The report, as a command's result.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct ConformanceResult<'r>(&'r ConformanceReport);
+
+impl Report for ConformanceResult<'_> {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let ConformanceReport { checks, summary, conforms, .. } = self.0;
+        checks.iter().try_for_each(|check| print_check(out, check))?;
+        writeln!(
+            out,
+            "{} passed, {} failed, {} warnings, {} not applicable, {} unsupported",
+            summary.passed, summary.failed, summary.warning, summary.not_applicable, summary.unsupported
+        )?;
+        match conforms {
+            true => writeln!(out, "{}: no MUST is violated", "conforms".green()),
+            false => writeln!(out, "{}: a MUST is violated", "does not conform".red()),
+        }
+    }
+}
+
+fn print_check(out: &mut dyn Write, check: &CheckResult) -> io::Result<()> {
+    let name = check.conclusion.name();
+    match check.conclusion {
+        CheckConclusion::Passed => write!(out, "{:14}", name.green())?,
+        CheckConclusion::Failed => write!(out, "{:14}", name.red())?,
+        CheckConclusion::Warning => write!(out, "{:14}", name.yellow())?,
+        CheckConclusion::NotApplicable | CheckConclusion::Unsupported => write!(out, "{name:14}")?,
+    }
+    writeln!(out, "  {:24}  {}", check.name, safe(&check.finding))?;
+    if matches!(check.conclusion, CheckConclusion::Failed | CheckConclusion::Warning) {
+        writeln!(out, "{:16}{} ({}, {})", "", check.expectation, check.source, check.level.name())?;
+    }
+    Ok(())
+}
