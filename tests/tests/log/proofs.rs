@@ -158,7 +158,7 @@ fn a_statement_verifies_offline_only_if_enough_witnesses_cosigned_its_tree() {
     offline(&log, &add).must_succeed();
     let fetch = |arguments: &[&str]| ask(&log, &service, arguments).must_succeed().clone();
     fetch(&["proof", "inclusion", "one.cose", "--form", "tlog-proof", "-o", "bare.tlog-proof"]);
-    fetch(&["proof", "inclusion", "one.cose", "--form", "receipt", "-o", "one.receipt"]);
+    fetch(&["proof", "inclusion", "one.cose", "--form", "receipt", "-o", "fetched.receipt"]);
     fetch(&["checkpoint", "get", "-o", "bare"]);
     service.stop();
 
@@ -166,7 +166,7 @@ fn a_statement_verifies_offline_only_if_enough_witnesses_cosigned_its_tree() {
     let with_policy = |flags: &[&str]| verify(&[flags, &["--witness-policy", "witnesses.policy"]].concat());
     expect(&verify(&[]), 4, "no-receipt");
     verify(&["--proof", "bare.tlog-proof"]).must_succeed();
-    expect(&with_policy(&["--receipt", "one.receipt"]), 4, "no-checkpoint");
+    expect(&with_policy(&["--receipt", "fetched.receipt"]), 4, "no-checkpoint");
     expect(&with_policy(&["--proof", "bare.tlog-proof"]), 3, "quorum-not-met");
     cosigned(&log, "bare.tlog-proof", &[2], "few.tlog-proof");
     expect(&with_policy(&["--proof", "few.tlog-proof"]), 3, "quorum-not-met");
@@ -175,7 +175,7 @@ fn a_statement_verifies_offline_only_if_enough_witnesses_cosigned_its_tree() {
     let line = verdict["checks"].as_array().unwrap().last().unwrap();
     assert_eq!(line["detail"], "2 of 3 (w1, w2), newest 2023-11-14T22:13:22Z");
     cosigned(&log, "bare", &[1, 3], "head");
-    with_policy(&["--receipt", "one.receipt", "--checkpoint", "head"]).must_succeed();
+    with_policy(&["--receipt", "fetched.receipt", "--checkpoint", "head"]).must_succeed();
 
     let arguments =
         ["verify", "one.cose", "--proof", "one.tlog-proof", "--witness-policy", "witnesses.policy"];
