@@ -105,7 +105,8 @@ impl Other {
 
     /// Starts the transparency service of the package csoai-scitt-ts: `tests/python/csoai_service.py`.
     pub fn csoai_service() -> Self {
-        Self::script(&Path::new(env!("CARGO_MANIFEST_DIR")).join("python/csoai_service.py"))
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/csoai_service.py");
+        Self::script(Command::new(python()), &file)
     }
 
     /// Starts a script that prints its URL and serves.
