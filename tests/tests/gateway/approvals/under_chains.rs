@@ -123,9 +123,10 @@ fn in_the_newer_era_too_a_revocation_reaches_a_call_that_an_approver_has_signed(
     let retry = state(&client.request("tools/call", params(json!({}))));
     world.approve();
     world.publish_against(&chain, |registry| revoking_root(&chain, registry));
+    let before = world.calls();
     let told = client.request("tools/call", params(retry));
     assert_eq!(told.verdict().reason(), "roa:envelope_revoked", "{told:?}");
-    assert_eq!(world.calls(), 0);
+    assert_eq!(world.calls(), before);
 }
 
 #[test]
