@@ -5,9 +5,9 @@
 //! feature `otlp` they are also exported to a collector (`span-export`).
 
 use http::{HeaderMap, Method, StatusCode};
+use serving::request_id::RequestId;
 use tracing::Span;
 use tracing::field::Empty;
-use uuid::Uuid;
 
 /// The `tracing` target of the spans; nothing else uses it.
 const TARGET: &str = "verification::spans";
@@ -19,7 +19,7 @@ pub const SPANS: span_export::ExportedSpans =
 
 /// The span of a request, a child of the client's own span if the headers name one. `route` is the pattern that the path
 /// matches; empty if it matches none.
-pub fn request(id: Uuid, method: &Method, route: &str, headers: &HeaderMap) -> Span {
+pub fn request(id: RequestId, method: &Method, route: &str, headers: &HeaderMap) -> Span {
     let method = known(method);
     let span = tracing::info_span!(
         target: TARGET,

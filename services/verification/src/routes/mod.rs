@@ -4,7 +4,7 @@ mod answers;
 mod engines;
 mod jobs;
 mod problem;
-mod request_id;
+mod request_span;
 mod state;
 mod verify;
 
@@ -61,7 +61,7 @@ pub fn public(state: ServiceState) -> Router {
         .with_state(state)
         .layer(middleware::map_response(with_problem))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn(request_id::with_request_id))
+        .layer(middleware::from_fn(request_span::in_span))
 }
 
 /// Adds problem details to the errors that are not from the routes themselves.
