@@ -253,7 +253,7 @@ impl Frame {
             return self.text.clone();
         }
         let new_meta = (self.meta.as_ref().filter(|_| !gone.is_empty())).map(|meta| {
-            let emptied = meta.len() == gone.len();
+            let emptied = meta.names().count() == gone.len();
             (!emptied).then(|| meta.rewritten(self.body(), &gone))
         });
         let mut changes = params.to_vec();

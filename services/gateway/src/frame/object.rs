@@ -74,11 +74,6 @@ impl Object {
         self.names().find(|name| !names.insert(*name))
     }
 
-    /// The number of members.
-    pub fn len(&self) -> usize {
-        self.members.len()
-    }
-
     /// The whole text, with members of this object replaced or added (`Some`) or removed (`None`). All other bytes and
     /// their order are kept; added members come last.
     pub fn rewritten_in(&self, text: &str, changes: &[(&str, Option<&str>)]) -> String {

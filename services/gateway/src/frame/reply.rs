@@ -193,7 +193,7 @@ impl Reply {
         if changes.is_empty() {
             return None;
         }
-        let emptied = put.is_empty() && self.meta.as_ref().is_some_and(|meta| meta.len() == gone);
+        let emptied = put.is_empty() && self.meta.as_ref().is_some_and(|meta| meta.names().count() == gone);
         let meta = self.meta.as_ref().map(|meta| meta.rewritten(self.body(), &changes));
         Some((!emptied).then(|| meta.unwrap_or_else(|| Object::default().rewritten("{}", &changes))))
     }

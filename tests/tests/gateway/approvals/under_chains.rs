@@ -82,8 +82,11 @@ fn with_other_policy(_: &Chain, registry: &mut Value) {
     registry["policies"][0]["policy_digest"] = format!("sha256:{}", "0".repeat(64)).into();
 }
 
+/// A change of the registry that concerns a chain.
+type RegistryChange = fn(&Chain, &mut Value);
+
 /// What an operator may do while a call waits, and the reason for which the call is then denied.
-const CHANGES: [(fn(&Chain, &mut Value), &str); 4] = [
+const CHANGES: [(RegistryChange, &str); 4] = [
     (revoking_root, "roa:envelope_revoked"),
     (revoking_key, "roa:envelope_revoked"),
     (without_key, "roa:invalid_signature"),
