@@ -22,7 +22,7 @@ use crate::context::Context;
 pub enum Hook {
     /// Add the hook to an agent's configuration, or remove it
     #[command(before_help = "example:  tabellion record hook install claude-code --key key.pem")]
-    Install(install::Install),
+    Install(Box<install::Install>),
     /// Record the session of an event; the agent starts this
     #[command(before_help = "example:  tabellion record hook run claude-code --key key.pem")]
     Run(Box<run::Run>),

@@ -43,12 +43,15 @@ pub fn remove(text: &str, event: &str, is_ours: impl Fn(&Value) -> bool) -> Resu
     Ok(text)
 }
 
-/// Returns the next thing to remove, with the array or object that it is in.
+/// A part of a text to remove: the range of the array or object that it is in, and its own.
+type Removal = (Range<usize>, Range<usize>);
+
+/// Returns the next thing to remove.
 fn next_removal(
     text: &str,
     event: &str,
     is_ours: &impl Fn(&Value) -> bool,
-) -> Result<Option<(Range<usize>, Range<usize>)>, String> {
+) -> Result<Option<Removal>, String> {
     let top = members(text, whole(text))?;
     let Some(hooks) = top.get(HOOKS).cloned() else { return Ok(None) };
     let lists = members(text, hooks.clone())?;

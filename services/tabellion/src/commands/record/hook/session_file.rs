@@ -36,7 +36,10 @@ fn search(agent: CodingAgent, root: &Path, session: &str) -> Option<PathBuf> {
     match agent {
         CodingAgent::ClaudeCode => {
             let name = format!("{session}.jsonl");
-            children(&root.join("projects")).into_iter().map(|project| project.join(&name)).find(is_file)
+            children(&root.join("projects"))
+                .into_iter()
+                .map(|project| project.join(&name))
+                .find(|path| path.is_file())
         }
         CodingAgent::Codex => ending(&root.join("sessions"), &format!("-{session}.jsonl"), CODEX_DEPTH),
         CodingAgent::Cursor => {
@@ -44,7 +47,7 @@ fn search(agent: CodingAgent, root: &Path, session: &str) -> Option<PathBuf> {
             let transcripts = children(&root.join("projects")).into_iter();
             let folders = transcripts.map(|project| project.join("agent-transcripts"));
             let folders = folders.flat_map(|folder| [folder.join(session), folder]);
-            folders.flat_map(|folder| names.clone().map(|name| folder.join(name))).find(is_file)
+            folders.flat_map(|folder| names.clone().map(|name| folder.join(name))).find(|path| path.is_file())
         }
     }
 }
@@ -58,10 +61,6 @@ fn ending(folder: &Path, end: &str, depth: usize) -> Option<PathBuf> {
         true => None,
         false => Some(path).filter(|path| path.to_string_lossy().ends_with(end)),
     })
-}
-
-fn is_file(path: &PathBuf) -> bool {
-    path.is_file()
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {
