@@ -35,7 +35,7 @@ pub fn run_python_on(script: &str, arguments: &[&str], input: &Value) -> Value {
     run_on(Command::new(python()), script, arguments, input)
 }
 
-/// Runs a script with [`python_with_a2a_1`], and this JSON on its standard input.
+/// Runs a script with the A2A 1.0 SDK, and this JSON on its standard input.
 #[track_caller]
 pub fn run_python_with_a2a_1(script: &str, input: &Value) -> Value {
     run_on(python_with_a2a_1(), script, &[], input)

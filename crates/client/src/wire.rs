@@ -24,7 +24,7 @@ pub struct HttpResponse {
     pub status: StatusCode,
     /// The response headers.
     pub headers: HeaderMap,
-    /// The body, at most [`MAX_ANSWER_BYTES`] long.
+    /// The body, at most `MAX_ANSWER_BYTES` long.
     pub body: Bytes,
     /// The URL of the response.
     pub url: Url,
@@ -36,7 +36,7 @@ impl HttpResponse {
         Self::within(request.header(ACCEPT, accept).send().await.map_err(unreachable)?, most).await
     }
 
-    /// Reads the body of a response, up to [`MAX_ANSWER_BYTES`].
+    /// Reads the body of a response, up to `MAX_ANSWER_BYTES`.
     pub async fn of(response: Response) -> Result<Self, ClientError> {
         Self::within(response, MAX_ANSWER_BYTES).await
     }

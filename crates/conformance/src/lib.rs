@@ -4,7 +4,7 @@
 //! A [`Probe`] is one request. The caller sends the probes in the order of [`PROBES`] and records each answer in
 //! [`Observations`]; [`next_request`] makes a request from the [`Samples`] and from earlier answers. A
 //! [`ConformanceCheck`] is a pure function of the observations. [`ConformanceReport`] holds the conclusion of every check
-//! in [`checks`], with its specification and section, as JSON and as HTML.
+//! in [`checks()`], with its specification and section, as JSON and as HTML.
 //!
 //! The service is not trusted: answers have bounded sizes ([`limits`]), no check panics, and the report escapes what the
 //! service wrote.
