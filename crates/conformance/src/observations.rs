@@ -8,7 +8,7 @@ use scitt::{KeySet, Receipt, ReceiptError, SignedStatement};
 use url::Url;
 
 use crate::exchange::{ProbeOutcome, ProbeResponse};
-use crate::judgement::{Shortfall, not_applicable, quoted, violated};
+use crate::judgement::{Judgement, Shortfall, not_applicable, quoted, require, violated};
 use crate::probe::Probe;
 
 /// The recorded answers.
@@ -91,6 +91,20 @@ impl Observations {
         }
     }
 
+    /// Returns the response to a probe if it has this status; else a check of it does not apply.
+    pub(crate) fn with_status(&self, probe: Probe, status: StatusCode) -> Result<&ProbeResponse, Shortfall> {
+        match self.response(probe)? {
+            response if response.status == status => Ok(response),
+            response => not_applicable(format!("the answer is {}", response.status)),
+        }
+    }
+
+    /// Requires that the status of the response to a probe satisfies `is_met`.
+    pub(crate) fn require_status(&self, probe: Probe, is_met: impl FnOnce(StatusCode) -> bool) -> Judgement {
+        let status = self.response(probe)?.status;
+        require(is_met(status), status.to_string())
+    }
+
     /// Returns `true` if no request was sent for a probe.
     pub(crate) fn was_not_sent(&self, probe: Probe) -> bool {
         !self.outcomes.contains_key(&probe)
@@ -100,7 +114,7 @@ impl Observations {
     pub(crate) fn accepted(&self, probe: Probe) -> Result<&ProbeResponse, Shortfall> {
         let response = self.response(probe)?;
         match response.status {
-            StatusCode::CREATED | StatusCode::ACCEPTED => Ok(response),
+            status if is_accepted(status) => Ok(response),
             status => not_applicable(format!("the statement was not accepted: {status}")),
         }
     }
@@ -136,6 +150,11 @@ impl Observations {
             Err(ReceiptError::Malformed(_)) => not_applicable("the receipt is malformed"),
         }
     }
+}
+
+/// Returns `true` for the status of a registration that a service accepts (SCRAPI-11, section 2.3).
+pub(crate) fn is_accepted(status: StatusCode) -> bool {
+    matches!(status, StatusCode::CREATED | StatusCode::ACCEPTED)
 }
 
 /// Returns the `Location` of a response as an absolute URL, if it is one.

@@ -3,8 +3,8 @@
 use http::StatusCode;
 
 use crate::check::{ConformanceCheck, must, should};
-use crate::judgement::{Judgement, require};
-use crate::observations::Observations;
+use crate::judgement::Judgement;
+use crate::observations::{Observations, is_accepted};
 use crate::probe::Probe;
 
 /// The checks of this module.
@@ -15,22 +15,17 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "application/cose; cose-type=\"cose-sign1\" is understood",
         |observations| {
             observations.accepted(Probe::Registration)?;
-            let status = observations.response(Probe::TypeWithParameter)?.status;
-            require(matches!(status, StatusCode::CREATED | StatusCode::ACCEPTED), status.to_string())
+            observations.require_status(Probe::TypeWithParameter, is_accepted)
         },
     ),
     must(
         "type-wrong",
         "SCRAPI-11, 2.3",
         "A statement sent as application/json is answered with 4xx",
-        |observations| {
-            let status = observations.response(Probe::WrongType)?.status;
-            require(status.is_client_error(), status.to_string())
-        },
+        |observations| observations.require_status(Probe::WrongType, |status| status.is_client_error()),
     ),
     should("type-wrong-status", "RFC 9110, 15.5.16", "The status for a wrong type is 415", |observations| {
-        let status = observations.response(Probe::WrongType)?.status;
-        require(status == StatusCode::UNSUPPORTED_MEDIA_TYPE, status.to_string())
+        observations.require_status(Probe::WrongType, |status| status == StatusCode::UNSUPPORTED_MEDIA_TYPE)
     }),
     should(
         "type-missing",
@@ -41,6 +36,5 @@ pub const CHECKS: &[ConformanceCheck] = &[
 ];
 
 fn no_type(observations: &Observations) -> Judgement {
-    let status = observations.response(Probe::NoType)?.status;
-    require(status.is_success() || status.is_client_error(), status.to_string())
+    observations.require_status(Probe::NoType, |status| status.is_success() || status.is_client_error())
 }

@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use crate::check::{ConformanceCheck, must, should};
-use crate::judgement::{Judgement, require};
+use crate::judgement::Judgement;
 use crate::observations::Observations;
 use crate::probe::{HostileInput, Probe};
 
@@ -97,19 +97,15 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "still-serving",
         "SCRAPI-11, 4",
         "After all hostile input, the service serves its keys",
-        |observations| {
-            let status = observations.response(Probe::KeysAgain)?.status;
-            require(status == StatusCode::OK, status.to_string())
-        },
+        |observations| observations.require_status(Probe::KeysAgain, |status| status == StatusCode::OK),
     ),
 ];
 
 fn refused(observations: &Observations, input: HostileInput) -> Judgement {
-    let status = observations.response(Probe::Hostile(input))?.status;
-    require(status.is_client_error(), status.to_string())
+    observations.require_status(Probe::Hostile(input), |status| status.is_client_error())
 }
 
 fn survived(observations: &Observations, input: HostileInput) -> Judgement {
-    let status = observations.response(Probe::Hostile(input))?.status;
-    require(status.is_success() || status.is_client_error(), status.to_string())
+    observations
+        .require_status(Probe::Hostile(input), |status| status.is_success() || status.is_client_error())
 }

@@ -55,21 +55,16 @@ pub const CHECKS: &[ConformanceCheck] = &[
         raw_kid,
     ),
     must("key-unknown", "SCRAPI-11, 2.2", "An unknown kid is answered with 404", |observations| {
-        let status = observations.response(Probe::UnknownKey)?.status;
-        require(status == StatusCode::NOT_FOUND, status.to_string())
+        observations.require_status(Probe::UnknownKey, |status| status == StatusCode::NOT_FOUND)
     }),
 ];
 
 fn status_ok(observations: &Observations, probe: Probe) -> Judgement {
-    let status = observations.response(probe)?.status;
-    require(status == StatusCode::OK, status.to_string())
+    observations.require_status(probe, |status| status == StatusCode::OK)
 }
 
 fn cbor_type(observations: &Observations, probe: Probe) -> Judgement {
-    let response = observations.response(probe)?;
-    if response.status != StatusCode::OK {
-        return not_applicable(format!("the answer is {}", response.status));
-    }
+    let response = observations.with_status(probe, StatusCode::OK)?;
     require(response.has_type(media::CBOR), response.type_text())
 }
 
@@ -108,10 +103,7 @@ fn thumbprints(observations: &Observations) -> Judgement {
 }
 
 fn same_key(observations: &Observations, probe: Probe) -> Judgement {
-    let response = observations.response(probe)?;
-    if response.status != StatusCode::OK {
-        return not_applicable(format!("the answer is {}", response.status));
-    }
+    let response = observations.with_status(probe, StatusCode::OK)?;
     match CoseKey::parse(&response.body) {
         Ok(key) => {
             let known = observations.keys()?.keys().iter().any(|listed| listed.key == key.key);

@@ -108,8 +108,7 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "RFC 9110, 15.5.5",
         "A path that is no resource is answered with 404",
         |observations| {
-            let status = observations.response(Probe::UnknownPath)?.status;
-            require(status == StatusCode::NOT_FOUND, status.to_string())
+            observations.require_status(Probe::UnknownPath, |status| status == StatusCode::NOT_FOUND)
         },
     ),
     must("method-allow", "RFC 9110, 15.5.6", "405 has an Allow header field", method),
@@ -156,9 +155,6 @@ fn title(observations: &Observations, probe: Probe, status: StatusCode, expected
 }
 
 fn method(observations: &Observations) -> Judgement {
-    let response = observations.response(Probe::WrongMethod)?;
-    if response.status != StatusCode::METHOD_NOT_ALLOWED {
-        return not_applicable(format!("the answer is {}", response.status));
-    }
+    let response = observations.with_status(Probe::WrongMethod, StatusCode::METHOD_NOT_ALLOWED)?;
     require(response.headers.contains_key(ALLOW), response.header(ALLOW).map_or("no Allow".into(), quoted))
 }

@@ -6,7 +6,7 @@ use scitt::media;
 
 use crate::check::{ConformanceCheck, must, should};
 use crate::judgement::{Judgement, not_applicable, quoted, require, violated};
-use crate::observations::{Observations, location};
+use crate::observations::{Observations, is_accepted, location};
 use crate::probe::Probe;
 
 /// The checks of this module.
@@ -36,8 +36,7 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "The same statement again is no error: 201 or 202",
         |observations| {
             observations.accepted(Probe::Registration)?;
-            let status = observations.response(Probe::Resubmission)?.status;
-            require(is_accepted(status), status.to_string())
+            observations.require_status(Probe::Resubmission, is_accepted)
         },
     ),
     must(
@@ -48,15 +47,10 @@ pub const CHECKS: &[ConformanceCheck] = &[
     ),
     should("slow-body", "RFC 9112, 6", "A body that arrives in pieces is read to its end", |observations| {
         observations.accepted(Probe::Registration)?;
-        let status = observations.response(Probe::SlowBody)?.status;
-        require(is_accepted(status), status.to_string())
+        observations.require_status(Probe::SlowBody, is_accepted)
     }),
     must("rate-limit-retry-after", "SCRAPI-11, 5.3", "429 has Retry-After", rate_limits),
 ];
-
-fn is_accepted(status: StatusCode) -> bool {
-    matches!(status, StatusCode::CREATED | StatusCode::ACCEPTED)
-}
 
 fn status(observations: &Observations) -> Judgement {
     let response = observations.any_response(Probe::Registration)?;

@@ -23,7 +23,7 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "SCRAPI-11, 2.4.1",
         "The receipt has the type application/cose",
         |observations| {
-            let response = resolved(observations, Probe::Receipt)?;
+            let response = observations.with_status(Probe::Receipt, StatusCode::OK)?;
             require(response.has_type(media::COSE), response.type_text())
         },
     ),
@@ -38,8 +38,7 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "RFC 9110, 12.5.1",
         "A request without Accept gets the receipt",
         |observations| {
-            let status = observations.response(Probe::ReceiptWithoutAccept)?.status;
-            require(status == StatusCode::OK, status.to_string())
+            observations.require_status(Probe::ReceiptWithoutAccept, |status| status == StatusCode::OK)
         },
     ),
     must(
@@ -57,16 +56,14 @@ pub const CHECKS: &[ConformanceCheck] = &[
         require(found.contains("no-store"), quoted(found))
     }),
     must("entry-unknown", "SCRAPI-11, 2.4.3", "An unknown entry is answered with 4xx", |observations| {
-        let status = observations.response(Probe::UnknownEntry)?.status;
-        require(status.is_client_error(), status.to_string())
+        observations.require_status(Probe::UnknownEntry, |status| status.is_client_error())
     }),
     should(
         "entry-unknown-status",
         "SCRAPI-11, 2.4.3",
         "An unknown entry is answered with 404",
         |observations| {
-            let status = observations.response(Probe::UnknownEntry)?.status;
-            require(status == StatusCode::NOT_FOUND, status.to_string())
+            observations.require_status(Probe::UnknownEntry, |status| status == StatusCode::NOT_FOUND)
         },
     ),
     should(
@@ -74,8 +71,9 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "SCRAPI-11, 2.4",
         "A locator of another form is answered with 400 or 404",
         |observations| {
-            let status = observations.response(Probe::InvalidLocator)?.status;
-            require(matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND), status.to_string())
+            observations.require_status(Probe::InvalidLocator, |status| {
+                matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND)
+            })
         },
     ),
 ];
@@ -90,16 +88,9 @@ fn status(observations: &Observations) -> Judgement {
     }
 }
 
-fn resolved(observations: &Observations, probe: Probe) -> Result<&ProbeResponse, Shortfall> {
-    match observations.response(probe)? {
-        response if response.status == StatusCode::OK => Ok(response),
-        response => not_applicable(format!("the answer is {}", response.status)),
-    }
-}
-
 fn same_location(observations: &Observations) -> Judgement {
     let first = location(observations.accepted(Probe::Registration)?)?;
-    let second = location(resolved(observations, Probe::Receipt)?)?;
+    let second = location(observations.with_status(Probe::Receipt, StatusCode::OK)?)?;
     require(first == second, quoted(second.as_str()))
 }
 
