@@ -55,7 +55,7 @@ pub struct RouteState {
 struct Description;
 
 /// The OpenAPI description of both listeners.
-pub fn openapi_json() -> String {
+fn openapi_json() -> String {
     let listeners = described_public().into_openapi().merge_from(described_admin().into_openapi());
     description::text(&Description::openapi().merge_from(listeners))
 }
@@ -142,9 +142,9 @@ async fn decide(state: &RouteState, request: Request<Body>) -> Response {
     };
     let Some(now) = now() else { return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the clock is not set") };
     let ledger = state.ledger.clone();
-    // Runs to completion even if the client disconnects, so that the saved state matches the cosignatures.
     let span = spans::add_checkpoint();
     let inside = span.clone();
+    // Runs to completion even if the client disconnects, so that the saved state matches the cosignatures.
     let work = tokio::task::spawn_blocking(move || (inside.in_scope(|| ledger.add(&request, now)), request));
     match work.await {
         Ok((Ok(line), request)) => {
