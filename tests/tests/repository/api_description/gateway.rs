@@ -1,6 +1,7 @@
 //! The description of the gateway's three listeners.
 
 use black_box::{Connection, Gateway, free_address};
+use scitt::Signer as _;
 use serde_json::{Value, json};
 use testkit::McpServer;
 

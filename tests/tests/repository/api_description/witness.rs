@@ -23,7 +23,7 @@ fn the_description_of_a_witness_is_checked_in_and_clients_of_it_get_a_cosignatur
 
     let (url, admin) = (witness.url(), format!("http://{}", witness.admin().address()));
     let key: VerifierKey = log.vkey().parse().unwrap();
-    let digest = Origin::from(key.name().clone()).digest().to_string();
+    let digest = Origin::from(key.name().clone()).digest();
     let signed = Connection::to(&log.url()).get("/checkpoint").body;
     let request = format!("old 0\n\n{}", String::from_utf8(signed).unwrap());
     let add = |request: &str| {
