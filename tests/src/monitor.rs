@@ -55,6 +55,11 @@ impl MonitorProcess {
         Self { child, watching, coming, events: Vec::new() }
     }
 
+    /// The announcement of the process.
+    pub fn watching(&self) -> &Value {
+        &self.watching
+    }
+
     /// Waits for the next event of this kind.
     #[track_caller]
     pub fn next(&mut self, kind: &str) -> Value {

@@ -269,7 +269,7 @@ fn r48_a_webhook_that_was_refused_arrives_later_signed_by_the_monitors_own_key()
     let hook = format!("[[webhook]]\nurl = \"{}\"\nallow_private = true\n", hooks.url);
     let folder = watching(&log, &hook);
     let mut monitor = MonitorProcess::start(&folder);
-    let key = monitor.watching["webhook_key"].as_str().unwrap().to_owned();
+    let key = monitor.watching()["webhook_key"].as_str().unwrap().to_owned();
     monitor.next("round");
     log.fork_at(3);
     log.grow(1);
