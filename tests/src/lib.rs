@@ -24,6 +24,7 @@ mod load;
 mod log;
 mod lying_log;
 pub mod mcp;
+mod monitor;
 pub mod multipart;
 mod network;
 pub mod onslaught;
@@ -58,10 +59,11 @@ pub use load::{Load, resolve_what_was_left_open};
 pub use log::{AUDITOR_TOKEN, Log, OPERATOR_TOKEN, Ran};
 pub use lying_log::LyingLog;
 pub use mcp::{McpClient, Told};
+pub use monitor::MonitorProcess;
 pub use network::{Break, Cable, Host, Network};
 pub use others::{
-    Other, chromium, everything_over_stdio, fixture_over_stdio, node, node_folder, python_server,
-    rug_pull_over_stdio, run_node,
+    Other, chromium, deployment_tool, everything_over_stdio, fixture_over_stdio, node, node_folder,
+    python_server, rug_pull_over_stdio, run_node,
 };
 pub use postgres::{Cluster, sql, try_sql};
 pub use power::{Loss, Lost, Power};

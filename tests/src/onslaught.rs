@@ -185,7 +185,7 @@ impl Onslaught {
     /// at the upstream server has exactly one decision.
     #[track_caller]
     pub fn must_be_accounted_for(&self, running: &GatewayProcess, service: &Service) {
-        running.wait_for_metric_within(DRAIN, "gateway_evidence_pending", |left| left == 0.0);
+        running.wait_for_metric_within(DRAIN, "gateway_evidence_pending_records", |left| left == 0.0);
         let records = self.settled(running, service);
         audit_trail::must_be_whole(&records);
         self.answers_must_be_on(&records);
@@ -217,7 +217,7 @@ impl Onslaught {
     /// each call at the upstream server has one permit, and that no more calls were permitted than the envelope grants.
     #[track_caller]
     fn receipts_must_be_accounted_for(&self, running: &GatewayProcess, service: &Service) {
-        running.wait_for_metric_within(DRAIN, "gateway_evidence_pending", |left| left == 0.0);
+        running.wait_for_metric_within(DRAIN, "gateway_evidence_pending_records", |left| left == 0.0);
         let records = self.settled(running, service);
         audit_trail::must_be_whole(&records);
         let receipts = audit_trail::receipts_of(service);

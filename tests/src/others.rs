@@ -14,6 +14,8 @@ use crate::python::{python, python_with_a2a_1};
 const NODE: &str = "TABELLION_TEST_NODE";
 /// Variable with the path of Chromium. If it is missing the test fails, and is not skipped.
 const CHROMIUM: &str = "TABELLION_TEST_CHROMIUM";
+/// Variable with the folder that `tools/test-deployment` prints. If it is missing the test fails, and is not skipped.
+const DEPLOYMENT: &str = "TABELLION_TEST_DEPLOYMENT";
 /// Maximum time for a server to start listening.
 const START: Duration = Duration::from_secs(60);
 
@@ -25,6 +27,12 @@ pub fn node_folder() -> PathBuf {
 /// Returns the path of a Chromium.
 pub fn chromium() -> String {
     std::env::var(CHROMIUM).unwrap_or_else(|_| panic!("{CHROMIUM} names no program: run ./test"))
+}
+
+/// Returns the path of a tool for deployments, such as `promtool`.
+pub fn deployment_tool(name: &str) -> PathBuf {
+    let folder = std::env::var_os(DEPLOYMENT);
+    PathBuf::from(folder.unwrap_or_else(|| panic!("{DEPLOYMENT} names no folder: run ./test"))).join(name)
 }
 
 /// Returns a command that runs Node.js in the folder of its packages, so that a script finds them from any location.

@@ -64,10 +64,19 @@ impl WitnessHome {
 
     /// Starts a process at this address, with additional environment variables.
     pub fn start_with(&self, address: &str, variables: &[(&str, String)]) -> Result<WitnessProcess, Ran> {
+        self.run(address, &[], variables)
+    }
+
+    fn run(
+        &self,
+        address: &str,
+        arguments: &[&str],
+        variables: &[(&str, String)],
+    ) -> Result<WitnessProcess, Ran> {
         let stderr = self.path("witness.log");
         let mut command = self.command();
         command.args(["witness", "serve", "--json", "--listen", address, "--admin-listen", "127.0.0.1:0"]);
-        command.args(["--state", "state", "--name", WITNESS, "--logs", "logs.txt"]);
+        command.args(["--state", "state", "--name", WITNESS, "--logs", "logs.txt"]).args(arguments);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(File::create(&stderr).expect("our own folder"));
@@ -88,6 +97,13 @@ impl WitnessHome {
     #[track_caller]
     pub fn serve(&self) -> WitnessProcess {
         self.start().unwrap_or_else(|ran| panic!("the witness did not start: {ran}"))
+    }
+
+    /// Starts a process with these arguments in addition. Panics if it ends before it serves.
+    #[track_caller]
+    pub fn serve_with(&self, arguments: &[&str]) -> WitnessProcess {
+        let started = self.run("127.0.0.1:0", arguments, &[]);
+        started.unwrap_or_else(|ran| panic!("the witness did not start: {ran}"))
     }
 
     /// Runs the program in the folder.

@@ -16,6 +16,7 @@ use jose::jws::{self, Jws};
 use scitt::{PublicKey, Signer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::limits::{MAX_APPROVAL, MAX_APPROVAL_REASON, MAX_APPROVER};
 use vap::digest::Digest;
@@ -30,7 +31,7 @@ const ID_BYTES: usize = 16;
 const READER_WINDOW: u64 = 60;
 
 /// The type of a question's subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SubjectKind {
     /// A tool call.
@@ -42,7 +43,7 @@ pub enum SubjectKind {
 }
 
 /// The subject of a question, with all members that an approval is bound to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
     /// The type of the subject.
@@ -57,6 +58,7 @@ pub struct Subject {
     pub principal: String,
     /// The digest of the effective commitment in force; `None` for a commitment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub commitment: Option<Digest>,
     /// The tool's name, for a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,7 +86,7 @@ impl Subject {
 }
 
 /// A question that waits for an approver.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
     /// The question's id: 32 hexadecimal digits.

@@ -11,6 +11,7 @@ mod admin;
 mod batch;
 mod evaluate;
 mod events;
+pub mod https;
 mod multipart;
 mod raw;
 mod retry;
@@ -41,6 +42,7 @@ pub use events::{Begin, EntryEvent, Events};
 pub use raw::RawRequest;
 pub use wire::HttpResponse;
 
+use https::NoHttpClient;
 use multipart::RequestBody;
 use retry::Backoff;
 use wire::MAX_ANSWER_BYTES;
@@ -89,7 +91,10 @@ pub enum ClientError {
     /// The received receipt does not verify.
     #[error("the receipt does not verify: {}", decisive(.0))]
     Unverified(Box<StatementVerdict>),
-    /// The client cannot be created, or a URL cannot be built.
+    /// There is no HTTP client, for example without certificates for HTTPS.
+    #[error(transparent)]
+    NoHttpClient(#[from] NoHttpClient),
+    /// A URL or a setting of the client cannot be used.
     #[error("{0}")]
     Setup(String),
 }
@@ -154,9 +159,11 @@ impl Client {
     /// Creates a client of the service at `base`.
     ///
     /// # Errors
-    /// [`ClientError::Setup`] if `base` is not an HTTP URL, or the extra roots are not certificates.
+    /// [`ClientError::Setup`] if `base` is not an HTTP URL, or the extra roots are not certificates;
+    /// [`ClientError::NoHttpClient`] if there are no certificates for HTTPS.
     pub fn new(base: &str, options: Options) -> Result<Self, ClientError> {
-        Ok(Self { base: wire::prefix(base)?, http: http_client(&options)?, options, reached: Arc::default() })
+        let base = wire::prefix(base)?;
+        Ok(Self { http: http_client(&options, &[&base])?, base, options, reached: Arc::default() })
     }
 
     /// The service's base URL, with a trailing slash.
@@ -493,9 +500,8 @@ fn is_not_yet(status: StatusCode) -> bool {
     )
 }
 
-fn http_client(options: &Options) -> Result<reqwest::Client, ClientError> {
-    // Fails if a provider is installed already; it is the same one in this workspace.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+/// Builds the HTTP client for these URLs.
+fn http_client(options: &Options, urls: &[&Url]) -> Result<reqwest::Client, ClientError> {
     let mut builder = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .timeout(EXCHANGE)
@@ -508,5 +514,6 @@ fn http_client(options: &Options) -> Result<reqwest::Client, ClientError> {
     if let Some(path) = &options.unix_socket {
         builder = builder.unix_socket(path.clone()).no_proxy();
     }
-    builder.build().map_err(|error| ClientError::Setup(error.to_string()))
+    let uses_https = urls.iter().any(|url| url.scheme() == "https");
+    Ok(https::build(builder, uses_https)?)
 }

@@ -140,15 +140,13 @@ impl TlogClient {
     /// Creates a client of the log that serves `checkpoint` and `tile/` below `url`. No request is sent yet.
     ///
     /// # Errors
-    /// [`ClientError::Setup`] if `url` is not an HTTP URL, or the extra roots are not certificates.
+    /// [`ClientError::Setup`] if `url` is not an HTTP URL, or the extra roots are not certificates;
+    /// [`ClientError::NoHttpClient`] if there are no certificates for HTTPS.
     pub fn new(url: &str, options: Options) -> Result<Self, ClientError> {
         let setup = crate::Options { extra_roots: options.extra_roots, ..crate::Options::default() };
-        Ok(Self {
-            base: wire::prefix(url)?,
-            http: http_client(&setup)?,
-            time: options.time,
-            spent: Arc::default(),
-        })
+        let base = wire::prefix(url)?;
+        let http = http_client(&setup, &[&base])?;
+        Ok(Self { base, http, time: options.time, spent: Arc::default() })
     }
 
     /// The URL prefix, with a trailing slash.

@@ -118,16 +118,14 @@ impl WitnessClient {
     /// Creates a client of the witness with the submission prefix `url`. No request is sent yet.
     ///
     /// # Errors
-    /// [`ClientError::Setup`] if a URL is not an HTTP URL, or the extra roots are not certificates.
+    /// [`ClientError::Setup`] if a URL is not an HTTP URL, or the extra roots are not certificates;
+    /// [`ClientError::NoHttpClient`] if there are no certificates for HTTPS.
     pub fn new(url: &str, options: Options) -> Result<Self, ClientError> {
         let Options { time, extra_roots, monitoring } = options;
         let setup = crate::Options { extra_roots, ..crate::Options::default() };
-        Ok(Self {
-            submission: wire::prefix(url)?,
-            monitoring: wire::prefix(monitoring.as_deref().unwrap_or(url))?,
-            http: http_client(&setup)?,
-            time,
-        })
+        let submission = wire::prefix(url)?;
+        let monitoring = wire::prefix(monitoring.as_deref().unwrap_or(url))?;
+        Ok(Self { http: http_client(&setup, &[&submission, &monitoring])?, submission, monitoring, time })
     }
 
     /// The submission prefix, with a trailing slash.

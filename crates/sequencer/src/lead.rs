@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use store::{Batch, CommitError, CommittedHead, Lease, Pin, State, StoreError};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
+use tracing::Instrument;
 
 use crate::budget::SubmissionSlot;
 use crate::clock::{ClockCheck, compare};
@@ -20,6 +21,7 @@ use crate::crash::Point;
 use crate::draft::{KnownEntries, LookUp};
 use crate::machine::{Leave, Machine, MachineInput, MachineOutput, Recovered};
 use crate::recover::clock_opinions;
+use crate::spans;
 use crate::{Halt, Limits, PublishedHead, Role, SequencerParts, SignFailed, Step};
 
 /// Commands taken from the channel at once.
@@ -379,8 +381,13 @@ async fn look_up(parts: Arc<SequencerParts>, ask: LookUp) -> MachineInput<Waiter
 async fn commit(parts: Arc<SequencerParts>, batch: Arc<Batch>, after: Duration) -> MachineInput<Waiter> {
     pause(after).await;
     Point::BeforeCommit.visit();
-    let outcome = timeout(parts.limits.patience, parts.store.commit(&batch)).await;
+    let span = spans::commit(batch.entries.len());
+    let outcome = timeout(parts.limits.patience, parts.store.commit(&batch)).instrument(span.clone()).await;
     let outcome = outcome.unwrap_or_else(|_| Err(CommitError::Unknown("no answer in time".into())));
+    if outcome.is_err() {
+        spans::fail(&span, "commit");
+    }
+    drop(span);
     Point::AfterCommit.visit();
     MachineInput::Committed(outcome)
 }
@@ -417,7 +424,12 @@ async fn sign(parts: Arc<SequencerParts>, head: CommittedHead, after: Duration) 
     pause(after).await;
     Point::BeforeSign.visit();
     let begun = Instant::now();
-    let signed = parts.signer.sign(&head);
+    let span = spans::signature(head.size.get());
+    let signed = span.in_scope(|| parts.signer.sign(&head));
+    if signed.is_err() {
+        spans::fail(&span, "signature");
+    }
+    drop(span);
     Point::AfterSign.visit();
     if let Ok(signatures) = &signed {
         parts.observer.signatures_made(signatures.len(), begun.elapsed());

@@ -42,6 +42,7 @@ mod recover;
 mod signature_writer;
 #[cfg(test)]
 mod simulation;
+mod spans;
 mod submission;
 mod supervision;
 
@@ -55,6 +56,7 @@ pub use limits::{CLOCK_REFERENCE, CLOCK_TOLERANCE, INBOX_BOUNDS, Limits};
 pub use outside::{Confirmation, Witnesses};
 pub use parts::{HeadSigner, Observer, Redecide, Redecision, RefuseOutdated, SequencerParts, SignFailed};
 pub use pin::{PinFile, PinStore};
+pub use spans::SPAN_TARGET;
 pub use submission::{ClockCorrection, Submission, TimeWindow, UndecodableSubmission};
 pub use supervision::Supervisor;
 

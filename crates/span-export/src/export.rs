@@ -26,8 +26,8 @@ const VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORT
 pub struct ExportedSpans {
     /// The `service.name`.
     pub service: &'static str,
-    /// The `tracing` target of the spans; nothing else uses it.
-    pub target: &'static str,
+    /// The `tracing` targets of the spans; nothing else uses them.
+    pub targets: &'static [&'static str],
 }
 
 /// Error: spans cannot be exported.
@@ -79,14 +79,14 @@ impl SpanExport {
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
     {
-        let target = self.spans.target;
+        let targets = self.spans.targets;
         tracing_opentelemetry::layer()
             .with_tracer(self.provider.tracer(self.spans.service))
             .with_location(false)
             .with_target(false)
             .with_threads(false)
             .with_tracked_inactivity(false)
-            .with_filter(filter_fn(move |data| data.is_span() && data.target() == target))
+            .with_filter(filter_fn(move |data| data.is_span() && targets.contains(&data.target())))
     }
 
     /// Sends the remaining spans, at most for [`LAST_SPANS_TIME`]: an unresponsive collector must not delay the stop.

@@ -1,7 +1,7 @@
 //! Export of spans to an OpenTelemetry collector: OTLP over HTTP, in batches, on separate threads.
 //!
 //! Requests never wait for the collector. Spans that it does not accept in time are dropped, with a line in the log.
-//! Only spans of one `tracing` target are exported: no events (a log line may contain any name), and no spans of
+//! Only spans of a daemon's own `tracing` targets are exported: no events (a log line may contain any name), and no spans of
 //! libraries. A [`TraceContext`] of a client makes a span a child of the client's own.
 //!
 //! The usual variables apply: `OTEL_EXPORTER_OTLP_ENDPOINT` if the configuration names no collector, and

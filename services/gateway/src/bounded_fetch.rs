@@ -1,5 +1,6 @@
 //! Fetching of small documents that the configuration names by URL: issuers' keys, resource metadata, registries.
 
+use client::https;
 use url::Url;
 
 use crate::limits::JWKS_FETCH_TIME;
@@ -8,7 +9,7 @@ use crate::limits::JWKS_FETCH_TIME;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FetchError {
     /// The HTTP client cannot be built.
-    #[error("no HTTP client: {0}")]
+    #[error("{0}")]
     Setup(String),
     /// The server gave no answer with status 200.
     #[error("{0}")]
@@ -18,17 +19,16 @@ pub enum FetchError {
     TooLong(usize),
 }
 
-/// Builds an HTTP client without redirects. With `roots`, it trusts those certificates only.
-pub fn http_client(roots: Option<&[u8]>) -> Result<reqwest::Client, FetchError> {
+/// Builds an HTTP client for these URLs, without redirects. With `roots`, it trusts those certificates only.
+pub fn http_client(urls: &[&Url], roots: Option<&[u8]>) -> Result<reqwest::Client, FetchError> {
     let setup = |error: reqwest::Error| FetchError::Setup(error.to_string());
-    // An error means that a provider is installed already; it is the same one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder =
         reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(JWKS_FETCH_TIME);
     if let Some(pem) = roots {
         builder = builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(pem).map_err(setup)?);
     }
-    builder.build().map_err(setup)
+    let uses_https = urls.iter().any(|url| url.scheme() == "https");
+    https::build(builder, uses_https).map_err(|error| FetchError::Setup(error.to_string()))
 }
 
 /// Returns the body of an answer with status 200, at most `most` bytes.

@@ -10,17 +10,17 @@
 use admission::rules::{Decider, Rules};
 use admission::signature::Freshness;
 use axum::Router;
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use bytes::Bytes;
 use http::{StatusCode, header};
 use serde_json::{Value, json};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use vap::message::VERSION;
 
 use crate::config::Config;
 
-/// Path of the document with the posture of all routes.
-pub const WELL_KNOWN: &str = "/.well-known/vap";
 /// Path of the JWK set with the public verdict keys.
 pub const JWKS: &str = "/.well-known/jwks.json";
 /// Identifier of the extension in the modern era's `capabilities.extensions`.
@@ -36,7 +36,7 @@ pub fn of_route(config: &Config, rules: &Rules) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// The posture of all routes: the body of [`WELL_KNOWN`].
+/// The posture of all routes: the body of `GET /.well-known/vap`.
 #[must_use]
 pub fn of_all(config: &Config) -> Bytes {
     let routes = config.routes.iter().map(|route| {
@@ -103,15 +103,45 @@ fn jwks_uri(config: &Config) -> String {
     format!("{}{JWKS}", config.public_url.as_str().trim_end_matches('/'))
 }
 
-/// Routes of the well-known documents. `posture` and `jwks` are called at every request, because a reload of the
-/// configuration changes both.
-pub fn router(
-    posture: impl Fn() -> Bytes + Clone + Send + Sync + 'static,
-    jwks: impl Fn() -> Bytes + Clone + Send + Sync + 'static,
-) -> Router {
-    Router::new()
-        .route(WELL_KNOWN, get(move || async move { document_of("application/json", posture()) }))
-        .route(JWKS, get(move || async move { document_of("application/jwk-set+json", jwks()) }))
+/// The well-known documents of a gateway.
+#[derive(Clone)]
+pub struct PublicDocuments {
+    /// The posture of all routes.
+    pub posture: Bytes,
+    /// The JWK set with the public verdict keys.
+    pub jwks: Bytes,
+}
+
+/// Routes of the well-known documents. A reload of the configuration makes them anew.
+pub fn routes(documents: PublicDocuments) -> Router {
+    Router::from(described()).with_state(documents)
+}
+
+/// The routes with their OpenAPI description.
+pub fn described() -> OpenApiRouter<PublicDocuments> {
+    OpenApiRouter::new().routes(routes!(vap)).routes(routes!(verdict_keys))
+}
+
+/// What the gateway demands and supports, on each of its routes (VAP section 13).
+#[utoipa::path(
+    get,
+    path = "/.well-known/vap",
+    tag = "Clients",
+    responses((status = 200, description = "The posture of all routes", body = Object))
+)]
+async fn vap(State(documents): State<PublicDocuments>) -> Response {
+    document_of("application/json", documents.posture)
+}
+
+/// The public keys of Verdicts (RFC 7517).
+#[utoipa::path(
+    get,
+    path = "/.well-known/jwks.json",
+    tag = "Clients",
+    responses((status = 200, description = "A JWK set", body = Object, content_type = "application/jwk-set+json"))
+)]
+async fn verdict_keys(State(documents): State<PublicDocuments>) -> Response {
+    document_of("application/jwk-set+json", documents.jwks)
 }
 
 /// A public document with `Access-Control-Allow-Origin: *`, so that any web page may read it.

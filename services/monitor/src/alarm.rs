@@ -26,6 +26,22 @@ pub enum MonitorExit {
 }
 
 impl MonitorExit {
+    /// All results.
+    pub const ALL: [Self; 6] =
+        [Self::Success, Self::Error, Self::Failed, Self::Unreachable, Self::Stale, Self::Misbehaviour];
+
+    /// The name of the result in metrics and spans.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Success => "ok",
+            Self::Error => "error",
+            Self::Failed => "failed",
+            Self::Unreachable => "unreachable",
+            Self::Stale => "stale",
+            Self::Misbehaviour => "misbehaviour",
+        }
+    }
+
     /// The process's exit code, as documented for the command line.
     pub const fn code(self) -> u8 {
         match self {

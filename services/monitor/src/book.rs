@@ -69,6 +69,12 @@ impl Book {
         self.alarms.push(Alarm { evidence, ..alarm });
     }
 
+    /// Returns the worst outcome of a check; `None` if it was not made yet.
+    pub fn outcome(&self, name: CheckName) -> Option<Outcome> {
+        let outcomes = || self.checks.iter().filter(|check| check.name == name).map(|check| check.outcome);
+        outcomes().find(|outcome| *outcome == Outcome::Failed).or_else(|| outcomes().last())
+    }
+
     /// Returns `true` if the check is recorded as [`Outcome::Failed`] or [`Outcome::Unanswered`].
     pub fn is_bad(&self, name: CheckName) -> bool {
         let bad = |outcome| matches!(outcome, Outcome::Failed | Outcome::Unanswered);

@@ -30,6 +30,8 @@ pub struct Config {
     pub services: Vec<ServiceTarget>,
     /// Listen address of the metrics endpoint, if any; it has no authentication, so keep it private.
     pub listen: Option<SocketAddr>,
+    /// The OpenTelemetry collector that gets the spans, without the path `/v1/traces`. Only builds with the feature `otlp` send any.
+    pub otlp: Option<Url>,
     /// Receivers of alarms.
     pub webhooks: Vec<Hook>,
     /// Path of the Ed25519 key that signs webhook messages. If `None`, a key is generated in the state directory at the
@@ -167,6 +169,7 @@ impl Config {
             logs,
             services: Vec::new(),
             listen: None,
+            otlp: None,
             webhooks: Vec::new(),
             webhook_key: None,
         }

@@ -38,6 +38,7 @@ pub mod round;
 pub mod run;
 pub mod scitt_service;
 mod seen;
+mod spans;
 pub mod state;
 #[cfg(test)]
 mod testing;
@@ -57,4 +58,6 @@ pub use recorder::{EvidenceFile, RoundRecorder, last_rounds};
 pub use round::{Check, CheckName, Cost, Outcome, Round, Sink};
 pub use run::Monitor;
 pub use scitt_service::ServiceWatcher;
+#[cfg(feature = "otlp")]
+pub use spans::SPANS;
 pub use watcher::Watcher;

@@ -12,16 +12,6 @@ use crate::alarm_list::AlarmList;
 use crate::round::{CheckName, Outcome, Round};
 use crate::webhook::Pass;
 
-/// Values of the `result` label, by the round's exit status.
-const RESULTS: [(MonitorExit, &str); 6] = [
-    (MonitorExit::Success, "ok"),
-    (MonitorExit::Error, "error"),
-    (MonitorExit::Failed, "failed"),
-    (MonitorExit::Unreachable, "unreachable"),
-    (MonitorExit::Stale, "stale"),
-    (MonitorExit::Misbehaviour, "misbehaviour"),
-];
-
 /// All metrics of a monitor.
 pub struct Metrics {
     registry: MetricRegistry,
@@ -109,8 +99,8 @@ impl Metrics {
         self.inconsistency.with_label_values(&[log]);
         self.requests.with_label_values(&[log]);
         self.last_check.with_label_values(&[log]);
-        for (_, result) in RESULTS {
-            self.rounds.with_label_values(&[log, result]);
+        for result in MonitorExit::ALL {
+            self.rounds.with_label_values(&[log, result.name()]);
         }
         for kind in AlarmKind::ALL {
             self.alarms.with_label_values(&[log, kind.name()]);
@@ -120,9 +110,7 @@ impl Metrics {
     /// Records a round.
     pub(crate) fn round(&self, round: &Round) {
         let log = round.log.as_str();
-        let exit = round.exit();
-        let result = RESULTS.iter().find(|(known, _)| *known == exit).map_or("error", |(_, result)| result);
-        self.rounds.with_label_values(&[log, result]).inc();
+        self.rounds.with_label_values(&[log, round.exit().name()]).inc();
         self.requests.with_label_values(&[log]).inc_by(round.cost.requests);
         if let Some(verified) = round.verified {
             self.verified.with_label_values(&[log]).set(signed(verified));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::clock::now;
 use crate::config::Config;
@@ -13,6 +14,7 @@ use crate::error::MonitorError;
 use crate::limits::DEEP_FOR;
 use crate::round::{Round, Sink};
 use crate::scitt_service::{BadService, ServiceWatcher};
+use crate::spans;
 use crate::state::MonitorStateDir;
 use crate::watcher::Watcher;
 
@@ -24,9 +26,22 @@ enum AnyWatcher {
 
 impl AnyWatcher {
     async fn round(&mut self, now: u64) -> Round {
+        let span = spans::round(self.name());
+        let round = async {
+            match self {
+                Self::Log(watcher) => watcher.round(now).await,
+                Self::Service(watcher) => watcher.round(now).await,
+            }
+        };
+        let round = round.instrument(span.clone()).await;
+        spans::end_round(&span, &round);
+        round
+    }
+
+    fn name(&self) -> &str {
         match self {
-            Self::Log(watcher) => watcher.round(now).await,
-            Self::Service(watcher) => watcher.round(now).await,
+            Self::Log(watcher) => watcher.name(),
+            Self::Service(watcher) => watcher.name(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use client::tlog::{Options, TlogClient, TlogError};
 use merkle::TreeSize;
+use tracing::Instrument;
 use verifier::TrustStore;
 
 use crate::alarm::{AlarmKind, AlarmSubject};
@@ -22,6 +23,7 @@ use crate::limits::{DEEP_GRACE, LOOK, LOOKS};
 use crate::round::{CheckName, Cost, PresentedCheckpoint, Round};
 use crate::scitt_service;
 use crate::seen::{NotTheLogs, SeenCheckpoint};
+use crate::spans;
 use crate::state::{Because, Beginning, LogFolder, LogState, MonitorStateError, Verified};
 use crate::vantage::{self, Comparison, View};
 use crate::watch::Watching;
@@ -235,7 +237,10 @@ impl Watcher {
     async fn judge(&mut self, book: &mut Book, seen: &SeenCheckpoint, date: Option<&str>, views: Vec<View>) {
         let Self { target, prover, state, folder, roots, token, trust, deep_for, grace } = self;
         let (at_most, grace) = (*deep_for, *grace);
-        let verified = Growth { target, prover, state, book }.check(seen).await;
+        let span = spans::check(CheckName::Consistency);
+        let mut growth = Growth { target, prover, state, book };
+        let verified = growth.check(seen).instrument(span.clone()).await;
+        spans::end_check(&span, CheckName::Consistency, book);
         let cosigned_at = views.iter().filter_map(|view| view.cosigned(seen)).chain(seen.cosigned_at).max();
         let times = FreshnessTimes { cosigned_at, quorum: seen.quorum, date };
         freshness::check(target, state, book, &times);
@@ -256,7 +261,10 @@ impl Watcher {
             }
             (true, true) => {
                 let kept = |state: &LogState| folder.keep(state).is_ok();
-                EntriesCheck { target, prover, state, book, at_most, grace }.check(seen, kept).await;
+                let span = spans::check(CheckName::Entries);
+                let mut entries = EntriesCheck { target, prover, state, book, at_most, grace };
+                entries.check(seen, kept).instrument(span.clone()).await;
+                spans::end_check(&span, CheckName::Entries, book);
             }
         }
         Comparison { target, prover, state, book, verified }.compare(seen, views).await;

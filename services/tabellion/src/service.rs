@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use client::https::NoHttpClient;
 use client::{Client, ClientError, Options};
 use scitt::Problem;
 use serde::de::DeserializeOwned;
@@ -133,8 +134,18 @@ impl From<ClientError> for Failure {
             }
             ClientError::Unverified(verdict) => verification::failure(&verdict),
             ClientError::Setup(why) => Self::new(Exit::Usage, "usage", why),
+            ClientError::NoHttpClient(why) => no_http_client(&why),
             other => Self::new(Exit::Failure, "nonsense", other.to_string()),
         }
+    }
+}
+
+/// Converts the reason why there is no HTTP client.
+pub fn no_http_client(why: &NoHttpClient) -> Failure {
+    match why {
+        NoHttpClient::NoAuthorities => Failure::new(Exit::Failure, "no-ca-certificates", why.to_string())
+            .hint("tabellion help no-ca-certificates"),
+        NoHttpClient::Settings(_) => Failure::new(Exit::Usage, "usage", why.to_string()),
     }
 }
 

@@ -28,6 +28,7 @@ mod router;
 mod routes;
 mod run_blocking;
 mod service;
+mod spans;
 pub mod storage;
 mod tail;
 mod tasks;
@@ -60,3 +61,5 @@ pub use sequencer::Halt;
 pub use service::policy::PolicyError;
 pub use service::run::{ListenAddresses, ReloadError, RunError, Service, run};
 pub use service::startup::StartError;
+#[cfg(feature = "otlp")]
+pub use spans::SPANS;

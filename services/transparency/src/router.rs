@@ -1,6 +1,7 @@
 //! The router of the public listener, with its OpenAPI description.
 
 use axum::Router;
+use serving::description;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -58,16 +59,14 @@ fn described() -> OpenApiRouter<App> {
 
 /// The OpenAPI description as checked in (`openapi.json`): pretty JSON, deterministic.
 pub fn openapi_json() -> String {
-    let mut text = published(described().into_openapi()).to_pretty_json().unwrap_or_default();
-    text.push('\n');
-    text
+    description::text(&published(described().into_openapi()))
 }
 
 /// The public listener's routes inside the middleware.
 pub fn router(app: App) -> Router {
     let edge = app.edge.clone();
-    let (routes, description) = described().split_for_parts();
+    let (routes, collected) = described().split_for_parts();
     let routes = routes.merge(ui::routes()).with_state(app);
-    let pages = pages::routes(published(description)).merge(ui::verify::routes());
+    let pages = pages::routes(&published(collected)).merge(ui::verify::routes());
     middleware::enclose(routes.merge(pages), edge)
 }

@@ -313,7 +313,7 @@ async fn health_and_metrics_have_a_listener_of_their_own() {
         "tabellion_register_duration_seconds_count{stage=\"verify\"}",
         "tabellion_sequence_batch_entries_count",
         "tabellion_receipt_issued_total{alg=\"ES256\"}",
-        "tabellion_queue_depth 0",
+        "tabellion_queue_entries 0",
         "http_server_request_duration_seconds_count{http_request_method=\"POST\",http_response_status_code=\"201\",http_route=\"/entries\"}",
         "process_resident_memory_bytes",
     ] {

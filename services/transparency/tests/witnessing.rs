@@ -113,7 +113,7 @@ async fn a_checkpoint_is_served_with_its_cosignatures_once_enough_witnesses_have
     let again = site.send(reqwest::Method::GET, "/checkpoint", &[("if-none-match", &tag)], "").await;
     assert!(again.status == 304 || again.header("etag") != Some(&tag), "a new cosignature is a new tag");
     for (name, size) in [("w1", 2.0), ("w2", 2.0), ("w3", 2.0)] {
-        let line = format!("tabellion_witness_cosigned_size{{witness=\"{name}\"}}");
+        let line = format!("tabellion_witness_cosigned_size_leaves{{witness=\"{name}\"}}");
         until("the metric", async || metric(&site, &line).await == Some(size)).await;
     }
     assert_eq!(metric(&site, "tabellion_witness_quorum_met").await, Some(1.0));

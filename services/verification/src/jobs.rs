@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use checks::{CheckRequest, Report, RunChecks, RunError, Stamp};
 use serde_json::Value;
+use serving::request_span;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -308,7 +309,7 @@ impl Jobs {
 async fn in_span<T>(span: Span, part: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let ended = part.instrument(span.clone()).await;
     if let Err(failure) = &ended {
-        spans::failed(&span, failure.code);
+        request_span::fail(&span, failure.code);
     }
     ended
 }

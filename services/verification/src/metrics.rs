@@ -53,21 +53,28 @@ impl Metrics {
                 &["code"],
             )?,
             check_seconds: registry.histogram(
-                "tabellion_verification_check_seconds",
+                "tabellion_verification_check_duration_seconds",
                 "Time from the start of the checks of a request to their end",
                 CHECK_SECONDS,
             )?,
             queued: registry
-                .gauge("tabellion_verification_queued", "Accepted requests that are not finished")?,
-            running: registry.gauge("tabellion_verification_running", "Requests whose checks are running")?,
-            waiting: registry
-                .gauge("tabellion_verification_outbox_waiting", "Signed receipts that wait for the log")?,
-            refused: registry
-                .gauge("tabellion_verification_outbox_refused", "Signed receipts that the log refuses")?,
+                .gauge("tabellion_verification_queued_requests", "Accepted requests that are not finished")?,
+            running: registry
+                .gauge("tabellion_verification_running_requests", "Requests whose checks are running")?,
+            waiting: registry.gauge(
+                "tabellion_verification_outbox_waiting_receipts",
+                "Signed receipts that wait for the log",
+            )?,
+            refused: registry.gauge(
+                "tabellion_verification_outbox_refused_receipts",
+                "Signed receipts that the log refuses",
+            )?,
             halted: registry
                 .gauge("tabellion_verification_chains_halted", "Chains that another process has forked")?,
-            delivered: registry
-                .counter("tabellion_verification_delivered_total", "Receipts that the log has taken")?,
+            delivered: registry.counter(
+                "tabellion_verification_receipts_delivered_total",
+                "Receipts that the log has taken",
+            )?,
             log_silent: registry
                 .gauge("tabellion_verification_log_silent", "1 while the log takes nothing")?,
             registry,

@@ -12,11 +12,13 @@ use client::ClientError;
 use durable::FileAccess;
 use outbox::{Delivery, LogConnection};
 use scitt::{Algorithm, Signer, SigningKey};
+use serving::admin;
 use serving::listener::{Listener, ListenerSettings, RunningListener};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use utoipa_axum::router::OpenApiRouter;
 use verification_store::{StoreError, VerificationStore};
 use verifier::TrustStore;
 
@@ -134,7 +136,7 @@ impl VerificationService {
         };
         let public = bind(config.listen, public_settings()).await?;
         let admin = match config.admin_listen {
-            Some(address) => Some(bind(address, settings()).await?.serve(admin_routes(&state))),
+            Some(address) => Some(bind(address, settings()).await?.serve(admin_routes(state.clone()))),
             None => None,
         };
         let delivery = Delivery::new(waiting, log, Arc::new(now), stored, Duration::ZERO);
@@ -218,21 +220,19 @@ async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Listene
 }
 
 /// The routes of the admin listener: `/livez`, `/readyz` and `/metrics`.
-fn admin_routes(state: &ServiceState) -> Router {
-    let jobs = state.jobs.clone();
-    let obstacles = move || {
-        let store = jobs.store.clone();
-        async move { store.backlog().await.err().map(|error| error.to_string()).into_iter().collect() }
+fn admin_routes(state: ServiceState) -> Router {
+    let obstacles = |state: ServiceState| async move {
+        let backlog = state.jobs.store.backlog().await;
+        backlog.err().map(|error| error.to_string()).into_iter().collect()
     };
-    let (jobs, metrics) = (state.jobs.clone(), state.metrics.clone());
-    let text = move || {
-        let (jobs, metrics) = (jobs.clone(), metrics.clone());
-        async move { metrics.text(&jobs.store, jobs.unfinished()).await }
+    let text = |state: ServiceState| async move {
+        state.metrics.text(&state.jobs.store, state.jobs.unfinished()).await
     };
-    Router::new()
-        .route("/livez", serving::admin::liveness(|| None))
-        .route("/readyz", serving::admin::readiness(obstacles))
-        .route("/metrics", serving::admin::metrics(text))
+    let routes = OpenApiRouter::new()
+        .routes(admin::liveness(|_| None))
+        .routes(admin::readiness(obstacles))
+        .routes(admin::metrics(text));
+    Router::from(routes).with_state(state)
 }
 
 /// Removes results that are older than `keep`, until `stop` is cancelled.

@@ -6,7 +6,8 @@
 //! aborts the start. The decision itself is `tlog::witness::judge`.
 //!
 //! * `POST /add-checkpoint` for logs, and `GET /<hex sha256(origin)>/checkpoint` for monitors;
-//! * `/livez`, `/readyz` and `/metrics` on a separate listener.
+//! * `/livez`, `/readyz` and `/metrics` on a separate listener;
+//! * `/openapi.json` on both: the description of both.
 //!
 //! Not here: TLS (a reverse proxy's task), bastions, `sign-subtree`, ML-DSA-44 keys, and the command line.
 
@@ -19,10 +20,13 @@ mod metrics;
 mod pace;
 mod routes;
 mod service;
+mod spans;
 mod state;
 
 pub use durable::WriteError;
 pub use key::WitnessKeyError;
 pub use list::{Log, LogList, NotAList};
 pub use service::{Config, InDoubt, ListError, StartError, Witness};
+#[cfg(feature = "otlp")]
+pub use spans::SPANS;
 pub use state::StateError;

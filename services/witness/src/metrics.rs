@@ -23,7 +23,7 @@ impl Metrics {
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = MetricRegistry::default();
         let requests = registry.counters(
-            "witness_add_checkpoint_total",
+            "witness_add_checkpoint_requests_total",
             "Requests to cosign, by the status of the answer",
             &["status"],
         )?;

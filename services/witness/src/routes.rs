@@ -9,19 +9,23 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use axum::{Router, middleware};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER as RETRY_AFTER_HEADER};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
+use serving::{admin, description, request_span};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::SignatureLine;
 use tlog::witness::{AddCheckpoint, CosignRefusal, SIZE_TYPE};
 use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::ledger::{Ledger, NotCosigned};
 use crate::limits::{REQUEST_BYTES, REQUEST_TIME, RETRY_AFTER};
 use crate::metrics::Metrics;
+use crate::spans;
 
 /// Content type of notes and error texts.
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -35,36 +39,90 @@ pub struct RouteState {
     pub metrics: Arc<Metrics>,
 }
 
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Tabellion witness",
+        description = "Cosigns the checkpoints of logs that it has seen grow (C2SP tlog-witness). Errors are plain text. Every \
+                       response has the request's number in X-Request-Id.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    tags(
+        (name = "Witness", description = "The public listener: for logs and monitors"),
+        (name = "Admin", description = "The admin listener: health and metrics")
+    )
+)]
+struct Description;
+
+/// The OpenAPI description of both listeners.
+fn openapi_json() -> String {
+    let listeners = described_public().into_openapi().merge_from(described_admin().into_openapi());
+    description::text(&Description::openapi().merge_from(listeners))
+}
+
 /// The public routes: `POST /add-checkpoint` and `GET /{log}/checkpoint`.
 pub fn public(state: RouteState) -> Router {
-    Router::new()
-        .route("/add-checkpoint", post(add_checkpoint))
-        .route("/{log}/checkpoint", get(latest))
-        .with_state(state)
+    served(described_public(), state)
         .layer(middleware::map_response(said_in_text))
         .layer(CatchPanicLayer::new())
+        .layer(middleware::from_fn(request_span::in_span))
 }
 
 /// The routes of the admin listener: `/livez`, `/readyz` and `/metrics`.
 pub fn admin(state: RouteState) -> Router {
-    let ledger = state.ledger.clone();
-    let obstacles = move || {
-        let doubt = ledger.is_in_doubt().then(|| "what is on disk is not known".to_owned());
-        std::future::ready(doubt.into_iter().collect())
-    };
-    let text = move || {
-        let state = state.clone();
-        async move {
-            let text = tokio::task::spawn_blocking(move || state.metrics.text(&state.ledger)).await;
-            text.unwrap_or_else(|error| Err(prometheus::Error::Msg(error.to_string())))
-        }
-    };
-    Router::new()
-        .route("/livez", serving::admin::liveness(|| None))
-        .route("/readyz", serving::admin::readiness(obstacles))
-        .route("/metrics", serving::admin::metrics(text))
+    served(described_admin(), state)
 }
 
+/// Adds the description, which both listeners serve.
+fn served(routes: OpenApiRouter<RouteState>, state: RouteState) -> Router {
+    Router::from(routes).route(description::PATH, description::document(openapi_json())).with_state(state)
+}
+
+fn described_public() -> OpenApiRouter<RouteState> {
+    OpenApiRouter::new().routes(routes!(add_checkpoint)).routes(routes!(latest))
+}
+
+fn described_admin() -> OpenApiRouter<RouteState> {
+    let obstacles = |state: RouteState| {
+        let doubt = state.ledger.is_in_doubt().then(|| "what is on disk is not known".to_owned());
+        std::future::ready(doubt.into_iter().collect())
+    };
+    let text = |state: RouteState| async move {
+        let text = tokio::task::spawn_blocking(move || state.metrics.text(&state.ledger)).await;
+        text.unwrap_or_else(|error| Err(prometheus::Error::Msg(error.to_string())))
+    };
+    OpenApiRouter::new()
+        .routes(admin::liveness(|_| None))
+        .routes(admin::readiness(obstacles))
+        .routes(admin::metrics(text))
+}
+
+/// Cosign a checkpoint that extends the last one.
+///
+/// The body is that of tlog-witness: a line `old` with the size of the log's last cosigned checkpoint, a consistency proof with
+/// one hash a line, an empty line, and the signed checkpoint.
+#[utoipa::path(
+    post,
+    path = "/add-checkpoint",
+    tag = "Witness",
+    request_body(content = String, content_type = "text/plain", description = "The request of tlog-witness"),
+    responses(
+        (status = 200, description = "The cosignature: one signature line of a signed note", body = String, content_type = "text/plain"),
+        (status = 400, description = "The request cannot be parsed", body = String, content_type = "text/plain"),
+        (status = 403, description = "The checkpoint has no valid signature of the log", body = String, content_type = "text/plain"),
+        (status = 404, description = "The log is not witnessed here", body = String, content_type = "text/plain"),
+        (status = 408, description = "The request took too long", body = String, content_type = "text/plain"),
+        (status = 409, description = "`old` is not the last cosigned size, which is the body, or the checkpoint is older",
+         body = String, content_type = "text/x.tlog.size"),
+        (status = 413, description = "The request is too long, or broke off", body = String, content_type = "text/plain"),
+        (status = 422, description = "The checkpoint is not proven to extend the last one", body = String, content_type = "text/plain"),
+        (status = 429, description = "Too many requests for the log; Retry-After gives the time to wait", body = String,
+         content_type = "text/plain"),
+        (status = 500, description = "The witness failed", body = String, content_type = "text/plain"),
+        (status = 503, description = "The state cannot be written; Retry-After gives the time to wait", body = String,
+         content_type = "text/plain")
+    )
+)]
 async fn add_checkpoint(State(state): State<RouteState>, request: Request<Body>) -> Response {
     let answer = decide(&state, request).await;
     state.metrics.answered(answer.status());
@@ -84,13 +142,20 @@ async fn decide(state: &RouteState, request: Request<Body>) -> Response {
     };
     let Some(now) = now() else { return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the clock is not set") };
     let ledger = state.ledger.clone();
+    let span = spans::add_checkpoint();
+    let inside = span.clone();
     // Runs to completion even if the client disconnects, so that the saved state matches the cosignatures.
-    let work = tokio::task::spawn_blocking(move || (ledger.add(&request, now), request));
+    let work = tokio::task::spawn_blocking(move || (inside.in_scope(|| ledger.add(&request, now)), request));
     match work.await {
-        Ok((Ok(line), _)) => cosigned(&line),
+        Ok((Ok(line), request)) => {
+            spans::cosigned(&span, &request);
+            cosigned(&line)
+        }
         Ok((Err(why), request)) => {
             count_inconsistency(state, &why, &request);
-            answer(&why)
+            let refusal = answer(&why);
+            spans::refused(&span, refusal.status());
+            refusal
         }
         Err(error) => {
             tracing::error!(%error, "a request failed");
@@ -142,7 +207,19 @@ fn count_inconsistency(state: &RouteState, why: &NotCosigned, request: &AddCheck
     }
 }
 
-/// `GET /{log}/checkpoint`, for monitors: the newest cosigned checkpoint of a log.
+/// The newest cosigned checkpoint of a log, for monitors.
+#[utoipa::path(
+    get,
+    path = "/{log}/checkpoint",
+    operation_id = "checkpoint",
+    tag = "Witness",
+    params(("log" = String, Path, description = "SHA-256 of the log's origin, in lower-case hex")),
+    responses(
+        (status = 200, description = "The checkpoint as a signed note, with the cosignature", body = String,
+         content_type = "text/plain"),
+        (status = 404, description = "No checkpoint of such a log was cosigned here", body = String, content_type = "text/plain")
+    )
+)]
 async fn latest(State(state): State<RouteState>, Path(log): Path<String>) -> Response {
     // Blocking, because the log's lock may be held during disk I/O.
     let found = tokio::task::spawn_blocking(move || state.ledger.latest(&log)).await;

@@ -359,8 +359,8 @@ async fn metrics_and_health_have_a_listener_of_their_own() {
     assert_eq!(common::get(witness.admin, "/readyz").await.must_be(200).body, "ready\n");
     let metrics = common::get(witness.admin, "/metrics").await.body;
     for line in [
-        "witness_add_checkpoint_total{status=\"200\"} 1",
-        "witness_add_checkpoint_total{status=\"409\"} 1",
+        "witness_add_checkpoint_requests_total{status=\"200\"} 1",
+        "witness_add_checkpoint_requests_total{status=\"409\"} 1",
         "witness_log_size_leaves{log=\"log.example\"} 5",
         "witness_logs 1",
     ] {

@@ -85,7 +85,7 @@ fn a_receipt_is_registered_by_its_hash_under_the_policy_that_the_keys_command_pr
     let served = running.modern().call("crm.read", json!({}), meta);
     let receipt = served.result()["_meta"]["dev.tabellion/aer"]["receipt"].clone();
     assert_eq!(receipt["enforcement_outcome"], "permit");
-    running.wait_for_metric("gateway_evidence_pending", |left| left == 0.0);
+    running.wait_for_metric("gateway_evidence_pending_records", |left| left == 0.0);
     let entries = receipts_on(&service, &running, 1);
     let id = entries[0]["entry_id"].as_str().unwrap();
     let registered = service.connection().get_as_auditor(&format!("/v1/entries/{id}/payload"));

@@ -144,7 +144,7 @@ fn clients_that_say_nothing_have_a_stream_for_each_session_and_records_name_what
     scene.running.stop();
     // Every stream has its end, though the log may get it from the next run.
     let running = scene.gateway.start();
-    running.wait_for_metric("gateway_evidence_pending", |left| left == 0.0);
+    running.wait_for_metric("gateway_evidence_pending_records", |left| left == 0.0);
     let records = records_of(&scene.service);
     assert_eq!(of_kind(&records, "closed").len(), 3, "{records:?}");
     must_be_whole(&records);
@@ -242,7 +242,7 @@ fn an_outbox_that_is_full_denies_and_one_that_is_drained_serves_again() {
         assert!(begun.elapsed() < PATIENCE, "{}", running.said());
         std::thread::sleep(Duration::from_millis(100));
     }
-    running.wait_for_metric("gateway_evidence_pending", |left| left == 0.0);
+    running.wait_for_metric("gateway_evidence_pending_records", |left| left == 0.0);
     let records = settled(&service);
     must_be_whole(&records);
     let served = records.iter().filter(|record| record.permits()).count();
@@ -275,7 +275,7 @@ fn a_disk_that_is_full_denies_and_loses_nothing() {
         assert!(begun.elapsed() < PATIENCE, "{}", running.said());
         std::thread::sleep(Duration::from_millis(100));
     }
-    running.wait_for_metric("gateway_evidence_pending", |left| left == 0.0);
+    running.wait_for_metric("gateway_evidence_pending_records", |left| left == 0.0);
     let records = settled(&service);
     must_be_whole(&records);
     assert_eq!(records.iter().filter(|record| record.permits()).count(), upstream.calls());

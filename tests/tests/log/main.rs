@@ -17,6 +17,7 @@ mod searching;
 mod sessions;
 mod streams;
 mod tail;
+mod telemetry;
 mod verify_page;
 mod vrf_chains;
 mod vrf_issuers;

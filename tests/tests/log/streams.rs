@@ -159,7 +159,7 @@ on_both_databases! {
         };
         let listed = run(&["list", GATEWAY]).stdout;
         assert_eq!(listed.lines().count(), 2, "{listed}");
-        let line = format!("{SESSION}  from 0 on  {}  2026-01-01T00:00:00Z", decision.digest());
+        let line = format!("{SESSION}  0  {}  2026-01-01T00:00:00Z", decision.digest());
         assert_eq!(listed.lines().next(), Some(&*line));
         let cut = run(&["list", GATEWAY, "--limit", "1", "--json"]).json();
         assert_eq!((&cut["streams"][0]["stream"], &cut["more"]), (&json!(SESSION), &json!(true)));

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use black_box::cli::{Folder, repository};
-use black_box::program;
+use black_box::{deployment_tool, program};
 use serde_json::{Value, json};
 
-use crate::{run, tool};
+use crate::run;
 
 /// Images that a trial needs.
 const IMAGES: &[&str] = &["TABELLION_IMAGE", "POSTGRES_IMAGE", "PROMETHEUS_IMAGE", "GRAFANA_IMAGE"];
@@ -121,7 +121,7 @@ fn helm_renders_the_chart_as_kubernetes_expects_and_the_program_accepts_its_conf
 
 /// Renders the chart with Helm, and validates each object with the schemas of Kubernetes.
 fn rendered(values: &Value) -> Result<Vec<Value>, String> {
-    let mut command = Command::new(tool("venv/bin/python"));
+    let mut command = Command::new(deployment_tool("venv/bin/python"));
     command.arg(repository("tests/python/helm_chart.py")).arg(repository("deploy/helm/tabellion"));
     let output = command.arg(values.to_string()).output().unwrap();
     if !output.status.success() {
@@ -165,7 +165,7 @@ fn check_settings(folder: &Folder, map: &Value, storage: &str) {
 #[test]
 fn promtool_accepts_the_alerts_and_each_fires_when_it_should() {
     let folder = repository("deploy/prometheus");
-    let promtool = tool("promtool");
+    let promtool = deployment_tool("promtool");
     run(Command::new(&promtool).args(["test", "rules", "alerts_test.yml"]).current_dir(&folder));
     let alerts = yaml(&fs::read_to_string(folder.join("alerts.yml")).unwrap());
     let tests = yaml(&fs::read_to_string(folder.join("alerts_test.yml")).unwrap());
@@ -210,11 +210,12 @@ fn dashboards_have_unique_panels_and_expressions_that_prometheus_parses() {
     assert_eq!(ids.len(), 2);
     let folder = Folder::new();
     folder.write("rules.yml", rules);
-    run(Command::new(tool("promtool")).args(["check", "rules"]).arg(folder.path("rules.yml")));
+    run(Command::new(deployment_tool("promtool")).args(["check", "rules"]).arg(folder.path("rules.yml")));
 }
 
 /// Reads YAML with Python.
 fn yaml(text: &str) -> Value {
     let script = "import json, sys, yaml; json.dump(yaml.safe_load(sys.argv[1]), sys.stdout)";
-    serde_json::from_str(&run(Command::new(tool("venv/bin/python")).args(["-c", script, text]))).unwrap()
+    serde_json::from_str(&run(Command::new(deployment_tool("venv/bin/python")).args(["-c", script, text])))
+        .unwrap()
 }

@@ -13,9 +13,6 @@ use std::process::Command;
 use black_box::cli::{Folder, repository};
 use black_box::program;
 
-/// Variable with the folder that `tools/test-deployment` prints.
-const TOOLS: &str = "TABELLION_TEST_DEPLOYMENT";
-
 /// Runs a step of `tools/release` with the program under test, into `out` of the folder.
 fn release(folder: &Folder, step: &str) -> PathBuf {
     let binary = folder.path("program");
@@ -43,12 +40,6 @@ fn file(folder: &Path, end: &str) -> PathBuf {
     let found = matching.next().unwrap_or_else(|| panic!("no {end} in {}", folder.display()));
     assert_eq!(matching.next(), None);
     found
-}
-
-/// Returns the path of a tool for deployments.
-fn tool(name: &str) -> PathBuf {
-    let folder = std::env::var_os(TOOLS).unwrap_or_else(|| panic!("{TOOLS} names no folder: run ./test"));
-    PathBuf::from(folder).join(name)
 }
 
 /// Runs a command that must succeed, and returns what it printed.

@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("decimal", &[]),
     ("durable", &[]),
-    ("serving", &[]),
+    ("serving", &["span-export"]),
     ("span-export", &[]),
     ("independent-root", &[]),
     ("tabellion-merkle", &[]),
@@ -58,7 +58,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("sequencer", &["durable", "tabellion-merkle", "store"]),
     ("client", &["tabellion-merkle", "tabellion-scitt", "tabellion-tlog", "tabellion-verifier"]),
     ("outbox", &["client", "tabellion-merkle", "tabellion-scitt", "tabellion-verifier"]),
-    ("witness", &["durable", "tabellion-merkle", "serving", "tabellion-tlog"]),
+    ("witness", &["durable", "tabellion-merkle", "serving", "span-export", "tabellion-tlog"]),
     ("verification-store", &["durable", "tabellion-merkle", "sqlite"]),
     (
         "verification",
@@ -88,6 +88,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "registration",
             "tabellion-scitt",
             "serving",
+            "span-export",
             "store",
             "tabellion-tlog",
             "tabellion-verifier",
@@ -136,6 +137,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tabellion-scitt",
             "sequencer",
             "serving",
+            "span-export",
             "store",
             "store-postgres",
             "store-sqlite",

@@ -4,6 +4,7 @@
 mod audit;
 mod bundles;
 mod monitor;
+mod telemetry;
 mod watching;
 mod witness;
 mod witnessed_logs;

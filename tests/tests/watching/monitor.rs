@@ -4,15 +4,13 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use black_box::cli::{Dev, Ended, Folder};
-use black_box::{Log, LyingLog};
+use black_box::{Log, LyingLog, MonitorProcess};
 use data_encoding::BASE64;
 use ed25519_dalek::{Signature, VerifyingKey};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// How long anything that must happen may take on a busy machine.
@@ -219,7 +217,7 @@ fn the_example_in_deploy_is_a_configuration() {
 fn a_running_monitor_tells_its_rounds_and_alarms_and_stops_when_told() {
     let log = LyingLog::of(20);
     let folder = watching(&log, "listen = \"127.0.0.1:0\"");
-    let mut monitor = Running::start(&folder);
+    let mut monitor = MonitorProcess::start(&folder);
     let round = monitor.next("round");
     assert_eq!(round["round"]["verified"], 20);
     let metrics = monitor.metrics();
@@ -241,10 +239,10 @@ fn a_running_monitor_tells_its_rounds_and_alarms_and_stops_when_told() {
     assert_eq!(monitor.stop(), Some(0));
 
     // What stood before still does, and is no news.
-    let mut monitor = Running::start(&folder);
+    let mut monitor = MonitorProcess::start(&folder);
     monitor.next("round");
     monitor.next("round");
-    assert!(monitor.seen.iter().all(|event| event["event"] != "raised"), "{:?}", monitor.seen);
+    assert!(monitor.events().iter().all(|event| event["event"] != "raised"), "{:?}", monitor.events());
     let metrics = monitor.metrics();
     assert!(metrics.contains("tabellion_monitor_inconsistency_total{log=\"theirs\"} 1"), "{metrics}");
 }
@@ -254,13 +252,13 @@ fn a_killed_monitor_goes_on_where_it_was() {
     let log = LyingLog::of(20);
     let folder = watching(&log, "");
     for size in [20, 30, 40] {
-        let mut monitor = Running::start(&folder);
+        let mut monitor = MonitorProcess::start(&folder);
         while monitor.next("round")["round"]["verified"] != size {}
-        monitor.child.kill().unwrap();
+        monitor.kill();
         log.grow(10);
     }
     log.fork_at(0);
-    let mut monitor = Running::start(&folder);
+    let mut monitor = MonitorProcess::start(&folder);
     assert_eq!(monitor.next("raised")["alarm"]["kind"], "fork");
 }
 
@@ -270,8 +268,8 @@ fn r48_a_webhook_that_was_refused_arrives_later_signed_by_the_monitors_own_key()
     let hooks = Hooks::answering(&[500, 503]);
     let hook = format!("[[webhook]]\nurl = \"{}\"\nallow_private = true\n", hooks.url);
     let folder = watching(&log, &hook);
-    let mut monitor = Running::start(&folder);
-    let key = monitor.watching["webhook_key"].as_str().unwrap().to_owned();
+    let mut monitor = MonitorProcess::start(&folder);
+    let key = monitor.watching()["webhook_key"].as_str().unwrap().to_owned();
     monitor.next("round");
     log.fork_at(3);
     log.grow(1);
@@ -328,75 +326,6 @@ fn a_real_service_that_grows_restarts_and_stops_is_accused_of_nothing() {
     service.stop();
     once(&folder).must_end_with(7);
     assert!(folder.run(&["monitor", "alerts"]).must_end_with(0).text().contains("no alarm stands"));
-}
-
-/// `tabellion monitor run --json`, with its events as they come.
-struct Running {
-    child: Child,
-    watching: Value,
-    events: Receiver<Value>,
-    seen: Vec<Value>,
-}
-
-impl Running {
-    fn start(folder: &Folder) -> Self {
-        let mut command: Command = folder.command(&["monitor", "run", "--json"]);
-        let log = fs::File::create(folder.path("run.log")).unwrap();
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        let mut child = command.spawn().unwrap();
-        let out = child.stdout.take().unwrap();
-        let (sender, events) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(out).lines().map_while(Result::ok) {
-                let event = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
-                if sender.send(event).is_err() {
-                    return;
-                }
-            }
-        });
-        let watching: Value = events.recv_timeout(PATIENCE).unwrap_or_else(|why| {
-            panic!("{why}: {}", fs::read_to_string(folder.path("run.log")).unwrap_or_default())
-        });
-        assert_eq!(watching["event"], "watching");
-        Self { child, watching, events, seen: Vec::new() }
-    }
-
-    /// The next event of this kind.
-    #[track_caller]
-    fn next(&mut self, kind: &str) -> Value {
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            let event = self.events.recv_timeout(PATIENCE).expect("an event");
-            self.seen.push(event.clone());
-            if event["event"] == kind {
-                return event;
-            }
-        }
-        panic!("no {kind}: {:?}", self.seen);
-    }
-
-    fn metrics(&self) -> String {
-        fetch(self.watching["metrics"].as_str().unwrap(), "")
-    }
-
-    fn stop(&mut self) -> Option<i32> {
-        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("it does not stop");
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// A receiver of webhooks that answers what it is told to, 204 afterwards.

@@ -45,7 +45,7 @@ on_both_databases! {
         until_served(&service, &policy, last, 3);
         until("it is said that the quorum is met", || status(&log, &service).code == Some(0));
         for name in ["w1", "w2", "w3"] {
-            let line = format!("tabellion_witness_cosigned_size{{witness=\"{name}\"}}");
+            let line = format!("tabellion_witness_cosigned_size_leaves{{witness=\"{name}\"}}");
             until("the metric follows", || metric(&service, &line) == last as f64);
         }
         service.stop();

@@ -51,7 +51,8 @@ impl AgentCard {
     }
 
     fn new(source: Url, address: String, is_required: bool) -> Result<Self, FetchError> {
-        Ok(Self { source, address, is_required, http: http_client(None)? })
+        let http = http_client(&[&source], None)?;
+        Ok(Self { source, address, is_required, http })
     }
 
     /// Fetches the agent's card, and returns the gateway's.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use admission::approval::{ApprovalError, Reader};
+use client::https::{self, NoHttpClient};
 use http::{StatusCode, header};
 use reqwest::Response;
 use scitt::SigningKey;
@@ -21,9 +22,12 @@ pub struct ApprovalsClient {
 /// Errors of the [`ApprovalsClient`].
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The URL or the system's certificates cannot be used.
+    /// The URL cannot be used.
     #[error("{0}")]
     Setup(String),
+    /// There is no HTTP client, for example without certificates for HTTPS.
+    #[error(transparent)]
+    NoHttpClient(#[from] NoHttpClient),
     /// The gateway does not answer.
     #[error("the gateway does not answer: {0}")]
     Unreachable(String),
@@ -42,20 +46,18 @@ impl ApprovalsClient {
     /// A client of the listener at this URL.
     ///
     /// # Errors
-    /// [`ClientError::Setup`] if the URL is not `http` or `https`, or TLS cannot be set up.
+    /// [`ClientError::Setup`] if the URL is not `http` or `https`; [`ClientError::NoHttpClient`] if there are no certificates for
+    /// HTTPS.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         let url = Url::parse(url).map_err(|error| ClientError::Setup(format!("{url}: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") || url.query().is_some() || url.fragment().is_some() {
             return Err(ClientError::Setup(format!("{url}: an http or https URL is needed")));
         }
-        // Another component may have installed the provider first; it is the same one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
+        let builder = reqwest::Client::builder()
             .timeout(APPROVALS_TIMEOUT)
             .connect_timeout(Duration::from_secs(10))
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| ClientError::Setup(error.to_string()))?;
+            .redirect(reqwest::redirect::Policy::none());
+        let http = https::build(builder, url.scheme() == "https")?;
         Ok(Self { http, origin: url.as_str().trim_end_matches('/').to_owned() })
     }
 

@@ -22,26 +22,28 @@ use admission::limits::MAX_APPROVAL;
 use admission::rules::{Approver, Rules};
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use axum::{Json, Router};
 use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 pub use client::{ApprovalsClient, ClientError};
 
 use crate::current_rules::CurrentRules;
 use crate::decision_writer::{DecisionWriter, NotAnswered, QuestionStatus, StoredQuestion};
 
+/// What the handlers share.
 #[derive(Clone)]
-struct Shared {
+pub(crate) struct Shared {
     writer: DecisionWriter,
     rules: CurrentRules,
     origin: Arc<str>,
 }
 
 /// The open questions that an approver may answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QuestionList {
     /// The approver's name in the gateway's configuration.
     pub approver: String,
@@ -50,7 +52,7 @@ pub struct QuestionList {
 }
 
 /// A question, with its state and its answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QuestionView {
     /// The approver's name in the gateway's configuration.
     pub approver: String,
@@ -63,8 +65,15 @@ pub struct QuestionView {
     pub answer: Option<String>,
 }
 
+/// The question whose answer was taken.
+#[derive(Serialize, ToSchema)]
+struct AnsweredQuestion {
+    /// The question's id.
+    question: String,
+}
+
 /// The body of a refusal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// A fixed code, such as `no-question`.
     pub code: String,
@@ -81,13 +90,31 @@ pub(crate) fn routes(
     rules: CurrentRules,
 ) -> Router {
     let origin = url.map_or_else(|| format!("http://{address}"), |url| url.trim_end_matches('/').to_owned());
-    Router::new()
-        .route("/approvals", get(list))
-        .route("/approvals/{id}", get(show).post(answer))
-        .layer(DefaultBodyLimit::max(MAX_APPROVAL))
-        .with_state(Shared { writer, rules, origin: origin.into() })
+    Router::from(described()).layer(DefaultBodyLimit::max(MAX_APPROVAL)).with_state(Shared {
+        writer,
+        rules,
+        origin: origin.into(),
+    })
 }
 
+/// The routes with their OpenAPI description.
+pub(crate) fn described() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(show, answer))
+}
+
+/// The open questions that the approver may answer.
+#[utoipa::path(
+    get,
+    path = "/approvals",
+    operation_id = "questions",
+    tag = "Approvals",
+    responses(
+        (status = 200, description = "The questions, oldest first", body = QuestionList),
+        (status = 401, description = "No fresh proof of an approver", body = Problem),
+        (status = 503, description = "The questions cannot be read now", body = Problem)
+    ),
+    security(("approver" = []))
+)]
 async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<QuestionList>, Refused> {
     let reader = shared.reader(&headers)?;
     let open =
@@ -104,6 +131,21 @@ async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<Q
     Ok(Json(QuestionList { approver, questions }))
 }
 
+/// A question that the approver may answer, with its answer once there is one.
+#[utoipa::path(
+    get,
+    path = "/approvals/{id}",
+    operation_id = "question",
+    tag = "Approvals",
+    params(("id" = String, Path, description = "The question's id: 32 hexadecimal digits")),
+    responses(
+        (status = 200, description = "The question", body = QuestionView),
+        (status = 401, description = "No fresh proof of an approver", body = Problem),
+        (status = 404, description = "No question that this approver may answer has the id", body = Problem),
+        (status = 503, description = "The question cannot be read now", body = Problem)
+    ),
+    security(("approver" = []))
+)]
 async fn show(
     State(shared): State<Shared>,
     Path(id): Path<String>,
@@ -122,17 +164,34 @@ async fn show(
     Ok(Json(QuestionView { approver, standing: status.to_owned(), question, answer }))
 }
 
+/// Answer a question, once.
+#[utoipa::path(
+    post,
+    path = "/approvals/{id}",
+    tag = "Approvals",
+    params(("id" = String, Path, description = "The question's id: 32 hexadecimal digits")),
+    request_body(content = String, content_type = "text/plain", description = "The signed answer: a compact JWS over an approval"),
+    responses(
+        (status = 200, description = "The answer was taken", body = AnsweredQuestion),
+        (status = 400, description = "Not a signed approval", body = Problem),
+        (status = 403, description = "The signature, the approver or the subject is another", body = Problem),
+        (status = 404, description = "There is no such question", body = Problem),
+        (status = 409, description = "The question has an answer", body = Problem),
+        (status = 410, description = "The question has expired", body = Problem),
+        (status = 503, description = "The answer cannot be stored now", body = Problem)
+    )
+)]
 async fn answer(
     State(shared): State<Shared>,
     Path(id): Path<String>,
     body: String,
-) -> Result<Response, Refused> {
+) -> Result<Json<AnsweredQuestion>, Refused> {
     if !is_id(&id) {
         return Err(Refused::unknown());
     }
     let question = shared.writer.answer_question(&id, body.trim()).await?;
     tracing::info!(question = id, route = question.subject.route, "a question was answered");
-    Ok((StatusCode::OK, Json(json!({ "question": id }))).into_response())
+    Ok(Json(AnsweredQuestion { question: id }))
 }
 
 impl Shared {

@@ -21,6 +21,7 @@ use roa::text::Text;
 use scitt::PublicKey;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use crate::bounded_fetch::{FetchError, get_bounded, http_client};
 use crate::config::RegistrySource;
@@ -151,7 +152,9 @@ impl RegistryState {
         operators: Vec<PublicKey>,
         now: TimeSource,
     ) -> Result<Self, RegistryReadError> {
-        let http = http_client(None)?;
+        let urls: Vec<&Url> =
+            [Some(&source), deltas.as_ref()].into_iter().flatten().filter_map(RegistrySource::url).collect();
+        let http = http_client(&urls, None)?;
         Ok(Self {
             source,
             deltas,

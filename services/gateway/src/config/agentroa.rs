@@ -28,6 +28,17 @@ pub enum RegistrySource {
     Url(Url),
 }
 
+impl RegistrySource {
+    /// The URL; `None` for a file.
+    #[must_use]
+    pub fn url(&self) -> Option<&Url> {
+        match self {
+            Self::File(_) => None,
+            Self::Url(url) => Some(url),
+        }
+    }
+}
+
 /// The Agent Identity Registry, and the gateway's name in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentRoaConfig {

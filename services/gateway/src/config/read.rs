@@ -6,6 +6,7 @@ use std::path::Path;
 
 use admission::signature::{AgentKey, AgentSubject, Holder, Keyring};
 use decimal::Decimal;
+use serving::collector;
 use toml::Spanned;
 use url::Url;
 
@@ -176,14 +177,7 @@ impl ConfigReader<'_> {
     }
 
     fn collector(&mut self, text: &SpannedText) -> Option<Url> {
-        match self.http("otlp", text)? {
-            url if url.query().is_none() => Some(url),
-            _ => self.wrong(
-                text,
-                "otlp",
-                "the collector's address, like http://127.0.0.1:4318, without a query",
-            ),
-        }
+        collector::parse(text.get_ref()).or_else(|| self.wrong(text, collector::SETTING, collector::NEEDED))
     }
 
     fn origin(&mut self, text: &SpannedText) -> Option<String> {

@@ -7,38 +7,90 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use axum::{Json, Router};
 use http::StatusCode;
-use serde_json::json;
+use serde::Serialize;
+use serving::admin;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::decision_writer::{DecisionWriter, WriterStatus};
 use crate::telemetry::Telemetry;
 
-/// The routes of health and metrics.
-pub fn routes(writer: DecisionWriter, telemetry: Arc<Telemetry>) -> Router {
-    let measured = writer.clone();
-    let text = move || std::future::ready(telemetry.render(&measured.status()));
-    Router::new()
-        .route("/livez", get(|| async { "ok\n" }))
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", serving::admin::metrics(text))
-        .with_state(writer)
+/// What health and metrics are read from.
+#[derive(Clone)]
+pub struct AdminState {
+    /// The decision writer.
+    pub writer: DecisionWriter,
+    /// The metrics.
+    pub telemetry: Arc<Telemetry>,
 }
 
-async fn ready(State(writer): State<DecisionWriter>) -> Response {
-    let status = writer.status();
+/// Whether calls can be decided.
+#[derive(Serialize, ToSchema)]
+struct Readiness {
+    /// `true` if calls can be decided.
+    ready: bool,
+    /// The reason why they cannot.
+    because: Option<String>,
+    /// `answers`, or the reason why the log takes no records.
+    log: String,
+    /// Records that wait for the log.
+    evidence_pending: u64,
+    /// Records that the log refuses for good.
+    evidence_stuck: u64,
+}
+
+/// The routes of health and metrics.
+pub fn routes(state: AdminState) -> Router {
+    Router::from(described()).with_state(state)
+}
+
+/// The routes with their OpenAPI description.
+pub fn described() -> OpenApiRouter<AdminState> {
+    let text = |state: AdminState| std::future::ready(state.telemetry.render(&state.writer.status()));
+    OpenApiRouter::new()
+        .routes(admin::liveness(|_| None))
+        .routes(routes!(healthz))
+        .routes(routes!(ready))
+        .routes(admin::metrics(text))
+}
+
+/// The older name of `/livez`.
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    tag = "Admin",
+    responses((status = 200, description = "The process answers", body = String, content_type = "text/plain"))
+)]
+async fn healthz() -> &'static str {
+    "alive\n"
+}
+
+/// Whether calls can be decided.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "readyz",
+    tag = "Admin",
+    responses(
+        (status = 200, description = "They can", body = Readiness),
+        (status = 503, description = "They cannot: evidence cannot be committed, or the outbox is full", body = Readiness)
+    )
+)]
+async fn ready(State(state): State<AdminState>) -> Response {
+    let status = state.writer.status();
     let why = why_not(&status);
     let code = if why.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let told = json!({
-        "ready": why.is_none(),
-        "because": why,
-        "log": status.log_silent.as_deref().unwrap_or("answers"),
-        "evidence_pending": status.backlog.records,
-        "evidence_stuck": status.backlog.stuck,
-    });
-    (code, Json(told)).into_response()
+    let readiness = Readiness {
+        ready: why.is_none(),
+        because: why,
+        log: status.log_silent.unwrap_or_else(|| "answers".to_owned()),
+        evidence_pending: status.backlog.records,
+        evidence_stuck: status.backlog.stuck,
+    };
+    (code, Json(readiness)).into_response()
 }
 
 /// The reason why no call can be decided now, if any.

@@ -12,6 +12,7 @@ use axum::routing::get;
 use bytes::Bytes;
 use zeroize::Zeroizing;
 
+use super::description;
 use crate::a2a::{A2a, AgentCard};
 use crate::calls::{Calls, Judging, Offer, Shared};
 use crate::config::{
@@ -26,7 +27,7 @@ use crate::judge::{HttpJudge, JudgeSettings};
 use crate::keys::Keys;
 use crate::mcp::{Endpoint, Mcp, McpSessions};
 use crate::oauth::{FetchedKeys, Guard};
-use crate::posture;
+use crate::posture::{self, PublicDocuments};
 use crate::servers::{confinement, one_server};
 use crate::start_error::StartError;
 use crate::telemetry::{Metered, Telemetry};
@@ -74,7 +75,7 @@ impl Builder {
         let mut servers = BTreeMap::new();
         let mut routes = Vec::new();
         let judge = judge(config)?;
-        let mut pages = documents(config, &self.keys);
+        let mut pages = documents(config, &self.keys).merge(description::routes());
         for route in &config.routes {
             let kept = self.server(config, &own_files, route)?;
             let (admits, beside) = self.guard(config, route)?;
@@ -245,5 +246,5 @@ async fn card_of(card: AgentCard) -> crate::relay::Response {
 
 fn documents(config: &Config, keys: &Keys) -> Router {
     let (posture, jwks) = (posture::of_all(config), Bytes::copy_from_slice(keys.jwks()));
-    posture::router(move || posture.clone(), move || jwks.clone())
+    posture::routes(PublicDocuments { posture, jwks })
 }

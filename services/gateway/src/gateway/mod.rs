@@ -15,6 +15,7 @@
 
 mod admin;
 mod build;
+mod description;
 mod local;
 mod parts;
 

@@ -9,8 +9,9 @@ use serving::listener::{Listener, ListenerSettings, RunningListener};
 use tokio::sync::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::admin;
+use super::admin::{self, AdminState};
 use super::build::Builder;
+use super::description;
 use crate::approvals;
 use crate::authority::{AgentRoa, ReceiptSigner, RegistryState, SteadyClock, TimeSource};
 use crate::calls::{Patience, Shared};
@@ -91,7 +92,8 @@ impl Parts {
         let admin = match config.admin_listen {
             Some(address) => {
                 let listener = listen(address, ListenerSettings::default()).await?;
-                Some(listener.serve(admin::routes(writer.clone(), telemetry.clone())))
+                let state = AdminState { writer: writer.clone(), telemetry: telemetry.clone() };
+                Some(listener.serve(admin::routes(state).merge(description::routes())))
             }
             None => None,
         };
@@ -101,7 +103,8 @@ impl Parts {
                 let listener = listen(approvals.listen, settings).await?;
                 let address = listener.address().unwrap_or(approvals.listen);
                 let url = approvals.url.as_ref().map(url::Url::as_str);
-                let served = listener.serve(approvals::routes(address, url, writer.clone(), rules));
+                let routes = approvals::routes(address, url, writer.clone(), rules);
+                let served = listener.serve(routes.merge(description::routes()));
                 tracing::info!(%address, "approvers are served");
                 Some(served)
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use admission::decide::{JudgeFinding, JudgeQuestion};
 use admission::risk::Degree;
 use async_trait::async_trait;
+use client::https::{self, NoHttpClient};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -61,13 +62,10 @@ impl HttpJudge {
     ///
     /// # Errors
     /// If the HTTP client cannot be built.
-    pub fn new(settings: JudgeSettings) -> Result<Self, reqwest::Error> {
-        // Another component may have installed the provider first; it is the same one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .timeout(settings.timeout)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()?;
+    pub fn new(settings: JudgeSettings) -> Result<Self, NoHttpClient> {
+        let builder =
+            reqwest::Client::builder().timeout(settings.timeout).redirect(reqwest::redirect::Policy::none());
+        let http = https::build(builder, settings.url.scheme() == "https")?;
         Ok(Self { http, settings })
     }
 

@@ -33,7 +33,7 @@ pub enum KeysError {
     #[error("the issuer's keys are out of reach: {0}")]
     Unreachable(String),
     /// The HTTP client cannot be built.
-    #[error("no HTTP client: {0}")]
+    #[error("{0}")]
     Setup(String),
 }
 
@@ -132,7 +132,7 @@ impl KeyBook {
             }
             KeySource::Url { url, ca_file } => {
                 let roots = ca_file.as_deref().map(read).transpose()?;
-                let http = http_client(roots.as_deref())?;
+                let http = http_client(&[url], roots.as_deref())?;
                 Ok(Self::Url(Box::new(RemoteKeys { url: url.clone(), http, fetched: fetched.of(source) })))
             }
         }

@@ -35,7 +35,7 @@ impl Metadata {
             OAuthMode::Gateway => MetadataSource::Ours(document(settings)),
             OAuthMode::Upstream { metadata } => MetadataSource::Theirs {
                 url: metadata.clone(),
-                http: http_client(None)?,
+                http: http_client(&[metadata], None)?,
                 kept: Mutex::default(),
             },
         };

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use client::https::{self, NoHttpClient};
 use futures::{Stream, StreamExt, stream};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -48,8 +49,8 @@ pub enum HttpError {
     #[error("{0:?} is no header that can be sent")]
     Header(String),
     /// The HTTP client cannot be built.
-    #[error("no HTTP client: {0}")]
-    Client(String),
+    #[error(transparent)]
+    Client(#[from] NoHttpClient),
 }
 
 impl Http {
@@ -59,8 +60,6 @@ impl Http {
     /// # Errors
     /// An [`HttpError`] if a file or a header of the configuration cannot be used.
     pub fn new(server: &HttpServer, answer_time: Duration) -> Result<Self, HttpError> {
-        // An error means that a provider is installed already; it is the same one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(Policy::none())
             .retry(reqwest::retry::never())
@@ -75,7 +74,7 @@ impl Http {
             let roots = reqwest::Certificate::from_pem_bundle(&pem).map_err(|e| unusable(e.to_string()))?;
             builder = roots.into_iter().fold(builder, reqwest::ClientBuilder::add_root_certificate);
         }
-        let client = builder.build().map_err(|e| HttpError::Client(e.to_string()))?;
+        let client = https::build(builder, server.url.scheme() == "https")?;
         Ok(Self { client, url: server.url.clone(), own: own_headers(server)?, answer_time })
     }
 

@@ -38,6 +38,7 @@ use std::time::Duration;
 
 use merkle::TreeSize;
 use serde::Deserialize;
+use serving::collector;
 use serving::units::parse_duration;
 use tlog::key::{KeyKind, VerifierKey};
 use tlog::policy::WitnessPolicy;
@@ -62,6 +63,7 @@ struct File {
     #[serde(default, rename = "service")]
     services: Vec<ServiceTable>,
     listen: Option<SocketAddr>,
+    otlp: Option<String>,
     #[serde(default, rename = "webhook")]
     webhooks: Vec<Receiver>,
     webhook_key: Option<PathBuf>,
@@ -167,9 +169,14 @@ pub fn read(text: &str, folder: &Path) -> Result<Config, BadConfig> {
         logs,
         services,
         listen: file.listen,
+        otlp: file.otlp.as_deref().map(collector_of).transpose()?,
         webhooks: file.webhooks.into_iter().map(hook).collect(),
         webhook_key: file.webhook_key.map(|path| folder.join(path)),
     })
+}
+
+fn collector_of(text: &str) -> Result<Url, BadConfig> {
+    collector::parse(text).ok_or_else(|| bad(collector::SETTING, collector::NEEDED))
 }
 
 /// A SCITT service: see `service.rs`.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use client::https::{self, NoHttpClient};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use reqwest::Url;
@@ -45,7 +46,7 @@ pub enum SetupError {
     },
     /// The HTTP client cannot be created.
     #[error("webhooks: {0}")]
-    Client(String),
+    Client(#[from] NoHttpClient),
 }
 
 /// A receiver with its HTTP client.
@@ -76,8 +77,6 @@ pub enum DeliveryAttempt {
 impl Sender {
     pub fn new(target: WebhookReceiver) -> Result<Self, SetupError> {
         let url = check(&target)?;
-        // Fails if a provider is installed already; it is the same one in this workspace.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
@@ -88,7 +87,7 @@ impl Sender {
         if !target.allow_private {
             builder = builder.dns_resolver(Arc::new(PublicOnly));
         }
-        let http = builder.build().map_err(|error| SetupError::Client(error.to_string()))?;
+        let http = https::build(builder, url.scheme() == "https")?;
         Ok(Self { target, url, http })
     }
 

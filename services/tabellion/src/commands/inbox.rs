@@ -1,17 +1,24 @@
 //! `tabellion inbox`: lists and refuses accepted statements that are not in the log yet, via the service's admin
 //! listener.
 
-use std::io::{self, Write};
-
 use clap::Subcommand;
 use client::Verb;
 use serde_json::{Value as Json, json};
 
 use super::entry::Admin;
 use super::receipt::entry_named;
-use crate::console::{Failure, members};
+use crate::console::{Cell, Column, Failure, Table, members};
 use crate::context::Context;
 use crate::show::text;
+
+/// The columns of the list.
+const COLUMNS: &[Column] = &[
+    Column::text("entry", 0),
+    Column::number("size", 11),
+    Column::number("age", 9),
+    Column::text("issuer", 0),
+    Column::text("state", 0),
+];
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion inbox list")]
@@ -61,21 +68,26 @@ fn list(admin: Admin, context: &Context) -> Result<(), Failure> {
     if !leads {
         context.console.note("this process does not lead: it does not know which of them are delayed");
     }
-    context
-        .console
-        .print(&members! { leads, items: &all }, |out| all.iter().try_for_each(|item| line(out, item)))
+    let rows: Vec<Vec<Cell>> = all.iter().map(row).collect();
+    let table = Table::of(&context.console, COLUMNS);
+    context.console.print(&members! { leads, items: &all }, |out| table.write(out, &rows))
 }
 
-fn line(out: &mut dyn Write, item: &Json) -> io::Result<()> {
+fn row(item: &Json) -> Vec<Cell> {
     let number = |name: &str| item.get(name).and_then(Json::as_u64);
-    let (id, issuer, bytes) =
-        (text(item, "entry_id"), text(item, "issuer"), number("bytes").unwrap_or_default());
+    let bytes = number("bytes").unwrap_or_default();
     let age = number("age_seconds").map_or_else(|| "-".to_owned(), |age| format!("{age} s"));
     let mut state = text(item, "state");
     if let (Some(attempts), Some(next)) = (number("attempts"), number("next_attempt_seconds")) {
         state = format!("{state}: {attempts} attempts, next in {next} s: {}", text(item, "because"));
     }
-    writeln!(out, "{id}  {bytes:>9} B  {age:>9}  {issuer}  {state}")
+    vec![
+        Cell::id(&text(item, "entry_id")),
+        Cell::text(&format!("{bytes} B")),
+        Cell::text(&age),
+        Cell::text(&text(item, "issuer")),
+        Cell::text(&state),
+    ]
 }
 
 fn refuse(entry: &str, reason: &str, admin: Admin, context: &Context) -> Result<(), Failure> {

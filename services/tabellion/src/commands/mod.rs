@@ -20,6 +20,7 @@ pub mod init;
 pub mod issuer;
 pub mod key;
 pub mod log;
+mod logging;
 pub mod man;
 pub mod mcp;
 pub mod monitor;

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::commands::serve::logging::Listener;
+use crate::commands::logging::Listener;
 use crate::console::{Exit, Failure};
 
 /// A daemon whose spans can be exported.
@@ -10,8 +10,14 @@ use crate::console::{Exit, Failure};
 pub enum SpanSource {
     /// `tabellion gateway`.
     Gateway,
+    /// `tabellion serve`.
+    Log,
+    /// `tabellion monitor run`.
+    Monitor,
     /// `tabellion vrf serve`.
     Verification,
+    /// `tabellion witness serve`.
+    Witness,
 }
 
 impl SpanSource {
@@ -19,7 +25,10 @@ impl SpanSource {
     fn exported(self) -> span_export::ExportedSpans {
         match self {
             Self::Gateway => gateway::telemetry::SPANS,
+            Self::Log => transparency::SPANS,
+            Self::Monitor => monitor::SPANS,
             Self::Verification => verification::SPANS,
+            Self::Witness => witness::SPANS,
         }
     }
 
@@ -27,7 +36,10 @@ impl SpanSource {
     fn unusable(self, why: String) -> Failure {
         let code = match self {
             Self::Gateway => "gateway-config",
+            Self::Log => "setting-unusable",
+            Self::Monitor => "monitor-config",
             Self::Verification => "verification-config",
+            Self::Witness => "usage",
         };
         Failure::new(Exit::Usage, code, "the spans cannot be sent to a collector").fact("because", why)
     }

@@ -7,10 +7,26 @@ use clap::{Args, Subcommand};
 use serde_json::Value as Json;
 
 use super::entry::MORE;
-use crate::console::{Failure, members, safe};
+use crate::console::{Cell, Column, Failure, Table, members};
 use crate::context::Context;
 use crate::service::{ServiceArgs, percent_encoded};
 use crate::show::{items, number, text};
+
+/// The columns of a list of streams.
+const STREAMS: &[Column] = &[
+    Column::text("stream", 0),
+    Column::number("from record", 0),
+    Column::text("first entry", 0),
+    Column::text("committed", 0),
+];
+/// The columns of a stream's records.
+const RECORDS: &[Column] = &[
+    Column::number("record", 8),
+    Column::text("entry", 0),
+    Column::text("committed", 0),
+    Column::text("kind", 0),
+    Column::text("result", 0),
+];
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion stream list https://gateway.example")]
@@ -65,7 +81,8 @@ impl List {
         let more = next.is_some();
         let truncated = page.get("truncated").and_then(Json::as_bool).unwrap_or_default();
         context.console.print(&members! { #[serde(flatten)] page, more }, |out| {
-            items(&page, "streams").iter().try_for_each(|stream| line(out, stream))
+            let rows: Vec<Vec<Cell>> = items(&page, "streams").iter().map(stream_row).collect();
+            Table::of(&context.console, STREAMS).write(out, &rows)
         })?;
         if truncated {
             context.console.note("          the newest entries are not indexed yet: streams may be missing");
@@ -83,18 +100,25 @@ impl Show {
         let service = self.service.connect(context)?;
         let path = format!("v1/streams/{gateway}/{stream}");
         let stream: Json = service.block_on(service.client.json(&path))?;
-        context.console.print(&stream, |out| records(out, &stream))
+        let table = Table::of(&context.console, RECORDS);
+        context.console.print(&stream, |out| records(out, table, &stream))
     }
 }
 
-fn line(out: &mut dyn Write, stream: &Json) -> io::Result<()> {
+/// A stream with its first record.
+fn stream_row(stream: &Json) -> Vec<Cell> {
     let first = stream.get("first").unwrap_or(&Json::Null);
-    let (name, entry, at) = (text(stream, "stream"), text(first, "entry_id"), text(first, "at"));
-    writeln!(out, "{name}  from {} on  {entry}  {at}", number(first, "seq"))
+    vec![
+        Cell::text(&text(stream, "stream")),
+        Cell::text(&number(first, "seq").to_string()),
+        Cell::id(&text(first, "entry_id")),
+        Cell::text(&text(first, "at")),
+    ]
 }
 
-fn records(out: &mut dyn Write, stream: &Json) -> io::Result<()> {
-    items(stream, "records").iter().try_for_each(|record| record_line(out, record))?;
+fn records(out: &mut dyn Write, table: Table, stream: &Json) -> io::Result<()> {
+    let rows: Vec<Vec<Cell>> = items(stream, "records").iter().map(record_row).collect();
+    table.write(out, &rows)?;
     for gap in items(stream, "gaps") {
         writeln!(out, "missing  {} to {}", number(gap, "from"), number(gap, "to"))?;
     }
@@ -116,10 +140,14 @@ fn records(out: &mut dyn Write, stream: &Json) -> io::Result<()> {
     writeln!(out, "{ending}; as of tree size {}", number(stream, "tree_size"))
 }
 
-fn record_line(out: &mut dyn Write, record: &Json) -> io::Result<()> {
-    let of = |name: &str| record.get(name).and_then(Json::as_str).map(safe);
-    let what = [of("verdict"), of("status"), of("tool")].into_iter().flatten();
-    let what: String = what.map(|word| format!("  {word}")).collect();
-    let (kind, entry, at) = (text(record, "kind"), text(record, "entry_id"), text(record, "at"));
-    writeln!(out, "{:>8}  {entry}  {at}  {kind}{what}", number(record, "seq"))
+fn record_row(record: &Json) -> Vec<Cell> {
+    let of = |name: &str| record.get(name).and_then(Json::as_str);
+    let result: Vec<&str> = [of("verdict"), of("status"), of("tool")].into_iter().flatten().collect();
+    vec![
+        Cell::text(&number(record, "seq").to_string()),
+        Cell::id(&text(record, "entry_id")),
+        Cell::text(&text(record, "at")),
+        Cell::text(&text(record, "kind")),
+        Cell::text(&result.join("  ")),
+    ]
 }

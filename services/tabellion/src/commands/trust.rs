@@ -11,7 +11,7 @@ use serde::Serialize;
 use tlog::key::VerifierKey;
 use verifier::{LeafRule, RetiredCheckpointKey, TrustedLog};
 
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Cell, Column, Console, Exit, Failure, Report, Table, safe};
 use crate::context::Context;
 use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
@@ -111,7 +111,7 @@ impl Trust {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Add(add) => add.run(context),
-            Self::List(which) => context.console.result(&Listing::of(&which.find(context)?, None)),
+            Self::List(which) => Listing::of(&which.find(context)?, None).print_table(&context.console),
             Self::Show { name, which } => {
                 let listing = Listing::of(&which.find(context)?, Some(&name));
                 if listing.anchors.is_empty() {
@@ -303,6 +303,36 @@ impl Listing {
             only.is_none_or(|name| anchor.iss == name || anchor.origin.as_deref() == Some(name))
         };
         Self { file: file.path.display().to_string(), anchors: logs.chain(issuers).filter(wanted).collect() }
+    }
+}
+
+/// The columns of the list: one row for each key.
+const COLUMNS: &[Column] = &[
+    Column::text("kind", 6),
+    Column::text("iss", 0),
+    Column::text("origin", 0),
+    Column::text("signs", 0),
+    Column::text("key", 0),
+];
+
+impl Listing {
+    /// Prints one row for each key.
+    fn print_table(&self, console: &Console) -> Result<(), Failure> {
+        let rows: Vec<Vec<Cell>> = self.anchors.iter().flat_map(TrustAnchor::rows).collect();
+        console.print(self, |out| Table::of(console, COLUMNS).write(out, &rows))
+    }
+}
+
+impl TrustAnchor {
+    fn rows(&self) -> Vec<Vec<Cell>> {
+        let signs = if self.kind == "log" { "receipts" } else { "statements" };
+        let row = |signs: &str, key: Cell| {
+            let origin = self.origin.as_deref().unwrap_or("-");
+            vec![Cell::text(self.kind), Cell::text(&self.iss), Cell::text(origin), Cell::text(signs), key]
+        };
+        let kids = self.kids.iter().map(|kid| row(signs, Cell::id(kid)));
+        let vkeys = self.checkpoint_keys.iter().map(|vkey| row("checkpoints", Cell::vkey(vkey)));
+        kids.chain(vkeys).collect()
     }
 }
 

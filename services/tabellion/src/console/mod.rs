@@ -4,6 +4,7 @@ pub mod exit;
 pub mod failure;
 pub mod files;
 pub mod safe_json;
+mod table;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -14,6 +15,7 @@ use serde::Serialize;
 pub use display::safe;
 pub use exit::Exit;
 pub use failure::Failure;
+pub use table::{Cell, Column, Table};
 
 /// A command's result, as JSON and for display.
 pub trait Report: Serialize {

@@ -146,6 +146,11 @@ pub const SETTINGS: &[Setting] = &[
     ),
     reloading("log_level", Some("info"), "error, warn, info, debug or trace"),
     fixed("log_format", Some("text"), "text or json"),
+    fixed(
+        "otlp",
+        None,
+        "spans go to this OpenTelemetry collector (/v1/traces); needs a build with the feature otlp",
+    ),
     fixed("log_url", Some("http://127.0.0.1:7390"), "URL of the service for client commands"),
     fixed("trust", None, "the trust file of `verify`"),
 ];

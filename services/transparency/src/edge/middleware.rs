@@ -23,6 +23,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use serving::request_id::RequestId;
+use serving::request_span;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 
@@ -123,7 +124,8 @@ fn is_foreign_page(request: &Request, access: &AccessControl) -> bool {
 async fn frame(State(edge): State<Arc<EdgeState>>, request: Request, next: Next) -> Response {
     let request_info = RequestInfo::of(&request, &edge.access);
     let started = Instant::now();
-    let span = tracing::info_span!("request", id = %request_info.id, method = %request_info.method, route = request_info.route());
+    let span =
+        request_span::begin(request_info.id, &request_info.method, request_info.route(), request.headers());
     let in_flight = edge.metrics.http_in_flight();
     let response = match head_problem(&request, &edge) {
         Some(problem) => problem.into_response(),
@@ -133,6 +135,7 @@ async fn frame(State(edge): State<Arc<EdgeState>>, request: Request, next: Next)
     let response = dressed(response, &request_info);
     let took = started.elapsed();
     edge.metrics.http_request(&request_info.method, request_info.route(), response.status(), took);
+    request_span::end(&span, response.status());
     span.in_scope(|| log(response.status(), took.as_secs_f64()));
     response
 }

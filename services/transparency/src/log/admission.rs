@@ -16,6 +16,7 @@ use registration::{
 use scitt::{SignedStatement, X5Chain};
 use sequencer::{ClockCorrection, Redecide, Redecision, Submission, SubmitError, TimeWindow};
 use store::{AdmissionStore, Collateral, Effect, GuardKey, LogReader, NewEntry, StoreError};
+use tracing::Instrument;
 
 use crate::log::equivocation::{self, RefusedStatement};
 use crate::log::erasures::{ErasureHold, on_hold};
@@ -24,6 +25,7 @@ use crate::metrics::Metrics;
 use crate::quota::issuer_quota::IssuerCharge;
 use crate::quota::rates::OverRate;
 use crate::run_blocking::run_blocking;
+use crate::spans;
 
 /// An admitted statement with the conditions of its submission.
 pub struct Admitted {
@@ -83,22 +85,36 @@ pub async fn admit(
 ) -> Result<Admitted, NotAdmitted> {
     let bytes = statement.bytes().len() + side_data.payload.map_or(0, <[u8]>::len);
     let started = Instant::now();
-    let authenticated = run_blocking(bytes, || in_force.authenticate(statement, side_data))
-        .map_err(NotAdmitted::Untrusted)?;
+    let authenticate = || run_blocking(bytes, || in_force.authenticate(statement, side_data));
+    let authenticated = spans::stage("verify").in_scope(authenticate).map_err(NotAdmitted::Untrusted)?;
     metrics.stage("verify", started.elapsed());
     if let Some(issuer_charge) = issuer_charge {
         issuer_charge.charge(log, authenticated.iss()).await.map_err(NotAdmitted::OverQuota)?;
     }
     let started = Instant::now();
+    let permit = decide(&authenticated, bytes, in_force, log).instrument(spans::stage("policy")).await?;
+    metrics.stage("policy", started.elapsed());
+    let submission =
+        submission(&authenticated, side_data.payload.map(Bytes::copy_from_slice), &permit, in_force);
+    Ok(Admitted { submission, issuer: authenticated.iss().to_owned(), permit })
+}
+
+/// Reads the record of an authenticated statement of this many bytes, and decides about it.
+async fn decide(
+    authenticated: &Authenticated<'_>,
+    bytes: usize,
+    in_force: &PolicyInForce,
+    log: &dyn AdmissionStore,
+) -> Result<Permit, NotAdmitted> {
     let refused = |violation: Violation| NotAdmitted::Refused(in_force.refuse(violation));
     let (record, questions) = run_blocking(bytes, || {
-        let record = Record::read(&authenticated)?;
-        let questions = in_force.questions(&authenticated, &record);
+        let record = Record::read(authenticated)?;
+        let questions = in_force.questions(authenticated, &record);
         Ok((record, questions))
     })
     .map_err(refused)?;
     let answers = ask(log, questions).await?;
-    let permit = run_blocking(bytes, || in_force.decide(&authenticated, &record, &answers)).into_permit()?;
+    let permit = run_blocking(bytes, || in_force.decide(authenticated, &record, &answers)).into_permit()?;
     if let Record::Erasure(erasure) = &record
         && let Some(hold) = on_hold(log, erasure, &answers).await?
     {
@@ -110,10 +126,7 @@ pub async fn admit(
             return Err(NotAdmitted::NothingToHold(*entry));
         }
     }
-    metrics.stage("policy", started.elapsed());
-    let submission =
-        submission(&authenticated, side_data.payload.map(Bytes::copy_from_slice), &permit, in_force);
-    Ok(Admitted { submission, issuer: authenticated.iss().to_owned(), permit })
+    Ok(permit)
 }
 
 /// Looks up a decision's questions in the log.

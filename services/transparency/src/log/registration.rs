@@ -9,6 +9,7 @@ use registration::{GuardKind, Permit, SideData};
 use scitt::SignedStatement;
 use sequencer::{Halt, Placement, Role, SubmitError};
 use store::{Found, GuardKey, Progress, StoreError};
+use tracing::Instrument;
 
 use crate::limits::DECISIONS;
 use crate::log::admission::{self, Admitted};
@@ -19,6 +20,7 @@ use crate::log::registration_outcome::{
 use crate::log::state::Log;
 use crate::proofs::receipts::ReceiptUnavailable;
 use crate::quota::issuer_quota::IssuerCharge;
+use crate::spans;
 
 impl Log {
     /// Registers a statement. Registering the same statement again creates no second entry.
@@ -98,7 +100,8 @@ impl Log {
             let Admitted { submission, issuer, permit } =
                 self.decide_and_charge(statement, payload, issuer_charge).await?;
             let started = Instant::now();
-            let outcome = self.sequencer.submit_for(&issuer, submission).await;
+            let submitted = self.sequencer.submit_for(&issuer, submission);
+            let outcome = submitted.instrument(spans::stage("queue")).await;
             self.metrics.stage("queue", started.elapsed());
             match outcome {
                 Ok(placement) => {

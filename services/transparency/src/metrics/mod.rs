@@ -83,7 +83,7 @@ pub struct Metrics {
     /// `tabellion_sequence_batch_entries`: entries per batch.
     pub sequence_batch: Histogram,
     sequence_rounds: IntCounterVec,
-    /// `tabellion_queue_depth`: submissions waiting in the queue.
+    /// `tabellion_queue_entries`: submissions waiting in the queue.
     pub queue_depth: IntGauge,
     /// `tabellion_queue_rejected_total`: submissions refused because the queue or the inbox is full.
     pub queue_rejected: IntCounter,
@@ -169,7 +169,7 @@ impl Metrics {
                 "Batches by failure",
                 &["error"],
             )?,
-            queue_depth: registry.gauge("tabellion_queue_depth", "Submissions waiting for the sequencer")?,
+            queue_depth: registry.gauge("tabellion_queue_entries", "Submissions waiting for the sequencer")?,
             queue_rejected: registry.counter("tabellion_queue_rejected_total", "Submissions turned away")?,
             closed_bodies_read: registry.counter("tabellion_closed_bodies_read_total",
                 "Statements and payloads of closed content types that were read",

@@ -22,7 +22,7 @@ impl WitnessMetrics {
         quorum_met.set(1);
         Ok(Self {
             cosigned_size: registry.gauges(
-                "tabellion_witness_cosigned_size",
+                "tabellion_witness_cosigned_size_leaves",
                 "Leaves of the largest tree that a witness cosigned",
                 &["witness"],
             )?,

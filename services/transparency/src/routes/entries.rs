@@ -26,6 +26,7 @@ use crate::log::registration_outcome::Registered;
 use crate::log::state::{Log, Resolved};
 use crate::routes::app::App;
 use crate::run_blocking::run_blocking;
+use crate::spans;
 
 /// A statement with a detached payload: both parts, once each, and no other.
 #[derive(utoipa::ToSchema)]
@@ -84,7 +85,8 @@ pub async fn register(
 /// Parses a statement; a malformed one is counted as [`Malformed`](crate::metrics::RegistrationOutcome::Malformed).
 pub fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
     let started = Instant::now();
-    let statement = run_blocking(bytes.len(), || SignedStatement::parse(bytes));
+    let statement =
+        spans::stage("parse").in_scope(|| run_blocking(bytes.len(), || SignedStatement::parse(bytes)));
     app.edge.metrics.stage("parse", started.elapsed());
     statement.map_err(|malformed| {
         app.edge.metrics.registration(crate::metrics::RegistrationOutcome::Malformed);

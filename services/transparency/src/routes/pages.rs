@@ -3,31 +3,24 @@
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use bytes::Bytes;
+use axum::response::Response;
 use http::HeaderValue;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use http::header::CONTENT_SECURITY_POLICY;
+use serving::description;
+use utoipa::openapi::OpenApi;
 use utoipa_swagger_ui::{Config, SwaggerUi};
-
-use crate::edge::media;
 
 /// Content security policy of the page: scripts, styles and requests of this service only.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                            connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The routes `/openapi.json` and `/docs`.
-pub fn routes(openapi: utoipa::openapi::OpenApi) -> Router {
-    let json = Bytes::from(openapi.to_json().unwrap_or_default());
+pub fn routes(openapi: &OpenApi) -> Router {
     let page =
-        Router::from(SwaggerUi::new("/docs").config(Config::from("/openapi.json").validator_url("none")));
+        Router::from(SwaggerUi::new("/docs").config(Config::from(description::PATH).validator_url("none")));
     Router::new()
-        .route("/openapi.json", get(|| async move { description(json) }))
+        .route(description::PATH, description::document(description::text(openapi)))
         .merge(page.layer(from_fn(confined)))
-}
-
-fn description(json: Bytes) -> Response {
-    ([(CONTENT_TYPE, media::JSON), (CACHE_CONTROL, "public, max-age=300")], json).into_response()
 }
 
 async fn confined(request: Request, next: Next) -> Response {

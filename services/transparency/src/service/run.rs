@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use sequencer::{Halt, Handle, Remedy, Role, Status};
+use serving::admin as health;
 use serving::limits::ADMIN_CONNECTIONS;
 use serving::listener::{Listener, ListenerSettings, RunningListener};
 use serving::signals::hangups;
@@ -17,6 +18,7 @@ use serving::tls::{Tls, TlsError};
 use serving::unix_socket::AdminSocket;
 use store::LogStore;
 use tokio::sync::{Notify, watch};
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::background::maintenance::start as start_watching;
 use crate::background::readiness;
@@ -248,19 +250,15 @@ fn admin_routes(log: &Arc<Log>, index: Arc<Index>, edge: &EdgeState, metrics: Ar
 }
 
 fn health_routes(log: &Arc<Log>, metrics: Arc<Metrics>) -> Router {
-    let (alive, ready, measured) = (log.clone(), log.clone(), log.clone());
-    let obstacles = move || {
-        let log = ready.clone();
-        async move { readiness::obstacles(&log).await }
-    };
-    let text = move || {
-        readiness::refresh(&measured);
+    let text = move |log: Arc<Log>| {
+        readiness::refresh(&log);
         std::future::ready(metrics.text())
     };
-    Router::new()
-        .route("/livez", serving::admin::liveness(move || readiness::stuck(&alive)))
-        .route("/readyz", serving::admin::readiness(obstacles))
-        .route("/metrics", serving::admin::metrics(text))
+    let routes = OpenApiRouter::new()
+        .routes(health::liveness(|log: &Arc<Log>| readiness::stuck(log)))
+        .routes(health::readiness(|log: Arc<Log>| async move { readiness::obstacles(&log).await }))
+        .routes(health::metrics(text));
+    Router::from(routes).with_state(log.clone())
 }
 
 /// The settings of a listener; one client has a share of its connections.

@@ -24,6 +24,7 @@ use std::time::Duration;
 use data_encoding::HEXLOWER;
 use registration::vrf::is_did_or_urn;
 use serde::Deserialize;
+use serving::collector;
 use serving::units::{parse_duration, parse_size};
 use sha2::{Digest, Sha256};
 use url::Url;
@@ -90,7 +91,7 @@ pub(super) fn read(text: &str, folder: &Path) -> Result<Config, ConfigError> {
         queue: count("queue", file.queue, usual.queue, LARGEST_QUEUE)?,
         body_bytes: size("body_bytes", file.body_bytes, usual.body_bytes)?,
         keep: duration("keep", file.keep, usual.keep, Duration::MAX)?,
-        otlp: file.otlp.as_deref().map(collector).transpose()?,
+        otlp: file.otlp.as_deref().map(collector_of).transpose()?,
         clients: clients(file.clients, folder)?,
         ..usual
     })
@@ -126,10 +127,8 @@ fn size(setting: &str, text: Option<String>, most: usize) -> Result<usize, Confi
     })
 }
 
-fn collector(text: &str) -> Result<Url, ConfigError> {
-    let is_address = |url: &Url| matches!(url.scheme(), "http" | "https") && url.query().is_none();
-    let needed = "the collector's address, like http://127.0.0.1:4318, without a query";
-    Url::parse(text).ok().filter(is_address).ok_or_else(|| value("otlp", needed))
+fn collector_of(text: &str) -> Result<Url, ConfigError> {
+    collector::parse(text).ok_or_else(|| value(collector::SETTING, collector::NEEDED))
 }
 
 fn clients(sections: Vec<ClientSection>, folder: &Path) -> Result<Vec<Client>, ConfigError> {

@@ -4,17 +4,16 @@ mod answers;
 mod engines;
 mod jobs;
 mod problem;
-mod request_span;
 mod state;
 mod verify;
 
 use std::any::Any;
 
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use axum::{Router, middleware};
 use http::StatusCode;
-use http::header::{ALLOW, CONTENT_TYPE};
+use http::header::ALLOW;
+use serving::{description, request_span};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -43,21 +42,14 @@ fn described() -> OpenApiRouter<ServiceState> {
 
 /// The OpenAPI description as checked in (`verification.json`): pretty JSON, deterministic.
 pub fn openapi_json() -> String {
-    let mut text = described().into_openapi().to_pretty_json().unwrap_or_default();
-    text.push('\n');
-    text
+    description::text(&described().into_openapi())
 }
 
 /// The routes of the public listener.
 pub fn public(state: ServiceState) -> Router {
-    let (routes, description) = described().split_for_parts();
-    let description = description.to_json().unwrap_or_default();
-    let document = move || {
-        let description = description.clone();
-        async move { ([(CONTENT_TYPE, "application/json")], description) }
-    };
+    let (routes, collected) = described().split_for_parts();
     routes
-        .route("/openapi.json", get(document))
+        .route(description::PATH, description::document(description::text(&collected)))
         .with_state(state)
         .layer(middleware::map_response(with_problem))
         .layer(CatchPanicLayer::custom(panicked))

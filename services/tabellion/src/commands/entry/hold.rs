@@ -17,7 +17,7 @@ use url::form_urlencoded::Serializer;
 use crate::commands::operator::{self, Signer, Signing};
 use crate::commands::receipt::entry_named;
 use crate::commands::serve::config;
-use crate::console::{Exit, Failure};
+use crate::console::{Cell, Column, Exit, Failure, Table};
 use crate::context::Context;
 use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
@@ -26,6 +26,13 @@ use crate::show;
 
 /// The admin listener's socket of `serve --dev`.
 const DEV_SOCKET: &str = "tabellion-dev/admin.sock";
+/// The columns of a list of holds.
+const COLUMNS: &[Column] = &[
+    Column::text("entry", 0),
+    Column::text("since", 20),
+    Column::text("released", 20),
+    Column::text("case", 0),
+];
 /// The prefix of a Unix socket's path in `--admin-url`.
 const UNIX: &str = "unix:";
 
@@ -207,11 +214,12 @@ fn all(service: &Service) -> Result<Vec<Json>, Failure> {
 }
 
 fn print(context: &Context, holds: &[Json]) -> Result<(), Failure> {
-    context.console.print(&holds, |out| {
-        holds.iter().try_for_each(|hold| {
-            let [entry, since, released, case] =
-                ["entry_id", "since", "released", "case"].map(|name| show::text(hold, name));
-            writeln!(out, "{entry}  {since}  {released}  {case}")
-        })
-    })
+    let rows: Vec<Vec<Cell>> = holds.iter().map(row).collect();
+    let table = Table::of(&context.console, COLUMNS);
+    context.console.print(&holds, |out| table.write(out, &rows))
+}
+
+fn row(hold: &Json) -> Vec<Cell> {
+    let of = |name| Cell::text(&show::text(hold, name));
+    vec![Cell::id(&show::text(hold, "entry_id")), of("since"), of("released"), of("case")]
 }

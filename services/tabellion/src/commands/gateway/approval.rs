@@ -19,6 +19,7 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, members, safe};
 use crate::context::Context;
 use crate::keyfile;
+use crate::service::no_http_client;
 
 /// The default of `--url`: a local gateway's listener for approvers.
 const URL: &str = "http://127.0.0.1:7402";
@@ -198,6 +199,7 @@ fn now() -> u64 {
 fn failed(error: ClientError) -> Failure {
     match error {
         ClientError::Setup(why) => Failure::new(Exit::Usage, "usage", why),
+        ClientError::NoHttpClient(why) => no_http_client(&why),
         ClientError::Unreachable(_) => Failure::new(Exit::TryAgain, "unreachable", error.to_string())
             .hint("tabellion gateway approval list --url URL: what [approvals] listen says"),
         ClientError::Refused(_, problem) => {

@@ -13,7 +13,7 @@ use url::Url;
 
 use super::config_file::{self, DEV_LISTEN};
 use super::dev_mode::{self, WithoutVap};
-use crate::commands::serve::logging::LogLevel;
+use crate::commands::logging::LogLevel;
 use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;

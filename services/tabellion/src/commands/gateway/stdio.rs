@@ -10,7 +10,7 @@ use serving::signals::stop_signal;
 use super::config_file;
 use super::dev_mode::{self, WithoutVap};
 use super::run::not_started;
-use crate::commands::serve::logging::LogLevel;
+use crate::commands::logging::LogLevel;
 use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure};
 use crate::context::Context;

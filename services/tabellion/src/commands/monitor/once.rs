@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::show;
 use super::watched::{self, WatchedArgs};
+use crate::commands::logging::LogLevel;
 use crate::console::{Exit, Failure, Report};
 use crate::context::Context;
 
@@ -27,7 +28,7 @@ impl Once {
 
     async fn look(self, context: &Context) -> Result<(), Failure> {
         let config = self.watched.config(context)?;
-        watched::start_logging(context, "error")?;
+        let _level = LogLevel::of_environment("error", &context.console)?;
         let mut monitor = Monitor::begin(&config).map_err(|why| watched::not_begun(&why))?;
         let recorder = watched::recorder(&config, Box::new(|_| {}))?;
         let rounds = monitor.once(&recorder).await;

@@ -12,6 +12,8 @@ use serving::signals::stop_signal;
 
 use super::show;
 use super::watched::{self, WatchedArgs};
+use crate::commands::logging::LogLevel;
+use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Console, Exit, Failure, members, safe};
 use crate::context::Context;
 
@@ -36,7 +38,8 @@ impl Run {
 
     async fn watch(self, context: &Context) -> Result<(), Failure> {
         let config = self.watched.config(context)?;
-        watched::start_logging(context, "info")?;
+        let spans = Spans::start(SpanSource::Monitor, config.otlp.as_ref())?;
+        let _level = LogLevel::at_usual_level(spans.listener(), "info", &context.console)?;
         let stop = stop_signal();
         let monitor = Monitor::begin(&config).map_err(|why| watched::not_begun(&why))?;
         let console = context.console;
@@ -77,6 +80,7 @@ impl Run {
         if let Some(admin) = admin {
             admin.cut().await;
         }
+        spans.finish().await;
         ended
     }
 }

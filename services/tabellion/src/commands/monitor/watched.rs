@@ -8,7 +8,6 @@ use monitor::{MonitorError, RoundRecorder};
 use tlog::key::VerifierKey;
 use url::Url;
 
-use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 
@@ -92,12 +91,6 @@ fn read(context: &Context) -> Result<Config, Failure> {
         Failure::new(Exit::Usage, "monitor-config", format!("{} cannot be used", path.display()))
             .fact("because", why.to_string())
     })
-}
-
-/// Starts logging to stderr. The level comes from the environment, because the monitor's configuration file has no such
-/// setting.
-pub fn start_logging(context: &Context, usual: &str) -> Result<(), Failure> {
-    LogLevel::of_environment(usual, &context.console).map(drop)
 }
 
 /// Opens a recorder that passes the events it has stored to `listener`.

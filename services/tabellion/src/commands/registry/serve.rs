@@ -10,7 +10,7 @@ use registry_server::{Config, RegistryServer, StartError};
 use serving::signals::stop_signal;
 
 use super::{not_a_registry, not_deltas, operator_keys, refused};
-use crate::commands::serve::logging::LogLevel;
+use crate::commands::logging::LogLevel;
 use crate::console::{Exit, Failure, files, members, safe};
 use crate::context::Context;
 

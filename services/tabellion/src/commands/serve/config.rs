@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
+use serving::collector;
 use serving::tls::TlsFiles;
 use tlog::policy::WitnessPolicy;
 use transparency::{
     AccessConfig, CallerRole, ClientToken, ClosedTypes, Config, Database, Limits, Network, Rate,
     ReceiptAlgorithm, SigningKeyFiles, WitnessConfig,
 };
+use url::Url;
 
 use crate::console::Failure;
 use crate::settings::{self, SettingError, Settings};
@@ -22,6 +24,8 @@ use crate::settings::{self, SettingError, Settings};
 pub fn resolve(settings: &Settings) -> Result<Config, Failure> {
     let mut reading = Reading { settings, mistakes: Vec::new() };
     let config = reading.config();
+    // The service itself does not have the collector, but a mistake in it is one of its configuration.
+    reading.collector();
     let mut mistakes = reading.mistakes;
     if mistakes.is_empty()
         && let Some(config) = config
@@ -42,6 +46,13 @@ pub fn resolve(settings: &Settings) -> Result<Config, Failure> {
 pub fn database_of(settings: &Settings) -> Result<Database, Failure> {
     let mut reading = Reading { settings, mistakes: Vec::new() };
     reading.database().ok_or(()).map_err(|()| settings::refuse(reading.mistakes))
+}
+
+/// Returns the collector that gets the service's spans (`otlp`), if there is one.
+pub fn collector(settings: &Settings) -> Result<Option<Url>, Failure> {
+    let mut reading = Reading { settings, mistakes: Vec::new() };
+    let collector = reading.collector();
+    if reading.mistakes.is_empty() { Ok(collector) } else { Err(settings::refuse(reading.mistakes)) }
 }
 
 /// Parses the setting `db`.
@@ -121,6 +132,11 @@ impl Reading<'_> {
     fn admin_listen(&mut self) -> Option<SocketAddr> {
         let address: String = self.optional("admin_listen")?;
         if address.is_empty() { None } else { self.parsed("admin_listen") }
+    }
+
+    fn collector(&mut self) -> Option<Url> {
+        let text: String = self.optional(collector::SETTING)?;
+        self.noted(collector::SETTING, collector::parse(&text).ok_or_else(|| collector::NEEDED.into()))
     }
 
     fn tls(&mut self) -> Option<TlsFiles> {

@@ -4,7 +4,6 @@ pub mod check;
 pub mod config;
 pub mod dev;
 pub mod failures;
-pub mod logging;
 
 use std::pin::{Pin, pin};
 
@@ -12,11 +11,12 @@ use clap::Args;
 use serving::signals::stop_signal;
 use transparency::{Config, Halt, Service};
 
+use crate::commands::logging::{self, LogLevel};
+use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure, members};
 use crate::context::Context;
 use crate::exposed_settings;
 use crate::settings::{SettingFlags, Settings};
-use logging::LogLevel;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion serve --dev")]
@@ -43,7 +43,8 @@ impl Serve {
 async fn plain(context: &Context, flags: &SettingFlags) -> Result<(), Failure> {
     let settings = context.settings(flags.typed())?;
     let config = check::runnable(&settings)?;
-    let level = LogLevel::start(&settings, &context.console)?;
+    let spans = Spans::start(SpanSource::Log, config::collector(&settings)?.as_ref())?;
+    let level = LogLevel::start(&settings, spans.listener(), &context.console)?;
     exposed_settings::log::refuse(&config, &settings)?;
     warn(context, &settings, &config);
     let mut stop = pin!(stop_signal());
@@ -51,7 +52,9 @@ async fn plain(context: &Context, flags: &SettingFlags) -> Result<(), Failure> {
     tell_if_halted(context, &settings, &service);
     announce(context, &service)?;
     let reread = || reread(context, flags.typed(), &level);
-    service.run_until(reread, stop).await.map_err(ended)
+    let end = service.run_until(reread, stop).await;
+    spans.finish().await;
+    end.map_err(ended)
 }
 
 async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure> {
@@ -63,7 +66,8 @@ async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure
         let what = "dev mode serves plain HTTP on loopback: leave tls_cert and tls_key away";
         return Err(Failure::new(Exit::Usage, "usage", what));
     }
-    let level = LogLevel::start(&settings, &context.console)?;
+    let spans = Spans::start(SpanSource::Log, config::collector(&settings)?.as_ref())?;
+    let level = LogLevel::start(&settings, spans.listener(), &context.console)?;
     exposed_settings::log::refuse(&config, &settings)?;
     warn(context, &settings, &config);
     let mut stop = pin!(stop_signal());
@@ -73,7 +77,9 @@ async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure
         true => announce(context, &service)?,
         false => dev.introduce(context, &service, &config).await?,
     }
-    service.run_until(|| reread(context, flags.clone(), &level), stop).await.map_err(ended)
+    let end = service.run_until(|| reread(context, flags.clone(), &level), stop).await;
+    spans.finish().await;
+    end.map_err(ended)
 }
 
 /// Prints warnings about settings that expose secrets, or name files that do not exist.

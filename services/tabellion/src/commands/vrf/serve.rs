@@ -14,7 +14,7 @@ use serving::signals::stop_signal;
 use verification::{Config, LogConfig, StartError, VerificationService};
 use verification_store::StoreError;
 
-use crate::commands::serve::logging::LogLevel;
+use crate::commands::logging::LogLevel;
 use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure, Report, files, safe};
 use crate::context::Context;

@@ -57,7 +57,7 @@ impl Add {
             context.console.note("note  it counts towards no quorum yet: see --quorum");
         }
         context.console.note("note  a running service takes it up when it is started again");
-        context.console.result(&PolicyListing::of(&path, &policy))
+        PolicyListing::of(&path, &policy).print(&context.console)
     }
 
     fn key(&self) -> Result<VerifierKey, Failure> {

@@ -17,6 +17,6 @@ impl List {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let path = self.file.path(context)?;
         let policy = policy_file::read(&path)?;
-        context.console.result(&PolicyListing::of(&path, &policy))
+        PolicyListing::of(&path, &policy).print(&context.console)
     }
 }

@@ -7,9 +7,13 @@ use clap::Args;
 use serde::Serialize;
 use tlog::policy::WitnessPolicy;
 
-use crate::console::{Exit, Failure, Report, files, safe};
+use crate::console::{Cell, Column, Console, Exit, Failure, Table, files, safe};
 use crate::context::Context;
 use crate::settings;
+
+/// The columns of the list of witnesses. The first is that of the words that begin a line of the file.
+const COLUMNS: &[Column] =
+    &[Column::text("kind", 7), Column::text("name", 0), Column::text("url", 0), Column::text("key", 0)];
 
 /// Which file.
 #[derive(Clone, Debug, Args)]
@@ -89,16 +93,25 @@ impl PolicyListing {
     }
 }
 
-impl Report for PolicyListing {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let width = self.witnesses.iter().map(|one| one.name.chars().count()).max().unwrap_or(0);
-        for one in &self.witnesses {
-            let url = one.url.as_deref().unwrap_or("(is not asked: no URL)");
-            writeln!(out, "witness  {:width$}  {}  {}", safe(&one.name), safe(url), safe(&one.key))?;
-        }
+impl PolicyListing {
+    /// Prints the witnesses and the rule.
+    pub fn print(&self, console: &Console) -> Result<(), Failure> {
+        console.print(self, |out| self.write(out, Table::of(console, COLUMNS)))
+    }
+
+    fn write(&self, out: &mut dyn Write, table: Table) -> io::Result<()> {
+        let rows: Vec<Vec<Cell>> = self.witnesses.iter().map(ListedWitness::row).collect();
+        table.write(out, &rows)?;
         self.rule.iter().try_for_each(|line| {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             writeln!(out, "{word:7}  {}", safe(rest))
         })
+    }
+}
+
+impl ListedWitness {
+    fn row(&self) -> Vec<Cell> {
+        let url = self.url.as_deref().unwrap_or("(no URL: the log does not submit to it)");
+        vec![Cell::text("witness"), Cell::text(&self.name), Cell::text(url), Cell::vkey(&self.key)]
     }
 }

@@ -5,11 +5,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use serving::collector;
 use serving::signals::{hangups, stop_signal};
 use tlog::key::KeyName;
+use url::Url;
 use witness::{Config, StartError, StateError, Witness, WitnessKeyError};
 
-use crate::commands::serve::logging::LogLevel;
+use crate::commands::logging::LogLevel;
+use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
 
@@ -22,7 +25,7 @@ pub struct Serve {
     /// The log list (C2SP tlog-list); reloads on SIGHUP
     #[arg(long, value_name = "FILE")]
     logs: PathBuf,
-    /// The witness's permanent name, required at the first start
+    /// Its permanent name; needed at the first start
     #[arg(long)]
     name: Option<KeyName>,
     /// The address for logs and monitors
@@ -31,6 +34,9 @@ pub struct Serve {
     /// The address for metrics and health
     #[arg(long, value_name = "ADDRESS")]
     admin_listen: Option<SocketAddr>,
+    /// Send spans to this OpenTelemetry collector
+    #[arg(long, value_name = "URL", value_parser = collector_of)]
+    otlp: Option<Url>,
     /// The key file, created at the first start [default: FOLDER/key.pem]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -52,7 +58,8 @@ impl Serve {
         // From here on, SIGHUP does not terminate the process.
         let reread = hangups()?;
         let mut stop = std::pin::pin!(stop_signal());
-        let _level = LogLevel::of_environment("info", &context.console)?;
+        let spans = Spans::start(SpanSource::Witness, self.otlp.as_ref())?;
+        let _level = LogLevel::at_usual_level(spans.listener(), "info", &context.console)?;
         let config = Config {
             listen: self.listen,
             admin_listen: self.admin_listen,
@@ -73,11 +80,17 @@ impl Serve {
             let logs = if logs == 1 { "1 log".to_owned() } else { format!("{logs} logs") };
             writeln!(out, "witnessing {logs} at http://{listen}\nkey        {}", safe(&key))
         })?;
-        witness.run_until(reread, stop).await.map_err(|lost| {
+        let ended = witness.run_until(reread, stop).await;
+        spans.finish().await;
+        ended.map_err(|lost| {
             Failure::new(Exit::Failure, "witness-in-doubt", "the witness stopped")
                 .fact("because", lost.to_string())
         })
     }
+}
+
+fn collector_of(text: &str) -> Result<Url, String> {
+    collector::parse(text).ok_or_else(|| collector::NEEDED.to_owned())
 }
 
 fn not_started(error: StartError) -> Failure {

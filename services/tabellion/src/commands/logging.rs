@@ -17,16 +17,9 @@ pub type Listener = Box<dyn Layer<Registry> + Send + Sync>;
 pub struct LogLevel(reload::Handle<EnvFilter, Registry>);
 
 impl LogLevel {
-    /// Starts logging with the settings `log_format` and `log_level`.
-    pub fn start(settings: &Settings, console: &Console) -> Result<Self, Failure> {
-        Self::with_listener(settings, console, None)
-    }
-
-    fn with_listener(
-        settings: &Settings,
-        console: &Console,
-        other: Option<Listener>,
-    ) -> Result<Self, Failure> {
+    /// Starts logging with the settings `log_format` and `log_level`, with a further layer that receives events and spans
+    /// of all levels.
+    pub fn start(settings: &Settings, other: Option<Listener>, console: &Console) -> Result<Self, Failure> {
         let level = level(settings)?;
         let (filter, handle) = reload::Layer::new(level);
         let json = for_machines(settings);
@@ -55,7 +48,7 @@ impl LogLevel {
         let or = |name, usual: &str| std::env::var(name).unwrap_or_else(|_| usual.to_owned());
         let level = ("log_level", or("TABELLION_LOG_LEVEL", usual));
         let format = ("log_format", or("TABELLION_LOG_FORMAT", "text"));
-        Self::with_listener(&Settings::of(vec![level, format]), console, other)
+        Self::start(&Settings::of(vec![level, format]), other, console)
     }
 
     /// Applies the setting `log_level` of a reloaded configuration.
