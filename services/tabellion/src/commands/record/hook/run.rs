@@ -20,6 +20,7 @@ use crate::commands::record::registering::CheckpointLog;
 use crate::commands::record::sign::Recorder;
 use crate::commands::record::sources::NamedSource;
 use crate::commands::record::watch::Watch;
+use crate::commands::record::writing::RECORD_BYTES;
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure, files, safe};
 use crate::context::Context;
@@ -168,7 +169,8 @@ impl Run {
         let log = register.then(|| CheckpointLog::new(trust.clone(), service.clone()));
         let sessions = file.parent().unwrap_or(Path::new("/"));
         let every = Duration::ZERO;
-        let watch = Watch::new(sessions, &folder, every, Settings::default(), recorder, log, PATIENCE)?;
+        let settings = Settings { record_bytes: RECORD_BYTES, ..Settings::default() };
+        let watch = Watch::new(sessions, &folder, every, settings, recorder, log, PATIENCE)?;
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         watch.record(context, &NamedSource { path: file.to_owned(), name, named: true })
     }
