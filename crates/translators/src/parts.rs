@@ -92,7 +92,8 @@ pub(crate) fn records(
     terms: &RecordTerms<'_>,
 ) -> Vec<(SessionRecord, Redactions)> {
     let entries = std::mem::take(&mut session.entries);
-    let mut division = Division { session, entries, terms, previous: previous.map(str::to_owned), done: Vec::new() };
+    let mut division =
+        Division { session, entries, terms, previous: previous.map(str::to_owned), done: Vec::new() };
     division.add(0..division.entries.len());
     division.done
 }
@@ -140,7 +141,8 @@ impl Division<'_> {
 
     fn part(&self, range: &Range<usize>) -> Option<RecordPart> {
         let (entries, session_entries) = (range.len(), self.entries.len());
-        let part = RecordPart { number: self.done.len() + 1, first_entry: range.start, entries, session_entries };
+        let part =
+            RecordPart { number: self.done.len() + 1, first_entry: range.start, entries, session_entries };
         (entries < session_entries).then_some(part)
     }
 

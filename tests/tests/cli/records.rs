@@ -140,10 +140,8 @@ fn a_file_of_several_that_is_no_session_does_not_stop_the_others() {
 /// A line of a session of Claude Code.
 fn line(number: usize, content: &str) -> String {
     let kind = if number.is_multiple_of(2) { "user" } else { "assistant" };
-    let mut message = json!({ "role": kind, "id": format!("m{number}"), "content": content });
-    if kind == "assistant" {
-        message["usage"] = json!({ "input_tokens": 1, "output_tokens": number });
-    }
+    let usage = json!({ "input_tokens": 1, "output_tokens": number });
+    let message = json!({ "role": kind, "id": format!("m{number}"), "content": content, "usage": usage });
     json!({ "type": kind, "sessionId": "s", "uuid": format!("u{number}"), "message": message }).to_string()
         + "\n"
 }
@@ -166,7 +164,10 @@ fn a_session_that_is_too_large_for_a_statement_becomes_a_chain_of_records() {
     for (number, record) in (1..).zip(records) {
         let file = format!("./s.part-{number}.record.json");
         assert_eq!(record["wrote"], json!([file, format!("{file}.cose")]));
-        assert_eq!((&record["part"]["number"], &record["part"]["first-entry"]), (&json!(number), &json!(found)));
+        assert_eq!(
+            (&record["part"]["number"], &record["part"]["first-entry"]),
+            (&json!(number), &json!(found))
+        );
         folder.run(&["record", "verify", &format!("{file}.cose")]).must_end_with(0);
         let value = parsed(&folder, &file);
         assert_eq!(value["previous-record"], before);
@@ -178,7 +179,11 @@ fn a_session_that_is_too_large_for_a_statement_becomes_a_chain_of_records() {
     assert!(records.len() > 1, "{records:?}");
     assert_eq!(found, ENTRIES);
     assert_eq!(tokens, (0..ENTRIES as u64).filter(|number| number % 2 == 1).sum::<u64>());
-    assert_eq!(folder.run(&import).must_end_with(0).json(), imported, "the same import writes the same files");
+    assert_eq!(
+        folder.run(&import).must_end_with(0).json(),
+        imported,
+        "the same import writes the same files"
+    );
     let report = folder.run(&["record", "import", "--key", "key.pem", "s.jsonl"]).must_end_with(0).text();
     assert!(report.contains("(part 2: entries 651 to 1300 of 1300)"), "{report}");
 }

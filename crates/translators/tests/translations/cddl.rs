@@ -14,7 +14,8 @@ use crate::fixtures::{SMALL, divided, sources, translated};
 const CDDL: &str = include_str!("../../../../vectors/conversation/agent-conversation.cddl");
 
 fn records() -> Vec<SessionRecord> {
-    let translations = sources().into_iter().flat_map(|source| [translated(&source), divided(&source, SMALL)]);
+    let translations =
+        sources().into_iter().flat_map(|source| [translated(&source), divided(&source, SMALL)]);
     translations.flat_map(|translation| translation.records).map(|(record, _)| record).collect()
 }
 

@@ -34,11 +34,15 @@ fn each_part_says_which_entries_it_has_and_names_the_part_before() {
         ..Settings::default()
     };
     let translation = translate(&source, &settings).unwrap();
-    let session_entries = translated(&source).records[0].0.value()["session"]["entries"].as_array().unwrap().len();
+    let session_entries =
+        translated(&source).records[0].0.value()["session"]["entries"].as_array().unwrap().len();
     let (mut before, mut next_entry) = (previous, 0);
     for (number, (record, _)) in (1..).zip(&translation.records) {
         let part = RecordPart::of(record.value()).unwrap();
-        assert_eq!((part.number, part.first_entry, part.session_entries), (number, next_entry, session_entries));
+        assert_eq!(
+            (part.number, part.first_entry, part.session_entries),
+            (number, next_entry, session_entries)
+        );
         assert_eq!(record.value()["session"]["entries"].as_array().unwrap().len(), part.entries);
         assert_eq!(record.value()["previous-record"], before);
         assert_eq!(part.is_last(), number == translation.records.len());

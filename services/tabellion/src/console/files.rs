@@ -110,6 +110,18 @@ fn refuse_second_reading() -> Result<(), Failure> {
     if READ.swap(true, Ordering::Relaxed) { Err(stdin_twice()) } else { Ok(()) }
 }
 
+/// Returns a path as text, for the argument of a command; fails with `usage` if it is not UTF-8.
+pub fn path_text(path: &Path) -> Result<String, Failure> {
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::new(Exit::Usage, "usage", format!("{} is not UTF-8 text", path.display())))
+}
+
+/// Returns the flag `--NAME=PATH`; fails like [`path_text`].
+pub fn path_flag(name: &str, path: &Path) -> Result<String, Failure> {
+    Ok(format!("--{name}={}", path_text(path)?))
+}
+
 /// The error if two arguments are `-`.
 pub fn stdin_twice() -> Failure {
     Failure::new(Exit::Usage, "stdin-twice", "standard input can stand for one file only")

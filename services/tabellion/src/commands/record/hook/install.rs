@@ -94,14 +94,14 @@ fn command(agent: CodingAgent, recording: &RecordingArgs) -> Result<Vec<String>,
     recording.recorder()?;
     let ServiceArgs { url, cacert, token_file, timeout } = service;
     let program = std::env::current_exe()?;
-    let mut words = vec![text(&program)?];
+    let mut words = vec![files::path_text(&program)?];
     words.extend(COMMAND.map(str::to_owned));
     words.push(agent.name().to_owned());
     let paths = [("key", key.as_ref()), ("output", output.as_ref()), ("trust", trust.as_ref())];
     let more = [("cacert", cacert.as_ref()), ("token-file", token_file.as_ref())];
     for (flag, path) in paths.into_iter().chain(more) {
         if let Some(path) = path {
-            words.extend([format!("--{flag}"), text(&std::path::absolute(path)?)?]);
+            words.extend([format!("--{flag}"), files::path_text(&std::path::absolute(path)?)?]);
         }
     }
     words.extend(iss.iter().map(|iss| format!("--iss={iss}")));
@@ -110,12 +110,6 @@ fn command(agent: CodingAgent, recording: &RecordingArgs) -> Result<Vec<String>,
         words.extend(url.iter().map(|url| format!("--url={url}")));
     }
     Ok(words)
-}
-
-fn text(path: &Path) -> Result<String, Failure> {
-    path.to_str()
-        .map(str::to_owned)
-        .ok_or_else(|| Failure::new(Exit::Usage, "usage", format!("{} is not UTF-8 text", path.display())))
 }
 
 fn add(agent: CodingAgent, text: &str, command: &[String]) -> Result<String, String> {
