@@ -225,7 +225,7 @@ impl LogTools {
         flags.extend(path_flags("key", key.as_deref())?);
         flags.extend(iss.as_ref().map(|iss| format!("--iss={iss}")));
         flags.extend(path_flags("trust", trust.as_deref())?);
-        flags.extend(self.service_flags()?);
+        flags.extend(self.service.to_flags()?);
         let register: Register = parse("register", flags, &[path_text(&file)?])?;
         result(&register.register_one(&self.context)?)
     }
@@ -259,29 +259,20 @@ impl LogTools {
     }
 
     fn search(&self, call: ToolArguments) -> Result<ToolResult, Failure> {
-        let flags = call.flags.into_iter().chain(self.service_flags()?).collect();
+        let flags = call.flags.into_iter().chain(self.service.to_flags()?).collect();
         let search: Search = parse("search", flags, &[])?;
         result(&search.find(&self.context)?)
     }
 
     fn session(&self, mut call: ToolArguments) -> Result<ToolResult, Failure> {
         let session = call.take("session").unwrap_or_default();
-        let flags = call.flags.into_iter().chain(self.service_flags()?).collect();
+        let flags = call.flags.into_iter().chain(self.service.to_flags()?).collect();
         let show: session::Show = parse("session", flags, &[session])?;
         result(&show.find(&self.context)?)
     }
 
     fn file(&self, name: &str) -> Result<PathBuf, Failure> {
         file_below(self.folder.as_deref(), name)
-    }
-
-    fn service_flags(&self) -> Result<Vec<String>, Failure> {
-        let ServiceArgs { url, cacert, token_file, timeout } = &self.service;
-        let url = url.as_ref().map(|url| format!("--url={url}"));
-        let files = [("cacert", cacert), ("token-file", token_file)];
-        let files = files.into_iter().filter_map(|(flag, file)| Some(path_flag(flag, file.as_deref()?)));
-        let files = files.collect::<Result<Vec<_>, Failure>>()?;
-        Ok(url.into_iter().chain(files).chain([format!("--timeout={timeout}")]).collect())
     }
 }
 
