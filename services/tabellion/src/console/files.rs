@@ -1,7 +1,8 @@
 //! Files as arguments: `-` is a standard stream, and output files are written atomically.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,12 +15,12 @@ use super::ignore_closed_pipe;
 /// Maximum size in bytes of an input file: the maximum of a statement, with room for its payload.
 pub const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The permissions of a new file.
+/// The permissions of a new file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The permissions from the umask.
     Ordinary,
-    /// Access for the owner only (0600), for keys.
+    /// Access for the owner only (0600, and 0700 for a folder), for keys.
     Secret,
 }
 
@@ -79,6 +80,18 @@ pub fn write(path: &Path, bytes: &[u8], access: Access, existing: Existing) -> R
         return same_or_refused(path, bytes);
     }
     durable::replace(path, bytes, access.of_file()).map_err(unwritable)
+}
+
+/// Creates a folder and its parents; an existing one stays as it is.
+pub fn make_folder(path: &Path, access: Access) -> Result<(), Failure> {
+    let mut builder = DirBuilder::new();
+    if access == Access::Secret {
+        builder.mode(0o700);
+    }
+    builder.recursive(true).create(path).map_err(|error| {
+        Failure::new(Exit::Failure, "file-unwritable", format!("cannot make {}", path.display()))
+            .fact("because", error.to_string())
+    })
 }
 
 /// Replaces a file, which keeps its permissions; a new file is for its owner only.

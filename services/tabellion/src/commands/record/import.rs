@@ -1,7 +1,7 @@
 //! `tabellion record import`: translates session files to records, and signs them.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -16,7 +16,7 @@ use super::sign::Recorder;
 use super::sources::{self, NamedSource};
 use super::watch::Watch;
 use super::writing::{CheckedRecord, RECORD_BYTES, not_translated, record_file};
-use crate::console::files::Existing;
+use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::service::ServiceArgs;
@@ -69,7 +69,7 @@ impl Import {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let recorder = self.key.as_deref().map(|key| Recorder::read(key, self.iss.clone())).transpose()?;
         let settings = self.settings();
-        std::fs::create_dir_all(&self.output).map_err(|error| unwritable(&self.output, &error))?;
+        files::make_folder(&self.output, Access::Ordinary)?;
         if self.watch {
             let [folder] = self.files.as_slice() else {
                 return Err(Failure::new(Exit::Usage, "usage", "--watch follows one folder"));
@@ -165,11 +165,6 @@ impl Import {
         });
         written.collect()
     }
-}
-
-fn unwritable(folder: &Path, error: &io::Error) -> Failure {
-    Failure::new(Exit::Failure, "file-unwritable", format!("cannot make {}", folder.display()))
-        .fact("because", error.to_string())
 }
 
 #[derive(Default, Serialize)]

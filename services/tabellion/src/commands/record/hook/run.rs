@@ -22,7 +22,8 @@ use crate::commands::record::sources::NamedSource;
 use crate::commands::record::watch::Watch;
 use crate::commands::record::writing::RECORD_BYTES;
 use crate::commands::verify::now;
-use crate::console::{Exit, Failure, files, safe};
+use crate::console::files::{self, Access};
+use crate::console::{Exit, Failure, safe};
 use crate::context::Context;
 use crate::service::ServiceArgs;
 use crate::show;
@@ -165,7 +166,7 @@ impl Run {
         let RecordingArgs { register, trust, service, .. } = &self.recording;
         let recorder = self.recording.recorder()?;
         let folder = self.recording.folder()?;
-        make_folder(&folder)?;
+        files::make_folder(&folder, Access::Ordinary)?;
         let log = register.then(|| CheckpointLog::new(trust.clone(), service.clone()));
         let sessions = file.parent().unwrap_or(Path::new("/"));
         let every = Duration::ZERO;
@@ -183,7 +184,7 @@ impl Run {
 }
 
 fn open_log(folder: &Path) -> Result<File, Failure> {
-    make_folder(folder)?;
+    files::make_folder(folder, Access::Ordinary)?;
     let path = folder.join(LOG);
     let is_full = fs::metadata(&path).is_ok_and(|metadata| metadata.len() > MAX_LOG);
     let mut options = fs::OpenOptions::new();
@@ -193,13 +194,6 @@ fn open_log(folder: &Path) -> Result<File, Failure> {
         false => options.append(true),
     };
     options.open(&path).map_err(|error| files::unreadable(&path, &error))
-}
-
-fn make_folder(folder: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|error| {
-        Failure::new(Exit::Failure, "file-unwritable", format!("cannot make {}", folder.display()))
-            .fact("because", error.to_string())
-    })
 }
 
 fn cannot_start(program: &str, error: &std::io::Error) -> Failure {
