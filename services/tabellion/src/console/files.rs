@@ -79,7 +79,7 @@ pub fn write(path: &Path, bytes: &[u8], access: Access, existing: Existing) -> R
     if existing == Existing::Keep && path.exists() {
         return same_or_refused(path, bytes);
     }
-    durable::replace(path, bytes, access.of_file()).map_err(unwritable)
+    durable::replace(path, bytes, access.of_file()).map_err(not_replaced)
 }
 
 /// Creates a folder and its parents; an existing one stays as it is.
@@ -103,10 +103,7 @@ pub fn replace_keeping_access(path: &Path, bytes: &[u8]) -> Result<(), Failure> 
     };
     write(path, bytes, Access::Secret, Existing::Replace)?;
     let Some(permissions) = permissions else { return Ok(()) };
-    std::fs::set_permissions(path, permissions).map_err(|error| {
-        Failure::new(Exit::Failure, "file-unwritable", format!("{} cannot be written", path.display()))
-            .fact("because", error.to_string())
-    })
+    std::fs::set_permissions(path, permissions).map_err(|error| unwritable(path, &error))
 }
 
 fn same_or_refused(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
@@ -154,14 +151,19 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(exit, code, format!("cannot read {}: {error}", path.display()))
 }
 
-fn unwritable(error: WriteError) -> Failure {
-    let told = match error {
-        WriteError::Unchanged { path, error } => format!("cannot write {}: {error}", path.display()),
+/// Returns the failure for a file that cannot be written.
+pub fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Exit::Failure, "file-unwritable", format!("cannot write {}: {error}", path.display()))
+}
+
+fn not_replaced(error: WriteError) -> Failure {
+    match error {
+        WriteError::Unchanged { path, error } => unwritable(&path, &error),
         WriteError::InDoubt { path, error } => {
-            format!("{} is written, but may not survive a power loss: {error}", path.display())
+            let what = format!("{} is written, but may not survive a power loss: {error}", path.display());
+            Failure::new(Exit::Failure, "file-unwritable", what)
         }
-    };
-    Failure::new(Exit::Failure, "file-unwritable", told)
+    }
 }
 
 #[cfg(test)]

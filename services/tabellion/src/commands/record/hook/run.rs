@@ -193,7 +193,7 @@ fn open_log(folder: &Path) -> Result<File, Failure> {
         true => options.write(true).truncate(true),
         false => options.append(true),
     };
-    options.open(&path).map_err(|error| files::unreadable(&path, &error))
+    options.open(&path).map_err(|error| files::unwritable(&path, &error))
 }
 
 fn cannot_start(program: &str, error: &std::io::Error) -> Failure {
