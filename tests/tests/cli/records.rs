@@ -140,8 +140,10 @@ fn a_file_of_several_that_is_no_session_does_not_stop_the_others() {
 /// A line of a session of Claude Code.
 fn line(number: usize, content: &str) -> String {
     let kind = if number.is_multiple_of(2) { "user" } else { "assistant" };
-    let usage = json!({ "input_tokens": 1, "output_tokens": number });
-    let message = json!({ "role": kind, "id": format!("m{number}"), "content": content, "usage": usage });
+    let mut message = json!({ "role": kind, "id": format!("m{number}"), "content": content });
+    if kind == "assistant" {
+        message["usage"] = json!({ "input_tokens": 1, "output_tokens": number });
+    }
     json!({ "type": kind, "sessionId": "s", "uuid": format!("u{number}"), "message": message }).to_string()
         + "\n"
 }
