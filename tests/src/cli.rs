@@ -202,6 +202,11 @@ impl Dev {
     pub fn url(&self) -> &str {
         self.serving["url"].as_str().expect("a URL")
     }
+
+    /// Returns the process ID of the service.
+    pub fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
 }
 
 impl Dev {

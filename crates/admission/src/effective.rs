@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use decimal::Decimal;
 use vap::digest::{Canon, Digest};
-use vap::glob::Pattern;
+use vap::glob::{self, Pattern};
 use vap::limits::{MAX_INTEGER, MAX_METERS, MAX_PATTERNS};
 use vap::message::{
     AddScope, Budget, ClaimedPrincipal, Deadline, IncreaseBudget, MessageType, Scope, ScopeAmendment,
@@ -75,8 +75,10 @@ impl ScopeCeiling {
     /// Returns `true` if sessions may call the tool.
     #[must_use]
     pub fn allows(&self, tool: &str) -> bool {
-        let any = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(tool));
-        (self.tools_allow.is_empty() || any(&self.tools_allow)) && !any(&self.tools_deny)
+        match self.tools_allow.is_empty() {
+            true => !glob::matches_any(&self.tools_deny, tool),
+            false => glob::allows(&self.tools_allow, &self.tools_deny, tool),
+        }
     }
 
     /// Reduces a scope to this ceiling. A pattern that overlaps the ceiling and is not covered by it remains, since no

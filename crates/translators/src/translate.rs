@@ -9,6 +9,7 @@ use crate::account::TranslationAccount;
 use crate::error::TranslateError;
 use crate::format::Format;
 use crate::limits::SOURCE_BYTES;
+use crate::parts::{self, AboutSource, RecordPart, RecordTerms};
 use crate::record::{self, SessionRecord, TRANSLATOR_VERSION};
 use crate::redaction::{Redaction, Redactions};
 use crate::session::Session;
@@ -16,7 +17,7 @@ use crate::source::{SessionSource, SourceFile};
 use crate::{attribution, chained, claude, codex, cursor, detect, gemini, opencode};
 
 /// Settings of a translation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// The format; detected if `None`.
     pub format: Option<Format>,
@@ -28,6 +29,21 @@ pub struct Settings {
     /// The records of earlier checkpoints by session: `sha256:` and the digest of their bytes
     /// ([`SessionRecord::digest`]).
     pub previous_records: BTreeMap<String, String>,
+    /// Maximum size of a record in bytes: a session with more has several records.
+    pub record_bytes: usize,
+}
+
+impl Default for Settings {
+    /// Detects the format, redacts by default, and divides no session.
+    fn default() -> Self {
+        Self {
+            format: None,
+            redaction: Redaction::default(),
+            root: None,
+            previous_records: BTreeMap::new(),
+            record_bytes: usize::MAX,
+        }
+    }
 }
 
 /// The result of a translation.
@@ -35,10 +51,17 @@ pub struct Settings {
 pub struct Translation {
     /// The format of the source.
     pub format: Format,
-    /// One record for each session of the source, with the omissions from it.
+    /// The records of each session of the source, with the omissions from each; mostly one for each session.
     pub records: Vec<(SessionRecord, Redactions)>,
     /// What became of each native entry.
     pub account: TranslationAccount,
+}
+
+impl Translation {
+    /// Returns the records of each session: one, or its parts in their order.
+    pub fn sessions(&self) -> impl Iterator<Item = &[(SessionRecord, Redactions)]> {
+        self.records.chunk_by(|_, (next, _)| RecordPart::of(next.value()).is_some_and(|part| part.number > 1))
+    }
 }
 
 /// Translates a source.
@@ -57,8 +80,17 @@ pub fn translate(source: &SessionSource, settings: &Settings) -> Result<Translat
     if sessions.is_empty() {
         return Err(TranslateError::NoSession(format));
     }
-    let about = AboutSource { format, sha256: source.sha256(), bytes: source.bytes(), account: &account };
-    let records = sessions.into_iter().map(|session| record(session, &about, settings)).collect();
+    let terms = RecordTerms {
+        about: AboutSource { format, sha256: source.sha256(), bytes: source.bytes(), account: &account },
+        redaction: &settings.redaction,
+        root: settings.root.as_deref().unwrap_or_default(),
+        record_bytes: settings.record_bytes,
+    };
+    let records = sessions.into_iter().flat_map(|session| {
+        let previous = settings.previous_records.get(&session.id).map(String::as_str);
+        parts::records(session, previous, &terms)
+    });
+    let records = records.collect();
     Ok(Translation { format, records, account })
 }
 
@@ -84,51 +116,6 @@ fn only(format: Format, source: &SessionSource) -> Result<&SourceFile, Translate
         [only] => Ok(only),
         files => Err(TranslateError::SeveralFiles { format, files: files.len() }),
     }
-}
-
-/// What a record says about its source.
-struct AboutSource<'a> {
-    format: Format,
-    sha256: String,
-    bytes: usize,
-    account: &'a TranslationAccount,
-}
-
-impl AboutSource<'_> {
-    /// Adds the members of `source` to those that are there.
-    fn add_to(&self, record: &mut Value, redactions: &Redactions) {
-        let about = json!({
-            "format": self.format,
-            "sha-256": self.sha256,
-            "bytes": self.bytes,
-            "lines": self.account.total,
-            "skipped": self.account.skipped(),
-            "broken": self.account.broken.len(),
-            "redactions": redactions.to_values(),
-        });
-        let Value::Object(members) = record else { return };
-        let source = members.entry("source").or_insert_with(|| json!({}));
-        if let (Value::Object(source), Value::Object(about)) = (source, about) {
-            source.extend(about);
-        }
-    }
-}
-
-fn record(mut session: Session, about: &AboutSource<'_>, settings: &Settings) -> (SessionRecord, Redactions) {
-    let previous = settings.previous_records.get(&session.id).map(String::as_str);
-    let fingerprint = settings.redaction.fingerprint();
-    let root = settings.root.as_deref().unwrap_or_default();
-    let texts =
-        [&about.sha256, TRANSLATOR_VERSION, &session.id, &fingerprint, previous.unwrap_or_default(), root];
-    let id = record::identifier(&texts);
-    let chain = session.hash_chain.take();
-    let mut value = record::assemble(id, session, previous);
-    if let (Some(chain), Value::Object(members)) = (chain, &mut value) {
-        members.insert("source".to_owned(), json!({ "hash-chain": chain }));
-    }
-    let redactions = settings.redaction.apply(&mut value);
-    about.add_to(&mut value, &redactions);
-    (SessionRecord::of(value), redactions)
 }
 
 /// Redacts a record that exists, as a new record: with another `id`, the digest of the original as `redacted-from`, and

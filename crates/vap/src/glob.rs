@@ -92,6 +92,10 @@ impl From<Pattern> for String {
 /// Returns `true` if an `allow` pattern matches the name and no `deny` pattern does; the order of the patterns is
 /// irrelevant (V-9).
 pub fn allows(allow: &[Pattern], deny: &[Pattern], name: &str) -> bool {
-    let any = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(name));
-    any(allow) && !any(deny)
+    matches_any(allow, name) && !matches_any(deny, name)
+}
+
+/// Returns `true` if one of the patterns matches the whole name.
+pub fn matches_any(patterns: &[Pattern], name: &str) -> bool {
+    patterns.iter().any(|pattern| pattern.matches(name))
 }

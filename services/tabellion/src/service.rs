@@ -51,6 +51,16 @@ impl ServiceArgs {
         self.connect_over(context, None)
     }
 
+    /// Returns the flags with which another command of this program reaches the same service.
+    pub fn to_flags(&self) -> Result<Vec<String>, Failure> {
+        let Self { url, cacert, token_file, timeout } = self;
+        let files = [("cacert", cacert), ("token-file", token_file)];
+        let files =
+            files.into_iter().filter_map(|(name, file)| Some(files::path_flag(name, file.as_deref()?)));
+        let url = url.iter().map(|url| Ok(format!("--url={url}")));
+        url.chain(files).chain([Ok(format!("--timeout={timeout}"))]).collect()
+    }
+
     /// Creates the client, over a Unix socket if one is given.
     pub fn connect_over(&self, context: &Context, unix_socket: Option<PathBuf>) -> Result<Service, Failure> {
         let flags = self.url.iter().map(|url| ("log_url", url.clone())).collect();

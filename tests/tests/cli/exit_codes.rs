@@ -147,6 +147,9 @@ fn every_verifier_tells_a_file_in_which_something_is_wrong_from_one_that_is_some
     }
     folder.write("cut.chain", "[{\"envelope");
     folder.write("cut.disclosures", "[{\"statement");
+    folder.write("cut.verdict", "{\"type\":\"verdict\",");
+    folder.write("cut.approval", "{\"question\":{");
+    folder.write("other.approval", "{\"question\":{},\"answer\":\"a.b.c\"}");
     for (verifier, more) in [
         (
             &["roa", "verify", "cut.chain"][..],
@@ -154,6 +157,9 @@ fn every_verifier_tells_a_file_in_which_something_is_wrong_from_one_that_is_some
         ),
         (&["audit", "session", "--opened", "cut.disclosures"], &[]),
         (&["record", "verify", "cut.cose"], &[]),
+        (&["verdict", "verify", "cut.verdict"], &[]),
+        (&["gateway", "approval", "verify", "cut.approval"], &["--key", "tabellion-dev/issuer.key"]),
+        (&["gateway", "approval", "verify", "other.approval"], &["--key", "tabellion-dev/issuer.key"]),
         (&["verify", "a.json.cose", "--receipt", "cut.receipt"], &[]),
         (&["vrf", "recheck", "cut.cose"], &["--artifact", "a.json", "--tests", "a.json"]),
     ] {

@@ -15,6 +15,7 @@ mod handing_in;
 mod help;
 mod hooks;
 mod journeys;
+mod log_browse;
 mod manners;
 mod mcp;
 mod policy_admit;

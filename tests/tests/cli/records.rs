@@ -137,14 +137,84 @@ fn a_file_of_several_that_is_no_session_does_not_stop_the_others() {
     assert!(failed.len() == 1 && failed[0].as_str().unwrap().contains("empty.jsonl"), "{failed:?}");
 }
 
+/// A line of a session of Claude Code.
+fn line(number: usize, content: &str) -> String {
+    let kind = if number.is_multiple_of(2) { "user" } else { "assistant" };
+    let mut message = json!({ "role": kind, "id": format!("m{number}"), "content": content });
+    if kind == "assistant" {
+        message["usage"] = json!({ "input_tokens": 1, "output_tokens": number });
+    }
+    json!({ "type": kind, "sessionId": "s", "uuid": format!("u{number}"), "message": message }).to_string()
+        + "\n"
+}
+
+/// A session whose record would be larger than a statement may be.
+fn large_session(entries: usize) -> String {
+    let content = "because ".repeat(1024);
+    (0..entries).map(|number| line(number, &content)).collect()
+}
+
 #[test]
-fn a_session_that_is_too_large_for_a_statement_fits_without_its_largest_entries() {
+fn a_session_that_is_too_large_for_a_statement_becomes_a_chain_of_records() {
+    const ENTRIES: usize = 1300;
     let folder = recorder();
-    let line = |kind: &str, content: &str| {
-        let message = json!({ "role": kind, "content": content });
-        json!({ "type": kind, "sessionId": "s", "message": message }).to_string() + "\n"
-    };
-    folder.write("s.jsonl", line("user", "why?") + &line("assistant", &"because ".repeat((1 << 20) + 1)));
+    folder.write("s.jsonl", large_session(ENTRIES));
+    let import = ["record", "import", "--json", "--key", "key.pem", "s.jsonl"];
+    let imported = folder.run(&import).must_end_with(0).json();
+    let records = imported["sources"][0]["records"].as_array().unwrap();
+    let (mut before, mut found, mut tokens) = (Value::Null, 0, 0);
+    for (number, record) in (1..).zip(records) {
+        let file = format!("./s.part-{number}.record.json");
+        assert_eq!(record["wrote"], json!([file, format!("{file}.cose")]));
+        assert_eq!(
+            (&record["part"]["number"], &record["part"]["first-entry"]),
+            (&json!(number), &json!(found))
+        );
+        folder.run(&["record", "verify", &format!("{file}.cose")]).must_end_with(0);
+        let value = parsed(&folder, &file);
+        assert_eq!(value["previous-record"], before);
+        before = record["digest"].clone();
+        let entries = value["session"]["entries"].as_array().unwrap();
+        found += entries.len();
+        tokens += entries.iter().filter_map(|entry| entry["token-usage"]["output"].as_u64()).sum::<u64>();
+    }
+    assert!(records.len() > 1, "{records:?}");
+    assert_eq!(found, ENTRIES);
+    assert_eq!(tokens, (0..ENTRIES as u64).filter(|number| number % 2 == 1).sum::<u64>());
+    assert_eq!(
+        folder.run(&import).must_end_with(0).json(),
+        imported,
+        "the same import writes the same files"
+    );
+    let report = folder.run(&["record", "import", "--key", "key.pem", "s.jsonl"]).must_end_with(0).text();
+    assert!(report.contains("(part 2: entries 651 to 1300 of 1300)"), "{report}");
+}
+
+#[test]
+fn watching_a_large_session_continues_the_chain_after_its_last_part() {
+    let folder = recorder();
+    fs::create_dir(folder.path("sessions")).unwrap();
+    folder.write("sessions/a.jsonl", large_session(1300));
+    let mut watching = Watching::start(&folder);
+    let (number, previous, first) = watching.checkpoint(&folder);
+    assert_eq!((number, previous), (1, Value::Null));
+    let (number, previous, second) = watching.checkpoint(&folder);
+    assert_eq!((number, previous), (2, json!(first)));
+    drop(watching);
+    // Without its state, the chain is found by its files, and an unchanged session gets no checkpoint.
+    fs::remove_file(folder.path("records/watch-state.json")).unwrap();
+    let mut watching = Watching::start(&folder);
+    let mut session = fs::OpenOptions::new().append(true).open(folder.path("sessions/a.jsonl")).unwrap();
+    session.write_all(line(1300, "why?").as_bytes()).unwrap();
+    let (number, previous, _) = watching.checkpoint(&folder);
+    assert_eq!((number, previous), (3, json!(second)));
+    assert_eq!(parsed(&folder, &watching.newest)["source"]["part"]["number"], 1);
+}
+
+#[test]
+fn an_entry_that_is_too_large_for_a_statement_can_be_left_out() {
+    let folder = recorder();
+    folder.write("s.jsonl", line(0, "why?") + &line(1, &"because ".repeat((1 << 20) + 1)));
     let import = ["record", "import", "--json", "s.jsonl"];
     assert_eq!(folder.run(&import).must_end_with(1).error(), "record-too-large");
     assert!(!folder.has("s.record.json"));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::approval::{ApprovalError, Question, SignedApproval, SignedReader, SubjectKind};
 use crate::limits::QUESTION_SECONDS;
 use crate::signature::AgentKey;
-use vap::glob::Pattern;
+use vap::glob::{self, Pattern};
 
 /// The party that answers a question about a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -74,9 +74,7 @@ impl Approver {
     pub fn may_answer(&self, kind: SubjectKind, tool: &str) -> bool {
         // An approver for some tools only must not decide about commitments: these also admit other tools.
         match kind {
-            SubjectKind::Call => {
-                self.tools.is_empty() || self.tools.iter().any(|pattern| pattern.matches(tool))
-            }
+            SubjectKind::Call => self.tools.is_empty() || glob::matches_any(&self.tools, tool),
             SubjectKind::Commitment | SubjectKind::Amendment => self.tools.is_empty(),
         }
     }

@@ -25,7 +25,7 @@ pub use sensitivity::SensitivityRules;
 
 use crate::signature::{Demands, Freshness, Keyring};
 use crate::tool::ToolRules;
-use vap::glob::Pattern;
+use vap::glob::{self, Pattern};
 
 /// The rules of one route.
 #[derive(Clone, Debug)]
@@ -146,6 +146,6 @@ impl Rules {
     /// Returns `true` if callers without VAP may call the tool under [`Posture::Restricted`].
     #[must_use]
     pub fn is_restricted_tool(&self, tool: &str) -> bool {
-        self.restricted.iter().any(|pattern| pattern.matches(tool))
+        glob::matches_any(&self.restricted, tool)
     }
 }

@@ -9,12 +9,14 @@ use serde_json::Value;
 use testkit::{conversation, json_as_cbor};
 use translators::SessionRecord;
 
-use crate::fixtures::{sources, translated};
+use crate::fixtures::{SMALL, divided, sources, translated};
 
 const CDDL: &str = include_str!("../../../../vectors/conversation/agent-conversation.cddl");
 
 fn records() -> Vec<SessionRecord> {
-    sources().iter().flat_map(|source| translated(source).records).map(|(record, _)| record).collect()
+    let translations =
+        sources().into_iter().flat_map(|source| [translated(&source), divided(&source, SMALL)]);
+    translations.flat_map(|translation| translation.records).map(|(record, _)| record).collect()
 }
 
 #[test]

@@ -77,6 +77,14 @@ pub fn translated(source: &SessionSource) -> Translation {
     translate(source, &Settings::default()).unwrap()
 }
 
+/// A limit of records that every fixture exceeds as a whole, and hardly one with a single entry.
+pub const SMALL: usize = 3000;
+
+/// The translation with records of at most this many bytes, if they have more than one entry.
+pub fn divided(source: &SessionSource, record_bytes: usize) -> Translation {
+    translate(source, &Settings { record_bytes, ..Settings::default() }).unwrap()
+}
+
 /// The only record of a source.
 pub fn record(source: &SessionSource) -> Value {
     let translation = translated(source);

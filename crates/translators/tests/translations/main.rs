@@ -9,4 +9,5 @@ mod chains;
 mod fixtures;
 mod formats;
 mod hostile;
+mod parts;
 mod redactions;

@@ -14,16 +14,21 @@ pub enum Text {
     /// The whole text.
     Whole(String),
     /// The beginning only: the text was too long, or its caller was denied for its rate.
-    Cut {
-        /// The part that was kept.
-        beginning: String,
-        /// The length of the whole text, in bytes.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        bytes: Option<usize>,
-        /// The SHA-256 digest of the whole text, in hexadecimal digits.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        sha256: Option<String>,
-    },
+    Cut(CutText),
+}
+
+/// The beginning of a text, with what identifies the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CutText {
+    /// The part that was kept.
+    pub beginning: String,
+    /// The length of the whole text, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<usize>,
+    /// The SHA-256 digest of the whole text, in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// Error for a text that was kept only in part.
@@ -38,8 +43,8 @@ impl Text {
     }
 
     /// A text of which nothing is kept.
-    pub const fn dropped() -> Self {
-        Self::Cut { beginning: String::new(), bytes: None, sha256: None }
+    pub fn dropped() -> Self {
+        Self::Cut(CutText::default())
     }
 
     /// Returns the text as a JSON string in canonical form (RFC 8785); a part stays a part.
@@ -47,7 +52,7 @@ impl Text {
     pub fn canonical(&self) -> Self {
         match self {
             Self::Whole(text) => Self::Whole(canonical(&text.as_str().into())),
-            Self::Cut { .. } => self.clone(),
+            Self::Cut(_) => self.clone(),
         }
     }
 
@@ -58,11 +63,11 @@ impl Text {
         }
         // A character that the bound would split is left out.
         let beginning = bytes[..most].utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
-        Self::Cut {
+        Self::Cut(CutText {
             beginning: beginning.to_owned(),
             bytes: Some(bytes.len()),
             sha256: Some(HEXLOWER.encode(&Sha256::digest(bytes))),
-        }
+        })
     }
 }
 
@@ -74,7 +79,7 @@ pub fn whole(text: Option<&Text>) -> Result<Option<&str>, NotWhole> {
     match text {
         None => Ok(None),
         Some(Text::Whole(text)) => Ok(Some(text)),
-        Some(Text::Cut { .. }) => Err(NotWhole),
+        Some(Text::Cut(_)) => Err(NotWhole),
     }
 }
 
@@ -86,14 +91,11 @@ pub fn invocation(assertion: &Value) -> Text {
     }
 }
 
-/// Returns whether a value, or one within it, was replaced by a [`Text::Cut`]. A digest beside a beginning is the
-/// client's long text as it is committed (S-1).
+/// Returns whether a value, or one within it, was replaced by a [`CutText`]. Other objects with a `beginning` are the
+/// client's long texts as they are committed (S-1).
 fn is_cut(value: &Value) -> bool {
     match value {
-        Value::Object(members) => {
-            members.contains_key("beginning") && !members.contains_key("digest")
-                || members.values().any(is_cut)
-        }
+        Value::Object(members) => CutText::deserialize(value).is_ok() || members.values().any(is_cut),
         Value::Array(values) => values.iter().any(is_cut),
         _ => false,
     }
@@ -136,7 +138,21 @@ mod tests {
     fn beginning(bytes: &[u8], most: usize) -> String {
         match Text::bounded(bytes, most) {
             Text::Whole(text) => text,
-            Text::Cut { beginning, .. } => beginning,
+            Text::Cut(cut) => cut.beginning,
+        }
+    }
+
+    #[test]
+    fn a_description_with_a_part_that_was_cut_leaves_nothing_to_compare() {
+        let long = "x".repeat(9);
+        let kept = |assertion: &Value, most| -> Value {
+            serde_json::from_slice(&serialize(&json!({ "reason": { "text": assertion } }), most)).unwrap()
+        };
+        assert_eq!(invocation(&kept(&json!(long), 8)), Text::dropped());
+        assert_eq!(invocation(&json!(Text::dropped())), Text::dropped());
+        let committed = json!({ "beginning": "x", "digest": "sha-256:00" });
+        for whole in [kept(&json!(long), 9), kept(&committed, 99)] {
+            assert!(matches!(invocation(&whole), Text::Whole(_)), "{whole}");
         }
     }
 

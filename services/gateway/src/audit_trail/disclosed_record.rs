@@ -137,8 +137,8 @@ fn committed(
 
 fn opened(member: &str, text: &Text, commitment: Option<&String>, key: &RecordKey) -> DisclosedText {
     match text {
-        Text::Cut { beginning, .. } => {
-            DisclosedText { value: Some(beginning.as_str().into()), proof: TextProof::Partial }
+        Text::Cut(cut) => {
+            DisclosedText { value: Some(cut.beginning.as_str().into()), proof: TextProof::Partial }
         }
         Text::Whole(text) => {
             let is_committed = commitment == Some(&key.commit(member, text.as_bytes()));

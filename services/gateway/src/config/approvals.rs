@@ -10,7 +10,7 @@ use admission::signature::{AgentKey, Holder};
 use jiff::SignedDuration;
 use toml::Spanned;
 use url::Url;
-use vap::glob::Pattern;
+use vap::glob::{self, Pattern};
 
 use super::Config;
 use super::agents::AgentKeys;
@@ -46,7 +46,7 @@ pub struct Approver {
 impl Approver {
     /// Returns whether this approver may approve on the route.
     fn is_of(&self, route: &str) -> bool {
-        self.routes.is_empty() || self.routes.iter().any(|pattern| pattern.matches(route))
+        self.routes.is_empty() || glob::matches_any(&self.routes, route)
     }
 }
 

@@ -89,13 +89,8 @@ pub fn begin(
         Ok(None) => return Err(no_route(route)),
         Err(unreadable) => Err(unreadable),
     };
-    let message = read.as_ref().map_err(|unreadable| &**unreadable);
-    let before = EarlierResults::default();
-    let declared = Declaration { message, replayed: false, can_wait: true, before };
     let passes = RecordedPasses::new(route, &caller, now);
-    let ReplayResult::Ruled(ruling) = again.declare(MessageType::ScopeCommitment, &passes, &declared) else {
-        return Err(no_route(route));
-    };
+    let ReplayResult::Ruled(ruling) = commit(again, &passes, &read) else { return Err(no_route(route)) };
     Ok(match again.session() {
         Some(session) => CommitmentResult::Session(session.agreed.session_id().to_owned()),
         None => {
@@ -189,16 +184,20 @@ fn under_operator(
 ) -> Option<Result<Authenticated, Box<Unreadable>>> {
     let rules = again.rules(call.route)?;
     let session = rules.operator_commitment.as_ref()?.session_of(&rules, caller, call.now);
-    let commitment = session.commitment();
-    let message = commitment.as_ref().map_err(|unreadable| &**unreadable);
-    let declared =
-        Declaration { message, replayed: false, can_wait: true, before: EarlierResults::default() };
-    again.declare(
-        MessageType::ScopeCommitment,
-        &RecordedPasses::new(call.route, caller, call.now),
-        &declared,
-    );
+    commit(again, &RecordedPasses::new(call.route, caller, call.now), &session.commitment());
     Some(session.envelope(call.tool, call.arguments))
+}
+
+/// Declares a Scope Commitment.
+fn commit(
+    again: &mut ReplayedSession,
+    passes: &RecordedPasses<'_>,
+    commitment: &Result<Authenticated, Box<Unreadable>>,
+) -> ReplayResult {
+    let message = commitment.as_ref().map_err(|unreadable| &**unreadable);
+    let before = EarlierResults::default();
+    let declared = Declaration { message, replayed: false, can_wait: true, before };
+    again.declare(MessageType::ScopeCommitment, passes, &declared)
 }
 
 fn no_route(route: &str) -> ReplayError {

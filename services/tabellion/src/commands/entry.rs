@@ -3,7 +3,7 @@
 
 mod erase;
 mod hold;
-mod search;
+pub mod search;
 mod table;
 mod tail;
 
@@ -123,7 +123,7 @@ const TIMES: [&str; 8] =
     ["at", "iat", "since", "verified_at", "produced_at", "committed_at", "time", "expires_at"];
 
 /// Formats an entry's facts in [`TIMES`] as dates, for display.
-fn with_times(entry: &Map<String, Json>) -> Map<String, Json> {
+pub fn with_times(entry: &Map<String, Json>) -> Map<String, Json> {
     let mut entry = entry.clone();
     let facts = entry.get_mut("facts").and_then(Json::as_object_mut);
     for (_, value) in facts.into_iter().flatten().filter(|(name, _)| TIMES.contains(&name.as_str())) {

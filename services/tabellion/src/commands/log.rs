@@ -1,6 +1,8 @@
 //! `tabellion log`: checks, migrates, freezes, exports and imports the log's storage, corrects its time, and adopts a
-//! head by hand.
+//! head by hand. `log browse` reads a log over its public interface.
 
+#[cfg(feature = "browse")]
+mod browse;
 mod clock;
 mod freeze;
 pub mod fsck;
@@ -26,6 +28,9 @@ use crate::settings::KeeperFlags;
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion log fsck --deep --config /etc/tabellion/tabellion.toml")]
 pub enum Log {
+    /// Browse the entries of a log on the terminal, each with its verified proof
+    #[cfg(feature = "browse")]
+    Browse(browse::Browse),
     /// Check the stored log against the signed heads, also while the service runs
     #[command(before_help = "example:  tabellion log fsck --deep --config /etc/tabellion/tabellion.toml")]
     Fsck {
@@ -95,6 +100,8 @@ impl Log {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         match self {
+            #[cfg(feature = "browse")]
+            Self::Browse(browse) => browse.run(context),
             Self::Fsck { deep, options, flags } => {
                 let config = config::resolve(&context.log_settings(flags.typed())?)?;
                 runtime.block_on(fsck::check(context, &config, deep, &options))

@@ -1,6 +1,7 @@
 //! `tabellion statement`: creates and shows Signed Statements. Nothing is verified here, as the output of `inspect`
 //! states.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -218,13 +219,19 @@ fn inspect(context: &Context, statement: &SignedStatement) -> Result<(), Failure
     let signature_bytes = statement.signature().len();
     let json = members! { entry, protected, payload, signature_bytes, receipts, verified: false };
     context.console.print(&json, |out| {
-        writeln!(out, "entry      {entry}\nprotected")?;
-        show::members(out, &protected)?;
-        writeln!(out, "payload")?;
-        show::members(out, &payload)?;
-        writeln!(out, "signature  {signature_bytes} bytes\nreceipts   {receipts}")?;
+        write_parts(out, statement)?;
         writeln!(out, "nothing was verified: `tabellion verify` does that")
     })
+}
+
+/// Writes the decoded parts of a statement as lines.
+pub fn write_parts(out: &mut dyn Write, statement: &SignedStatement) -> io::Result<()> {
+    writeln!(out, "entry      {}\nprotected", statement.digest())?;
+    show::members(out, &show::header(statement.header()))?;
+    writeln!(out, "payload")?;
+    show::members(out, &payload(statement))?;
+    let (signature_bytes, receipts) = (statement.signature().len(), statement.receipts().len());
+    writeln!(out, "signature  {signature_bytes} bytes\nreceipts   {receipts}")
 }
 
 fn payload(statement: &SignedStatement) -> Json {

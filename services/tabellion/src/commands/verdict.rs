@@ -83,11 +83,19 @@ impl Verify {
 }
 
 fn read(path: &Path) -> Result<Value, Failure> {
-    let text = String::from_utf8(files::read(path)?).unwrap_or_default();
-    proof::find(&text).ok_or_else(|| {
-        Failure::new(Exit::NotVerified, "no-verdict", format!("there is no Verdict in {}", path.display()))
+    let bytes = files::read(path)?;
+    std::str::from_utf8(&bytes).ok().and_then(proof::find).ok_or_else(|| {
+        Failure::new(exit_without(&bytes), "no-verdict", format!("there is no Verdict in {}", path.display()))
             .why("a gateway answers with one in `_meta`, under `vap` or `dev.tabellion/vap`")
     })
+}
+
+/// Returns the exit code for a file without a Verdict: damage if it begins like JSON and is none.
+fn exit_without(bytes: &[u8]) -> Exit {
+    match jose::json::read_bytes::<Value>(bytes) {
+        Ok(_) => Exit::NotVerified,
+        Err(_) => input::damaged_json(bytes, b'{'),
+    }
 }
 
 /// A Verdict for display.

@@ -18,7 +18,9 @@ use clap::Args;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use tlog::policy::{NotAPolicy, WitnessPolicy};
-use verifier::{CheckpointEvidence, StatementVerdict, TreeProof, VerificationOutcome};
+use verifier::{
+    CheckpointEvidence, StatementEvidence, StatementVerdict, TreeProof, TrustStore, VerificationOutcome,
+};
 
 use crate::console::{Exit, Failure, Report, files};
 use crate::context::Context;
@@ -188,11 +190,8 @@ fn whole(
         evidence.receipts.iter().map(|file| input::receipt_bytes(file)).collect::<Result<Vec<_>, _>>()?;
     let receipts: Vec<&[u8]> = receipts.iter().map(Vec::as_slice).collect();
     let payload = evidence.payload.as_deref().map(files::read).transpose()?;
-    let question = verifier::StatementEvidence {
-        statement: &statement,
-        receipts: &receipts,
-        payload: payload.as_deref(),
-    };
+    let question =
+        StatementEvidence { statement: &statement, receipts: &receipts, payload: payload.as_deref() };
     let proof = evidence.proof.as_deref().map(input::tlog_proof_bytes).transpose()?;
     let checkpoint = evidence.checkpoint.as_deref().map(input::checkpoint_bytes).transpose()?;
     let tree = match (&proof, &checkpoint) {
@@ -202,14 +201,41 @@ fn whole(
     };
     let policy = evidence.witness_policy.as_deref().map(witness_policy).transpose()?;
     let shown = CheckpointEvidence { tree, policy: policy.as_ref() };
+    let terms = VerificationTerms { max_age: evidence.max_age, gateway_keys: &evidence.gateway_keys };
+    checked(&question, &shown, &trust.store, &terms)
+}
+
+/// Verifies a Transparent Statement by itself, as `verify FILE` does.
+///
+/// # Errors
+/// If a check needs a gateway's key that cannot be read.
+pub fn verify_statement(statement: &[u8], trust: &TrustStore) -> Result<VerifiedFile, Failure> {
+    let question = StatementEvidence { statement, ..StatementEvidence::default() };
+    let verdict = checked(&question, &CheckpointEvidence::default(), trust, &VerificationTerms::default())?;
+    Ok(VerifiedFile::Statement(Box::new(verdict)))
+}
+
+/// What a verification requires in addition to the rules of receipts and statements.
+#[derive(Default)]
+struct VerificationTerms<'a> {
+    max_age: Option<MaxAge>,
+    gateway_keys: &'a [String],
+}
+
+fn checked(
+    question: &StatementEvidence<'_>,
+    shown: &CheckpointEvidence<'_>,
+    trust: &TrustStore,
+    terms: &VerificationTerms<'_>,
+) -> Result<StatementVerdict, Failure> {
     let now = now();
-    let mut verdict = verifier::verify_with_checkpoint(&question, &shown, &trust.store, now);
-    content_rules::check(&mut verdict, &question);
-    inner_signatures::check(&mut verdict, &question, &evidence.gateway_keys)?;
-    if let Some(max_age) = evidence.max_age {
-        max_age.check(&mut verdict, &question, &trust.store, now);
+    let mut verdict = verifier::verify_with_checkpoint(question, shown, trust, now);
+    content_rules::check(&mut verdict, question);
+    inner_signatures::check(&mut verdict, question, terms.gateway_keys)?;
+    if let Some(max_age) = terms.max_age {
+        max_age.check(&mut verdict, question, trust, now);
     }
-    trace_metadata::check(&mut verdict, &question);
+    trace_metadata::check(&mut verdict, question);
     Ok(verdict)
 }
 

@@ -1,7 +1,8 @@
 //! Files as arguments: `-` is a standard stream, and output files are written atomically.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,12 +15,12 @@ use super::ignore_closed_pipe;
 /// Maximum size in bytes of an input file: the maximum of a statement, with room for its payload.
 pub const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The permissions of a new file.
+/// The permissions of a new file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The permissions from the umask.
     Ordinary,
-    /// Access for the owner only (0600), for keys.
+    /// Access for the owner only (0600, and 0700 for a folder), for keys.
     Secret,
 }
 
@@ -78,7 +79,19 @@ pub fn write(path: &Path, bytes: &[u8], access: Access, existing: Existing) -> R
     if existing == Existing::Keep && path.exists() {
         return same_or_refused(path, bytes);
     }
-    durable::replace(path, bytes, access.of_file()).map_err(unwritable)
+    durable::replace(path, bytes, access.of_file()).map_err(not_replaced)
+}
+
+/// Creates a folder and its parents; an existing one stays as it is.
+pub fn make_folder(path: &Path, access: Access) -> Result<(), Failure> {
+    let mut builder = DirBuilder::new();
+    if access == Access::Secret {
+        builder.mode(0o700);
+    }
+    builder.recursive(true).create(path).map_err(|error| {
+        Failure::new(Exit::Failure, "file-unwritable", format!("cannot make {}", path.display()))
+            .fact("because", error.to_string())
+    })
 }
 
 /// Replaces a file, which keeps its permissions; a new file is for its owner only.
@@ -90,10 +103,7 @@ pub fn replace_keeping_access(path: &Path, bytes: &[u8]) -> Result<(), Failure> 
     };
     write(path, bytes, Access::Secret, Existing::Replace)?;
     let Some(permissions) = permissions else { return Ok(()) };
-    std::fs::set_permissions(path, permissions).map_err(|error| {
-        Failure::new(Exit::Failure, "file-unwritable", format!("{} cannot be written", path.display()))
-            .fact("because", error.to_string())
-    })
+    std::fs::set_permissions(path, permissions).map_err(|error| unwritable(path, &error))
 }
 
 fn same_or_refused(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
@@ -108,6 +118,18 @@ fn same_or_refused(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 fn refuse_second_reading() -> Result<(), Failure> {
     static READ: AtomicBool = AtomicBool::new(false);
     if READ.swap(true, Ordering::Relaxed) { Err(stdin_twice()) } else { Ok(()) }
+}
+
+/// Returns a path as text, for the argument of a command; fails with `usage` if it is not UTF-8.
+pub fn path_text(path: &Path) -> Result<String, Failure> {
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::new(Exit::Usage, "usage", format!("{} is not UTF-8 text", path.display())))
+}
+
+/// Returns the flag `--NAME=PATH`; fails like [`path_text`].
+pub fn path_flag(name: &str, path: &Path) -> Result<String, Failure> {
+    Ok(format!("--{name}={}", path_text(path)?))
 }
 
 /// The error if two arguments are `-`.
@@ -129,14 +151,19 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(exit, code, format!("cannot read {}: {error}", path.display()))
 }
 
-fn unwritable(error: WriteError) -> Failure {
-    let told = match error {
-        WriteError::Unchanged { path, error } => format!("cannot write {}: {error}", path.display()),
+/// Returns the failure for a file that cannot be written.
+pub fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Exit::Failure, "file-unwritable", format!("cannot write {}: {error}", path.display()))
+}
+
+fn not_replaced(error: WriteError) -> Failure {
+    match error {
+        WriteError::Unchanged { path, error } => unwritable(&path, &error),
         WriteError::InDoubt { path, error } => {
-            format!("{} is written, but may not survive a power loss: {error}", path.display())
+            let what = format!("{} is written, but may not survive a power loss: {error}", path.display());
+            Failure::new(Exit::Failure, "file-unwritable", what)
         }
-    };
-    Failure::new(Exit::Failure, "file-unwritable", told)
+    }
 }
 
 #[cfg(test)]

@@ -145,10 +145,20 @@ impl Console {
 
     /// Returns whether output to stderr may be coloured.
     pub fn colours_stderr(&self) -> bool {
+        self.colours(AutoStream::choice(&io::stderr()))
+    }
+
+    /// Returns whether output to stdout may be coloured.
+    #[cfg(feature = "browse")]
+    pub fn colours_stdout(&self) -> bool {
+        self.colours(AutoStream::choice(&io::stdout()))
+    }
+
+    fn colours(&self, by_default: ColorChoice) -> bool {
         match self.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => AutoStream::choice(&io::stderr()) != ColorChoice::Never,
+            Color::Auto => by_default != ColorChoice::Never,
         }
     }
 

@@ -1,14 +1,14 @@
 //! Fetches the parts of a bundle from a log. The log's answers are not believed: the bundle is verified before it is
 //! written.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bundle::{
     AdmittedBy, BundleClaims, BundleEntry, BundleProof, BundleSelection, EvidenceBundle, MAX_ENTRIES,
     SelectedBy, VERSION,
 };
-use client::ClientError;
+use client::{Client, ClientError};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use merkle::{EntryDigest, Hash};
 use serde::{Deserialize, Deserializer, de::Error};
 use tlog::checkpoint::Checkpoint;
@@ -19,6 +19,8 @@ use crate::service::{Service, percent_encoded};
 
 /// Number of entries per page of a session or a search.
 const PAGE: usize = 1000;
+/// Maximum number of entries that are fetched at a time.
+const CONCURRENT_ENTRIES: usize = 8;
 
 /// Entries of one log that are to be bundled.
 pub struct Gatherer<'s> {
@@ -126,18 +128,16 @@ impl<'s> Gatherer<'s> {
     /// Fetches checkpoint, statements, receipts, proofs and policies.
     pub fn finish(self, claims: BundleClaims) -> Result<EvidenceBundle, Failure> {
         let (checkpoint, size) = self.checkpoint()?;
-        let mut entries = Vec::new();
-        let mut policies = BTreeMap::new();
-        for listed in self.entries.values() {
-            let proof = self.proof(listed.index, size)?;
-            let admitted_by = AdmittedBy { policy: listed.policy, rule: listed.rule.clone() };
-            entries.push(BundleEntry { admitted_by: Some(admitted_by), ..self.entry(proof)? });
-            if let Entry::Vacant(policy) = policies.entry(listed.policy) {
-                let proof = self.proof(listed.policy, size)?;
-                policy.insert(self.entry(proof)?);
-            }
-        }
-        let policies = policies.into_values().collect();
+        let fetcher = EntryFetcher { client: &self.service.client, size };
+        let policies: BTreeSet<u64> = self.entries.values().map(|listed| listed.policy).collect();
+        let entries = self.service.block_on(fetcher.all(self.entries.keys().copied()))?;
+        let policies = self.service.block_on(fetcher.all(policies))?;
+        let admitted_by =
+            |listed: &ListedEntry| AdmittedBy { policy: listed.policy, rule: listed.rule.clone() };
+        let admitted = self.entries.values().zip(entries);
+        let entries = admitted
+            .map(|(listed, entry)| BundleEntry { admitted_by: Some(admitted_by(listed)), ..entry })
+            .collect();
         let selections = self.selections;
         Ok(EvidenceBundle { version: VERSION, checkpoint, claims, entries, policies, selections })
     }
@@ -160,37 +160,51 @@ impl<'s> Gatherer<'s> {
             _ => Ok((text, size)),
         }
     }
+}
 
-    fn proof(&self, index: u64, size: u64) -> Result<ServedProof, Failure> {
-        let path = format!("v1/proof/inclusion?index={index}&size={size}");
-        let proof: ServedProof = self.service.block_on(self.service.client.json(&path))?;
-        match proof.index == index {
-            true => Ok(proof),
-            false => Err(nonsense("the proof is of another leaf")),
-        }
+/// Fetches entries with their proofs to one tree, several at a time.
+struct EntryFetcher<'c> {
+    client: &'c Client,
+    /// The size of the tree.
+    size: u64,
+}
+
+impl EntryFetcher<'_> {
+    /// Fetches the entries at these leaves, in their order.
+    async fn all(&self, leaves: impl IntoIterator<Item = u64>) -> Result<Vec<BundleEntry>, ClientError> {
+        stream::iter(leaves).map(|leaf| self.entry(leaf)).buffered(CONCURRENT_ENTRIES).try_collect().await
     }
 
-    /// Fetches statement, detached payload and receipt of the entry that a proof names.
-    fn entry(&self, proof: ServedProof) -> Result<BundleEntry, Failure> {
-        let (client, id) = (&self.service.client, proof.entry_id);
-        let statement = self.service.block_on(client.statement(&id))?;
-        let payload = if statement.is_detached() { self.payload(&id)? } else { None };
+    /// Fetches proof, statement, detached payload and receipt of the entry at a leaf.
+    async fn entry(&self, leaf: u64) -> Result<BundleEntry, ClientError> {
+        let proof = self.proof(leaf).await?;
+        let id = proof.entry_id;
+        let statement = self.client.statement(&id).await?;
+        let payload = if statement.is_detached() { self.payload(&id).await? } else { None };
         Ok(BundleEntry {
             admitted_by: None,
             payload,
             proof: BundleProof { index: proof.index, path: proof.path },
-            receipt: self.service.block_on(client.receipt(&id))?.into(),
+            receipt: self.client.receipt(&id).await?.into(),
             statement: statement.bytes().to_vec(),
         })
     }
 
+    async fn proof(&self, leaf: u64) -> Result<ServedProof, ClientError> {
+        let path = format!("v1/proof/inclusion?index={leaf}&size={}", self.size);
+        let proof: ServedProof = self.client.json(&path).await?;
+        match proof.index == leaf {
+            true => Ok(proof),
+            false => Err(ClientError::Nonsense("the proof is of another leaf".to_owned())),
+        }
+    }
+
     /// Fetches a detached payload; `None` if the log did not store it.
-    fn payload(&self, entry: &EntryDigest) -> Result<Option<Vec<u8>>, Failure> {
-        let path = format!("v1/entries/{entry}/payload");
-        match self.service.drive(self.service.client.bytes(&path)) {
+    async fn payload(&self, entry: &EntryDigest) -> Result<Option<Vec<u8>>, ClientError> {
+        match self.client.bytes(&format!("v1/entries/{entry}/payload")).await {
             Ok(payload) => Ok(Some(payload.into())),
             Err(ClientError::NotFound(_)) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod diff;
 mod get;
-mod verify;
+pub mod verify;
 
 use std::io::{self, Write};
 

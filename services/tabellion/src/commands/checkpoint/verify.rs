@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tlog::key::VerifierKey;
-use verifier::{CheckpointVerdict, VerificationOutcome};
+use tlog::policy::WitnessPolicy;
+use verifier::{CheckpointVerdict, TrustStore, VerificationOutcome};
 
 use super::VerifiedCheckpoint;
 use crate::commands::verify::{input, witness_policy};
@@ -51,8 +52,29 @@ impl Verify {
 impl CheckpointTrust {
     /// Verifies a checkpoint with these keys, this policy and the trust file.
     pub fn verify(&self, context: &Context, note: &[u8]) -> Result<CheckpointVerdict, Failure> {
-        let trust = TrustFile::find(context, self.trust.as_deref())?;
+        Ok(self.read(context)?.verify(note))
+    }
+
+    /// Reads the policy and the trust file.
+    pub fn read(&self, context: &Context) -> Result<CheckpointVerifier, Failure> {
+        let trust = TrustFile::find(context, self.trust.as_deref())?.store;
         let policy = self.policy.as_deref().map(Path::new).map(witness_policy).transpose()?;
-        Ok(verifier::verify_checkpoint(note, &self.key, policy.as_ref(), &trust.store))
+        Ok(CheckpointVerifier { keys: self.key.clone(), policy, trust })
+    }
+}
+
+/// The keys and the policy that checkpoints are verified with.
+#[derive(Debug)]
+pub struct CheckpointVerifier {
+    keys: Vec<VerifierKey>,
+    policy: Option<WitnessPolicy>,
+    /// The contents of the trust file.
+    pub trust: TrustStore,
+}
+
+impl CheckpointVerifier {
+    /// Verifies a checkpoint.
+    pub fn verify(&self, note: &[u8]) -> CheckpointVerdict {
+        verifier::verify_checkpoint(note, &self.keys, self.policy.as_ref(), &self.trust)
     }
 }

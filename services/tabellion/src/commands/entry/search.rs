@@ -2,6 +2,7 @@
 //! verify` does that.
 
 use clap::Args;
+use client::{Client, ClientError};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -15,7 +16,7 @@ use crate::context::Context;
 use crate::service::ServiceArgs;
 
 /// What must be true of an entry.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Filters {
     /// The issuer (`iss`)
     #[arg(long, value_name = "ISS")]
@@ -41,6 +42,37 @@ pub struct Filters {
 }
 
 impl Filters {
+    /// Parses terms such as `issuer=https://a.example verdict=fail`, separated by spaces. A term without `=` is the
+    /// beginning of a subject.
+    ///
+    /// # Errors
+    /// A sentence that lists the names, if one is unknown.
+    pub fn of_terms(terms: &str) -> Result<Self, String> {
+        let mut filters = Self::default();
+        for term in terms.split_whitespace() {
+            filters.add(term)?;
+        }
+        Ok(filters)
+    }
+
+    fn add(&mut self, term: &str) -> Result<(), String> {
+        let (name, value) = term.split_once('=').unwrap_or(("subject_prefix", term));
+        let flag = match name {
+            "issuer" => &mut self.issuer,
+            "subject" => &mut self.subject,
+            "content_type" => &mut self.content_type,
+            "session" => &mut self.session,
+            "verdict" => &mut self.verdict,
+            "tool" => &mut self.tool,
+            _ => {
+                self.by.push(named(&format!("{name}={value}"))?);
+                return Ok(());
+            }
+        };
+        *flag = Some(value.to_owned());
+        Ok(())
+    }
+
     /// Returns the filters as query parameters.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         let values = [
@@ -96,21 +128,10 @@ impl Search {
     pub fn find(&self, context: &Context) -> Result<FoundEntries, Failure> {
         let service = self.service.connect(context)?;
         let wanted = self.limit as usize;
-        let (mut entries, mut indexed_to, mut more) = (Vec::new(), Json::Null, false);
-        let mut next = Some(format!("v1/entries?{}", self.query()));
-        while let Some(path) = next.take() {
-            let (mut page, following): (Json, _) = service.block_on(service.client.page(&path))?;
-            indexed_to = page.get_mut("indexed_to").map(Json::take).unwrap_or_default();
-            if let Some(Json::Array(found)) = page.get_mut("entries").map(Json::take) {
-                entries.extend(found);
-            }
-            // A page may be short although there are more entries, because the log limits the number of entries that it
-            // examines per request.
-            match entries.len() < wanted {
-                true => next = following,
-                false => more = entries.len() > wanted || following.is_some(),
-            }
-        }
+        let first = format!("v1/entries?{}", self.query());
+        let FetchedEntries { mut entries, indexed_to, next } =
+            service.block_on(FetchedEntries::fetch(&service.client, first, wanted))?;
+        let more = entries.len() > wanted || next.is_some();
         entries.truncate(wanted);
         Ok(FoundEntries { entries, indexed_to, more })
     }
@@ -123,6 +144,36 @@ impl Search {
         query.extend_pairs(times.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))));
         query.extend_pairs(self.filters.pairs());
         query.finish()
+    }
+}
+
+/// Entries of a search, and where it goes on.
+#[derive(Debug, Default)]
+pub struct FetchedEntries {
+    /// The rows, as the service gives them; may be more than were requested.
+    pub entries: Vec<Json>,
+    /// The size of the tree that was searched; null without filters, which list all entries.
+    pub indexed_to: Json,
+    /// The path of the entries that follow; `None` if there are none.
+    pub next: Option<String>,
+}
+
+impl FetchedEntries {
+    /// Fetches entries, from the path `first` on, until there are `wanted` or no more. A page of the service may be
+    /// short although there are more entries, because the log limits the number of entries that it examines per request.
+    pub async fn fetch(client: &Client, first: String, wanted: usize) -> Result<Self, ClientError> {
+        let mut fetched = Self { next: Some(first), ..Self::default() };
+        while fetched.entries.len() < wanted
+            && let Some(path) = fetched.next.take()
+        {
+            let (mut page, following): (Json, _) = client.page(&path).await?;
+            fetched.next = following;
+            fetched.indexed_to = page.get_mut("indexed_to").map(Json::take).unwrap_or_default();
+            if let Some(Json::Array(found)) = page.get_mut("entries").map(Json::take) {
+                fetched.entries.extend(found);
+            }
+        }
+        Ok(fetched)
     }
 }
 
@@ -165,5 +216,29 @@ fn named(text: &str) -> Result<(String, String), String> {
         _ => {
             Err(format!("give one of {} with its value, e.g. agent=did:web:agent.example", NAMES.join(", ")))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(terms: &str) -> Vec<(String, String)> {
+        let filters = Filters::of_terms(terms).unwrap();
+        filters.pairs().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn terms_are_the_filters_of_the_flags() {
+        let expected = [("issuer", "https://a.example"), ("tool", "rm"), ("agent", "did:web:a=b")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(pairs(" tool=rm  agent=did:web:a=b issuer=https://a.example"), expected);
+        assert_eq!(pairs("hello"), [("subject_prefix".to_owned(), "hello".to_owned())]);
+        assert!(pairs("").is_empty());
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_known_ones() {
+        assert!(Filters::of_terms("colour=red").unwrap_err().contains("receipt_id"));
     }
 }

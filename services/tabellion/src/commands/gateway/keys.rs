@@ -3,13 +3,14 @@
 
 use clap::Args;
 use gateway::config::{AgentRoaConfig, ReceiptForm};
-use gateway::keys;
+use gateway::keys::{self, GatewayKeyError};
 use registration::jwk_set::JWK_SET;
 use roa::aer::AER_JSON;
 use scitt::Signer;
 use vap::audit::VAP_AUDIT;
 
 use super::config_file;
+use super::toml_text::quoted;
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
 
@@ -20,10 +21,6 @@ pub struct Keys {}
 impl Keys {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let config = config_file::read_or_dev(context)?;
-        let unusable = |error: keys::GatewayKeyError| {
-            Failure::new(Exit::Failure, "key-unusable", "the keys cannot be used")
-                .fact("because", error.to_string())
-        };
         let made = keys::look(&config).map_err(unusable)?;
         let keys = keys::Keys::open(&config).map_err(unusable)?;
         let key = keys.evidence.public_key();
@@ -49,6 +46,11 @@ impl Keys {
     }
 }
 
+/// The failure for keys that cannot be read or made.
+pub fn unusable(error: GatewayKeyError) -> Failure {
+    Failure::new(Exit::Failure, "key-unusable", "the keys cannot be used").fact("because", error.to_string())
+}
+
 /// Returns the policy entries with which the log admits this gateway's execution receipts (AgentROA).
 fn receipts(issuer: &str, agentroa: &AgentRoaConfig, key: &str) -> String {
     let entries = [issuer, &agentroa.gateway_id, key, &agentroa.signer].map(quoted);
@@ -68,10 +70,6 @@ fn receipts(issuer: &str, agentroa: &AgentRoaConfig, key: &str) -> String {
          keys = [{{ key = {key}, signer = {signer} }}]\n",
         quoted(AER_JSON)
     )
-}
-
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
 }
 
 /// Returns the policy entries with which the log admits this gateway.

@@ -11,6 +11,7 @@ pub mod replay;
 mod run;
 mod start_server;
 mod stdio;
+mod toml_text;
 mod tools;
 mod wrap;
 

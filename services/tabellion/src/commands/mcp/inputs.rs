@@ -1,7 +1,6 @@
 //! Files that a tool reads: those below the folder of `--folder`, and texts from the client, stored in files.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use merkle::EntryDigest;
@@ -47,10 +46,7 @@ pub fn store_content(
     subject: Option<&str>,
     content_type: Option<&str>,
 ) -> Result<PathBuf, Failure> {
-    DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(|error| {
-        Failure::new(Exit::Failure, "file-unwritable", format!("cannot make {}", state.display()))
-            .fact("because", error.to_string())
-    })?;
+    files::make_folder(state, Access::Secret)?;
     let terms = json!([subject, content_type, content]).to_string();
     let digest = EntryDigest::of(terms.as_bytes()).to_string();
     let ending = if serde_json::from_str::<serde_json::Value>(content).is_ok() { "json" } else { "txt" };

@@ -16,6 +16,7 @@ use crate::commands::entry::Search;
 use crate::commands::register::Register;
 use crate::commands::session;
 use crate::commands::verify::Verify;
+use crate::console::files::{path_flag, path_text};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
 use crate::service::ServiceArgs;
@@ -221,10 +222,10 @@ impl LogTools {
         if *dev {
             flags.push("--dev".to_owned());
         }
-        flags.extend(path_flag("key", key.as_deref()));
+        flags.extend(path_flags("key", key.as_deref())?);
         flags.extend(iss.as_ref().map(|iss| format!("--iss={iss}")));
-        flags.extend(path_flag("trust", trust.as_deref()));
-        flags.extend(self.service_flags());
+        flags.extend(path_flags("trust", trust.as_deref())?);
+        flags.extend(self.service.to_flags()?);
         let register: Register = parse("register", flags, &[path_text(&file)?])?;
         result(&register.register_one(&self.context)?)
     }
@@ -249,8 +250,8 @@ impl LogTools {
         };
         let mut flags = call.flags;
         let dev = self.identity.dev.then(|| Path::new(trust_file::DEV));
-        flags.extend(path_flag("trust", self.identity.trust.as_deref().or(dev)));
-        flags.extend(path_flag("payload", payload.as_deref()));
+        flags.extend(path_flags("trust", self.identity.trust.as_deref().or(dev))?);
+        flags.extend(path_flags("payload", payload.as_deref())?);
         let verify: Verify = parse("verify", flags, &[path_text(&statement)?])?;
         let verified = verify.verify(&self.context)?;
         let is_error = verified.outcome() != VerificationOutcome::Verified;
@@ -258,28 +259,20 @@ impl LogTools {
     }
 
     fn search(&self, call: ToolArguments) -> Result<ToolResult, Failure> {
-        let flags = call.flags.into_iter().chain(self.service_flags()).collect();
+        let flags = call.flags.into_iter().chain(self.service.to_flags()?).collect();
         let search: Search = parse("search", flags, &[])?;
         result(&search.find(&self.context)?)
     }
 
     fn session(&self, mut call: ToolArguments) -> Result<ToolResult, Failure> {
         let session = call.take("session").unwrap_or_default();
-        let flags = call.flags.into_iter().chain(self.service_flags()).collect();
+        let flags = call.flags.into_iter().chain(self.service.to_flags()?).collect();
         let show: session::Show = parse("session", flags, &[session])?;
         result(&show.find(&self.context)?)
     }
 
     fn file(&self, name: &str) -> Result<PathBuf, Failure> {
         file_below(self.folder.as_deref(), name)
-    }
-
-    fn service_flags(&self) -> impl Iterator<Item = String> {
-        let ServiceArgs { url, cacert, token_file, timeout } = &self.service;
-        let url = url.as_ref().map(|url| format!("--url={url}"));
-        let files = [("cacert", cacert), ("token-file", token_file)];
-        let files = files.into_iter().filter_map(|(flag, file)| path_flag(flag, file.as_deref()));
-        url.into_iter().chain(files).chain([format!("--timeout={timeout}")])
     }
 }
 
@@ -315,12 +308,6 @@ fn one_of(first: &str, second: &str) -> Failure {
     Failure::new(Exit::Usage, "usage", format!("give one of the arguments {first} and {second}"))
 }
 
-fn path_flag(flag: &str, path: Option<&Path>) -> Option<String> {
-    path.map(|path| format!("--{flag}={}", path.display()))
-}
-
-fn path_text(path: &Path) -> Result<String, Failure> {
-    path.to_str()
-        .map(str::to_owned)
-        .ok_or_else(|| Failure::new(Exit::Usage, "usage", format!("{} is not UTF-8 text", path.display())))
+fn path_flags<'p>(flag: &str, path: impl IntoIterator<Item = &'p Path>) -> Result<Vec<String>, Failure> {
+    path.into_iter().map(|path| path_flag(flag, path)).collect()
 }

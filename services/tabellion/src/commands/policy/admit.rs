@@ -108,7 +108,7 @@ impl Admit {
             None => {
                 let mut issuer = Table::new();
                 issuer.insert("iss", iss.into());
-                issuer.insert("keys", Item::Value(Value::Array(Array::from_iter([did]))));
+                issuer.insert("keys", list([did]));
                 issuers.push(issuer);
             }
         }
@@ -119,7 +119,7 @@ impl Admit {
     fn admit_did_key(&self, document: &mut DocumentMut, did: &str) -> Result<(), Failure> {
         let section = document.entry("did").or_insert_with(|| Item::Table(Table::new()));
         let section = section.as_table_like_mut().ok_or_else(|| self.unexpected("did"))?;
-        let keys = section.entry("key").or_insert_with(|| Item::Value(Value::Array(Array::new())));
+        let keys = section.entry("key").or_insert_with(|| list([]));
         match keys.as_value_mut() {
             Some(Value::String(_)) => Ok(()),
             Some(Value::Array(keys)) => {
@@ -141,15 +141,14 @@ impl Admit {
         let place = anchors.iter().position(is_listed);
         match place.and_then(|place| anchors.get_mut(place)) {
             Some(anchor) => {
-                let issuers =
-                    anchor.entry("issuers").or_insert_with(|| Item::Value(Value::Array(Array::new())));
+                let issuers = anchor.entry("issuers").or_insert_with(|| list([]));
                 push(issuers.as_array_mut().ok_or_else(|| self.unexpected("anchor.issuers"))?, iss);
             }
             None => {
                 let mut anchor = Table::new();
                 anchor.insert("name", iss.into());
-                anchor.insert("roots", Item::Value(Value::Array(Array::from_iter([pem]))));
-                anchor.insert("issuers", Item::Value(Value::Array(Array::from_iter([iss]))));
+                anchor.insert("roots", list([pem]));
+                anchor.insert("issuers", list([iss]));
                 anchors.push(anchor);
             }
         }
@@ -160,7 +159,7 @@ impl Admit {
         let types = self.tables(document, "type")?;
         let mut found = false;
         for rule in types.iter_mut().filter(|rule| text_of(rule.get("content_type")) == Some(content_type)) {
-            let issuers = rule.entry("issuers").or_insert_with(|| Item::Value(Value::Array(Array::new())));
+            let issuers = rule.entry("issuers").or_insert_with(|| list([]));
             push(issuers.as_array_mut().ok_or_else(|| self.unexpected("type.issuers"))?, iss);
             found = true;
         }
@@ -203,6 +202,10 @@ impl Admit {
 
 fn text_of(item: Option<&Item>) -> Option<&str> {
     item.and_then(Item::as_str)
+}
+
+fn list<const N: usize>(texts: [&str; N]) -> Item {
+    Item::Value(Value::Array(Array::from_iter(texts)))
 }
 
 /// Adds a text to a list that lacks it. An entry may also be a table with the text as its key.

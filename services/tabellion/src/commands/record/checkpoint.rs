@@ -1,4 +1,5 @@
-//! Checkpoints of a session: their numbers, files and links.
+//! Checkpoints of a session: their numbers, files and links. A checkpoint is one record or, if the session is too large
+//! for one, a record for each of its parts, each with a number of its own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use merkle::EntryDigest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use translators::SessionRecord;
+use translators::{RecordPart, SessionRecord};
 
 use super::document;
 use super::writing::file_name;
@@ -24,27 +25,32 @@ const ORIGIN_DIGITS: usize = 12;
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checkpoint {
-    /// Number of the checkpoint, from 1.
+    /// Number of the checkpoint's last record, from 1.
     pub number: u64,
-    /// The record: `sha256:` and its digest.
+    /// The last record: `sha256:` and its digest.
     pub record: String,
-    /// SHA-256 digest of the session in the record: a session that has not changed gets no checkpoint.
+    /// SHA-256 digest of the session in the records: a session that has not changed gets no checkpoint.
     session: String,
 }
 
 impl Checkpoint {
-    /// Returns the checkpoint after the last one; `None` if the session has not changed.
-    pub fn after(last: Option<&Checkpoint>, record: &SessionRecord) -> Option<Checkpoint> {
-        let session = session_digest(record.value());
-        if last.is_some_and(|last| last.session == session) {
-            return None;
-        }
-        Some(Checkpoint { number: last.map_or(1, |last| last.number + 1), record: record.digest(), session })
+    /// Returns the checkpoint of these records after the last one; `None` if the session has not changed.
+    pub fn after(last: Option<&Checkpoint>, records: &[&SessionRecord]) -> Option<Checkpoint> {
+        let session = session_digest(records.iter().map(|record| record.value()));
+        let newest = records.last().filter(|_| last.is_none_or(|last| last.session != session))?;
+        let number = last.map_or(0, |last| last.number) + records.len() as u64;
+        Some(Checkpoint { number, record: newest.digest(), session })
+    }
+
+    /// The numbers of the checkpoint's records, of which there are `records`.
+    pub fn numbers(&self, records: usize) -> impl Iterator<Item = u64> {
+        self.number.saturating_sub(records as u64) + 1..=self.number
     }
 }
 
-fn session_digest(record: &Value) -> String {
-    EntryDigest::of(record["session"].to_string().as_bytes()).to_string()
+fn session_digest<'r>(records: impl Iterator<Item = &'r Value>) -> String {
+    let sessions: String = records.map(|record| record["session"].to_string()).collect();
+    EntryDigest::of(sessions.as_bytes()).to_string()
 }
 
 /// A session of a source, as the names of its checkpoints state it. Names of sources and sessions may become the same as
@@ -77,16 +83,13 @@ impl SessionOrigin {
         let signed: BTreeMap<u64, PathBuf> =
             self.signed(folder)?.filter(|(number, _)| *number > known).collect();
         let Some((&number, file)) = signed.last_key_value() else { return Ok(None) };
-        let bytes = document::bytes(file)?;
-        let record = document::parse(&bytes, file)?;
-        let previous = record[PREVIOUS].as_str();
-        if last.is_some_and(|last| number != known + 1 || previous != Some(&last.record)) {
-            let what = format!("{} is a signed checkpoint that does not follow the last one", file.display());
-            return Err(Failure::new(Exit::Exists, "exists", what).hint("move it away"));
+        if let Some(last) = last {
+            check_chain(&last.record, signed.values())?;
         }
-        let session = session_digest(&record);
-        let newest = Checkpoint { number, record: format!("sha256:{}", EntryDigest::of(&bytes)), session };
-        Ok(Some((newest, signed.into_values().collect())))
+        let newest = StoredRecord::read(file)?;
+        let session = newest.session_digest(&signed)?;
+        let files = signed.values().cloned().collect();
+        Ok(Some((Checkpoint { number, record: newest.digest, session }, files)))
     }
 
     /// The signed checkpoints in a folder.
@@ -100,5 +103,48 @@ impl SessionOrigin {
             let number = number.parse().ok().filter(|_| name.ends_with(&origin))?;
             Some((number, file))
         }))
+    }
+}
+
+/// Checks that the records in these files follow the record `previous`, one after another.
+fn check_chain<'f>(previous: &str, files: impl Iterator<Item = &'f PathBuf>) -> Result<(), Failure> {
+    let mut previous = previous.to_owned();
+    for file in files {
+        let record = StoredRecord::read(file)?;
+        if record.value[PREVIOUS] != previous {
+            let what = format!("{} is a signed checkpoint that does not follow the last one", file.display());
+            return Err(Failure::new(Exit::Exists, "exists", what).hint("move it away"));
+        }
+        previous = record.digest;
+    }
+    Ok(())
+}
+
+/// A signed record in a file.
+struct StoredRecord {
+    value: Value,
+    /// `sha256:` and the digest of the record.
+    digest: String,
+}
+
+impl StoredRecord {
+    fn read(file: &Path) -> Result<Self, Failure> {
+        let bytes = document::bytes(file)?;
+        let digest = format!("sha256:{}", EntryDigest::of(&bytes));
+        Ok(Self { value: document::parse(&bytes, file)?, digest })
+    }
+
+    /// Returns the digest of the session in the checkpoint whose newest record this is; empty, as of no session, if a part
+    /// is missing.
+    fn session_digest(&self, signed: &BTreeMap<u64, PathBuf>) -> Result<String, Failure> {
+        let Some(part) = RecordPart::of(&self.value) else {
+            return Ok(session_digest(std::iter::once(&self.value)));
+        };
+        if !part.is_last() || signed.len() < part.number {
+            return Ok(String::new());
+        }
+        let files = signed.values().skip(signed.len() - part.number);
+        let parts = files.map(|file| StoredRecord::read(file)).collect::<Result<Vec<_>, Failure>>()?;
+        Ok(session_digest(parts.iter().map(|part| &part.value)))
     }
 }

@@ -1,13 +1,13 @@
 //! `tabellion record import`: translates session files to records, and signs them.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 use translators::{
-    Format, Redactions, SessionRecord, Settings, TranslateError, Translation, TranslationAccount, translate,
+    Format, RecordPart, Redactions, SessionRecord, Settings, TranslateError, TranslationAccount, translate,
 };
 
 use super::redaction_args::RedactionArgs;
@@ -15,8 +15,8 @@ use super::registering::CheckpointLog;
 use super::sign::Recorder;
 use super::sources::{self, NamedSource};
 use super::watch::Watch;
-use super::writing::{CheckedRecord, not_translated, record_file};
-use crate::console::files::Existing;
+use super::writing::{CheckedRecord, RECORD_BYTES, not_translated, record_file};
+use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::service::ServiceArgs;
@@ -69,7 +69,7 @@ impl Import {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let recorder = self.key.as_deref().map(|key| Recorder::read(key, self.iss.clone())).transpose()?;
         let settings = self.settings();
-        std::fs::create_dir_all(&self.output).map_err(|error| unwritable(&self.output, &error))?;
+        files::make_folder(&self.output, Access::Ordinary)?;
         if self.watch {
             let [folder] = self.files.as_slice() else {
                 return Err(Failure::new(Exit::Usage, "usage", "--watch follows one folder"));
@@ -100,7 +100,8 @@ impl Import {
 
     fn settings(&self) -> Settings {
         let redaction = self.redaction.redaction();
-        Settings { format: self.format, redaction, root: self.root.clone(), ..Settings::default() }
+        let (format, root) = (self.format, self.root.clone());
+        Settings { format, redaction, root, record_bytes: RECORD_BYTES, ..Settings::default() }
     }
 
     /// Returns whether the source is all that was named: its failure is that of the command.
@@ -130,33 +131,40 @@ impl Import {
             }
             Err(error) => return Err(not_translated(&source.path, &error)),
         };
-        let Translation { format, records, account } = translation;
-        let many = records.len() > 1;
-        let (mut wrote, mut failures) = (Vec::new(), Vec::new());
-        for (record, redactions) in records {
-            let name = if many { record.session_id() } else { &source.name };
-            let file = record_file(&self.output, name, &record);
-            match CheckedRecord::new(&record, file, recorder).and_then(|record| record.write(Existing::Keep))
-            {
-                Ok(files) => wrote.push(WrittenRecord::of(&record, redactions, files)),
+        let many = translation.sessions().count() > 1;
+        let (mut records, mut failures) = (Vec::new(), Vec::new());
+        for parts in translation.sessions() {
+            match self.write(source, parts, many, recorder) {
+                Ok(written) => records.extend(written),
                 Err(failure) => failures.push(failure),
             }
         }
-        summary.sources.push(ImportedSource {
-            file: source.path.display().to_string(),
-            format,
-            records: wrote,
-            account,
-        });
+        let (file, format) = (source.path.display().to_string(), translation.format);
+        summary.sources.push(ImportedSource { file, format, records, account: translation.account });
         let first = (!failures.is_empty()).then(|| failures.remove(0));
         summary.failed.extend(failures.iter().map(Failure::in_short));
         first.map_or(Ok(()), Err)
     }
-}
 
-fn unwritable(folder: &Path, error: &io::Error) -> Failure {
-    Failure::new(Exit::Failure, "file-unwritable", format!("cannot make {}", folder.display()))
-        .fact("because", error.to_string())
+    /// Writes the records of a session, all or, if one of them cannot be signed, none. With `many` sessions in the source
+    /// they are named after the session.
+    fn write(
+        &self,
+        source: &NamedSource,
+        parts: &[(SessionRecord, Redactions)],
+        many: bool,
+        recorder: Option<&Recorder>,
+    ) -> Result<Vec<WrittenRecord>, Failure> {
+        let checked = parts.iter().map(|(record, _)| {
+            let name = if many { record.session_id() } else { &source.name };
+            CheckedRecord::new(record, record_file(&self.output, name, record), recorder)
+        });
+        let checked = checked.collect::<Result<Vec<_>, Failure>>()?;
+        let written = checked.iter().zip(parts).map(|(checked, (record, redactions))| {
+            Ok(WrittenRecord::of(record, redactions.clone(), checked.write(Existing::Keep)?))
+        });
+        written.collect()
+    }
 }
 
 #[derive(Default, Serialize)]
@@ -179,6 +187,9 @@ struct ImportedSource {
 #[derive(Serialize)]
 struct WrittenRecord {
     session: String,
+    /// Which entries of the session it has, if the session has several records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<RecordPart>,
     digest: String,
     wrote: Vec<String>,
     redactions: Redactions,
@@ -188,7 +199,17 @@ impl WrittenRecord {
     fn of(record: &SessionRecord, redactions: Redactions, files: Vec<PathBuf>) -> Self {
         let wrote = files.iter().map(|file| file.display().to_string()).collect();
         let (session, digest) = (record.session_id().to_owned(), record.digest());
-        WrittenRecord { session, digest, wrote, redactions }
+        WrittenRecord { session, part: RecordPart::of(record.value()), digest, wrote, redactions }
+    }
+}
+
+impl WrittenRecord {
+    /// Says which entries a part has.
+    fn extent(&self) -> String {
+        let Some(part) = self.part else { return String::new() };
+        let RecordPart { number, first_entry, entries, session_entries } = part;
+        let last = first_entry + entries;
+        format!("  (part {number}: entries {} to {last} of {session_entries})", first_entry + 1)
     }
 }
 
@@ -218,7 +239,7 @@ impl ImportedSource {
             for (rule, count) in record.redactions.counts() {
                 writeln!(out, "  {count:6} {:32} left out", safe(rule))?;
             }
-            writeln!(out, "  wrote  {}", safe(&record.wrote.join(" and ")))?;
+            writeln!(out, "  wrote  {}{}", safe(&record.wrote.join(" and ")), record.extent())?;
         }
         Ok(())
     }

@@ -195,30 +195,47 @@ impl Watch {
             };
             translation = again;
         }
-        let many = translation.records.len() > 1;
+        let many = translation.sessions().count() > 1;
         let mut written = Vec::new();
-        for (record, _) in translation.records {
-            let Some(checkpoint) = Checkpoint::after(sessions.get(record.session_id()), &record) else {
-                continue;
-            };
-            let name = if many { record.session_id() } else { &source.name };
-            let origin = SessionOrigin::of(&source.path, record.session_id());
-            let file = self.output.join(origin.record_file(name, checkpoint.number));
-            let checked = match CheckedRecord::new(&record, file, Some(&self.recorder)) {
+        for parts in translation.sessions() {
+            let records: Vec<&SessionRecord> = parts.iter().map(|(record, _)| record).collect();
+            let session = session_id(&records);
+            let Some(checkpoint) = Checkpoint::after(sessions.get(session), &records) else { continue };
+            let name = if many { session } else { &source.name };
+            let checked = match self.check(source, name, &records, &checkpoint) {
                 Ok(checked) => checked,
                 Err(failure) => {
                     context.console.note(format!("{}: {}", source.path.display(), failure.in_short()));
                     continue;
                 }
             };
-            checked.write(Existing::Replace)?;
-            self.await_registration(&checked.statement_file());
-            written.push(WrittenCheckpoint::of(&record, &checkpoint, checked.file()));
-            sessions.insert(record.session_id().to_owned(), checkpoint);
+            for (record, number) in &checked {
+                record.write(Existing::Replace)?;
+                self.await_registration(&record.statement_file());
+                written.push(WrittenCheckpoint::of(record, *number));
+            }
+            sessions.insert(session.to_owned(), checkpoint);
         }
         self.state.sources.insert(key, SourceState { digest, sessions });
         self.state.write(&self.output.join(WATCH_STATE))?;
         written.iter().try_for_each(|checkpoint| checkpoint.print(context))
+    }
+
+    /// Checks and signs the records of a checkpoint. Returns each with its number.
+    fn check<'r>(
+        &self,
+        source: &NamedSource,
+        name: &str,
+        records: &[&'r SessionRecord],
+        checkpoint: &Checkpoint,
+    ) -> Result<Vec<(CheckedRecord<'r>, u64)>, Failure> {
+        let origin = SessionOrigin::of(&source.path, session_id(records));
+        let numbered = checkpoint.numbers(records.len()).zip(records);
+        let checked = numbered.map(|(number, &record)| {
+            let file = self.output.join(origin.record_file(name, number));
+            Ok((CheckedRecord::new(record, file, Some(&self.recorder))?, number))
+        });
+        checked.collect()
     }
 
     /// Translates a source with the last checkpoints of its sessions; `None` if that is impossible, which is noted.
@@ -249,8 +266,8 @@ impl Watch {
         sessions: &mut BTreeMap<String, Checkpoint>,
     ) -> Result<bool, Failure> {
         let mut adopted = false;
-        for (record, _) in &translation.records {
-            let session = record.session_id();
+        for parts in translation.sessions() {
+            let session = parts.first().map_or("", |(record, _)| record.session_id());
             let origin = SessionOrigin::of(&source.path, session);
             if let Some((newest, files)) = origin.newer(&self.output, sessions.get(session))? {
                 sessions.insert(session.to_owned(), newest);
@@ -269,22 +286,28 @@ impl Watch {
     }
 }
 
-/// A checkpoint whose files and state are written.
+fn session_id<'r>(records: &[&'r SessionRecord]) -> &'r str {
+    records.first().map_or("", |record| record.session_id())
+}
+
+/// A record of a checkpoint whose files and state are written.
 struct WrittenCheckpoint {
     session: String,
-    checkpoint: Checkpoint,
+    number: u64,
+    /// `sha256:` and the digest of the record.
+    record: String,
     file: String,
 }
 
 impl WrittenCheckpoint {
-    fn of(record: &SessionRecord, checkpoint: &Checkpoint, file: &Path) -> Self {
-        let (session, file) = (record.session_id().to_owned(), file.display().to_string());
-        WrittenCheckpoint { session, checkpoint: checkpoint.clone(), file }
+    fn of(checked: &CheckedRecord<'_>, number: u64) -> Self {
+        let record = checked.record();
+        let file = checked.file().display().to_string();
+        WrittenCheckpoint { session: record.session_id().to_owned(), number, record: record.digest(), file }
     }
 
     fn print(&self, context: &Context) -> Result<(), Failure> {
-        let WrittenCheckpoint { session, checkpoint, file } = self;
-        let (number, record) = (checkpoint.number, &checkpoint.record);
+        let WrittenCheckpoint { session, number, record, file } = self;
         let json = members! { session, number, record, file };
         context
             .console

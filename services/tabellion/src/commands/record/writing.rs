@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use translators::{SessionRecord, TranslateError};
+use scitt::limits::STATEMENT_BYTES;
+use translators::{RecordPart, SessionRecord, TranslateError};
 
 use super::sign::{Recorder, check_unsigned};
 use crate::commands::statement::with_extension;
@@ -13,6 +14,8 @@ use crate::console::{Exit, Failure};
 pub const WATCH_STATE: &str = "watch-state.json";
 /// The lock file next to it: one process follows a folder.
 pub const WATCH_LOCK: &str = "watch-state.lock";
+/// Maximum size in bytes of a record that a session is translated to: that of a statement, less room for its headers.
+pub const RECORD_BYTES: usize = STATEMENT_BYTES - (64 << 10);
 /// Maximum length of a name made of a text. File systems allow 255 bytes with what is added to it.
 const LONGEST_NAME: usize = 150;
 
@@ -52,6 +55,11 @@ impl<'r> CheckedRecord<'r> {
         Ok(CheckedRecord { record, file, statement })
     }
 
+    /// The record.
+    pub fn record(&self) -> &'r SessionRecord {
+        self.record
+    }
+
     /// The path of the record.
     pub fn file(&self) -> &Path {
         &self.file
@@ -74,10 +82,14 @@ impl<'r> CheckedRecord<'r> {
     }
 }
 
-/// Returns the file for an imported record: of this name or, if another record is there, of this name with the record's
-/// identifier. So different sessions with equal names have a file each, and an import that is repeated finds its own.
+/// Returns the file for an imported record: of this name, with the number of its part if the session has several, or, if
+/// another record is there, of this name with the record's identifier. So different sessions with equal names have a file
+/// each, and an import that is repeated finds its own.
 pub fn record_file(folder: &Path, name: &str, record: &SessionRecord) -> PathBuf {
-    let name = file_name(name);
+    let name = match RecordPart::of(record.value()) {
+        Some(part) => format!("{}.part-{}", file_name(name), part.number),
+        None => file_name(name),
+    };
     let file = folder.join(format!("{name}.record.json"));
     let is_free = !file.exists() || files::read(&file).is_ok_and(|bytes| bytes == record.bytes());
     if is_free { file } else { folder.join(format!("{name}-{}.record.json", record.id())) }

@@ -1,12 +1,13 @@
 //! `tabellion gateway approval verify`: verifies a signed answer offline.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use admission::approval::{Question, SignedApproval};
 use clap::Args;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use vap::audit::AuditRecord;
 
 use crate::commands::verify::input;
@@ -54,12 +55,9 @@ struct ApprovalCheck {
 
 impl Verify {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let nothing = |why: String| Failure::new(Exit::NotVerified, "no-approval", why);
-        let ApprovalEvidence { question, answer } = jose::json::read_bytes(&files::read(&self.file)?)
-            .map_err(|error| {
-                nothing(format!("{} holds no question with its answer: {error}", self.file.display()))
-            })?;
-        let signed = SignedApproval::parse(&answer).map_err(|error| nothing(error.to_string()))?;
+        let ApprovalEvidence { question, answer } = read(&self.file)?;
+        let signed = SignedApproval::parse(&answer)
+            .map_err(|error| no_approval(&self.file, error.to_string(), Exit::VerificationFailed))?;
         let key = keyfile::read_public(&self.key)?;
         let says = signed.approval();
         let mut checks = Vec::new();
@@ -89,6 +87,24 @@ impl Verify {
         context.console.result(&told)?;
         if verified { Ok(()) } else { Err(Failure::already_printed(Exit::VerificationFailed)) }
     }
+}
+
+/// Reads question and answer. JSON without them is something else; with members of these names in another form, or cut
+/// off, it is damaged.
+fn read(file: &Path) -> Result<ApprovalEvidence, Failure> {
+    let bytes = files::read(file)?;
+    let json: Value = jose::json::read_bytes(&bytes)
+        .map_err(|error| no_approval(file, error.to_string(), input::damaged_json(&bytes, b'{')))?;
+    let exit = match ["question", "answer"].iter().all(|name| json.get(name).is_some()) {
+        true => Exit::VerificationFailed,
+        false => Exit::NotVerified,
+    };
+    ApprovalEvidence::deserialize(json).map_err(|error| no_approval(file, error.to_string(), exit))
+}
+
+fn no_approval(file: &Path, why: String, exit: Exit) -> Failure {
+    let what = format!("{} holds no question with its signed answer", file.display());
+    Failure::new(exit, "no-approval", what).fact("because", why)
 }
 
 /// Checks that the record of a decision names this answer, and was made before it expired. `tabellion verify` checks

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::client_file::StdioServer;
+use crate::commands::gateway::toml_text::quoted;
 
 /// Calls in a day that a new route allows.
 const CALLS: u64 = 1_000;
@@ -83,10 +84,6 @@ pub fn path(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let first = format!("/{}", if name.is_empty() { "server" } else { &name });
     let more = (2..u32::MAX).map(|number| format!("{first}-{number}"));
     std::iter::once(first.clone()).chain(more).find(|path| !is_taken(path)).unwrap_or(first)
-}
-
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
 }
 
 fn quoted_path(path: &Path) -> String {

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use self::client_file::StdioServer;
 use self::gateway_file::Target;
-use super::config_file;
+use super::{config_file, keys};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
@@ -89,11 +89,7 @@ impl Wrap {
         // The gateway's file first: a client must not start a gateway without a configuration.
         files::write(ours, gateway.as_bytes(), Access::Secret, Existing::Replace)?;
         let config = config_file::read(ours)?;
-        let keys = gateway::keys::Keys::open(&config).map_err(|error| {
-            Failure::new(Exit::Failure, "key-unusable", "the keys cannot be used")
-                .fact("because", error.to_string())
-        })?;
-        drop(keys);
+        drop(gateway::keys::Keys::open(&config).map_err(keys::unusable)?);
         let wrapped = commands.iter().map(|(server, _)| server.name.clone()).collect();
         files::replace_keeping_access(file, client_file::with_commands(text, &commands).as_bytes())?;
         context.console.result(&Wrapped {

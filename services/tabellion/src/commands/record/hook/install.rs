@@ -92,30 +92,28 @@ fn new_file(agent: CodingAgent) -> &'static str {
 fn command(agent: CodingAgent, recording: &RecordingArgs) -> Result<Vec<String>, Failure> {
     let RecordingArgs { key, iss, output, register, trust, service } = recording;
     recording.recorder()?;
-    let ServiceArgs { url, cacert, token_file, timeout } = service;
     let program = std::env::current_exe()?;
-    let mut words = vec![text(&program)?];
+    let mut words = vec![files::path_text(&program)?];
     words.extend(COMMAND.map(str::to_owned));
     words.push(agent.name().to_owned());
     let paths = [("key", key.as_ref()), ("output", output.as_ref()), ("trust", trust.as_ref())];
-    let more = [("cacert", cacert.as_ref()), ("token-file", token_file.as_ref())];
-    for (flag, path) in paths.into_iter().chain(more) {
+    for (flag, path) in paths {
         if let Some(path) = path {
-            words.extend([format!("--{flag}"), text(&std::path::absolute(path)?)?]);
+            words.extend([format!("--{flag}"), files::path_text(&std::path::absolute(path)?)?]);
         }
     }
     words.extend(iss.iter().map(|iss| format!("--iss={iss}")));
     if *register {
-        words.extend(["--register".to_owned(), format!("--timeout={timeout}")]);
-        words.extend(url.iter().map(|url| format!("--url={url}")));
+        words.push("--register".to_owned());
+        words.extend(with_absolute_paths(service)?.to_flags()?);
     }
     Ok(words)
 }
 
-fn text(path: &Path) -> Result<String, Failure> {
-    path.to_str()
-        .map(str::to_owned)
-        .ok_or_else(|| Failure::new(Exit::Usage, "usage", format!("{} is not UTF-8 text", path.display())))
+fn with_absolute_paths(service: &ServiceArgs) -> Result<ServiceArgs, Failure> {
+    let absolute = |path: &Option<PathBuf>| path.as_deref().map(std::path::absolute).transpose();
+    let (cacert, token_file) = (absolute(&service.cacert)?, absolute(&service.token_file)?);
+    Ok(ServiceArgs { cacert, token_file, ..service.clone() })
 }
 
 fn add(agent: CodingAgent, text: &str, command: &[String]) -> Result<String, String> {

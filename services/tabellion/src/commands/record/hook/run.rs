@@ -20,8 +20,10 @@ use crate::commands::record::registering::CheckpointLog;
 use crate::commands::record::sign::Recorder;
 use crate::commands::record::sources::NamedSource;
 use crate::commands::record::watch::Watch;
+use crate::commands::record::writing::RECORD_BYTES;
 use crate::commands::verify::now;
-use crate::console::{Exit, Failure, files, safe};
+use crate::console::files::{self, Access};
+use crate::console::{Exit, Failure, safe};
 use crate::context::Context;
 use crate::service::ServiceArgs;
 use crate::show;
@@ -164,11 +166,12 @@ impl Run {
         let RecordingArgs { register, trust, service, .. } = &self.recording;
         let recorder = self.recording.recorder()?;
         let folder = self.recording.folder()?;
-        make_folder(&folder)?;
+        files::make_folder(&folder, Access::Ordinary)?;
         let log = register.then(|| CheckpointLog::new(trust.clone(), service.clone()));
         let sessions = file.parent().unwrap_or(Path::new("/"));
         let every = Duration::ZERO;
-        let watch = Watch::new(sessions, &folder, every, Settings::default(), recorder, log, PATIENCE)?;
+        let settings = Settings { record_bytes: RECORD_BYTES, ..Settings::default() };
+        let watch = Watch::new(sessions, &folder, every, settings, recorder, log, PATIENCE)?;
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         watch.record(context, &NamedSource { path: file.to_owned(), name, named: true })
     }
@@ -181,7 +184,7 @@ impl Run {
 }
 
 fn open_log(folder: &Path) -> Result<File, Failure> {
-    make_folder(folder)?;
+    files::make_folder(folder, Access::Ordinary)?;
     let path = folder.join(LOG);
     let is_full = fs::metadata(&path).is_ok_and(|metadata| metadata.len() > MAX_LOG);
     let mut options = fs::OpenOptions::new();
@@ -190,14 +193,7 @@ fn open_log(folder: &Path) -> Result<File, Failure> {
         true => options.write(true).truncate(true),
         false => options.append(true),
     };
-    options.open(&path).map_err(|error| files::unreadable(&path, &error))
-}
-
-fn make_folder(folder: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|error| {
-        Failure::new(Exit::Failure, "file-unwritable", format!("cannot make {}", folder.display()))
-            .fact("because", error.to_string())
-    })
+    options.open(&path).map_err(|error| files::unwritable(&path, &error))
 }
 
 fn cannot_start(program: &str, error: &std::io::Error) -> Failure {

@@ -1,0 +1,104 @@
+//! Sessions that are too large for one record.
+
+use serde_json::{Value, json};
+use translators::{RecordPart, SessionRecord, SessionSource, Settings, Translation, translate};
+
+use crate::fixtures::{SMALL, divided, entries, file, sources, translated, usages};
+
+fn values(translation: &Translation) -> Vec<&Value> {
+    translation.records.iter().map(|(record, _)| record.value()).collect()
+}
+
+#[test]
+fn the_parts_together_have_the_entries_and_token_counts_of_the_whole_session() {
+    for source in sources() {
+        let (whole, parts) = (translated(&source), divided(&source, SMALL));
+        let all = |of: &Translation, what: fn(&Value) -> Vec<Value>| -> Vec<Value> {
+            values(of).into_iter().flat_map(what).collect()
+        };
+        let name = &source.files()[0].path;
+        assert_eq!(all(&whole, entries), all(&parts, entries), "{name}");
+        assert_eq!(all(&whole, usages), all(&parts, usages), "{name}");
+        assert_eq!(whole.account, parts.account, "{name}");
+        assert_eq!(whole.sessions().count(), parts.sessions().count(), "{name}");
+    }
+}
+
+#[test]
+fn each_part_says_which_entries_it_has_and_names_the_part_before() {
+    let source = file("claude.jsonl");
+    let previous = "sha256:00".to_owned();
+    let settings = Settings {
+        record_bytes: SMALL,
+        previous_records: [("ses-1".to_owned(), previous.clone())].into(),
+        ..Settings::default()
+    };
+    let translation = translate(&source, &settings).unwrap();
+    let session_entries =
+        translated(&source).records[0].0.value()["session"]["entries"].as_array().unwrap().len();
+    let (mut before, mut next_entry) = (previous, 0);
+    for (number, (record, _)) in (1..).zip(&translation.records) {
+        let part = RecordPart::of(record.value()).unwrap();
+        assert_eq!(
+            (part.number, part.first_entry, part.session_entries),
+            (number, next_entry, session_entries)
+        );
+        assert_eq!(record.value()["session"]["entries"].as_array().unwrap().len(), part.entries);
+        assert_eq!(record.value()["previous-record"], before);
+        assert_eq!(part.is_last(), number == translation.records.len());
+        (before, next_entry) = (record.digest(), next_entry + part.entries);
+    }
+    assert!(translation.records.len() > 1 && next_entry == session_entries);
+}
+
+#[test]
+fn the_attribution_of_files_is_in_the_last_part() {
+    let source = file("claude.jsonl");
+    assert!(translated(&source).records[0].0.value().get("file-attribution").is_some());
+    let translation = divided(&source, SMALL);
+    let has_it = values(&translation).into_iter().map(|record| record.get("file-attribution").is_some());
+    let expected = (1..=translation.records.len()).map(|number| number == translation.records.len());
+    assert_eq!(has_it.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn the_same_source_and_limit_give_the_same_parts_with_different_identifiers() {
+    let bytes = |of: &Translation| -> Vec<Vec<u8>> {
+        of.records.iter().map(|(record, _)| record.bytes().to_vec()).collect()
+    };
+    let source = file("codex.jsonl");
+    let one = divided(&source, SMALL);
+    assert_eq!(bytes(&one), bytes(&divided(&source, SMALL)));
+    let mut ids: Vec<&str> = one.records.iter().map(|(record, _)| record.id()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), one.records.len());
+}
+
+#[test]
+fn a_session_that_fits_is_one_record_without_a_part() {
+    let source = file("claude.jsonl");
+    let whole = translated(&source);
+    let size = whole.records[0].0.bytes().len();
+    assert_eq!(divided(&source, size).records[0].0, whole.records[0].0);
+    assert_eq!(RecordPart::of(whole.records[0].0.value()), None);
+    assert!(divided(&source, size - 1).records.len() > 1);
+}
+
+#[test]
+fn parts_keep_the_limit_and_a_single_entry_is_not_divided() {
+    let line = |content: &str| {
+        let message = json!({ "role": "user", "content": content });
+        json!({ "type": "user", "sessionId": "s", "message": message }).to_string() + "\n"
+    };
+    let (small, large) = (line("why?"), line(&"because ".repeat(1000)));
+    let source = SessionSource::file("s.jsonl", (small.repeat(40) + &large + &small.repeat(3)).into_bytes());
+    let sizes: Vec<(usize, usize)> = divided(&source, SMALL)
+        .records
+        .iter()
+        .map(|(record, _): &(SessionRecord, _)| (entries(record.value()).len(), record.bytes().len()))
+        .collect();
+    let too_large: Vec<_> = sizes.iter().filter(|(_, bytes)| *bytes > SMALL).collect();
+    assert!(matches!(too_large.as_slice(), [(1, _)]), "{sizes:?}");
+    assert_eq!(sizes.iter().map(|(entries, _)| entries).sum::<usize>(), 44);
+}
