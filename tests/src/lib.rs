@@ -7,7 +7,7 @@
 //! These tests share no code with the service above the level of bytes: `scitt` and `merkle` read receipts and rebuild
 //! trees, and HTTP is spoken over a plain socket, so that malformed requests can be sent, too.
 //!
-//! Not here: the architecture and supply-chain rules (their tests need no program), and the bench.
+//! Not here: the architecture and supply-chain rules (their tests need no program), and measurements (`tabellion bench`).
 
 pub mod audit_trail;
 mod binary;
@@ -65,7 +65,7 @@ pub use others::{
     Other, chromium, deployment_tool, everything_over_stdio, fixture_over_stdio, node, node_folder,
     python_server, rug_pull_over_stdio, run_node,
 };
-pub use postgres::{Cluster, sql, try_sql};
+pub use postgres::{Cluster, fresh_database, shared_server, sql, try_sql};
 pub use power::{Loss, Lost, Power};
 pub use python::{python, run_python, run_python_on, run_python_with_a2a_1};
 pub use recorder::{Outcome, Recorder};

@@ -3,9 +3,10 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bundle, checkpoint, completion, config, conformance, doctor, entry, execution,
-    gateway, help, inbox, init, issuer, key, log, man, mcp, monitor, operator, policy, proof, receipt,
-    record, register, registry, roa, serve, session, statement, stream, trust, verdict, verify, vrf, witness,
+    agent, audit, backup, bench, bundle, checkpoint, completion, config, conformance, doctor, entry,
+    execution, gateway, help, inbox, init, issuer, key, log, man, mcp, monitor, operator, policy, proof,
+    receipt, record, register, registry, roa, serve, session, statement, stream, trust, verdict, verify, vrf,
+    witness,
 };
 use crate::console::{Exit, Failure, safe};
 use crate::context::{Context, GlobalArgs};
@@ -149,6 +150,9 @@ pub enum Command {
     Audit(audit::Audit),
     /// Test a transparency service against SCRAPI, receipts and problem details
     Conformance(conformance::Conformance),
+    /// Measure registrations, make large logs, compare measurements
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Check, freeze and move the log's database
     #[command(subcommand)]
     Log(log::Log),
@@ -204,6 +208,7 @@ impl Command {
             Self::Witness(command) => command.run(context),
             Self::Audit(command) => command.run(context),
             Self::Conformance(command) => command.run(context),
+            Self::Bench(command) => command.run(context),
             Self::Log(command) => command.run(context),
             Self::Backup(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
@@ -234,6 +239,7 @@ mod tests {
             "src",
             "src/commands",
             "src/commands/audit",
+            "src/commands/bench",
             "src/commands/bundle",
             "src/commands/checkpoint",
             "src/commands/entry",

@@ -47,6 +47,8 @@ pub use fsck::facts::LogFacts;
 pub use keys::key_files::{KeyFileError, file_of_kid};
 pub use keys::signer::{IntroduceError, OtherKey, is_receipt_key};
 pub use limits::{BATCH_BYTES_CAP, Limits, Rate, STATEMENT_BYTES_CAP, TailLimits};
+pub use log::admission::NotAdmitted;
+pub use log::bulk_admission::BulkAdmission;
 pub use log::free_space::free_bytes;
 pub use log::policies::{PolicyEntry, PolicyUnreadable};
 pub use log::state::Identity;

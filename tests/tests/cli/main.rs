@@ -3,6 +3,7 @@
 
 mod accompanying_files;
 mod backups;
+mod bench;
 mod certificates;
 mod config;
 mod doctor;

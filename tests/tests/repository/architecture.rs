@@ -20,6 +20,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tabellion-scitt", &["tabellion-jose", "tabellion-merkle"]),
     ("archive", &["durable", "independent-root", "tabellion-merkle", "store"]),
     ("audit", &["independent-root", "tabellion-merkle", "registration", "tabellion-scitt", "store"]),
+    ("bench", &["tabellion-jose", "tabellion-merkle", "registration", "roa", "tabellion-scitt", "store"]),
     ("conformance", &["display", "tabellion-scitt", "tabellion-verifier"]),
     ("display", &["tabellion-scitt"]),
     ("explorer", &["display"]),
@@ -151,6 +152,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "admission",
             "archive",
             "audit",
+            "bench",
             "bundle",
             "check-runner",
             "checks",
@@ -276,6 +278,8 @@ fn sql_is_in_the_stores_only() {
     expect_named_by(
         "sqlx",
         &[
+            // Raw inserts, to compare with.
+            "bench",
             "evidence-postgres",
             "evidence-sqlite",
             "postgres",
@@ -370,6 +374,8 @@ fn what_decides_reads_json_with_the_strict_reader_only() {
 fn http_is_at_the_edge_only() {
     for name in ["axum", "hyper", "reqwest"] {
         let edge = [
+            // The echo server, to compare with.
+            "bench",
             "client",
             "gateway",
             "monitor",

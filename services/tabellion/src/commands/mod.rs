@@ -4,6 +4,7 @@ pub mod agent;
 pub mod agentroa;
 pub mod audit;
 pub mod backup;
+pub mod bench;
 pub mod bundle;
 pub mod checkpoint;
 pub mod completion;

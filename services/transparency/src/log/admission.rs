@@ -151,6 +151,17 @@ pub async fn ask(log: &dyn LogReader, questions: Questions) -> Result<Answers, S
     Ok(answers)
 }
 
+/// Decides about a statement without looking anything up, for a log that no process serves. A statement whose decision
+/// depends on other entries is refused, as if the log had none.
+pub fn admit_alone(statement: &SignedStatement, in_force: &PolicyInForce) -> Result<NewEntry, NotAdmitted> {
+    let authenticated =
+        in_force.authenticate(statement, SideData::default()).map_err(NotAdmitted::Untrusted)?;
+    let record =
+        Record::read(&authenticated).map_err(|violation| NotAdmitted::Refused(in_force.refuse(violation)))?;
+    let permit = in_force.decide(&authenticated, &record, &Answers::none()).into_permit()?;
+    Ok(submission(&authenticated, None, &permit, in_force).entry)
+}
+
 /// The submission of entry 0: no policy precedes it, so it is decided under its own permit.
 pub fn genesis(statement: &SignedStatement, permit: &Permit) -> Submission {
     let entry = new_entry(statement, permit, Vec::new());

@@ -1,6 +1,7 @@
 //! The log of a running service: its state, registration, and what is read from its own entries.
 
 pub mod admission;
+pub mod bulk_admission;
 pub mod content_type;
 pub mod dry_run;
 pub mod equivocation;

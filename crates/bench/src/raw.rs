@@ -2,63 +2,56 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use merkle::EntryDigest;
-use serde::Serialize;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, PgConnection, QueryBuilder, Sqlite, SqliteConnection};
 
-use crate::cpu;
-use crate::database::Database;
+use crate::database::DatabaseHost;
+use crate::limits::{ALONE_FOR, RAW_ROWS};
 use crate::postgres::connect;
+use crate::process;
+use crate::result::RawResult;
 use crate::statements::Statements;
 use crate::stats::median;
-
-/// Number of rows in one transaction.
-const BATCH: usize = 4096;
-
-/// Limits of a database.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Raw {
-    /// Rows per second, in transactions of [`BATCH`] rows.
-    pub rows_per_second: f64,
-    /// CPU microseconds per row, including the client's.
-    pub cpu_us: f64,
-    /// Median latency of a commit with one row, in milliseconds.
-    pub commit_p50_ms: f64,
-}
 
 /// A row: position, digest and statement.
 type Row<'a> = (i64, EntryDigest, &'a [u8]);
 
 /// Measures batches and single commits, in a new database.
-pub async fn measure(database: &Database, statements: &Statements, length: Duration) -> anyhow::Result<Raw> {
-    let url = database.make("raw").await?;
-    let mut table = Table::make(database, &url).await?;
+pub(crate) async fn measure(
+    database: &DatabaseHost,
+    name: &str,
+    statements: &Statements,
+    length: Duration,
+) -> anyhow::Result<RawResult> {
+    let url = database.create(name).await?;
+    let mut table = Table::create(database, &url).await?;
     let rows = statements.bodies().cycle().enumerate();
     let mut rows = rows.map(|(index, body)| (index as i64, EntryDigest::of(&index.to_be_bytes()), body));
-    let clock = || cpu::own() + cpu::of(&database.pids());
+    let clock = || process::own_cpu() + process::cpu_of(&database.pids());
 
     let (begun, before, mut count) = (Instant::now(), clock(), 0);
     while begun.elapsed() < length {
-        let batch: Vec<Row<'_>> = rows.by_ref().take(BATCH).collect();
+        let batch: Vec<Row<'_>> = rows.by_ref().take(RAW_ROWS).collect();
         table.insert(&batch).await?;
         count += batch.len();
     }
     let (seconds, used) = (begun.elapsed().as_secs_f64(), clock() - before);
 
     let (begun, mut commits) = (Instant::now(), Vec::new());
-    while begun.elapsed() < length.min(Duration::from_secs(1)) {
+    while begun.elapsed() < length.min(ALONE_FOR) {
         let one: Vec<Row<'_>> = rows.by_ref().take(1).collect();
         let sent = Instant::now();
         table.insert(&one).await?;
         commits.push(sent.elapsed().as_secs_f64() * 1e3);
     }
     table.close().await?;
-    database.drop("raw").await?;
-    Ok(Raw {
+    database.drop(name).await?;
+    Ok(RawResult {
         rows_per_second: count as f64 / seconds,
         cpu_us: used * 1e6 / count as f64,
-        commit_p50_ms: median(commits),
+        commit_p50_ms: median(commits).context("no row was inserted")?,
     })
 }
 
@@ -69,9 +62,9 @@ enum Table {
 }
 
 impl Table {
-    async fn make(database: &Database, url: &str) -> anyhow::Result<Self> {
+    async fn create(database: &DatabaseHost, url: &str) -> anyhow::Result<Self> {
         match database {
-            Database::Sqlite(_) => {
+            DatabaseHost::Sqlite(_) => {
                 let options: SqliteConnectOptions = url.parse()?;
                 let options = options.create_if_missing(true).journal_mode(SqliteJournalMode::Wal);
                 let options = options.synchronous(SqliteSynchronous::Full).disable_statement_logging();
@@ -80,7 +73,7 @@ impl Table {
                 sqlx::raw_sql(table).execute(&mut connection).await?;
                 Ok(Self::Sqlite(connection))
             }
-            Database::Postgres(_) => {
+            DatabaseHost::Postgres(_) => {
                 let mut connection = connect(url).await?;
                 let table = "CREATE TABLE entry (idx bigint PRIMARY KEY, digest bytea NOT NULL UNIQUE, statement bytea NOT NULL);
                              ALTER TABLE entry ALTER statement SET STORAGE EXTERNAL";

@@ -1,29 +1,37 @@
-//! Databases for a log under test.
+//! Databases of the logs under test.
 
 use std::path::PathBuf;
 
-use crate::cli::Kind;
+use crate::options::BenchDatabase;
 use crate::postgres::Server;
 
-/// Location of databases.
-pub enum Database {
+/// A place in which databases are created.
+pub(crate) enum DatabaseHost {
     /// Folder for SQLite files.
     Sqlite(PathBuf),
     /// PostgreSQL server.
     Postgres(Server),
 }
 
-impl Database {
-    /// Returns the kind of database.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Sqlite(_) => Kind::Sqlite,
-            Self::Postgres(_) => Kind::Postgres,
+impl DatabaseHost {
+    /// Returns the host of a database; SQLite files are created in `folder`.
+    pub(crate) async fn of(database: &BenchDatabase, folder: PathBuf) -> anyhow::Result<Self> {
+        match database {
+            BenchDatabase::Sqlite => Ok(Self::Sqlite(folder)),
+            BenchDatabase::Postgres(url) => Ok(Self::Postgres(Server::at(url).await?)),
         }
     }
 
-    /// Returns the database's own processes; none for SQLite, which runs within the service.
-    pub fn pids(&self) -> Vec<u32> {
+    /// Returns the name in reports.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "sqlite",
+            Self::Postgres(_) => "postgres",
+        }
+    }
+
+    /// Returns the database's own processes on this machine; none for SQLite, which runs within the service.
+    pub(crate) fn pids(&self) -> Vec<u32> {
         match self {
             Self::Sqlite(_) => Vec::new(),
             Self::Postgres(server) => server.pid.into_iter().collect(),
@@ -31,15 +39,15 @@ impl Database {
     }
 
     /// Creates an empty database, and returns its URL. SQLite creates the file at the first connection.
-    pub async fn make(&self, name: &str) -> anyhow::Result<String> {
+    pub(crate) async fn create(&self, name: &str) -> anyhow::Result<String> {
         match self {
             Self::Sqlite(folder) => Ok(format!("sqlite:{}", folder.join(format!("{name}.db")).display())),
-            Self::Postgres(server) => server.make(name).await,
+            Self::Postgres(server) => server.create(name).await,
         }
     }
 
-    /// Removes the database.
-    pub async fn drop(&self, name: &str) -> anyhow::Result<()> {
+    /// Removes a database.
+    pub(crate) async fn drop(&self, name: &str) -> anyhow::Result<()> {
         match self {
             Self::Sqlite(folder) => {
                 for suffix in ["db", "db-wal", "db-shm"] {
@@ -52,7 +60,7 @@ impl Database {
     }
 
     /// Returns the size of the write-ahead log written so far in bytes; `None` for SQLite.
-    pub async fn wal_bytes(&self) -> anyhow::Result<Option<f64>> {
+    pub(crate) async fn wal_bytes(&self) -> anyhow::Result<Option<f64>> {
         match self {
             Self::Sqlite(_) => Ok(None),
             Self::Postgres(server) => server.wal_bytes().await.map(Some),

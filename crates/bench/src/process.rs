@@ -1,4 +1,5 @@
-//! CPU time of processes, from `/proc`: the resolution is a tick of 10 ms, enough for measurements of seconds.
+//! CPU time and memory of processes, from `/proc`: the resolution of CPU time is a tick of 10 ms, enough for measurements
+//! of seconds.
 
 use std::fs;
 
@@ -11,18 +12,25 @@ struct Process {
 }
 
 /// Returns the CPU seconds of these processes and all their children, including ended ones.
-pub fn of(roots: &[u32]) -> f64 {
+pub(crate) fn cpu_of(roots: &[u32]) -> f64 {
     seconds(roots.iter().map(|root| tree(*root)).sum())
 }
 
-/// Returns the CPU seconds of the bench process, without its children, which are the measured processes.
-pub fn own() -> f64 {
-    seconds(read(std::process::id()).map_or(0, |process| process.own))
+/// Returns the CPU seconds of this process, without its children, which are the measured processes.
+pub(crate) fn own_cpu() -> f64 {
+    seconds(stat_of(std::process::id()).map_or(0, |process| process.own))
+}
+
+/// Returns the resident memory of a process in bytes (`VmRSS`); 0 if it has ended.
+pub(crate) fn memory_of(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").parse::<u64>().map_or(0, |kib| kib << 10)
 }
 
 /// Returns the parent of a process; for a backend of PostgreSQL, the server process.
-pub fn parent(pid: u32) -> Option<u32> {
-    read(pid).map(|process| process.parent)
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    stat_of(pid).map(|process| process.parent)
 }
 
 fn seconds(ticks: u64) -> f64 {
@@ -30,8 +38,8 @@ fn seconds(ticks: u64) -> f64 {
 }
 
 fn tree(root: u32) -> u64 {
-    let Some(process) = read(root) else { return 0 };
-    let children = children(root).into_iter().filter_map(read).map(|child| child.own);
+    let Some(process) = stat_of(root) else { return 0 };
+    let children = children(root).into_iter().filter_map(stat_of).map(|child| child.own);
     process.own + process.reaped + children.sum::<u64>()
 }
 
@@ -41,7 +49,7 @@ fn children(of: u32) -> Vec<u32> {
     pids.filter(|pid| parent(*pid) == Some(of)).collect()
 }
 
-fn read(pid: u32) -> Option<Process> {
+fn stat_of(pid: u32) -> Option<Process> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
@@ -75,9 +83,10 @@ mod tests {
     }
 
     #[test]
-    fn this_process_uses_cpu_and_has_a_parent() {
-        let begun = own();
-        while own() < begun + 0.02 {}
+    fn this_process_uses_cpu_and_memory_and_has_a_parent() {
+        let begun = own_cpu();
+        while own_cpu() < begun + 0.02 {}
         assert!(parent(std::process::id()).is_some());
+        assert!(memory_of(std::process::id()) > 1 << 20);
     }
 }

@@ -7,12 +7,11 @@ use anyhow::{Context, anyhow, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Maximum size of a response in bytes; a larger one is an error.
-const MAX_ANSWER: usize = 1 << 20;
+use crate::limits::MAX_RESPONSE;
 
 /// Sizes of the parts of a response, as [`frame`] finds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub(crate) struct Frame {
     /// Status code.
     pub status: u16,
     /// Size of status line and headers in bytes.
@@ -21,14 +20,20 @@ pub struct Frame {
     pub body: usize,
     /// `true` if the server closes the connection after the response.
     pub close: bool,
+    /// `true` if the response says when to retry (`Retry-After`).
+    pub retry_after: bool,
 }
 
 /// Parses the head of a response; `None` if it is incomplete.
-pub fn frame(received: &[u8]) -> anyhow::Result<Option<Frame>> {
+pub(crate) fn frame(received: &[u8]) -> anyhow::Result<Option<Frame>> {
     let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") else {
-        return if received.len() > MAX_ANSWER { Err(anyhow!("a head without an end")) } else { Ok(None) };
+        return if received.len() > MAX_RESPONSE {
+            Err(anyhow!("a response head without an end"))
+        } else {
+            Ok(None)
+        };
     };
-    let head = std::str::from_utf8(&received[..end]).context("a head that is not text")?;
+    let head = std::str::from_utf8(&received[..end]).context("a response head that is not text")?;
     let mut lines = head.split("\r\n");
     let status_line = lines.next().unwrap_or_default();
     let status = status_line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
@@ -37,23 +42,25 @@ pub fn frame(received: &[u8]) -> anyhow::Result<Option<Frame>> {
         head: end + 4,
         body: 0,
         close: false,
+        retry_after: false,
     };
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         match (name.to_ascii_lowercase().as_str(), value.trim()) {
             ("content-length", length) => frame.body = length.parse().context("content-length")?,
             ("connection", value) => frame.close = value.eq_ignore_ascii_case("close"),
+            ("retry-after", _) => frame.retry_after = true,
             ("transfer-encoding", coding) => bail!("transfer-encoding {coding} is not understood"),
             _ => {}
         }
     }
-    if frame.body > MAX_ANSWER {
+    if frame.body > MAX_RESPONSE {
         bail!("a body of {} bytes", frame.body);
     }
     Ok(Some(frame))
 }
 
 /// Returns the bytes of a `POST` request.
-pub fn post(path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
+pub(crate) fn post(path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
         body.len()
@@ -62,7 +69,7 @@ pub fn post(path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
 }
 
 /// A connection for several requests.
-pub struct Connection {
+pub(crate) struct Connection {
     address: SocketAddr,
     stream: TcpStream,
     received: Vec<u8>,
@@ -77,7 +84,7 @@ impl Connection {
     }
 
     /// Sends a request, and reads the response, whose body is returned by [`body`](Self::body).
-    pub async fn ask(&mut self, request: &[u8]) -> anyhow::Result<Frame> {
+    pub async fn send(&mut self, request: &[u8]) -> anyhow::Result<Frame> {
         self.received.clear();
         self.stream.write_all(request).await?;
         let frame = loop {
@@ -100,16 +107,21 @@ impl Connection {
 
     async fn more(&mut self) -> anyhow::Result<()> {
         match self.stream.read_buf(&mut self.received).await? {
-            0 => Err(anyhow!("closed inside of an answer")),
+            0 => Err(anyhow!("the connection was closed within a response")),
             _ => Ok(()),
         }
     }
 }
 
+/// Returns the bytes of a `GET` request.
+pub(crate) fn get_request(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes()
+}
+
 /// Sends a `GET` request on a new connection, and returns status and body.
-pub async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(u16, String)> {
+pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(u16, String)> {
     let mut connection = Connection::open(address).await?;
-    let frame = connection.ask(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await?;
+    let frame = connection.send(&get_request(path)).await?;
     Ok((frame.status, String::from_utf8_lossy(connection.body(&frame)).into_owned()))
 }
 
