@@ -54,9 +54,9 @@ impl Log {
         outcome
     }
 
-    /// Finds a statement that is in the log already, where the sequencer's own check comes too late: the look-up spares a
-    /// known statement the way through a follower, a refusal under a newer policy, and a charge, since resubmitting a
-    /// registered statement is not charged to the issuer's quota.
+    /// Finds a statement that is in the log already: one that was registered lately, from memory; an older one where the
+    /// sequencer's own check comes too late. That look-up spares a known statement the way through a follower, a refusal
+    /// under a newer policy, and a charge, since resubmitting a registered statement is not charged to the issuer's quota.
     async fn find_duplicate(
         &self,
         statement: &SignedStatement,
@@ -64,7 +64,13 @@ impl Log {
         issuer_charge: &IssuerCharge,
     ) -> Result<Option<Registration>, RegisterError> {
         let leads = matches!(self.sequencer.status().borrow().role, Role::Leading { .. });
-        if payload.is_some() || (leads && !issuer_charge.counts()) {
+        if payload.is_some() {
+            return Ok(None);
+        }
+        if let Some(leaf) = self.recent.leaf(statement.digest()) {
+            return self.registered_before(leaf).await.map(Some);
+        }
+        if leads && !issuer_charge.counts() {
             return Ok(None);
         }
         self.duplicate(statement).await
@@ -103,6 +109,7 @@ impl Log {
             match outcome {
                 Ok(placement) => {
                     self.follow_commit(&permit, placement.index).await?;
+                    self.recent.insert(statement.digest(), placement.index);
                     return self.with_receipt(placement).await;
                 }
                 Err(SubmitError::Accepted) => {
@@ -256,12 +263,18 @@ impl Log {
         if found.digest != digest {
             return Err(self.twin(found).await);
         }
-        let registered = match self.receipts.fresh(found.index, &self.sequencer).await {
-            Ok(receipt) => Registered::Receipt { index: found.index, receipt },
+        self.recent.insert(digest, found.index);
+        self.registered_before(found.index).await.map(Some)
+    }
+
+    /// The registration, with a fresh receipt, of a statement that is in the log already.
+    async fn registered_before(&self, index: LeafIndex) -> Result<Registration, RegisterError> {
+        let registered = match self.receipts.fresh(index, &self.sequencer).await {
+            Ok(receipt) => Registered::Receipt { index, receipt },
             Err(ReceiptUnavailable::NotSignedYet(_)) => Registered::Later,
             Err(why) => return Err(RegisterError::NoReceipt(why)),
         };
-        Ok(Some(Registration { registered, is_duplicate: true }))
+        Ok(Registration { registered, is_duplicate: true })
     }
 
     /// The refusal of a statement whose key leads to another digest: a registered twin, or an entry whose digest is

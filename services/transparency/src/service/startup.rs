@@ -20,6 +20,7 @@ use crate::log::erasures::EraserWakeup;
 use crate::log::free_space::FreeSpace;
 use crate::log::open_findings::OpenFindings;
 use crate::log::policies::Policies;
+use crate::log::recent_entries::RecentEntries;
 use crate::log::state::{Identity, Log};
 use crate::metrics::Metrics;
 use crate::metrics::sequencing::Counting;
@@ -143,6 +144,7 @@ pub async fn open_log(
     Ok(Log {
         identity,
         receipts: Receipts::new(store.clone(), tiles, metrics.clone(), algorithm),
+        recent: RecentEntries::default(),
         keys: ArcSwap::from_pointee(PublishedKeys::sound(&signer.keys())),
         signer,
         store,
