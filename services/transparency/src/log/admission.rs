@@ -21,6 +21,7 @@ use crate::log::equivocation::{self, RefusedStatement};
 use crate::log::erasures::{ErasureHold, on_hold};
 use crate::log::policies::Policies;
 use crate::metrics::Metrics;
+use crate::metrics::latency::Stage;
 use crate::quota::issuer_quota::IssuerCharge;
 use crate::quota::rates::OverRate;
 use crate::run_blocking::run_blocking;
@@ -85,7 +86,7 @@ pub async fn admit(
     let started = Instant::now();
     let authenticated = run_blocking(bytes, || in_force.authenticate(statement, side_data))
         .map_err(NotAdmitted::Untrusted)?;
-    metrics.stage("verify", started.elapsed());
+    metrics.stage(Stage::Verify, started.elapsed());
     if let Some(issuer_charge) = issuer_charge {
         issuer_charge.charge(log, authenticated.iss()).await.map_err(NotAdmitted::OverQuota)?;
     }
@@ -110,7 +111,7 @@ pub async fn admit(
             return Err(NotAdmitted::NothingToHold(*entry));
         }
     }
-    metrics.stage("policy", started.elapsed());
+    metrics.stage(Stage::Policy, started.elapsed());
     let submission =
         submission(&authenticated, side_data.payload.map(Bytes::copy_from_slice), &permit, in_force);
     Ok(Admitted { submission, issuer: authenticated.iss().to_owned(), permit })

@@ -17,6 +17,7 @@ use crate::log::registration_outcome::{
     RegisterError, Registered, Registration, costs_nothing, is_about_the_payload, may_be_known, outcome_of,
 };
 use crate::log::state::Log;
+use crate::metrics::latency::Stage;
 use crate::proofs::receipts::ReceiptUnavailable;
 use crate::quota::issuer_quota::IssuerCharge;
 
@@ -63,13 +64,13 @@ impl Log {
         payload: Option<&Bytes>,
         issuer_charge: &IssuerCharge,
     ) -> Result<Option<Registration>, RegisterError> {
-        let leads = matches!(self.sequencer.status().borrow().role, Role::Leading { .. });
         if payload.is_some() {
             return Ok(None);
         }
         if let Some(leaf) = self.recent.leaf(statement.digest()) {
             return self.registered_before(leaf).await.map(Some);
         }
+        let leads = matches!(self.sequencer.status().borrow().role, Role::Leading { .. });
         if leads && !issuer_charge.counts() {
             return Ok(None);
         }
@@ -105,11 +106,11 @@ impl Log {
                 self.decide_and_charge(statement, payload, issuer_charge).await?;
             let started = Instant::now();
             let outcome = self.sequencer.submit_for(&issuer, submission).await;
-            self.metrics.stage("queue", started.elapsed());
+            self.metrics.stage(Stage::Queue, started.elapsed());
             match outcome {
                 Ok(placement) => {
-                    self.follow_commit(&permit, placement.index).await?;
                     self.recent.insert(statement.digest(), placement.index);
+                    self.follow_commit(&permit, placement.index).await?;
                     return self.with_receipt(placement).await;
                 }
                 Err(SubmitError::Accepted) => {

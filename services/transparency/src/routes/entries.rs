@@ -24,6 +24,7 @@ use crate::edge::problem::Problem;
 use crate::edge::request_parsing::SubmittedStatement;
 use crate::log::registration_outcome::Registered;
 use crate::log::state::{Log, Resolved};
+use crate::metrics::latency::Stage;
 use crate::routes::app::App;
 use crate::run_blocking::run_blocking;
 
@@ -85,7 +86,7 @@ pub async fn register(
 pub fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
     let started = Instant::now();
     let statement = run_blocking(bytes.len(), || SignedStatement::parse(bytes));
-    app.edge.metrics.stage("parse", started.elapsed());
+    app.edge.metrics.stage(Stage::Parse, started.elapsed());
     statement.map_err(|malformed| {
         app.edge.metrics.registration(crate::metrics::RegistrationOutcome::Malformed);
         malformed.into()

@@ -143,7 +143,7 @@ pub async fn open_log(
     let tiles = Tiles::new(store.clone(), config.limits.tile_cache_bytes, metrics.clone());
     Ok(Log {
         identity,
-        receipts: Receipts::new(store.clone(), tiles, metrics.clone(), algorithm),
+        receipts: Receipts::new(store.clone(), tiles, metrics.receipts(algorithm)),
         recent: RecentEntries::default(),
         keys: ArcSwap::from_pointee(PublishedKeys::sound(&signer.keys())),
         signer,
