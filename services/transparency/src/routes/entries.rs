@@ -16,8 +16,8 @@ use http::{HeaderMap, StatusCode};
 use merkle::EntryDigest;
 use scitt::{ContentType, SignedStatement};
 
-use super::Binary;
 use super::names::{Locator, NamedBy, named};
+use super::{Binary, tlog};
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::media;
 use crate::edge::problem::Problem;
@@ -130,6 +130,7 @@ fn answer(app: &App, digest: EntryDigest, registered: Registered, receipt_type: 
         (status = 200, description = "A fresh receipt", body = Binary, content_type = "application/cose",
          headers(("Location" = String, description = "This URL"))),
         (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
+        (status = 304, description = "Still the receipt that If-None-Match names"),
         (status = 303, description = "Where text/html is preferred: the page about the entry",
          headers(("Location" = String, description = "The page's URL"))),
         (status = 307, description = "The first entry of that name",
@@ -159,7 +160,7 @@ pub async fn resolve(
         return Ok(page_of(&app, digest));
     }
     match app.log.resolve(digest).await? {
-        Resolved::Receipt(receipt) => Ok(found(&app.log, digest, receipt, receipt_type)),
+        Resolved::Receipt(receipt) => Ok(found(&app.log, digest, receipt, (receipt_type, &headers))),
         Resolved::Pending => Ok(still_running(&app)),
         Resolved::Failed(why) => Err(failed(why)),
         Resolved::Unknown => Err(Problem::unknown_entry(&digest.to_string())),
@@ -173,11 +174,16 @@ fn page_of(app: &App, digest: EntryDigest) -> Response {
     (StatusCode::SEE_OTHER, headers, [media::NEGOTIATED]).into_response()
 }
 
-fn found(log: &Log, digest: EntryDigest, receipt: Bytes, receipt_type: ReceiptType) -> Response {
-    // Each response may have a fresher receipt than the last, so caches must revalidate it.
-    let headers =
-        [(LOCATION, log.location(digest)), receipt_type.header(), (CACHE_CONTROL, "no-cache".to_owned())];
-    (headers, [media::NEGOTIATED], receipt).into_response()
+fn found(
+    log: &Log,
+    digest: EntryDigest,
+    receipt: Bytes,
+    (receipt_type, request): (ReceiptType, &HeaderMap),
+) -> Response {
+    // A later response may have a fresher receipt, so caches must revalidate it.
+    let tag = format!("\"{:.32}\"", EntryDigest::of(&receipt).to_string());
+    let receipt = tlog::cached(request, tag, receipt_type.0, "no-cache", receipt);
+    ([(LOCATION, log.location(digest))], [media::NEGOTIATED], receipt).into_response()
 }
 
 /// 204: a transient state that caches must not store.
