@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
-use sqlx::PgPool;
+use sqlx::{PgExecutor, PgPool};
 use store::{Collateral, Entry, Found, GuardKey, StoreError, TileAddress};
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ pub(crate) fn guard_column(key: &GuardKey) -> Vec<u8> {
 }
 
 pub(crate) async fn find(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     log: i16,
     digests: &[EntryDigest],
 ) -> Result<Vec<Option<Found>>, StoreError> {
@@ -44,7 +44,7 @@ pub(crate) async fn find(
         log,
         &keys
     )
-    .fetch_all(pool)
+    .fetch_all(executor)
     .await
     .map_err(store_error)?;
     let mut found = HashMap::with_capacity(hits.len());
@@ -58,13 +58,13 @@ pub(crate) async fn find(
 }
 
 pub(crate) async fn guards(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     log: i16,
     keys: &[GuardKey],
 ) -> Result<Vec<Option<LeafIndex>>, StoreError> {
     let columns: Vec<Vec<u8>> = keys.iter().map(guard_column).collect();
     let hits = sqlx::query!("SELECT key, idx FROM guard WHERE log_id = $1 AND key = ANY($2)", log, &columns)
-        .fetch_all(pool)
+        .fetch_all(executor)
         .await
         .map_err(store_error)?;
     let mut taken = HashMap::with_capacity(hits.len());
