@@ -122,6 +122,7 @@ pub(crate) async fn lead(
             leading.take_waiting(commands);
             leading.seal();
         } else if stopping {
+            leading.handle(MachineInput::HandOver);
             return LeadingEnd::Stopped;
         } else {
             tokio::select! {
@@ -129,10 +130,16 @@ pub(crate) async fn lead(
                 leave = &mut end, if !ended => { ended = true; leading.handle(MachineInput::Leave(leave)); }
                 command = commands.recv() => match command {
                     Some(command) => leading.take(command),
-                    None => return LeadingEnd::Stopped,
+                    None => {
+                        leading.handle(MachineInput::HandOver);
+                        return LeadingEnd::Stopped;
+                    }
                 },
                 _ = stop.changed() => {}
                 () = parts.signer.key_waits() => {}
+                () = sleep(parts.limits.keep_after), if leading.machine.has_unkept() => {
+                    leading.handle(MachineInput::HandOver);
+                }
             }
         }
     }
@@ -237,10 +244,13 @@ impl Leading<'_> {
     /// that no later start needs that key for the newest head or an earlier one. A change of unknown outcome ends
     /// leading, as only a take-over settles it.
     async fn change_keys(&mut self) {
+        self.handle(MachineInput::HandOver);
         let parts = self.parts();
         let epoch = self.machine.head().epoch;
         let change = async {
-            self.context.flush_signatures().await?;
+            if !self.context.signatures.flush().await {
+                return Err(SignFailed("not every signature could be kept".to_owned()));
+            }
             Point::BeforeKeyChange.visit();
             let changed = parts.signer.take_up(epoch).await;
             Point::AfterKeyChange.visit();
@@ -257,6 +267,9 @@ impl Leading<'_> {
     fn seal(&mut self) {
         let (entries, bytes) = self.context.budget.used();
         self.context.parts.observer.queue(entries, bytes);
+        if !self.context.signatures.is_empty() {
+            self.handle(MachineInput::HandOver); // behind the earlier ones that wait there
+        }
         self.newest.sealed = Instant::now();
         self.handle(MachineInput::Seal(self.context.parts.clock.now()));
     }
@@ -296,7 +309,7 @@ impl Leading<'_> {
             match effect {
                 MachineOutput::Answer(waiter, answer) => waiter.reply.send(answer),
                 MachineOutput::Publish { head, policy } => self.publish(head, policy),
-                MachineOutput::Keep(signatures) => self.context.keep(signatures),
+                MachineOutput::Keep(signatures) => self.context.signatures.push(signatures),
                 MachineOutput::Leave(leave) => {
                     self.end_step();
                     self.left = Some(leave);
@@ -378,6 +391,9 @@ async fn look_up(parts: Arc<SequencerParts>, ask: LookUp) -> MachineInput<Waiter
 
 async fn commit(parts: Arc<SequencerParts>, batch: Arc<Batch>, after: Duration) -> MachineInput<Waiter> {
     pause(after).await;
+    if !batch.signatures.is_empty() {
+        Point::BeforeKeep.visit();
+    }
     Point::BeforeCommit.visit();
     let outcome = timeout(parts.limits.patience, parts.store.commit(&batch)).await;
     let outcome = outcome.unwrap_or_else(|_| Err(CommitError::Unknown("no answer in time".into())));
