@@ -201,21 +201,23 @@ END $$;
 CREATE TRIGGER collateral_is_only_erased BEFORE UPDATE ON collateral FOR EACH ROW EXECUTE FUNCTION collateral_is_only_erased();
 CREATE TRIGGER collateral_stays BEFORE DELETE OR TRUNCATE ON collateral EXECUTE FUNCTION refuse_change();
 
--- The tiles of the tree (C2SP tlog-tiles): 1 to 256 hashes each.
+-- The tiles of the tree (C2SP tlog-tiles): 1 to 256 hashes each. A batch adds its hashes to a tile as a row of their own,
+-- since rewriting the tile with each batch costs up to 8 KiB. Once a tile is full, its first row has all of it.
 -- Invariant: a tile only grows. Its hashes stay the beginning of the larger one, and a full tile never changes.
 CREATE TABLE tile (
   log_id smallint NOT NULL,
   level  smallint NOT NULL CHECK (level >= 0),
   no     bigint   NOT NULL CHECK (no >= 0),
+  first  smallint NOT NULL CHECK (first BETWEEN 0 AND 255), -- position of the row's first hash in the tile
   data   bytea    NOT NULL CHECK (octet_length(data) BETWEEN 32 AND 8192 AND octet_length(data) % 32 = 0),
-  PRIMARY KEY (log_id, level, no)
+  PRIMARY KEY (log_id, level, no, first)
 );
 
 ALTER TABLE tile ALTER COLUMN data SET STORAGE EXTERNAL;
 
 CREATE FUNCTION tile_only_grows() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF (NEW.log_id, NEW.level, NEW.no) IS DISTINCT FROM (OLD.log_id, OLD.level, OLD.no)
+  IF (NEW.log_id, NEW.level, NEW.no, NEW.first) IS DISTINCT FROM (OLD.log_id, OLD.level, OLD.no, OLD.first)
      OR octet_length(NEW.data) <= octet_length(OLD.data)
      OR substring(NEW.data FOR octet_length(OLD.data)) <> OLD.data THEN
     RAISE EXCEPTION 'tile %/% would change instead of growing', OLD.level, OLD.no
@@ -224,8 +226,22 @@ BEGIN
   RETURN NEW;
 END $$;
 
+CREATE FUNCTION tile_part_is_in_the_full_tile() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF OLD.first = 0 OR NOT EXISTS (
+    SELECT FROM tile
+     WHERE log_id = OLD.log_id AND level = OLD.level AND no = OLD.no AND first = 0 AND octet_length(data) = 8192
+       AND substring(data FROM 32 * OLD.first + 1 FOR octet_length(OLD.data)) = OLD.data) THEN
+    RAISE EXCEPTION 'hashes of tile %/% would be lost', OLD.level, OLD.no
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN OLD;
+END $$;
+
 CREATE TRIGGER tile_only_grows BEFORE UPDATE ON tile FOR EACH ROW EXECUTE FUNCTION tile_only_grows();
-CREATE TRIGGER tile_stays BEFORE DELETE OR TRUNCATE ON tile EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER tile_part_is_in_the_full_tile BEFORE DELETE ON tile FOR EACH ROW
+  EXECUTE FUNCTION tile_part_is_in_the_full_tile();
+CREATE TRIGGER tile_is_not_emptied BEFORE TRUNCATE ON tile EXECUTE FUNCTION refuse_change();
 
 -- === Inbox ==============================================================================================================
 

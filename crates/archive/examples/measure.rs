@@ -95,6 +95,7 @@ async fn generate(store: &Sqlite, count: u64) -> Result<(), Box<dyn Error>> {
                 tiles,
                 settled: Vec::new(),
                 effects: Vec::new(),
+                signatures: Vec::new(),
             })
             .await?;
         for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {

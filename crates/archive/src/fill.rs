@@ -206,6 +206,7 @@ impl Filling<'_> {
             tiles: touched.into_iter().map(write).collect(),
             settled: Vec::new(),
             effects: Vec::new(),
+            signatures: Vec::new(),
         };
         let (heads, signatures, cosignatures) = (chunk.heads, chunk.signatures, chunk.cosignatures);
         let history = History { batch, heads, signatures, cosignatures };

@@ -248,7 +248,15 @@ impl Appender2 {
         let tiles = tiles.collect();
         let to = store::Head { batch: from.batch + 1, edge: growth.into_range(), ..from.clone() };
         self.store
-            .commit(&store::Batch { from, to, entries, tiles, settled: Vec::new(), effects: Vec::new() })
+            .commit(&store::Batch {
+                from,
+                to,
+                entries,
+                tiles,
+                settled: Vec::new(),
+                effects: Vec::new(),
+                signatures: Vec::new(),
+            })
             .await
             .unwrap();
     }

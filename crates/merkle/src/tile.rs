@@ -4,13 +4,16 @@
 //! roots of 256 leaves each, level 2 those of 65,536. Full tiles are immutable; the right-most tile of a level only
 //! grows. A tile holds hashes of perfect subtrees only, so partial tiles are never hashed upwards.
 //!
-//! A reader locates a node with [`covering`], reads the tile and hashes the part. A writer keeps an [`OpenTiles`].
+//! A reader locates a node with [`covering`], reads the tile and hashes the part; one that keeps tiles keeps their
+//! [`InnerNodes`], too. A writer keeps an [`OpenTiles`].
 //!
 //! Not here: reading or writing tiles, and the contents of entry bundles.
 
+mod inner;
 mod name;
 mod open;
 
+pub use inner::InnerNodes;
 pub use name::{BundleId, NotATilePath, TilePath};
 pub use open::{BadTile, OpenTiles, OtherTree, Tile};
 

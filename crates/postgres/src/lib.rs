@@ -14,6 +14,7 @@ mod server;
 pub mod testing;
 
 pub use failure::{PostgresFailure, code, is_worth_another_try};
+pub use limits::UNTESTED;
 pub use number::{column, rows};
 pub use schema::DatabaseSchema;
 pub use server::{Server, SessionRole, close};

@@ -73,11 +73,21 @@ impl Server {
         Ok(connected.map_err(|_| PostgresFailure::too_late("connecting to the database"))??)
     }
 
-    /// Makes a pool of at most `connections` sessions, which connects on first use.
+    /// Makes a pool of at most `connections` sessions, which connects on first use. A session that was idle for a while
+    /// is tested before it is used.
     pub fn pool(&self, role: &SessionRole, connections: u32) -> PgPool {
         PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(limits::CONNECT)
+            .test_before_acquire(false)
+            .before_acquire(|session, metadata| {
+                Box::pin(async move {
+                    if metadata.idle_for >= limits::UNTESTED {
+                        session.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_lazy_with(self.options(role))
     }
 

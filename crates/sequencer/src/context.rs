@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use store::HeadSignature;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::activity::{Activity, Heartbeat};
 use crate::budget::Budget;
 use crate::inbox::Delayed;
-use crate::signature_writer::Keep;
+use crate::signature_writer::SignatureQueue;
 use crate::supervision::Supervisor;
-use crate::{SequencerParts, SignFailed, Status};
+use crate::{SequencerParts, Status};
 
 /// State shared by the task and its parts.
 pub(crate) struct SequencerContext {
@@ -22,7 +21,7 @@ pub(crate) struct SequencerContext {
     pub(crate) delayed: Delayed,
     pub(crate) drained: Heartbeat,
     pub(crate) status: Arc<watch::Sender<Status>>,
-    pub(crate) signatures: mpsc::UnboundedSender<Keep>,
+    pub(crate) signatures: SignatureQueue,
 }
 
 impl SequencerContext {
@@ -41,22 +40,6 @@ impl SequencerContext {
 
     pub(crate) fn status(&self) -> watch::Receiver<Status> {
         self.status.subscribe()
-    }
-
-    /// Waits until all signatures so far are stored; an error if one could not be stored.
-    pub(crate) async fn flush_signatures(&self) -> Result<(), SignFailed> {
-        let (answer, kept) = oneshot::channel();
-        let not_kept = || SignFailed("not every signature could be kept".to_owned());
-        self.signatures.send(Keep::Flush(answer)).map_err(|_| not_kept())?;
-        kept.await.map_err(|_| not_kept())
-    }
-
-    pub(crate) fn keep(&self, signatures: Vec<HeadSignature>) {
-        for signature in signatures {
-            if self.signatures.send(Keep::Signature(signature)).is_err() {
-                tracing::error!("the task that keeps signatures is gone");
-            }
-        }
     }
 }
 

@@ -178,6 +178,7 @@ pub(crate) fn build<R>(
         tiles: touched.into_iter().map(tile_write).collect(),
         settled: numbered(head, items).filter(|(_, item)| item.in_inbox).map(settled).collect(),
         effects: items.iter().filter_map(|item| item.submission.effect.clone()).collect(),
+        signatures: Vec::new(),
     };
     Ok(Built { batch, growth, tiles })
 }

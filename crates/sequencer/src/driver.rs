@@ -61,12 +61,12 @@ pub(crate) async fn start(parts: SequencerParts) -> Result<Handle, StartError> {
     let (status, shown) = watch::channel(status);
     let (status, stop) = (Arc::new(status), Arc::new(watch::channel(false).0));
     let (commands, received) = mpsc::unbounded_channel();
-    let (signatures, to_keep) = mpsc::unbounded_channel();
+    let (signatures, queued) = signature_writer::queue();
     let kept = signature_writer::keep(
         parts.store.clone(),
         Arc::clone(&parts.observer),
         parts.limits.clone(),
-        to_keep,
+        queued,
     );
     let inbox: Arc<dyn Inbox> = parts.store.clone();
     let limits = parts.limits.clone();

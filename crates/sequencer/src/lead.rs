@@ -124,6 +124,7 @@ pub(crate) async fn lead(
             leading.take_waiting(commands);
             leading.seal();
         } else if stopping {
+            leading.handle(MachineInput::HandOver);
             return LeadingEnd::Stopped;
         } else {
             tokio::select! {
@@ -131,10 +132,16 @@ pub(crate) async fn lead(
                 leave = &mut end, if !ended => { ended = true; leading.handle(MachineInput::Leave(leave)); }
                 command = commands.recv() => match command {
                     Some(command) => leading.take(command),
-                    None => return LeadingEnd::Stopped,
+                    None => {
+                        leading.handle(MachineInput::HandOver);
+                        return LeadingEnd::Stopped;
+                    }
                 },
                 _ = stop.changed() => {}
                 () = parts.signer.key_waits() => {}
+                () = sleep(parts.limits.keep_after), if leading.machine.has_unkept() => {
+                    leading.handle(MachineInput::HandOver);
+                }
             }
         }
     }
@@ -239,10 +246,13 @@ impl Leading<'_> {
     /// that no later start needs that key for the newest head or an earlier one. A change of unknown outcome ends
     /// leading, as only a take-over settles it.
     async fn change_keys(&mut self) {
+        self.handle(MachineInput::HandOver);
         let parts = self.parts();
         let epoch = self.machine.head().epoch;
         let change = async {
-            self.context.flush_signatures().await?;
+            if !self.context.signatures.flush().await {
+                return Err(SignFailed("not every signature could be kept".to_owned()));
+            }
             Point::BeforeKeyChange.visit();
             let changed = parts.signer.take_up(epoch).await;
             Point::AfterKeyChange.visit();
@@ -259,6 +269,9 @@ impl Leading<'_> {
     fn seal(&mut self) {
         let (entries, bytes) = self.context.budget.used();
         self.context.parts.observer.queue(entries, bytes);
+        if !self.context.signatures.is_empty() {
+            self.handle(MachineInput::HandOver); // behind the earlier ones that wait there
+        }
         self.newest.sealed = Instant::now();
         self.handle(MachineInput::Seal(self.context.parts.clock.now()));
     }
@@ -298,7 +311,7 @@ impl Leading<'_> {
             match effect {
                 MachineOutput::Answer(waiter, answer) => waiter.reply.send(answer),
                 MachineOutput::Publish { head, policy } => self.publish(head, policy),
-                MachineOutput::Keep(signatures) => self.context.keep(signatures),
+                MachineOutput::Keep(signatures) => self.context.signatures.push(signatures),
                 MachineOutput::Leave(leave) => {
                     self.end_step();
                     self.left = Some(leave);
@@ -380,6 +393,9 @@ async fn look_up(parts: Arc<SequencerParts>, ask: LookUp) -> MachineInput<Waiter
 
 async fn commit(parts: Arc<SequencerParts>, batch: Arc<Batch>, after: Duration) -> MachineInput<Waiter> {
     pause(after).await;
+    if !batch.signatures.is_empty() {
+        Point::BeforeKeep.visit();
+    }
     Point::BeforeCommit.visit();
     let span = spans::commit(batch.entries.len());
     let outcome = timeout(parts.limits.patience, parts.store.commit(&batch)).instrument(span.clone()).await;

@@ -19,6 +19,8 @@ pub struct Limits {
     /// Time for which a batch waits for more submissions while the log is busy. Zero never waits; an idle log
     /// never waits either.
     pub linger: Duration,
+    /// Time for which the signatures of the newest head wait for a batch that stores them with its entries.
+    pub keep_after: Duration,
     /// Time after which a client should retry when the queue or the inbox is full
     /// ([`SubmitError::QueueFull`](crate::SubmitError::QueueFull),
     /// [`SubmitError::InboxFull`](crate::SubmitError::InboxFull)).
@@ -91,6 +93,7 @@ impl Default for Limits {
             queue_entries: 16_384,
             queue_bytes: 64 << 20,
             linger: Duration::from_millis(2),
+            keep_after: Duration::from_millis(10),
             retry_after: Duration::from_secs(1),
             wait_leading: Duration::from_secs(5),
             wait_following: Duration::from_secs(1),

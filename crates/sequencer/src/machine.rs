@@ -16,6 +16,10 @@
 //! head enters at `pinning`. The task that performs the effects (`lead`) reports each outcome as the next event; at
 //! most one effect of the kinds that report is in progress at any time.
 //!
+//! Signatures are stored with the next batch, in its transaction. If none follows soon, or if leading ends, they are
+//! handed over to a task of their own (`signature_writer`). A signature that a crash loses is made again at the next
+//! start.
+//!
 //! Transitions between the phases: `batch` (up to a commit), `outcome` (after a commit), `publish` (up to the answers).
 //!
 //! Not here: tasks, timers, channels (`lead`), the lease and the inbox (`driver`, `inbox`).
@@ -54,6 +58,8 @@ pub(crate) enum MachineInput<R> {
     Pinned(Result<(), PinError>),
     /// Result of [`MachineOutput::Sign`].
     Signed(Result<Vec<HeadSignature>, SignFailed>),
+    /// No batch will store the signatures soon: they must be kept otherwise.
+    HandOver,
     /// Leading must end: the lease is lost, or the database turned out to be unsafe.
     Leave(Leave),
 }
@@ -158,6 +164,8 @@ pub(crate) struct Machine<R> {
     pool: SubmissionQueue<R>,
     /// Inbox items of this round that are in the log already: its commit settles them.
     found: Vec<(EntryDigest, LeafIndex)>,
+    /// Signatures of published heads that are not stored yet, in order: the next commit stores them.
+    unkept: Vec<HeadSignature>,
     phase: Phase<R>,
     /// Reason to leave as soon as the effect in progress has reported.
     leaving: Option<Leave>,
@@ -182,6 +190,7 @@ impl<R> Machine<R> {
             published: None,
             pool: SubmissionQueue::new(),
             found: Vec::new(),
+            unkept: Vec::new(),
             phase: Phase::Resting,
             leaving: frozen.then_some(Leave::Halt(Halt::Frozen)),
             effects: Vec::new(),
@@ -205,6 +214,10 @@ impl<R> Machine<R> {
                 self.pool.push(PooledSubmission { submission, first: waiter, more: Vec::new(), in_inbox });
             }
             (Phase::Resting, MachineInput::Seal(now)) => self.seal(now),
+            (phase @ Phase::Resting, MachineInput::HandOver) => {
+                self.phase = phase;
+                self.hand_over();
+            }
             (Phase::LookingUp(draft), MachineInput::LookedUp(known)) => self.looked_up(draft, known),
             // Commit point. A crash before it loses nothing that was promised; after it, the next start publishes
             // the committed head.
@@ -240,6 +253,11 @@ impl<R> Machine<R> {
         !self.pool.is_empty()
     }
 
+    /// Returns whether any signature is not stored yet.
+    pub(crate) fn has_unkept(&self) -> bool {
+        !self.unkept.is_empty()
+    }
+
     pub(crate) fn head(&self) -> &Head {
         &self.head
     }
@@ -272,6 +290,7 @@ impl<R> Machine<R> {
         let answer = leave.answer();
         let waiting: Vec<PooledSubmission<R>> = self.pool.drain().collect();
         waiting.into_iter().for_each(|item| self.answer(item, &answer));
+        self.hand_over();
         self.effects.push(MachineOutput::Leave(leave));
         self.phase = Phase::Left;
     }
@@ -312,6 +331,7 @@ impl<R> MachineInput<R> {
             Self::TakenOver(_) => "a take-over",
             Self::Pinned(_) => "a pin",
             Self::Signed(_) => "a signature",
+            Self::HandOver => "a hand-over",
             Self::Leave(_) => "the end of leading",
         }
     }

@@ -1,9 +1,11 @@
-//! Stores signatures in the database, in the background.
+//! Stores signatures in the database, in the background, where no batch takes them along.
 //!
 //! No caller waits for it, as a signature that is lost here is made again: the newest head is signed again at the
-//! next start. Signatures are stored in order, so that no head is stored as signed before its predecessors are.
+//! next start. Signatures are stored in order, so that no head is stored as signed before its predecessors are: while
+//! any wait here ([`SignatureQueue::is_empty`]), later ones have to queue here, too.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use store::{HeadSignature, SignatureStore, StoreError};
 use tokio::sync::{mpsc, oneshot};
@@ -11,8 +13,51 @@ use tokio::sync::{mpsc, oneshot};
 use crate::crash::Point;
 use crate::{Limits, Observer};
 
+/// Sender to the task [`keep`], which ends when this is dropped.
+pub(crate) struct SignatureQueue {
+    messages: mpsc::UnboundedSender<Keep>,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// Receiver of the task [`keep`].
+pub(crate) struct QueuedSignatures {
+    messages: mpsc::UnboundedReceiver<Keep>,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// Makes an empty queue.
+pub(crate) fn queue() -> (SignatureQueue, QueuedSignatures) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let waiting = Arc::<AtomicUsize>::default();
+    let queued = QueuedSignatures { messages: receiver, waiting: Arc::clone(&waiting) };
+    (SignatureQueue { messages: sender, waiting }, queued)
+}
+
+impl SignatureQueue {
+    /// Appends signatures, in the order in which they are to be stored.
+    pub(crate) fn push(&self, signatures: Vec<HeadSignature>) {
+        for signature in signatures {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+            if self.messages.send(Keep::Signature(signature)).is_err() {
+                tracing::error!("the task that keeps signatures is gone");
+            }
+        }
+    }
+
+    /// Returns whether everything is stored, or will never be.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) == 0
+    }
+
+    /// Waits until everything so far is stored; returns `false` if some of it could not be.
+    pub(crate) async fn flush(&self) -> bool {
+        let (answer, kept) = oneshot::channel();
+        self.messages.send(Keep::Flush(answer)).is_ok() && kept.await.is_ok()
+    }
+}
+
 /// Message to the task [`keep`], processed in order.
-pub(crate) enum Keep {
+enum Keep {
     /// A signature to store.
     Signature(HeadSignature),
     /// Request for an answer once everything since the last `Flush` is stored; dropped without an answer if some
@@ -29,10 +74,10 @@ pub(crate) async fn keep(
     store: Arc<dyn SignatureStore>,
     observer: Arc<dyn Observer>,
     limits: Limits,
-    mut given: mpsc::UnboundedReceiver<Keep>,
+    mut queued: QueuedSignatures,
 ) {
     let (mut received, mut lost) = (Vec::new(), false);
-    while given.recv_many(&mut received, AT_ONCE).await > 0 {
+    while queued.messages.recv_many(&mut received, AT_ONCE).await > 0 {
         let (mut waiting, mut flushes) = (Vec::new(), Vec::new());
         for keep in received.drain(..) {
             match keep {
@@ -53,6 +98,7 @@ pub(crate) async fn keep(
                 }
             }
         }
+        queued.waiting.fetch_sub(waiting.len(), Ordering::Release);
         for answer in flushes {
             if !std::mem::take(&mut lost) {
                 let _ = answer.send(()); // who asked may be gone

@@ -289,6 +289,8 @@ async fn signatures_that_a_crash_took_along_are_made_again_for_every_head_that_m
     (1..1000).for_each(|nth| process.store.fail(StoreMethod::KeepSignatures, nth, Fault::NotApplied));
     for number in 10..15 {
         log.submit(&process, statement(number)).await.unwrap();
+        // No batch takes the first signature along, and the later ones wait behind it.
+        tokio::time::sleep(2 * log.limits.keep_after).await;
     }
     process.handle.kill();
     let unsigned = log.unsigned().await;
@@ -296,5 +298,39 @@ async fn signatures_that_a_crash_took_along_are_made_again_for_every_head_that_m
     let process = log.start().await;
     log.insist(&process, statement(20)).await;
     assert_eq!(log.unsigned().await, [], "the checkpoint of every receipt's size can be read");
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_signatures_over_a_head_are_stored_with_the_next_batch() {
+    let log = Log::with(0).await;
+    let process = log.start().await;
+    for number in 1..=3 {
+        log.submit(&process, statement(number)).await.unwrap();
+    }
+    assert_eq!(process.store.calls(StoreMethod::KeepSignatures), 0);
+    let unsigned = log.unsigned().await;
+    assert_eq!(unsigned.len(), 1, "only the newest head waits for its batch: {unsigned:?}");
+    tokio::time::sleep(2 * log.limits.keep_after).await;
+    assert_eq!(log.unsigned().await, [], "an idle log stores them by themselves");
+    assert_eq!(process.store.calls(StoreMethod::KeepSignatures), 1);
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_head_is_stored_as_signed_before_its_predecessors_are() {
+    let log = Log::with(0).await;
+    let process = log.start().await;
+    (1..5).for_each(|nth| process.store.fail(StoreMethod::KeepSignatures, nth, Fault::NotApplied));
+    log.submit(&process, statement(1)).await.unwrap();
+    tokio::time::sleep(2 * log.limits.keep_after).await;
+    while process.store.faults_left() > 0 {
+        let number = 10 + process.store.all_calls();
+        log.submit(&process, statement(number)).await.unwrap();
+        let (history, unsigned) = (log.memory.heads(0, usize::MAX).await.unwrap(), log.unsigned().await);
+        let sizes: Vec<TreeSize> = history.iter().map(|head| head.size).collect();
+        assert!(sizes.ends_with(&unsigned), "of {sizes:?}, {unsigned:?} are not signed");
+        tokio::time::sleep(2 * log.limits.keep_after).await;
+    }
     log.check().await;
 }

@@ -1,9 +1,9 @@
 //! `LogWriter::commit`: one transaction, the only one that appends to the history.
 //!
-//! The head row is locked first, so a concurrent take-over waits for the batch and sees it. Rows are inserted by
-//! UNNEST, one message for each table, and not by COPY: a backend stalled in COPY ignores every timeout while it
-//! holds the head row. Until COMMIT is sent the batch has had no effect; after that, only an acknowledgement
-//! without a warning proves that it is committed.
+//! The head row is locked first, so a concurrent take-over waits for the batch and sees it. All rows are inserted by
+//! UNNEST in the statement that moves the head (`rows`), and not by COPY: a backend stalled in COPY ignores every
+//! timeout while it holds the head row. Until COMMIT is sent the batch has had no effect; after that, only an
+//! acknowledgement without a warning proves that it is committed.
 
 pub(crate) mod fill;
 mod rows;
@@ -14,9 +14,10 @@ use sqlx::{Connection, PgConnection, PgTransaction};
 use store::{Batch, CommitError, CommittedHead, Effect, Head, StoreError};
 use tokio::time::timeout;
 
+use self::rows::Appended;
 use crate::custody;
 use crate::error::{is_worth_another_try, store_error, too_late, violated};
-use crate::head::{HeadRow, edge_bytes, end_log, not_open};
+use crate::head::{self, end_log};
 use crate::limits;
 use crate::notices::ServerWarnings;
 use crate::number::column;
@@ -136,11 +137,11 @@ impl From<sqlx::Error> for CommitFailure {
 
 /// Performs all steps of a batch except COMMIT.
 async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), CommitFailure> {
-    lock_head(transaction, log, batch).await?;
-    if !batch.entries.is_empty() {
-        rows::insert(transaction, log, batch).await?;
-        rows::insert_heads(transaction, log, &[committed_head(batch)]).await?;
-        move_head(transaction, log, batch).await?;
+    let head = committed_head(batch);
+    let heads = if batch.entries.is_empty() { &[][..] } else { std::slice::from_ref(&head) };
+    let rows = Appended { from: &batch.from, batch, heads, signatures: &batch.signatures, filling: None };
+    if !rows::append(transaction, log, &rows).await? {
+        return Err(other_head(transaction, log, batch).await);
     }
     settle(transaction, log, batch).await?;
     take_effects(transaction, log, batch).await
@@ -165,58 +166,25 @@ async fn take_effects(
     Ok(())
 }
 
-/// Locks the head row and compares all of it, not only what the update compares: a database that was restored to
-/// an older state, or replaced by another one, may agree in epoch and size.
-async fn lock_head(
-    transaction: &mut PgTransaction<'_>,
-    log: i16,
-    batch: &Batch,
-) -> Result<(), CommitFailure> {
-    let row = sqlx::query_as!(
-        HeadRow,
-        "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling
-           FROM log WHERE log_id = $1 FOR UPDATE",
-        log
-    )
-    .fetch_optional(&mut **transaction)
-    .await?;
-    let row = row.ok_or_else(not_open)?;
-    row.must_grow()?;
-    let head = row.into_head()?;
-    if head == batch.from {
-        return Ok(());
-    }
+/// Returns the reason why the batch does not follow the head in force.
+async fn other_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> CommitFailure {
+    let head = match grown_head(transaction, log).await {
+        Ok(head) => head,
+        Err(error) => return error.into(),
+    };
     tracing::error!(
         ours.epoch = batch.from.epoch, ours.size = batch.from.size().get(), ours.root = %batch.from.root(),
         theirs.epoch = head.epoch, theirs.size = head.size().get(), theirs.root = %head.root(),
         "the database holds another head than this process"
     );
-    Err(CommitFailure::For(CommitError::Fenced))
+    CommitFailure::For(CommitError::Fenced)
 }
 
-/// Moves the head, as the last check before the commit: exactly one row must change, or the batch is not committed.
-async fn move_head(
-    transaction: &mut PgTransaction<'_>,
-    log: i16,
-    batch: &Batch,
-) -> Result<(), CommitFailure> {
-    let (from, to, root) = (&batch.from, &batch.to, batch.to.root());
-    let moved = sqlx::query!(
-        "UPDATE log SET size = $4, root = $5, edge = $6, batch = $7, at = $8, policy = $9
-          WHERE log_id = $1 AND epoch = $2 AND size = $3",
-        log,
-        column(from.epoch),
-        column(from.size().get()),
-        column(to.size().get()),
-        root.as_bytes(),
-        edge_bytes(&to.edge),
-        column(to.batch),
-        column(to.at),
-        column(to.policy.get()),
-    )
-    .execute(&mut **transaction)
-    .await?;
-    if moved.rows_affected() == 1 { Ok(()) } else { Err(CommitFailure::For(CommitError::Fenced)) }
+/// Reads the head of a log that grows; an error for one that is frozen or being filled.
+async fn grown_head(transaction: &mut PgTransaction<'_>, log: i16) -> Result<Head, StoreError> {
+    let row = head::read_row(&mut **transaction, log).await?;
+    row.must_grow()?;
+    row.into_head()
 }
 
 fn committed_head(batch: &Batch) -> CommittedHead {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
-use sqlx::PgPool;
+use sqlx::{PgExecutor, PgPool};
 use store::{Collateral, Entry, Found, GuardKey, StoreError, TileAddress};
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ pub(crate) fn guard_column(key: &GuardKey) -> Vec<u8> {
 }
 
 pub(crate) async fn find(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     log: i16,
     digests: &[EntryDigest],
 ) -> Result<Vec<Option<Found>>, StoreError> {
@@ -44,7 +44,7 @@ pub(crate) async fn find(
         log,
         &keys
     )
-    .fetch_all(pool)
+    .fetch_all(executor)
     .await
     .map_err(store_error)?;
     let mut found = HashMap::with_capacity(hits.len());
@@ -58,13 +58,13 @@ pub(crate) async fn find(
 }
 
 pub(crate) async fn guards(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     log: i16,
     keys: &[GuardKey],
 ) -> Result<Vec<Option<LeafIndex>>, StoreError> {
     let columns: Vec<Vec<u8>> = keys.iter().map(guard_column).collect();
     let hits = sqlx::query!("SELECT key, idx FROM guard WHERE log_id = $1 AND key = ANY($2)", log, &columns)
-        .fetch_all(pool)
+        .fetch_all(executor)
         .await
         .map_err(store_error)?;
     let mut taken = HashMap::with_capacity(hits.len());
@@ -218,9 +218,10 @@ pub(crate) async fn tiles(
         addresses.iter().map(|address| (i16::from(address.level), column(address.number))).collect();
     let (levels, numbers): (Vec<i16>, Vec<i64>) = keys.iter().copied().unzip();
     let stored = sqlx::query!(
-        "SELECT tile.level, tile.no, tile.data
-           FROM UNNEST($2::smallint[], $3::bigint[]) AS asked (level, no)
-           JOIN tile ON tile.log_id = $1 AND tile.level = asked.level AND tile.no = asked.no",
+        r#"SELECT asked.level AS "level!", asked.no AS "no!",
+                  (SELECT string_agg(tile.data, '' ORDER BY tile.first) FROM tile
+                    WHERE tile.log_id = $1 AND tile.level = asked.level AND tile.no = asked.no) AS data
+             FROM UNNEST($2::smallint[], $3::bigint[]) AS asked (level, no)"#,
         log,
         &levels,
         &numbers
@@ -228,7 +229,9 @@ pub(crate) async fn tiles(
     .fetch_all(pool)
     .await
     .map_err(store_error)?;
-    let stored: HashMap<(i16, i64), Bytes> =
-        stored.into_iter().map(|tile| ((tile.level, tile.no), Bytes::from(tile.data))).collect();
+    let stored: HashMap<(i16, i64), Bytes> = stored
+        .into_iter()
+        .filter_map(|tile| Some(((tile.level, tile.no), Bytes::from(tile.data?))))
+        .collect();
     Ok(keys.iter().map(|key| stored.get(key).cloned()).collect())
 }

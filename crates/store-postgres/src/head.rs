@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use merkle::{CompactRange, Hash, LeafIndex, TreeSize};
-use sqlx::{Connection, PgConnection, PgPool, PgTransaction};
+use sqlx::{Connection, PgConnection, PgExecutor, PgPool, PgTransaction};
 use store::moving::half_filled;
 use store::{Head, StoreError};
 use tokio::time::{sleep, timeout};
@@ -90,13 +90,13 @@ pub(crate) async fn read(pool: &PgPool, log: i16) -> Result<Head, StoreError> {
     read_row(pool, log).await?.into_head()
 }
 
-pub(crate) async fn read_row(pool: &PgPool, log: i16) -> Result<HeadRow, StoreError> {
+pub(crate) async fn read_row(executor: impl PgExecutor<'_>, log: i16) -> Result<HeadRow, StoreError> {
     sqlx::query_as!(
         HeadRow,
         "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling FROM log WHERE log_id = $1",
         log
     )
-    .fetch_optional(pool)
+    .fetch_optional(executor)
     .await
     .map_err(store_error)?
     .ok_or_else(not_open)
@@ -215,7 +215,7 @@ async fn raise_epoch(
 ) -> Result<HeadRow, StoreError> {
     let mut transaction = connection.begin().await.map_err(store_error)?;
     let raised = raised(&mut transaction, log, (holder, freeze)).await?;
-    let Some(row) = raised else { return at_its_end(&mut transaction, log).await };
+    let Some(row) = raised else { return read_row(&mut *transaction, log).await };
     match ServerWarnings::new().during(transaction.commit()).await {
         (Ok(()), None) => Ok(row),
         (Ok(()), Some(warning)) => {
@@ -223,16 +223,4 @@ async fn raise_epoch(
         }
         (Err(error), _) => Err(store_error(error)),
     }
-}
-
-async fn at_its_end(connection: &mut PgConnection, log: i16) -> Result<HeadRow, StoreError> {
-    sqlx::query_as!(
-        HeadRow,
-        "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling FROM log WHERE log_id = $1",
-        log
-    )
-    .fetch_optional(connection)
-    .await
-    .map_err(store_error)?
-    .ok_or_else(not_open)
 }

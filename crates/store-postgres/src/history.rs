@@ -119,15 +119,31 @@ fn kind_column(kind: SignatureKind) -> i16 {
     i16::from(kind as u8)
 }
 
+/// Columns of the table `head_signature`.
+pub(crate) struct SignatureColumns<'a> {
+    pub(crate) sizes: Vec<i64>,
+    pub(crate) kinds: Vec<i16>,
+    pub(crate) kids: Vec<&'a [u8]>,
+    pub(crate) bytes: Vec<&'a [u8]>,
+}
+
+impl<'a> SignatureColumns<'a> {
+    pub(crate) fn of(signatures: &'a [HeadSignature]) -> Self {
+        Self {
+            sizes: signatures.iter().map(|signature| column(signature.size.get())).collect(),
+            kinds: signatures.iter().map(|signature| kind_column(signature.kind)).collect(),
+            kids: signatures.iter().map(|signature| signature.kid.as_slice()).collect(),
+            bytes: signatures.iter().map(|signature| signature.bytes.as_ref()).collect(),
+        }
+    }
+}
+
 pub(crate) async fn keep_signatures(
     pool: &PgPool,
     log: i16,
     signatures: &[HeadSignature],
 ) -> Result<(), StoreError> {
-    let sizes: Vec<i64> = signatures.iter().map(|it| column(it.size.get())).collect();
-    let kinds: Vec<i16> = signatures.iter().map(|it| kind_column(it.kind)).collect();
-    let kids: Vec<&[u8]> = signatures.iter().map(|it| it.kid.as_slice()).collect();
-    let bytes: Vec<&[u8]> = signatures.iter().map(|it| it.bytes.as_ref()).collect();
+    let SignatureColumns { sizes, kinds, kids, bytes } = SignatureColumns::of(signatures);
     let kept = sqlx::query!(
         "INSERT INTO head_signature (log_id, size, kind, kid, bytes)
              SELECT $1, size, kind, kid, bytes

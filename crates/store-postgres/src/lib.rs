@@ -21,6 +21,7 @@ mod error;
 mod head;
 mod history;
 mod inbox;
+mod kept_session;
 mod keys;
 mod lease;
 mod limits;
@@ -54,6 +55,7 @@ use tokio::time::timeout;
 
 use crate::commit::Sequencing;
 use crate::error::{of_failure, too_late};
+use crate::kept_session::KeptSession;
 pub use crate::limits::MAX_CONNECTIONS;
 use crate::partition::Partitions;
 pub use crate::pin::PinDatabase;
@@ -104,6 +106,8 @@ pub struct Postgres {
     /// Pool of [`Lifecycle::for_sequencing`].
     sequencers: PgPool,
     log: i16,
+    /// Session for look-ups, of a store [for sequencing](Lifecycle::for_sequencing); others use the pool.
+    look_ups: Option<Arc<KeptSession>>,
     sequencing: Arc<Sequencing>,
     partitions: Arc<Partitions>,
 }
@@ -124,6 +128,7 @@ impl Postgres {
             pool: options.server.pool(&session::READER, options.connections),
             sequencers: options.server.pool(&session::READER, limits::SEQUENCER_CONNECTIONS),
             log: options.log,
+            look_ups: None,
             sequencing: Arc::new(Sequencing::new(options.commit_timeout)),
             partitions: Arc::default(),
         })
@@ -142,11 +147,29 @@ impl LogReader for Postgres {
     }
 
     async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError> {
-        self.in_time(entry::find(&self.pool, self.log, digests)).await
+        let Some(look_ups) = &self.look_ups else {
+            return self.in_time(entry::find(&self.pool, self.log, digests)).await;
+        };
+        self.in_time(async {
+            let mut session = look_ups.take(&self.server).await?;
+            let found = entry::find(&mut session.connection, self.log, digests).await?;
+            session.keep();
+            Ok(found)
+        })
+        .await
     }
 
     async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError> {
-        self.in_time(entry::guards(&self.pool, self.log, keys)).await
+        let Some(look_ups) = &self.look_ups else {
+            return self.in_time(entry::guards(&self.pool, self.log, keys)).await;
+        };
+        self.in_time(async {
+            let mut session = look_ups.take(&self.server).await?;
+            let found = entry::guards(&mut session.connection, self.log, keys).await?;
+            session.keep();
+            Ok(found)
+        })
+        .await
     }
 
     async fn entry(&self, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
@@ -288,6 +311,7 @@ impl Lifecycle for Postgres {
             pool: self.sequencers.clone(),
             sequencers: self.sequencers.clone(),
             log: self.log,
+            look_ups: Some(Arc::default()),
             sequencing: Arc::clone(&self.sequencing),
             partitions: Arc::clone(&self.partitions),
         }))

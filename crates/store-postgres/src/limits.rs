@@ -5,9 +5,9 @@ use std::time::Duration;
 /// Maximum and default number of connections for reads and small writes.
 pub const MAX_CONNECTIONS: u32 = 8;
 
-/// Number of connections for look-ups and small writes of the sequencer and for the inbox, in addition to those
-/// for reads: slow public reads must not delay a batch.
-pub(crate) const SEQUENCER_CONNECTIONS: u32 = 4;
+/// Number of connections for small reads and writes of the sequencer and for the inbox, in addition to those for public
+/// reads, which must not delay a batch, and to the sequencer's session for look-ups.
+pub(crate) const SEQUENCER_CONNECTIONS: u32 = 3;
 
 /// Maximum time to begin or to roll back a transaction.
 pub(crate) const BEGIN: Duration = Duration::from_secs(5);

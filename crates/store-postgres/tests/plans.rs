@@ -64,7 +64,7 @@ fn queries() -> Vec<String> {
 
 /// The plan that is made without looking at the values.
 async fn generic_plan(session: &mut PgConnection, query: &str) -> String {
-    let parameters = (1..20).take_while(|n| query.contains(&format!("${n}"))).count();
+    let parameters = (1..100).take_while(|n| query.contains(&format!("${n}"))).count();
     let nulls =
         if parameters == 0 { String::new() } else { format!("({})", vec!["NULL"; parameters].join(", ")) };
     let prepare = format!("SET plan_cache_mode = force_generic_plan; DEALLOCATE ALL; PREPARE it AS {query}");

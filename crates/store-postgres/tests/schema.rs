@@ -313,5 +313,13 @@ async fn pretend_size(database: &Database, size: u64) -> Head {
 fn batch_of_one(from: Head, entry: NewEntry) -> Batch {
     let edge = from.edge.grow(&[entry.digest.leaf_hash()]).into_range();
     let to = Head { batch: from.batch + 1, edge, ..from.clone() };
-    Batch { from, to, entries: vec![entry], tiles: Vec::new(), settled: Vec::new(), effects: Vec::new() }
+    Batch {
+        from,
+        to,
+        entries: vec![entry],
+        tiles: Vec::new(),
+        settled: Vec::new(),
+        effects: Vec::new(),
+        signatures: Vec::new(),
+    }
 }

@@ -52,10 +52,19 @@ pub(crate) async fn keep_signatures(
     signatures: &[HeadSignature],
 ) -> Result<(), StoreError> {
     let mut transaction = pool.begin_with(IMMEDIATE).await.map_err(store_error)?;
-    for signature in signatures {
-        insert_signature(&mut transaction, signature).await?;
-    }
+    insert_signatures(&mut transaction, signatures).await?;
     transaction.commit().await.map_err(store_error)
+}
+
+/// Inserts signatures; the first of each kind, key and head stays.
+pub(crate) async fn insert_signatures(
+    connection: &mut SqliteConnection,
+    signatures: &[HeadSignature],
+) -> Result<(), StoreError> {
+    for signature in signatures {
+        insert_signature(connection, signature).await?;
+    }
+    Ok(())
 }
 
 async fn insert_signature(

@@ -7,7 +7,7 @@ use store::{Batch, CommitError, Effect, Head, NewEntry, State, StoreError};
 
 use crate::sql::{self, seen_key, signed};
 use crate::transaction::{self, IMMEDIATE};
-use crate::{Sqlite, custody, journal, log_state, reader};
+use crate::{Sqlite, custody, heads, journal, log_state, reader};
 
 /// Value of `log.holder` after an entry froze the log.
 const FROZEN_BY: &str = "the operator's freeze";
@@ -74,6 +74,7 @@ pub(crate) async fn commit(store: &Sqlite, batch: &Batch) -> Result<(), CommitEr
         }
     }
     settle(&mut transaction, batch).await?;
+    heads::insert_signatures(&mut transaction, &batch.signatures).await.map_err(CommitError::NotCommitted)?;
     take_effects(&mut transaction, batch).await.map_err(CommitError::NotCommitted)?;
     transaction.commit().await.map_err(|error| {
         store.write.note_failure(&error);

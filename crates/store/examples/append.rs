@@ -30,7 +30,15 @@ fn batch(from: &Head, statements: &[&'static str]) -> Batch {
     let to = Head { batch: 1, edge: from.edge.grow(&leaves).into_range(), at: 1_800_000_000, ..from.clone() };
     let hashes: Vec<u8> = leaves.iter().flat_map(|leaf| *leaf.as_bytes()).collect();
     let tiles = vec![TileWrite { address: TileAddress { level: 0, number: 0 }, data: hashes.into() }];
-    Batch { from: from.clone(), to, entries, tiles, settled: Vec::new(), effects: Vec::new() }
+    Batch {
+        from: from.clone(),
+        to,
+        entries,
+        tiles,
+        settled: Vec::new(),
+        effects: Vec::new(),
+        signatures: Vec::new(),
+    }
 }
 
 fn entry(statement: &'static str) -> NewEntry {

@@ -188,14 +188,8 @@ impl TileStore for Memory {
 impl SignatureStore for Memory {
     async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
         let mut tables = self.tables();
-        let lost = signatures.iter().find(|signature| tables.head_of_size(signature.size).is_none());
-        if let Some(lost) = lost {
-            return Err(StoreError::Refused(format!("no head of size {} was committed", lost.size)));
-        }
-        for signature in signatures {
-            let key = (signature.size, signature.kind, signature.kid.clone());
-            tables.signatures.entry(key).or_insert_with(|| signature.bytes.clone());
-        }
+        tables.check_signable(signatures)?;
+        tables.sign(signatures);
         Ok(())
     }
 

@@ -190,6 +190,9 @@ pub struct Batch {
     pub settled: Vec<(EntryDigest, LeafIndex)>,
     /// Effects of the entries, in order, at the time of the batch.
     pub effects: Vec<Effect>,
+    /// Signatures over earlier heads, to store as [`SignatureStore::keep_signatures`](crate::SignatureStore::keep_signatures)
+    /// does.
+    pub signatures: Vec<HeadSignature>,
 }
 
 impl Batch {
@@ -244,6 +247,8 @@ impl Batch {
         } else {
             None
         };
+        let early = self.signatures.iter().any(|signature| signature.size > self.from.size());
+        let complaint = complaint.or(early.then_some("a head is signed before it is committed"));
         complaint.map_or(Ok(()), |why| Err(StoreError::Refused(why.into())))
     }
 }

@@ -98,6 +98,7 @@ async fn fill(store: &Arc<Sqlite>, size: u64) -> Vec<Vec<u8>> {
             tiles: touched.into_iter().map(tile_write).collect(),
             settled: Vec::new(),
             effects: Vec::new(),
+            signatures: Vec::new(),
         };
         store.commit(&batch).await.unwrap();
         all.extend(statements.iter().map(|statement| statement.bytes().to_vec()));

@@ -6,6 +6,8 @@
 use tracing::Span;
 use tracing::field::Empty;
 
+use crate::metrics::latency::Stage;
+
 /// The `tracing` target of the spans; nothing else uses it.
 const TARGET: &str = "transparency::spans";
 
@@ -16,13 +18,12 @@ pub const SPANS: span_export::ExportedSpans = span_export::ExportedSpans {
     targets: &[TARGET, serving::request_span::TARGET, sequencer::SPAN_TARGET],
 };
 
-/// The span of a stage of a registration, below the current one. The names are those of the label `stage`
-/// ([`STAGES`](crate::metrics::latency::STAGES)).
-pub fn stage(name: &'static str) -> Span {
+/// The span of a stage of a registration, below the current one. It has the stage's label as its name.
+pub fn stage(stage: Stage) -> Span {
     tracing::debug_span!(
         target: TARGET,
         "stage",
-        otel.name = name,
+        otel.name = stage.label(),
         otel.status_code = Empty,
         "error.type" = Empty,
     )

@@ -61,7 +61,11 @@ fn replace_the_row(log: &Log, old: EntryDigest, forged: &SignedStatement) {
 /// The tree, every root and the head, as if the leaves had always been these. Nothing is left but what was signed.
 fn rewrite_the_tree(log: &Log, leaves: &[LeafHash]) {
     let tile: String = leaves.iter().map(|leaf| hex(leaf.as_bytes())).collect();
-    change(log, "tile", &[format!("UPDATE tile SET data = BYTES'{tile}' WHERE level = 0")]);
+    log.database().by_hand(
+        "tile",
+        &[&format!("UPDATE tile SET data = x'{tile}' WHERE level = 0")],
+        &["DELETE FROM tile WHERE first > 0", &format!("UPDATE tile SET data = '\\x{tile}' WHERE level = 0")],
+    );
     let mut range = CompactRange::empty();
     let mut roots = Vec::new();
     for leaf in leaves {

@@ -5,6 +5,7 @@ mod conformance;
 mod erasure;
 mod explorer;
 mod hostile_requests;
+mod http_cache;
 mod inbox;
 mod key_rotation;
 mod log_end;

@@ -60,6 +60,28 @@ fn accepted_then_running_then_resolved_all_at_one_location() {
     assert_eq!((again.status, again.header("location")), (201, Some(location.as_str())));
 }
 
+on_both_databases! {
+    fn a_registration_that_is_repeated_costs_no_check_and_no_batch(log: Log) {
+        let service = log.serve();
+        let mut connection = service.connection();
+        let statement = log.statement();
+        let first = connection.post(statement.bytes());
+        assert_eq!(first.status, 201);
+        log.register(&service, 3);
+        let counts = || {
+            ["tabellion_register_duration_seconds_count{stage=\"verify\"}", "tabellion_sequence_batch_entries_count"]
+                .map(|name| service.metric(name))
+        };
+        let before = counts();
+        let again = connection.post(statement.bytes());
+        assert_eq!((again.status, again.header("location")), (201, first.header("location")));
+        assert_eq!(counts(), before);
+        assert_eq!(service.metric("tabellion_register_total{result=\"duplicate\"}"), 1.0);
+        let fresh = connection.get(&format!("/entries/{}", statement.digest()));
+        assert_eq!(again.body, fresh.body, "the receipt is under the newest tree");
+    }
+}
+
 /// Everybody that the transcript names.
 struct Company {
     bodies: BTreeMap<&'static str, Vec<u8>>,

@@ -179,6 +179,7 @@ impl Log {
             tiles: touched.into_iter().map(tile_write).collect(),
             settled: Vec::new(),
             effects: Vec::new(),
+            signatures: Vec::new(),
         };
         self.store.commit(&batch).await.unwrap();
         (self.head, self.tiles) = (to, tiles);

@@ -137,6 +137,7 @@ impl<R> Machine<R> {
             batch.to = batch.from.clone(); // it only settles inbox items
         }
         batch.settled.extend_from_slice(&self.found);
+        batch.signatures.clone_from(&self.unkept);
         let batch = Arc::new(batch);
         self.effects.push(MachineOutput::Commit { batch: Arc::clone(&batch), after: Duration::ZERO });
         self.phase = Phase::Committing(Flight { draft, batch, growth, tiles, attempt: 0 });

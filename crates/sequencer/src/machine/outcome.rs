@@ -107,6 +107,7 @@ impl<R> Machine<R> {
         self.head.epoch = epoch.unwrap_or(self.head.epoch);
         self.tiles = tiles;
         self.found.clear();
+        self.unkept.clear();
         if batch.entries.is_empty() {
             return self.rest();
         }

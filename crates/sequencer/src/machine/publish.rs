@@ -80,7 +80,7 @@ impl<R> Machine<R> {
         outgoing.attempt += 1;
         match outcome.and_then(|signatures| over_this_head(signatures, &outgoing.head)) {
             Ok(signatures) => {
-                self.effects.push(MachineOutput::Keep(signatures.clone()));
+                self.unkept.extend_from_slice(&signatures);
                 self.publish(outgoing, signatures);
             }
             Err(_) if outgoing.attempt < self.limits.sign_attempts => self.sign(outgoing),
@@ -104,6 +104,13 @@ impl<R> Machine<R> {
             }
         }
         self.rest();
+    }
+
+    /// Hands over the signatures that no batch has stored yet.
+    pub(super) fn hand_over(&mut self) {
+        if !self.unkept.is_empty() {
+            self.effects.push(MachineOutput::Keep(std::mem::take(&mut self.unkept)));
+        }
     }
 
     fn answer_placed(&mut self, item: PooledSubmission<R>, index: LeafIndex, growth: &TreeGrowth) {

@@ -2,17 +2,16 @@
 
 use sqlx::{PgPool, PgTransaction};
 use store::moving::{half_filled, not_empty, not_filling, other_claim};
-use store::{
-    Batch, CommitError, Cosignature, GuardRow, Head, HeadSignature, History, SeenRow, Source, StoreError,
-};
+use store::{CommitError, Cosignature, GuardRow, Head, History, SeenRow, Source, StoreError};
 use uuid::Uuid;
 
 use merkle::LeafIndex;
 
+use super::rows::Appended;
 use super::{CommitFailure, rows};
 use crate::entry::guard_column;
 use crate::error::store_error;
-use crate::head::{self, HeadRow, edge_bytes};
+use crate::head::{self, HeadRow};
 use crate::number::{column, number};
 
 pub(crate) async fn begin(
@@ -71,55 +70,23 @@ async fn append(
     source: &Source,
     history: &History,
 ) -> Result<(), CommitFailure> {
-    let Batch { from, to, .. } = &history.batch;
+    let from = &history.batch.from;
     let head = filling(transaction, log, source).await?;
     if (head.batch, &head.edge) != (from.batch, &from.edge) {
         let why = "the database is not where this history begins".to_owned();
         return Err(StoreError::Refused(why).into());
     }
-    rows::insert(transaction, log, &history.batch).await?;
-    rows::insert_heads(transaction, log, &history.heads).await?;
-    insert_signatures(transaction, log, &history.signatures).await?;
-    insert_cosignatures(transaction, log, &history.cosignatures).await?;
-    let root = to.root();
-    sqlx::query!(
-        "UPDATE log SET epoch = $2, size = $3, root = $4, edge = $5, batch = $6, at = $7, policy = $8
-          WHERE log_id = $1",
-        log,
-        column(to.epoch),
-        column(to.size().get()),
-        root.as_bytes(),
-        edge_bytes(&to.edge),
-        column(to.batch),
-        column(to.at),
-        column(to.policy.get()),
-    )
-    .execute(&mut **transaction)
-    .await?;
-    Ok(())
-}
-
-async fn insert_signatures(
-    transaction: &mut PgTransaction<'_>,
-    log: i16,
-    signatures: &[HeadSignature],
-) -> Result<(), CommitFailure> {
-    let sizes: Vec<i64> = signatures.iter().map(|it| column(it.size.get())).collect();
-    let kinds: Vec<i16> = signatures.iter().map(|it| i16::from(it.kind as u8)).collect();
-    let kids: Vec<&[u8]> = signatures.iter().map(|it| it.kid.as_slice()).collect();
-    let bytes: Vec<&[u8]> = signatures.iter().map(|it| it.bytes.as_ref()).collect();
-    sqlx::query!(
-        "INSERT INTO head_signature (log_id, size, kind, kid, bytes)
-         SELECT $1, * FROM UNNEST($2::bigint[], $3::smallint[], $4::bytea[], $5::bytea[])",
-        log,
-        &sizes,
-        &kinds,
-        &kids as &[&[u8]],
-        &bytes as &[&[u8]]
-    )
-    .execute(&mut **transaction)
-    .await?;
-    Ok(())
+    let rows = Appended {
+        from: &head,
+        batch: &history.batch,
+        heads: &history.heads,
+        signatures: &history.signatures,
+        filling: Some(&source.0),
+    };
+    if !rows::append(transaction, log, &rows).await? {
+        return Err(not_filling().into());
+    }
+    insert_cosignatures(transaction, log, &history.cosignatures).await
 }
 
 async fn insert_cosignatures(

@@ -110,13 +110,14 @@ impl Appender {
                 tiles: Vec::new(),
                 settled: Vec::new(),
                 effects: Vec::new(),
+                signatures: Vec::new(),
             };
         }
         let edge = from.edge.grow(&added).into_range();
         let to = Head { batch: from.batch + 1, edge, at: from.at + 1, ..from.clone() };
         let leaves: Vec<LeafHash> = self.leaves.iter().copied().chain(added).collect();
         let tiles = touched_tiles(self.leaves.len() as u64, &leaves);
-        Batch { from, to, entries, tiles, settled: Vec::new(), effects: Vec::new() }
+        Batch { from, to, entries, tiles, settled: Vec::new(), effects: Vec::new(), signatures: Vec::new() }
     }
 }
 

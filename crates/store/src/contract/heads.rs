@@ -5,8 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use merkle::{LeafIndex, TreeSize};
 
-use super::{Appender, LogDatabase, ORIGIN};
-use crate::{CommittedHead, HeadSignature, KeyAnnouncement, LogKey, LogStore, SignatureKind, StoreError};
+use super::{Appender, LogDatabase, ORIGIN, entry};
+use crate::{
+    CommitError, CommittedHead, HeadSignature, KeyAnnouncement, LogKey, LogStore, SignatureKind, StoreError,
+};
 
 /// Checks that `heads` has one row per batch, in order, in pages of any size.
 pub async fn every_committed_head_is_kept(database: &impl LogDatabase) {
@@ -61,6 +63,26 @@ pub async fn the_first_signature_stands(database: &impl LogDatabase) {
     assert_eq!(store.signature(first.size, first.kind, b"kid").await.unwrap(), Some(first.clone()));
     assert_eq!(store.signature(first.size, SignatureKind::Checkpoint, b"kid").await.unwrap(), None);
     assert_eq!(store.signature(first.size, first.kind, b"other").await.unwrap(), None);
+}
+
+/// Checks that a batch stores the signatures over earlier heads with its entries, or none of both.
+pub async fn signatures_are_stored_with_a_batch(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 3).await;
+    let first = signature(3, SignatureKind::Receipt, "kid", "first");
+    keep(&*store, &first).await;
+    let checkpoint = signature(3, SignatureKind::Checkpoint, "kid", "checkpoint");
+    let mut batch = appender.batch(vec![entry(3)]);
+    batch.signatures = vec![signature(3, SignatureKind::Receipt, "kid", "second"), checkpoint.clone()];
+    appender.commit(&batch).await.unwrap();
+    assert_eq!(store.signatures(None, 100).await.unwrap(), [first, checkpoint]);
+    for size in [2, 5] {
+        let mut batch = appender.batch(vec![entry(4)]);
+        batch.signatures = vec![signature(size, SignatureKind::Receipt, "kid", "x")];
+        let outcome = store.commit(&batch).await;
+        assert!(matches!(outcome, Err(CommitError::NotCommitted(_))), "size {size}: {outcome:?}");
+        assert_eq!(store.head().await.unwrap(), batch.from);
+    }
 }
 
 /// Expects `StoreError::Refused`: every signed root must be a row of the history.

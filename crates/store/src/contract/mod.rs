@@ -98,6 +98,7 @@ macro_rules! log_store_contract {
                 a_guard_is_not_taken_twice_by_one_batch,
                 a_partial_tile_grows_and_a_full_one_stays,
                 a_tile_that_would_change_refuses_the_batch,
+                a_tile_has_the_same_hashes_however_it_was_filled,
 
                 every_field_of_an_entry_comes_back_as_it_went_in,
                 entries_come_in_order_and_end_at_the_size,
@@ -111,6 +112,7 @@ macro_rules! log_store_contract {
                 a_head_is_found_by_exactly_its_size,
                 a_leaf_is_covered_first_by_the_head_of_its_batch,
                 the_first_signature_stands,
+                signatures_are_stored_with_a_batch,
                 a_signature_over_a_head_that_was_never_committed_is_refused,
                 the_newest_signed_head_is_found_by_kind,
                 the_signatures_of_a_head_are_never_split,

@@ -148,8 +148,15 @@ async fn history() -> (Arc<dyn LogStore>, History) {
     let tiles =
         addresses.iter().zip(data).map(|(address, data)| crate::TileWrite { address: *address, data });
     let tiles = tiles.collect();
-    let batch =
-        Batch { from, to: log.head().clone(), entries, tiles, settled: Vec::new(), effects: Vec::new() };
+    let batch = Batch {
+        from,
+        to: log.head().clone(),
+        entries,
+        tiles,
+        settled: Vec::new(),
+        effects: Vec::new(),
+        signatures: Vec::new(),
+    };
     let signature = |head: &CommittedHead| HeadSignature {
         size: head.size,
         kind: SignatureKind::Checkpoint,
@@ -213,6 +220,7 @@ pub async fn a_log_that_is_being_filled_is_nobody_elses(database: &dyn LogDataba
         tiles: Vec::new(),
         settled: Vec::new(),
         effects: Vec::new(),
+        signatures: Vec::new(),
     };
     assert!(matches!(service.commit(&empty).await, Err(CommitError::NotCommitted(StoreError::Refused(_)))));
     store.end_filling(&SOURCE, 40, LeafIndex::new(0)).await.unwrap();

@@ -82,8 +82,25 @@ impl Tables {
         }
         self.check_unique(&batch.entries)?;
         self.check_growth(&batch.tiles)?;
+        self.check_signable(&batch.signatures).map_err(CommitError::NotCommitted)?;
         self.apply(batch);
         Ok(())
+    }
+
+    /// Refuses signatures over heads that were never committed.
+    pub(super) fn check_signable(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
+        match signatures.iter().find(|signature| self.head_of_size(signature.size).is_none()) {
+            None => Ok(()),
+            Some(lost) => Err(StoreError::Refused(format!("no head of size {} was committed", lost.size))),
+        }
+    }
+
+    /// Adds signatures; the first of each kind, key and head stays.
+    pub(super) fn sign(&mut self, signatures: &[HeadSignature]) {
+        for signature in signatures {
+            let key = (signature.size, signature.kind, signature.kid.clone());
+            self.signatures.entry(key).or_insert_with(|| signature.bytes.clone());
+        }
     }
 
     pub(super) fn check_unique(&self, entries: &[NewEntry]) -> Result<(), CommitError> {
@@ -120,6 +137,7 @@ impl Tables {
 
     fn apply(&mut self, batch: &Batch) {
         self.append(batch);
+        self.sign(&batch.signatures);
         batch.effects.iter().for_each(|effect| self.take_effect(effect, batch.to.at));
         for (digest, index) in &batch.settled {
             self.finish(digest, Progress::Registered(*index));

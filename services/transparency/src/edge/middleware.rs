@@ -1,13 +1,15 @@
 //! The middleware around all routes.
 //!
-//! From the outside in: [`frame`] (head limits, problem bodies, headers, log line, metrics), panic catcher, time limit,
-//! rate limiter (`rate_limit`), routes. The frame is outermost so that all responses, also the framework's own, have the
-//! same form. The request's number comes from the listener (`serving::request_id`).
+//! From the outside in: [`frame`] (head limits, problem bodies, headers, log line, metrics), time limit, panic catcher
+//! ([`guarded`]), rate limiter (`rate_limit`), routes. The frame is outermost so that all responses, also the framework's
+//! own, have the same form. To the router all of them are one layer, as each layer allocates its futures and copies the
+//! service for each request. The request's number comes from the listener (`serving::request_id`).
 //!
 //! Known limit: requests that hyper itself refuses (a request line that is not HTTP, more than 256 headers, a head over
 //! 128 KiB) get a bare status without a body, and a head that does not arrive in time gets a closed connection.
 
 use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,6 +17,7 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW,
@@ -24,7 +27,6 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use serving::request_id::RequestId;
 use serving::request_span;
-use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 
 use crate::config::roles::CallerRole;
@@ -41,9 +43,6 @@ pub fn enclose(routes: Router, edge: Arc<EdgeState>) -> Router {
     routes
         .fallback(|| async { Problem::of_status(StatusCode::NOT_FOUND) })
         .method_not_allowed_fallback(|| async { Problem::of_status(StatusCode::METHOD_NOT_ALLOWED) })
-        .layer(from_fn_with_state(edge.access.clone(), rate_limit::authenticate_and_limit))
-        .layer(from_fn_with_state(edge.clone(), in_time))
-        .layer(CatchPanicLayer::custom(after_panic))
         .layer(from_fn_with_state(edge, frame))
 }
 
@@ -129,7 +128,7 @@ async fn frame(State(edge): State<Arc<EdgeState>>, request: Request, next: Next)
     let in_flight = edge.metrics.http_in_flight();
     let response = match head_problem(&request, &edge) {
         Some(problem) => problem.into_response(),
-        None => next.run(request).instrument(span.clone()).await,
+        None => guarded(&edge, request, next).instrument(span.clone()).await,
     };
     drop(in_flight);
     let response = dressed(response, &request_info);
@@ -295,11 +294,14 @@ fn keep(from: &HeaderMap, to: &mut HeaderMap) {
     }
 }
 
-async fn in_time(State(edge): State<Arc<EdgeState>>, request: Request, next: Next) -> Response {
+/// Answers within the time limit; a panic of a handler becomes a problem.
+async fn guarded(edge: &EdgeState, request: Request, next: Next) -> Response {
     let limits = edge.limits.load_full();
+    let answering = AssertUnwindSafe(rate_limit::authenticate_and_limit(&edge.access, request, next));
     // Reading the body has its own limit; this one adds the time for the service's own work.
-    match tokio::time::timeout(limits.body_time + limits.request_time, next.run(request)).await {
-        Ok(response) => response,
+    match tokio::time::timeout(limits.body_time + limits.request_time, answering.catch_unwind()).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(cause)) => after_panic(cause),
         Err(_) => {
             let detail = "The service did not finish in time; registering the same statement again is safe";
             Problem::busy("too-slow", detail, limits.retry_after.into()).into_response()

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64;
@@ -153,9 +153,9 @@ impl RequestCharge {
     }
 }
 
-/// Middleware: determines the bucket, charges it, and refunds a request that ends in a 5xx.
+/// Determines the bucket of a request, charges it, and refunds a request that ends in a 5xx.
 pub async fn authenticate_and_limit(
-    State(access_control): State<Arc<AccessControl>>,
+    access_control: &AccessControl,
     mut request: Request,
     next: Next,
 ) -> Response {

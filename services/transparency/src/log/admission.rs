@@ -22,6 +22,7 @@ use crate::log::equivocation::{self, RefusedStatement};
 use crate::log::erasures::{ErasureHold, on_hold};
 use crate::log::policies::Policies;
 use crate::metrics::Metrics;
+use crate::metrics::latency::Stage;
 use crate::quota::issuer_quota::IssuerCharge;
 use crate::quota::rates::OverRate;
 use crate::run_blocking::run_blocking;
@@ -86,14 +87,15 @@ pub async fn admit(
     let bytes = statement.bytes().len() + side_data.payload.map_or(0, <[u8]>::len);
     let started = Instant::now();
     let authenticate = || run_blocking(bytes, || in_force.authenticate(statement, side_data));
-    let authenticated = spans::stage("verify").in_scope(authenticate).map_err(NotAdmitted::Untrusted)?;
-    metrics.stage("verify", started.elapsed());
+    let authenticated =
+        spans::stage(Stage::Verify).in_scope(authenticate).map_err(NotAdmitted::Untrusted)?;
+    metrics.stage(Stage::Verify, started.elapsed());
     if let Some(issuer_charge) = issuer_charge {
         issuer_charge.charge(log, authenticated.iss()).await.map_err(NotAdmitted::OverQuota)?;
     }
     let started = Instant::now();
-    let permit = decide(&authenticated, bytes, in_force, log).instrument(spans::stage("policy")).await?;
-    metrics.stage("policy", started.elapsed());
+    let permit = decide(&authenticated, bytes, in_force, log).instrument(spans::stage(Stage::Policy)).await?;
+    metrics.stage(Stage::Policy, started.elapsed());
     let submission =
         submission(&authenticated, side_data.payload.map(Bytes::copy_from_slice), &permit, in_force);
     Ok(Admitted { submission, issuer: authenticated.iss().to_owned(), permit })

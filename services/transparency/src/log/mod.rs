@@ -10,6 +10,7 @@ pub mod free_space;
 pub mod heads;
 pub mod open_findings;
 pub mod policies;
+pub mod recent_entries;
 pub mod registration;
 pub mod registration_outcome;
 pub mod state;

@@ -18,6 +18,7 @@ use crate::log::registration_outcome::{
     RegisterError, Registered, Registration, costs_nothing, is_about_the_payload, may_be_known, outcome_of,
 };
 use crate::log::state::Log;
+use crate::metrics::latency::Stage;
 use crate::proofs::receipts::ReceiptUnavailable;
 use crate::quota::issuer_quota::IssuerCharge;
 use crate::spans;
@@ -56,17 +57,23 @@ impl Log {
         outcome
     }
 
-    /// Finds a statement that is in the log already, where the sequencer's own check comes too late: the look-up spares a
-    /// known statement the way through a follower, a refusal under a newer policy, and a charge, since resubmitting a
-    /// registered statement is not charged to the issuer's quota.
+    /// Finds a statement that is in the log already: one that was registered lately, from memory; an older one where the
+    /// sequencer's own check comes too late. That look-up spares a known statement the way through a follower, a refusal
+    /// under a newer policy, and a charge, since resubmitting a registered statement is not charged to the issuer's quota.
     async fn find_duplicate(
         &self,
         statement: &SignedStatement,
         payload: Option<&Bytes>,
         issuer_charge: &IssuerCharge,
     ) -> Result<Option<Registration>, RegisterError> {
+        if payload.is_some() {
+            return Ok(None);
+        }
+        if let Some(leaf) = self.recent.leaf(statement.digest()) {
+            return self.registered_before(leaf).await.map(Some);
+        }
         let leads = matches!(self.sequencer.status().borrow().role, Role::Leading { .. });
-        if payload.is_some() || (leads && !issuer_charge.counts()) {
+        if leads && !issuer_charge.counts() {
             return Ok(None);
         }
         self.duplicate(statement).await
@@ -101,10 +108,11 @@ impl Log {
                 self.decide_and_charge(statement, payload, issuer_charge).await?;
             let started = Instant::now();
             let submitted = self.sequencer.submit_for(&issuer, submission);
-            let outcome = submitted.instrument(spans::stage("queue")).await;
-            self.metrics.stage("queue", started.elapsed());
+            let outcome = submitted.instrument(spans::stage(Stage::Queue)).await;
+            self.metrics.stage(Stage::Queue, started.elapsed());
             match outcome {
                 Ok(placement) => {
+                    self.recent.insert(statement.digest(), placement.index);
                     self.follow_commit(&permit, placement.index).await?;
                     return self.with_receipt(placement).await;
                 }
@@ -259,12 +267,18 @@ impl Log {
         if found.digest != digest {
             return Err(self.twin(found).await);
         }
-        let registered = match self.receipts.fresh(found.index, &self.sequencer).await {
-            Ok(receipt) => Registered::Receipt { index: found.index, receipt },
+        self.recent.insert(digest, found.index);
+        self.registered_before(found.index).await.map(Some)
+    }
+
+    /// The registration, with a fresh receipt, of a statement that is in the log already.
+    async fn registered_before(&self, index: LeafIndex) -> Result<Registration, RegisterError> {
+        let registered = match self.receipts.fresh(index, &self.sequencer).await {
+            Ok(receipt) => Registered::Receipt { index, receipt },
             Err(ReceiptUnavailable::NotSignedYet(_)) => Registered::Later,
             Err(why) => return Err(RegisterError::NoReceipt(why)),
         };
-        Ok(Some(Registration { registered, is_duplicate: true }))
+        Ok(Registration { registered, is_duplicate: true })
     }
 
     /// The refusal of a statement whose key leads to another digest: a registered twin, or an entry whose digest is

@@ -14,6 +14,7 @@ use crate::log::erasures::EraserWakeup;
 use crate::log::free_space::FreeSpace;
 use crate::log::open_findings::OpenFindings;
 use crate::log::policies::Policies;
+use crate::log::recent_entries::RecentEntries;
 use crate::metrics::Metrics;
 use crate::proofs::published_keys::PublishedKeys;
 use crate::proofs::receipts::{ReceiptUnavailable, Receipts};
@@ -46,6 +47,8 @@ pub struct Log {
     pub sequencer: Handle,
     /// The policy in force.
     pub policies: Arc<Policies>,
+    /// The entries that were registered last.
+    pub recent: RecentEntries,
     /// The maker of receipts.
     pub receipts: Receipts,
     /// The published keys that verify receipts and checkpoints.

@@ -1,11 +1,47 @@
-//! How long registrations spend in each stage: quantiles of the histogram `tabellion_register_duration_seconds`.
+//! How long registrations spend in each stage: the histogram `tabellion_register_duration_seconds` and its quantiles.
 
-use prometheus::HistogramVec;
+use std::time::Duration;
+
 use prometheus::core::Metric;
 use prometheus::proto::Bucket;
+use prometheus::{Histogram, HistogramVec};
 
-/// The stages of a registration, in their order: the values of the label `stage`.
-pub const STAGES: [&str; 6] = ["parse", "verify", "policy", "queue", "commit", "sign"];
+/// A stage of a registration: a value of the label `stage`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Parsing of the statement.
+    Parse,
+    /// Verification of the issuer's signature.
+    Verify,
+    /// The decision of the policy.
+    Policy,
+    /// The wait until the statement is in the log.
+    Queue,
+    /// The commit of a batch.
+    Commit,
+    /// The signatures over a head.
+    Sign,
+}
+
+impl Stage {
+    /// All stages, in their order.
+    const ALL: [Self; 6] = [Self::Parse, Self::Verify, Self::Policy, Self::Queue, Self::Commit, Self::Sign];
+
+    /// The value of the label `stage`.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Parse => "parse",
+            Self::Verify => "verify",
+            Self::Policy => "policy",
+            Self::Queue => "queue",
+            Self::Commit => "commit",
+            Self::Sign => "sign",
+        }
+    }
+}
+
+/// The histogram of each stage, looked up once.
+pub struct StageDurations([Histogram; Stage::ALL.len()]);
 
 /// The time that one stage took since the process started.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,16 +56,28 @@ pub struct StageLatency {
     pub p99: Option<f64>,
 }
 
-/// Returns the latency of each stage.
-pub fn of_stages(durations: &HistogramVec) -> Vec<StageLatency> {
-    let latency = |stage| {
-        let metric = durations.with_label_values(&[stage]).metric();
-        let histogram = metric.get_histogram();
-        let count = histogram.get_sample_count();
-        let quantile = |hundredths| quantile(histogram.get_bucket(), count, hundredths);
-        StageLatency { stage, count, median: quantile(50), p99: quantile(99) }
-    };
-    STAGES.map(latency).to_vec()
+impl StageDurations {
+    /// The histograms of a vector with the label `stage`.
+    pub fn of(durations: &HistogramVec) -> Self {
+        Self(Stage::ALL.map(|stage| durations.with_label_values(&[stage.label()])))
+    }
+
+    /// Records the time spent in a stage.
+    pub fn observe(&self, stage: Stage, took: Duration) {
+        self.0[stage as usize].observe(took.as_secs_f64());
+    }
+
+    /// Returns the latency of each stage.
+    pub fn latencies(&self) -> Vec<StageLatency> {
+        let latency = |(stage, durations): (Stage, &Histogram)| {
+            let metric = durations.metric();
+            let histogram = metric.get_histogram();
+            let count = histogram.get_sample_count();
+            let quantile = |hundredths| quantile(histogram.get_bucket(), count, hundredths);
+            StageLatency { stage: stage.label(), count, median: quantile(50), p99: quantile(99) }
+        };
+        Stage::ALL.into_iter().zip(&self.0).map(latency).collect()
+    }
 }
 
 /// Returns the upper bound of the bucket that holds a quantile.
@@ -49,10 +97,12 @@ mod tests {
     fn quantiles_are_the_upper_bounds_of_their_buckets() {
         let durations =
             HistogramVec::new(histogram_opts!("d", "d", vec![0.001, 0.01, 0.1]), &["stage"]).unwrap();
-        (0..98).for_each(|_| durations.with_label_values(&["parse"]).observe(0.0005));
-        (0..2).for_each(|_| durations.with_label_values(&["parse"]).observe(0.05));
-        durations.with_label_values(&["verify"]).observe(5.0);
-        let latencies = of_stages(&durations);
+        let stages = StageDurations::of(&durations);
+        (0..98).for_each(|_| stages.observe(Stage::Parse, Duration::from_micros(500)));
+        (0..2).for_each(|_| stages.observe(Stage::Parse, Duration::from_millis(50)));
+        stages.observe(Stage::Verify, Duration::from_secs(5));
+        assert_eq!(durations.with_label_values(&["parse"]).get_sample_count(), 100);
+        let latencies = stages.latencies();
         let parse = StageLatency { stage: "parse", count: 100, median: Some(0.001), p99: Some(0.1) };
         let verify = StageLatency { stage: "verify", count: 1, median: None, p99: None };
         let policy = StageLatency { stage: "policy", count: 0, median: None, p99: None };

@@ -13,7 +13,7 @@ use http::{Method, StatusCode};
 use prometheus::{Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge};
 use serving::metrics::MetricRegistry;
 
-use crate::metrics::latency::StageLatency;
+use crate::metrics::latency::{Stage, StageDurations, StageLatency};
 use crate::metrics::witnesses::WitnessMetrics;
 
 /// Histogram buckets in seconds, from a response out of memory to a request that timed out.
@@ -70,8 +70,8 @@ pub struct Metrics {
     registry: MetricRegistry,
     http_duration: HistogramVec,
     http_active: IntGauge,
-    register_total: IntCounterVec,
-    register_duration: HistogramVec,
+    register_total: [IntCounter; RegistrationOutcome::ALL.len()],
+    stages: StageDurations,
     /// `tabellion_tree_size_leaves`: number of leaves in the newest published tree.
     pub tree_size: IntGauge,
     /// `tabellion_tree_timestamp_seconds`: commit time of its newest batch, in Unix seconds.
@@ -142,14 +142,14 @@ impl Metrics {
                 &["http_request_method", "http_route", "http_response_status_code"],
             )?,
             http_active: registry.gauge("http_server_active_requests", "Requests being answered")?,
-            register_total: registry.counters("tabellion_register_total",
+            register_total: by_outcome(&registry.counters("tabellion_register_total",
                 "Registrations by result",
                 &["result"],
-            )?,
-            register_duration: durations("tabellion_register_duration_seconds",
+            )?),
+            stages: StageDurations::of(&durations("tabellion_register_duration_seconds",
                 "Time a registration spends in each stage",
                 &["stage"],
-            )?,
+            )?),
             tree_size: registry.gauge("tabellion_tree_size_leaves", "Leaves in the newest published tree")?,
             tree_timestamp: registry.gauge("tabellion_tree_timestamp_seconds",
                 "When its last batch was committed",
@@ -227,16 +227,13 @@ impl Metrics {
             )?,
             registry,
         };
-        metrics.name_every_outcome();
+        metrics.name_every_reason();
         Ok(metrics)
     }
 
     /// Creates every label value at zero: a rate over a counter that appears only with its first event misses that
     /// event.
-    fn name_every_outcome(&self) {
-        for outcome in RegistrationOutcome::ALL {
-            self.register_total.with_label_values(&[outcome.label()]);
-        }
+    fn name_every_reason(&self) {
         self.sequence_rounds.with_label_values(&["none"]);
         for reason in stream_end::reasons() {
             self.entry_streams_ended.with_label_values(&[reason]);
@@ -257,17 +254,17 @@ impl Metrics {
 
     /// Records the outcome of a registration.
     pub fn registration(&self, outcome: RegistrationOutcome) {
-        self.register_total.with_label_values(&[outcome.label()]).inc();
+        self.register_total[outcome as usize].inc();
     }
 
-    /// Records the time spent in one of the [`STAGES`](latency::STAGES).
-    pub fn stage(&self, stage: &'static str, took: Duration) {
-        self.register_duration.with_label_values(&[stage]).observe(took.as_secs_f64());
+    /// Records the time that a registration spent in a stage.
+    pub fn stage(&self, stage: Stage, took: Duration) {
+        self.stages.observe(stage, took);
     }
 
     /// Returns how long registrations spent in each stage since the process started.
     pub fn stage_latencies(&self) -> Vec<StageLatency> {
-        latency::of_stages(&self.register_duration)
+        self.stages.latencies()
     }
 
     /// Records the end of a batch; `error` is `"none"` or a short name.
@@ -275,9 +272,9 @@ impl Metrics {
         self.sequence_rounds.with_label_values(&[error]).inc();
     }
 
-    /// Records a served receipt.
-    pub fn receipt(&self, algorithm: &str) {
-        self.receipts.with_label_values(&[algorithm]).inc();
+    /// The counter of served receipts with signatures of this algorithm.
+    pub fn receipts(&self, algorithm: &str) -> IntCounter {
+        self.receipts.with_label_values(&[algorithm])
     }
 
     /// Records a proof built from stored tiles.
@@ -294,6 +291,11 @@ impl Metrics {
     pub fn text(&self) -> Result<String, prometheus::Error> {
         self.registry.text_with_process()
     }
+}
+
+/// The counter of each outcome, in the order of [`RegistrationOutcome::ALL`].
+fn by_outcome(counters: &IntCounterVec) -> [IntCounter; RegistrationOutcome::ALL.len()] {
+    RegistrationOutcome::ALL.map(|outcome| counters.with_label_values(&[outcome.label()]))
 }
 
 /// Guard of an active request.

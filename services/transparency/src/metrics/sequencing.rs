@@ -7,6 +7,7 @@ use merkle::TreeSize;
 use sequencer::{Halt, Observer, Role};
 
 use crate::metrics::Metrics;
+use crate::metrics::latency::Stage;
 
 /// Records the sequencer's events as metrics.
 pub struct Counting(pub Arc<Metrics>);
@@ -14,7 +15,7 @@ pub struct Counting(pub Arc<Metrics>);
 impl Observer for Counting {
     fn batch_committed(&self, entries: usize, _bytes: usize, took: Duration) {
         self.0.sequence_batch.observe(entries as f64);
-        self.0.stage("commit", took);
+        self.0.stage(Stage::Commit, took);
         self.0.round("none");
     }
 
@@ -23,7 +24,7 @@ impl Observer for Counting {
     }
 
     fn signatures_made(&self, count: usize, took: Duration) {
-        self.0.stage("sign", took);
+        self.0.stage(Stage::Sign, took);
         self.0.signatures.inc_by(count as u64);
     }
 

@@ -5,20 +5,19 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use merkle::LeafIndex;
+use prometheus::IntCounter;
 use scitt::receipt::{ReceiptError, SignedRoot};
 use sequencer::{Handle, Placement};
 use store::{HeadSignature, SignatureKind, SignedLog, StoreError};
 
 use crate::keys::recorded::sound;
-use crate::metrics::Metrics;
 use crate::proofs::tiles::{ProofFailure, Tiles};
 
 /// The maker of receipts, from signed heads and tiles.
 pub struct Receipts {
     store: Arc<dyn SignedLog>,
     tiles: Tiles,
-    metrics: Arc<Metrics>,
-    algorithm: &'static str,
+    served: IntCounter,
     /// The most recently used signature, parsed: all receipts of a batch share it.
     newest: ArcSwapOption<(Bytes, SignedRoot)>,
 }
@@ -41,14 +40,9 @@ pub enum ReceiptUnavailable {
 }
 
 impl Receipts {
-    /// Creates a maker of receipts over this store; `algorithm` is the label of the receipts' counter.
-    pub fn new(
-        store: Arc<dyn SignedLog>,
-        tiles: Tiles,
-        metrics: Arc<Metrics>,
-        algorithm: &'static str,
-    ) -> Self {
-        Self { store, tiles, metrics, algorithm, newest: ArcSwapOption::empty() }
+    /// Creates a maker of receipts over this store; `served` counts the receipts.
+    pub fn new(store: Arc<dyn SignedLog>, tiles: Tiles, served: IntCounter) -> Self {
+        Self { store, tiles, served, newest: ArcSwapOption::empty() }
     }
 
     /// The tiles that inclusion paths are built from.
@@ -94,7 +88,7 @@ impl Receipts {
         leaf: LeafIndex,
         path: &[merkle::Hash],
     ) -> Result<Bytes, ReceiptError> {
-        self.metrics.receipt(self.algorithm);
+        self.served.inc();
         if let Some(newest) = self.newest.load().as_deref().filter(|newest| newest.0 == signature.bytes) {
             return Ok(newest.1.inclusion_receipt(leaf, path).into());
         }

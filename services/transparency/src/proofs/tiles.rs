@@ -5,7 +5,8 @@
 //! client.
 //!
 //! A tile only ever grows, so a cached one that is long enough for the requested tree is right. A proof reads only a
-//! few tiles: two levels at ten thousand leaves, three at ten million.
+//! few tiles: two levels at ten thousand leaves, three at ten million. A tile is cached with the nodes above its hashes,
+//! so a proof from cached tiles hashes nothing.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use merkle::proof::{self, NoProof, ProofPlan};
-use merkle::tile::{self, FULL_WIDTH, OpenTiles, ShortTile, TileId, TilePart};
+use merkle::tile::{self, FULL_WIDTH, InnerNodes, ShortTile, TileId, TilePart};
 use merkle::{Hash, LeafIndex, TreeSize};
 use moka::sync::Cache;
 use store::{HASH_BYTES, Head, StoreError, TileAddress, TreeReader};
@@ -26,9 +27,18 @@ const OVERHEAD: usize = 96;
 /// A reader of proofs and tiles with a cache.
 pub struct Tiles {
     store: Arc<dyn TreeReader>,
-    cache: Cache<TileAddress, Bytes>,
+    cache: Cache<TileAddress, Arc<HashedTile>>,
     metrics: Arc<Metrics>,
 }
+
+/// A tile with the nodes above its hashes.
+struct HashedTile {
+    data: Bytes,
+    inner: InnerNodes,
+}
+
+/// Tiles that one proof needs, by address.
+type KnownTiles = HashMap<TileAddress, Arc<HashedTile>>;
 
 /// Reason why there is no proof.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +65,7 @@ impl Tiles {
     /// Creates a reader whose cache keeps at most `cache_bytes`.
     pub fn new(store: Arc<dyn TreeReader>, cache_bytes: u64, metrics: Arc<Metrics>) -> Self {
         let cache = Cache::builder()
-            .weigher(|_, data: &Bytes| u32::try_from(data.len() + OVERHEAD).unwrap_or(u32::MAX))
+            .weigher(|_, tile: &Arc<HashedTile>| u32::try_from(tile.memory()).unwrap_or(u32::MAX))
             .max_capacity(cache_bytes)
             .build();
         Self { store, cache, metrics }
@@ -80,7 +90,7 @@ impl Tiles {
     /// A tile of exactly the width in its ID.
     pub async fn tile(&self, tile: TileId) -> Result<Bytes, ProofFailure> {
         let found = self.read(&[tile]).await?;
-        let data = found.get(&address(tile)).ok_or_else(|| missing(Some(tile)))?;
+        let data = &found.get(&address(tile)).ok_or_else(|| missing(Some(tile)))?.data;
         let cut = tile.cut(data).ok_or_else(|| missing(Some(tile)))?;
         Ok(data.slice_ref(cut))
     }
@@ -90,20 +100,18 @@ impl Tiles {
         plan.fold(|node| {
             let part = tile::covering(node, plan.size());
             let found = part.and_then(|part| Some((part, tiles.get(&address(part.tile))?)));
-            let (part, data) = found.ok_or_else(|| missing(part.map(|part| part.tile)))?;
-            part.hash(data).map_err(|why| short(part.tile, &why))
+            let (part, tile) = found.ok_or_else(|| missing(part.map(|part| part.tile)))?;
+            tile.hash(&part).map_err(|why| short(part.tile, &why))
         })
     }
 
     /// Tiles from the cache, or from the database and then verified. A returned tile may be wider than requested.
-    async fn read(&self, needed: &[TileId]) -> Result<HashMap<TileAddress, Bytes>, ProofFailure> {
+    async fn read(&self, needed: &[TileId]) -> Result<KnownTiles, ProofFailure> {
         let mut found = HashMap::with_capacity(needed.len());
         let mut absent = Vec::new();
         for tile in needed {
-            match self.cache.get(&address(*tile)).filter(|data| data.len() >= tile.byte_len()) {
-                Some(data) => {
-                    found.insert(address(*tile), data);
-                }
+            match self.cached(address(*tile), tile.byte_len()) {
+                Some(known) => drop(found.insert(address(*tile), known)),
                 None => absent.push(address(*tile)),
             }
         }
@@ -117,12 +125,13 @@ impl Tiles {
         Ok(found)
     }
 
+    /// A tile of at least so many bytes from the cache.
+    fn cached(&self, address: TileAddress, bytes: usize) -> Option<Arc<HashedTile>> {
+        self.cache.get(&address).filter(|tile| tile.data.len() >= bytes)
+    }
+
     /// Reads tiles, with the uncached ones above them, and verifies them from the head's edge downwards.
-    async fn fetch(
-        &self,
-        head: &Head,
-        absent: &[TileAddress],
-    ) -> Result<HashMap<TileAddress, Bytes>, ProofFailure> {
+    async fn fetch(&self, head: &Head, absent: &[TileAddress]) -> Result<KnownTiles, ProofFailure> {
         let mut known = HashMap::new();
         let mut wanted = BTreeSet::new();
         for address in absent {
@@ -132,9 +141,10 @@ impl Tiles {
         let stored = self.store.tiles(&wanted).await?;
         for (address, data) in wanted.into_iter().zip(stored).rev() {
             let Some((tile, data)) = whole(head, address, data) else { continue };
-            check(head, tile, &data, &known)?;
-            self.cache.insert(address, data.clone());
-            known.insert(address, data);
+            let hashed = Arc::new(HashedTile::of(data));
+            check(head, tile, &hashed, &known)?;
+            self.cache.insert(address, hashed.clone());
+            known.insert(address, hashed);
         }
         Ok(known)
     }
@@ -144,18 +154,34 @@ impl Tiles {
         &self,
         head: &Head,
         address: TileAddress,
-        known: &mut HashMap<TileAddress, Bytes>,
+        known: &mut KnownTiles,
         wanted: &mut BTreeSet<TileAddress>,
     ) {
         let mut next = Some(address);
         while let Some(address) = next.take().filter(|address| wanted.insert(*address)) {
             let Some(above) = above(head, address) else { continue };
             let enough = (position(address) + 1) * HASH_BYTES;
-            match self.cache.get(&above).filter(|data| data.len() >= enough) {
-                Some(data) => drop(known.insert(above, data)),
+            match self.cached(above, enough) {
+                Some(tile) => drop(known.insert(above, tile)),
                 None => next = Some(above),
             }
         }
+    }
+}
+
+impl HashedTile {
+    fn of(data: Bytes) -> Self {
+        Self { inner: InnerNodes::of(&data), data }
+    }
+
+    /// The hash over a part of the tile.
+    fn hash(&self, part: &TilePart) -> Result<Hash, ShortTile> {
+        self.inner.get(part).map_or_else(|| part.hash(&self.data), Ok)
+    }
+
+    /// Bytes that a cached tile takes.
+    fn memory(&self) -> usize {
+        self.data.len() + self.inner.byte_len() + OVERHEAD
     }
 }
 
@@ -180,22 +206,18 @@ fn whole(head: &Head, address: TileAddress, data: Option<Bytes>) -> Option<(Tile
 }
 
 /// Verifies a tile against the tile above it or the head's edge; a damaged one is an error.
-fn check(
-    head: &Head,
-    tile: TileId,
-    data: &Bytes,
-    known: &HashMap<TileAddress, Bytes>,
-) -> Result<(), ProofFailure> {
+fn check(head: &Head, tile: TileId, hashed: &HashedTile, known: &KnownTiles) -> Result<(), ProofFailure> {
     let is_right = match above(head, address(tile)) {
-        None => hashes_of(tile, data).as_deref() == Some(in_edge(head, tile)),
+        None => roots_of(tile, hashed)?.as_slice() == in_edge(head, tile),
         Some(above) => {
             let at = position(address(tile)) * HASH_BYTES;
-            let root =
-                TilePart { tile, first: 0, count: FULL_WIDTH }.hash(data).map_err(|why| short(tile, &why))?;
+            let root = hashed
+                .hash(&TilePart { tile, first: 0, count: FULL_WIDTH })
+                .map_err(|why| short(tile, &why))?;
             let above = known
                 .get(&above)
                 .ok_or_else(|| missing(TileId::at(above.level, above.number, head.size())))?;
-            above.get(at..at + HASH_BYTES) == Some(&root.as_bytes()[..])
+            above.data.get(at..at + HASH_BYTES) == Some(&root.as_bytes()[..])
         }
     };
     match is_right {
@@ -208,10 +230,15 @@ fn check(
     }
 }
 
-/// The roots of the perfect subtrees in a tile that is not full.
-fn hashes_of(tile: TileId, data: &Bytes) -> Option<Vec<Hash>> {
-    let alone = OpenTiles::restore(TreeSize::new(tile.width().into()), &[data]).ok()?;
-    Some(alone.range().hashes().to_vec())
+/// The roots of the perfect subtrees in a tile that is not full, largest first.
+fn roots_of(tile: TileId, hashed: &HashedTile) -> Result<Vec<Hash>, ProofFailure> {
+    let counts = (0..u16::BITS).rev().map(|height| 1 << height).filter(|count| tile.width() & count != 0);
+    let parts = counts.scan(0, |first, count| {
+        let part = TilePart { tile, first: *first, count };
+        *first += count;
+        Some(part)
+    });
+    parts.map(|part| hashed.hash(&part).map_err(|why| short(tile, &why))).collect()
 }
 
 /// The part of the head's edge with the same roots. The edge is ordered by level, the highest first.

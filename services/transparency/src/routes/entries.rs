@@ -16,14 +16,15 @@ use http::{HeaderMap, StatusCode};
 use merkle::EntryDigest;
 use scitt::{ContentType, SignedStatement};
 
-use super::Binary;
 use super::names::{Locator, NamedBy, named};
+use super::{Binary, tlog};
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::media;
 use crate::edge::problem::Problem;
 use crate::edge::request_parsing::SubmittedStatement;
 use crate::log::registration_outcome::Registered;
 use crate::log::state::{Log, Resolved};
+use crate::metrics::latency::Stage;
 use crate::routes::app::App;
 use crate::run_blocking::run_blocking;
 use crate::spans;
@@ -86,8 +87,8 @@ pub async fn register(
 pub fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
     let started = Instant::now();
     let statement =
-        spans::stage("parse").in_scope(|| run_blocking(bytes.len(), || SignedStatement::parse(bytes)));
-    app.edge.metrics.stage("parse", started.elapsed());
+        spans::stage(Stage::Parse).in_scope(|| run_blocking(bytes.len(), || SignedStatement::parse(bytes)));
+    app.edge.metrics.stage(Stage::Parse, started.elapsed());
     statement.map_err(|malformed| {
         app.edge.metrics.registration(crate::metrics::RegistrationOutcome::Malformed);
         malformed.into()
@@ -131,6 +132,7 @@ fn answer(app: &App, digest: EntryDigest, registered: Registered, receipt_type: 
         (status = 200, description = "A fresh receipt", body = Binary, content_type = "application/cose",
          headers(("Location" = String, description = "This URL"))),
         (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
+        (status = 304, description = "Still the receipt that If-None-Match names"),
         (status = 303, description = "Where text/html is preferred: the page about the entry",
          headers(("Location" = String, description = "The page's URL"))),
         (status = 307, description = "The first entry of that name",
@@ -160,7 +162,7 @@ pub async fn resolve(
         return Ok(page_of(&app, digest));
     }
     match app.log.resolve(digest).await? {
-        Resolved::Receipt(receipt) => Ok(found(&app.log, digest, receipt, receipt_type)),
+        Resolved::Receipt(receipt) => Ok(found(&app.log, digest, receipt, (receipt_type, &headers))),
         Resolved::Pending => Ok(still_running(&app)),
         Resolved::Failed(why) => Err(failed(why)),
         Resolved::Unknown => Err(Problem::unknown_entry(&digest.to_string())),
@@ -174,11 +176,16 @@ fn page_of(app: &App, digest: EntryDigest) -> Response {
     (StatusCode::SEE_OTHER, headers, [media::NEGOTIATED]).into_response()
 }
 
-fn found(log: &Log, digest: EntryDigest, receipt: Bytes, receipt_type: ReceiptType) -> Response {
-    // Each response may have a fresher receipt than the last, so caches must revalidate it.
-    let headers =
-        [(LOCATION, log.location(digest)), receipt_type.header(), (CACHE_CONTROL, "no-cache".to_owned())];
-    (headers, [media::NEGOTIATED], receipt).into_response()
+fn found(
+    log: &Log,
+    digest: EntryDigest,
+    receipt: Bytes,
+    (receipt_type, request): (ReceiptType, &HeaderMap),
+) -> Response {
+    // A later response may have a fresher receipt, so caches must revalidate it.
+    let tag = format!("\"{:.32}\"", EntryDigest::of(&receipt).to_string());
+    let receipt = tlog::cached(request, tag, receipt_type.0, "no-cache", receipt);
+    ([(LOCATION, log.location(digest))], [media::NEGOTIATED], receipt).into_response()
 }
 
 /// 204: a transient state that caches must not store.

@@ -20,6 +20,7 @@ use crate::log::erasures::EraserWakeup;
 use crate::log::free_space::FreeSpace;
 use crate::log::open_findings::OpenFindings;
 use crate::log::policies::Policies;
+use crate::log::recent_entries::RecentEntries;
 use crate::log::state::{Identity, Log};
 use crate::metrics::Metrics;
 use crate::metrics::sequencing::Counting;
@@ -142,7 +143,8 @@ pub async fn open_log(
     let tiles = Tiles::new(store.clone(), config.limits.tile_cache_bytes, metrics.clone());
     Ok(Log {
         identity,
-        receipts: Receipts::new(store.clone(), tiles, metrics.clone(), algorithm),
+        receipts: Receipts::new(store.clone(), tiles, metrics.receipts(algorithm)),
+        recent: RecentEntries::default(),
         keys: ArcSwap::from_pointee(PublishedKeys::sound(&signer.keys())),
         signer,
         store,
