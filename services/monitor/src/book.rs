@@ -72,7 +72,7 @@ impl Book {
     /// Returns the worst outcome of a check; `None` if it was not made yet.
     pub fn outcome(&self, name: CheckName) -> Option<Outcome> {
         let outcomes = || self.checks.iter().filter(|check| check.name == name).map(|check| check.outcome);
-        outcomes().find(|outcome| *outcome == Outcome::Failed).or_else(|| outcomes().last())
+        outcomes().find(|outcome| *outcome == Outcome::Failed).or_else(|| outcomes().next_back())
     }
 
     /// Returns `true` if the check is recorded as [`Outcome::Failed`] or [`Outcome::Unanswered`].

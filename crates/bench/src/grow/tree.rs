@@ -64,6 +64,7 @@ impl GrowingTree {
             tiles: touched.into_iter().map(tile_write).collect(),
             settled: Vec::new(),
             effects: Vec::new(),
+            signatures: Vec::new(),
         };
         store.commit(&batch).await?;
         (self.head, self.tiles) = (to, tiles);
