@@ -1,0 +1,49 @@
+//! Postings for the tests, and a plain implementation of the tree to compare with.
+
+use lookup_tree::{Posting, TermKey};
+use merkle::LeafIndex;
+use sha2::{Digest, Sha256};
+
+/// The kind of the terms in tests: an agent.
+pub const AGENT: u8 = 4;
+
+pub fn agent(number: u64) -> TermKey {
+    TermKey::of(AGENT, format!("agent-{number}").as_bytes())
+}
+
+pub fn posting(key: TermKey, leaf: u64) -> Posting {
+    Posting { key, leaf: LeafIndex::new(leaf) }
+}
+
+/// Leaves from `start` on with one agent each, in turn.
+pub fn agents_in_turn(start: u64, leaves: u64, agents: u64) -> Vec<Posting> {
+    let mut postings: Vec<_> =
+        (start..start + leaves).map(|leaf| posting(agent(leaf % agents), leaf)).collect();
+    postings.sort_unstable();
+    postings
+}
+
+/// The root as the definition says it: postings as text of bits, without streams and stacks.
+pub fn root_by_definition(postings: &[Posting]) -> [u8; 32] {
+    let hash = |parts: &[&[u8]]| -> [u8; 32] { Sha256::digest(parts.concat()).into() };
+    if postings.len() <= 16 {
+        let bytes: Vec<u8> = postings.iter().flat_map(|posting| posting.to_bytes()).collect();
+        return hash(&[&[2], &(postings.len() as u16).to_be_bytes(), &bytes]);
+    }
+    let texts: Vec<String> = postings.iter().map(bits).collect();
+    let depth = (0..)
+        .find(|depth| texts.iter().any(|text| text[*depth..=*depth] != texts[0][*depth..=*depth]))
+        .unwrap();
+    let side = |bit: &str| -> Vec<Posting> {
+        postings.iter().filter(|posting| &bits(posting)[depth..=depth] == bit).copied().collect()
+    };
+    let prefix = format!("{}{}", &texts[0][..depth], "0".repeat(192 - depth));
+    let prefix: Vec<u8> =
+        (0..24).map(|byte| u8::from_str_radix(&prefix[8 * byte..8 * byte + 8], 2).unwrap()).collect();
+    let (left, right) = (root_by_definition(&side("0")), root_by_definition(&side("1")));
+    hash(&[&[3, depth as u8], &prefix, &left, &right])
+}
+
+fn bits(posting: &Posting) -> String {
+    posting.to_bytes().iter().map(|byte| format!("{byte:08b}")).collect()
+}
