@@ -4,7 +4,7 @@
 //! runs by ranges of leaves ([`schedule()`]). Each run is a sorted list, hashed as a prefix tree that depends on the
 //! set alone ([`RunBuilder`]), and eight adjacent runs merge into one ([`RunMerger`]). An [`IndexHead`] commits to the
 //! roots of all runs. A [`RunProof`] shows all postings of an [`IndexQuestion`] in a run, and nothing is left out if
-//! its root is that of the head.
+//! its root is that of the head; [`IndexHead::verify`] does so for all runs that the question meets.
 //!
 //! An entry that cannot be read has a blind posting ([`BlindCode`]): it may have any term, so it is part of every answer.
 //!
@@ -32,6 +32,7 @@
 //! # }
 //! ```
 
+mod answer;
 mod block;
 mod build;
 mod erasure;
@@ -46,6 +47,7 @@ mod proof;
 mod question;
 mod schedule;
 
+pub use answer::{AnswerRefused, NotOneAnswer, ProvenAnswer, RunProofs};
 pub use block::{BlockWriteError, BlockWriter, PostingBlock, read_block, read_block_between};
 pub use build::{RunBuilder, RunSummary};
 pub use erasure::erase;
