@@ -6,10 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use lookup_tree::{IndexQuestion, LeafRange, Posting, PostingPrefix, ProofPart, RunProof, RunProofs};
-use merkle::{Hash, LeafIndex};
-use sha2::{Digest, Sha256};
+use merkle::LeafIndex;
 
-use crate::support::root_by_definition;
+use crate::support::hash_of_part;
 use crate::world::{World, any_key};
 
 const DEFAULT_ANSWERS: usize = 20_000;
@@ -155,7 +154,7 @@ impl Liar {
 
     fn change(&self, part: &mut ProofPart, lie: Lie, rng: &mut Rng) -> Option<()> {
         match (lie, part) {
-            (Lie::Hide, part) => *part = ProofPart::Hidden(hash(part)),
+            (Lie::Hide, part) => *part = ProofPart::Hidden(hash_of_part(part)),
             (Lie::Drop, ProofPart::Bucket(postings) | ProofPart::Whole(postings)) if !postings.is_empty() => {
                 postings.remove(rng.usize(0..postings.len()));
             }
@@ -218,21 +217,5 @@ fn any_of<T>(among: impl Iterator<Item = T>, rng: &mut Rng) -> Option<T> {
     match all.is_empty() {
         true => None,
         false => Some(all.swap_remove(rng.usize(0..all.len()))),
-    }
-}
-
-/// The true hash of a part.
-fn hash(part: &ProofPart) -> Hash {
-    match part {
-        ProofPart::Hidden(hash) => *hash,
-        ProofPart::Bucket(postings) | ProofPart::Whole(postings) => {
-            Hash::from_bytes(root_by_definition(postings))
-        }
-        ProofPart::Inner { prefix, left, right } => {
-            let (left, right) = (hash(left), hash(right));
-            let prefix_bytes = prefix.first().to_bytes();
-            let bytes = [&[3, prefix.depth()][..], &prefix_bytes, left.as_bytes(), right.as_bytes()].concat();
-            Hash::from_bytes(Sha256::digest(bytes).into())
-        }
     }
 }

@@ -8,4 +8,5 @@ mod published;
 mod stored_nodes;
 mod support;
 mod trees;
+mod vectors;
 mod world;
