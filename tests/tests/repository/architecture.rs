@@ -36,7 +36,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("evidence-sqlite", &["durable", "evidence", "tabellion-merkle", "sqlite"]),
     ("roa", &["decimal", "tabellion-jose", "tabellion-scitt"]),
     ("registration", &["expression", "tabellion-jose", "tabellion-merkle", "roa", "tabellion-scitt", "vap"]),
-    ("tabellion-verifier", &["tabellion-merkle", "tabellion-scitt", "tabellion-tlog"]),
+    (
+        "tabellion-verifier",
+        &["tabellion-lookup-tree", "tabellion-merkle", "tabellion-scitt", "tabellion-tlog"],
+    ),
     ("bundle", &["tabellion-jose", "tabellion-merkle", "tabellion-tlog", "tabellion-verifier"]),
     ("browser-verifier", &["bundle", "tabellion-tlog", "tabellion-verifier"]),
     (
