@@ -35,7 +35,18 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("sqlite", &["durable"]),
     ("evidence-sqlite", &["durable", "evidence", "tabellion-merkle", "sqlite"]),
     ("roa", &["decimal", "tabellion-jose", "tabellion-scitt"]),
-    ("registration", &["expression", "tabellion-jose", "tabellion-merkle", "roa", "tabellion-scitt", "vap"]),
+    (
+        "registration",
+        &[
+            "expression",
+            "tabellion-jose",
+            "tabellion-lookup-tree",
+            "tabellion-merkle",
+            "roa",
+            "tabellion-scitt",
+            "vap",
+        ],
+    ),
     (
         "tabellion-verifier",
         &["tabellion-lookup-tree", "tabellion-merkle", "tabellion-scitt", "tabellion-tlog"],
