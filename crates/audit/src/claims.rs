@@ -139,7 +139,8 @@ impl<'c> PendingClaims<'c> {
             | GuardKind::ErasureSequence
             | GuardKind::Freeze
             | GuardKind::HoldNumber
-            | GuardKind::OperatorApproval => self.first_unread(Anything, leaf),
+            | GuardKind::OperatorApproval
+            | GuardKind::IndexHead => self.first_unread(Anything, leaf),
             _ => self.first_unread(Anything, leaf).or_else(|| self.first_unread(Erasable, leaf)),
         }
     }

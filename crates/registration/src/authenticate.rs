@@ -10,7 +10,7 @@
 //!   key for that `kid`, the two must be equal.
 //!
 //! The log's own `iss` is its operator: operator keys are valid for the content types of operator statements, and only
-//! for these.
+//! for these. Heads of the search index are signed with keys that the policy lists for the index.
 //!
 //! References in a statement are never fetched: no did:web, x5u, jku or payload-location. There is no clock: a
 //! certificate contributes the interval of its validity. The unprotected x5chain of a statement signed with a `kid` is
@@ -21,7 +21,7 @@ use scitt::{Header, Label, PublicKey, SignedStatement, X5Chain};
 
 use crate::authenticated::{Authenticated, Established, Method};
 use crate::bound_key::BoundKey;
-use crate::content_types::is_operator_statement;
+use crate::content_types::{INDEX_HEAD_CONTENT_TYPE, essence, is_operator_statement};
 use crate::policy::{Anchor, Contents, Policy};
 use crate::time_window::TimeWindow;
 use crate::untrusted::Untrusted;
@@ -86,8 +86,9 @@ fn establish<'s>(
     policy: &Contents,
 ) -> Result<Established<'s>, Untrusted> {
     let header = statement.header();
-    if header.content_type().and_then(|name| name.as_text()).is_some_and(is_operator_statement) {
-        return operator(header, iss, policy);
+    let media_type = header.content_type().and_then(|name| name.as_text());
+    if let Some(media_type) = media_type.filter(|media_type| is_operator_statement(media_type)) {
+        return operator(header, media_type, iss, policy);
     }
     if header.x5chain().is_none() && header.x5t().is_none() {
         return named(header, iss, policy);
@@ -102,9 +103,19 @@ fn establish<'s>(
     }
 }
 
-fn operator<'s>(header: &Header, iss: &str, policy: &Contents) -> Result<Established<'s>, Untrusted> {
+/// Finds the key of a statement of the log itself.
+fn operator<'s>(
+    header: &Header,
+    media_type: &str,
+    iss: &str,
+    policy: &Contents,
+) -> Result<Established<'s>, Untrusted> {
     if iss != policy.iss {
         return Err(Untrusted::NotTheLog { log: policy.iss.clone() });
+    }
+    if essence(media_type) == INDEX_HEAD_CONTENT_TYPE {
+        let keys = policy.index.as_ref().map_or(&[][..], |index| &index.keys);
+        return pick(keys, header, iss).map(|key| Established::of(key, Method::Index));
     }
     pick(&policy.operators, header, iss).map(|key| Established::of(key, Method::Operator))
 }

@@ -44,6 +44,8 @@ pub enum Method {
     Certificate,
     /// The key is an operator key, and the statement an operator statement.
     Operator,
+    /// The policy lists the key for the search index, and the statement is a head of it.
+    Index,
 }
 
 impl Method {
@@ -55,6 +57,7 @@ impl Method {
             Method::DidJwk => "did:jwk",
             Method::Certificate => "x5chain",
             Method::Operator => "operator",
+            Method::Index => "index",
         }
     }
 }

@@ -14,16 +14,19 @@ pub const CLOCK_CORRECTION_CONTENT_TYPE: &str = "application/vnd.tabellion.clock
 pub const OPERATOR_ACTION_CONTENT_TYPE: &str = "application/vnd.tabellion.operator-action+json";
 /// The content type of an operator's approval.
 pub const OPERATOR_APPROVAL_CONTENT_TYPE: &str = "application/vnd.tabellion.operator-approval+json";
+/// The content type of a head of the search index, which a key of the index signs instead of an operator's key.
+pub(crate) const INDEX_HEAD_CONTENT_TYPE: &str = lookup_tree::HEAD_CONTENT_TYPE;
 /// The media type of plain JSON.
 pub(crate) const JSON: &str = "application/json";
 
 /// The content types of operator statements.
-pub const STATEMENTS: [&str; 5] = [
+pub const STATEMENTS: [&str; 6] = [
     POLICY_CONTENT_TYPE,
     ERASURE_CONTENT_TYPE,
     CLOCK_CORRECTION_CONTENT_TYPE,
     OPERATOR_ACTION_CONTENT_TYPE,
     OPERATOR_APPROVAL_CONTENT_TYPE,
+    INDEX_HEAD_CONTENT_TYPE,
 ];
 
 /// Returns whether a media type is that of an operator statement. Such entries are never erased.

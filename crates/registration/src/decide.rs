@@ -19,6 +19,7 @@ use crate::demands::PermitDemands;
 use crate::facts::Facts;
 use crate::guard::permanent_guard;
 use crate::guard::{Guard, GuardKind};
+use crate::index_head::{self, INDEX_HEAD_RULE};
 use crate::limits::{CLOCK_SKEW, MAX_IDENTIFIER};
 use crate::opaque::OpaqueRecord;
 use crate::operator::{APPROVAL_RULE, Effect};
@@ -73,7 +74,10 @@ impl PolicyInForce {
                     rule.profile.as_dyn().questions(statement, record, &mut asked);
                 }
             }
-            Record::Policy(_) | Record::ClockCorrection(_) | Record::OperatorApproval(_) => {}
+            Record::Policy(_)
+            | Record::ClockCorrection(_)
+            | Record::OperatorApproval(_)
+            | Record::IndexHead(_) => {}
         }
         approval_questions(statement, record, self.policy.contents(), &mut asked);
         asked
@@ -181,6 +185,11 @@ impl PolicyInForce {
                 check_holds_its_payload(statement)?;
                 let demands = approval.check(statement, origin)?;
                 PermitTerms::new(RuleName::fixed(APPROVAL_RULE), demands)
+            }
+            Record::IndexHead(head) => {
+                check_holds_its_payload(statement)?;
+                let demands = index_head::check(head, statement, self.policy.contents())?;
+                PermitTerms::new(RuleName::fixed(INDEX_HEAD_RULE), demands)
             }
             Record::Typed(record) => self.check_type_rule(statement, record, log)?,
         })

@@ -54,6 +54,8 @@ pub enum GuardKind {
     OperatorApproval = 15,
     /// The epoch and sequence of a version, per AgentROA registry.
     RegistryVersion = 16,
+    /// The head of the search index in an interval of time, per series.
+    IndexHead = 17,
 }
 
 /// A claim that only one entry of the log may make. Its [`Place`] in the statement is not part of its identity.
@@ -81,7 +83,7 @@ impl Hash for Guard {
 
 impl GuardKind {
     /// All kinds.
-    pub const ALL: [GuardKind; 16] = [
+    pub const ALL: [GuardKind; 17] = [
         GuardKind::VrfReceiptId,
         GuardKind::PolicyRevision,
         GuardKind::VrfGenesis,
@@ -98,6 +100,7 @@ impl GuardKind {
         GuardKind::HoldNumber,
         GuardKind::OperatorApproval,
         GuardKind::RegistryVersion,
+        GuardKind::IndexHead,
     ];
 
     /// Returns the kind of a guard's key, from its first byte; `None` if the number is not assigned.
@@ -130,6 +133,7 @@ impl GuardKind {
             GuardKind::HoldNumber => ("operator-hold-number-unique", Place::payload("/number")),
             GuardKind::OperatorApproval => ("operator-approval-unique", Place::payload("/payload_sha256")),
             GuardKind::RegistryVersion => ("agentroa-registry-version-unique", Place::payload("/sequence")),
+            GuardKind::IndexHead => ("index-head-every", Place::protected("15/6")),
         }
     }
 
@@ -229,6 +233,7 @@ mod tests {
         use crate::aer::AerRule;
         use crate::agentroa::RegistryRule;
         use crate::erasure::ErasureRule;
+        use crate::index_head::IndexHeadRule;
         use crate::operator::OperatorRule;
         use crate::vrf::VrfRule;
         use vap::audit::AuditRule;
@@ -246,6 +251,7 @@ mod tests {
             (GuardKind::HoldNumber, OperatorRule::NumberUnique.name()),
             (GuardKind::OperatorApproval, OperatorRule::ApprovedOnce.name()),
             (GuardKind::RegistryVersion, RegistryRule::VersionUnique.name()),
+            (GuardKind::IndexHead, IndexHeadRule::Every.name()),
         ];
         for (kind, rule) in rules {
             assert_eq!(kind.rule().as_str(), rule);

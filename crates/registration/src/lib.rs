@@ -15,7 +15,7 @@
 //!
 //! Modules import only what stands before them in this order: ground (`violation`, `guard`, `answers`, `demands`,
 //! `content_types`, `section`, `authenticated`, `profile`, …), profiles (`vrf`, `vap`, `aer`, `agentroa`, `conversation`, `jwk_set`,
-//! `opaque`) and their table (`profiles`) with `erasure` and `clock_correction`, `policy`, `authenticate`, `operator`, `record`, `content_check`, `decide`, `policy_statement`.
+//! `opaque`) and their table (`profiles`) with `erasure` and `clock_correction`, `policy`, `authenticate`, `index_head`, `operator`, `record`, `content_check`, `decide`, `policy_statement`.
 //!
 //! Not here: parsing and cryptography (`scitt`), quotas and tokens (the service), the order of entries (`sequencer`).
 
@@ -37,6 +37,7 @@ mod demands;
 pub mod erasure;
 mod facts;
 mod guard;
+pub mod index_head;
 pub mod jwk_set;
 pub mod limits;
 mod lookups;

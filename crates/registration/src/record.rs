@@ -3,17 +3,20 @@
 use std::any::Any;
 
 use data_encoding::HEXLOWER;
+use lookup_tree::IndexHead;
 use scitt::header::{ContentType, Header};
 use sha2::{Digest, Sha256};
 
 use crate::authenticated::Authenticated;
 use crate::clock_correction::ClockCorrection;
 use crate::content_types::{
-    CLOCK_CORRECTION_CONTENT_TYPE, ERASURE_CONTENT_TYPE, OPERATOR_ACTION_CONTENT_TYPE,
-    OPERATOR_APPROVAL_CONTENT_TYPE, POLICY_CONTENT_TYPE, content_type, essence, spell,
+    CLOCK_CORRECTION_CONTENT_TYPE, ERASURE_CONTENT_TYPE, INDEX_HEAD_CONTENT_TYPE,
+    OPERATOR_ACTION_CONTENT_TYPE, OPERATOR_APPROVAL_CONTENT_TYPE, POLICY_CONTENT_TYPE, content_type, essence,
+    spell,
 };
 use crate::erasure::Erasure;
 use crate::facts::Facts;
+use crate::index_head;
 use crate::lookups::{Lookup, LookupKind, Lookups};
 use crate::opaque::OpaqueRecord;
 use crate::operator::{Action, Approval};
@@ -35,6 +38,8 @@ pub enum Record {
     OperatorAction(Box<Action>),
     /// An operator's approval of a statement to be registered later ([`OPERATOR_APPROVAL_CONTENT_TYPE`]).
     OperatorApproval(Box<Approval>),
+    /// A head of the search index ([`lookup_tree::HEAD_CONTENT_TYPE`]).
+    IndexHead(Box<IndexHead>),
     /// A record of one of the profiles, or a payload that none of them parses.
     Typed(TypedRecord),
 }
@@ -67,6 +72,9 @@ impl Record {
             OPERATOR_APPROVAL_CONTENT_TYPE => {
                 let approval = Approval::from_payload(payload)?;
                 Ok(Record::OperatorApproval(Box::new(approval)))
+            }
+            INDEX_HEAD_CONTENT_TYPE => {
+                index_head::read(payload).map(|head| Record::IndexHead(Box::new(head)))
             }
             _ => profile_of(header.content_type()).as_dyn().read_record(header, payload).map(Record::Typed),
         }
@@ -110,7 +118,7 @@ impl Record {
             Record::OperatorAction(action) => action.lookups(&mut found),
             Record::OperatorApproval(approval) => approval.lookups(&mut found),
             Record::Typed(record) => record.as_dyn().lookups(header, payload, &mut found),
-            Record::Policy(_) | Record::ClockCorrection(_) => {}
+            Record::Policy(_) | Record::ClockCorrection(_) | Record::IndexHead(_) => {}
         }
         found.into_vec()
     }
@@ -132,6 +140,7 @@ impl Record {
             Record::ClockCorrection(correction) => correction.facts(facts),
             Record::OperatorAction(action) => action.facts(facts),
             Record::OperatorApproval(approval) => approval.facts(facts),
+            Record::IndexHead(head) => index_head::facts(head, facts),
             Record::Typed(record) => record.as_dyn().facts(facts),
         }
     }

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use merkle::{LeafIndex, TreeSize};
+use lookup_tree::{HEAD_CONTENT_TYPE, HeadRun, IndexHead, RunId, RunSummary};
+use merkle::{Hash, LeafIndex, RootHash, TreeSize};
 use registration::clock_correction::{self, ClockCorrection};
+use registration::index_head;
 use registration::operator::{Action, SignError};
 use registration::policy::{Identity, Trusted, for_dev};
 use registration::policy_statement::{self as statement, PolicyConflict, Step};
@@ -599,4 +601,41 @@ fn r36_a_clock_correction_holds_between_the_true_time_and_the_one_that_was_ahead
         .sub(ORIGIN);
     assert_eq!(refused(&signed(forged), &policy()), "policy-issuer");
     assert_eq!(in_force.clock_correction(&testkit::opaque("x", &json!({}))), None);
+}
+
+#[test]
+fn a_head_of_the_index_needs_a_key_that_the_policy_lists_for_the_index() {
+    let index_key = verifier();
+    let mut document: toml::Table = toml::from_str(&policy_toml()).unwrap();
+    let rules = json!({
+        "table": format!("sha256:{}", "ab".repeat(32)),
+        "keys": [index_key.public_key().did_key()],
+        "every": 60,
+    });
+    document.insert("index".to_owned(), toml::Value::try_from(rules).unwrap());
+    let with_index = Policy::from_toml(&document.to_string()).unwrap();
+    let rules = with_index.contents().index.as_ref().unwrap();
+    let head = IndexHead {
+        series: rules.series(),
+        size: TreeSize::new(7),
+        log_root: RootHash::from_bytes([1; 32]),
+        horizon: LeafIndex::new(0),
+        runs: vec![HeadRun { id: RunId::TAIL, summary: RunSummary::of(&[]).unwrap() }],
+    };
+    let log = (testkit::LOG_ISS, ORIGIN);
+    let statement = index_head::sign(&head, NOW, log, rules, &index_key).unwrap();
+    let permit = decide(&statement, &with_index).unwrap();
+    assert_eq!(permit.rule().as_str(), index_head::INDEX_HEAD_RULE);
+    assert_eq!(permit.valid(), TimeWindow { not_before: Some(NOW - 300), not_after: Some(NOW + 60) });
+    let kinds: Vec<GuardKind> = permit.guards().iter().map(Guard::kind).collect();
+    assert_eq!(kinds, [GuardKind::IndexHead, GuardKind::Permanent]);
+
+    assert_eq!(refused(&statement, &policy()), "key-not-bound-to-issuer", "this policy has no index");
+    let by_operator = index_head::sign(&head, NOW, log, rules, &operator());
+    assert!(matches!(by_operator, Err(SignError::NotAnIndexKey(_))));
+    let no_runs = IndexHead { runs: vec![], series: Hash::from_bytes([0; 32]), ..head };
+    let no_runs = index_head::sign(&no_runs, NOW, log, rules, &index_key);
+    assert!(matches!(no_runs, Err(SignError::Violates(_))));
+    let of_an_issuer = signed(note().content_type(HEAD_CONTENT_TYPE));
+    assert_eq!(refused(&of_an_issuer, &with_index), "policy-issuer");
 }

@@ -16,6 +16,9 @@
 //! [`verify_with_checkpoint`] checks in addition that the witnesses of a policy have cosigned the tree that contains
 //! the statement. [`verify_consistency`] checks that a newer tree extends a known one.
 //!
+//! [`index`] verifies searches of a log's index: that an answer has every entry that it should have, or that the index is
+//! wrong.
+//!
 //! Pure: no I/O, no clock. Not here: watching a log over time (`monitor`), other data structures (MMR and the like),
 //! consistency proofs of CCF ledgers, which are experimental, revocation, printing.
 //!
@@ -37,6 +40,7 @@
 //! ```
 
 mod consistency;
+pub mod index;
 mod issuer;
 mod payload;
 mod receipt;

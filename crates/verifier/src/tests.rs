@@ -5,6 +5,7 @@ mod certificates;
 mod consistency;
 mod foreign;
 mod fuzz;
+mod index;
 mod store;
 mod vectors;
 mod verdicts;

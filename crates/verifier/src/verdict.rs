@@ -200,11 +200,14 @@ words! {
         Checkpoint = "checkpoint",
         /// Witnesses have cosigned the tree, as the policy's quorum requires.
         Witnesses = "witnesses",
+        /// The statement is a head of the log's index, and its form is right.
+        IndexHead = "index-head",
         /// The policy that admitted the entry is in the bundle. Not checked by this crate, which reads no bundles.
         Policy = "policy",
         /// All entries that a search of the log's index named are in the bundle. Not checked by this crate.
         Selection = "selection",
-        /// The log has no other entry that such a search should have named. Not checked by this crate.
+        /// The log has no other entry that such a search should have named. Checked for a [`SearchProof`](crate::index::SearchProof);
+        /// a bundle has none.
         Completeness = "completeness",
     }
 }
@@ -329,6 +332,16 @@ words! {
         EntryMissing = "entry-missing",
         /// Nothing proves that the log's index named every entry.
         IndexNotProven = "index-not-proven",
+        /// The payload of the index head cannot be read.
+        MalformedIndexHead = "malformed-index-head",
+        /// The statement is no head of this log's index, or indexes more leaves than there were.
+        IndexHeadMismatch = "index-head-mismatch",
+        /// The search covers leaves that the head does not index.
+        IndexBeyondHead = "index-beyond-head",
+        /// The runs of the index head are not those that its size requires.
+        IndexRunsWrong = "index-runs-wrong",
+        /// A run proof is missing, malformed or refused.
+        IndexProofInvalid = "index-proof-invalid",
         /// The bundle has no entry.
         EmptyBundle = "empty-bundle",
         /// An earlier check failed or was not done.

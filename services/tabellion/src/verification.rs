@@ -90,6 +90,11 @@ pub fn explanation(reason: Code) -> &'static str {
         Code::PolicyTooLate => "the policy was registered after the entry",
         Code::EntryMissing => "the bundle lacks an entry that the log's index named",
         Code::EmptyBundle => "there is no entry in the bundle",
+        Code::MalformedIndexHead => "the head of the log's index cannot be read",
+        Code::IndexHeadMismatch => "the statement is not a head of this log's index",
+        Code::IndexBeyondHead => "the head does not index all leaves of the search",
+        Code::IndexRunsWrong => "the log signed an index head with other runs than its size requires",
+        Code::IndexProofInvalid => "nothing proves that the answer is complete",
         Code::IndexNotProven => "that the log's index named every entry is its word",
         Code::LeftToLog | Code::NoWitness | Code::NotReached => "not everything could be checked",
     }

@@ -7,6 +7,7 @@ mod browser_verifier;
 mod c2sp_by_others;
 mod ccf_ledgers;
 mod independent_software;
+mod lookup_tree_second_implementation;
 mod sdk_python;
 mod sdk_typescript;
 mod vector_generators;

@@ -35,6 +35,7 @@ pub use sign::sign;
 
 use crate::clock_correction::CLOCK_CORRECTION_RULE;
 use crate::guard::{Guard, GuardKind};
+use crate::index_head::INDEX_HEAD_RULE;
 
 /// The rule that admits a freeze, under any policy.
 pub const FREEZE_RULE: &str = "operator-freeze";
@@ -46,8 +47,16 @@ pub const RELEASE_RULE: &str = "operator-release";
 pub const APPROVAL_RULE: &str = "operator-approval";
 
 /// The names of the rules that admit operator statements. An operator's own rule may have one of these names, too.
-const RULES: [&str; 7] =
-    ["policy", "erasure", CLOCK_CORRECTION_RULE, FREEZE_RULE, HOLD_RULE, RELEASE_RULE, APPROVAL_RULE];
+const RULES: [&str; 8] = [
+    "policy",
+    "erasure",
+    CLOCK_CORRECTION_RULE,
+    FREEZE_RULE,
+    HOLD_RULE,
+    RELEASE_RULE,
+    APPROVAL_RULE,
+    INDEX_HEAD_RULE,
+];
 
 /// Returns whether a rule of this name admits operator statements.
 pub fn is_operator_rule(rule: &str) -> bool {

@@ -10,6 +10,7 @@
 
 mod claim;
 mod condition;
+mod index;
 pub(crate) mod log_end;
 mod model;
 mod payload;
@@ -31,6 +32,7 @@ pub use crate::pattern::Pattern;
 pub use crate::section::{Mistake, Mistakes};
 pub use claim::Claim;
 pub use condition::{Condition, Outcome};
+pub use index::IndexRules;
 pub use log_end::{LOG_ENDED, LOG_FULL, LogEnd};
 pub use model::{Anchor, Contents, Issuer, SelfCertified, TypeRule};
 pub use required::Required;

@@ -6,6 +6,7 @@ use scitt::x509::RootCertificate;
 
 use super::claim::Claim;
 use super::condition::Condition;
+use super::index::IndexRules;
 use super::log_end::LogEnd;
 use super::required::Required;
 use crate::bound_key::BoundKey;
@@ -27,6 +28,8 @@ pub struct Contents {
     pub required: Required,
     /// When the log takes no more entries.
     pub log_end: LogEnd,
+    /// The rules for the search index; `None` if the log commits to none.
+    pub index: Option<IndexRules>,
     /// Issuers with their keys.
     pub issuers: Vec<Issuer>,
     /// The `did:key` issuers that are admitted.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::log_end::{LogEnd, spell_time};
 use super::model::{Anchor, Contents, Issuer, SelfCertified, TypeRule};
 use super::required::Required;
-use super::{LEAF_RULE, condition};
+use super::{LEAF_RULE, condition, index};
 use crate::bound_key::key_document;
 use crate::pattern::patterns;
 use crate::section::list;
@@ -39,6 +39,9 @@ fn document(contents: &Contents) -> Value {
     }
     if contents.log_end != LogEnd::NEVER {
         document["log"] = log_end(&contents.log_end);
+    }
+    if let Some(rules) = &contents.index {
+        document["index"] = index::document(rules);
     }
     document
 }

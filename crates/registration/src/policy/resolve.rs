@@ -8,6 +8,7 @@ use scitt::{Algorithm, PublicKey};
 use serde_json::Value;
 
 use super::claim::Claim;
+use super::index::IndexRules;
 use super::log_end::LogEnd;
 use super::model::{Anchor, Contents, Issuer, SelfCertified, TypeRule};
 use super::required::Required;
@@ -45,6 +46,9 @@ fn contents(mut top: Section<'_>, notes: &Notebook) -> Option<Contents> {
     let log_end = top
         .optional("log", Ok)
         .map_or(Some(LogEnd::NEVER), |value| Some(log_end(Section::open(value, "log", notes)?)));
+    let index = top
+        .optional("index", Ok)
+        .map_or(Some(None), |value| IndexRules::read(Section::open(value, "index", notes)?).map(Some));
     let issuers = top.list("issuer", |value, at| issuer(value, at, notes));
     let (did_key, did_jwk) = dids(&mut top, notes);
     let anchors = top.list("anchor", |value, at| anchor(value, at, notes));
@@ -58,6 +62,7 @@ fn contents(mut top: Section<'_>, notes: &Notebook) -> Option<Contents> {
         operators,
         required: required?,
         log_end: log_end?,
+        index: index?,
         issuers,
         did_key,
         did_jwk,
@@ -343,6 +348,7 @@ fn check_together(policy: &Contents, notes: &Notebook) {
     unique("type", policy.types.iter().map(spelled), "content_type", notes);
     one_reading_of_json(&policy.types, &spelled, notes);
     check_required(policy, notes);
+    check_index_keys(policy, notes);
     let operators: HashSet<[u8; 32]> =
         policy.operators.iter().map(|operator| operator.key.thumbprint()).collect();
     for (i, issuer) in policy.issuers.iter().enumerate() {
@@ -353,6 +359,18 @@ fn check_together(policy: &Contents, notes: &Notebook) {
                 "an operator's key signs policies and nothing else (RFC 9943, section 9.4)",
             );
         }
+    }
+}
+
+/// Rejects keys of the index that sign other statements, too.
+fn check_index_keys(policy: &Contents, notes: &Notebook) {
+    let Some(index) = &policy.index else { return };
+    unique("index.keys", index.keys.iter().map(|key| key.kid.clone()), "kid", notes);
+    let issuers = policy.issuers.iter().flat_map(|issuer| &issuer.keys);
+    let others: HashSet<[u8; 32]> =
+        policy.operators.iter().chain(issuers).map(|bound| bound.key.thumbprint()).collect();
+    if index.keys.iter().any(|bound| others.contains(&bound.key.thumbprint())) {
+        notes.note("index.keys", "a key of the index signs its heads and nothing else");
     }
 }
 

@@ -1,5 +1,5 @@
-//! `vectors/vap`, `vectors/jwk-set`, `vectors/erasure` and `vectors/operator`: for every rule a statement that keeps it and statements that break it and nothing
-//! else.
+//! `vectors/vap`, `vectors/jwk-set`, `vectors/erasure`, `vectors/operator` and `vectors/index-head`: for every rule a statement that keeps it and
+//! statements that break it and nothing else.
 //!
 //! The files are the contract, readable by any implementation. `vectors/sources` describes how they are made; after a change
 //! there, write them again with `WRITE_VECTORS=1 cargo test -p registration --test vap_vectors`.
@@ -10,6 +10,7 @@
 mod vectors;
 
 use registration::erasure::ErasureRule;
+use registration::index_head::IndexHeadRule;
 use registration::jwk_set::JwkSetRule;
 use registration::operator::OperatorRule;
 use registration::vap::VerdictRule;
@@ -20,7 +21,7 @@ use testkit::verifier;
 use vap::audit::AuditRule;
 use vectors::Log;
 
-const PROFILES: &[&str] = &["vap", "jwk-set", "erasure", "operator"];
+const PROFILES: &[&str] = &["vap", "jwk-set", "erasure", "operator", "index-head"];
 
 /// Name, reading and section of every rule.
 fn rules() -> Vec<(&'static str, &'static str, &'static str)> {
@@ -29,6 +30,7 @@ fn rules() -> Vec<(&'static str, &'static str, &'static str)> {
     all.extend(AuditRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section())));
     all.extend(JwkSetRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section())));
     all.extend(ErasureRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section())));
+    all.extend(IndexHeadRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section())));
     all.extend(OperatorRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section())));
     all
 }
@@ -40,6 +42,13 @@ fn of_two_operators(required: &Value) -> Policy {
     second.insert("key".into(), verifier().public_key().did_key().into());
     document["operator"].as_array_mut().unwrap().push(second.into());
     document.insert("operator_actions".into(), toml::Value::try_from(required).unwrap());
+    Policy::from_toml(&document.to_string()).unwrap()
+}
+
+/// The tests' policy with these rules for the search index.
+fn with_index(rules: &Value) -> Policy {
+    let mut document: toml::Table = toml::from_str(&testkit::policy_toml()).unwrap();
+    document.insert("index".into(), toml::Value::try_from(rules).unwrap());
     Policy::from_toml(&document.to_string()).unwrap()
 }
 
@@ -58,9 +67,11 @@ fn register(vector: &Value) -> Result<Permit, Violation> {
             entry.as_table_mut().unwrap().insert(name.clone(), value);
         }
     });
-    let policy = match vector["options"].get("operator_actions") {
-        Some(required) => of_two_operators(required),
-        None => policy,
+    let options = &vector["options"];
+    let policy = match (options.get("operator_actions"), options.get("index")) {
+        (Some(required), _) => of_two_operators(required),
+        (None, Some(rules)) => with_index(rules),
+        (None, None) => policy,
     };
     Log::of(vector, policy).decide(vector)
 }

@@ -7,6 +7,7 @@ use registration::agentroa::{PolicyDocumentRule, RegistryRule};
 use registration::clock_correction::ClockCorrectionRule;
 use registration::conversation::ConversationRule;
 use registration::erasure::ErasureRule;
+use registration::index_head::IndexHeadRule;
 use registration::jwk_set::JwkSetRule;
 use registration::operator::OperatorRule;
 use registration::vap::VerdictRule;
@@ -195,6 +196,12 @@ const PROFILES: &[Profile] = &[
         document: "application/vnd.tabellion.clock-correction+json",
         check: "tabellion log clock makes corrections that keep the rules.",
         rules: listed!(ClockCorrectionRule),
+    },
+    Profile {
+        of: "heads of the search index",
+        document: "application/vnd.tabellion.index-head+cbor",
+        check: DRY_RUN,
+        rules: listed!(IndexHeadRule),
     },
     Profile {
         of: "conversation records",

@@ -1,0 +1,11 @@
+//! Run proofs: the tree of a run with parts left out.
+
+mod encoding;
+mod part;
+mod prove;
+mod verify;
+
+pub use encoding::RunProofError;
+pub use part::{ProofPart, RunProof};
+pub use prove::RunSource;
+pub use verify::ProofRefused;

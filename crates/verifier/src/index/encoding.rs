@@ -1,0 +1,220 @@
+//! Files of search proofs and accusations, in deterministic CBOR (RFC 8949, 4.2.1).
+//!
+//! ```text
+//! search-proof = [head, [* term], [start, end], [* [level, number, run-proof]]]
+//! accusation   = ["index-omits" / "index-adds", head, leaf, statement, payload / null, [* hash], term, run-proof]
+//!              / ["index-form", "runs", head]
+//!              / ["index-form", "horizon", head, head]
+//!              / ["index-form", "log-root", head, hash, [* hash]]
+//!              / ["index-form", "two-heads", head, head]
+//! head         = [statement, receipt]
+//! term         = [kind, value]
+//! ```
+//!
+//! Statements, receipts, payloads, values, hashes and run proofs are byte strings; the other members are numbers.
+
+use std::collections::BTreeMap;
+
+use lookup_tree::{LeafRange, RunId};
+use merkle::{Hash, LeafIndex, RootHash};
+use scitt::cbor::{self, Item, Value};
+
+use super::accusation::{IndexAccusation, IndexFormFault, PostingEvidence};
+use super::head::IndexHeadEvidence;
+use super::search::{SearchProof, SearchTerm};
+
+/// Maximum length in bytes of a file.
+const MAX_FILE_BYTES: usize = 64 << 20;
+/// Maximum nesting of a file.
+const MAX_DEPTH: usize = 3;
+/// Maximum number of CBOR items in a file.
+const MAX_ITEMS: usize = 1 << 14;
+
+/// Error: bytes that are not such a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IndexFileError {
+    /// The file is too long.
+    #[error("{0} bytes: at most {MAX_FILE_BYTES} are read")]
+    TooLong(usize),
+    /// Not one CBOR item.
+    #[error("not CBOR: {0}")]
+    Cbor(#[from] cbor::Error),
+    /// CBOR of another form.
+    #[error("not {0}")]
+    Form(&'static str),
+    /// Not the deterministic encoding.
+    #[error("not the deterministic encoding")]
+    NotDeterministic,
+}
+
+impl SearchProof {
+    /// Returns the deterministic encoding.
+    pub fn encode(&self) -> Vec<u8> {
+        let run = |(run, proof): (&RunId, &Vec<u8>)| {
+            Value::array([Value::from(u64::from(run.level)), run.number.into(), proof.clone().into()])
+        };
+        let leaves = [self.leaves.start, self.leaves.end].map(|leaf| leaf.get().into());
+        let terms = Value::array(self.terms.iter().map(write_term));
+        let proofs = Value::array(self.proofs.iter().map(run));
+        Value::array([write_head(&self.head), terms, Value::array(leaves), proofs]).encode()
+    }
+
+    /// Reads the output of [`encode`](Self::encode), and nothing else.
+    pub fn decode(bytes: &[u8]) -> Result<Self, IndexFileError> {
+        let search = read_file(bytes, "a search proof", read_search)?;
+        match search.encode() == bytes {
+            true => Ok(search),
+            false => Err(IndexFileError::NotDeterministic),
+        }
+    }
+}
+
+impl IndexAccusation {
+    /// Returns the deterministic encoding.
+    pub fn encode(&self) -> Vec<u8> {
+        let members = match self {
+            Self::Omits(evidence) | Self::Adds(evidence) => write_evidence(evidence),
+            Self::Form(fault) => write_fault(fault),
+        };
+        Value::array([Value::from(self.kind())].into_iter().chain(members)).encode()
+    }
+
+    /// Reads the output of [`encode`](Self::encode), and nothing else.
+    pub fn decode(bytes: &[u8]) -> Result<Self, IndexFileError> {
+        let accusation = read_file(bytes, "an accusation against an index", read_accusation)?;
+        match accusation.encode() == bytes {
+            true => Ok(accusation),
+            false => Err(IndexFileError::NotDeterministic),
+        }
+    }
+}
+
+fn read_file<T>(
+    bytes: &[u8],
+    name: &'static str,
+    read: impl FnOnce(&[Item<'_>]) -> Option<T>,
+) -> Result<T, IndexFileError> {
+    if bytes.len() > MAX_FILE_BYTES {
+        return Err(IndexFileError::TooLong(bytes.len()));
+    }
+    let item = cbor::parse(bytes, cbor::Limits { depth: MAX_DEPTH, items: MAX_ITEMS })?;
+    item.value.as_array().and_then(read).ok_or(IndexFileError::Form(name))
+}
+
+fn read_search(members: &[Item<'_>]) -> Option<SearchProof> {
+    let [head, terms, leaves, proofs] = members else { return None };
+    let [start, end] = leaves.value.as_array()? else { return None };
+    let run = |run: &Item<'_>| {
+        let [level, number, proof] = run.value.as_array()? else { return None };
+        let id = RunId { level: u8::try_from(level.value.as_u64()?).ok()?, number: number.value.as_u64()? };
+        Some((id, read_bytes(proof)?))
+    };
+    Some(SearchProof {
+        head: read_head(head)?,
+        terms: terms.value.as_array()?.iter().map(read_term).collect::<Option<_>>()?,
+        leaves: LeafRange::new(start.value.as_u64()?, end.value.as_u64()?),
+        proofs: proofs.value.as_array()?.iter().map(run).collect::<Option<BTreeMap<_, _>>>()?,
+    })
+}
+
+fn read_accusation(members: &[Item<'_>]) -> Option<IndexAccusation> {
+    let (kind, members) = members.split_first()?;
+    match kind.value.as_text()? {
+        "index-omits" => read_evidence(members).map(IndexAccusation::Omits),
+        "index-adds" => read_evidence(members).map(IndexAccusation::Adds),
+        "index-form" => read_fault(members).map(IndexAccusation::Form),
+        _ => None,
+    }
+}
+
+fn write_evidence(evidence: &PostingEvidence) -> Vec<Value<'static>> {
+    vec![
+        write_head(&evidence.head),
+        evidence.leaf.get().into(),
+        evidence.statement.clone().into(),
+        evidence.payload.clone().map_or(Value::Null, Value::from),
+        write_path(&evidence.path),
+        write_term(&evidence.term),
+        evidence.proof.clone().into(),
+    ]
+}
+
+fn read_evidence(members: &[Item<'_>]) -> Option<PostingEvidence> {
+    let [head, leaf, statement, payload, path, term, proof] = members else { return None };
+    Some(PostingEvidence {
+        head: read_head(head)?,
+        leaf: LeafIndex::new(leaf.value.as_u64()?),
+        statement: read_bytes(statement)?,
+        payload: match payload.value {
+            Value::Null => None,
+            _ => Some(read_bytes(payload)?),
+        },
+        path: read_path(path)?,
+        term: read_term(term)?,
+        proof: read_bytes(proof)?,
+    })
+}
+
+fn write_fault(fault: &IndexFormFault) -> Vec<Value<'static>> {
+    match fault {
+        IndexFormFault::WrongRuns(head) => vec!["runs".into(), write_head(head)],
+        IndexFormFault::HorizonBack { earlier, later } => {
+            vec!["horizon".into(), write_head(earlier), write_head(later)]
+        }
+        IndexFormFault::OtherLogRoot { head, root, path } => {
+            vec!["log-root".into(), write_head(head), root.as_bytes().to_vec().into(), write_path(path)]
+        }
+        IndexFormFault::TwoHeads(one, other) => vec!["two-heads".into(), write_head(one), write_head(other)],
+    }
+}
+
+fn read_fault(members: &[Item<'_>]) -> Option<IndexFormFault> {
+    let (rule, members) = members.split_first()?;
+    match (rule.value.as_text()?, members) {
+        ("runs", [head]) => Some(IndexFormFault::WrongRuns(read_head(head)?)),
+        ("horizon", [earlier, later]) => {
+            Some(IndexFormFault::HorizonBack { earlier: read_head(earlier)?, later: read_head(later)? })
+        }
+        ("log-root", [head, root, path]) => Some(IndexFormFault::OtherLogRoot {
+            head: read_head(head)?,
+            root: RootHash::from_bytes(read_hash(root)?),
+            path: read_path(path)?,
+        }),
+        ("two-heads", [one, other]) => Some(IndexFormFault::TwoHeads(read_head(one)?, read_head(other)?)),
+        _ => None,
+    }
+}
+
+fn write_head(head: &IndexHeadEvidence) -> Value<'static> {
+    Value::array([head.statement.clone().into(), head.receipt.clone().into()])
+}
+
+fn read_head(head: &Item<'_>) -> Option<IndexHeadEvidence> {
+    let [statement, receipt] = head.value.as_array()? else { return None };
+    Some(IndexHeadEvidence { statement: read_bytes(statement)?, receipt: read_bytes(receipt)? })
+}
+
+fn write_term(term: &SearchTerm) -> Value<'static> {
+    Value::array([u64::from(term.kind).into(), term.value.clone().into()])
+}
+
+fn read_term(term: &Item<'_>) -> Option<SearchTerm> {
+    let [kind, value] = term.value.as_array()? else { return None };
+    Some(SearchTerm { kind: u8::try_from(kind.value.as_u64()?).ok()?, value: read_bytes(value)? })
+}
+
+fn write_path(path: &[Hash]) -> Value<'static> {
+    Value::array(path.iter().map(|hash| hash.as_bytes().to_vec().into()))
+}
+
+fn read_path(path: &Item<'_>) -> Option<Vec<Hash>> {
+    path.value.as_array()?.iter().map(|hash| read_hash(hash).map(Hash::from_bytes)).collect()
+}
+
+fn read_hash(hash: &Item<'_>) -> Option<[u8; 32]> {
+    hash.value.as_bytes()?.try_into().ok()
+}
+
+fn read_bytes(bytes: &Item<'_>) -> Option<Vec<u8>> {
+    bytes.value.as_bytes().map(<[u8]>::to_vec)
+}
