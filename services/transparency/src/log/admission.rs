@@ -15,11 +15,13 @@ use registration::{
 };
 use scitt::{SignedStatement, X5Chain};
 use sequencer::{ClockCorrection, Redecide, Redecision, Submission, SubmitError, TimeWindow};
+use store::lookup::EntryTerms;
 use store::{AdmissionStore, Collateral, Effect, GuardKey, LogReader, NewEntry, StoreError};
 
 use crate::log::equivocation::{self, RefusedStatement};
 use crate::log::erasures::{ErasureHold, on_hold};
 use crate::log::policies::Policies;
+use crate::log::terms::EntryValues;
 use crate::metrics::Metrics;
 use crate::quota::issuer_quota::IssuerCharge;
 use crate::quota::rates::OverRate;
@@ -33,6 +35,8 @@ pub struct Admitted {
     pub issuer: String,
     /// The decision, kept to explain a later refusal by the sequencer.
     pub permit: Permit,
+    /// What the entry will be found by.
+    pub terms: EntryTerms,
 }
 
 /// Reason why a statement is not admitted.
@@ -111,9 +115,26 @@ pub async fn admit(
         }
     }
     metrics.stage("policy", started.elapsed());
+    let terms = terms(&authenticated, &record, side_data, in_force);
     let submission =
         submission(&authenticated, side_data.payload.map(Bytes::copy_from_slice), &permit, in_force);
-    Ok(Admitted { submission, issuer: authenticated.iss().to_owned(), permit })
+    Ok(Admitted { submission, issuer: authenticated.iss().to_owned(), permit, terms })
+}
+
+/// The search terms of an admitted statement, as they will be read from its entry: with a detached payload only if the
+/// log keeps it.
+fn terms(
+    authenticated: &Authenticated<'_>,
+    record: &Record,
+    side_data: SideData<'_>,
+    in_force: &PolicyInForce,
+) -> EntryTerms {
+    let header = authenticated.header();
+    let values = match side_data.payload.is_none() || in_force.keeps_payload(header) {
+        true => EntryValues::of_record(header, record, Some(authenticated.payload())),
+        false => EntryValues::read(header, None),
+    };
+    values.into_terms()
 }
 
 /// Looks up a decision's questions in the log.

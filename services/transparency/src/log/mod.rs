@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod content_type;
+pub mod decided;
 pub mod dry_run;
 pub mod equivocation;
 pub mod erasures;
@@ -12,3 +13,4 @@ pub mod policies;
 pub mod registration;
 pub mod registration_outcome;
 pub mod state;
+pub mod terms;

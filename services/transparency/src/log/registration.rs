@@ -95,13 +95,16 @@ impl Log {
     ) -> Result<Registration, RegisterError> {
         self.must_accept()?;
         for _ in 0..DECISIONS {
-            let Admitted { submission, issuer, permit } =
+            let Admitted { submission, issuer, permit, terms } =
                 self.decide_and_charge(statement, payload, issuer_charge).await?;
             let started = Instant::now();
             let outcome = self.sequencer.submit_for(&issuer, submission).await;
             self.metrics.stage("queue", started.elapsed());
             match outcome {
                 Ok(placement) => {
+                    if !placement.already_there {
+                        self.decided.put(placement.index, terms);
+                    }
                     self.follow_commit(&permit, placement.index).await?;
                     return self.with_receipt(placement).await;
                 }
