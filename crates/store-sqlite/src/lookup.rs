@@ -3,7 +3,7 @@
 use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
 use merkle::{Hash, LeafIndex, TreeSize};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{AssertSqlSafe, Row, SqliteConnection};
+use sqlx::{Row, SqliteConnection};
 use store::lookup::{Build, Catalog, FinishedRun, StoredRun, end_of_values};
 use store::{Order, StoreError};
 

@@ -12,12 +12,12 @@
 mod catalog;
 mod index;
 mod job;
-mod keeper;
 mod postings;
 mod query;
 mod search;
 mod tail;
 mod terms;
+mod writer;
 
 use async_trait::async_trait;
 use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
@@ -26,10 +26,10 @@ use merkle::{LeafIndex, TreeSize};
 use crate::StoreError;
 pub use catalog::{Build, Catalog, ErasedLeaves, StoredRun};
 pub use index::SearchIndex;
-pub use keeper::RunKeeper;
 pub(crate) use postings::{postings_of, present};
 pub use query::{Indexed, Order, Page, Query, TERMS, Term, VALUES_PER_TERM};
 pub use terms::{EntryTerms, LISTED_BYTES, ListedValue, end_of_values};
+pub use writer::RunWriter;
 
 /// Storage of the lookup index of one log.
 #[async_trait]

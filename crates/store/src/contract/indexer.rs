@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::lookup::{EntryTerms, RunKeeper, SearchIndex};
+use crate::lookup::{EntryTerms, RunWriter, SearchIndex};
 use crate::{LogStore, Order, Page, Query, Term};
 
 /// Index of one process over a log. Values are of kind 1, and are listed.
@@ -10,7 +10,7 @@ pub struct Indexer {
     /// The index.
     pub index: SearchIndex,
     store: Arc<dyn LogStore>,
-    keeper: RunKeeper,
+    writer: RunWriter,
 }
 
 impl Indexer {
@@ -19,7 +19,7 @@ impl Indexer {
         let catalog = store.catalog().await.unwrap();
         let index = SearchIndex::new(catalog.form);
         index.align(&catalog);
-        Self { index, store, keeper: RunKeeper::new() }
+        Self { index, store, writer: RunWriter::new() }
     }
 
     /// Adds the leaves up to the last one that has a value. The values are in the order of their leaves.
@@ -44,7 +44,7 @@ impl Indexer {
     pub async fn step(&mut self) -> bool {
         let catalog = self.store.catalog().await.unwrap();
         self.index.align(&catalog);
-        self.keeper.step(&*self.store, &self.index, &catalog).await.unwrap()
+        self.writer.step(&*self.store, &self.index, &catalog).await.unwrap()
     }
 
     /// Writes all that is to be written.

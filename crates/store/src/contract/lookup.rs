@@ -255,7 +255,9 @@ pub async fn eight_runs_merge_into_one(database: &impl LogDatabase) {
     index.settle().await;
     let ids = async |store: &dyn LogStore| {
         let catalog = store.catalog().await.unwrap();
-        catalog.runs.iter().map(|run| (run.id.level, run.id.number)).collect::<Vec<_>>()
+        let mut ids: Vec<_> = catalog.runs.iter().map(|run| (run.id.level, run.id.number)).collect();
+        ids.sort_unstable();
+        ids
     };
     let mut expected: Vec<(u8, u64)> = (0..8).map(|number| (0, number)).chain([(1, 0)]).collect();
     assert_eq!(ids(&*store).await, expected);

@@ -1,6 +1,6 @@
 //! The index as one process sees it: the complete runs of the database, and the newest leaves in memory.
 //!
-//! Not here: which other runs are written (`keeper`), and reading the terms of entries (the service).
+//! Not here: which other runs are written (`writer`), and reading the terms of entries (the service).
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -108,9 +108,10 @@ impl SearchIndex {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let erased = store.catalog().await?.erased;
-        // The tail first: what it forgets meanwhile is in the database.
-        let newest = self.tail().values(kind, prefix, after, limit, &erased);
+        let catalog = store.catalog().await?;
+        // The newest leaves first: what a run holds meanwhile is in the database.
+        let newest = self.newest(&catalog);
+        let newest = self.tail().values((kind, prefix), after, limit, &newest, &catalog.erased);
         let stored = store.values(kind, prefix, after, limit).await?;
         let values: BTreeSet<String> = stored.into_iter().chain(newest).collect();
         Ok(values.into_iter().take(limit).collect())

@@ -3,7 +3,7 @@
 //! A job writes some blocks at a time, so that a long merge delays nothing else. It reads its inputs in order and keeps
 //! a few blocks of each. A crash leaves blocks that nobody reads; the run is begun again.
 //!
-//! Not here: which run is written next, and from what (`keeper`).
+//! Not here: which run is written next, and from what (`writer`).
 
 use std::collections::BTreeSet;
 

@@ -87,20 +87,22 @@ impl Tail {
         values
     }
 
-    /// The first `limit` values of a kind that begin with `prefix` and are greater than `after`, in byte order.
+    /// The first `limit` values of a kind that begin with a prefix and are greater than `after`, in byte order, of the
+    /// leaves `within` that are not erased.
     pub(super) fn values(
         &self,
-        kind: u8,
-        prefix: &str,
+        (kind, prefix): (u8, &str),
         after: Option<&str>,
         limit: usize,
+        within: &Range<u64>,
         erased: &ErasedLeaves,
     ) -> Vec<String> {
         let from = after.map_or(prefix, |after| after.max(prefix)).to_owned();
         let from = ListedValue { kind, value: from, key: TermKey::from_bytes([0; 16]) };
         let from = self.listed.range((from, LeafIndex::new(0))..);
         let values = from.take_while(|(of, _)| of.kind == kind && of.value.starts_with(prefix));
-        let values = values.filter(|(of, leaf)| Some(&*of.value) != after && !erased.contains_key(leaf));
+        let values = values.filter(|(of, _)| Some(&*of.value) != after);
+        let values = values.filter(|(_, leaf)| within.contains(&leaf.get()) && !erased.contains_key(leaf));
         let mut found: Vec<String> = Vec::new();
         for (of, _) in values {
             if found.last() == Some(&of.value) {

@@ -31,7 +31,7 @@ impl EntryTerms {
         Self { keys: vec![code.key()], listed: Vec::new() }
     }
 
-    /// Adds a blind code beside the terms that could be read.
+    /// Adds a blind code in addition to the terms that could be read.
     pub fn add_blind(&mut self, code: BlindCode) {
         self.keys.push(code.key());
     }

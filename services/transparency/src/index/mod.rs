@@ -21,7 +21,7 @@ use merkle::{LeafIndex, TreeSize};
 use registration::{Lookup, LookupKind};
 use sequencer::{Role, Status};
 use serde_json::json;
-use store::lookup::{Catalog, EntryTerms, RunKeeper, SearchIndex};
+use store::lookup::{Catalog, EntryTerms, RunWriter, SearchIndex};
 use store::{Entry, Indexed, LogReader, Order, Page, Query, StoreError, Term};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -221,7 +221,7 @@ impl IndexProgress {
 struct IndexBuilder {
     /// Number of entries read at one time.
     chunk: usize,
-    keeper: RunKeeper,
+    writer: RunWriter,
     /// The leaves that runs cover, and since when.
     covered: TreeSize,
     since: Instant,
@@ -230,7 +230,7 @@ struct IndexBuilder {
 impl IndexBuilder {
     fn new() -> Self {
         let (covered, since) = (TreeSize::new(0), Instant::now());
-        Self { chunk: INDEX_FIRST, keeper: RunKeeper::new(), covered, since }
+        Self { chunk: INDEX_FIRST, writer: RunWriter::new(), covered, since }
     }
 
     /// Reads the terms of up to `left` entries; fewer if they are large.
@@ -253,7 +253,7 @@ impl IndexBuilder {
             (self.covered, self.since) = (catalog.covered(), Instant::now());
         }
         match index.leads() {
-            true => self.keeper.step(store, &index.terms, catalog).await,
+            true => self.writer.step(store, &index.terms, catalog).await,
             false if self.since.elapsed() > INDEX_PATIENCE => {
                 index.terms.write_full_run(store, catalog).await
             }

@@ -20,14 +20,14 @@ const SWEPT_BLOCKS: usize = 256;
 /// Writes the runs of an index, a part at each step. One process at a time should; of several, each run is completed
 /// by one.
 #[derive(Default)]
-pub struct RunKeeper {
+pub struct RunWriter {
     job: Option<RunJob>,
     /// Nothing is left to be deleted, as far as this process knows.
     is_swept: bool,
 }
 
-impl RunKeeper {
-    /// Creates a keeper that begins with what a crash left.
+impl RunWriter {
+    /// Creates a writer that begins with what a crash left.
     pub fn new() -> Self {
         Self::default()
     }
