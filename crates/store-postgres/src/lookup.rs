@@ -6,7 +6,7 @@
 use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
 use merkle::{Hash, LeafIndex, TreeSize};
 use sqlx::{PgPool, PgTransaction};
-use store::lookup::{Build, Catalog, ErasedLeaves, FinishedRun, StoredRun, end_of_values};
+use store::lookup::{Build, ErasedLeaves, FinishedRun, RunCatalog, StoredRun, end_of_values};
 use store::{Order, StoreError};
 
 use crate::error::store_error;
@@ -17,16 +17,16 @@ const BEGUN: i16 = 0;
 const COMPLETE: i16 = 1;
 const GONE: i16 = 2;
 
-pub(crate) async fn catalog(pool: &PgPool, log: i16) -> Result<Catalog, StoreError> {
+pub(crate) async fn catalog(pool: &PgPool, log: i16) -> Result<RunCatalog, StoreError> {
     // The runs last: an erasure that is finished between the reads is in the runs.
     let state = sqlx::query!("SELECT form, next, dropped FROM index_state WHERE log_id = $1", log)
         .fetch_optional(pool)
         .await
         .map_err(store_error)?;
-    let Some(state) = state else { return Ok(Catalog::default()) };
+    let Some(state) = state else { return Ok(RunCatalog::default()) };
     let form = u32::try_from(state.form)
         .map_err(|_| StoreError::Damaged(format!("{} as the form of the lookup index", state.form)))?;
-    Ok(Catalog {
+    Ok(RunCatalog {
         form,
         next: Build::new(number(state.next)?),
         dropped: Build::new(number(state.dropped)?),

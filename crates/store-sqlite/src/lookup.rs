@@ -4,7 +4,7 @@ use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
 use merkle::{Hash, LeafIndex, TreeSize};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{Row, SqliteConnection};
-use store::lookup::{Build, Catalog, FinishedRun, StoredRun, end_of_values};
+use store::lookup::{Build, FinishedRun, RunCatalog, StoredRun, end_of_values};
 use store::{Order, StoreError};
 
 use crate::Sqlite;
@@ -18,7 +18,7 @@ const BEGUN: i64 = 0;
 const COMPLETE: i64 = 1;
 const GONE: i64 = 2;
 
-pub(crate) async fn catalog(pool: &SqlitePool) -> Result<Catalog, StoreError> {
+pub(crate) async fn catalog(pool: &SqlitePool) -> Result<RunCatalog, StoreError> {
     // One snapshot, so that no erasure is finished between the reads.
     let mut snapshot = pool.begin().await.map_err(store_error)?;
     let state = sqlx::query("SELECT form, next, dropped FROM index_state");
@@ -32,7 +32,7 @@ pub(crate) async fn catalog(pool: &SqlitePool) -> Result<Catalog, StoreError> {
         "SELECT build, level, number, postings, blind, root FROM index_run WHERE state = ? ORDER BY level, number",
     );
     let runs = runs.bind(COMPLETE).fetch_all(&mut *snapshot).await.map_err(store_error)?;
-    Ok(Catalog {
+    Ok(RunCatalog {
         form,
         next: Build::new(number(&state, 1)?),
         dropped: Build::new(number(&state, 2)?),

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use lookup_tree::{Posting, PostingBlock, TermKey};
 use merkle::{LeafIndex, TreeSize};
-use store::lookup::{Build, Catalog, FinishedRun};
+use store::lookup::{Build, FinishedRun, RunCatalog};
 use store::{
     Cosignature, Cosignatures, Custody, EntryStatus, Erased, Hold, KeptReport, KeyAnnouncement, KeyRotation,
     LogKey, LookupIndex, Order, Quotas, Report, Reports, StoreError,
@@ -56,7 +56,7 @@ impl Reports for Sqlite {
 
 #[async_trait]
 impl LookupIndex for Sqlite {
-    async fn catalog(&self) -> Result<Catalog, StoreError> {
+    async fn catalog(&self) -> Result<RunCatalog, StoreError> {
         lookup::catalog(&self.read).await
     }
 

@@ -7,7 +7,7 @@ use fault_injection::{Fault, InjectedError, failing_store};
 use lookup_tree::{Posting, PostingBlock, TermKey};
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 
-use crate::lookup::{Build, Catalog, FinishedRun};
+use crate::lookup::{Build, FinishedRun, RunCatalog};
 use crate::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Cosignatures, Custody, Enqueued,
     Entry, EntryStatus, Erased, Found, GuardKey, GuardRow, Head, HeadSignature, History, HistoryExport,
@@ -132,7 +132,7 @@ failing_store! {
     }
 
     impl LookupIndex {
-        Catalog catalog() -> Result<Catalog, StoreError>;
+        Catalog catalog() -> Result<RunCatalog, StoreError>;
         BeginRun begin_run() -> Result<Build, StoreError>;
         AddBlocks add_blocks(build: Build, blocks: &[PostingBlock]) -> Result<(), StoreError>;
         FinishRun finish_run(run: &FinishedRun) -> Result<bool, StoreError>;

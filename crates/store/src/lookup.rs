@@ -24,7 +24,7 @@ use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
 use merkle::{LeafIndex, TreeSize};
 
 use crate::StoreError;
-pub use catalog::{Build, Catalog, ErasedLeaves, StoredRun};
+pub use catalog::{Build, ErasedLeaves, RunCatalog, StoredRun};
 pub use index::SearchIndex;
 pub(crate) use postings::{postings_of, present};
 pub use query::{Indexed, Order, Page, Query, TERMS, Term, VALUES_PER_TERM};
@@ -35,7 +35,7 @@ pub use writer::RunWriter;
 #[async_trait]
 pub trait LookupIndex: Send + Sync + 'static {
     /// Reads which runs are complete, and which erased entries may still have postings in them.
-    async fn catalog(&self) -> Result<Catalog, StoreError>;
+    async fn catalog(&self) -> Result<RunCatalog, StoreError>;
 
     /// Begins to write a run. Its number is larger than that of every earlier build and erasure.
     async fn begin_run(&self) -> Result<Build, StoreError>;

@@ -4,7 +4,7 @@
 use lookup_tree::{BlindCode, Posting, RunBuilder};
 
 use super::{Defect, Fsck, FsckReport, damage};
-use crate::lookup::{Catalog, EntryTerms, StoredRun, postings_of, present};
+use crate::lookup::{EntryTerms, RunCatalog, StoredRun, postings_of, present};
 use crate::{Entry, Order, StoreError};
 
 /// Number of blocks read at once.
@@ -47,7 +47,7 @@ impl Fsck<'_> {
     }
 
     /// Returns whether the runs have all postings of an entry. An erased entry may still have those of its statement.
-    async fn is_indexed(&self, entry: &Entry, catalog: &Catalog) -> Result<bool, StoreError> {
+    async fn is_indexed(&self, entry: &Entry, catalog: &RunCatalog) -> Result<bool, StoreError> {
         let terms = match &entry.statement {
             Some(_) => self.meaning.terms(self.store, entry).await?,
             None => Some(EntryTerms::blind(BlindCode::Erased)),

@@ -49,7 +49,7 @@ pub(super) fn leaves_of(run: RunId) -> std::ops::Range<u64> {
 
 /// The runs of an index at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Catalog {
+pub struct RunCatalog {
     /// Form (version) of the terms; 0: nothing was indexed yet.
     pub form: u32,
     /// Number that the next build or erasure gets.
@@ -62,7 +62,7 @@ pub struct Catalog {
     pub erased: ErasedLeaves,
 }
 
-impl Catalog {
+impl RunCatalog {
     /// The longest runs that cover the log from leaf 0 on without a gap, in the order of their leaves.
     pub fn cover(&self) -> Vec<StoredRun> {
         let mut cover: Vec<StoredRun> = Vec::new();

@@ -11,7 +11,7 @@ use lookup_tree::{RunId, TermKey};
 use merkle::{LeafIndex, TreeSize};
 
 use super::LookupIndex;
-use super::catalog::{Catalog, StoredRun, leaves_of};
+use super::catalog::{RunCatalog, StoredRun, leaves_of};
 use super::job::{RunJob, RunSources};
 use super::postings::Postings;
 use super::query::{Indexed, Order, Page, Query};
@@ -40,7 +40,7 @@ impl SearchIndex {
     /// Continues where the complete runs end: forgets leaves that runs hold, and starts again if the index was dropped.
     ///
     /// The leaves of the newest run stay for a while, for searches that do not know it yet.
-    pub fn align(&self, catalog: &Catalog) {
+    pub fn align(&self, catalog: &RunCatalog) {
         let covered = catalog.covered().get();
         let mut tail = self.tail();
         if tail.dropped() != catalog.dropped || !(tail.from()..=tail.to()).contains(&covered) {
@@ -121,7 +121,7 @@ impl SearchIndex {
     pub(super) async fn has(
         &self,
         store: &dyn LookupIndex,
-        catalog: &Catalog,
+        catalog: &RunCatalog,
         key: TermKey,
     ) -> Result<bool, StoreError> {
         let postings = Postings::new(store, catalog, &self.tail, self.newest(catalog));
@@ -129,7 +129,7 @@ impl SearchIndex {
     }
 
     /// Returns whether all leaves of the run that follows the complete ones are in memory.
-    pub fn has_full_run(&self, catalog: &Catalog) -> bool {
+    pub fn has_full_run(&self, catalog: &RunCatalog) -> bool {
         holds(&self.tail(), &leaves_of(next_run(catalog)))
     }
 
@@ -137,7 +137,7 @@ impl SearchIndex {
     pub async fn write_full_run(
         &self,
         store: &dyn LookupIndex,
-        catalog: &Catalog,
+        catalog: &RunCatalog,
     ) -> Result<bool, StoreError> {
         let Some((id, sources)) = self.full_run(catalog) else { return Ok(false) };
         let mut job = RunJob::begin(store, id, sources).await?;
@@ -147,7 +147,7 @@ impl SearchIndex {
     }
 
     /// What the run that follows the complete ones is written from, if all of its leaves are in memory.
-    fn full_run(&self, catalog: &Catalog) -> Option<(RunId, RunSources)> {
+    fn full_run(&self, catalog: &RunCatalog) -> Option<(RunId, RunSources)> {
         let id = next_run(catalog);
         let leaves = leaves_of(id);
         let tail = self.tail();
@@ -162,7 +162,7 @@ impl SearchIndex {
 
     /// The leaves that a search reads from memory: those after the complete runs. None while the two do not meet, and
     /// none for an index of another form.
-    fn newest(&self, catalog: &Catalog) -> Range<u64> {
+    fn newest(&self, catalog: &RunCatalog) -> Range<u64> {
         let covered = catalog.covered().get();
         let tail = self.tail();
         let meets = catalog.form == self.form && (tail.from()..=tail.to()).contains(&covered);
@@ -185,6 +185,6 @@ fn holds(tail: &Tail, leaves: &Range<u64>) -> bool {
 }
 
 /// The run of level 0 that follows the complete ones.
-fn next_run(catalog: &Catalog) -> RunId {
+fn next_run(catalog: &RunCatalog) -> RunId {
     RunId { level: 0, number: catalog.covered().get() / LEVEL_0_LEAVES }
 }

@@ -7,7 +7,7 @@ use lookup_tree::{Posting, PostingBlock, TermKey, read_block};
 use merkle::LeafIndex;
 
 use super::LookupIndex;
-use super::catalog::{Catalog, ErasedLeaves, StoredRun};
+use super::catalog::{ErasedLeaves, RunCatalog, StoredRun};
 use super::query::Order;
 use super::tail::Tail;
 use crate::StoreError;
@@ -31,7 +31,7 @@ impl<'a> Postings<'a> {
     /// Reads the runs of `catalog`, and the leaves `newest` of the tail, which begin where the runs end.
     pub(super) fn new(
         store: &'a dyn LookupIndex,
-        catalog: &'a Catalog,
+        catalog: &'a RunCatalog,
         tail: &'a Mutex<Tail>,
         newest: Range<u64>,
     ) -> Self {

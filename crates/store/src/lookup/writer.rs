@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use lookup_tree::{BlindCode, Posting, RunId, TermKey};
 use merkle::LeafIndex;
 
-use super::catalog::{Catalog, StoredRun, leaves_of};
+use super::catalog::{RunCatalog, StoredRun, leaves_of};
 use super::index::SearchIndex;
 use super::job::{RunJob, RunSources};
 use super::{FinishedRun, LookupIndex};
@@ -37,7 +37,7 @@ impl RunWriter {
         &mut self,
         store: &dyn LookupIndex,
         index: &SearchIndex,
-        catalog: &Catalog,
+        catalog: &RunCatalog,
     ) -> Result<bool, StoreError> {
         if index.write_full_run(store, catalog).await? {
             return Ok(true);
@@ -67,7 +67,7 @@ impl RunWriter {
         mut job: RunJob,
         store: &dyn LookupIndex,
         index: &SearchIndex,
-        catalog: &Catalog,
+        catalog: &RunCatalog,
     ) -> Result<(), StoreError> {
         self.is_swept = false;
         if job.dropped() != catalog.dropped {
@@ -84,7 +84,7 @@ impl RunWriter {
 }
 
 /// The run that is to be written from complete ones, with those.
-fn next_run(catalog: &Catalog) -> Option<(RunId, Vec<StoredRun>)> {
+fn next_run(catalog: &RunCatalog) -> Option<(RunId, Vec<StoredRun>)> {
     if let Some(run) = catalog.outdated() {
         return Some((run.id, vec![run]));
     }
@@ -93,7 +93,7 @@ fn next_run(catalog: &Catalog) -> Option<(RunId, Vec<StoredRun>)> {
     Some((id, parts.iter().filter_map(|part| catalog.run(*part).copied()).collect()))
 }
 
-fn sources(catalog: &Catalog, id: RunId, runs: Vec<StoredRun>) -> RunSources {
+fn sources(catalog: &RunCatalog, id: RunId, runs: Vec<StoredRun>) -> RunSources {
     let without: BTreeSet<LeafIndex> = catalog.erased_in(leaves_of(id)).map(|(leaf, _)| leaf).collect();
     let ready = without.iter().map(|leaf| Posting::blind(BlindCode::Erased, *leaf)).collect();
     RunSources { dropped: catalog.dropped, runs, ready, without, listed: Vec::new() }
@@ -104,7 +104,7 @@ async fn gone(
     removed: &[TermKey],
     store: &dyn LookupIndex,
     index: &SearchIndex,
-    catalog: &Catalog,
+    catalog: &RunCatalog,
 ) -> Result<Vec<TermKey>, StoreError> {
     if removed.is_empty() {
         return Ok(Vec::new());

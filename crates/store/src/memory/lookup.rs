@@ -8,7 +8,7 @@ use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
 use merkle::LeafIndex;
 
 use super::Memory;
-use crate::lookup::{Build, Catalog, ErasedLeaves, FinishedRun, StoredRun};
+use crate::lookup::{Build, ErasedLeaves, FinishedRun, RunCatalog, StoredRun};
 use crate::{LookupIndex, Order, StoreError};
 
 /// The tables of the lookup index.
@@ -56,12 +56,12 @@ impl IndexTables {
         Build::new(self.next - 1)
     }
 
-    fn catalog(&self) -> Catalog {
+    fn catalog(&self) -> RunCatalog {
         let complete = |(build, run): (&Build, &MemoryRun)| match run.state {
             RunState::Complete(id, summary) => Some(StoredRun { build: *build, id, summary }),
             RunState::Begun | RunState::Gone => None,
         };
-        Catalog {
+        RunCatalog {
             form: self.form,
             next: Build::new(self.next),
             dropped: Build::new(self.dropped),
@@ -133,7 +133,7 @@ impl IndexTables {
 
 #[async_trait]
 impl LookupIndex for Memory {
-    async fn catalog(&self) -> Result<Catalog, StoreError> {
+    async fn catalog(&self) -> Result<RunCatalog, StoreError> {
         Ok(self.tables().index.catalog())
     }
 

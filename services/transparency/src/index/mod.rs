@@ -21,7 +21,7 @@ use merkle::{LeafIndex, TreeSize};
 use registration::{Lookup, LookupKind};
 use sequencer::{Role, Status};
 use serde_json::json;
-use store::lookup::{Catalog, EntryTerms, RunWriter, SearchIndex};
+use store::lookup::{EntryTerms, RunCatalog, RunWriter, SearchIndex};
 use store::{Entry, Indexed, LogReader, Order, Page, Query, StoreError, Term};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -31,7 +31,7 @@ use crate::limits::{
     INDEX_RETRY, INDEX_WAIT,
 };
 use crate::log::state::Log;
-use crate::log::terms::EntryValues;
+use crate::log::terms::SearchValues;
 pub use tally::{ReceiptGroup, ReceiptTally};
 
 /// The form of the terms. Raised when an entry is read for other values than before: the index is then made anew.
@@ -247,7 +247,7 @@ impl IndexBuilder {
     }
 
     /// Writes the next part of a run if this process may; returns whether there may be more.
-    async fn write_on(&mut self, index: &Index, catalog: &Catalog) -> Result<bool, StoreError> {
+    async fn write_on(&mut self, index: &Index, catalog: &RunCatalog) -> Result<bool, StoreError> {
         let store = &*index.log.store;
         if catalog.covered() != self.covered || !index.terms.has_full_run(catalog) {
             (self.covered, self.since) = (catalog.covered(), Instant::now());
@@ -263,7 +263,7 @@ impl IndexBuilder {
 }
 
 /// The search values of a stored entry.
-pub async fn values_of(store: &dyn LogReader, entry: Entry) -> Result<EntryValues, StoreError> {
+pub async fn values_of(store: &dyn LogReader, entry: Entry) -> Result<SearchValues, StoreError> {
     Ok(read::whole(store, entry).await?.values())
 }
 

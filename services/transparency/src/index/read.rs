@@ -9,7 +9,7 @@ use registration::COLLATERAL_PAYLOAD;
 use scitt::{Malformed, SignedStatement};
 use store::{Entry, LogReader, StoreError};
 
-use crate::log::terms::EntryValues;
+use crate::log::terms::SearchValues;
 
 /// An entry with its detached payload.
 pub struct EntryWithPayload {
@@ -103,31 +103,31 @@ impl EntryWithPayload {
     }
 
     /// The entry's search values; none if it was erased or is damaged.
-    pub fn values(&self) -> EntryValues {
+    pub fn values(&self) -> SearchValues {
         let statement = match &self.statement {
             StoredStatement::There(statement) => statement,
-            StoredStatement::Erased => return EntryValues::blind(BlindCode::Erased),
-            StoredStatement::Damaged => return EntryValues::blind(BlindCode::Unreadable),
+            StoredStatement::Erased => return SearchValues::blind(BlindCode::Erased),
+            StoredStatement::Damaged => return SearchValues::blind(BlindCode::Unreadable),
         };
         // A panic in parsing one entry must not prevent the others from being indexed.
         match catch_unwind(AssertUnwindSafe(|| read(statement, self.payload.as_ref()))) {
             Ok(Ok(values)) => values,
             Ok(Err(why)) => {
                 tracing::warn!(index = self.index.get(), %why, "an entry is not indexed");
-                EntryValues::blind(BlindCode::Unreadable)
+                SearchValues::blind(BlindCode::Unreadable)
             }
             Err(_) => {
                 tracing::error!(index = self.index.get(), "an entry is not indexed: reading it panicked");
-                EntryValues::blind(BlindCode::Unreadable)
+                SearchValues::blind(BlindCode::Unreadable)
             }
         }
     }
 }
 
-fn read(statement: &Bytes, payload: Option<&Bytes>) -> Result<EntryValues, Malformed> {
+fn read(statement: &Bytes, payload: Option<&Bytes>) -> Result<SearchValues, Malformed> {
     let statement = SignedStatement::parse(statement.clone())?;
     let payload = statement.payload().or(payload.map(|bytes| &bytes[..]));
-    Ok(EntryValues::read(statement.header(), payload))
+    Ok(SearchValues::read(statement.header(), payload))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use store::{AdmissionStore, Collateral, Effect, GuardKey, LogReader, NewEntry, S
 use crate::log::equivocation::{self, RefusedStatement};
 use crate::log::erasures::{ErasureHold, on_hold};
 use crate::log::policies::Policies;
-use crate::log::terms::EntryValues;
+use crate::log::terms::SearchValues;
 use crate::metrics::Metrics;
 use crate::quota::issuer_quota::IssuerCharge;
 use crate::quota::rates::OverRate;
@@ -131,8 +131,8 @@ fn terms(
 ) -> EntryTerms {
     let header = authenticated.header();
     let values = match side_data.payload.is_none() || in_force.keeps_payload(header) {
-        true => EntryValues::of_record(header, record, Some(authenticated.payload())),
-        false => EntryValues::read(header, None),
+        true => SearchValues::of_record(header, record, Some(authenticated.payload())),
+        false => SearchValues::read(header, None),
     };
     values.into_terms()
 }

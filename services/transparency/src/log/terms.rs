@@ -9,14 +9,14 @@ use store::lookup::EntryTerms;
 
 /// The search values of one entry.
 #[derive(Debug, Default)]
-pub struct EntryValues {
+pub struct SearchValues {
     /// The values, in order of kind and value.
     pub lookups: Vec<Lookup>,
     /// Why there may be more of them.
     blind: Vec<BlindCode>,
 }
 
-impl EntryValues {
+impl SearchValues {
     /// No values, for this reason.
     pub fn blind(code: BlindCode) -> Self {
         Self { lookups: Vec::new(), blind: vec![code] }
