@@ -6,7 +6,7 @@
 --   log and tree          log, batch, entry, seen, guard, collateral, tile
 --   inbox                 inbox, inbox_outcome
 --   keys and signatures   log_key, key_announcement, head_signature, cosignature
---   lookup index          lookup, lookup_progress
+--   lookup index          index_run, index_block, index_erased, index_value, index_state
 --   custody               hold, report
 --   quotas                quota
 
@@ -379,24 +379,61 @@ CREATE TRIGGER cosignature_stays BEFORE DELETE OR TRUNCATE ON cosignature EXECUT
 
 -- === Lookup index =======================================================================================================
 
--- Values by which entries are found. No invariant: the rows are derived from the entries and can be derived again.
+-- Keys by which entries are found. No invariant: all of it is derived from the entries and can be derived again.
+-- The sorted postings of a range of leaves are a run, written under a number of its own in blocks that nobody reads
+-- until the run is complete. The newest leaves are in the memory of each process.
+CREATE TABLE index_run (
+  log_id   smallint NOT NULL,
+  build    bigint   NOT NULL,
+  state    smallint NOT NULL,                        -- 0 begun, 1 complete, 2 to be deleted
+  level    smallint,                                 -- this and what follows: null unless it was ever complete
+  number   bigint,
+  start    bigint,                                   -- the first leaf
+  finish   bigint,                                   -- the leaf after the last one
+  postings bigint,
+  blind    bigint,
+  root     bytea CHECK (octet_length(root) = 32),
+  PRIMARY KEY (log_id, build)
+);
+
+CREATE INDEX index_run_by_state ON index_run (log_id, state, level, number);
+
+CREATE TABLE index_block (
+  log_id smallint NOT NULL,
+  build  bigint   NOT NULL,
+  first  bytea    NOT NULL CHECK (octet_length(first) = 24), -- the first posting: a key of 16 bytes, and the leaf
+  bytes  bytea    NOT NULL,
+  PRIMARY KEY (log_id, build, first)
+);
+
+-- A block fits into a page and is hardly compressible.
+ALTER TABLE index_block ALTER COLUMN bytes SET STORAGE PLAIN;
+
+-- Entries that were erased and may still have postings in a run, or in the memory of a process.
+CREATE TABLE index_erased (
+  log_id smallint NOT NULL,
+  idx    bigint   NOT NULL,
+  no     bigint   NOT NULL,                          -- from the sequence of the builds
+  PRIMARY KEY (log_id, idx)
+);
+
+-- Values of some kinds, to be found by their beginning.
 -- The collation "C" compares bytes, so that values are found by prefix whatever the locale of the server.
-CREATE TABLE lookup (
+CREATE TABLE index_value (
   log_id smallint NOT NULL,
   kind   smallint NOT NULL,
   value  text     NOT NULL COLLATE "C",
-  idx    bigint   NOT NULL,
-  PRIMARY KEY (log_id, kind, value, idx)
+  key    bytea    NOT NULL CHECK (octet_length(key) = 16),
+  PRIMARY KEY (log_id, kind, value)
 );
 
--- The values of an entry: to replace, erase or show them.
-CREATE INDEX lookup_of_entry ON lookup (log_id, idx);
+CREATE INDEX index_value_by_key ON index_value (log_id, key);
 
--- The number of entries that are in the index. Rows at or beyond that size remain from an index that was dropped.
-CREATE TABLE lookup_progress (
-  log_id smallint PRIMARY KEY,
-  form   bigint   NOT NULL CHECK (form >= 0),
-  size   bigint   NOT NULL CHECK (size >= 0)
+CREATE TABLE index_state (
+  log_id  smallint PRIMARY KEY,
+  form    bigint   NOT NULL CHECK (form >= 0),       -- the version of what is read from an entry
+  next    bigint   NOT NULL CHECK (next >= 0),       -- the number of the next build or erasure
+  dropped bigint   NOT NULL CHECK (dropped >= 0)     -- the number of the last drop
 );
 
 -- === Custody ============================================================================================================

@@ -6,7 +6,7 @@
 --   log and tree          log, batch, entry, seen, guard, collateral, tile
 --   inbox                 inbox, inbox_outcome
 --   keys and signatures   log_key, key_announcement, head_signature, cosignature
---   lookup index          lookup, lookup_progress
+--   lookup index          index_run, index_block, index_erased, index_value, index_state
 --   custody               hold, report
 --
 -- Quotas have no table: one process has the file, and counts in memory.
@@ -266,25 +266,54 @@ BEGIN SELECT RAISE(ABORT, 'cosignature: a cosignature is never deleted'); END;
 
 -- === Lookup index =======================================================================================================
 
--- Values by which entries are found. No invariant: the rows are derived from the entries and can be derived again.
-CREATE TABLE lookup (
-  kind  INTEGER NOT NULL,
-  value TEXT    NOT NULL,
-  idx   INTEGER NOT NULL,
-  PRIMARY KEY (kind, value, idx)
-) STRICT, WITHOUT ROWID;
-
--- The values of an entry: to replace, erase or show them.
-CREATE INDEX lookup_of_entry ON lookup (idx);
-
--- The number of entries that are in the index. Rows at or beyond that size remain from an index that was dropped.
-CREATE TABLE lookup_progress (
-  one  INTEGER PRIMARY KEY CHECK (one = 1),
-  form INTEGER NOT NULL,
-  size INTEGER NOT NULL
+-- Keys by which entries are found. No invariant: all of it is derived from the entries and can be derived again.
+-- The sorted postings of a range of leaves are a run, written under a number of its own in blocks that nobody reads
+-- until the run is complete. The newest leaves are in the memory of each process.
+CREATE TABLE index_run (
+  build    INTEGER PRIMARY KEY,
+  state    INTEGER NOT NULL,                                -- 0 begun, 1 complete, 2 to be deleted
+  level    INTEGER,                                         -- this and what follows: null unless it was ever complete
+  number   INTEGER,
+  start    INTEGER,                                         -- the first leaf
+  finish   INTEGER,                                         -- the leaf after the last one
+  postings INTEGER,
+  blind    INTEGER,
+  root     BLOB CHECK (length(root) = 32)
 ) STRICT;
 
-INSERT INTO lookup_progress (one, form, size) VALUES (1, 0, 0);
+CREATE INDEX index_run_by_state ON index_run (state, level, number);
+
+CREATE TABLE index_block (
+  build INTEGER NOT NULL,
+  first BLOB    NOT NULL CHECK (length(first) = 24),        -- the first posting: a key of 16 bytes, and the leaf
+  bytes BLOB    NOT NULL,
+  PRIMARY KEY (build, first)
+) STRICT, WITHOUT ROWID;
+
+-- Entries that were erased and may still have postings in a run, or in the memory of a process.
+CREATE TABLE index_erased (
+  idx INTEGER PRIMARY KEY,
+  no  INTEGER NOT NULL                                      -- from the sequence of the builds
+) STRICT;
+
+-- Values of some kinds, to be found by their beginning.
+CREATE TABLE index_value (
+  kind  INTEGER NOT NULL,
+  value TEXT    NOT NULL,
+  key   BLOB    NOT NULL CHECK (length(key) = 16),
+  PRIMARY KEY (kind, value)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX index_value_by_key ON index_value (key);
+
+CREATE TABLE index_state (
+  one     INTEGER PRIMARY KEY CHECK (one = 1),
+  form    INTEGER NOT NULL,                                 -- the version of what is read from an entry
+  next    INTEGER NOT NULL,                                 -- the number of the next build or erasure
+  dropped INTEGER NOT NULL                                  -- the number of the last drop
+) STRICT;
+
+INSERT INTO index_state (one, form, next, dropped) VALUES (1, 0, 0, 0);
 
 -- === Custody ============================================================================================================
 

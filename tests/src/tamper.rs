@@ -30,8 +30,6 @@ pub enum Holds {
     Bytes,
     /// Number: the lowest bit is flipped.
     Number,
-    /// Text: the lowest bit of the last character is flipped.
-    Text,
     /// Bytes on SQLite, a UUID on PostgreSQL: the lowest bit of the last byte is flipped.
     Key,
 }
@@ -43,7 +41,6 @@ file, table, statements = sys.argv[1], sys.argv[2], sys.argv[3:]
 db = sqlite3.connect(file, isolation_level=None, timeout=30)
 def flip(value, bit):
     if isinstance(value, int): return value ^ 1
-    if isinstance(value, str): return value[:-1] + chr(ord(value[-1]) ^ 1)
     bit = int(bit) % (8 * len(value))
     changed = bytearray(value)
     changed[bit // 8] ^= 1 << (bit % 8)
@@ -77,7 +74,6 @@ impl Database {
                         "set_bit({column}, {bit} % bit_length({column}), 1 - get_bit({column}, {bit} % bit_length({column})))"
                     ),
                     Holds::Number => format!("{column} # 1"),
-                    Holds::Text => format!("left({column}, -1) || chr(ascii(right({column}, 1)) # 1)"),
                     Holds::Key => format!(
                         "encode(set_bit(uuid_send({column}), 120, 1 - get_bit(uuid_send({column}), 120)), 'hex')::uuid"
                     ),

@@ -93,6 +93,22 @@ pub struct Posting {
 }
 
 impl Posting {
+    /// The smallest posting.
+    pub const FIRST: Self = Self { key: TermKey([0; 16]), leaf: LeafIndex::new(0) };
+    /// The greatest posting.
+    pub const LAST: Self = Self { key: TermKey([0xff; 16]), leaf: LeafIndex::new(u64::MAX) };
+
+    /// The posting that follows; [`LAST`](Self::LAST) follows itself.
+    pub fn successor(self) -> Self {
+        match self.leaf.get().checked_add(1) {
+            Some(leaf) => Self { leaf: LeafIndex::new(leaf), ..self },
+            None => match u128::from_be_bytes(self.key.0).checked_add(1) {
+                Some(key) => Self { key: TermKey(key.to_be_bytes()), leaf: LeafIndex::new(0) },
+                None => Self::LAST,
+            },
+        }
+    }
+
     /// Creates the posting of an entry that may have any term.
     pub const fn blind(code: BlindCode, leaf: LeafIndex) -> Self {
         Self { key: code.key(), leaf }

@@ -76,6 +76,12 @@ impl LookupKind {
     pub const fn number(self) -> u8 {
         self as u8
     }
+
+    /// Returns `true` if the values of the kind are listed, so that they are found by their beginning.
+    pub const fn is_listed(self) -> bool {
+        use LookupKind::{Agent, ContentType, Issuer, Session, Stream, Subject};
+        matches!(self, Session | Agent | Issuer | Subject | ContentType | Stream)
+    }
 }
 
 /// A search value with its kind.

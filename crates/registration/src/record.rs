@@ -95,6 +95,11 @@ impl Record {
 
     /// Returns the search values of the statement.
     pub fn lookups(&self, header: &Header, payload: Option<&[u8]>) -> Vec<Lookup> {
+        self.gather_lookups(header, payload).into_vec()
+    }
+
+    /// Gathers the search values of the statement, and notes whether there were too many.
+    pub fn gather_lookups(&self, header: &Header, payload: Option<&[u8]>) -> Lookups {
         let mut found = Lookups::default();
         let claims = header.claims();
         if let Some(iss) = claims.and_then(|claims| claims.iss()) {
@@ -120,7 +125,7 @@ impl Record {
             Record::Typed(record) => record.as_dyn().lookups(header, payload, &mut found),
             Record::Policy(_) | Record::ClockCorrection(_) | Record::IndexHead(_) => {}
         }
-        found.into_vec()
+        found
     }
 
     /// Returns the typed record as the document that a policy's expressions evaluate; null if the record has no typed

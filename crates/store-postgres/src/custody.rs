@@ -2,8 +2,8 @@
 //! order that the triggers expect.
 //!
 //! An erasure, a hold or a report first takes an advisory lock of the table concerned until the end of the
-//! transaction, so that two of them never act on rows that they cannot see of each other. An erasure also locks
-//! the index's progress row, so that index rows read from an entry meanwhile are not written after it. A report
+//! transaction, so that two of them never act on rows that they cannot see of each other. An erasure also takes
+//! a number of the lookup index, so that no run with postings of the entry is completed after it. A report
 //! waits for an erasure, so that no statement is stored for an erased entry.
 
 use bytes::Bytes;
@@ -14,20 +14,43 @@ use store::{EntryStatus, Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, 
 
 use crate::entry::guard_column;
 use crate::error::store_error;
-use crate::lookup::lock_progress;
+use crate::lookup::next_number;
 use crate::number::{column, columns, hash, leaves, number, rows};
 
 pub(crate) async fn erase(pool: &PgPool, log: i16, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
     let entries = columns(&to_erase(entries)?);
     let mut transaction = pool.begin().await.map_err(store_error)?;
     lock(&mut transaction, log, "hold").await?;
-    lock_progress(&mut transaction, log).await?;
+    let number = next_number(&mut transaction, log).await?;
     expect_in_the_log(&mut transaction, log, &entries).await?;
     let held = held_now(&mut *transaction, log, &entries).await?;
     let erased: Vec<i64> = entries.into_iter().filter(|entry| !held.contains(entry)).collect();
+    forget_postings(&mut transaction, log, number, &erased).await?;
     erase_rows(&mut transaction, log, &erased).await?;
     transaction.commit().await.map_err(store_error)?;
     Ok(Erased { erased: leaves(erased)?, held: leaves(held)? })
+}
+
+/// Notes that the postings of entries that have a statement are to be taken out of the runs of the lookup index.
+async fn forget_postings(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    number: i64,
+    entries: &[i64],
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "INSERT INTO index_erased (log_id, idx, no)
+           SELECT log_id, idx, $3 FROM entry
+            WHERE log_id = $1 AND idx = ANY($2) AND statement IS NOT NULL
+             ON CONFLICT (log_id, idx) DO UPDATE SET no = excluded.no",
+        log,
+        entries,
+        number
+    )
+    .execute(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    Ok(())
 }
 
 /// Erases the statement first: the triggers allow the other deletions only after that.
@@ -53,10 +76,6 @@ async fn erase_rows(
     .execute(&mut **transaction)
     .await
     .map_err(store_error)?;
-    sqlx::query!("DELETE FROM lookup WHERE log_id = $1 AND idx = ANY($2)", log, entries)
-        .execute(&mut **transaction)
-        .await
-        .map_err(store_error)?;
     sqlx::query!(
         "UPDATE report SET statement = NULL WHERE log_id = $1 AND idx = ANY($2) AND statement IS NOT NULL",
         log,

@@ -1,140 +1,446 @@
-//! `LookupIndex` in PostgreSQL. The primary key is (kind, value, idx), so the entries of one value are read in
-//! order and from any index on.
+//! `LookupIndex` in PostgreSQL.
+//!
+//! A change that a crash may lose does not wait for the disk: the write-ahead log keeps the order of transactions, so a
+//! run that survives has its blocks, and what is lost is made from the entries again.
 
-use std::ops::Range;
-
-use async_trait::async_trait;
-use merkle::{LeafIndex, TreeSize};
+use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
+use merkle::{Hash, LeafIndex, TreeSize};
 use sqlx::{PgPool, PgTransaction};
-use store::lookup::{Rows, check_rows, stored_value};
-use store::{Indexed, Lookup, Order, Page, Query, StoreError, Term};
+use store::lookup::{Build, ErasedLeaves, FinishedRun, RunCatalog, StoredRun, end_of_values};
+use store::{Order, StoreError};
 
 use crate::error::store_error;
-use crate::number::{column, columns, leaves, number, rows};
+use crate::number::{column, columns, hash, leaves, number, rows};
 
-pub(crate) async fn indexed(pool: &PgPool, log: i16) -> Result<Indexed, StoreError> {
-    let row = sqlx::query!("SELECT form, size FROM lookup_progress WHERE log_id = $1", log)
+/// States of the rows of `index_run`.
+const BEGUN: i16 = 0;
+const COMPLETE: i16 = 1;
+const GONE: i16 = 2;
+
+pub(crate) async fn catalog(pool: &PgPool, log: i16) -> Result<RunCatalog, StoreError> {
+    // The runs last: an erasure that is finished between the reads is in the runs.
+    let state = sqlx::query!("SELECT form, next, dropped FROM index_state WHERE log_id = $1", log)
         .fetch_optional(pool)
         .await
         .map_err(store_error)?;
-    row.map_or_else(|| Ok(Indexed::default()), |row| progress(row.form, row.size))
+    let Some(state) = state else { return Ok(RunCatalog::default()) };
+    let form = u32::try_from(state.form)
+        .map_err(|_| StoreError::Damaged(format!("{} as the form of the lookup index", state.form)))?;
+    Ok(RunCatalog {
+        form,
+        next: Build::new(number(state.next)?),
+        dropped: Build::new(number(state.dropped)?),
+        erased: erased(pool, log).await?,
+        runs: complete_runs(pool, log).await?,
+    })
 }
 
-fn progress(form: i64, size: i64) -> Result<Indexed, StoreError> {
-    let form = u32::try_from(form)
-        .map_err(|_| StoreError::Damaged(format!("{form} as the form of the lookup index")))?;
-    Ok(Indexed { form, to: TreeSize::new(number(size)?) })
+async fn erased(pool: &PgPool, log: i16) -> Result<ErasedLeaves, StoreError> {
+    let rows = sqlx::query!("SELECT idx, no FROM index_erased WHERE log_id = $1", log)
+        .fetch_all(pool)
+        .await
+        .map_err(store_error)?;
+    rows.into_iter().map(|row| Ok((LeafIndex::new(number(row.idx)?), Build::new(number(row.no)?)))).collect()
 }
 
-/// Inserts the row that holds the index's progress unless it exists, and locks it.
-pub(crate) async fn lock_progress(
-    transaction: &mut PgTransaction<'_>,
-    log: i16,
-) -> Result<Indexed, StoreError> {
-    sqlx::query!(
-        "INSERT INTO lookup_progress (log_id, form, size) VALUES ($1, 0, 0) ON CONFLICT (log_id) DO NOTHING",
-        log
+async fn complete_runs(pool: &PgPool, log: i16) -> Result<Vec<StoredRun>, StoreError> {
+    let rows = sqlx::query!(
+        r#"SELECT build, level AS "level!", number AS "number!", postings AS "postings!", blind AS "blind!",
+                  root AS "root!"
+             FROM index_run WHERE log_id = $1 AND state = $2 ORDER BY level, number"#,
+        log,
+        COMPLETE
     )
-    .execute(&mut **transaction)
+    .fetch_all(pool)
     .await
     .map_err(store_error)?;
-    let row = sqlx::query!("SELECT form, size FROM lookup_progress WHERE log_id = $1 FOR UPDATE", log)
-        .fetch_one(&mut **transaction)
-        .await
-        .map_err(store_error)?;
-    progress(row.form, row.size)
+    rows.into_iter()
+        .map(|row| {
+            let level = u8::try_from(row.level)
+                .map_err(|_| StoreError::Damaged(format!("a run of level {}", row.level)))?;
+            let root = Hash::from_bytes(hash(&row.root)?);
+            Ok(StoredRun {
+                build: Build::new(number(row.build)?),
+                id: RunId { level, number: number(row.number)? },
+                summary: RunSummary { postings: number(row.postings)?, blind: number(row.blind)?, root },
+            })
+        })
+        .collect()
 }
 
-pub(crate) async fn index(
-    pool: &PgPool,
-    log: i16,
-    from: Indexed,
-    to: TreeSize,
-    said: &[Lookup],
-) -> Result<bool, StoreError> {
-    check_rows(from, to, said)?;
-    let mut transaction = pool.begin().await.map_err(store_error)?;
-    do_not_wait_for_the_disk(&mut transaction).await?;
-    if lock_progress(&mut transaction, log).await? != from {
-        return Ok(false);
-    }
-    let size = sqlx::query_scalar!("SELECT size FROM log WHERE log_id = $1", log)
-        .fetch_optional(&mut *transaction)
-        .await
-        .map_err(store_error)?;
-    if to.get() > number(size.unwrap_or(0))? {
-        return Err(StoreError::Refused(format!("no tree of size {to} was committed")));
-    }
-    replace(&mut transaction, log, from.to..to, said).await?;
-    sqlx::query!("UPDATE lookup_progress SET size = $2 WHERE log_id = $1", log, column(to.get()))
+/// Takes the next number of builds and erasures. Until the end of the transaction no other change of the index is made.
+pub(crate) async fn next_number(transaction: &mut PgTransaction<'_>, log: i16) -> Result<i64, StoreError> {
+    sqlx::query_scalar!(
+        r#"INSERT INTO index_state (log_id, form, next, dropped) VALUES ($1, 0, 1, 0)
+             ON CONFLICT (log_id) DO UPDATE SET next = index_state.next + 1
+           RETURNING next - 1 AS "number!""#,
+        log
+    )
+    .fetch_one(&mut **transaction)
+    .await
+    .map_err(store_error)
+}
+
+pub(crate) async fn begin_run(pool: &PgPool, log: i16) -> Result<Build, StoreError> {
+    let mut transaction = begin(pool).await?;
+    let build = next_number(&mut transaction, log).await?;
+    sqlx::query!("INSERT INTO index_run (log_id, build, state) VALUES ($1, $2, $3)", log, build, BEGUN)
         .execute(&mut *transaction)
         .await
         .map_err(store_error)?;
     transaction.commit().await.map_err(store_error)?;
+    number(build).map(Build::new)
+}
+
+/// Begins a transaction whose end does not wait for the disk.
+async fn begin(pool: &PgPool) -> Result<PgTransaction<'static>, StoreError> {
+    let mut transaction = pool.begin().await.map_err(store_error)?;
+    sqlx::query!("SELECT set_config('synchronous_commit', 'off', true)")
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(store_error)?;
+    Ok(transaction)
+}
+
+pub(crate) async fn add_blocks(
+    pool: &PgPool,
+    log: i16,
+    build: Build,
+    blocks: &[PostingBlock],
+) -> Result<(), StoreError> {
+    let firsts: Vec<Vec<u8>> = blocks.iter().map(|block| block.first.to_bytes().to_vec()).collect();
+    let bytes: Vec<Vec<u8>> = blocks.iter().map(|block| block.bytes.clone()).collect();
+    let mut transaction = begin(pool).await?;
+    sqlx::query!(
+        "INSERT INTO index_block (log_id, build, first, bytes)
+           SELECT $1, $2, first, bytes FROM UNNEST($3::bytea[], $4::bytea[]) AS block (first, bytes)
+             ON CONFLICT (log_id, build, first) DO UPDATE SET bytes = excluded.bytes",
+        log,
+        column(build.get()),
+        &firsts,
+        &bytes
+    )
+    .execute(&mut *transaction)
+    .await
+    .map_err(store_error)?;
+    transaction.commit().await.map_err(store_error)
+}
+
+pub(crate) async fn finish_run(pool: &PgPool, log: i16, run: &FinishedRun) -> Result<bool, StoreError> {
+    let mut transaction = begin(pool).await?;
+    let size = sqlx::query_scalar!("SELECT size FROM log WHERE log_id = $1", log)
+        .fetch_optional(&mut *transaction)
+        .await
+        .map_err(store_error)?;
+    run.must_be_committed(TreeSize::new(number(size.unwrap_or(0))?))?;
+    if lock(&mut transaction, log).await? != Some(column(run.dropped.get()))
+        || erased_in(&mut transaction, log, run.id).await? != run.without
+        || !replace(&mut transaction, log, run).await?
+    {
+        return Ok(false);
+    }
+    list(&mut transaction, log, run).await?;
+    forget_erased(&mut transaction, log, run).await?;
+    transaction.commit().await.map_err(store_error)?;
     Ok(true)
 }
 
-/// Turns `synchronous_commit` off for this transaction: a crash loses progress and rows together, and they are
-/// read from the entries again.
-async fn do_not_wait_for_the_disk(transaction: &mut PgTransaction<'_>) -> Result<(), StoreError> {
-    sqlx::query!("SELECT set_config('synchronous_commit', 'off', true)")
-        .fetch_one(&mut **transaction)
+/// Waits for an erasure or a drop in progress, and keeps others out.
+/// Returns the number of the last drop.
+async fn lock(transaction: &mut PgTransaction<'_>, log: i16) -> Result<Option<i64>, StoreError> {
+    sqlx::query_scalar!("SELECT dropped FROM index_state WHERE log_id = $1 FOR UPDATE", log)
+        .fetch_optional(&mut **transaction)
+        .await
+        .map_err(store_error)
+}
+
+/// The first leaf of a run, and the leaf after its last one.
+fn leaves_of(run: RunId) -> (i64, i64) {
+    run.leaves().map_or((0, 0), |leaves| (column(leaves.start.get()), column(leaves.end.get())))
+}
+
+async fn erased_in(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    run: RunId,
+) -> Result<Vec<LeafIndex>, StoreError> {
+    let (start, finish) = leaves_of(run);
+    let erased = sqlx::query_scalar!(
+        "SELECT idx FROM index_erased WHERE log_id = $1 AND idx >= $2 AND idx < $3 ORDER BY idx",
+        log,
+        start,
+        finish
+    )
+    .fetch_all(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    leaves(erased)
+}
+
+/// Completes a run in the place of an earlier build; returns `false` if it is not begun any more.
+async fn replace(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    run: &FinishedRun,
+) -> Result<bool, StoreError> {
+    let (start, finish) = leaves_of(run.id);
+    let (level, place) = (i16::from(run.id.level), column(run.id.number));
+    sqlx::query!(
+        "UPDATE index_run SET state = $2 WHERE log_id = $1 AND state = $3 AND level = $4 AND number = $5",
+        log,
+        GONE,
+        COMPLETE,
+        level,
+        place
+    )
+    .execute(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    let completed = sqlx::query!(
+        "UPDATE index_run SET state = $4, level = $5, number = $6, start = $7, finish = $8, postings = $9, blind = $10,
+                              root = $11
+          WHERE log_id = $1 AND build = $2 AND state = $3",
+        log,
+        column(run.build.get()),
+        BEGUN,
+        COMPLETE,
+        level,
+        place,
+        start,
+        finish,
+        column(run.summary.postings),
+        column(run.summary.blind),
+        &run.summary.root.as_bytes()[..]
+    )
+    .execute(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    Ok(completed.rows_affected() == 1)
+}
+
+async fn list(transaction: &mut PgTransaction<'_>, log: i16, run: &FinishedRun) -> Result<(), StoreError> {
+    sqlx::query!("DELETE FROM index_value WHERE log_id = $1 AND key = ANY($2)", log, &bytes_of(&run.gone))
+        .execute(&mut **transaction)
+        .await
+        .map_err(store_error)?;
+    let kinds: Vec<i16> = run.listed.iter().map(|listed| i16::from(listed.kind)).collect();
+    let values: Vec<String> = run.listed.iter().map(|listed| listed.value.clone()).collect();
+    let keys: Vec<TermKey> = run.listed.iter().map(|listed| listed.key).collect();
+    sqlx::query!(
+        "INSERT INTO index_value (log_id, kind, value, key)
+           SELECT $1, kind, value, key
+             FROM UNNEST($2::smallint[], $3::text[], $4::bytea[]) AS listed (kind, value, key)
+             ON CONFLICT (log_id, kind, value) DO NOTHING",
+        log,
+        &kinds,
+        &values,
+        &bytes_of(&keys)
+    )
+    .execute(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    Ok(())
+}
+
+fn bytes_of(keys: &[TermKey]) -> Vec<Vec<u8>> {
+    keys.iter().map(|key| key.as_bytes().to_vec()).collect()
+}
+
+/// Forgets the erased entries whose postings are in no complete run that was begun before the erasure.
+async fn forget_erased(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    run: &FinishedRun,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "DELETE FROM index_erased WHERE log_id = $1 AND idx = ANY($2) AND NOT EXISTS (
+           SELECT FROM index_run r
+            WHERE r.log_id = $1 AND r.state = $3 AND r.start <= index_erased.idx AND r.finish > index_erased.idx
+              AND r.build < index_erased.no)",
+        log,
+        &columns(&run.without),
+        COMPLETE
+    )
+    .execute(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    Ok(())
+}
+
+pub(crate) async fn retire_run(pool: &PgPool, log: i16, build: Build) -> Result<(), StoreError> {
+    let build = column(build.get());
+    sqlx::query!("UPDATE index_run SET state = $3 WHERE log_id = $1 AND build = $2", log, build, GONE)
+        .execute(pool)
         .await
         .map_err(store_error)?;
     Ok(())
 }
 
-async fn replace(
-    transaction: &mut PgTransaction<'_>,
+pub(crate) async fn sweep(
+    pool: &PgPool,
     log: i16,
-    range: Range<TreeSize>,
-    said: &[Lookup],
-) -> Result<(), StoreError> {
+    abandoned: Build,
+    limit: usize,
+) -> Result<bool, StoreError> {
+    let mut transaction = begin(pool).await?;
     sqlx::query!(
-        "DELETE FROM lookup WHERE log_id = $1 AND idx >= $2 AND idx < $3",
+        "UPDATE index_run SET state = $4 WHERE log_id = $1 AND state = $3 AND build < $2",
         log,
-        column(range.start.get()),
-        column(range.end.get())
+        column(abandoned.get()),
+        BEGUN,
+        GONE
     )
-    .execute(&mut **transaction)
+    .execute(&mut *transaction)
     .await
     .map_err(store_error)?;
-    let kinds: Vec<i16> = said.iter().map(|row| i16::from(row.kind)).collect();
-    let values: Vec<String> = said.iter().map(|row| stored_value(&row.value).into_owned()).collect();
-    let indices: Vec<i64> = said.iter().map(|row| column(row.entry.get())).collect();
-    sqlx::query!(
-        "INSERT INTO lookup (log_id, kind, value, idx)
-         SELECT $1, said.kind, said.value, said.idx
-           FROM UNNEST($2::smallint[], $3::text[], $4::bigint[]) AS said (kind, value, idx)
-           JOIN entry ON entry.log_id = $1 AND entry.idx = said.idx AND entry.statement IS NOT NULL
-             ON CONFLICT (log_id, kind, value, idx) DO NOTHING",
+    let gone = sqlx::query_scalar!(
+        "SELECT build FROM index_run WHERE log_id = $1 AND state = $2 LIMIT 1",
         log,
-        &kinds,
-        &values,
-        &indices
+        GONE
     )
-    .execute(&mut **transaction)
+    .fetch_optional(&mut *transaction)
     .await
     .map_err(store_error)?;
-    Ok(())
+    let Some(build) = gone else { return Ok(false) };
+    let deleted = sqlx::query!(
+        "DELETE FROM index_block WHERE log_id = $1 AND build = $2 AND first IN
+           (SELECT first FROM index_block WHERE log_id = $1 AND build = $2 ORDER BY first LIMIT $3)",
+        log,
+        build,
+        rows(limit)
+    )
+    .execute(&mut *transaction)
+    .await
+    .map_err(store_error)?;
+    if deleted.rows_affected() < limit as u64 {
+        sqlx::query!("DELETE FROM index_run WHERE log_id = $1 AND build = $2", log, build)
+            .execute(&mut *transaction)
+            .await
+            .map_err(store_error)?;
+    }
+    transaction.commit().await.map_err(store_error)?;
+    Ok(true)
 }
 
 pub(crate) async fn drop_index(pool: &PgPool, log: i16, form: u32) -> Result<(), StoreError> {
+    let mut transaction = pool.begin().await.map_err(store_error)?;
+    let number = next_number(&mut transaction, log).await?;
     sqlx::query!(
-        "INSERT INTO lookup_progress (log_id, form, size) VALUES ($1, $2, 0)
-             ON CONFLICT (log_id) DO UPDATE SET form = excluded.form, size = 0",
+        "UPDATE index_state SET form = $2, dropped = $3 WHERE log_id = $1",
         log,
-        i64::from(form)
+        i64::from(form),
+        number
     )
-    .execute(pool)
+    .execute(&mut *transaction)
     .await
     .map_err(store_error)?;
-    Ok(())
+    sqlx::query!("UPDATE index_run SET state = $2 WHERE log_id = $1", log, GONE)
+        .execute(&mut *transaction)
+        .await
+        .map_err(store_error)?;
+    sqlx::query!("DELETE FROM index_value WHERE log_id = $1", log)
+        .execute(&mut *transaction)
+        .await
+        .map_err(store_error)?;
+    transaction.commit().await.map_err(store_error)
 }
 
-pub(crate) async fn search(pool: &PgPool, log: i16, query: &Query) -> Result<Page, StoreError> {
-    let indexed = indexed(pool, log).await?;
-    store::lookup::search(&PostgresLookupTable { pool, log }, indexed, query).await
+pub(crate) async fn blocks(
+    pool: &PgPool,
+    log: i16,
+    build: Build,
+    (from, to): (Posting, Posting),
+    order: Order,
+    limit: usize,
+) -> Result<Vec<PostingBlock>, StoreError> {
+    match order {
+        Order::OldestFirst => forwards(pool, log, build, (from, to), limit).await,
+        Order::NewestFirst => backwards(pool, log, build, (from, to), limit).await,
+    }
+}
+
+async fn forwards(
+    pool: &PgPool,
+    log: i16,
+    build: Build,
+    (from, to): (Posting, Posting),
+    limit: usize,
+) -> Result<Vec<PostingBlock>, StoreError> {
+    let (from, to) = (from.to_bytes(), to.to_bytes());
+    let found = sqlx::query!(
+        "SELECT first, bytes FROM index_block
+          WHERE log_id = $1 AND build = $2 AND first <= $4 AND first >= coalesce(
+            (SELECT first FROM index_block
+              WHERE log_id = $1 AND build = $2 AND first <= $3 ORDER BY first DESC LIMIT 1), $3)
+          ORDER BY first LIMIT $5",
+        log,
+        column(build.get()),
+        &from[..],
+        &to[..],
+        rows(limit)
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?;
+    found.into_iter().map(|row| block(&row.first, row.bytes)).collect()
+}
+
+async fn backwards(
+    pool: &PgPool,
+    log: i16,
+    build: Build,
+    (from, to): (Posting, Posting),
+    limit: usize,
+) -> Result<Vec<PostingBlock>, StoreError> {
+    let (from, to) = (from.to_bytes(), to.to_bytes());
+    let found = sqlx::query!(
+        "SELECT first, bytes FROM index_block
+          WHERE log_id = $1 AND build = $2 AND first <= $4 AND first >= coalesce(
+            (SELECT first FROM index_block
+              WHERE log_id = $1 AND build = $2 AND first <= $3 ORDER BY first DESC LIMIT 1), $3)
+          ORDER BY first DESC LIMIT $5",
+        log,
+        column(build.get()),
+        &from[..],
+        &to[..],
+        rows(limit)
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?;
+    found.into_iter().map(|row| block(&row.first, row.bytes)).collect()
+}
+
+pub(crate) async fn blocks_with(
+    pool: &PgPool,
+    log: i16,
+    build: Build,
+    postings: &[Posting],
+) -> Result<Vec<PostingBlock>, StoreError> {
+    let postings: Vec<Vec<u8>> = postings.iter().map(|posting| posting.to_bytes().to_vec()).collect();
+    let found = sqlx::query!(
+        r#"SELECT block.first, block.bytes
+             FROM (SELECT DISTINCT (SELECT first FROM index_block
+                                     WHERE log_id = $1 AND build = $2 AND first <= wanted.posting
+                                     ORDER BY first DESC LIMIT 1) AS first
+                     FROM UNNEST($3::bytea[]) AS wanted (posting)) AS place
+             JOIN index_block AS block ON block.log_id = $1 AND block.build = $2 AND block.first = place.first
+            ORDER BY block.first"#,
+        log,
+        column(build.get()),
+        &postings
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?;
+    found.into_iter().map(|row| block(&row.first, row.bytes)).collect()
+}
+
+fn block(first: &[u8], bytes: Vec<u8>) -> Result<PostingBlock, StoreError> {
+    let first = first
+        .try_into()
+        .map_err(|_| StoreError::Damaged("a block of the lookup index has no first posting".into()))?;
+    Ok(PostingBlock { first: Posting::from_bytes(first), bytes })
 }
 
 pub(crate) async fn values(
@@ -151,21 +457,14 @@ pub(crate) async fn values(
     // No value contains U+0000: the values after "a\0b" are those after "a".
     let after = after.and_then(|after| after.split('\0').next());
     let from = after.map_or(prefix, |after| after.max(prefix));
-    // Steps from value to value, independent of the number of entries with each value.
     sqlx::query_scalar!(
-        r#"WITH RECURSIVE step AS (
-             (SELECT value FROM lookup WHERE log_id = $1 AND kind = $2 AND value >= $4 ORDER BY value LIMIT 1)
-              UNION ALL
-             SELECT (SELECT lookup.value FROM lookup
-                      WHERE log_id = $1 AND kind = $2 AND lookup.value > step.value
-                      ORDER BY lookup.value LIMIT 1)
-               FROM step WHERE starts_with(step.value, $3))
-           SELECT value AS "value!" FROM step
-            WHERE starts_with(value, $3) AND value IS DISTINCT FROM $5 LIMIT $6"#,
+        "SELECT value FROM index_value
+          WHERE log_id = $1 AND kind = $2 AND value >= $3 AND value < $4 AND value IS DISTINCT FROM $5
+          ORDER BY value LIMIT $6",
         log,
         i16::from(kind),
-        prefix,
         from,
+        end_of_values(prefix),
         after,
         rows(limit)
     )
@@ -174,138 +473,18 @@ pub(crate) async fn values(
     .map_err(store_error)
 }
 
-pub(crate) async fn lookups(
+pub(crate) async fn listed_keys(
     pool: &PgPool,
     log: i16,
-    entries: &[LeafIndex],
-) -> Result<Vec<Lookup>, StoreError> {
-    sqlx::query!(
-        "SELECT kind, value, idx FROM lookup
-          WHERE log_id = $1 AND idx = ANY($2)
-            AND idx < (SELECT size FROM lookup_progress WHERE log_id = $1)
-          ORDER BY idx, kind, value",
+    keys: &[TermKey],
+) -> Result<Vec<TermKey>, StoreError> {
+    let listed = sqlx::query_scalar!(
+        "SELECT DISTINCT key FROM index_value WHERE log_id = $1 AND key = ANY($2)",
         log,
-        &columns(entries)
+        &bytes_of(keys)
     )
     .fetch_all(pool)
     .await
-    .map_err(store_error)?
-    .into_iter()
-    .map(|row| {
-        let kind = u8::try_from(row.kind)
-            .map_err(|_| StoreError::Damaged(format!("a look-up of kind {}", row.kind)))?;
-        Ok(Lookup { kind, value: row.value, entry: LeafIndex::new(number(row.idx)?) })
-    })
-    .collect()
-}
-
-/// The table `lookup`, for queries about one term at a time.
-struct PostgresLookupTable<'a> {
-    pool: &'a PgPool,
-    log: i16,
-}
-
-#[async_trait]
-impl Rows for PostgresLookupTable<'_> {
-    async fn follow(
-        &self,
-        term: &Term,
-        within: Range<u64>,
-        order: Order,
-        limit: usize,
-    ) -> Result<Vec<LeafIndex>, StoreError> {
-        match order {
-            Order::OldestFirst => self.forwards(term, within, limit).await,
-            Order::NewestFirst => self.backwards(term, within, limit).await,
-        }
-    }
-
-    async fn among(&self, term: &Term, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
-        let found = sqlx::query_scalar!(
-            r#"SELECT lookup.idx AS "idx!"
-                 FROM UNNEST($4::bigint[]) AS asked (idx), UNNEST($3::text[]) AS wanted (value)
-                 JOIN lookup ON lookup.log_id = $1 AND lookup.kind = $2
-                WHERE lookup.value = wanted.value AND lookup.idx = asked.idx"#,
-            self.log,
-            i16::from(term.kind),
-            &term.values,
-            &columns(entries)
-        )
-        .fetch_all(self.pool)
-        .await
-        .map_err(store_error)?;
-        leaves(found)
-    }
-
-    async fn count(&self, term: &Term, most: usize) -> Result<usize, StoreError> {
-        let count = sqlx::query_scalar!(
-            r#"SELECT count(*) AS "count!"
-                 FROM (SELECT FROM lookup WHERE log_id = $1 AND kind = $2 AND value = ANY($3) LIMIT $4) AS rows"#,
-            self.log,
-            i16::from(term.kind),
-            &term.values,
-            rows(most)
-        )
-        .fetch_one(self.pool)
-        .await
-        .map_err(store_error)?;
-        Ok(number(count)? as usize)
-    }
-}
-
-impl PostgresLookupTable<'_> {
-    /// Reads up to `limit` entries of each value, then merges them and returns the first `limit`.
-    async fn forwards(
-        &self,
-        term: &Term,
-        within: Range<u64>,
-        limit: usize,
-    ) -> Result<Vec<LeafIndex>, StoreError> {
-        let found = sqlx::query_scalar!(
-            r#"SELECT DISTINCT said.idx AS "idx!"
-                 FROM UNNEST($3::text[]) AS wanted (value),
-                      LATERAL (SELECT idx FROM lookup
-                                WHERE log_id = $1 AND kind = $2 AND lookup.value = wanted.value
-                                  AND idx >= $4 AND idx < $5
-                                ORDER BY idx LIMIT $6) AS said
-                ORDER BY 1 LIMIT $6"#,
-            self.log,
-            i16::from(term.kind),
-            &term.values,
-            column(within.start),
-            column(within.end),
-            rows(limit)
-        )
-        .fetch_all(self.pool)
-        .await
-        .map_err(store_error)?;
-        leaves(found)
-    }
-
-    async fn backwards(
-        &self,
-        term: &Term,
-        within: Range<u64>,
-        limit: usize,
-    ) -> Result<Vec<LeafIndex>, StoreError> {
-        let found = sqlx::query_scalar!(
-            r#"SELECT DISTINCT said.idx AS "idx!"
-                 FROM UNNEST($3::text[]) AS wanted (value),
-                      LATERAL (SELECT idx FROM lookup
-                                WHERE log_id = $1 AND kind = $2 AND lookup.value = wanted.value
-                                  AND idx >= $4 AND idx < $5
-                                ORDER BY idx DESC LIMIT $6) AS said
-                ORDER BY 1 DESC LIMIT $6"#,
-            self.log,
-            i16::from(term.kind),
-            &term.values,
-            column(within.start),
-            column(within.end),
-            rows(limit)
-        )
-        .fetch_all(self.pool)
-        .await
-        .map_err(store_error)?;
-        leaves(found)
-    }
+    .map_err(store_error)?;
+    Ok(keys.iter().filter(|key| listed.iter().any(|listed| listed == key.as_bytes())).copied().collect())
 }

@@ -1,10 +1,12 @@
 //! The traits beside [`LogReader`](store::LogReader) and [`LogWriter`](store::LogWriter), implemented for [`Postgres`].
 
 use async_trait::async_trait;
+use lookup_tree::{Posting, PostingBlock, TermKey};
 use merkle::{LeafIndex, TreeSize};
+use store::lookup::{Build, FinishedRun, RunCatalog};
 use store::{
-    Cosignature, Cosignatures, Custody, EntryStatus, Erased, Hold, Indexed, KeptReport, KeyAnnouncement,
-    KeyRotation, LogKey, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports, StoreError,
+    Cosignature, Cosignatures, Custody, EntryStatus, Erased, Hold, KeptReport, KeyAnnouncement, KeyRotation,
+    LogKey, LookupIndex, Order, Quotas, Report, Reports, StoreError,
 };
 
 use crate::{Postgres, cosignature, custody, keys, lookup, quota};
@@ -53,20 +55,47 @@ impl Reports for Postgres {
 
 #[async_trait]
 impl LookupIndex for Postgres {
-    async fn indexed(&self) -> Result<Indexed, StoreError> {
-        self.in_time(lookup::indexed(&self.pool, self.log)).await
+    async fn catalog(&self) -> Result<RunCatalog, StoreError> {
+        self.in_time(lookup::catalog(&self.pool, self.log)).await
     }
 
-    async fn index(&self, from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<bool, StoreError> {
-        self.in_time(lookup::index(&self.pool, self.log, from, to, rows)).await
+    async fn begin_run(&self) -> Result<Build, StoreError> {
+        self.in_time(lookup::begin_run(&self.pool, self.log)).await
+    }
+
+    async fn add_blocks(&self, build: Build, blocks: &[PostingBlock]) -> Result<(), StoreError> {
+        self.in_time(lookup::add_blocks(&self.pool, self.log, build, blocks)).await
+    }
+
+    async fn finish_run(&self, run: &FinishedRun) -> Result<bool, StoreError> {
+        self.in_time(lookup::finish_run(&self.pool, self.log, run)).await
+    }
+
+    async fn retire_run(&self, build: Build) -> Result<(), StoreError> {
+        self.in_time(lookup::retire_run(&self.pool, self.log, build)).await
+    }
+
+    async fn sweep(&self, abandoned: Build, limit: usize) -> Result<bool, StoreError> {
+        self.in_time(lookup::sweep(&self.pool, self.log, abandoned, limit)).await
     }
 
     async fn drop_index(&self, form: u32) -> Result<(), StoreError> {
         self.in_time(lookup::drop_index(&self.pool, self.log, form)).await
     }
 
-    async fn search(&self, query: &Query) -> Result<Page, StoreError> {
-        self.in_time(lookup::search(&self.pool, self.log, query)).await
+    async fn blocks(
+        &self,
+        build: Build,
+        from: Posting,
+        to: Posting,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<PostingBlock>, StoreError> {
+        self.in_time(lookup::blocks(&self.pool, self.log, build, (from, to), order, limit)).await
+    }
+
+    async fn blocks_with(&self, build: Build, postings: &[Posting]) -> Result<Vec<PostingBlock>, StoreError> {
+        self.in_time(lookup::blocks_with(&self.pool, self.log, build, postings)).await
     }
 
     async fn values(
@@ -79,8 +108,8 @@ impl LookupIndex for Postgres {
         self.in_time(lookup::values(&self.pool, self.log, kind, prefix, after, limit)).await
     }
 
-    async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError> {
-        self.in_time(lookup::lookups(&self.pool, self.log, entries)).await
+    async fn listed_keys(&self, keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError> {
+        self.in_time(lookup::listed_keys(&self.pool, self.log, keys)).await
     }
 }
 

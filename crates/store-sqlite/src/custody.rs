@@ -8,6 +8,7 @@ use sqlx::{Row, SqliteConnection, SqliteExecutor};
 use store::custody::{check_case, to_erase};
 use store::{EntryStatus, Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, StoreError};
 
+use crate::lookup::next_number;
 use crate::reader::{blob, number};
 use crate::sql::{self, signed, store_error, unsigned};
 use crate::transaction::{self, IMMEDIATE};
@@ -40,22 +41,32 @@ async fn erase_all(store: &Sqlite, entries: Vec<LeafIndex>) -> Result<Erased, St
 }
 
 /// Statements of an erasure. The entry is first: the triggers allow the other deletions only after that.
-const ERASE: [&str; 5] = [
+const ERASE: [&str; 4] = [
     "UPDATE entry SET statement = NULL, facts = '{}'
       WHERE idx = ? AND (statement IS NOT NULL OR facts <> '{}')",
     "DELETE FROM collateral WHERE idx = ?",
-    "DELETE FROM lookup WHERE idx = ?",
     "UPDATE report SET statement = NULL WHERE idx = ? AND statement IS NOT NULL",
     "DELETE FROM inbox WHERE attempt IN
        (SELECT o.attempt FROM inbox_outcome o JOIN entry e ON o.digest = e.digest WHERE e.idx = ?)",
 ];
 
 async fn erase_one(connection: &mut SqliteConnection, index: LeafIndex) -> Result<(), StoreError> {
+    if !is_erased(&mut *connection, index).await? {
+        forget_postings(&mut *connection, index).await?;
+    }
     for statement in ERASE {
         let query = sqlx::query(statement).bind(signed(index.get()));
         query.execute(&mut *connection).await.map_err(store_error)?;
     }
     Ok(())
+}
+
+/// Notes that the entry's postings are to be taken out of the runs of the lookup index.
+async fn forget_postings(connection: &mut SqliteConnection, index: LeafIndex) -> Result<(), StoreError> {
+    let number = next_number(&mut *connection).await?;
+    let query = sqlx::query("INSERT OR REPLACE INTO index_erased (idx, no) VALUES (?, ?)");
+    let query = query.bind(signed(index.get())).bind(number);
+    query.execute(connection).await.map(drop).map_err(store_error)
 }
 
 pub(crate) async fn hold(store: &Sqlite, entry: LeafIndex, case: &str, at: u64) -> Result<(), StoreError> {

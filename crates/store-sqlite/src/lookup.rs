@@ -1,85 +1,275 @@
-//! `LookupIndex` in SQLite. The table `lookup` is one tree in the order (kind, value, idx), so the entries of one
-//! value are read in order and from any index on.
+//! `LookupIndex` in SQLite.
 
-use std::ops::Range;
-
-use async_trait::async_trait;
-use merkle::{LeafIndex, TreeSize};
+use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
+use merkle::{Hash, LeafIndex, TreeSize};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{AssertSqlSafe, Row, SqliteExecutor};
-use store::lookup::{Rows, check_rows, stored_value};
-use store::{Indexed, Lookup, Order, Page, Query, StoreError, Term};
+use sqlx::{Row, SqliteConnection};
+use store::lookup::{Build, FinishedRun, RunCatalog, StoredRun, end_of_values};
+use store::{Order, StoreError};
 
 use crate::Sqlite;
-use crate::reader::{columns, number, select_in};
-use crate::sql::{self, signed, store_error, unsigned};
+use crate::journal;
+use crate::reader::{number, select_in};
+use crate::sql::{self, hash, signed, store_error, unsigned};
 use crate::transaction::{self, IMMEDIATE};
 
-pub(crate) async fn indexed(executor: impl SqliteExecutor<'_>) -> Result<Indexed, StoreError> {
-    let query = sqlx::query("SELECT form, size FROM lookup_progress");
-    let row = query.fetch_one(executor).await.map_err(store_error)?;
-    let form = u32::try_from(number(&row, 0)?)
+/// States of the rows of `index_run`.
+const BEGUN: i64 = 0;
+const COMPLETE: i64 = 1;
+const GONE: i64 = 2;
+
+pub(crate) async fn catalog(pool: &SqlitePool) -> Result<RunCatalog, StoreError> {
+    // One snapshot, so that no erasure is finished between the reads.
+    let mut snapshot = pool.begin().await.map_err(store_error)?;
+    let state = sqlx::query("SELECT form, next, dropped FROM index_state");
+    let state = state.fetch_one(&mut *snapshot).await.map_err(store_error)?;
+    let form = u32::try_from(number(&state, 0)?)
         .map_err(|_| StoreError::Damaged("the form of the lookup index is not a number of ours".into()))?;
-    Ok(Indexed { form, to: TreeSize::new(number(&row, 1)?) })
+    let erased = sqlx::query("SELECT idx, no FROM index_erased ORDER BY idx");
+    let erased = erased.fetch_all(&mut *snapshot).await.map_err(store_error)?;
+    let erased = erased.iter().map(|row| Ok((LeafIndex::new(number(row, 0)?), Build::new(number(row, 1)?))));
+    let runs = sqlx::query(
+        "SELECT build, level, number, postings, blind, root FROM index_run WHERE state = ? ORDER BY level, number",
+    );
+    let runs = runs.bind(COMPLETE).fetch_all(&mut *snapshot).await.map_err(store_error)?;
+    Ok(RunCatalog {
+        form,
+        next: Build::new(number(&state, 1)?),
+        dropped: Build::new(number(&state, 2)?),
+        runs: runs.iter().map(stored_run).collect::<Result<_, _>>()?,
+        erased: erased.collect::<Result<_, StoreError>>()?,
+    })
 }
 
-pub(crate) async fn index(
-    store: &Sqlite,
-    from: Indexed,
-    to: TreeSize,
-    rows: &[Lookup],
-) -> Result<bool, StoreError> {
-    check_rows(from, to, rows)?;
+fn stored_run(row: &SqliteRow) -> Result<StoredRun, StoreError> {
+    let level = u8::try_from(number(row, 1)?)
+        .map_err(|_| StoreError::Damaged("the level of a run is not a number of ours".into()))?;
+    let root = hash(row.try_get::<&[u8], _>(5).map_err(store_error)?)?;
+    Ok(StoredRun {
+        build: Build::new(number(row, 0)?),
+        id: RunId { level, number: number(row, 2)? },
+        summary: RunSummary {
+            postings: number(row, 3)?,
+            blind: number(row, 4)?,
+            root: Hash::from_bytes(root),
+        },
+    })
+}
+
+/// Takes the next number of builds and erasures.
+pub(crate) async fn next_number(connection: &mut SqliteConnection) -> Result<i64, StoreError> {
+    let next = sqlx::query_scalar("UPDATE index_state SET next = next + 1 RETURNING next - 1");
+    next.fetch_one(connection).await.map_err(store_error)
+}
+
+pub(crate) async fn begin_run(store: &Sqlite) -> Result<Build, StoreError> {
     let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
-    if indexed(&mut *transaction).await? != from {
-        return Ok(false);
+    let build = next_number(&mut transaction).await?;
+    let insert = sqlx::query("INSERT INTO index_run (build, state) VALUES (?, ?)").bind(build).bind(BEGUN);
+    insert.execute(&mut *transaction).await.map_err(store_error)?;
+    transaction::finish(store, transaction).await?;
+    unsigned(build).map(Build::new)
+}
+
+pub(crate) async fn add_blocks(
+    store: &Sqlite,
+    build: Build,
+    blocks: &[PostingBlock],
+) -> Result<(), StoreError> {
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let into = "INSERT OR REPLACE INTO index_block (build, first, bytes) ";
+    let inserted = sql::insert(&mut transaction, into, blocks, |values, block| {
+        values.push_bind(signed(build.get()));
+        values.push_bind(block.first.to_bytes().to_vec()).push_bind(block.bytes.clone());
+    });
+    inserted.await.map_err(store_error)?;
+    transaction::finish(store, transaction).await
+}
+
+pub(crate) async fn finish_run(store: &Sqlite, run: &FinishedRun) -> Result<bool, StoreError> {
+    if run.gone.is_empty() {
+        return complete(store, run).await;
     }
+    // A value that nobody has any more was erased.
+    journal::keep_no_journal(store).await?;
+    let finished = complete(store, run).await;
+    journal::empty_the_log(store).await;
+    finished
+}
+
+async fn complete(store: &Sqlite, run: &FinishedRun) -> Result<bool, StoreError> {
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     let size: i64 = sqlx::query_scalar("SELECT coalesce(max(size), 0) FROM log")
         .fetch_one(&mut *transaction)
         .await
         .map_err(store_error)?;
-    if to.get() > unsigned(size)? {
-        return Err(StoreError::Refused(format!("no tree of size {to} was committed")));
+    run.must_be_committed(TreeSize::new(unsigned(size)?))?;
+    let dropped: i64 = sqlx::query_scalar("SELECT dropped FROM index_state")
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(store_error)?;
+    if unsigned(dropped)? != run.dropped.get()
+        || erased_in(&mut transaction, run.id).await? != run.without
+        || !replace(&mut transaction, run).await?
+    {
+        return Ok(false);
     }
-    let delete = sqlx::query("DELETE FROM lookup WHERE idx >= ? AND idx < ?");
-    let delete = delete.bind(signed(from.to.get())).bind(signed(to.get()));
-    delete.execute(&mut *transaction).await.map_err(store_error)?;
-    let rows = still_there(&mut *transaction, from.to..to, rows).await?;
-    let into = "INSERT OR IGNORE INTO lookup (kind, value, idx) ";
-    let inserted = sql::insert(&mut transaction, into, &rows, |values, row| {
-        values.push_bind(row.kind).push_bind(stored_value(&row.value).into_owned());
-        values.push_bind(signed(row.entry.get()));
-    });
-    inserted.await.map_err(store_error)?;
-    let update = sqlx::query("UPDATE lookup_progress SET size = ?").bind(signed(to.get()));
-    update.execute(&mut *transaction).await.map_err(store_error)?;
+    list(&mut transaction, run).await?;
+    forget_erased(&mut transaction, run).await?;
     transaction::finish(store, transaction).await?;
     Ok(true)
 }
 
-/// Returns the rows whose entries were not erased, in the order of the table.
-async fn still_there<'a>(
-    executor: impl SqliteExecutor<'_>,
-    range: Range<TreeSize>,
-    rows: &'a [Lookup],
-) -> Result<Vec<&'a Lookup>, StoreError> {
-    let erased = sqlx::query_scalar("SELECT idx FROM entry WHERE idx >= ? AND idx < ? AND statement IS NULL");
-    let erased = erased.bind(signed(range.start.get())).bind(signed(range.end.get()));
-    let erased: Vec<i64> = erased.fetch_all(executor).await.map_err(store_error)?;
-    let mut rows: Vec<&Lookup> =
-        rows.iter().filter(|row| erased.binary_search(&signed(row.entry.get())).is_err()).collect();
-    rows.sort_unstable();
-    Ok(rows)
+/// The first leaf of a run, and the leaf after its last one.
+fn leaves(run: RunId) -> (i64, i64) {
+    run.leaves().map_or((0, 0), |leaves| (signed(leaves.start.get()), signed(leaves.end.get())))
+}
+
+async fn erased_in(connection: &mut SqliteConnection, run: RunId) -> Result<Vec<LeafIndex>, StoreError> {
+    let (start, finish) = leaves(run);
+    let erased = sqlx::query("SELECT idx FROM index_erased WHERE idx >= ? AND idx < ? ORDER BY idx");
+    let erased = erased.bind(start).bind(finish).fetch_all(connection).await.map_err(store_error)?;
+    erased.iter().map(|row| number(row, 0).map(LeafIndex::new)).collect()
+}
+
+/// Completes a run in the place of an earlier build; returns `false` if it is not begun any more.
+async fn replace(connection: &mut SqliteConnection, run: &FinishedRun) -> Result<bool, StoreError> {
+    let RunId { level, number } = run.id;
+    let replaced = sqlx::query("UPDATE index_run SET state = ? WHERE state = ? AND level = ? AND number = ?");
+    let replaced = replaced.bind(GONE).bind(COMPLETE).bind(level).bind(signed(number));
+    replaced.execute(&mut *connection).await.map_err(store_error)?;
+    let (start, finish) = leaves(run.id);
+    let update = sqlx::query(
+        "UPDATE index_run SET state = ?, level = ?, number = ?, start = ?, finish = ?, postings = ?, blind = ?, root = ?
+          WHERE build = ? AND state = ?",
+    );
+    let update = update.bind(COMPLETE).bind(level).bind(signed(number)).bind(start).bind(finish);
+    let update = update.bind(signed(run.summary.postings)).bind(signed(run.summary.blind));
+    let update = update.bind(run.summary.root.as_bytes().to_vec()).bind(signed(run.build.get())).bind(BEGUN);
+    Ok(update.execute(connection).await.map_err(store_error)?.rows_affected() == 1)
+}
+
+async fn list(connection: &mut SqliteConnection, run: &FinishedRun) -> Result<(), StoreError> {
+    for key in &run.gone {
+        let delete = sqlx::query("DELETE FROM index_value WHERE key = ?").bind(key.as_bytes().to_vec());
+        delete.execute(&mut *connection).await.map_err(store_error)?;
+    }
+    let into = "INSERT OR IGNORE INTO index_value (kind, value, key) ";
+    let inserted = sql::insert(connection, into, &run.listed, |values, listed| {
+        values.push_bind(listed.kind).push_bind(listed.value.clone());
+        values.push_bind(listed.key.as_bytes().to_vec());
+    });
+    inserted.await.map_err(store_error)
+}
+
+/// Forgets the erased entries whose postings are in no complete run that was begun before the erasure.
+async fn forget_erased(connection: &mut SqliteConnection, run: &FinishedRun) -> Result<(), StoreError> {
+    for leaf in &run.without {
+        let delete = sqlx::query(
+            "DELETE FROM index_erased WHERE idx = ?1 AND NOT EXISTS (
+               SELECT 1 FROM index_run r
+                WHERE r.state = ?2 AND r.start <= ?1 AND r.finish > ?1 AND r.build < index_erased.no)",
+        );
+        let delete = delete.bind(signed(leaf.get())).bind(COMPLETE);
+        delete.execute(&mut *connection).await.map_err(store_error)?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn retire_run(store: &Sqlite, build: Build) -> Result<(), StoreError> {
+    let update = sqlx::query("UPDATE index_run SET state = ? WHERE build = ?");
+    let update = update.bind(GONE).bind(signed(build.get()));
+    update.execute(store.writable().await?).await.map(drop).map_err(store_error)
+}
+
+pub(crate) async fn sweep(store: &Sqlite, abandoned: Build, limit: usize) -> Result<bool, StoreError> {
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let abandon = sqlx::query("UPDATE index_run SET state = ? WHERE state = ? AND build < ?");
+    let abandon = abandon.bind(GONE).bind(BEGUN).bind(signed(abandoned.get()));
+    abandon.execute(&mut *transaction).await.map_err(store_error)?;
+    let gone = sqlx::query_scalar("SELECT build FROM index_run WHERE state = ? LIMIT 1").bind(GONE);
+    let gone: Option<i64> = gone.fetch_optional(&mut *transaction).await.map_err(store_error)?;
+    let Some(build) = gone else { return Ok(false) };
+    let delete = sqlx::query(
+        "DELETE FROM index_block WHERE build = ?1 AND first IN
+           (SELECT first FROM index_block WHERE build = ?1 ORDER BY first LIMIT ?2)",
+    );
+    let delete = delete.bind(build).bind(signed(limit as u64));
+    let deleted = delete.execute(&mut *transaction).await.map_err(store_error)?.rows_affected();
+    if deleted < limit as u64 {
+        let forget = sqlx::query("DELETE FROM index_run WHERE build = ?").bind(build);
+        forget.execute(&mut *transaction).await.map_err(store_error)?;
+    }
+    transaction::finish(store, transaction).await?;
+    Ok(true)
 }
 
 pub(crate) async fn drop_index(store: &Sqlite, form: u32) -> Result<(), StoreError> {
-    let query = sqlx::query("UPDATE lookup_progress SET form = ?, size = 0").bind(form);
-    query.execute(store.writable().await?).await.map(drop).map_err(store_error)
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let number = next_number(&mut transaction).await?;
+    let update = sqlx::query("UPDATE index_state SET form = ?, dropped = ?").bind(form).bind(number);
+    update.execute(&mut *transaction).await.map_err(store_error)?;
+    let runs = sqlx::query("UPDATE index_run SET state = ?").bind(GONE);
+    runs.execute(&mut *transaction).await.map_err(store_error)?;
+    sqlx::query("DELETE FROM index_value").execute(&mut *transaction).await.map_err(store_error)?;
+    transaction::finish(store, transaction).await
 }
 
-pub(crate) async fn search(pool: &SqlitePool, query: &Query) -> Result<Page, StoreError> {
-    let indexed = indexed(pool).await?;
-    store::lookup::search(&SqliteLookupTable(pool), indexed, query).await
+pub(crate) async fn blocks(
+    pool: &SqlitePool,
+    build: Build,
+    from: Posting,
+    to: Posting,
+    order: Order,
+    limit: usize,
+) -> Result<Vec<PostingBlock>, StoreError> {
+    let select = match order {
+        Order::OldestFirst => {
+            "SELECT first, bytes FROM index_block WHERE build = ?1 AND first <= ?3 AND first >= coalesce(
+               (SELECT max(first) FROM index_block WHERE build = ?1 AND first <= ?2), ?2) ORDER BY first LIMIT ?4"
+        }
+        Order::NewestFirst => {
+            "SELECT first, bytes FROM index_block WHERE build = ?1 AND first <= ?3 AND first >= coalesce(
+               (SELECT max(first) FROM index_block WHERE build = ?1 AND first <= ?2), ?2)
+              ORDER BY first DESC LIMIT ?4"
+        }
+    };
+    let query = sqlx::query(select).bind(signed(build.get()));
+    let query = query.bind(from.to_bytes().to_vec()).bind(to.to_bytes().to_vec()).bind(signed(limit as u64));
+    query.fetch_all(pool).await.map_err(store_error)?.iter().map(block).collect()
+}
+
+pub(crate) async fn blocks_with(
+    pool: &SqlitePool,
+    build: Build,
+    postings: &[Posting],
+) -> Result<Vec<PostingBlock>, StoreError> {
+    let mut firsts: Vec<Vec<u8>> = Vec::new();
+    let mut reader = pool.acquire().await.map_err(store_error)?;
+    for posting in postings {
+        let first = sqlx::query_scalar("SELECT max(first) FROM index_block WHERE build = ? AND first <= ?");
+        let first = first.bind(signed(build.get())).bind(posting.to_bytes().to_vec());
+        let first: Option<Vec<u8>> = first.fetch_one(&mut *reader).await.map_err(store_error)?;
+        firsts.extend(first);
+    }
+    drop(reader);
+    firsts.sort_unstable();
+    firsts.dedup();
+    let keys: Vec<&[u8]> = firsts.iter().map(Vec::as_slice).collect();
+    let select = format!("SELECT first, bytes FROM index_block WHERE build = {} AND first IN ", build.get());
+    let mut found: Vec<PostingBlock> =
+        select_in(pool, &select, &keys).await?.iter().map(block).collect::<Result<_, _>>()?;
+    found.sort_by_key(|block| block.first);
+    found.dedup_by_key(|block| block.first);
+    Ok(found)
+}
+
+fn block(row: &SqliteRow) -> Result<PostingBlock, StoreError> {
+    let first: &[u8] = row.try_get(0).map_err(store_error)?;
+    let first = first
+        .try_into()
+        .map_err(|_| StoreError::Damaged("a block of the lookup index has no first posting".into()))?;
+    Ok(PostingBlock { first: Posting::from_bytes(first), bytes: row.try_get(1).map_err(store_error)? })
 }
 
 pub(crate) async fn values(
@@ -90,105 +280,19 @@ pub(crate) async fn values(
     limit: usize,
 ) -> Result<Vec<String>, StoreError> {
     let from = after.map_or(prefix, |after| after.max(prefix));
-    // Steps from value to value, independent of the number of entries with each value.
     let query = sqlx::query_scalar(
-        "WITH RECURSIVE step (value) AS (
-           SELECT min(value) FROM lookup WHERE kind = ?1 AND value >= ?3
-           UNION ALL
-           SELECT (SELECT min(l.value) FROM lookup l WHERE l.kind = ?1 AND l.value > step.value) FROM step
-            WHERE substr(step.value, 1, length(?2)) = ?2)
-         SELECT value FROM step WHERE substr(value, 1, length(?2)) = ?2 AND value IS NOT ?4 LIMIT ?5",
+        "SELECT value FROM index_value
+          WHERE kind = ?1 AND value >= ?2 AND value < ?3 AND value IS NOT ?4 ORDER BY value LIMIT ?5",
     );
-    let query = query.bind(kind).bind(prefix).bind(from).bind(after).bind(signed(limit as u64));
+    let query =
+        query.bind(kind).bind(from).bind(end_of_values(prefix)).bind(after).bind(signed(limit as u64));
     query.fetch_all(pool).await.map_err(store_error)
 }
 
-pub(crate) async fn lookups(pool: &SqlitePool, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError> {
-    let indexed = indexed(pool).await?;
-    let entries: Vec<LeafIndex> = entries.iter().copied().filter(|entry| indexed.to.holds(*entry)).collect();
-    let select = "SELECT kind, value, idx FROM lookup WHERE idx IN ";
-    let mut rows: Vec<Lookup> =
-        select_in(pool, select, &columns(&entries)).await?.iter().map(lookup).collect::<Result<_, _>>()?;
-    rows.sort_by(|a, b| (a.entry, a.kind, &a.value).cmp(&(b.entry, b.kind, &b.value)));
-    rows.dedup();
-    Ok(rows)
-}
-
-fn lookup(row: &SqliteRow) -> Result<Lookup, StoreError> {
-    Ok(Lookup {
-        kind: row.try_get(0).map_err(store_error)?,
-        value: row.try_get(1).map_err(store_error)?,
-        entry: LeafIndex::new(number(row, 2)?),
-    })
-}
-
-/// The table `lookup`, for queries about one term at a time.
-struct SqliteLookupTable<'a>(&'a SqlitePool);
-
-#[async_trait]
-impl Rows for SqliteLookupTable<'_> {
-    async fn follow(
-        &self,
-        term: &Term,
-        within: Range<u64>,
-        order: Order,
-        limit: usize,
-    ) -> Result<Vec<LeafIndex>, StoreError> {
-        let select = match order {
-            Order::OldestFirst => {
-                "SELECT idx FROM lookup WHERE kind = ? AND value = ? AND idx >= ? AND idx < ?
-                 ORDER BY idx LIMIT ?"
-            }
-            Order::NewestFirst => {
-                "SELECT idx FROM lookup WHERE kind = ? AND value = ? AND idx >= ? AND idx < ?
-                 ORDER BY idx DESC LIMIT ?"
-            }
-        };
-        let mut found: Vec<i64> = Vec::new();
-        for value in &term.values {
-            let query = sqlx::query_scalar::<_, i64>(select).bind(term.kind).bind(value);
-            let query = query.bind(signed(within.start)).bind(signed(within.end)).bind(signed(limit as u64));
-            found.extend(query.fetch_all(self.0).await.map_err(store_error)?);
-        }
-        found.sort_unstable();
-        found.dedup();
-        if order == Order::NewestFirst {
-            found.reverse();
-        }
-        found.truncate(limit);
-        leaves(found)
-    }
-
-    async fn among(&self, term: &Term, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
-        // By the primary key, one probe for each entry.
-        let marks = vec!["?"; entries.len()].join(",");
-        let select =
-            format!("SELECT idx FROM lookup NOT INDEXED WHERE kind = ? AND value = ? AND idx IN ({marks})");
-        let mut found = Vec::new();
-        for value in &term.values {
-            let query = sqlx::query_scalar::<_, i64>(AssertSqlSafe(select.clone()));
-            let mut query = query.bind(term.kind).bind(value).persistent(false);
-            for entry in entries {
-                query = query.bind(signed(entry.get()));
-            }
-            found.extend(query.fetch_all(self.0).await.map_err(store_error)?);
-        }
-        leaves(found)
-    }
-
-    async fn count(&self, term: &Term, most: usize) -> Result<usize, StoreError> {
-        let mut count = 0;
-        for value in &term.values {
-            let query = sqlx::query_scalar::<_, i64>(
-                "SELECT count(*) FROM (SELECT 1 FROM lookup WHERE kind = ? AND value = ? LIMIT ?)",
-            );
-            let query = query.bind(term.kind).bind(value).bind(signed(most as u64));
-            count += unsigned(query.fetch_one(self.0).await.map_err(store_error)?)? as usize;
-        }
-        Ok(count.min(most))
-    }
-}
-
-fn leaves(columns: Vec<i64>) -> Result<Vec<LeafIndex>, StoreError> {
-    columns.into_iter().map(|index| unsigned(index).map(LeafIndex::new)).collect()
+pub(crate) async fn listed_keys(pool: &SqlitePool, keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError> {
+    let columns: Vec<&[u8]> = keys.iter().map(|key| &key.as_bytes()[..]).collect();
+    let rows = select_in(pool, "SELECT key FROM index_value WHERE key IN ", &columns).await?;
+    let listed: Vec<Vec<u8>> =
+        rows.iter().map(|row| row.try_get(0).map_err(store_error)).collect::<Result<_, _>>()?;
+    Ok(keys.iter().filter(|key| listed.iter().any(|listed| listed == key.as_bytes())).copied().collect())
 }

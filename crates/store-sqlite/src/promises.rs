@@ -1,10 +1,12 @@
 //! The traits beside [`LogReader`](store::LogReader) and [`LogWriter`](store::LogWriter), implemented for [`Sqlite`].
 
 use async_trait::async_trait;
+use lookup_tree::{Posting, PostingBlock, TermKey};
 use merkle::{LeafIndex, TreeSize};
+use store::lookup::{Build, FinishedRun, RunCatalog};
 use store::{
-    Cosignature, Cosignatures, Custody, EntryStatus, Erased, Hold, Indexed, KeptReport, KeyAnnouncement,
-    KeyRotation, LogKey, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports, StoreError,
+    Cosignature, Cosignatures, Custody, EntryStatus, Erased, Hold, KeptReport, KeyAnnouncement, KeyRotation,
+    LogKey, LookupIndex, Order, Quotas, Report, Reports, StoreError,
 };
 
 use crate::{Sqlite, cosignature, custody, keys, lookup};
@@ -54,20 +56,47 @@ impl Reports for Sqlite {
 
 #[async_trait]
 impl LookupIndex for Sqlite {
-    async fn indexed(&self) -> Result<Indexed, StoreError> {
-        lookup::indexed(&self.read).await
+    async fn catalog(&self) -> Result<RunCatalog, StoreError> {
+        lookup::catalog(&self.read).await
     }
 
-    async fn index(&self, from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<bool, StoreError> {
-        self.noting(lookup::index(self, from, to, rows).await)
+    async fn begin_run(&self) -> Result<Build, StoreError> {
+        self.noting(lookup::begin_run(self).await)
+    }
+
+    async fn add_blocks(&self, build: Build, blocks: &[PostingBlock]) -> Result<(), StoreError> {
+        self.noting(lookup::add_blocks(self, build, blocks).await)
+    }
+
+    async fn finish_run(&self, run: &FinishedRun) -> Result<bool, StoreError> {
+        self.noting(lookup::finish_run(self, run).await)
+    }
+
+    async fn retire_run(&self, build: Build) -> Result<(), StoreError> {
+        self.noting(lookup::retire_run(self, build).await)
+    }
+
+    async fn sweep(&self, abandoned: Build, limit: usize) -> Result<bool, StoreError> {
+        self.noting(lookup::sweep(self, abandoned, limit).await)
     }
 
     async fn drop_index(&self, form: u32) -> Result<(), StoreError> {
         self.noting(lookup::drop_index(self, form).await)
     }
 
-    async fn search(&self, query: &Query) -> Result<Page, StoreError> {
-        lookup::search(&self.read, query).await
+    async fn blocks(
+        &self,
+        build: Build,
+        from: Posting,
+        to: Posting,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<PostingBlock>, StoreError> {
+        lookup::blocks(&self.read, build, from, to, order, limit).await
+    }
+
+    async fn blocks_with(&self, build: Build, postings: &[Posting]) -> Result<Vec<PostingBlock>, StoreError> {
+        lookup::blocks_with(&self.read, build, postings).await
     }
 
     async fn values(
@@ -80,8 +109,8 @@ impl LookupIndex for Sqlite {
         lookup::values(&self.read, kind, prefix, after, limit).await
     }
 
-    async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError> {
-        lookup::lookups(&self.read, entries).await
+    async fn listed_keys(&self, keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError> {
+        lookup::listed_keys(&self.read, keys).await
     }
 }
 

@@ -252,16 +252,17 @@ async fn searches_read_the_index_in_its_order_and_sort_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder, false).await;
     for query in [
-        "SELECT idx FROM lookup WHERE kind = 1 AND value = 'x' AND idx >= 5 AND idx < 9 ORDER BY idx LIMIT 3",
-        "SELECT idx FROM lookup WHERE kind = 1 AND value = 'x' AND idx >= 5 AND idx < 9 ORDER BY idx DESC LIMIT 3",
-        "SELECT idx FROM lookup NOT INDEXED WHERE kind = 1 AND value = 'x' AND idx IN (1, 2)",
-        "DELETE FROM lookup WHERE idx >= 5 AND idx < 9",
-        "SELECT kind, value, idx FROM lookup WHERE idx IN (1, 2)",
+        "SELECT first, bytes FROM index_block WHERE build = 1 AND first >= x'07' AND first <= x'08' ORDER BY first LIMIT 3",
+        "SELECT first FROM index_block WHERE build = 1 AND first <= x'08' ORDER BY first DESC LIMIT 3",
+        "SELECT max(first) FROM index_block WHERE build = 1 AND first <= x'08'",
+        "SELECT value FROM index_value WHERE kind = 1 AND value >= 'a' AND value < 'b' ORDER BY value LIMIT 3",
+        "SELECT key FROM index_value WHERE key IN (x'07', x'08')",
+        "SELECT build FROM index_run WHERE state = 2 LIMIT 1",
     ] {
         let rows = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}")));
         let rows = rows.fetch_all(store.write.pool()).await.unwrap();
         let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
-        assert!(plan.iter().all(|step| step.starts_with("SEARCH lookup")), "{query}: {plan:?}");
+        assert!(plan.iter().all(|step| step.starts_with("SEARCH index_")), "{query}: {plan:?}");
     }
 }
 

@@ -21,8 +21,9 @@ pub const CASE_BYTES: usize = 256;
 #[async_trait]
 pub trait Custody: Send + Sync + 'static {
     /// Erases the bytes of these entries in one transaction: the statement becomes `None` and the facts `{}`;
-    /// collateral, rows of the lookup index, finished inbox attempts and the statements of
-    /// [`Report`](crate::Report)s about the entries are removed.
+    /// collateral, finished inbox attempts and the statements of [`Report`](crate::Report)s about the entries are
+    /// removed. Searches do not find the entries any more; their keys leave the runs of the
+    /// [`LookupIndex`](crate::LookupIndex) when those are written anew.
     ///
     /// Entries on hold are left unchanged and listed in [`Erased::held`]. Erasing again changes nothing. An index
     /// at or beyond the committed size, and a list of more than [`ERASED_AT_ONCE`] entries, are

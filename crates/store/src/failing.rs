@@ -4,15 +4,17 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use fault_injection::{Fault, InjectedError, failing_store};
+use lookup_tree::{Posting, PostingBlock, TermKey};
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 
+use crate::lookup::{Build, FinishedRun, RunCatalog};
 use crate::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Cosignatures, Custody, Enqueued,
     Entry, EntryStatus, Erased, Found, GuardKey, GuardRow, Head, HeadSignature, History, HistoryExport,
-    HistoryImport, Hold, Inbox, InboxItem, InboxUse, Indexed, KeptReport, KeyAnnouncement, KeyRotation,
-    Lease, Lifecycle, LogKey, LogKeys, LogReader, LogStore, LogWriter, Lookup, LookupIndex, Page, PendingKey,
-    Progress, Query, Quotas, Report, Reports, SeenKey, SeenRow, ServerChecks, SignatureKind, SignatureStore,
-    SignedHead, Source, State, StorageFault, StoreError, TileAddress, TileStore,
+    HistoryImport, Hold, Inbox, InboxItem, InboxUse, KeptReport, KeyAnnouncement, KeyRotation, Lease,
+    Lifecycle, LogKey, LogKeys, LogReader, LogStore, LogWriter, LookupIndex, Order, PendingKey, Progress,
+    Quotas, Report, Reports, SeenKey, SeenRow, ServerChecks, SignatureKind, SignatureStore, SignedHead,
+    Source, State, StorageFault, StoreError, TileAddress, TileStore,
 };
 
 impl FailingStore {
@@ -130,13 +132,19 @@ failing_store! {
     }
 
     impl LookupIndex {
-        Indexed indexed() -> Result<Indexed, StoreError>;
-        Index index(from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<bool, StoreError>;
+        Catalog catalog() -> Result<RunCatalog, StoreError>;
+        BeginRun begin_run() -> Result<Build, StoreError>;
+        AddBlocks add_blocks(build: Build, blocks: &[PostingBlock]) -> Result<(), StoreError>;
+        FinishRun finish_run(run: &FinishedRun) -> Result<bool, StoreError>;
+        RetireRun retire_run(build: Build) -> Result<(), StoreError>;
+        Sweep sweep(abandoned: Build, limit: usize) -> Result<bool, StoreError>;
         DropIndex drop_index(form: u32) -> Result<(), StoreError>;
-        Search search(query: &Query) -> Result<Page, StoreError>;
+        Blocks blocks(build: Build, from: Posting, to: Posting, order: Order, limit: usize)
+            -> Result<Vec<PostingBlock>, StoreError>;
+        BlocksWith blocks_with(build: Build, postings: &[Posting]) -> Result<Vec<PostingBlock>, StoreError>;
         Values values(kind: u8, prefix: &str, after: Option<&str>, limit: usize)
             -> Result<Vec<String>, StoreError>;
-        Lookups lookups(entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError>;
+        ListedKeys listed_keys(keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError>;
     }
 
     impl Quotas {

@@ -53,7 +53,7 @@ pub use fault_injection::Fault;
 pub use inbox::{Arrival, Enqueued, Inbox, InboxBounds, InboxUse, PendingKey};
 pub use lifecycle::{Lease, Lifecycle, ServerChecks};
 pub use log::{LogReader, LogWriter};
-pub use lookup::{Indexed, Lookup, LookupIndex, Order, Page, Query, Term};
+pub use lookup::{Indexed, LookupIndex, Order, Page, Query, Term};
 pub use memory::Memory;
 pub use model::*;
 pub use moving::{GuardRow, History, HistoryExport, HistoryImport, SeenKey, SeenRow, Source, State};

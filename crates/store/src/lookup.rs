@@ -1,52 +1,81 @@
 //! The lookup index: finds entries by what their statements contain.
 //!
-//! The index is derived data: rows are read from committed entries, a little later than the commit and never in
-//! its transaction. It can be dropped and rebuilt while it serves, and [`Indexed`] names the size up to which it
-//! is complete.
+//! Each term of an entry is hashed to a key, and a key with the leaf of an entry is a posting ([`lookup_tree`]). The
+//! postings of a range of leaves are stored as a run: sorted, and cut into blocks. The postings of the newest leaves,
+//! which do not fill a run yet, are in the memory of each process ([`SearchIndex`]).
 //!
-//! Not here: which values are read from an entry (`registration`), and the task that reads them (the service).
+//! The index is derived data: it can be dropped and rebuilt while it serves. A run is never seen in part: its row is
+//! completed after its blocks were written, in one step.
+//!
+//! Not here: which terms an entry has (`registration`), and the task that keeps the index up to date (the service).
 
+mod catalog;
+mod index;
+mod job;
+mod postings;
+mod query;
 mod search;
-
-use std::borrow::Cow;
-use std::ops::Range;
+mod tail;
+mod terms;
+mod writer;
 
 use async_trait::async_trait;
-use merkle::{EntryDigest, LeafIndex, TreeSize};
+use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
+use merkle::{LeafIndex, TreeSize};
 
 use crate::StoreError;
-pub use search::{Rows, search};
+pub use catalog::{Build, ErasedLeaves, RunCatalog, StoredRun};
+pub use index::SearchIndex;
+pub(crate) use postings::{postings_of, present};
+pub use query::{Indexed, Order, Page, Query, TERMS, Term, VALUES_PER_TERM};
+pub use terms::{EntryTerms, LISTED_BYTES, ListedValue, end_of_values};
+pub use writer::RunWriter;
 
-/// Maximum length of a value that is indexed as it is, in bytes. A longer one is indexed by its hash: it is found
-/// when the whole value is searched for, not by its prefix.
-pub const VALUE_BYTES: usize = 512;
-/// Maximum number of values in one [`Term`].
-pub const VALUES_PER_TERM: usize = 64;
-/// Maximum number of terms in one [`Query`].
-pub const TERMS: usize = 16;
-
-/// Lookup index over one log.
+/// Storage of the lookup index of one log.
 #[async_trait]
 pub trait LookupIndex: Send + Sync + 'static {
-    /// Reads how far the index goes, and its form.
-    async fn indexed(&self) -> Result<Indexed, StoreError>;
+    /// Reads which runs are complete, and which erased entries may still have postings in them.
+    async fn catalog(&self) -> Result<RunCatalog, StoreError>;
 
-    /// Replaces the rows of the entries `from.to..to` and moves the index to `to`, in one transaction; returns
-    /// `false`, and changes nothing, if the index is no longer at `from`.
+    /// Begins to write a run. Its number is larger than that of every earlier build and erasure.
+    async fn begin_run(&self) -> Result<Build, StoreError>;
+
+    /// Writes blocks of a run that is not complete. They are read by nobody until [`finish_run`](Self::finish_run).
+    /// After a crash they may be lost together with the later ones.
+    async fn add_blocks(&self, build: Build, blocks: &[PostingBlock]) -> Result<(), StoreError>;
+
+    /// Completes a run, in one transaction: it takes the place of an earlier build of the same run, its values are
+    /// listed, and the erased leaves that no run holds any more are forgotten.
     ///
-    /// Rows of erased entries are left out, also if the erasure happens concurrently. A row of another entry, and
-    /// a size that was never committed, are [`StoreError::Refused`].
-    async fn index(&self, from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<bool, StoreError>;
+    /// Returns `false`, and changes nothing, if the index was dropped since then, or if other leaves of
+    /// its range than `without` are erased now. A run of leaves that were never committed is [`StoreError::Refused`].
+    async fn finish_run(&self, run: &FinishedRun) -> Result<bool, StoreError>;
 
-    /// Restarts the index at size 0 in the given form; the old rows are no longer found.
+    /// Takes a complete run out of the index. [`sweep`](Self::sweep) deletes its blocks.
+    async fn retire_run(&self, build: Build) -> Result<(), StoreError>;
+
+    /// Deletes up to `limit` blocks of runs that were replaced, retired or dropped, and of those that were begun before
+    /// `abandoned` and not finished. Returns whether there may be more.
+    async fn sweep(&self, abandoned: Build, limit: usize) -> Result<bool, StoreError>;
+
+    /// Restarts the index without runs and values, in the given form.
     async fn drop_index(&self, form: u32) -> Result<(), StoreError>;
 
-    /// Finds the entries that match every term of a query, in the query's order.
-    async fn search(&self, query: &Query) -> Result<Page, StoreError>;
+    /// Reads up to `limit` blocks of a run in which postings from `from` to `to`, inclusive, may stand, in this order.
+    async fn blocks(
+        &self,
+        build: Build,
+        from: Posting,
+        to: Posting,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<PostingBlock>, StoreError>;
+
+    /// Reads each block of a run in which one of these postings may stand, once, in the order of the blocks.
+    async fn blocks_with(&self, build: Build, postings: &[Posting]) -> Result<Vec<PostingBlock>, StoreError>;
 
     /// Lists up to `limit` values of a kind that begin with `prefix`, in byte order: those greater than `after`
-    /// if it is given. After [`drop_index`](Self::drop_index) the list may still hold values that are not indexed
-    /// again yet.
+    /// if it is given.
     async fn values(
         &self,
         kind: u8,
@@ -55,104 +84,35 @@ pub trait LookupIndex: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<String>, StoreError>;
 
-    /// Reads all rows of these entries, by entry, kind and value; entries that are not indexed yet have none.
-    async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError>;
+    /// Returns those of these keys under which a value is listed.
+    async fn listed_keys(&self, keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError>;
 }
 
-/// Extent and form of a lookup index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Indexed {
-    /// Form (version) of the rows; a writer of another form drops the index first. 0: nothing was indexed yet.
-    pub form: u32,
-    /// Size of the tree whose entries are all in the index.
-    pub to: TreeSize,
-}
-
-impl Default for Indexed {
-    fn default() -> Self {
-        Self { form: 0, to: TreeSize::new(0) }
-    }
-}
-
-/// Row of the index: one value that an entry has.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Lookup {
-    /// Kind of the value; the caller assigns the numbers.
-    pub kind: u8,
-    /// The value, as read from the entry.
-    pub value: String,
-    /// Index of the entry.
-    pub entry: LeafIndex,
-}
-
-/// Condition that an entry has at least one of these values.
+/// A run whose blocks are all written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term {
-    /// Kind of the values.
-    pub kind: u8,
-    /// Alternatives, at most [`VALUES_PER_TERM`].
-    pub values: Vec<String>,
+pub struct FinishedRun {
+    /// The build under which the blocks were written.
+    pub build: Build,
+    /// The drop of the index after which its postings were read.
+    pub dropped: Build,
+    /// Level and number.
+    pub id: RunId,
+    /// Size and root.
+    pub summary: RunSummary,
+    /// Erased leaves of the run's range, of which it has only the blind postings; ascending.
+    pub without: Vec<LeafIndex>,
+    /// Values to be listed.
+    pub listed: Vec<ListedValue>,
+    /// Keys that no entry has any more: values under them are removed from the list.
+    pub gone: Vec<TermKey>,
 }
 
-impl Term {
-    /// Makes a term with one value.
-    pub fn exactly(kind: u8, value: impl Into<String>) -> Self {
-        Self { kind, values: vec![value.into()] }
-    }
-}
-
-/// Search for entries.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Query {
-    /// Conditions that must all hold, at most [`TERMS`]. Without any, every entry matches.
-    pub terms: Vec<Term>,
-    /// Range of entry indices to search.
-    pub within: Range<u64>,
-    /// Order of the result.
-    pub order: Order,
-    /// Maximum number of entries in the result.
-    pub limit: usize,
-}
-
-/// Order of a search result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Ascending entry index.
-    OldestFirst,
-    /// Descending entry index.
-    NewestFirst,
-}
-
-/// Result of a [`Query`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// The entries, in the order asked for.
-    pub entries: Vec<LeafIndex>,
-    /// Entry after which the search can continue. A search that looked at many entries in vain stops with fewer
-    /// than the limit, so only `None` means that the result is complete.
-    pub more_after: Option<LeafIndex>,
-    /// Extent of the index at the time of the search.
-    pub indexed: Indexed,
-}
-
-/// Returns a value in its stored form: unchanged, or its hash if it is longer than [`VALUE_BYTES`] or holds bytes
-/// that a database cannot index.
-pub fn stored_value(value: &str) -> Cow<'_, str> {
-    const HASHED: char = '\u{1}';
-    if value.len() <= VALUE_BYTES && !value.contains('\0') && !value.starts_with(HASHED) {
-        return Cow::Borrowed(value);
-    }
-    Cow::Owned(format!("{HASHED}sha256:{}", EntryDigest::of(value.as_bytes())))
-}
-
-/// Checks rows for [`LookupIndex::index`]: each entry within `from.to..to`, and the range not reversed.
-pub fn check_rows(from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<(), StoreError> {
-    let within = from.to.get()..to.get();
-    if to < from.to {
-        return Err(StoreError::Refused("an index is not moved back: it is dropped".into()));
-    }
-    match rows.iter().find(|row| !within.contains(&row.entry.get())) {
-        Some(row) => Err(StoreError::Refused(format!("entry {} is not among those indexed", row.entry))),
-        None => Ok(()),
+impl FinishedRun {
+    /// Refuses a run of leaves that were never committed, or that is not of the schedule.
+    pub fn must_be_committed(&self, size: TreeSize) -> Result<(), StoreError> {
+        match self.id.leaves() {
+            Some(leaves) if leaves.end.get() <= size.get() => Ok(()),
+            _ => Err(StoreError::Refused(format!("run {} is not of a tree of size {size}", self.id))),
+        }
     }
 }

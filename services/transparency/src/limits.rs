@@ -83,9 +83,10 @@ pub const INDEX_FIRST: usize = 8;
 pub const INDEX_ENTRIES: usize = 512;
 /// Target size of the entries read for the lookup index at one time, in bytes.
 pub const INDEX_BYTES: usize = 8 << 20;
-/// Rows written to the lookup index at one time; the last entry's rows may exceed it.
-pub const INDEX_ROWS: usize = 16_384;
-/// Pause of indexing after it has caught up, unless a search waits: a commit of its own costs as much as a batch's.
+/// Number of entries whose search terms wait for the index in memory.
+pub const DECIDED_TERMS: usize = 16_384;
+/// Pause of indexing after it has caught up, unless a search waits: entries indexed together cost least, and those that
+/// this process registers are known by then.
 pub const INDEX_PAUSE: Duration = Duration::from_millis(250);
 /// Interval at which indexing checks whether the index was dropped.
 pub const INDEX_POLL: Duration = Duration::from_millis(500);

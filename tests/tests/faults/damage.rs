@@ -46,13 +46,6 @@ const CELLS: &[(Cell, &str)] = &[
     ),
     (cell("guard", "key", GUARD), "guard: a guard of entry 1"),
     (Cell { holds: Holds::Number, ..cell("guard", "idx", GUARD) }, "guard: a guard of entry 1"),
-    (
-        Cell {
-            holds: Holds::Text,
-            ..cell("lookup", "value", "idx = 5 AND value = (SELECT max(value) FROM lookup WHERE idx = 5)")
-        },
-        "lookup: the index says something else of entry 5",
-    ),
 ];
 
 /// Entry 1 claims the place of its record.

@@ -3,20 +3,19 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use lookup_tree::limits::LEVEL_0_LEAVES;
 use merkle::LeafIndex;
 
-use super::{Appender, LogDatabase, entry, rows, said};
-use crate::{
-    Collateral, Entry, EntryStatus, Erased, GuardKey, Hold, InboxItem, Indexed, NewEntry, Order, Query,
-    StoreError, Term,
-};
+use super::{Appender, Indexer, LogDatabase, entry};
+use crate::{Collateral, Entry, EntryStatus, Erased, GuardKey, Hold, InboxItem, NewEntry, StoreError};
 
 /// Checks that erasure removes the bytes only: position, digest, tiles, guards and look-ups by digest stay.
 pub async fn an_erased_entry_keeps_its_place_and_loses_its_bytes(database: &impl LogDatabase) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
     appender.append_entries(vec![telling(2)]).await.unwrap();
-    assert!(store.index(Indexed::default(), appender.head().size(), &rows(&[(2, "said")])).await.unwrap());
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    index.add(&[(0, "other"), (1, "other"), (2, "said")]);
     let answer = store.erase(&[leaf(2)]).await.unwrap();
     assert_eq!(answer, Erased { erased: vec![leaf(2)], held: vec![] });
 
@@ -26,8 +25,7 @@ pub async fn an_erased_entry_keeps_its_place_and_loses_its_bytes(database: &impl
     assert_eq!(erased, Entry { index: leaf(2), digest, statement: None, policy, rule, facts: "{}".into() });
     assert_eq!(other.entries(leaf(2), 1).await.unwrap(), [erased]);
     assert_eq!(other.collateral(leaf(2)).await.unwrap(), []);
-    assert_eq!(other.lookups(&[leaf(2)]).await.unwrap(), []);
-    assert_eq!(said(&*other, "said").await, [0; 0]);
+    assert_eq!(index.found("said").await, [0; 0]);
     assert!(other.find(&[digest]).await.unwrap()[0].is_some(), "it is still in the log");
     assert_eq!(other.guards(&telling(2).guards).await.unwrap(), [Some(leaf(2))]);
     assert_eq!(other.head().await.unwrap(), *appender.head());
@@ -161,17 +159,19 @@ pub async fn a_hold_and_an_erasure_at_once_do_not_both_succeed(database: &impl L
     }
 }
 
-/// Checks that rows read before an erasure are not written to the index after it.
+/// Checks that terms read before an erasure are not found after it, and are in no run that is completed after it.
 pub async fn an_index_that_is_behind_does_not_bring_an_erased_entry_back(database: &impl LogDatabase) {
     let store = database.handle().await;
-    let appender = Appender::with(Arc::clone(&store), 3).await;
+    Appender::with(Arc::clone(&store), LEVEL_0_LEAVES).await;
     store.erase(&[leaf(1)]).await.unwrap();
-    let late = rows(&[(0, "said"), (1, "said"), (2, "said")]);
-    assert!(store.index(Indexed::default(), appender.head().size(), &late).await.unwrap());
-    assert_eq!(said(&*store, "said").await, [0, 2]);
-    let query =
-        Query { terms: vec![Term::exactly(1, "said")], within: 1..2, order: Order::NewestFirst, limit: 10 };
-    assert_eq!(store.search(&query).await.unwrap().entries, []);
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    index.add(&[(0, "said"), (1, "said"), (LEVEL_0_LEAVES - 1, "said")]);
+    assert_eq!(index.found("said").await, [0, LEVEL_0_LEAVES - 1]);
+    index.settle().await;
+    assert_eq!(index.found("said").await, [0, LEVEL_0_LEAVES - 1]);
+    let catalog = store.catalog().await.unwrap();
+    assert_eq!((catalog.runs.len(), catalog.runs[0].summary.blind), (1, 1));
+    assert!(catalog.erased.is_empty(), "the run was completed without the entry");
 }
 
 fn leaf(index: u64) -> LeafIndex {

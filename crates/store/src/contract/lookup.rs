@@ -1,81 +1,83 @@
-//! Contract tests of `LookupIndex`.
+//! Contract tests of `LookupIndex`, through the index that is built on it.
 
 use std::sync::Arc;
 
-use merkle::{LeafIndex, TreeSize};
+use async_trait::async_trait;
+use lookup_tree::limits::LEVEL_0_LEAVES;
+use lookup_tree::{BlindCode, Posting, RunId, RunSummary, TermKey};
+use merkle::{EntryDigest, Hash, LeafIndex, TreeSize};
 
-use super::{Appender, LogDatabase};
-use crate::lookup::{TERMS, VALUE_BYTES, VALUES_PER_TERM};
-use crate::{Indexed, LogStore, Lookup, Order, Page, Query, StoreError, Term};
+use super::indexer::one;
+use super::{Appender, Indexer, LogDatabase};
+use crate::fsck::{Defect, Fsck, FsckFacts};
+use crate::lookup::{Build, EntryTerms, FinishedRun, SearchIndex, TERMS, VALUES_PER_TERM};
+use crate::{
+    CommittedHead, Entry, GuardKey, HeadSignature, Indexed, LogKey, LogReader, LogStore, Order, Page, Query,
+    StoreError, Term,
+};
 
-/// Makes [`Lookup`] rows of kind 1 from pairs of entry and value.
-pub(super) fn rows(said: &[(u64, &str)]) -> Vec<Lookup> {
-    said.iter().map(|(entry, value)| row(1, value, *entry)).collect()
-}
+/// Size of the log in most of these tests: a full run and some leaves.
+const SIZE: u64 = LEVEL_0_LEAVES + 8;
 
-/// Searches the index for one value of kind 1 and returns the entries found.
-pub(super) async fn said(store: &dyn LogStore, value: &str) -> Vec<u64> {
-    let page = store.search(&query(vec![Term::exactly(1, value)])).await.unwrap();
-    assert_eq!(page.more_after, None);
-    numbers(&page)
-}
-
-/// Checks that a search finds nothing before `index` was called.
+/// Checks that a search finds nothing before anything was indexed.
 pub async fn a_new_index_is_empty(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
-    assert_eq!(store.indexed().await.unwrap(), Indexed::default());
-    let page = store.search(&query(vec![])).await.unwrap();
-    assert_eq!(page, Page { entries: vec![], more_after: None, indexed: Indexed::default() });
-    assert_eq!(store.values(1, "", None, 10).await.unwrap(), Vec::<String>::new());
-    assert_eq!(store.lookups(&[LeafIndex::new(0)]).await.unwrap(), []);
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    assert!(!index.step().await, "there is nothing to write");
+    let indexed = Indexed { form: 0, to: TreeSize::new(0) };
+    let page = index.search(&query(vec![])).await;
+    assert_eq!(page, Page { entries: vec![], more_after: None, indexed });
+    assert_eq!(index.values("", None, 10).await, [""; 0]);
 }
 
-/// Checks that another handle sees new rows and the new `Indexed` together.
+/// Checks that a run is found by another process as well, which does not have its leaves in memory.
 pub async fn what_is_indexed_is_found(database: &impl LogDatabase) {
     let store = database.handle().await;
-    let indexed = filled(&store).await;
-    let other = database.handle().await;
-    assert_eq!(other.indexed().await.unwrap(), indexed);
-    assert_eq!(said(&*other, "even").await, [0, 2, 4, 6, 8]);
-    assert_eq!(said(&*other, "odd").await, [1, 3, 5, 7, 9]);
-    assert_eq!(said(&*other, "eve").await, [0; 0], "a beginning is not the value");
-    assert_eq!(said(&*other, "Even").await, [0; 0]);
-    let expected = [row(1, "even", 4), row(2, "four", 4), row(1, "odd", 5)];
-    let asked = [5, 4, 11].map(LeafIndex::new);
-    assert_eq!(other.lookups(&asked).await.unwrap(), expected);
+    let index = filled(&store).await;
+    let mut other = Indexer::of(database.handle().await).await;
+    assert_eq!(other.search(&query(vec![])).await.indexed.to.get(), LEVEL_0_LEAVES);
+    assert_eq!(index.search(&query(vec![])).await.indexed.to.get(), SIZE);
+    other.add_up_to(SIZE, parity);
+    for index in [index, other] {
+        assert_eq!(index.found("even").await, (0..SIZE).step_by(2).collect::<Vec<_>>());
+        assert_eq!(index.found("odd").await, (1..SIZE).step_by(2).collect::<Vec<_>>());
+        assert_eq!(index.found("eve").await, [0; 0], "a beginning is not the value");
+        assert_eq!(index.found("Even").await, [0; 0]);
+    }
 }
 
 /// Reads pages in both orders, bounded by the range and by the limit of the query.
 pub async fn pages_join_without_gap_or_overlap(database: &impl LogDatabase) {
     let store = database.handle().await;
-    filled(&store).await;
+    let index = filled(&store).await;
+    let all = LEVEL_0_LEAVES - 5..LEVEL_0_LEAVES + 4;
     for order in [Order::OldestFirst, Order::NewestFirst] {
         for limit in [1, 2, 3, 5, 7] {
             for term in [
                 Term::exactly(1, "even"),
                 Term { kind: 1, values: ["odd", "even"].map(str::to_owned).into() },
             ] {
-                let mut all = Vec::new();
-                let mut within = 1..9;
+                let mut found = Vec::new();
+                let mut within = all.clone();
                 loop {
-                    let asked = Query { within: within.clone(), order, limit, ..query(vec![term.clone()]) };
-                    let page = store.search(&asked).await.unwrap();
+                    let wanted = Query { within: within.clone(), order, limit, ..query(vec![term.clone()]) };
+                    let page = index.search(&wanted).await;
                     assert!(page.entries.len() <= limit);
-                    all.extend(numbers(&page));
+                    found.extend(numbers(&page));
                     let Some(last) = page.more_after else { break };
-                    assert_eq!(Some(&last.get()), all.last());
+                    assert_eq!(Some(&last.get()), found.last());
                     within = match order {
                         Order::OldestFirst => last.get() + 1..within.end,
                         Order::NewestFirst => within.start..last.get(),
                     };
                 }
                 let mut expected: Vec<u64> =
-                    (1..9).filter(|n| term.values.len() == 2 || n % 2 == 0).collect();
+                    all.clone().filter(|n| term.values.len() == 2 || n % 2 == 0).collect();
                 if order == Order::NewestFirst {
                     expected.reverse();
                 }
-                assert_eq!(all, expected, "{order:?} by {limit}");
+                assert_eq!(found, expected, "{order:?} by {limit}");
             }
         }
     }
@@ -84,14 +86,15 @@ pub async fn pages_join_without_gap_or_overlap(database: &impl LogDatabase) {
 /// Checks that a search returns only entries that match all of its terms.
 pub async fn every_term_of_a_search_must_hold(database: &impl LogDatabase) {
     let store = database.handle().await;
-    filled(&store).await;
-    let search = async |terms: Vec<Term>| numbers(&store.search(&query(terms)).await.unwrap());
-    assert_eq!(search(vec![Term::exactly(1, "even"), Term::exactly(2, "four")]).await, [4]);
-    assert_eq!(search(vec![Term::exactly(2, "four"), Term::exactly(1, "even")]).await, [4]);
-    assert_eq!(search(vec![Term::exactly(1, "odd"), Term::exactly(2, "four")]).await, [0; 0]);
+    let index = filled(&store).await;
+    let search = async |terms: Vec<Term>| numbers(&index.search(&query(terms)).await);
+    let four = || Term::exactly(2, "four");
+    assert_eq!(search(vec![Term::exactly(1, "even"), four()]).await, [4, LEVEL_0_LEAVES + 4]);
+    assert_eq!(search(vec![four(), Term::exactly(1, "even")]).await, [4, LEVEL_0_LEAVES + 4]);
+    assert_eq!(search(vec![Term::exactly(1, "odd"), four()]).await, [0; 0]);
     assert_eq!(search(vec![Term::exactly(2, "even")]).await, [0; 0], "kinds are apart");
     assert_eq!(search(vec![Term { kind: 1, values: vec![] }]).await, [0; 0]);
-    assert_eq!(search(vec![]).await, (0..10).collect::<Vec<_>>(), "no term is true of every entry indexed");
+    assert_eq!(search(vec![]).await, (0..100).collect::<Vec<_>>(), "no term is true of every entry indexed");
     let both = vec![Term::exactly(1, "even"), Term::exactly(1, "odd")];
     assert_eq!(search(both).await, [0; 0]);
 }
@@ -100,112 +103,267 @@ pub async fn every_term_of_a_search_must_hold(database: &impl LogDatabase) {
 pub async fn a_search_that_looks_at_much_stops_and_says_where(database: &impl LogDatabase) {
     let store = database.handle().await;
     let count = 9000;
-    let appender = Appender::with(Arc::clone(&store), count).await;
-    let mut said: Vec<Lookup> = (0..count).map(|n| row(1, "all", n)).collect();
-    said.extend((0..count - 1).map(|n| row(2, "all but the last", n)));
-    said.push(row(3, "here", count - 1));
-    assert!(store.index(Indexed::default(), appender.head().size(), &said).await.unwrap());
+    Appender::with(Arc::clone(&store), count).await;
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    index.add_up_to(count, |leaf| {
+        let mut terms = one("all");
+        match leaf < count - 1 {
+            true => terms.add(2, "all but the last"),
+            false => terms.add(3, "here"),
+        }
+        terms
+    });
+    index.settle().await;
     let rare = query(vec![Term::exactly(1, "all"), Term::exactly(3, "here")]);
-    let page = store.search(&rare).await.unwrap();
+    let page = index.search(&rare).await;
     assert_eq!((numbers(&page), page.more_after), (vec![count - 1], None), "the rarest term is followed");
     let first = query(vec![Term::exactly(1, "all"), Term::exactly(2, "all but the last")]);
-    let page = store.search(&Query { limit: 9000, ..first.clone() }).await.unwrap();
+    let page = index.search(&Query { limit: 9000, ..first.clone() }).await;
     let last = page.more_after.expect("it looked at many entries and stopped before the limit");
     assert_eq!(page.entries.last(), Some(&last));
     let rest = Query { within: last.get() + 1..u64::MAX, limit: 9000, ..first };
-    let rest = store.search(&rest).await.unwrap();
+    let rest = index.search(&rest).await;
     assert_eq!(rest.more_after, None);
     assert_eq!(page.entries.len() + rest.entries.len(), 8999);
 }
 
-/// Checks that of two processes that index the same entries one succeeds, and that no row is stored twice.
-pub async fn an_index_moves_by_compare_and_swap(database: &impl LogDatabase) {
+/// Lets two processes write the same run at once: the index has it once, and whole.
+pub async fn a_run_that_two_processes_write_is_complete_once(database: &impl LogDatabase) {
     let store = database.handle().await;
-    Appender::with(Arc::clone(&store), 10).await;
-    let mut calls = Vec::new();
-    for _ in 0..4 {
-        let store = database.handle().await;
-        calls.push(tokio::spawn(async move {
-            store.index(Indexed::default(), TreeSize::new(4), &rows(&[(0, "x"), (3, "x")])).await
-        }));
+    Appender::with(Arc::clone(&store), SIZE).await;
+    let (mut one, mut other) = (Indexer::of(store).await, Indexer::of(database.handle().await).await);
+    for index in [&mut one, &mut other] {
+        index.add_up_to(SIZE, parity);
     }
-    let mut moved = 0;
-    for call in calls {
-        moved += u32::from(call.await.unwrap().unwrap());
+    tokio::join!(one.step(), other.step());
+    one.settle().await;
+    other.settle().await;
+    let catalog = database.handle().await.catalog().await.unwrap();
+    assert_eq!(catalog.runs.len(), 1);
+    assert_eq!(catalog.runs[0].summary, summary(&postings(0..LEVEL_0_LEAVES)));
+    for index in [one, other] {
+        assert_eq!(index.found("even").await, (0..SIZE).step_by(2).collect::<Vec<_>>());
     }
-    assert_eq!(moved, 1);
-    assert_eq!(said(&*store, "x").await, [0, 3]);
-    let stale = Indexed { form: 1, to: TreeSize::new(4) };
-    assert!(!store.index(stale, TreeSize::new(5), &rows(&[(4, "x")])).await.unwrap(), "another form");
-    let now = store.indexed().await.unwrap();
-    assert!(store.index(now, TreeSize::new(6), &rows(&[(5, "x"), (5, "x")])).await.unwrap());
-    assert_eq!(said(&*store, "x").await, [0, 3, 5]);
 }
 
-/// Expects `StoreError::Refused` for rows outside `from.to..to`, as they would make `Indexed` wrong.
-pub async fn an_index_takes_only_rows_of_committed_entries_in_turn(database: &impl LogDatabase) {
+/// Expects `StoreError::Refused` for a run beyond the head.
+pub async fn a_run_of_entries_that_were_never_committed_is_refused(database: &impl LogDatabase) {
     let store = database.handle().await;
-    Appender::with(Arc::clone(&store), 4).await;
-    store.index(Indexed::default(), TreeSize::new(2), &[]).await.unwrap();
-    let from = store.indexed().await.unwrap();
-    for (to, entry) in [(4, 1), (4, 4), (5, 3), (1, 1)] {
-        let refused = store.index(from, TreeSize::new(to), &rows(&[(entry, "x")])).await;
-        assert!(matches!(refused, Err(StoreError::Refused(_))), "{to} {entry}: {refused:?}");
-    }
-    assert_eq!(store.indexed().await.unwrap(), from);
-    assert_eq!(said(&*store, "x").await, [0; 0]);
+    Appender::with(Arc::clone(&store), LEVEL_0_LEAVES - 1).await;
+    let run = empty_run(store.begin_run().await.unwrap());
+    let refused = store.finish_run(&run).await;
+    assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+    assert_eq!(store.catalog().await.unwrap().runs, []);
 }
 
-/// Checks that a rebuilt index has the rows of the new reading and none of the old one.
+/// Ends a process between the blocks of a run and its completion, and continues with another one.
+pub async fn a_run_that_is_not_finished_is_not_seen_and_goes(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), SIZE).await;
+    let abandoned = store.begin_run().await.unwrap();
+    let block = lookup_tree::PostingBlock { first: postings(0..1)[0], bytes: vec![7] };
+    store.add_blocks(abandoned, std::slice::from_ref(&block)).await.unwrap();
+    assert_eq!(store.catalog().await.unwrap().runs, []);
+    let mut index = Indexer::of(database.handle().await).await;
+    index.add_up_to(SIZE, parity);
+    index.settle().await;
+    assert_eq!(index.found("odd").await.len() as u64, SIZE / 2);
+    assert_eq!(store.blocks_with(abandoned, &[block.first]).await.unwrap(), []);
+    assert!(!store.finish_run(&empty_run(abandoned)).await.unwrap(), "it was begun too long ago");
+}
+
+/// Checks that a rebuilt index has the terms of the new reading and none of the old one.
 pub async fn a_dropped_index_starts_again_and_forgets(database: &impl LogDatabase) {
     let store = database.handle().await;
     let before = filled(&store).await;
+    let begun = store.begin_run().await.unwrap();
     database.handle().await.drop_index(7).await.unwrap();
-    let dropped = Indexed { form: 7, to: TreeSize::new(0) };
-    assert_eq!(store.indexed().await.unwrap(), dropped);
-    assert_eq!(said(&*store, "even").await, [0; 0]);
-    assert_eq!(store.lookups(&[LeafIndex::new(4)]).await.unwrap(), []);
-    assert!(!store.index(before, TreeSize::new(10), &[]).await.unwrap());
-    assert!(store.index(dropped, TreeSize::new(5), &rows(&[(0, "even"), (4, "new")])).await.unwrap());
-    assert_eq!(said(&*store, "even").await, [0], "beyond what was read again nothing is found");
-    let now = store.indexed().await.unwrap();
-    assert!(store.index(now, TreeSize::new(10), &rows(&[(9, "even")])).await.unwrap());
-    assert_eq!(said(&*store, "even").await, [0, 9]);
-    assert_eq!(said(&*store, "new").await, [4]);
-    assert_eq!(store.values(2, "", None, 10).await.unwrap(), Vec::<String>::new());
+    assert!(!store.finish_run(&empty_run(begun)).await.unwrap(), "it was begun before the drop");
+    assert_eq!(before.found("even").await, [0; 0], "the other form is not known to it");
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    let page = index.search(&query(vec![])).await;
+    assert_eq!(page.indexed, Indexed { form: 7, to: TreeSize::new(0) });
+    assert_eq!(index.values("", None, 10).await, [""; 0]);
+    index.add(&[(0, "even"), (4, "new")]);
+    assert_eq!(index.found("even").await, [0], "beyond what was read again nothing is found");
+    index.add_up_to(SIZE, |_| one("newer"));
+    index.settle().await;
+    assert_eq!(index.found("even").await, [0]);
+    assert_eq!(index.found("new").await, [4]);
+    assert_eq!(index.values("", None, 10).await, ["even", "new", "newer"]);
+    let kept = SearchIndex::new(7);
+    kept.align(&store.catalog().await.unwrap());
+    assert_eq!(kept.size().get(), LEVEL_0_LEAVES);
+    store.drop_index(7).await.unwrap();
+    kept.align(&store.catalog().await.unwrap());
+    assert_eq!(kept.size().get(), 0, "a drop is noticed although the form is the same");
+}
+
+/// Erases entries of a complete run and of the tail: they are not found at once, and their postings go later.
+pub async fn an_erased_entry_leaves_its_runs_and_the_list_of_values(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), 2 * LEVEL_0_LEAVES).await;
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    let newest = LEVEL_0_LEAVES + 1;
+    let terms = |leaf: u64| match leaf {
+        7 => one("secret"),
+        8 => one("shared"),
+        leaf if leaf == newest => one("newest"),
+        leaf if leaf == newest + 1 => one("shared"),
+        _ => one("any"),
+    };
+    index.add_up_to(newest + 2, terms);
+    index.settle().await;
+    let erase = [7, 8, newest].map(LeafIndex::new);
+    assert_eq!(store.erase(&erase).await.unwrap().erased, erase);
+    for value in ["secret", "newest"] {
+        assert_eq!(index.found(value).await, [0; 0], "{value}");
+    }
+    assert_eq!(index.found("shared").await, [newest + 1]);
+    index.settle().await;
+    let catalog = store.catalog().await.unwrap();
+    assert_eq!(catalog.erased.keys().copied().collect::<Vec<_>>(), [LeafIndex::new(newest)]);
+    let mut left: Vec<Posting> = (0..LEVEL_0_LEAVES).filter(|leaf| ![7, 8].contains(leaf)).map(any).collect();
+    left.extend([7, 8].map(|leaf| Posting::blind(BlindCode::Erased, LeafIndex::new(leaf))));
+    left.sort();
+    assert_eq!(catalog.runs.iter().map(|run| run.summary).collect::<Vec<_>>(), [summary(&left)]);
+    assert_eq!(index.values("", None, 10).await, ["any", "shared"], "what nobody has is not listed");
+    index.add_up_to(2 * LEVEL_0_LEAVES, terms);
+    index.settle().await;
+    let catalog = store.catalog().await.unwrap();
+    assert!(catalog.erased.is_empty());
+    assert_eq!(catalog.runs.iter().map(|run| run.summary.blind).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(index.values("", None, 10).await, ["any", "shared"]);
+}
+
+/// Merges runs with a crash in between, and takes the merged ones out once they are old.
+pub async fn eight_runs_merge_into_one(database: &impl LogDatabase) {
+    const MERGED: u64 = 8 * LEVEL_0_LEAVES;
+    let store = database.handle().await;
+    let mut appender = Appender::new(Arc::clone(&store)).await;
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    while index.index.size().get() < MERGED {
+        appender.append(LEVEL_0_LEAVES).await;
+        index.add_up_to(index.index.size().get() + LEVEL_0_LEAVES, parity);
+        assert!(index.step().await, "a full run is written");
+    }
+    assert!(index.step().await, "the merge is begun");
+    let evens: Vec<u64> = (0..MERGED).step_by(2).collect();
+    assert_eq!(index.found("even").await, evens);
+    drop(index);
+    let mut index = Indexer::of(database.handle().await).await;
+    index.settle().await;
+    let ids = async |store: &dyn LogStore| {
+        let catalog = store.catalog().await.unwrap();
+        let mut ids: Vec<_> = catalog.runs.iter().map(|run| (run.id.level, run.id.number)).collect();
+        ids.sort_unstable();
+        ids
+    };
+    let mut expected: Vec<(u8, u64)> = (0..8).map(|number| (0, number)).chain([(1, 0)]).collect();
+    assert_eq!(ids(&*store).await, expected);
+    let catalog = store.catalog().await.unwrap();
+    let merged = catalog.run(RunId { level: 1, number: 0 }).unwrap();
+    assert_eq!(merged.summary, summary(&postings(0..MERGED)));
+    assert_eq!(index.found("even").await, evens);
+    for _ in 0..2 {
+        appender.append(LEVEL_0_LEAVES).await;
+        index.add_up_to(index.index.size().get() + LEVEL_0_LEAVES, parity);
+        index.settle().await;
+    }
+    expected = vec![(0, 8), (0, 9), (1, 0)];
+    assert_eq!(ids(&*store).await, expected);
+    assert_eq!(index.found("even").await.len() as u64, 5 * LEVEL_0_LEAVES);
+}
+
+/// Damages a block of a run: the check names the entry that lost its posting, and the run.
+pub async fn a_check_names_entries_and_runs_that_are_damaged(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), SIZE).await;
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    index.add_up_to(SIZE, parity);
+    index.settle().await;
+    let checked = async || Fsck::new(&*store, &ParityFacts).deep().await.unwrap().findings;
+    assert_eq!(checked().await, []);
+    let run = store.catalog().await.unwrap().runs[0];
+    let blocks = store.blocks(run.build, Posting::FIRST, Posting::LAST, Order::NewestFirst, 1).await.unwrap();
+    let start = LeafIndex::new(0);
+    let mut left = lookup_tree::read_block(&blocks[0].bytes, start).unwrap();
+    let lost = left.pop().unwrap();
+    let mut writer = lookup_tree::BlockWriter::new(start);
+    for posting in left {
+        assert_eq!(writer.push(posting).unwrap(), None);
+    }
+    store.add_blocks(run.build, &[writer.finish().unwrap()]).await.unwrap();
+    let found = checked().await;
+    assert!(matches!(found[0], Defect::LookupWrong { index } if index == lost.leaf), "{found:?}");
+    assert!(matches!(found[1], Defect::RunWrong { run: RunId { level: 0, number: 0 }, .. }), "{found:?}");
+    assert_eq!(found.len(), 2);
+}
+
+/// What an index with the terms of [`parity`] must have.
+struct ParityFacts;
+
+#[async_trait]
+impl FsckFacts for ParityFacts {
+    fn guards(&self, _: &Entry) -> Vec<GuardKey> {
+        Vec::new()
+    }
+
+    fn twin(&self, _: &Entry) -> Option<EntryDigest> {
+        None
+    }
+
+    fn lookup_form(&self) -> Option<u32> {
+        Some(0)
+    }
+
+    async fn terms(&self, _: &dyn LogReader, entry: &Entry) -> Result<Option<EntryTerms>, StoreError> {
+        Ok(Some(parity(entry.index.get())))
+    }
+
+    fn may_be_erased(&self, _: LeafIndex) -> bool {
+        false
+    }
+
+    fn check_signature(&self, _: &CommittedHead, _: &HeadSignature, _: &[LogKey]) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// Indexes NUL, long, empty and non-Latin text, and checks that no value is confused with another.
 pub async fn any_value_can_be_indexed_and_found(database: &impl LogDatabase) {
     let store = database.handle().await;
-    let long = "x".repeat(VALUE_BYTES + 1);
+    let long = "x".repeat(513);
     let longer = "x".repeat(100_000);
     let values = ["", "a\0b", "a", "規則 🦀", "\u{1}sha256:", &long, &longer, "a%_'\"\\", "\u{10FFFF}"];
-    let appender = Appender::with(Arc::clone(&store), values.len() as u64).await;
-    let said_by: Vec<Lookup> = (0..).zip(values).map(|(n, value)| row(1, value, n)).collect();
-    assert!(store.index(Indexed::default(), appender.head().size(), &said_by).await.unwrap());
+    Appender::with(Arc::clone(&store), SIZE).await;
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    index.add_up_to(SIZE, |leaf| {
+        values.get(leaf as usize).map_or_else(EntryTerms::default, |value| one(value))
+    });
+    index.settle().await;
     for (n, value) in (0..).zip(values) {
-        assert_eq!(said(&*store, value).await, [n], "{:?}", value.get(..20).unwrap_or(value));
+        assert_eq!(index.found(value).await, [n], "{:?}", value.get(..20).unwrap_or(value));
     }
-    let hash = crate::lookup::stored_value(&longer).into_owned();
-    assert_eq!(said(&*store, &hash).await, [0; 0], "a hash is not the value");
+    let listed = ["", "\u{1}sha256:", "a", "a%_'\"\\", "規則 🦀", "\u{10FFFF}"];
+    assert_eq!(index.values("", None, 10).await, listed, "what is long or has U+0000 is not listed");
 }
 
-/// Checks that `values` returns values with a prefix once each, in byte order.
+/// Checks that `values` returns values with a prefix once each, in byte order, from runs and from memory.
 pub async fn values_are_found_by_their_beginning(database: &impl LogDatabase) {
     let store = database.handle().await;
-    let appender = Appender::with(Arc::clone(&store), 6).await;
-    let said = rows(&[(0, "ab"), (1, "aB"), (2, "a_b"), (3, "abc"), (4, "b"), (5, "ab"), (5, "ä")]);
-    let said = [said, vec![row(2, "ab", 0), row(0, "ab", 0), row(255, "ab", 0)]].concat();
-    assert!(store.index(Indexed::default(), appender.head().size(), &said).await.unwrap());
-    let values = async |prefix, limit| store.values(1, prefix, None, limit).await.unwrap();
+    Appender::with(Arc::clone(&store), SIZE).await;
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    let last = SIZE - 1;
+    index.add(&[(0, "ab"), (1, "aB"), (2, "a_b"), (4, "b"), (last - 1, "abc"), (last, "ab"), (last, "ä")]);
+    index.settle().await;
+    let values = async |prefix, limit| index.values(prefix, None, limit).await;
     assert_eq!(values("", 10).await, ["aB", "a_b", "ab", "abc", "b", "ä"]);
     assert_eq!(values("ab", 10).await, ["ab", "abc"]);
     assert_eq!(values("a", 2).await, ["aB", "a_b"]);
     assert_eq!(values("a%", 2).await, Vec::<String>::new());
     assert_eq!(values("c", 2).await, Vec::<String>::new());
-    assert_eq!(store.values(9, "", None, 2).await.unwrap(), Vec::<String>::new());
-    let after = async |after, prefix, limit| store.values(1, prefix, Some(after), limit).await.unwrap();
+    let after = async |after, prefix, limit| index.values(prefix, Some(after), limit).await;
     assert_eq!(after("aB", "a", 2).await, ["a_b", "ab"]);
     assert_eq!(after("aC", "a", 2).await, ["a_b", "ab"], "nothing says aC");
     assert_eq!(after("a\0b", "a", 2).await, ["aB", "a_b"]);
@@ -217,26 +375,61 @@ pub async fn values_are_found_by_their_beginning(database: &impl LogDatabase) {
 /// Expects `StoreError::Refused` above `TERMS` terms or `VALUES_PER_TERM` values.
 pub async fn a_search_with_too_many_terms_is_refused(database: &impl LogDatabase) {
     let store = database.handle().await;
-    filled(&store).await;
+    Appender::with(Arc::clone(&store), 1).await;
+    let index = Indexer::of(Arc::clone(&store)).await;
     let many = vec![Term::exactly(1, "even"); TERMS + 1];
     let wide = vec![Term { kind: 1, values: vec!["even".into(); VALUES_PER_TERM + 1] }];
     for terms in [many, wide] {
-        let refused = store.search(&query(terms)).await;
+        let refused = index.index.search(&*store, &query(terms)).await;
         assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
     }
 }
 
-/// Indexes entries 0 to 9 of 12: each as "even" or "odd", and entry 4 with a second row of kind 2.
-async fn filled(store: &Arc<dyn LogStore>) -> Indexed {
-    Appender::with(Arc::clone(store), 12).await;
-    let mut said: Vec<Lookup> = (0..10).map(|n| row(1, if n % 2 == 0 { "even" } else { "odd" }, n)).collect();
-    said.push(row(2, "four", 4));
-    assert!(store.index(Indexed::default(), TreeSize::new(10), &said).await.unwrap());
-    Indexed { form: 0, to: TreeSize::new(10) }
+/// Indexes a full run and some leaves: each as "even" or "odd", and leaf 4 of both with a second term of kind 2.
+async fn filled(store: &Arc<dyn LogStore>) -> Indexer {
+    Appender::with(Arc::clone(store), SIZE).await;
+    let mut index = Indexer::of(Arc::clone(store)).await;
+    index.add_up_to(SIZE, |leaf| {
+        let mut terms = parity(leaf);
+        if leaf % LEVEL_0_LEAVES == 4 {
+            terms.add(2, "four");
+        }
+        terms
+    });
+    index.settle().await;
+    index
 }
 
-fn row(kind: u8, value: &str, entry: u64) -> Lookup {
-    Lookup { kind, value: value.to_owned(), entry: LeafIndex::new(entry) }
+fn parity(leaf: u64) -> EntryTerms {
+    one(if leaf % 2 == 0 { "even" } else { "odd" })
+}
+
+/// The postings of leaves with the terms of [`parity`].
+fn postings(leaves: std::ops::Range<u64>) -> Vec<Posting> {
+    let of = |leaf| Posting { key: parity(leaf).keys[0], leaf: LeafIndex::new(leaf) };
+    let mut postings: Vec<Posting> = leaves.map(of).collect();
+    postings.sort();
+    postings
+}
+
+fn any(leaf: u64) -> Posting {
+    Posting { key: TermKey::of(1, b"any"), leaf: LeafIndex::new(leaf) }
+}
+
+fn summary(postings: &[Posting]) -> RunSummary {
+    RunSummary::of(postings).unwrap()
+}
+
+fn empty_run(build: Build) -> FinishedRun {
+    FinishedRun {
+        build,
+        dropped: Build::new(0),
+        id: RunId { level: 0, number: 0 },
+        summary: RunSummary { postings: 0, blind: 0, root: Hash::from_bytes([7; 32]) },
+        without: Vec::new(),
+        listed: Vec::new(),
+        gone: Vec::new(),
+    }
 }
 
 fn query(terms: Vec<Term>) -> Query {

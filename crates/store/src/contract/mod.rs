@@ -16,6 +16,7 @@ mod custody;
 mod fixture;
 mod heads;
 mod inbox;
+mod indexer;
 mod lookup;
 mod moving;
 mod opening;
@@ -33,6 +34,7 @@ pub use custody::*;
 pub use fixture::{Appender, ORIGIN, entry, statement};
 pub use heads::*;
 pub use inbox::*;
+pub use indexer::Indexer;
 pub use lookup::*;
 pub use moving::*;
 pub use opening::*;
@@ -167,9 +169,13 @@ macro_rules! log_store_contract {
                 pages_join_without_gap_or_overlap,
                 every_term_of_a_search_must_hold,
                 a_search_that_looks_at_much_stops_and_says_where,
-                an_index_moves_by_compare_and_swap,
-                an_index_takes_only_rows_of_committed_entries_in_turn,
+                a_run_that_two_processes_write_is_complete_once,
+                a_run_of_entries_that_were_never_committed_is_refused,
+                a_run_that_is_not_finished_is_not_seen_and_goes,
                 a_dropped_index_starts_again_and_forgets,
+                an_erased_entry_leaves_its_runs_and_the_list_of_values,
+                eight_runs_merge_into_one,
+                a_check_names_entries_and_runs_that_are_damaged,
                 any_value_can_be_indexed_and_found,
                 values_are_found_by_their_beginning,
                 a_search_with_too_many_terms_is_refused,

@@ -48,9 +48,9 @@ pub async fn entries_come_in_order_and_end_at_the_size(database: &impl LogDataba
     assert_eq!(page(0, 4).await, [0, 1, 2, 3]);
     assert_eq!(page(4, 4).await, [4, 5, 6, 7]);
     assert_eq!(page(8, 4).await, [8, 9]);
-    assert_eq!(page(10, 4).await, []);
-    assert_eq!(page(0, 0).await, []);
-    assert_eq!(page(i64::MAX as u64, 1).await, []);
+    assert_eq!(page(10, 4).await, [0; 0]);
+    assert_eq!(page(0, 0).await, [0; 0]);
+    assert_eq!(page(i64::MAX as u64, 1).await, [0; 0]);
     assert_eq!(store.entry(LeafIndex::new(10)).await.unwrap(), None);
     let digests = async |from, limit| store.digests(LeafIndex::new(from), limit).await.unwrap();
     let expected = |range: std::ops::Range<u64>| range.map(|n| entry(n).digest).collect::<Vec<_>>();

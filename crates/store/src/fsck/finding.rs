@@ -1,5 +1,6 @@
 //! [`Defect`]: the defects that a check reports, each with the row concerned.
 
+use lookup_tree::RunId;
 use merkle::{LeafIndex, RootHash, TreeSize};
 
 use crate::{GuardKey, SignatureKind};
@@ -150,11 +151,19 @@ pub enum Defect {
         /// Error text of the store.
         why: String,
     },
-    /// The lookup index has rows that the entry does not imply, or lacks some that it does.
+    /// The lookup index lacks postings of the entry.
     #[error("lookup: the index says something else of entry {index} than the entry does; reindex the log")]
     LookupWrong {
         /// Index of the entry.
         index: LeafIndex,
+    },
+    /// The postings of a run of the lookup index are not in order, or have another root.
+    #[error("lookup: run {run} of the index: {why}; reindex the log")]
+    RunWrong {
+        /// Level and number of the run.
+        run: RunId,
+        /// Description of the difference.
+        why: String,
     },
     /// A guard of the entry is missing or leads elsewhere: the log would accept a second claim to the same thing.
     #[error("guard: a guard of entry {index} does not lead to it")]

@@ -2,7 +2,7 @@
 //!
 //! The quick check covers the head, the history around it, the last batches and the open tiles; a service runs it
 //! at every start. The deep check hashes every statement again, computes every level of tiles and the root of
-//! every committed head again, and checks every key, look-up key, row of the lookup index and signature.
+//! every committed head again, and checks every key, look-up key, run of the lookup index and signature.
 //!
 //! A deep check is a [`DeepCheck`]: it advances step by step, and its [`FsckState`] is small and can be stored to continue
 //! later. Memory is bounded, and the log may grow meanwhile: the target is the head at the start of the walk.
@@ -17,6 +17,7 @@ mod entries;
 mod finding;
 mod grown_tree;
 mod history;
+mod index;
 mod lookups;
 mod signatures;
 mod state;
@@ -30,8 +31,9 @@ pub use finding::Defect;
 pub use state::{BadState, FsckState};
 pub use walk::{DeepCheck, FsckStep};
 
+use crate::lookup::EntryTerms;
 use crate::{
-    CommittedHead, Cosignature, Entry, FsckStore, GuardKey, Head, HeadSignature, LogKey, LogReader, Lookup,
+    CommittedHead, Cosignature, Entry, FsckStore, GuardKey, Head, HeadSignature, LogKey, LogReader,
     SignatureKind, StoreError,
 };
 
@@ -62,13 +64,13 @@ pub trait FsckFacts: Send + Sync {
     /// Returns the digest of the other encoding of the entry's signature, which must lead to the entry.
     fn twin(&self, entry: &Entry) -> Option<EntryDigest>;
 
-    /// Form of the lookup index that [`lookups`](Self::lookups) produces; `None` if the index is not to be checked.
+    /// Form of the lookup index that [`terms`](Self::terms) produces; `None` if the index is not to be checked.
     fn lookup_form(&self) -> Option<u32> {
         None
     }
 
-    /// Returns the rows that the lookup index must have for this entry; `None` if that is not known.
-    async fn lookups(&self, _: &dyn LogReader, _: &Entry) -> Result<Option<Vec<Lookup>>, StoreError> {
+    /// Returns the terms of this entry; `None` if they are not known.
+    async fn terms(&self, _: &dyn LogReader, _: &Entry) -> Result<Option<EntryTerms>, StoreError> {
         Ok(None)
     }
 

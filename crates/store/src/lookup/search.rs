@@ -1,4 +1,4 @@
-//! Search by several terms, built on [`Rows`], which answers for one term at a time.
+//! Search by several terms, built on [`Postings`], which answers for one term at a time.
 //!
 //! The search follows the rarest term and asks the other terms about its entries, chunk by chunk. The work of one
 //! search is bounded: it stops after `CHUNKS` chunks and returns the entry from which it can continue.
@@ -6,43 +6,29 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use async_trait::async_trait;
+use lookup_tree::TermKey;
 use merkle::LeafIndex;
 
-use super::{Indexed, Order, Page, Query, TERMS, Term, VALUES_PER_TERM, stored_value};
+use super::postings::Postings;
+use super::query::{Indexed, Order, Page, Query, TERMS, Term, VALUES_PER_TERM};
 use crate::StoreError;
 
 /// Number of candidates that are checked together.
 const CHUNK: usize = 512;
 /// Maximum number of chunks in one search.
 const CHUNKS: usize = 16;
-/// Limit up to which the rows of a term are counted; more frequent terms rank equal.
+/// Limit up to which the entries of a term are counted; more frequent terms rank equal.
 const FREQUENT: usize = 2000;
 
-/// Index queries for one term, implemented by each database. Values come in their stored form.
-#[async_trait]
-pub trait Rows: Sync {
-    /// Returns the first `limit` entries of a range, in order, that have a row of the term; each once.
-    async fn follow(
-        &self,
-        term: &Term,
-        within: Range<u64>,
-        order: Order,
-        limit: usize,
-    ) -> Result<Vec<LeafIndex>, StoreError>;
-
-    /// Returns those of these entries that have a row of the term, in any order.
-    async fn among(&self, term: &Term, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError>;
-
-    /// Counts the rows of the term, up to `most`.
-    async fn count(&self, term: &Term, most: usize) -> Result<usize, StoreError>;
-}
-
 /// Runs a query over an index that is complete up to `indexed`.
-pub async fn search(rows: &impl Rows, indexed: Indexed, query: &Query) -> Result<Page, StoreError> {
+pub(super) async fn search(
+    postings: &Postings<'_>,
+    indexed: Indexed,
+    query: &Query,
+) -> Result<Page, StoreError> {
     check(query)?;
     let within = query.within.start..query.within.end.min(indexed.to.get());
-    let mut terms = rarest_first(rows, &query.terms).await?.into_iter();
+    let mut terms = rarest_first(postings, &query.terms).await?.into_iter();
     let mut search = SearchPlan {
         order: query.order,
         wanted: query.limit.saturating_add(1),
@@ -51,7 +37,7 @@ pub async fn search(rows: &impl Rows, indexed: Indexed, query: &Query) -> Result
     };
     match terms.next() {
         None => search.every(within),
-        Some(rarest) => search.run(rows, &rarest, terms.as_slice(), within).await?,
+        Some(rarest) => search.run(postings, &rarest, terms.as_slice(), within).await?,
     }
     Ok(search.page(query.limit, indexed))
 }
@@ -67,17 +53,16 @@ fn check(query: &Query) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn rarest_first(rows: &impl Rows, terms: &[Term]) -> Result<Vec<Term>, StoreError> {
+/// The keys of each term, those of the rarest one first.
+async fn rarest_first(postings: &Postings<'_>, terms: &[Term]) -> Result<Vec<Vec<TermKey>>, StoreError> {
     let mut counted = Vec::with_capacity(terms.len());
     for term in terms {
-        let values: BTreeSet<String> =
-            term.values.iter().map(|value| stored_value(value).into_owned()).collect();
-        let term = Term { kind: term.kind, values: values.into_iter().collect() };
-        let count = if terms.len() == 1 { 0 } else { rows.count(&term, FREQUENT).await? };
-        counted.push((count, term));
+        let keys = term.keys();
+        let count = if terms.len() == 1 { 0 } else { postings.count(&keys, FREQUENT).await? };
+        counted.push((count, keys));
     }
     counted.sort_by_key(|(count, _)| *count);
-    Ok(counted.into_iter().map(|(_, term)| term).collect())
+    Ok(counted.into_iter().map(|(_, keys)| keys).collect())
 }
 
 struct SearchPlan {
@@ -102,18 +87,18 @@ impl SearchPlan {
 
     async fn run(
         &mut self,
-        rows: &impl Rows,
-        rarest: &Term,
-        others: &[Term],
+        postings: &Postings<'_>,
+        rarest: &[TermKey],
+        others: &[Vec<TermKey>],
         mut within: Range<u64>,
     ) -> Result<(), StoreError> {
         let chunk = if others.is_empty() { self.wanted.min(CHUNK * CHUNKS) } else { CHUNK };
         let mut stopped = None;
         for _ in 0..CHUNKS {
-            let candidates = rows.follow(rarest, within.clone(), self.order, chunk).await?;
+            let candidates = postings.follow(rarest, within.clone(), self.order, chunk).await?;
             let exhausted = candidates.len() < chunk;
             stopped = candidates.last().copied().filter(|_| !exhausted);
-            self.found.extend(agreed(rows, others, candidates).await?);
+            self.found.extend(agreed(postings, others, candidates).await?);
             let Some(last) = stopped else { return Ok(()) };
             if self.found.len() >= self.wanted {
                 return Ok(());
@@ -137,15 +122,15 @@ impl SearchPlan {
 
 /// Returns the candidates that match all terms.
 async fn agreed(
-    rows: &impl Rows,
-    terms: &[Term],
+    postings: &Postings<'_>,
+    terms: &[Vec<TermKey>],
     mut candidates: Vec<LeafIndex>,
 ) -> Result<Vec<LeafIndex>, StoreError> {
-    for term in terms {
+    for keys in terms {
         if candidates.is_empty() {
             break;
         }
-        let agreeing: BTreeSet<LeafIndex> = rows.among(term, &candidates).await?.into_iter().collect();
+        let agreeing: BTreeSet<LeafIndex> = postings.among(keys, &candidates).await?.into_iter().collect();
         candidates.retain(|entry| agreeing.contains(entry));
     }
     Ok(candidates)

@@ -129,7 +129,9 @@ impl Tables {
 
     fn erase(&mut self, index: LeafIndex) {
         let Some(entry) = self.entries.get_mut(index.get() as usize) else { return };
-        entry.statement = None;
+        if entry.statement.take().is_some() {
+            self.index.erase(index);
+        }
         entry.facts = "{}".into();
         let digest = entry.digest;
         if self.finished.contains(&digest) {
@@ -137,7 +139,6 @@ impl Tables {
             self.outcomes.remove(&digest);
         }
         self.collateral.remove(&index.get());
-        self.lookups.retain(|row| row.entry != index);
         for kept in self.reports.iter_mut().filter(|kept| kept.report.registered.0 == index) {
             kept.report.statement = None;
         }

@@ -1,43 +1,207 @@
 //! `LookupIndex` in memory.
 
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use merkle::{LeafIndex, TreeSize};
+use bytes::Bytes;
+use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
+use merkle::LeafIndex;
 
 use super::Memory;
-use super::tables::Tables;
-use crate::lookup::{Rows, check_rows, search, stored_value};
-use crate::{Indexed, Lookup, LookupIndex, Order, Page, Query, StoreError, Term};
+use crate::lookup::{Build, ErasedLeaves, FinishedRun, RunCatalog, StoredRun};
+use crate::{LookupIndex, Order, StoreError};
+
+/// The tables of the lookup index.
+#[derive(Clone, Debug, Default)]
+pub(super) struct IndexTables {
+    form: u32,
+    next: u64,
+    dropped: u64,
+    runs: BTreeMap<Build, MemoryRun>,
+    erased: ErasedLeaves,
+    /// Listed values by kind and value.
+    values: BTreeMap<(u8, String), TermKey>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct MemoryRun {
+    state: RunState,
+    blocks: BTreeMap<Posting, Bytes>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum RunState {
+    #[default]
+    Begun,
+    Complete(RunId, RunSummary),
+    /// Replaced, retired or dropped.
+    Gone,
+}
+
+impl MemoryRun {
+    fn is(&self, id: RunId) -> bool {
+        matches!(self.state, RunState::Complete(of, _) if of == id)
+    }
+}
+
+impl IndexTables {
+    /// Notes that the postings of an entry are to be taken out of the runs.
+    pub(super) fn erase(&mut self, entry: LeafIndex) {
+        let number = self.number();
+        self.erased.insert(entry, number);
+    }
+
+    fn number(&mut self) -> Build {
+        self.next += 1;
+        Build::new(self.next - 1)
+    }
+
+    fn catalog(&self) -> RunCatalog {
+        let complete = |(build, run): (&Build, &MemoryRun)| match run.state {
+            RunState::Complete(id, summary) => Some(StoredRun { build: *build, id, summary }),
+            RunState::Begun | RunState::Gone => None,
+        };
+        RunCatalog {
+            form: self.form,
+            next: Build::new(self.next),
+            dropped: Build::new(self.dropped),
+            runs: self.runs.iter().filter_map(complete).collect(),
+            erased: self.erased.clone(),
+        }
+    }
+
+    fn erased_in(&self, run: RunId) -> Vec<LeafIndex> {
+        let leaves = run.leaves();
+        let within = |leaf: &&LeafIndex| leaves.is_some_and(|leaves| leaves.contains(**leaf));
+        self.erased.keys().filter(within).copied().collect()
+    }
+
+    fn finish(&mut self, run: &FinishedRun) -> bool {
+        let is_begun = self.runs.get(&run.build).is_some_and(|begun| matches!(begun.state, RunState::Begun));
+        if !is_begun || run.dropped.get() != self.dropped || self.erased_in(run.id) != run.without {
+            return false;
+        }
+        for replaced in self.runs.values_mut().filter(|other| other.is(run.id)) {
+            replaced.state = RunState::Gone;
+        }
+        self.runs.entry(run.build).or_default().state = RunState::Complete(run.id, run.summary);
+        self.values.retain(|_, key| !run.gone.contains(key));
+        let listed = run.listed.iter().map(|listed| ((listed.kind, listed.value.clone()), listed.key));
+        self.values.extend(listed);
+        self.forget_erased(&run.without);
+        true
+    }
+
+    fn forget_erased(&mut self, leaves: &[LeafIndex]) {
+        for leaf in leaves {
+            let Some(erasure) = self.erased.get(leaf).copied() else { continue };
+            let holds = |(build, run): (&Build, &MemoryRun)| match run.state {
+                RunState::Complete(id, _) => {
+                    *build < erasure && id.leaves().is_some_and(|leaves| leaves.contains(*leaf))
+                }
+                RunState::Begun | RunState::Gone => false,
+            };
+            if !self.runs.iter().any(holds) {
+                self.erased.remove(leaf);
+            }
+        }
+    }
+
+    fn sweep(&mut self, abandoned: Build, limit: usize) -> bool {
+        let mut left = limit;
+        self.runs.retain(|build, run| {
+            let goes = match run.state {
+                RunState::Gone => true,
+                RunState::Begun => *build < abandoned,
+                RunState::Complete(..) => false,
+            };
+            if goes {
+                run.state = RunState::Gone;
+                while left > 0 && run.blocks.pop_first().is_some() {
+                    left -= 1;
+                }
+            }
+            !goes || !run.blocks.is_empty()
+        });
+        left == 0
+    }
+
+    fn blocks(&self, build: Build) -> BTreeMap<Posting, Bytes> {
+        self.runs.get(&build).map(|run| run.blocks.clone()).unwrap_or_default()
+    }
+}
 
 #[async_trait]
 impl LookupIndex for Memory {
-    async fn indexed(&self) -> Result<Indexed, StoreError> {
-        Ok(self.tables().indexed)
+    async fn catalog(&self) -> Result<RunCatalog, StoreError> {
+        Ok(self.tables().index.catalog())
     }
 
-    async fn index(&self, from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<bool, StoreError> {
-        check_rows(from, to, rows)?;
+    async fn begin_run(&self) -> Result<Build, StoreError> {
+        let index = &mut self.tables().index;
+        let build = index.number();
+        index.runs.insert(build, MemoryRun::default());
+        Ok(build)
+    }
+
+    async fn add_blocks(&self, build: Build, blocks: &[PostingBlock]) -> Result<(), StoreError> {
         let mut tables = self.tables();
-        if tables.indexed != from {
-            return Ok(false);
+        if let Some(run) = tables.index.runs.get_mut(&build) {
+            run.blocks.extend(blocks.iter().map(|block| (block.first, block.bytes.clone().into())));
         }
-        if to > tables.head()?.size() {
-            return Err(StoreError::Refused(format!("no tree of size {to} was committed")));
-        }
-        tables.replace(from.to.get()..to.get(), rows);
-        tables.indexed.to = to;
-        Ok(true)
-    }
-
-    async fn drop_index(&self, form: u32) -> Result<(), StoreError> {
-        self.tables().indexed = Indexed { form, to: TreeSize::new(0) };
         Ok(())
     }
 
-    async fn search(&self, query: &Query) -> Result<Page, StoreError> {
-        let indexed = self.indexed().await?;
-        search(self, indexed, query).await
+    async fn finish_run(&self, run: &FinishedRun) -> Result<bool, StoreError> {
+        let mut tables = self.tables();
+        run.must_be_committed(tables.head()?.size())?;
+        Ok(tables.index.finish(run))
+    }
+
+    async fn retire_run(&self, build: Build) -> Result<(), StoreError> {
+        if let Some(run) = self.tables().index.runs.get_mut(&build) {
+            run.state = RunState::Gone;
+        }
+        Ok(())
+    }
+
+    async fn sweep(&self, abandoned: Build, limit: usize) -> Result<bool, StoreError> {
+        Ok(self.tables().index.sweep(abandoned, limit))
+    }
+
+    async fn drop_index(&self, form: u32) -> Result<(), StoreError> {
+        let index = &mut self.tables().index;
+        index.dropped = index.number().get();
+        index.form = form;
+        index.values.clear();
+        for run in index.runs.values_mut() {
+            run.state = RunState::Gone;
+        }
+        Ok(())
+    }
+
+    async fn blocks(
+        &self,
+        build: Build,
+        from: Posting,
+        to: Posting,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<PostingBlock>, StoreError> {
+        let blocks = self.tables().index.blocks(build);
+        let start = blocks.range(..=from).next_back().map_or(from, |(first, _)| *first);
+        let found = blocks.range(start..=to.max(start)).filter(|(first, _)| **first <= to).map(block);
+        Ok(match order {
+            Order::OldestFirst => found.take(limit).collect(),
+            Order::NewestFirst => found.rev().take(limit).collect(),
+        })
+    }
+
+    async fn blocks_with(&self, build: Build, postings: &[Posting]) -> Result<Vec<PostingBlock>, StoreError> {
+        let blocks = self.tables().index.blocks(build);
+        let of = |posting: &Posting| blocks.range(..=*posting).next_back().map(|(first, _)| *first);
+        let wanted: BTreeSet<Posting> = postings.iter().filter_map(of).collect();
+        Ok(blocks.iter().filter(|(first, _)| wanted.contains(first)).map(block).collect())
     }
 
     async fn values(
@@ -48,72 +212,19 @@ impl LookupIndex for Memory {
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
         let tables = self.tables();
-        let mut values: Vec<String> = tables
-            .lookups
-            .iter()
-            .filter(|row| row.kind == kind && row.value.starts_with(prefix))
-            .filter(|row| after.is_none_or(|after| row.value.as_str() > after))
-            .map(|row| row.value.clone())
-            .collect();
-        values.dedup();
-        values.truncate(limit);
-        Ok(values)
+        let values = tables.index.values.keys().filter(|(of, _)| *of == kind).map(|(_, value)| value);
+        let values = values.filter(|value| value.starts_with(prefix));
+        let values = values.filter(|value| after.is_none_or(|after| value.as_str() > after));
+        Ok(values.take(limit).cloned().collect())
     }
 
-    async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError> {
+    async fn listed_keys(&self, keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError> {
         let tables = self.tables();
-        let indexed = |entry: &LeafIndex| tables.indexed.to.holds(*entry);
-        let mut rows: Vec<Lookup> = tables
-            .lookups
-            .iter()
-            .filter(|row| entries.contains(&row.entry) && indexed(&row.entry))
-            .cloned()
-            .collect();
-        rows.sort_by(|a, b| (a.entry, a.kind, &a.value).cmp(&(b.entry, b.kind, &b.value)));
-        Ok(rows)
+        let listed: BTreeSet<&TermKey> = tables.index.values.values().collect();
+        Ok(keys.iter().filter(|key| listed.contains(key)).copied().collect())
     }
 }
 
-#[async_trait]
-impl Rows for Memory {
-    async fn follow(
-        &self,
-        term: &Term,
-        within: Range<u64>,
-        order: Order,
-        limit: usize,
-    ) -> Result<Vec<LeafIndex>, StoreError> {
-        let tables = self.tables();
-        let mut entries = tables.of(term).filter(|entry| within.contains(&entry.get())).collect::<Vec<_>>();
-        entries.sort_unstable();
-        entries.dedup();
-        if order == Order::NewestFirst {
-            entries.reverse();
-        }
-        entries.truncate(limit);
-        Ok(entries)
-    }
-
-    async fn among(&self, term: &Term, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
-        Ok(self.tables().of(term).filter(|entry| entries.contains(entry)).collect())
-    }
-
-    async fn count(&self, term: &Term, most: usize) -> Result<usize, StoreError> {
-        Ok(self.tables().of(term).take(most).count())
-    }
-}
-
-impl Tables {
-    fn of<'a>(&'a self, term: &'a Term) -> impl Iterator<Item = LeafIndex> + 'a {
-        let is_of = |row: &&Lookup| row.kind == term.kind && term.values.contains(&row.value);
-        self.lookups.iter().filter(is_of).map(|row| row.entry)
-    }
-
-    fn replace(&mut self, range: Range<u64>, rows: &[Lookup]) {
-        self.lookups.retain(|row| !range.contains(&row.entry.get()));
-        let entries = &self.entries;
-        let is_there = |row: &&Lookup| entries[row.entry.get() as usize].statement.is_some();
-        let stored = |row: &Lookup| Lookup { value: stored_value(&row.value).into_owned(), ..row.clone() };
-        self.lookups.extend(rows.iter().filter(is_there).map(stored));
-    }
+fn block((first, bytes): (&Posting, &Bytes)) -> PostingBlock {
+    PostingBlock { first: *first, bytes: bytes.to_vec() }
 }

@@ -1,14 +1,15 @@
 //! The tables of a log as maps, and the effect of a commit on them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bytes::Bytes;
 use merkle::{CompactRange, EntryDigest, LeafIndex, TreeSize};
 
+use super::lookup::IndexTables;
 use crate::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Effect, Enqueued, Entry, Found,
-    GuardKey, Head, HeadSignature, Hold, InboxItem, InboxUse, Indexed, KeptReport, KeyAnnouncement, LogKey,
-    Lookup, NewEntry, PendingKey, Progress, SignatureKind, State, StoreError, TileAddress, TileWrite,
+    GuardKey, Head, HeadSignature, Hold, InboxItem, InboxUse, KeptReport, KeyAnnouncement, LogKey, NewEntry,
+    PendingKey, Progress, SignatureKind, State, StoreError, TileAddress, TileWrite,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -38,8 +39,7 @@ pub(super) struct Tables {
     pub(super) announced: Vec<KeyAnnouncement>,
     pub(super) holds: Vec<Hold>,
     pub(super) reports: Vec<KeptReport>,
-    pub(super) indexed: Indexed,
-    pub(super) lookups: BTreeSet<Lookup>,
+    pub(super) index: IndexTables,
 }
 
 #[derive(Clone, Debug)]

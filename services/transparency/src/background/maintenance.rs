@@ -12,6 +12,7 @@ use crate::background::free_space::keep_measuring;
 use crate::background::retention::keep_sweeping;
 use crate::config::Config;
 use crate::fsck::{CheckSchedule, keep_checking};
+use crate::index::Index;
 use crate::limits::{DURABILITY_CHECK, INBOX_MEASURE, KEY_POLL, RATE_SWEEP};
 use crate::log::state::Log;
 use crate::proofs::published_keys::PublishedKeys;
@@ -23,7 +24,7 @@ use crate::witnessing;
 const POLICY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts all background tasks of a log.
-pub fn start(log: &Arc<Log>, config: &Config, background: &BackgroundTasks) {
+pub fn start(log: &Arc<Log>, index: &Arc<Index>, config: &Config, background: &BackgroundTasks) {
     background.spawn("the sequencer's status", follow_status(log.clone()));
     background.spawn("the check of durability", check_durability(log.clone()));
     background.spawn("the key table", follow_keys(log.clone()));
@@ -39,7 +40,9 @@ pub fn start(log: &Arc<Log>, config: &Config, background: &BackgroundTasks) {
     background.spawn("the check of the storage", keep_checking(log.clone(), schedule));
     witnessing::start(&log.witnessing, &log.sequencer.status(), background);
     let operator = config.keys.operator.clone();
-    background.spawn("retention", keep_sweeping(log.clone(), operator, config.limits.retention_every));
+    let retention = keep_sweeping(log.clone(), index.clone(), operator, config.limits.retention_every);
+    background.spawn("retention", retention);
+    background.spawn("the look-up index", index.clone().follow());
 }
 
 /// Follows the sequencer's status: updates gauges and the policy in force.

@@ -20,8 +20,9 @@ use registration::{LookupKind, Policy};
 use scitt::SigningKey;
 use scitt::header::ContentType;
 use sequencer::Role;
-use store::{ErasureStore, LogReader, Order, Query, StoreError, Term};
+use store::{ErasureStore, LogReader, Order, StoreError, Term};
 
+use crate::index::Index;
 use crate::keys::key_files::{KeyFileError, signing_key};
 use crate::log::erasures::count;
 use crate::log::registration_outcome::RegisterError;
@@ -52,7 +53,7 @@ pub enum SweepError {
 }
 
 /// Sweeps at this interval while the process leads, for as long as it runs.
-pub async fn keep_sweeping(log: Arc<Log>, operator: Option<PathBuf>, every: Duration) {
+pub async fn keep_sweeping(log: Arc<Log>, index: Arc<Index>, operator: Option<PathBuf>, every: Duration) {
     let mut turns = tokio::time::interval(every);
     turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -60,20 +61,20 @@ pub async fn keep_sweeping(log: Arc<Log>, operator: Option<PathBuf>, every: Dura
         if !matches!(log.sequencer.status().borrow().role, Role::Leading { .. }) {
             continue;
         }
-        if let Err(error) = sweep(&log, operator.as_ref()).await {
+        if let Err(error) = sweep(&log, &index, operator.as_ref()).await {
             tracing::error!(%error, "retention");
         }
     }
 }
 
-async fn sweep(log: &Log, operator: Option<&PathBuf>) -> Result<(), SweepError> {
+async fn sweep(log: &Log, index: &Index, operator: Option<&PathBuf>) -> Result<(), SweepError> {
     let Some(current) = log.policies.current() else { return Ok(()) };
     let policy = current.in_force.policy();
     if policy.contents().types.iter().all(|rule| rule.retention.is_none()) {
         return Ok(());
     }
     let mut cutoffs = BTreeMap::new();
-    for value in log.store.values(LookupKind::ContentType.number(), "", None, CONTENT_TYPES).await? {
+    for value in index.values(LookupKind::ContentType, "", None, CONTENT_TYPES).await? {
         let Some(seconds) = retention_of(policy, &value) else { continue };
         let cutoff = match cutoffs.get(&seconds) {
             Some(known) => *known,
@@ -82,7 +83,7 @@ async fn sweep(log: &Log, operator: Option<&PathBuf>) -> Result<(), SweepError> 
                 *cutoffs.entry(seconds).or_insert(cutoff)
             }
         };
-        erase_older(log, policy, &value, seconds, cutoff, operator).await?;
+        erase_older(log, index, policy, &value, seconds, cutoff, operator).await?;
     }
     Ok(())
 }
@@ -116,6 +117,7 @@ async fn size_at(store: &dyn LogReader, at: u64) -> Result<u64, StoreError> {
 /// Registers erasures until only entries on hold are left of this content type below the cutoff.
 async fn erase_older(
     log: &Log,
+    index: &Index,
     policy: &Policy,
     content_type: &str,
     seconds: u64,
@@ -124,13 +126,8 @@ async fn erase_older(
 ) -> Result<(), SweepError> {
     let mut from = 0;
     while from < cutoff {
-        let query = Query {
-            terms: vec![Term::exactly(LookupKind::ContentType.number(), content_type)],
-            within: from..cutoff,
-            order: Order::OldestFirst,
-            limit: MAX_ERASED,
-        };
-        let page = log.store.search(&query).await?;
+        let terms = vec![Term::exactly(LookupKind::ContentType.number(), content_type)];
+        let page = index.search(terms, from..cutoff, Order::OldestFirst, MAX_ERASED).await?;
         let entries = not_held(&*log.store, &page.entries).await?;
         if !entries.is_empty() {
             let reason = format!("{content_type} is kept for {seconds} seconds");

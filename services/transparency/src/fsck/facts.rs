@@ -12,9 +12,10 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::{Policy, PolicyInForce};
 use scitt::SignedStatement;
 use store::fsck::FsckFacts;
+use store::lookup::EntryTerms;
 use store::{
-    CommittedHead, Cosignature, Entry, FsckStore, GuardKey, HeadSignature, LogKey, LogReader, Lookup,
-    SignatureKind, StoreError,
+    CommittedHead, Cosignature, Entry, FsckStore, GuardKey, HeadSignature, LogKey, LogReader, SignatureKind,
+    StoreError,
 };
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::cosignature;
@@ -126,8 +127,8 @@ impl FsckFacts for LogFacts {
         Some(index::FORM)
     }
 
-    async fn lookups(&self, store: &dyn LogReader, entry: &Entry) -> Result<Option<Vec<Lookup>>, StoreError> {
-        index::rows_of(store, entry.clone()).await.map(Some)
+    async fn terms(&self, store: &dyn LogReader, entry: &Entry) -> Result<Option<EntryTerms>, StoreError> {
+        index::values_of(store, entry.clone()).await.map(|values| Some(values.into_terms()))
     }
 
     async fn explains_time(

@@ -1,12 +1,11 @@
-//! The lookup index of a running log, built from its entries in the background, so it lags a little behind the log.
+//! The lookup index of a running log: the terms of the newest entries in memory, and the runs in the database.
 //!
-//! The leading process reads committed entries and writes their rows; a follower does so only when the index has not
-//! moved for `INDEX_PATIENCE`. Two processes that read the same entries write them once, because the store advances the
-//! index by compare-and-swap. A dropped index is rebuilt from entry 0 while searches continue; their responses state
-//! the size up to which it was built.
+//! Every process has the newest entries in memory. Of those that it registered, it knows the terms from the decision;
+//! others are read from the store: after a start, from another process, from the inbox. Runs are written in the
+//! background by the leading process. Another one writes a run only when nobody has for `INDEX_PATIENCE`. A dropped
+//! index is rebuilt from entry 0 while searches continue; their responses state the size up to which it was built.
 //!
-//! Not here: the values of an entry (`registration::Record`), rows and queries (`store`), HTTP requests and responses
-//! (`routes`).
+//! Not here: the values of an entry (`log::terms`), runs and queries (`store`), HTTP requests and responses (`routes`).
 
 mod read;
 mod tally;
@@ -18,28 +17,31 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use http::StatusCode;
-use merkle::TreeSize;
-use registration::LookupKind;
+use merkle::{LeafIndex, TreeSize};
+use registration::{Lookup, LookupKind};
 use sequencer::{Role, Status};
 use serde_json::json;
-use store::{Entry, Indexed, LogReader, Lookup, Order, Page, Query, StoreError, Term};
+use store::lookup::{EntryTerms, RunCatalog, RunWriter, SearchIndex};
+use store::{Entry, Indexed, LogReader, Order, Page, Query, StoreError, Term};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::limits::{
     INDEX_BYTES, INDEX_ENTRIES, INDEX_FIRST, INDEX_LOOK, INDEX_PATIENCE, INDEX_PAUSE, INDEX_POLL,
-    INDEX_RETRY, INDEX_ROWS, INDEX_WAIT,
+    INDEX_RETRY, INDEX_WAIT,
 };
 use crate::log::state::Log;
+use crate::log::terms::SearchValues;
 pub use tally::{ReceiptGroup, ReceiptTally};
 
-/// The form of the rows. Raised when an entry is read for other values than before: the index is then made anew.
-pub const FORM: u32 = 1;
+/// The form of the terms. Raised when an entry is read for other values than before: the index is then made anew.
+pub const FORM: u32 = 2;
 
 /// The lookup index of a log, and the counts made with it.
 pub struct Index {
     log: Arc<Log>,
-    /// The size up to which the index is built, as far as this process knows.
+    terms: SearchIndex,
+    /// The size up to which the index is built.
     moved: watch::Sender<u64>,
     /// Notified when a search waits for the index.
     wakeup: Notify,
@@ -51,6 +53,7 @@ impl Index {
     pub fn new(log: Arc<Log>) -> Arc<Self> {
         Arc::new(Self {
             log,
+            terms: SearchIndex::new(FORM),
             moved: watch::Sender::new(0),
             wakeup: Notify::new(),
             tallies: tally::Tallies::default(),
@@ -59,22 +62,22 @@ impl Index {
 
     /// Indexes committed entries for as long as the process runs.
     pub async fn follow(self: Arc<Self>) {
-        let mut reader = IndexReader { chunk: INDEX_FIRST, seen: Indexed::default(), since: Instant::now() };
+        let mut builder = IndexBuilder::new();
         let mut status = self.log.sequencer.status();
         loop {
-            match self.step(&mut reader).await {
+            match self.step(&mut builder).await {
                 Ok(true) => {}
                 Ok(false) => self.rest(&mut status).await,
                 Err(error) => {
-                    tracing::warn!(%error, "the lookup index is not read on");
+                    tracing::warn!(%error, "the lookup index is not built on");
                     sleep(INDEX_RETRY).await;
                 }
             }
         }
     }
 
-    /// Waits for new entries, or for [`INDEX_POLL`], because a dropped index sends no notification. Then waits for
-    /// [`INDEX_PAUSE`], or until a search waits: entries indexed in one commit cost least.
+    /// Waits for new entries, or for [`INDEX_POLL`], because an erasure or a drop sends no notification. Then waits for
+    /// [`INDEX_PAUSE`], or until a search waits.
     async fn rest(&self, status: &mut watch::Receiver<Status>) {
         tokio::select! {
             _ = timeout(INDEX_POLL, status.changed()) => {}
@@ -86,48 +89,66 @@ impl Index {
         }
     }
 
-    /// Indexes the next few entries; `false` if there is nothing to do now.
-    async fn step(&self, reader: &mut IndexReader) -> Result<bool, StoreError> {
-        let store = &self.log.store;
-        let indexed = store.indexed().await?;
-        let committed = self.log.committed_size();
-        self.show(indexed, committed);
-        if indexed.form > FORM {
+    /// Does the next part of the work; `false` if there is nothing to do now.
+    async fn step(&self, builder: &mut IndexBuilder) -> Result<bool, StoreError> {
+        let store = &*self.log.store;
+        let catalog = store.catalog().await?;
+        if catalog.form > FORM {
             // A newer version of the program reads values that this one does not know.
             return Ok(false);
         }
-        if indexed.form < FORM {
-            tracing::info!(from = indexed.form, to = FORM, "the lookup index is made anew");
+        if catalog.form < FORM {
+            tracing::info!(from = catalog.form, to = FORM, "the lookup index is made anew");
             store.drop_index(FORM).await?;
             return Ok(true);
         }
-        if indexed.to >= committed || !reader.has_the_turn(indexed, self.leads()) {
-            return Ok(false);
+        self.terms.align(&catalog);
+        let was_read = self.read_on(builder).await?;
+        let has_written = builder.write_on(self, &catalog).await?;
+        Ok(was_read || has_written)
+    }
+
+    /// Adds the next few entries, as far as there are any and they find room; `false` if none.
+    async fn read_on(&self, builder: &mut IndexBuilder) -> Result<bool, StoreError> {
+        let (from, committed) = (self.terms.size(), self.log.committed_size());
+        let left = committed.get().saturating_sub(from.get()).min(self.terms.room());
+        let mut left = usize::try_from(left).unwrap_or(usize::MAX).min(INDEX_ENTRIES);
+        let mut terms = self.log.decided.take(from.next_leaf(), left);
+        if terms.is_empty() {
+            // Only up to the first entry whose terms are known.
+            if let Some(known) = self.log.decided.first() {
+                left = left.min(known.get().saturating_sub(from.get()) as usize);
+            }
+            terms = builder.read(&self.log, from, left).await?;
         }
-        let entries = reader.read(&self.log, indexed.to, committed).await?;
-        // Parsing a long record takes a while, and would block other tasks of this thread.
-        let read = tokio::task::spawn_blocking(move || logged(entries, indexed.to)).await;
-        let Ok((rows, to)) = read else { return Ok(false) };
-        if store.index(indexed, to, &rows).await? {
-            self.show(Indexed { to, ..indexed }, committed);
-        }
-        Ok(to < committed)
+        let is_new = !terms.is_empty() && self.terms.append(from, terms);
+        self.show(committed);
+        Ok(is_new)
     }
 
     fn leads(&self) -> bool {
         matches!(self.log.sequencer.status().borrow().role, Role::Leading { .. })
     }
 
-    fn show(&self, indexed: Indexed, committed: TreeSize) {
-        self.moved.send_replace(indexed.to.get());
-        let behind = committed.get().saturating_sub(indexed.to.get());
+    fn show(&self, committed: TreeSize) {
+        let size = self.terms.size().get();
+        self.moved.send_replace(size);
+        let behind = committed.get().saturating_sub(size);
         self.log.metrics.index_lag.set(i64::try_from(behind).unwrap_or(i64::MAX));
     }
 
     /// Drops the index; [`follow`](Self::follow) rebuilds it from entry 0.
     pub async fn make_anew(&self) -> Result<(), StoreError> {
         tracing::info!("the lookup index is dropped, and read again");
-        self.log.store.drop_index(FORM).await
+        self.log.store.drop_index(FORM).await?;
+        self.terms.align(&self.log.store.catalog().await?);
+        self.wakeup.notify_one();
+        Ok(())
+    }
+
+    /// How far the index goes.
+    pub fn indexed(&self) -> Indexed {
+        Indexed { form: FORM, to: self.terms.size() }
     }
 
     /// Waits at most [`INDEX_WAIT`] until the index covers all entries committed now, so that a client finds the
@@ -137,7 +158,7 @@ impl Index {
         let until = Instant::now() + INDEX_WAIT;
         let mut moved = self.moved.subscribe();
         loop {
-            let indexed = self.log.store.indexed().await?;
+            let indexed = self.indexed();
             if indexed.to >= committed || Instant::now() >= until {
                 return Ok(IndexProgress { indexed, committed });
             }
@@ -154,11 +175,11 @@ impl Index {
         order: Order,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        self.log.store.search(&Query { terms, within, order, limit }).await
+        self.terms.search(&*self.log.store, &Query { terms, within, order, limit }).await
     }
 
     /// Lists up to `limit` values of a kind that begin with `prefix`, in byte order: those greater than `after` if it is
-    /// given. After a drop the list may hold values that are not indexed again yet.
+    /// given. Only values of a kind that [is listed](LookupKind::is_listed) are found.
     pub async fn values(
         &self,
         kind: LookupKind,
@@ -166,12 +187,17 @@ impl Index {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        self.log.store.values(kind.number(), prefix, after, limit).await
+        self.terms.values(&*self.log.store, kind.number(), prefix, after, limit).await
+    }
+
+    /// Reads the search values of an entry; none if it was erased or cannot be read.
+    pub async fn values_of(&self, entry: LeafIndex) -> Result<Vec<Lookup>, StoreError> {
+        Ok(read::one(&*self.log.store, entry).await?.values().lookups)
     }
 
     /// The counts over the indexed entries with all of these values.
     pub async fn tally(&self, values: &[(LookupKind, &str)]) -> Result<Arc<ReceiptTally>, StoreError> {
-        self.tallies.of(&*self.log.store, values).await
+        self.tallies.of(self, values).await
     }
 }
 
@@ -191,59 +217,59 @@ impl IndexProgress {
     }
 }
 
-/// The reader of entries for the index, with its chunk size.
-struct IndexReader {
+/// The task that builds the index.
+struct IndexBuilder {
+    /// Number of entries read at one time.
     chunk: usize,
-    seen: Indexed,
+    writer: RunWriter,
+    /// The leaves that runs cover, and since when.
+    covered: TreeSize,
     since: Instant,
 }
 
-impl IndexReader {
-    /// Returns `true` if this process may index now: a leader always, a follower once the index has not moved for
-    /// [`INDEX_PATIENCE`].
-    fn has_the_turn(&mut self, indexed: Indexed, leads: bool) -> bool {
-        if indexed != self.seen {
-            (self.seen, self.since) = (indexed, Instant::now());
-        }
-        leads || self.since.elapsed() > INDEX_PATIENCE
+impl IndexBuilder {
+    fn new() -> Self {
+        let (covered, since) = (TreeSize::new(0), Instant::now());
+        Self { chunk: INDEX_FIRST, writer: RunWriter::new(), covered, since }
     }
 
-    /// Reads the next entries with their detached payloads; fewer if they are large.
-    async fn read(
-        &mut self,
-        log: &Log,
-        from: TreeSize,
-        committed: TreeSize,
-    ) -> Result<Vec<read::EntryWithPayload>, StoreError> {
-        let left = usize::try_from(committed.get() - from.get()).unwrap_or(usize::MAX);
+    /// Reads the terms of up to `left` entries; fewer if they are large.
+    async fn read(&mut self, log: &Log, from: TreeSize, left: usize) -> Result<Vec<EntryTerms>, StoreError> {
+        if left == 0 {
+            return Ok(Vec::new());
+        }
         let entries = read::entries(&*log.store, from, self.chunk.min(left)).await?;
         let bytes: usize = entries.iter().map(read::EntryWithPayload::bytes).sum();
         self.chunk = (INDEX_BYTES * entries.len().max(1) / bytes.max(1)).clamp(1, INDEX_ENTRIES);
-        Ok(entries)
+        // Parsing a long record takes a while, and would block other tasks of this thread.
+        let terms = move || entries.iter().map(|entry| entry.values().into_terms()).collect();
+        Ok(tokio::task::spawn_blocking(terms).await.unwrap_or_default())
     }
-}
 
-/// The rows of these entries, up to [`INDEX_ROWS`], and the size up to which they reach.
-fn logged(entries: Vec<read::EntryWithPayload>, from: TreeSize) -> (Vec<Lookup>, TreeSize) {
-    let (mut rows, mut to) = (Vec::new(), from);
-    for entry in entries {
-        if rows.len() >= INDEX_ROWS {
-            break;
+    /// Writes the next part of a run if this process may; returns whether there may be more.
+    async fn write_on(&mut self, index: &Index, catalog: &RunCatalog) -> Result<bool, StoreError> {
+        let store = &*index.log.store;
+        if catalog.covered() != self.covered || !index.terms.has_full_run(catalog) {
+            (self.covered, self.since) = (catalog.covered(), Instant::now());
         }
-        rows.extend(entry.lookups());
-        to = TreeSize::new(entry.index.get() + 1);
+        match index.leads() {
+            true => self.writer.step(store, &index.terms, catalog).await,
+            false if self.since.elapsed() > INDEX_PATIENCE => {
+                index.terms.write_full_run(store, catalog).await
+            }
+            false => Ok(false),
+        }
     }
-    (rows, to)
 }
 
-/// The rows that the index must have for an entry.
-pub async fn rows_of(store: &dyn LogReader, entry: Entry) -> Result<Vec<Lookup>, StoreError> {
-    Ok(read::whole(store, entry).await?.lookups())
+/// The search values of a stored entry.
+pub async fn values_of(store: &dyn LogReader, entry: Entry) -> Result<SearchValues, StoreError> {
+    Ok(read::whole(store, entry).await?.values())
 }
 
 /// A term for one value, in the canonical form of the index.
 pub fn term(kind: LookupKind, value: &str) -> Term {
-    Term::exactly(kind.number(), registration::Lookup::new(kind, value).value)
+    Term::exactly(kind.number(), Lookup::new(kind, value).value)
 }
 
 /// The route `POST /reindex` of the admin listener: drops the index, which is then rebuilt.

@@ -1,22 +1,29 @@
-//! The values of one entry for the index. A damaged or unreadable entry never fails the index: it is logged, and cannot
-//! be found by its values.
+//! The search values of one stored entry. A damaged or unreadable entry never fails the index: it is logged, and blind.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
+use lookup_tree::BlindCode;
 use merkle::{LeafIndex, TreeSize};
-use registration::{COLLATERAL_PAYLOAD, Record};
-use scitt::SignedStatement;
-use store::{Entry, LogReader, Lookup, StoreError};
+use registration::COLLATERAL_PAYLOAD;
+use scitt::{Malformed, SignedStatement};
+use store::{Entry, LogReader, StoreError};
+
+use crate::log::terms::SearchValues;
 
 /// An entry with its detached payload.
 pub struct EntryWithPayload {
     /// The entry's leaf.
     pub index: LeafIndex,
-    /// `None` if the statement was erased or is damaged.
-    statement: Option<Bytes>,
+    statement: StoredStatement,
     /// The detached payload, if it was kept.
     payload: Option<Bytes>,
+}
+
+enum StoredStatement {
+    There(Bytes),
+    Erased,
+    Damaged,
 }
 
 /// Reads the next `count` entries. If some are damaged, the others are read all the same.
@@ -42,12 +49,13 @@ pub async fn entries(
     Ok(found)
 }
 
-async fn one(store: &dyn LogReader, index: LeafIndex) -> Result<EntryWithPayload, StoreError> {
+/// Reads one entry, also if it is damaged.
+pub async fn one(store: &dyn LogReader, index: LeafIndex) -> Result<EntryWithPayload, StoreError> {
     match store.entry(index).await {
         Ok(Some(entry)) => whole(store, entry).await,
         Ok(None) | Err(StoreError::Damaged(_)) => {
             tracing::error!(index = index.get(), "an entry is not indexed: it cannot be read");
-            Ok(EntryWithPayload { index, statement: None, payload: None })
+            Ok(EntryWithPayload { index, statement: StoredStatement::Damaged, payload: None })
         }
         Err(error) => Err(error),
     }
@@ -57,18 +65,21 @@ async fn one(store: &dyn LogReader, index: LeafIndex) -> Result<EntryWithPayload
 pub async fn whole(store: &dyn LogReader, entry: Entry) -> Result<EntryWithPayload, StoreError> {
     let index = entry.index;
     let statement = match entry.verified() {
-        Ok(entry) => entry.statement,
+        Ok(entry) => entry.statement.map_or(StoredStatement::Erased, StoredStatement::There),
         Err(error) => {
             tracing::error!(index = index.get(), %error, "an entry is not indexed");
-            None
+            StoredStatement::Damaged
         }
     };
-    let parsed = statement.clone().and_then(|bytes| SignedStatement::parse(bytes).ok());
-    let payload = match parsed.is_some_and(|statement| statement.payload().is_none()) {
-        true => detached_payload(store, index).await?,
-        false => None,
+    let payload = match &statement {
+        StoredStatement::There(bytes) if is_detached(bytes) => detached_payload(store, index).await?,
+        _ => None,
     };
     Ok(EntryWithPayload { index, statement, payload })
+}
+
+fn is_detached(statement: &Bytes) -> bool {
+    SignedStatement::parse(statement.clone()).is_ok_and(|statement| statement.payload().is_none())
 }
 
 async fn detached_payload(store: &dyn LogReader, index: LeafIndex) -> Result<Option<Bytes>, StoreError> {
@@ -84,39 +95,39 @@ async fn detached_payload(store: &dyn LogReader, index: LeafIndex) -> Result<Opt
 impl EntryWithPayload {
     /// Bytes of statement and payload.
     pub fn bytes(&self) -> usize {
-        self.statement.as_ref().map_or(0, Bytes::len) + self.payload.as_ref().map_or(0, Bytes::len)
+        let statement = match &self.statement {
+            StoredStatement::There(statement) => statement.len(),
+            StoredStatement::Erased | StoredStatement::Damaged => 0,
+        };
+        statement + self.payload.as_ref().map_or(0, Bytes::len)
     }
 
-    /// The entry's rows; none if it was erased.
-    pub fn lookups(&self) -> Vec<Lookup> {
-        let Some(statement) = &self.statement else { return Vec::new() };
+    /// The entry's search values; none if it was erased or is damaged.
+    pub fn values(&self) -> SearchValues {
+        let statement = match &self.statement {
+            StoredStatement::There(statement) => statement,
+            StoredStatement::Erased => return SearchValues::blind(BlindCode::Erased),
+            StoredStatement::Damaged => return SearchValues::blind(BlindCode::Unreadable),
+        };
         // A panic in parsing one entry must not prevent the others from being indexed.
         match catch_unwind(AssertUnwindSafe(|| read(statement, self.payload.as_ref()))) {
-            Ok(Ok(found)) => {
-                found.into_iter().map(|(kind, value)| Lookup { kind, value, entry: self.index }).collect()
-            }
+            Ok(Ok(values)) => values,
             Ok(Err(why)) => {
-                tracing::warn!(index = self.index.get(), why, "an entry is not indexed");
-                Vec::new()
+                tracing::warn!(index = self.index.get(), %why, "an entry is not indexed");
+                SearchValues::blind(BlindCode::Unreadable)
             }
             Err(_) => {
                 tracing::error!(index = self.index.get(), "an entry is not indexed: reading it panicked");
-                Vec::new()
+                SearchValues::blind(BlindCode::Unreadable)
             }
         }
     }
 }
 
-fn read(statement: &Bytes, payload: Option<&Bytes>) -> Result<Vec<(u8, String)>, String> {
-    let statement = SignedStatement::parse(statement.clone()).map_err(|malformed| malformed.to_string())?;
+fn read(statement: &Bytes, payload: Option<&Bytes>) -> Result<SearchValues, Malformed> {
+    let statement = SignedStatement::parse(statement.clone())?;
     let payload = statement.payload().or(payload.map(|bytes| &bytes[..]));
-    // Without its payload, or under rules that changed since, an entry is indexed by its header only.
-    let record = match payload {
-        Some(payload) => Record::of(statement.header(), payload).unwrap_or_else(|_| Record::opaque()),
-        None => Record::opaque(),
-    };
-    let found = record.lookups(statement.header(), payload);
-    Ok(found.into_iter().map(|lookup| (lookup.kind.number(), lookup.value)).collect())
+    Ok(SearchValues::read(statement.header(), payload))
 }
 
 #[cfg(test)]
@@ -129,12 +140,11 @@ mod tests {
     fn said(statement: &[u8], payload: Option<&[u8]>, kind: LookupKind) -> Vec<String> {
         let entry = EntryWithPayload {
             index: LeafIndex::new(7),
-            statement: Some(Bytes::copy_from_slice(statement)),
+            statement: StoredStatement::There(Bytes::copy_from_slice(statement)),
             payload: payload.map(Bytes::copy_from_slice),
         };
-        let rows = entry.lookups();
-        assert!(rows.iter().all(|row| row.entry == entry.index));
-        rows.into_iter().filter(|row| row.kind == kind.number()).map(|row| row.value).collect()
+        let values = entry.values().lookups;
+        values.into_iter().filter(|row| row.kind == kind).map(|row| row.value).collect()
     }
 
     #[test]

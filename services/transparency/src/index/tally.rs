@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
 
 use merkle::LeafIndex;
-use registration::LookupKind;
-use store::{Indexed, Lookup, LookupIndex, Order, Query, StoreError};
+use registration::{Lookup, LookupKind};
+use store::{Indexed, Order, StoreError};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::{IndexProgress, term};
+use super::{Index, IndexProgress, term};
 use crate::limits::{TALLIES, TALLY_AGE, TALLY_ENTRIES, TALLY_GROUPS, TALLY_PAGE};
 
 /// The kinds of values that entries are grouped by.
@@ -89,7 +89,7 @@ impl ReceiptTally {
     #[cfg(test)]
     pub fn count_receipt_of(&mut self, entry: u64, verdict: &str, issuer: &str) {
         let entry = LeafIndex::new(entry);
-        let row = |kind: LookupKind, value: &str| Lookup { kind: kind.number(), value: value.into(), entry };
+        let row = |kind: LookupKind, value: &str| Lookup { kind, value: value.into() };
         let rows =
             [(LookupKind::ReceiptId, "id"), (LookupKind::Verdict, verdict), (LookupKind::Issuer, issuer)];
         self.add(entry, &rows.map(|(kind, value)| row(kind, value)));
@@ -98,8 +98,8 @@ impl ReceiptTally {
     fn add(&mut self, entry: LeafIndex, rows: &[Lookup]) {
         self.entries += 1;
         self.ends = Some((self.ends.map_or(entry, |(first, _)| first), entry));
-        let has = |kind: LookupKind| rows.iter().any(|row| row.kind == kind.number());
-        let passed = rows.iter().any(|row| row.kind == LookupKind::Verdict.number() && row.value == "pass");
+        let has = |kind: LookupKind| rows.iter().any(|row| row.kind == kind);
+        let passed = rows.iter().any(|row| row.kind == LookupKind::Verdict && row.value == "pass");
         let is_receipt = has(LookupKind::ReceiptId);
         let disclosed = is_receipt && has(LookupKind::Verdict);
         let own = disclosed && is_about_its_issuer(rows);
@@ -108,7 +108,7 @@ impl ReceiptTally {
         let disclosed = disclosed && !own;
         self.receipt_count += u64::from(disclosed);
         for kind in KINDS {
-            for row in rows.iter().filter(|row| row.kind == kind.number()) {
+            for row in rows.iter().filter(|row| row.kind == kind) {
                 let key = (kind, row.value.clone());
                 if self.all.len() >= TALLY_GROUPS && !self.all.contains_key(&key) {
                     self.crowded = true;
@@ -126,7 +126,7 @@ impl ReceiptTally {
 }
 
 fn is_about_its_issuer(rows: &[Lookup]) -> bool {
-    let of = |kind: LookupKind| rows.iter().filter(move |row| row.kind == kind.number());
+    let of = |kind: LookupKind| rows.iter().filter(move |row| row.kind == kind);
     of(LookupKind::Issuer).any(|issuer| of(LookupKind::Subject).any(|subject| subject.value == issuer.value))
 }
 
@@ -148,18 +148,18 @@ impl Tallies {
     /// Continues the count of the entries with these values by at most [`TALLY_ENTRIES`] entries, and returns it.
     pub async fn of(
         &self,
-        store: &dyn LookupIndex,
+        index: &Index,
         values: &[(LookupKind, &str)],
     ) -> Result<Arc<ReceiptTally>, StoreError> {
         let kept = self.kept(values.iter().map(|(kind, value)| (*kind, (*value).to_owned())).collect());
         let mut kept = kept.lock().await;
-        let indexed = store.indexed().await?;
+        let indexed = index.indexed();
         if !kept.is_of(indexed) {
             *kept = CachedTally::begin(indexed.form);
         }
         if !kept.tally.complete || kept.tally.size != indexed.to.get() {
             let before = (*kept.tally).clone();
-            kept.tally = Arc::new(go_on(store, values, before, indexed.to.get()).await?);
+            kept.tally = Arc::new(go_on(index, values, before, indexed.to.get()).await?);
         }
         Ok(kept.tally.clone())
     }
@@ -205,26 +205,17 @@ impl CachedTally {
 }
 
 async fn go_on(
-    store: &dyn LookupIndex,
+    index: &Index,
     values: &[(LookupKind, &str)],
     mut tally: ReceiptTally,
     size: u64,
 ) -> Result<ReceiptTally, StoreError> {
     let mut looked_at = 0;
     while looked_at < TALLY_ENTRIES {
-        let page = store
-            .search(&Query {
-                terms: values.iter().map(|(kind, value)| term(*kind, value)).collect(),
-                within: tally.size..size,
-                order: Order::OldestFirst,
-                limit: TALLY_PAGE,
-            })
-            .await?;
-        let rows = store.lookups(&page.entries).await?;
+        let terms = values.iter().map(|(kind, value)| term(*kind, value)).collect();
+        let page = index.search(terms, tally.size..size, Order::OldestFirst, TALLY_PAGE).await?;
         for entry in &page.entries {
-            let start = rows.partition_point(|row| row.entry < *entry);
-            let end = rows.partition_point(|row| row.entry <= *entry);
-            tally.add(*entry, &rows[start..end]);
+            tally.add(*entry, &index.values_of(*entry).await?);
         }
         looked_at += page.entries.len();
         match page.more_after {
@@ -253,8 +244,7 @@ mod tests {
         let mut tally = ReceiptTally::default();
         let count = |tally: &mut ReceiptTally, n: u64, issuer: &str| {
             let entry = LeafIndex::new(n);
-            let row =
-                |kind: LookupKind, value: &str| Lookup { kind: kind.number(), value: value.into(), entry };
+            let row = |kind: LookupKind, value: &str| Lookup { kind, value: value.into() };
             let receipt = [row(LookupKind::ReceiptId, "id"), row(LookupKind::Verdict, "pass")];
             let names = [row(LookupKind::Issuer, issuer), row(LookupKind::Subject, "agent")];
             tally.add(entry, &[receipt, names].concat());

@@ -15,12 +15,14 @@ use registration::{
 };
 use scitt::{SignedStatement, X5Chain};
 use sequencer::{ClockCorrection, Redecide, Redecision, Submission, SubmitError, TimeWindow};
+use store::lookup::EntryTerms;
 use store::{AdmissionStore, Collateral, Effect, GuardKey, LogReader, NewEntry, StoreError};
 use tracing::Instrument;
 
 use crate::log::equivocation::{self, RefusedStatement};
 use crate::log::erasures::{ErasureHold, on_hold};
 use crate::log::policies::Policies;
+use crate::log::terms::SearchValues;
 use crate::metrics::Metrics;
 use crate::metrics::latency::Stage;
 use crate::quota::issuer_quota::IssuerCharge;
@@ -36,6 +38,8 @@ pub struct Admitted {
     pub issuer: String,
     /// The decision, kept to explain a later refusal by the sequencer.
     pub permit: Permit,
+    /// What the entry will be found by.
+    pub terms: EntryTerms,
 }
 
 /// Reason why a statement is not admitted.
@@ -94,20 +98,22 @@ pub async fn admit(
         issuer_charge.charge(log, authenticated.iss()).await.map_err(NotAdmitted::OverQuota)?;
     }
     let started = Instant::now();
-    let permit = decide(&authenticated, bytes, in_force, log).instrument(spans::stage(Stage::Policy)).await?;
+    let decided = decide(&authenticated, bytes, in_force, log).instrument(spans::stage(Stage::Policy));
+    let (permit, record) = decided.await?;
     metrics.stage(Stage::Policy, started.elapsed());
+    let terms = terms(&authenticated, &record, side_data, in_force);
     let submission =
         submission(&authenticated, side_data.payload.map(Bytes::copy_from_slice), &permit, in_force);
-    Ok(Admitted { submission, issuer: authenticated.iss().to_owned(), permit })
+    Ok(Admitted { submission, issuer: authenticated.iss().to_owned(), permit, terms })
 }
 
-/// Reads the record of an authenticated statement of this many bytes, and decides about it.
+/// Reads the record of an authenticated statement of this many bytes, and decides about it; returns the record too.
 async fn decide(
     authenticated: &Authenticated<'_>,
     bytes: usize,
     in_force: &PolicyInForce,
     log: &dyn AdmissionStore,
-) -> Result<Permit, NotAdmitted> {
+) -> Result<(Permit, Record), NotAdmitted> {
     let refused = |violation: Violation| NotAdmitted::Refused(in_force.refuse(violation));
     let (record, questions) = run_blocking(bytes, || {
         let record = Record::read(authenticated)?;
@@ -128,7 +134,23 @@ async fn decide(
             return Err(NotAdmitted::NothingToHold(*entry));
         }
     }
-    Ok(permit)
+    Ok((permit, record))
+}
+
+/// The search terms of an admitted statement, as they will be read from its entry: with a detached payload only if the
+/// log keeps it.
+fn terms(
+    authenticated: &Authenticated<'_>,
+    record: &Record,
+    side_data: SideData<'_>,
+    in_force: &PolicyInForce,
+) -> EntryTerms {
+    let header = authenticated.header();
+    let values = match side_data.payload.is_none() || in_force.keeps_payload(header) {
+        true => SearchValues::of_record(header, record, Some(authenticated.payload())),
+        false => SearchValues::read(header, None),
+    };
+    values.into_terms()
 }
 
 /// Looks up a decision's questions in the log.

@@ -3,6 +3,7 @@
 pub mod admission;
 pub mod bulk_admission;
 pub mod content_type;
+pub mod decided;
 pub mod dry_run;
 pub mod equivocation;
 pub mod erasures;
@@ -14,3 +15,4 @@ pub mod recent_entries;
 pub mod registration;
 pub mod registration_outcome;
 pub mod state;
+pub mod terms;

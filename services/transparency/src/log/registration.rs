@@ -104,7 +104,7 @@ impl Log {
     ) -> Result<Registration, RegisterError> {
         self.must_accept()?;
         for _ in 0..DECISIONS {
-            let Admitted { submission, issuer, permit } =
+            let Admitted { submission, issuer, permit, terms } =
                 self.decide_and_charge(statement, payload, issuer_charge).await?;
             let started = Instant::now();
             let submitted = self.sequencer.submit_for(&issuer, submission);
@@ -113,6 +113,9 @@ impl Log {
             match outcome {
                 Ok(placement) => {
                     self.recent.insert(statement.digest(), placement.index);
+                    if !placement.already_there {
+                        self.decided.put(placement.index, terms);
+                    }
                     self.follow_commit(&permit, placement.index).await?;
                     return self.with_receipt(placement).await;
                 }

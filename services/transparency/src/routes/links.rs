@@ -9,9 +9,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CACHE_CONTROL;
 use merkle::EntryDigest;
-use registration::LookupKind;
+use registration::{Lookup, LookupKind};
 use serde::Serialize;
-use store::{Lookup, Order, Term};
+use store::{Order, Term};
 use utoipa::ToSchema;
 
 use super::EntryId;
@@ -78,7 +78,7 @@ pub async fn links(State(app): State<App>, EntryId(digest): EntryId) -> Result<R
 pub async fn read(app: &App, digest: EntryDigest) -> Result<Links, Problem> {
     let entry = stored_entry(app, digest).await?;
     let reached = app.index.caught_up().await?;
-    let rows = app.log.store.lookups(&[entry.index]).await?;
+    let rows = app.index.values_of(entry.index).await?;
     let id = digest.to_string();
     let mut wanted = wanted(&rows, &id);
     let truncated = wanted.len() > LINKED_VALUES;
@@ -98,7 +98,7 @@ pub async fn read(app: &App, digest: EntryDigest) -> Result<Links, Problem> {
 }
 
 fn wanted(rows: &[Lookup], id: &str) -> Vec<LinkSearch> {
-    let of = |kind: LookupKind| rows.iter().filter(move |row| row.kind == kind.number());
+    let of = |kind: LookupKind| rows.iter().filter(move |row| row.kind == kind);
     let sessions: Vec<String> = of(LookupKind::Session).map(|row| row.value.clone()).collect();
     // The values of index rows are in canonical form already.
     let one = |by, kind: LookupKind, value: &str| LinkSearch {
@@ -125,7 +125,7 @@ fn wanted(rows: &[Lookup], id: &str) -> Vec<LinkSearch> {
 async fn entries_named(app: &App, rows: &[Lookup]) -> Result<Vec<Link>, Problem> {
     let mut links = Vec::new();
     for (by, kind) in [("answers", LookupKind::BackLink), ("erases", LookupKind::Erasure)] {
-        for row in rows.iter().filter(|row| row.kind == kind.number()).take(LINKED_VALUES) {
+        for row in rows.iter().filter(|row| row.kind == kind).take(LINKED_VALUES) {
             let Ok(digest) = row.value.parse() else { continue };
             let Some(leaf) = app.log.index_of(digest).await? else { continue };
             let entries = views(&app.log, &[leaf]).await?;

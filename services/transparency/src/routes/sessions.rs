@@ -211,8 +211,8 @@ fn of_receipts(digests: &[String]) -> Vec<Term> {
 async fn digests(app: &App, entries: &[EntryView]) -> Result<(Vec<String>, bool), Problem> {
     let mut digests = BTreeSet::new();
     for entry in entries {
-        let rows = app.log.store.lookups(&[LeafIndex::new(entry.index)]).await?;
-        let said = rows.into_iter().filter(|row| row.kind == LookupKind::Digest.number());
+        let rows = app.index.values_of(LeafIndex::new(entry.index)).await?;
+        let said = rows.into_iter().filter(|row| row.kind == LookupKind::Digest);
         digests.extend(said.map(|row| row.value));
         if digests.len() > SESSION_DIGESTS {
             break;

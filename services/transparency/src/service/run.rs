@@ -113,8 +113,7 @@ impl Service {
         let tail = EntryTails::new(log.clone(), index.clone(), config.limits.tail);
         let app = App { log: log.clone(), edge: edge.clone(), index: index.clone(), tail: tail.clone() };
         let background = BackgroundTasks::default();
-        start_watching(&log, &config, &background);
-        background.spawn("the look-up index", index.clone().follow());
+        start_watching(&log, &index, &config, &background);
         let addresses = ListenAddresses {
             public: public.address().unwrap_or(config.listen),
             admin: admin.iter().find_map(Listener::address),

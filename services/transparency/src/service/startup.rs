@@ -16,6 +16,7 @@ use crate::edge::state::EdgeState;
 use crate::keys::key_files::PrivateKeys;
 use crate::keys::signer::{IntroduceError, LogSigner};
 use crate::log::admission::InboxRedecider;
+use crate::log::decided::DecidedTerms;
 use crate::log::erasures::EraserWakeup;
 use crate::log::free_space::FreeSpace;
 use crate::log::open_findings::OpenFindings;
@@ -155,6 +156,7 @@ pub async fn open_log(
         space,
         witnessing,
         erasing: EraserWakeup::default(),
+        decided: DecidedTerms::default(),
         access: edge.access.clone(),
         metrics,
     })

@@ -1,0 +1,172 @@
+//! Writing one run: from postings in memory, from the eight runs that it merges, or from an earlier build of itself.
+//!
+//! A job writes some blocks at a time, so that a long merge delays nothing else. It reads its inputs in order and keeps
+//! a few blocks of each. A crash leaves blocks that nobody reads; the run is begun again.
+//!
+//! Not here: which run is written next, and from what (`writer`).
+
+use std::collections::BTreeSet;
+
+use lookup_tree::{BlockWriter, MergeStep, Posting, PostingBlock, RunBuilder, RunId, RunMerger, TermKey};
+use merkle::LeafIndex;
+
+use super::catalog::{Build, StoredRun, leaves_of};
+use super::postings::postings_of;
+use super::query::Order;
+use super::terms::ListedValue;
+use super::{FinishedRun, LookupIndex};
+use crate::StoreError;
+
+/// Number of blocks read of an input at once.
+const READ_BLOCKS: usize = 8;
+/// Number of blocks written in one transaction, about half a megabyte.
+const WRITTEN_BLOCKS: usize = 64;
+
+/// What a run is written from.
+pub(super) struct RunSources {
+    /// The drop of the index after which the postings were read.
+    pub(super) dropped: Build,
+    /// Complete runs.
+    pub(super) runs: Vec<StoredRun>,
+    /// Postings in memory, in order. The runs have none of them, apart from those of `without`.
+    pub(super) ready: Vec<Posting>,
+    /// Erased leaves, whose postings in `runs` are left out.
+    pub(super) without: BTreeSet<LeafIndex>,
+    /// Values to be listed.
+    pub(super) listed: Vec<ListedValue>,
+}
+
+/// A run that is being written.
+pub(super) struct RunJob {
+    id: RunId,
+    build: Build,
+    dropped: Build,
+    inputs: Vec<RunInput>,
+    without: BTreeSet<LeafIndex>,
+    listed: Vec<ListedValue>,
+    merger: RunMerger,
+    tree: RunBuilder,
+    writer: BlockWriter,
+    full: Vec<PostingBlock>,
+    removed: BTreeSet<TermKey>,
+}
+
+/// A complete run that is read in order.
+struct RunInput {
+    run: StoredRun,
+    from: Posting,
+    read: u64,
+}
+
+impl RunJob {
+    pub(super) async fn begin(
+        store: &dyn LookupIndex,
+        id: RunId,
+        sources: RunSources,
+    ) -> Result<Self, StoreError> {
+        let ready = sources.runs.len();
+        let mut merger = RunMerger::new(ready + 1);
+        merger.supply(ready, sources.ready);
+        merger.end(ready);
+        Ok(Self {
+            id,
+            build: store.begin_run().await?,
+            dropped: sources.dropped,
+            inputs: sources
+                .runs
+                .into_iter()
+                .map(|run| RunInput { run, from: Posting::FIRST, read: 0 })
+                .collect(),
+            without: sources.without,
+            listed: sources.listed,
+            merger,
+            tree: RunBuilder::new(),
+            writer: BlockWriter::new(LeafIndex::new(leaves_of(id).start)),
+            full: Vec::new(),
+            removed: BTreeSet::new(),
+        })
+    }
+
+    /// The drop of the index after which the postings were read.
+    pub(super) fn dropped(&self) -> Build {
+        self.dropped
+    }
+
+    /// Keys of which an erased entry had a posting, as far as the job went.
+    pub(super) fn removed(&self) -> Vec<TermKey> {
+        self.removed.iter().copied().collect()
+    }
+
+    /// Writes the next blocks; returns whether there may be more.
+    pub(super) async fn advance(&mut self, store: &dyn LookupIndex) -> Result<bool, StoreError> {
+        while self.full.len() < WRITTEN_BLOCKS {
+            match self.merger.step() {
+                MergeStep::Posting(posting) => self.push(posting)?,
+                MergeStep::Needs(input) => self.read(store, input).await?,
+                MergeStep::End => {
+                    let writer = std::mem::replace(&mut self.writer, BlockWriter::new(LeafIndex::new(0)));
+                    self.full.extend(writer.finish());
+                    store.add_blocks(self.build, &std::mem::take(&mut self.full)).await?;
+                    return Ok(false);
+                }
+            }
+        }
+        store.add_blocks(self.build, &std::mem::take(&mut self.full)).await?;
+        Ok(true)
+    }
+
+    /// Describes the run once [`advance`](Self::advance) has written all of it.
+    pub(super) fn finish(self, gone: Vec<TermKey>) -> FinishedRun {
+        let Self { id, build, dropped, listed, .. } = self;
+        let (summary, _) = self.tree.finish();
+        FinishedRun { build, dropped, id, summary, without: self.without.into_iter().collect(), listed, gone }
+    }
+
+    fn push(&mut self, posting: Posting) -> Result<(), StoreError> {
+        let wrong = |why: String| StoreError::Damaged(format!("run {} of the lookup index: {why}", self.id));
+        self.tree.push(posting).map_err(|why| wrong(why.to_string()))?;
+        // The nodes are not stored: no answer proves anything yet.
+        self.tree.take_nodes();
+        self.full.extend(self.writer.push(posting).map_err(|why| wrong(why.to_string()))?);
+        Ok(())
+    }
+
+    async fn read(&mut self, store: &dyn LookupIndex, nth: usize) -> Result<(), StoreError> {
+        let input = &mut self.inputs[nth];
+        let blocks =
+            store.blocks(input.run.build, input.from, Posting::LAST, Order::OldestFirst, READ_BLOCKS).await?;
+        let mut postings = Vec::new();
+        for block in &blocks {
+            postings.extend(postings_of(&input.run, block)?);
+        }
+        input.read += postings.len() as u64;
+        if blocks.len() < READ_BLOCKS {
+            input.must_be_whole()?;
+            self.merger.end(nth);
+        }
+        if let Some(last) = postings.last() {
+            input.from = last.successor();
+        }
+        let erased: Vec<TermKey> = postings
+            .extract_if(.., |posting| self.without.contains(&posting.leaf))
+            .filter(|posting| posting.blind_code().is_none())
+            .map(|posting| posting.key)
+            .collect();
+        self.removed.extend(erased);
+        self.merger.supply(nth, postings);
+        Ok(())
+    }
+}
+
+impl RunInput {
+    /// Refuses a run that was deleted while it was read, and one that is damaged.
+    fn must_be_whole(&self) -> Result<(), StoreError> {
+        match self.read == self.run.summary.postings {
+            true => Ok(()),
+            false => Err(StoreError::Damaged(format!(
+                "run {} of the lookup index: {} of its {} postings were read",
+                self.run.id, self.read, self.run.summary.postings
+            ))),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Reading the postings of keys from runs and tail, one range of leaves after the other.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use lookup_tree::{Posting, PostingBlock, TermKey, read_block};
+use merkle::LeafIndex;
+
+use super::LookupIndex;
+use super::catalog::{ErasedLeaves, RunCatalog, StoredRun};
+use super::query::Order;
+use super::tail::Tail;
+use crate::StoreError;
+
+/// Number of blocks read at once.
+const BLOCKS: usize = 4;
+/// Number of postings whose blocks are read at once.
+const PROBES: usize = 1024;
+
+/// The postings of an index: those of complete runs, then those of the tail. Erased entries are left out.
+pub(super) struct Postings<'a> {
+    store: &'a dyn LookupIndex,
+    cover: Vec<StoredRun>,
+    erased: &'a ErasedLeaves,
+    tail: &'a Mutex<Tail>,
+    /// Leaves that are read from the tail.
+    newest: Range<u64>,
+}
+
+impl<'a> Postings<'a> {
+    /// Reads the runs of `catalog`, and the leaves `newest` of the tail, which begin where the runs end.
+    pub(super) fn new(
+        store: &'a dyn LookupIndex,
+        catalog: &'a RunCatalog,
+        tail: &'a Mutex<Tail>,
+        newest: Range<u64>,
+    ) -> Self {
+        Self { store, cover: catalog.cover(), erased: &catalog.erased, tail, newest }
+    }
+
+    /// The runs that are read.
+    pub(super) fn runs(&self) -> &[StoredRun] {
+        &self.cover
+    }
+
+    /// Returns the first `limit` entries of a range, in order, that have one of the keys; each once.
+    pub(super) async fn follow(
+        &self,
+        keys: &[TermKey],
+        within: Range<u64>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<LeafIndex>, StoreError> {
+        let mut parts: Vec<Part> = self.parts().collect();
+        if order == Order::NewestFirst {
+            parts.reverse();
+        }
+        let mut found = Vec::new();
+        for part in parts {
+            let leaves = intersection(&part.leaves(&self.newest), &within);
+            if found.len() >= limit {
+                break;
+            }
+            if !leaves.is_empty() {
+                found.extend(self.of_part(&part, keys, leaves, order, limit - found.len()).await?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns those of these entries that have one of the keys, in any order.
+    pub(super) async fn among(
+        &self,
+        keys: &[TermKey],
+        entries: &[LeafIndex],
+    ) -> Result<Vec<LeafIndex>, StoreError> {
+        let mut found = Vec::new();
+        for part in self.parts() {
+            let leaves = part.leaves(&self.newest);
+            let here = || entries.iter().copied().filter(|entry| leaves.contains(&entry.get()));
+            match part {
+                Part::Run(run) => {
+                    let wanted =
+                        keys.iter().flat_map(|key| here().map(move |leaf| Posting { key: *key, leaf }));
+                    let wanted: Vec<Posting> = wanted.collect();
+                    let postings = present(self.store, run, &wanted).await?;
+                    found.extend(postings.into_iter().map(|posting| posting.leaf));
+                }
+                Part::Tail => {
+                    let tail = self.tail();
+                    let has_key = |leaf: &LeafIndex| {
+                        let at = leaf.get()..leaf.get() + 1;
+                        keys.iter().any(|key| !tail.leaves(*key, at.clone()).is_empty())
+                    };
+                    found.extend(here().filter(has_key));
+                }
+            }
+        }
+        found.retain(|leaf| !self.erased.contains_key(leaf));
+        Ok(found)
+    }
+
+    /// Counts the entries with one of the keys, up to `most`.
+    pub(super) async fn count(&self, keys: &[TermKey], most: usize) -> Result<usize, StoreError> {
+        Ok(self.follow(keys, 0..u64::MAX, Order::NewestFirst, most).await?.len())
+    }
+
+    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        self.cover.iter().map(Part::Run).chain([Part::Tail])
+    }
+
+    fn tail(&self) -> std::sync::MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first entries of one part that have one of the keys, in order.
+    async fn of_part(
+        &self,
+        part: &Part<'_>,
+        keys: &[TermKey],
+        within: Range<u64>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<LeafIndex>, StoreError> {
+        let mut leaves = Vec::new();
+        for key in keys {
+            match part {
+                Part::Run(run) => leaves.extend(self.of_run(run, *key, &within, order, limit).await?),
+                Part::Tail => leaves.extend(self.tail().leaves(*key, within.clone())),
+            }
+        }
+        leaves.retain(|leaf| !self.erased.contains_key(leaf));
+        leaves.sort_unstable();
+        leaves.dedup();
+        if order == Order::NewestFirst {
+            leaves.reverse();
+        }
+        leaves.truncate(limit);
+        Ok(leaves)
+    }
+
+    /// At least the first `limit` entries of a run that have a key, or all of them.
+    async fn of_run(
+        &self,
+        run: &StoredRun,
+        key: TermKey,
+        within: &Range<u64>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<LeafIndex>, StoreError> {
+        let mut from = Posting { key, leaf: LeafIndex::new(within.start) };
+        let mut to = Posting { key, leaf: LeafIndex::new(within.end - 1) };
+        let mut found = Vec::new();
+        loop {
+            let blocks = self.store.blocks(run.build, from, to, order, BLOCKS).await?;
+            let mut edge = None;
+            for block in &blocks {
+                let postings = postings_of(run, block)?;
+                let here = postings.iter().filter(|posting| (from..=to).contains(*posting));
+                found.extend(here.map(|posting| posting.leaf).filter(|leaf| !self.erased.contains_key(leaf)));
+                edge = match order {
+                    Order::OldestFirst => postings.last().copied(),
+                    Order::NewestFirst => postings.first().copied(),
+                };
+            }
+            let Some(edge) = edge.filter(|edge| blocks.len() == BLOCKS && from < *edge && *edge < to) else {
+                return Ok(found);
+            };
+            if found.len() >= limit {
+                return Ok(found);
+            }
+            // An edge within the range has the key, and a leaf that is neither the first nor the last one.
+            match order {
+                Order::OldestFirst => from.leaf = LeafIndex::new(edge.leaf.get() + 1),
+                Order::NewestFirst => to.leaf = LeafIndex::new(edge.leaf.get() - 1),
+            }
+        }
+    }
+}
+
+/// A range of leaves with the place where its postings stand.
+enum Part<'a> {
+    Run(&'a StoredRun),
+    Tail,
+}
+
+impl Part<'_> {
+    fn leaves(&self, newest: &Range<u64>) -> Range<u64> {
+        match self {
+            Part::Run(run) => run.leaves(),
+            Part::Tail => newest.clone(),
+        }
+    }
+}
+
+fn intersection(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
+    a.start.max(b.start)..a.end.min(b.end)
+}
+
+/// Returns those of these postings that a run has, in order.
+pub(crate) async fn present(
+    store: &dyn LookupIndex,
+    run: &StoredRun,
+    wanted: &[Posting],
+) -> Result<Vec<Posting>, StoreError> {
+    let mut wanted = wanted.to_vec();
+    wanted.sort_unstable();
+    let mut found = Vec::new();
+    for some in wanted.chunks(PROBES) {
+        for block in store.blocks_with(run.build, some).await? {
+            let postings = postings_of(run, &block)?;
+            found.extend(postings.into_iter().filter(|posting| some.binary_search(posting).is_ok()));
+        }
+    }
+    Ok(found)
+}
+
+/// Reads a block of a run; [`StoreError::Damaged`] if it is no block of it.
+pub(crate) fn postings_of(run: &StoredRun, block: &PostingBlock) -> Result<Vec<Posting>, StoreError> {
+    let damaged =
+        |why: String| StoreError::Damaged(format!("a block of run {} of the lookup index: {why}", run.id));
+    let start = LeafIndex::new(run.leaves().start);
+    let postings = read_block(&block.bytes, start).map_err(|why| damaged(why.to_string()))?;
+    match postings.first() {
+        Some(first) if *first == block.first => Ok(postings),
+        _ => Err(damaged("it does not begin with its first posting".into())),
+    }
+}

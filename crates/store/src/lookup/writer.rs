@@ -1,0 +1,119 @@
+//! Which run is written next: a full one of the tail, one that holds an erased entry, or a merge. What no longer belongs
+//! to the index is deleted after that.
+//!
+//! Not here: how a run is written (`job`), and when (the service).
+
+use std::collections::BTreeSet;
+
+use lookup_tree::{BlindCode, Posting, RunId, TermKey};
+use merkle::LeafIndex;
+
+use super::catalog::{RunCatalog, StoredRun, leaves_of};
+use super::index::SearchIndex;
+use super::job::{RunJob, RunSources};
+use super::{FinishedRun, LookupIndex};
+use crate::StoreError;
+
+/// Number of blocks deleted in one transaction.
+const SWEPT_BLOCKS: usize = 256;
+
+/// Writes the runs of an index, a part at each step. One process at a time should; of several, each run is completed
+/// by one.
+#[derive(Default)]
+pub struct RunWriter {
+    job: Option<RunJob>,
+    /// Nothing is left to be deleted, as far as this process knows.
+    is_swept: bool,
+}
+
+impl RunWriter {
+    /// Creates a writer that begins with what a crash left.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Does the next part of the work; returns whether there may be more.
+    pub async fn step(
+        &mut self,
+        store: &dyn LookupIndex,
+        index: &SearchIndex,
+        catalog: &RunCatalog,
+    ) -> Result<bool, StoreError> {
+        if index.write_full_run(store, catalog).await? {
+            return Ok(true);
+        }
+        if let Some(job) = self.job.take() {
+            self.go_on(job, store, index, catalog).await?;
+            return Ok(true);
+        }
+        if let Some((id, runs)) = next_run(catalog) {
+            self.job = Some(RunJob::begin(store, id, sources(catalog, id, runs)).await?);
+            return Ok(true);
+        }
+        if let Some(run) = catalog.superseded() {
+            self.is_swept = false;
+            store.retire_run(run.build).await?;
+            return Ok(true);
+        }
+        if !self.is_swept {
+            self.is_swept = !store.sweep(catalog.next, SWEPT_BLOCKS).await?;
+        }
+        Ok(!self.is_swept)
+    }
+
+    /// Writes a part of the run in progress. If that fails, or the run was outdated meanwhile, it is begun again.
+    async fn go_on(
+        &mut self,
+        mut job: RunJob,
+        store: &dyn LookupIndex,
+        index: &SearchIndex,
+        catalog: &RunCatalog,
+    ) -> Result<(), StoreError> {
+        self.is_swept = false;
+        if job.dropped() != catalog.dropped {
+            return Ok(());
+        }
+        if job.advance(store).await? {
+            self.job = Some(job);
+            return Ok(());
+        }
+        let gone = gone(&job.removed(), store, index, catalog).await?;
+        let run: FinishedRun = job.finish(gone);
+        store.finish_run(&run).await.map(|_| ())
+    }
+}
+
+/// The run that is to be written from complete ones, with those.
+fn next_run(catalog: &RunCatalog) -> Option<(RunId, Vec<StoredRun>)> {
+    if let Some(run) = catalog.outdated() {
+        return Some((run.id, vec![run]));
+    }
+    let id = catalog.due()?;
+    let parts = id.merged_from()?;
+    Some((id, parts.iter().filter_map(|part| catalog.run(*part).copied()).collect()))
+}
+
+fn sources(catalog: &RunCatalog, id: RunId, runs: Vec<StoredRun>) -> RunSources {
+    let without: BTreeSet<LeafIndex> = catalog.erased_in(leaves_of(id)).map(|(leaf, _)| leaf).collect();
+    let ready = without.iter().map(|leaf| Posting::blind(BlindCode::Erased, *leaf)).collect();
+    RunSources { dropped: catalog.dropped, runs, ready, without, listed: Vec::new() }
+}
+
+/// Those of these keys under which a value is listed although no entry has it any more.
+async fn gone(
+    removed: &[TermKey],
+    store: &dyn LookupIndex,
+    index: &SearchIndex,
+    catalog: &RunCatalog,
+) -> Result<Vec<TermKey>, StoreError> {
+    if removed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut gone = Vec::new();
+    for key in store.listed_keys(removed).await? {
+        if !index.has(store, catalog, key).await? {
+            gone.push(key);
+        }
+    }
+    Ok(gone)
+}
