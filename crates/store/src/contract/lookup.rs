@@ -401,7 +401,7 @@ async fn filled(store: &Arc<dyn LogStore>) -> Indexer {
 }
 
 fn parity(leaf: u64) -> EntryTerms {
-    one(if leaf % 2 == 0 { "even" } else { "odd" })
+    one(if leaf.is_multiple_of(2) { "even" } else { "odd" })
 }
 
 /// The postings of leaves with the terms of [`parity`].

@@ -29,7 +29,7 @@ const ECHO_THREADS: usize = 2;
 pub enum Bench {
     /// Measure registrations on this machine, and compare them with its limits
     #[command(before_help = "example:  tabellion bench run --db sqlite,postgres://me@127.0.0.1/postgres")]
-    Run(Run),
+    Run(Box<Run>),
     /// Compare two results of `bench run`
     #[command(before_help = "example:  tabellion bench compare before.json after.json")]
     Compare(Compare),

@@ -106,10 +106,7 @@ impl LogReader {
     /// [`ClientError`] if the log does not answer, or [`ClientError::Setup`] if a term is unknown.
     pub async fn newest(&self, terms: &str) -> Result<ListPage, ClientError> {
         let filters = Filters::of_terms(terms).map_err(ClientError::Setup)?;
-        let mut query = Serializer::new(String::new());
-        query.append_pair("limit", &PAGE_ENTRIES.to_string()).append_pair("order", "newest");
-        query.extend_pairs(filters.pairs());
-        self.page(format!("v1/entries?{}", query.finish())).await
+        self.page(newest_path(&filters)).await
     }
 
     async fn page(&self, path: String) -> Result<ListPage, ClientError> {
@@ -139,6 +136,14 @@ impl LogReader {
     async fn checkpoint(&self) -> Result<CheckpointVerdict, ClientError> {
         Ok(self.verifier.verify(&self.client.bytes("checkpoint").await?))
     }
+}
+
+/// The path of the newest entries that match the filters.
+fn newest_path(filters: &Filters) -> String {
+    let mut query = Serializer::new(String::new());
+    query.append_pair("limit", &PAGE_ENTRIES.to_string()).append_pair("order", "newest");
+    query.extend_pairs(filters.pairs());
+    format!("v1/entries?{}", query.finish())
 }
 
 fn in_short(error: ClientError) -> String {
