@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use anyhow::Context;
 use fastrand::Rng;
 use merkle::EntryDigest;
 
@@ -126,7 +127,8 @@ impl LogUnderTest<'_> {
         for content_type in self.options.types.iter().skip(1) {
             let count = self.statements_for(STATEMENTS_PER_SECOND as f64);
             let statements = self.sign_type(content_type, count)?;
-            let (load, _) = self.load(service, &statements, self.options.most_clients(), None).await?;
+            let load = self.load(service, &statements, self.options.most_clients(), None).await;
+            let (load, _) = load.with_context(|| content_type.clone())?;
             let statement_bytes = statements.length();
             results.push(TypeResult { content_type: content_type.clone(), statement_bytes, load });
         }

@@ -189,7 +189,7 @@ fn verdict(
         "vap": "0.1",
         "type": "verdict",
         "session_id": session,
-        "in_response_to": format!("intent-{number}"),
+        "in_response_to": "intent_call",
         "verdict": "served",
         "verification": checks(),
     });
