@@ -49,12 +49,6 @@ impl SearchIndex {
         tail.trim(covered.saturating_sub(LEVEL_0_LEAVES));
     }
 
-    /// Forgets all leaves in memory, which are then to be read again.
-    pub fn forget(&self) {
-        let mut tail = self.tail();
-        *tail = Tail::at(tail.from(), tail.dropped());
-    }
-
     /// The size of the tree whose entries are in the index.
     pub fn size(&self) -> TreeSize {
         TreeSize::new(self.tail().to())
