@@ -91,8 +91,7 @@ pub async fn admit(
     let bytes = statement.bytes().len() + side_data.payload.map_or(0, <[u8]>::len);
     let started = Instant::now();
     let authenticate = || run_blocking(bytes, || in_force.authenticate(statement, side_data));
-    let authenticated =
-        spans::stage(Stage::Verify).in_scope(authenticate).map_err(NotAdmitted::Untrusted)?;
+    let authenticated = spans::stage(Stage::Verify).in_scope(authenticate).map_err(NotAdmitted::Untrusted)?;
     metrics.stage(Stage::Verify, started.elapsed());
     if let Some(issuer_charge) = issuer_charge {
         issuer_charge.charge(log, authenticated.iss()).await.map_err(NotAdmitted::OverQuota)?;
