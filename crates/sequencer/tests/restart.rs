@@ -297,6 +297,7 @@ async fn signatures_that_a_crash_took_along_are_made_again_for_every_head_that_m
     assert_eq!(unsigned.len(), 5, "the receipts have left, and nothing of them is kept: {unsigned:?}");
     let process = log.start().await;
     log.insist(&process, statement(20)).await;
+    tokio::time::sleep(2 * log.limits.keep_after).await;
     assert_eq!(log.unsigned().await, [], "the checkpoint of every receipt's size can be read");
     log.check().await;
 }
