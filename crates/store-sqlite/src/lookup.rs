@@ -90,7 +90,7 @@ pub(crate) async fn finish_run(store: &Sqlite, run: &FinishedRun) -> Result<bool
     if run.gone.is_empty() {
         return complete(store, run).await;
     }
-    // A value that nobody has any more was erased.
+    // A value without entries was erased.
     journal::keep_no_journal(store).await?;
     let finished = complete(store, run).await;
     journal::empty_the_log(store).await;

@@ -40,7 +40,7 @@ pub trait LookupIndex: Send + Sync + 'static {
     /// Begins to write a run. Its number is larger than that of every earlier build and erasure.
     async fn begin_run(&self) -> Result<Build, StoreError>;
 
-    /// Writes blocks of a run that is not complete. They are read by nobody until [`finish_run`](Self::finish_run).
+    /// Writes blocks of a run that is not complete. Searches do not read them until [`finish_run`](Self::finish_run).
     /// After a crash they may be lost together with the later ones.
     async fn add_blocks(&self, build: Build, blocks: &[PostingBlock]) -> Result<(), StoreError>;
 

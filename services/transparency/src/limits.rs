@@ -88,15 +88,15 @@ pub const DECIDED_TERMS: usize = 16_384;
 /// Pause of indexing after it has caught up, unless a search waits: entries indexed together cost least, and those that
 /// this process registers are known by then.
 pub const INDEX_PAUSE: Duration = Duration::from_millis(250);
-/// Interval at which indexing checks whether the index was dropped.
+/// Interval at which indexing checks for erasures and drops of the index, which send no notification.
 pub const INDEX_POLL: Duration = Duration::from_millis(500);
 /// Pause of indexing after an error of the database.
 pub const INDEX_RETRY: Duration = Duration::from_secs(1);
-/// Time for which the index must not move before a follower indexes.
+/// Time for which a full run must be unwritten before a process that does not lead writes it.
 pub const INDEX_PATIENCE: Duration = Duration::from_secs(2);
 /// Time for which a search waits for an index that lags behind.
 pub const INDEX_WAIT: Duration = Duration::from_millis(500);
-/// Interval at which a waiting search reads the size of an index that another process builds.
+/// Interval at which a waiting search checks how far the index goes, and asks the indexing task to continue.
 pub const INDEX_LOOK: Duration = Duration::from_millis(25);
 /// Entries with one name that `GET /entries/{entry_id}` refers to.
 pub const NAMED_ENTRIES: usize = 16;

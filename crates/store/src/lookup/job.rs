@@ -1,7 +1,7 @@
 //! Writing one run: from postings in memory, from the eight runs that it merges, or from an earlier build of itself.
 //!
 //! A job writes some blocks at a time, so that a long merge delays nothing else. It reads its inputs in order and keeps
-//! a few blocks of each. A crash leaves blocks that nobody reads; the run is begun again.
+//! a few blocks of each. A crash leaves blocks that no search reads; the run is begun again.
 //!
 //! Not here: which run is written next, and from what (`writer`).
 

@@ -1,4 +1,4 @@
-//! Accusations: files that show, with nobody's help, that the index of a log is wrong.
+//! Accusations: files that show offline, without the log, that its index is wrong.
 //!
 //! A head is a registered statement of the log, so that the log cannot disown what it commits to. `index-omits` shows a
 //! statement that has a term, and the proof that the index lacks it; `index-adds` shows the opposite; `index-form` shows

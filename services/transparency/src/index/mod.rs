@@ -2,8 +2,8 @@
 //!
 //! Every process has the newest entries in memory. Of those that it registered, it knows the terms from the decision;
 //! others are read from the store: after a start, from another process, from the inbox. Runs are written in the
-//! background by the leading process. Another one writes a run only when nobody has for `INDEX_PATIENCE`. A dropped
-//! index is rebuilt from entry 0 while searches continue; their responses state the size up to which it was built.
+//! background by the leading process; another one writes a full run if it is still missing after `INDEX_PATIENCE`. A
+//! dropped index is rebuilt from entry 0 while searches continue; their responses state the size up to which it was built.
 //!
 //! Not here: the values of an entry (`log::terms`), runs and queries (`store`), HTTP requests and responses (`routes`).
 

@@ -1,6 +1,6 @@
 //! The search values of an entry, and the terms of the lookup index that are made from them.
 //!
-//! An entry that cannot be read in full is blind: it may have any term, and no search leaves it out silently.
+//! An entry that cannot be read in full gets a blind posting: it may have any term, and a proven answer lists it.
 
 use lookup_tree::BlindCode;
 use registration::{Lookup, Record};

@@ -1,7 +1,7 @@
 //! `tabellion log browse`: the log's entries on the whole terminal, newest first, each with its verified proof.
 //!
-//! The program looks at the log every [`REFRESH`]; so new entries, those that match a search, newer cosignatures and a
-//! lost connection all appear by the same way. Requests run in tasks, and the terminal answers keys meanwhile.
+//! The program asks the log every [`REFRESH`], which shows new entries, new matches of a search, newer cosignatures and a
+//! lost connection. Requests run in tasks, so that keys work meanwhile.
 //!
 //! Not here: what a key does ([`browser`]), drawing ([`view`]), and verification (`commands/verify`).
 

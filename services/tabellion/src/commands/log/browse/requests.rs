@@ -1,5 +1,5 @@
 //! Requests of the browser to the log, and its answers. Statements and checkpoints are verified here, by the functions of
-//! `verify` and `checkpoint verify`; lists of entries are the log's words.
+//! `verify` and `checkpoint verify`; lists of entries are not proven.
 
 use std::sync::Arc;
 
