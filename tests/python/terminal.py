@@ -90,10 +90,11 @@ class Session:
         fcntl.ioctl(self.program_side, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self.modes = termios.tcgetattr(self.program_side)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TABELLION_")}
+        self.environment = {**environment, "HOME": folder, "TERM": "xterm-256color"}
         self.program = subprocess.Popen(
             command,
             cwd=folder,
-            env={**environment, "HOME": folder, "TERM": "xterm-256color"},
+            env=self.environment,
             stdin=self.program_side,
             stdout=self.program_side,
             stderr=self.program_side,
@@ -122,7 +123,7 @@ class Session:
         elif "type" in step:
             os.write(self.terminal, step["type"].encode())
         elif "run" in step:
-            subprocess.run(step["run"], cwd=self.folder, check=True, capture_output=True)
+            subprocess.run(step["run"], cwd=self.folder, env=self.environment, check=True)
         elif "kill" in step:
             os.kill(step["kill"], 9)
         else:

@@ -269,11 +269,18 @@ impl Leading<'_> {
     fn seal(&mut self) {
         let (entries, bytes) = self.context.budget.used();
         self.context.parts.observer.queue(entries, bytes);
-        if !self.context.signatures.is_empty() {
+        if self.is_overdue() || !self.context.signatures.is_empty() {
             self.handle(MachineInput::HandOver); // behind the earlier ones that wait there
         }
         self.newest.sealed = Instant::now();
         self.handle(MachineInput::Seal(self.context.parts.clock.now()));
+    }
+
+    /// Returns `true` if the newest signatures waited long enough for a batch that takes them along. Rounds that commit
+    /// nothing, since all of their statements are known or refused, do not postpone them further.
+    fn is_overdue(&self) -> bool {
+        let keep_after = self.context.parts.limits.keep_after;
+        self.newest.published.is_some_and(|published| published.elapsed() >= keep_after)
     }
 
     /// Passes on the result of the effect in progress.

@@ -82,7 +82,8 @@ pub(crate) async fn next_number(transaction: &mut PgTransaction<'_>, log: i16) -
 }
 
 pub(crate) async fn begin_run(pool: &PgPool, log: i16) -> Result<Build, StoreError> {
-    let mut transaction = begin(pool).await?;
+    // Durable, so that no later run gets the same number.
+    let mut transaction = pool.begin().await.map_err(store_error)?;
     let build = next_number(&mut transaction, log).await?;
     sqlx::query!("INSERT INTO index_run (log_id, build, state) VALUES ($1, $2, $3)", log, build, BEGUN)
         .execute(&mut *transaction)
@@ -134,7 +135,7 @@ pub(crate) async fn finish_run(pool: &PgPool, log: i16, run: &FinishedRun) -> Re
         .map_err(store_error)?;
     run.must_be_committed(TreeSize::new(number(size.unwrap_or(0))?))?;
     if lock(&mut transaction, log).await? != Some(column(run.dropped.get()))
-        || erased_in(&mut transaction, log, run.id).await? != run.without
+        || erased_before(&mut transaction, log, run).await? != run.without
         || !replace(&mut transaction, log, run).await?
     {
         return Ok(false);
@@ -159,17 +160,19 @@ fn leaves_of(run: RunId) -> (i64, i64) {
     run.leaves().map_or((0, 0), |leaves| (column(leaves.start.get()), column(leaves.end.get())))
 }
 
-async fn erased_in(
+/// The leaves of a run that had been erased when it was begun.
+async fn erased_before(
     transaction: &mut PgTransaction<'_>,
     log: i16,
-    run: RunId,
+    run: &FinishedRun,
 ) -> Result<Vec<LeafIndex>, StoreError> {
-    let (start, finish) = leaves_of(run);
+    let (start, finish) = leaves_of(run.id);
     let erased = sqlx::query_scalar!(
-        "SELECT idx FROM index_erased WHERE log_id = $1 AND idx >= $2 AND idx < $3 ORDER BY idx",
+        "SELECT idx FROM index_erased WHERE log_id = $1 AND idx >= $2 AND idx < $3 AND no < $4 ORDER BY idx",
         log,
         start,
-        finish
+        finish,
+        column(run.build.get())
     )
     .fetch_all(&mut **transaction)
     .await

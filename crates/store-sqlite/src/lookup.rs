@@ -109,7 +109,7 @@ async fn complete(store: &Sqlite, run: &FinishedRun) -> Result<bool, StoreError>
         .await
         .map_err(store_error)?;
     if unsigned(dropped)? != run.dropped.get()
-        || erased_in(&mut transaction, run.id).await? != run.without
+        || erased_before(&mut transaction, run).await? != run.without
         || !replace(&mut transaction, run).await?
     {
         return Ok(false);
@@ -125,10 +125,16 @@ fn leaves(run: RunId) -> (i64, i64) {
     run.leaves().map_or((0, 0), |leaves| (signed(leaves.start.get()), signed(leaves.end.get())))
 }
 
-async fn erased_in(connection: &mut SqliteConnection, run: RunId) -> Result<Vec<LeafIndex>, StoreError> {
-    let (start, finish) = leaves(run);
-    let erased = sqlx::query("SELECT idx FROM index_erased WHERE idx >= ? AND idx < ? ORDER BY idx");
-    let erased = erased.bind(start).bind(finish).fetch_all(connection).await.map_err(store_error)?;
+/// The leaves of a run that had been erased when it was begun.
+async fn erased_before(
+    connection: &mut SqliteConnection,
+    run: &FinishedRun,
+) -> Result<Vec<LeafIndex>, StoreError> {
+    let (start, finish) = leaves(run.id);
+    let erased =
+        sqlx::query("SELECT idx FROM index_erased WHERE idx >= ? AND idx < ? AND no < ? ORDER BY idx");
+    let erased = erased.bind(start).bind(finish).bind(signed(run.build.get()));
+    let erased = erased.fetch_all(connection).await.map_err(store_error)?;
     erased.iter().map(|row| number(row, 0).map(LeafIndex::new)).collect()
 }
 

@@ -26,7 +26,7 @@ use merkle::{LeafIndex, TreeSize};
 use crate::StoreError;
 pub use catalog::{Build, ErasedLeaves, RunCatalog, StoredRun};
 pub use index::SearchIndex;
-pub(crate) use postings::{postings_of, present};
+pub(crate) use postings::{postings_from, present};
 pub use query::{Indexed, Order, Page, Query, TERMS, Term, VALUES_PER_TERM};
 pub use terms::{EntryTerms, LISTED_BYTES, ListedValue, end_of_values};
 pub use writer::RunWriter;
@@ -47,8 +47,8 @@ pub trait LookupIndex: Send + Sync + 'static {
     /// Completes a run, in one transaction: it takes the place of an earlier build of the same run, its values are
     /// listed, and the erased leaves that no run holds any more are forgotten.
     ///
-    /// Returns `false`, and changes nothing, if the index was dropped since then, or if other leaves of
-    /// its range than `without` are erased now. A run of leaves that were never committed is [`StoreError::Refused`].
+    /// Returns `false`, and changes nothing, if the index was dropped since then, or if other leaves of its range than
+    /// `without` had been erased when it was begun. For leaves erased later it is written again. A run of leaves that were never committed is [`StoreError::Refused`].
     async fn finish_run(&self, run: &FinishedRun) -> Result<bool, StoreError>;
 
     /// Takes a complete run out of the index. [`sweep`](Self::sweep) deletes its blocks.

@@ -169,15 +169,16 @@ mod tests {
     use merkle::LeafIndex;
     use registration::policy::{Identity, for_init};
     use registration::{Answers, Policy, PolicyInForce, Record, SideData};
+    use scitt::{Signer, SigningKey};
 
     use super::*;
 
     fn policy() -> String {
-        let issuer = Issuer::new().unwrap();
+        let operator = SigningKey::from_ed25519_seed(&[7; 32]).unwrap();
         let log = Identity {
             iss: "https://bench.example/log",
             origin: "bench.example/log",
-            operator: issuer.public_key(),
+            operator: operator.public_key(),
         };
         admit_issuer(&for_init(log)).unwrap()
     }

@@ -140,7 +140,7 @@ pub async fn a_run_that_two_processes_write_is_complete_once(database: &impl Log
     other.settle().await;
     let catalog = database.handle().await.catalog().await.unwrap();
     assert_eq!(catalog.runs.len(), 1);
-    assert_eq!(catalog.runs[0].summary, summary(&postings(0..LEVEL_0_LEAVES)));
+    assert_eq!(catalog.runs[0].summary, summary(&postings(parity, 0..LEVEL_0_LEAVES)));
     for index in [one, other] {
         assert_eq!(index.found("even").await, (0..SIZE).step_by(2).collect::<Vec<_>>());
     }
@@ -161,7 +161,7 @@ pub async fn a_run_that_is_not_finished_is_not_seen_and_goes(database: &impl Log
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), SIZE).await;
     let abandoned = store.begin_run().await.unwrap();
-    let block = lookup_tree::PostingBlock { first: postings(0..1)[0], bytes: vec![7] };
+    let block = lookup_tree::PostingBlock { first: postings(parity, 0..1)[0], bytes: vec![7] };
     store.add_blocks(abandoned, std::slice::from_ref(&block)).await.unwrap();
     assert_eq!(store.catalog().await.unwrap().runs, []);
     let mut index = Indexer::of(database.handle().await).await;
@@ -244,7 +244,7 @@ pub async fn eight_runs_merge_into_one(database: &impl LogDatabase) {
     let mut index = Indexer::of(Arc::clone(&store)).await;
     while index.index.size().get() < MERGED {
         appender.append(LEVEL_0_LEAVES).await;
-        index.add_up_to(index.index.size().get() + LEVEL_0_LEAVES, parity);
+        index.add_up_to(index.index.size().get() + LEVEL_0_LEAVES, numbered);
         assert!(index.step().await, "a full run is written");
     }
     assert!(index.step().await, "the merge is begun");
@@ -263,13 +263,19 @@ pub async fn eight_runs_merge_into_one(database: &impl LogDatabase) {
     assert_eq!(ids(&*store).await, expected);
     let catalog = store.catalog().await.unwrap();
     let merged = catalog.run(RunId { level: 1, number: 0 }).unwrap();
-    assert_eq!(merged.summary, summary(&postings(0..MERGED)));
+    assert_eq!(merged.summary, summary(&postings(numbered, 0..MERGED)));
     assert_eq!(index.found("even").await, evens);
+    let findings = Fsck::new(&*store, &MadeUpFacts(numbered)).deep().await.unwrap().findings;
+    assert_eq!(findings, [], "each run has more blocks than are read at once");
+    store.erase(&[LeafIndex::new(5)]).await.unwrap();
     for _ in 0..2 {
         appender.append(LEVEL_0_LEAVES).await;
-        index.add_up_to(index.index.size().get() + LEVEL_0_LEAVES, parity);
+        index.add_up_to(index.index.size().get() + LEVEL_0_LEAVES, numbered);
         index.settle().await;
     }
+    let catalog = store.catalog().await.unwrap();
+    assert!(catalog.erased.is_empty());
+    assert_eq!(catalog.run(RunId { level: 1, number: 0 }).unwrap().summary.blind, 1);
     expected = vec![(0, 8), (0, 9), (1, 0)];
     assert_eq!(ids(&*store).await, expected);
     assert_eq!(index.found("even").await.len() as u64, 5 * LEVEL_0_LEAVES);
@@ -282,7 +288,7 @@ pub async fn a_check_names_entries_and_runs_that_are_damaged(database: &impl Log
     let mut index = Indexer::of(Arc::clone(&store)).await;
     index.add_up_to(SIZE, parity);
     index.settle().await;
-    let checked = async || Fsck::new(&*store, &ParityFacts).deep().await.unwrap().findings;
+    let checked = async || Fsck::new(&*store, &MadeUpFacts(parity)).deep().await.unwrap().findings;
     assert_eq!(checked().await, []);
     let run = store.catalog().await.unwrap().runs[0];
     let blocks = store.blocks(run.build, Posting::FIRST, Posting::LAST, Order::NewestFirst, 1).await.unwrap();
@@ -300,11 +306,11 @@ pub async fn a_check_names_entries_and_runs_that_are_damaged(database: &impl Log
     assert_eq!(found.len(), 2);
 }
 
-/// What an index with the terms of [`parity`] must have.
-struct ParityFacts;
+/// What an index must have whose terms a function makes up.
+struct MadeUpFacts(fn(u64) -> EntryTerms);
 
 #[async_trait]
-impl FsckFacts for ParityFacts {
+impl FsckFacts for MadeUpFacts {
     fn guards(&self, _: &Entry) -> Vec<GuardKey> {
         Vec::new()
     }
@@ -318,7 +324,7 @@ impl FsckFacts for ParityFacts {
     }
 
     async fn terms(&self, _: &dyn LogReader, entry: &Entry) -> Result<Option<EntryTerms>, StoreError> {
-        Ok(Some(parity(entry.index.get())))
+        Ok(Some(self.0(entry.index.get())))
     }
 
     fn may_be_erased(&self, _: LeafIndex) -> bool {
@@ -404,10 +410,17 @@ fn parity(leaf: u64) -> EntryTerms {
     one(if leaf.is_multiple_of(2) { "even" } else { "odd" })
 }
 
-/// The postings of leaves with the terms of [`parity`].
-fn postings(leaves: std::ops::Range<u64>) -> Vec<Posting> {
-    let of = |leaf| Posting { key: parity(leaf).keys[0], leaf: LeafIndex::new(leaf) };
-    let mut postings: Vec<Posting> = leaves.map(of).collect();
+/// [`parity`], and a term that no other leaf has.
+fn numbered(leaf: u64) -> EntryTerms {
+    let mut terms = parity(leaf);
+    terms.add(2, &leaf.to_string());
+    terms
+}
+
+/// The postings of leaves with these terms.
+fn postings(terms: fn(u64) -> EntryTerms, leaves: std::ops::Range<u64>) -> Vec<Posting> {
+    let of = |leaf| terms(leaf).keys.into_iter().map(move |key| Posting { key, leaf: LeafIndex::new(leaf) });
+    let mut postings: Vec<Posting> = leaves.flat_map(of).collect();
     postings.sort();
     postings
 }

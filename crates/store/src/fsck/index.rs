@@ -4,7 +4,7 @@
 use lookup_tree::{BlindCode, Posting, RunBuilder};
 
 use super::{Defect, Fsck, FsckReport, damage};
-use crate::lookup::{EntryTerms, RunCatalog, StoredRun, postings_of, present};
+use crate::lookup::{EntryTerms, RunCatalog, StoredRun, postings_from, present};
 use crate::{Entry, Order, StoreError};
 
 /// Number of blocks read at once.
@@ -85,7 +85,7 @@ impl Fsck<'_> {
         loop {
             let blocks = self.store.blocks(run.build, from, last, Order::OldestFirst, BLOCKS).await?;
             for block in &blocks {
-                for posting in postings_of(run, block)? {
+                for posting in postings_from(run, block, from)? {
                     tree.push(posting).map_err(|why| wrong(why.to_string()))?;
                     tree.take_nodes();
                     from = posting.successor();

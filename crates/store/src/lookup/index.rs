@@ -77,14 +77,17 @@ impl SearchIndex {
             let newest = self.newest(&catalog);
             let indexed = Indexed { form: catalog.form, to: TreeSize::new(newest.end) };
             let postings = Postings::new(store, &catalog, &self.tail, newest.clone());
-            let page = search(&postings, indexed, query).await?;
+            let mut page = search(&postings, indexed, query).await?;
             if postings.runs().is_empty() && self.still_has(&newest) {
                 return Ok(page);
             }
             let now = store.catalog().await?;
             let is_there = |run: &StoredRun| now.runs.contains(run);
-            if postings.runs().iter().all(is_there) && self.still_has(&newest) && now.erased == catalog.erased
+            if now.dropped == catalog.dropped
+                && postings.runs().iter().all(is_there)
+                && self.still_has(&newest)
             {
+                page.entries.retain(|entry| !now.erased.contains_key(entry));
                 return Ok(page);
             }
             catalog = now;
@@ -155,11 +158,13 @@ impl SearchIndex {
     }
 
     /// The leaves that a search reads from memory: those after the complete runs. None while the two do not meet, and
-    /// none for an index of another form.
+    /// none for an index of another form or one that was dropped since.
     fn newest(&self, catalog: &RunCatalog) -> Range<u64> {
         let covered = catalog.covered().get();
         let tail = self.tail();
-        let meets = catalog.form == self.form && (tail.from()..=tail.to()).contains(&covered);
+        let meets = catalog.form == self.form
+            && catalog.dropped == tail.dropped()
+            && (tail.from()..=tail.to()).contains(&covered);
         covered..if meets { tail.to() } else { covered }
     }
 

@@ -11,7 +11,7 @@ use lookup_tree::{BlockWriter, MergeStep, Posting, PostingBlock, RunBuilder, Run
 use merkle::LeafIndex;
 
 use super::catalog::{Build, StoredRun, leaves_of};
-use super::postings::postings_of;
+use super::postings::postings_from;
 use super::query::Order;
 use super::terms::ListedValue;
 use super::{FinishedRun, LookupIndex};
@@ -137,7 +137,7 @@ impl RunJob {
             store.blocks(input.run.build, input.from, Posting::LAST, Order::OldestFirst, READ_BLOCKS).await?;
         let mut postings = Vec::new();
         for block in &blocks {
-            postings.extend(postings_of(&input.run, block)?);
+            postings.extend(postings_from(&input.run, block, input.from)?);
         }
         input.read += postings.len() as u64;
         if blocks.len() < READ_BLOCKS {

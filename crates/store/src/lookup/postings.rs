@@ -215,8 +215,19 @@ pub(crate) async fn present(
     Ok(found)
 }
 
+/// Reads the postings of a block of a run that do not come before `from`: the first block of a range may begin before it.
+pub(crate) fn postings_from(
+    run: &StoredRun,
+    block: &PostingBlock,
+    from: Posting,
+) -> Result<Vec<Posting>, StoreError> {
+    let mut postings = postings_of(run, block)?;
+    postings.retain(|posting| *posting >= from);
+    Ok(postings)
+}
+
 /// Reads a block of a run; [`StoreError::Damaged`] if it is no block of it.
-pub(crate) fn postings_of(run: &StoredRun, block: &PostingBlock) -> Result<Vec<Posting>, StoreError> {
+fn postings_of(run: &StoredRun, block: &PostingBlock) -> Result<Vec<Posting>, StoreError> {
     let damaged =
         |why: String| StoreError::Damaged(format!("a block of run {} of the lookup index: {why}", run.id));
     let start = LeafIndex::new(run.leaves().start);

@@ -70,15 +70,17 @@ impl IndexTables {
         }
     }
 
-    fn erased_in(&self, run: RunId) -> Vec<LeafIndex> {
-        let leaves = run.leaves();
-        let within = |leaf: &&LeafIndex| leaves.is_some_and(|leaves| leaves.contains(**leaf));
-        self.erased.keys().filter(within).copied().collect()
+    /// The leaves of a run that had been erased when it was begun.
+    fn erased_before(&self, run: &FinishedRun) -> Vec<LeafIndex> {
+        let leaves = run.id.leaves();
+        let within = |leaf: LeafIndex| leaves.is_some_and(|leaves| leaves.contains(leaf));
+        let before = self.erased.iter().filter(|(leaf, erasure)| within(**leaf) && **erasure < run.build);
+        before.map(|(leaf, _)| *leaf).collect()
     }
 
     fn finish(&mut self, run: &FinishedRun) -> bool {
         let is_begun = self.runs.get(&run.build).is_some_and(|begun| matches!(begun.state, RunState::Begun));
-        if !is_begun || run.dropped.get() != self.dropped || self.erased_in(run.id) != run.without {
+        if !is_begun || run.dropped.get() != self.dropped || self.erased_before(run) != run.without {
             return false;
         }
         for replaced in self.runs.values_mut().filter(|other| other.is(run.id)) {

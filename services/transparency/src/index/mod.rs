@@ -19,7 +19,7 @@ use axum::{Json, Router};
 use http::StatusCode;
 use merkle::{LeafIndex, TreeSize};
 use registration::{Lookup, LookupKind};
-use sequencer::{Role, Status};
+use sequencer::{Halt, Role, Status};
 use serde_json::json;
 use store::lookup::{EntryTerms, RunCatalog, RunWriter, SearchIndex};
 use store::{Entry, Indexed, LogReader, Order, Page, Query, StoreError, Term};
@@ -126,8 +126,13 @@ impl Index {
         Ok(is_new)
     }
 
-    fn leads(&self) -> bool {
-        matches!(self.log.sequencer.status().borrow().role, Role::Leading { .. })
+    /// Returns `true` for the leading process, and for each process of a frozen log, which has no leader: entries are
+    /// erased there too.
+    fn may_write(&self) -> bool {
+        matches!(
+            self.log.sequencer.status().borrow().role,
+            Role::Leading { .. } | Role::Halted(Halt::Frozen)
+        )
     }
 
     fn show(&self, committed: TreeSize) {
@@ -252,11 +257,13 @@ impl IndexBuilder {
         if catalog.covered() != self.covered || !index.terms.has_full_run(catalog) {
             (self.covered, self.since) = (catalog.covered(), Instant::now());
         }
-        match index.leads() {
-            true => self.writer.step(store, &index.terms, catalog).await,
-            false if self.since.elapsed() > INDEX_PATIENCE => {
-                index.terms.write_full_run(store, catalog).await
-            }
+        if index.may_write() {
+            return self.writer.step(store, &index.terms, catalog).await;
+        }
+        // Another process writes, and may delete what this one has begun.
+        self.writer = RunWriter::new();
+        match self.since.elapsed() > INDEX_PATIENCE {
+            true => index.terms.write_full_run(store, catalog).await,
             false => Ok(false),
         }
     }
