@@ -62,12 +62,16 @@ fn a_receipt_is_fresh_through_a_cache_and_not_sent_again_to_a_client_that_has_it
     }
     let receipt = reader.get(&path);
     let tag = receipt.header("etag").unwrap().to_owned();
-    let known = reader.send("GET", &path, &[("If-None-Match", &tag)], b"");
+    let again = |from: &mut Connection| from.send("GET", &path, &[("If-None-Match", &tag)], b"");
+    // nginx passes no condition on to the log for what it does not keep.
+    let known = again(&mut service.connection());
     assert_eq!((known.status, known.body.len()), (304, 0));
     log.register(&service, 1);
-    let newer = reader.send("GET", &path, &[("If-None-Match", &tag)], b"");
-    assert_eq!(newer.status, 200, "there is a receipt under a larger tree");
-    assert_ne!(newer.body, receipt.body);
+    for mut from in [reader, service.connection()] {
+        let newer = again(&mut from);
+        assert_eq!(newer.status, 200, "there is a receipt under a larger tree");
+        assert_ne!(newer.body, receipt.body);
+    }
 }
 
 #[test]
