@@ -35,7 +35,7 @@ const METAPHORS: &[(&str, usize)] = &[
     ("heard", 8),
     ("house", 0),
     ("keeper", 7),
-    ("meaning", 14),
+    ("meaning", 7),
     ("opening", 25),
     ("said", 37),
     ("shelf", 0),

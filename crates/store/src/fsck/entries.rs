@@ -20,7 +20,7 @@ impl Fsck<'_> {
         while at < size {
             let page = self.page(at, size, PAGE, report).await?;
             let entries: Vec<&Entry> = page.iter().flatten().collect();
-            self.meaning.prepare(self.store, &entries).await?;
+            self.facts.prepare(self.store, &entries).await?;
             for (index, entry) in (at..).map(LeafIndex::new).zip(&page) {
                 let Some(entry) = entry else { continue };
                 self.check_statement(entry, report);
@@ -65,7 +65,7 @@ impl Fsck<'_> {
         match &entry.statement {
             Some(bytes) if EntryDigest::of(bytes) == entry.digest => return true,
             Some(_) => report.add(Defect::StatementNotOfDigest { index }),
-            None if !self.meaning.may_be_erased(index) => report.add(Defect::ErasedSilently { index }),
+            None if !self.facts.may_be_erased(index) => report.add(Defect::ErasedSilently { index }),
             None => {}
         }
         false

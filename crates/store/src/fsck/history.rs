@@ -61,7 +61,7 @@ impl Fsck<'_> {
         if row.size <= before.size || row.epoch < before.epoch {
             return Ok(true);
         }
-        Ok(row.at < before.at && !self.meaning.explains_time(self.store, before, row).await?)
+        Ok(row.at < before.at && !self.facts.explains_time(self.store, before, row).await?)
     }
 
     /// Checks a row beyond the target head, which is right if the log has grown since the check began.

@@ -21,7 +21,7 @@ impl Fsck<'_> {
         report: &mut FsckReport,
     ) -> Result<Result<(), String>, StoreError> {
         let catalog = self.store.catalog().await?;
-        if self.meaning.lookup_form() != Some(catalog.form) {
+        if self.facts.lookup_form() != Some(catalog.form) {
             return Ok(Ok(()));
         }
         let erased = entries.iter().filter(|entry| entry.statement.is_none());
@@ -49,7 +49,7 @@ impl Fsck<'_> {
     /// Returns whether the runs have all postings of an entry. An erased entry may still have those of its statement.
     async fn is_indexed(&self, entry: &Entry, catalog: &RunCatalog) -> Result<bool, StoreError> {
         let terms = match &entry.statement {
-            Some(_) => self.meaning.terms(self.store, entry).await?,
+            Some(_) => self.facts.terms(self.store, entry).await?,
             None => Some(EntryTerms::blind(BlindCode::Erased)),
         };
         let Some(terms) = terms.filter(|_| !catalog.erased.contains_key(&entry.index)) else {
@@ -71,7 +71,7 @@ impl Fsck<'_> {
     async fn is_still_wrong(&self, entry: &Entry) -> Result<bool, StoreError> {
         let catalog = self.store.catalog().await?;
         let now = damage(self.store.entry(entry.index).await)?.ok().flatten();
-        let Some(now) = now.filter(|_| self.meaning.lookup_form() == Some(catalog.form)) else {
+        let Some(now) = now.filter(|_| self.facts.lookup_form() == Some(catalog.form)) else {
             return Ok(false);
         };
         Ok(damage(self.is_indexed(&now, &catalog).await)? == Ok(false))

@@ -37,7 +37,7 @@ impl Fsck<'_> {
     ) -> Result<Result<(), String>, StoreError> {
         let mut keys: Vec<(EntryDigest, &Entry)> =
             entries.iter().map(|entry| (entry.digest, *entry)).collect();
-        keys.extend(sound.iter().filter_map(|entry| Some((self.meaning.twin(entry)?, *entry))));
+        keys.extend(sound.iter().filter_map(|entry| Some((self.facts.twin(entry)?, *entry))));
         let digests: Vec<EntryDigest> = keys.iter().map(|(digest, _)| *digest).collect();
         let found = match damage(self.store.find(&digests).await)? {
             Ok(found) => found,
@@ -63,7 +63,7 @@ impl Fsck<'_> {
     ) -> Result<Result<(), String>, StoreError> {
         let guarded: Vec<(GuardKey, LeafIndex)> = entries
             .iter()
-            .flat_map(|entry| self.meaning.guards(entry).into_iter().map(|key| (key, entry.index)))
+            .flat_map(|entry| self.facts.guards(entry).into_iter().map(|key| (key, entry.index)))
             .collect();
         let keys: Vec<GuardKey> = guarded.iter().map(|(key, _)| key.clone()).collect();
         let holders = match damage(self.store.guards(&keys).await)? {

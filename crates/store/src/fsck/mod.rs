@@ -211,14 +211,14 @@ impl FsckReport {
 #[derive(Clone, Copy)]
 pub struct Fsck<'a> {
     store: &'a dyn FsckStore,
-    meaning: &'a dyn FsckFacts,
+    facts: &'a dyn FsckFacts,
     progress: &'a (dyn Fn(FsckProgress) + Send + Sync),
 }
 
 impl<'a> Fsck<'a> {
-    /// Creates a checker that interprets the log's bytes with `meaning`.
-    pub fn new(store: &'a dyn FsckStore, meaning: &'a dyn FsckFacts) -> Self {
-        Self { store, meaning, progress: &|_| () }
+    /// Creates a checker that interprets the log's bytes with `facts`.
+    pub fn new(store: &'a dyn FsckStore, facts: &'a dyn FsckFacts) -> Self {
+        Self { store, facts, progress: &|_| () }
     }
 
     /// Calls `progress` from time to time during a deep check.
@@ -246,7 +246,7 @@ impl<'a> Fsck<'a> {
 
     /// Runs a whole [`DeepCheck`].
     pub async fn deep(&self) -> Result<FsckReport, StoreError> {
-        let mut walk = DeepCheck::begin(self.store, self.meaning).await?;
+        let mut walk = DeepCheck::begin(self.store, self.facts).await?;
         loop {
             match walk.step().await? {
                 FsckStep::Looked(_) => (self.progress)(walk.progress()),

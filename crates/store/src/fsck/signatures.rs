@@ -40,7 +40,7 @@ impl Fsck<'_> {
             Vec::new()
         });
         for key in keys {
-            if let Err(why) = self.meaning.check_key(&key) {
+            if let Err(why) = self.facts.check_key(&key) {
                 report.add(Defect::KeyWrong { kid: key.kid, why });
             }
         }
@@ -109,7 +109,7 @@ impl Fsck<'_> {
             for cosignature in of_one_head {
                 report.signatures += 1;
                 let outcome = match &head {
-                    Some(head) => self.meaning.check_cosignature(head, cosignature),
+                    Some(head) => self.facts.check_cosignature(head, cosignature),
                     None => Err("no head of this size was committed".to_owned()),
                 };
                 if let Err(why) = outcome {
@@ -124,12 +124,12 @@ impl Fsck<'_> {
 
     fn has_all(&self, signatures: &[HeadSignature]) -> bool {
         let kept = |kind: &SignatureKind| signatures.iter().any(|signature| signature.kind == *kind);
-        self.meaning.kinds().iter().all(kept)
+        self.facts.kinds().iter().all(kept)
     }
 
     /// Reports a log of many heads that has no signature at all.
     fn check_any(&self, head: &CheckedHead, signed: &SignaturePosition, report: &mut FsckReport) {
-        if signed.after.is_none() && head.batch > UNSIGNED_HEADS && !self.meaning.kinds().is_empty() {
+        if signed.after.is_none() && head.batch > UNSIGNED_HEADS && !self.facts.kinds().is_empty() {
             report.add(Defect::HeadsUnsigned { first: 1, last: head.batch });
         }
     }
@@ -142,7 +142,7 @@ impl Fsck<'_> {
         report: &mut FsckReport,
     ) {
         report.signatures += 1;
-        if let Err(why) = self.meaning.check_signature(head, signature, keys) {
+        if let Err(why) = self.facts.check_signature(head, signature, keys) {
             let HeadSignature { size, kind, kid, .. } = signature.clone();
             report.add(Defect::SignatureWrong { size, kind, kid, why });
         }

@@ -89,7 +89,7 @@ impl<'a> DeepCheck<'a> {
     /// Continues from the [`FsckState`] of an earlier walk.
     pub async fn resume(
         store: &'a dyn FsckStore,
-        meaning: &'a dyn FsckFacts,
+        facts: &'a dyn FsckFacts,
         state: &FsckState,
     ) -> Result<Result<Self, BadState>, StoreError> {
         let log = first_entry(store).await?;
@@ -117,7 +117,7 @@ impl<'a> DeepCheck<'a> {
             ..FsckReport::of(&head)
         };
         let (earlier, pages) = (state.findings.clone(), Pages::of(PAGE));
-        Ok(Ok(Self { fsck: Fsck::new(store, meaning), head: Some(head), log, stage, report, earlier, pages }))
+        Ok(Ok(Self { fsck: Fsck::new(store, facts), head: Some(head), log, stage, report, earlier, pages }))
     }
 
     /// Returns the walk's position; `None` if the head could not be read, as there is nothing to continue from then.

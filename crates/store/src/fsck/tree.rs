@@ -80,12 +80,12 @@ impl Fsck<'_> {
         report: &mut FsckReport,
     ) -> Result<(), StoreError> {
         let entries: Vec<&Entry> = page.iter().flatten().collect();
-        self.meaning.prepare(self.store, &entries).await?;
+        self.facts.prepare(self.store, &entries).await?;
         let sound: Vec<&Entry> =
             entries.iter().copied().filter(|entry| self.check_statement(entry, report)).collect();
         self.check_look_ups(at, &entries, &sound, report).await?;
         for entry in &sound {
-            if let Some(why) = self.meaning.effect_missing(self.store, entry).await? {
+            if let Some(why) = self.facts.effect_missing(self.store, entry).await? {
                 report.add(Defect::EffectMissing { index: entry.index, why });
             }
         }

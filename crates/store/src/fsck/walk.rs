@@ -51,8 +51,8 @@ pub enum FsckStep {
 
 impl<'a> DeepCheck<'a> {
     /// Begins a walk with the present head as target.
-    pub async fn begin(store: &'a dyn FsckStore, meaning: &'a dyn FsckFacts) -> Result<Self, StoreError> {
-        let fsck = Fsck::new(store, meaning);
+    pub async fn begin(store: &'a dyn FsckStore, facts: &'a dyn FsckFacts) -> Result<Self, StoreError> {
+        let fsck = Fsck::new(store, facts);
         let log = first_entry(store).await?;
         let (report, head) = match damage(store.head().await)? {
             Err(why) => (FsckReport::without_head(why), None),
