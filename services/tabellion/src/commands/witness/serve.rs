@@ -35,7 +35,7 @@ pub struct Serve {
     #[arg(long, value_name = "ADDRESS")]
     admin_listen: Option<SocketAddr>,
     /// Send spans to this OpenTelemetry collector
-    #[arg(long, value_name = "URL", value_parser = collector_of)]
+    #[arg(long, value_name = "URL", value_parser = collector::parse)]
     otlp: Option<Url>,
     /// The key file, created at the first start [default: FOLDER/key.pem]
     #[arg(long, value_name = "FILE")]
@@ -87,10 +87,6 @@ impl Serve {
                 .fact("because", lost.to_string())
         })
     }
-}
-
-fn collector_of(text: &str) -> Result<Url, String> {
-    collector::parse(text).ok_or_else(|| collector::NEEDED.to_owned())
 }
 
 fn not_started(error: StartError) -> Failure {
