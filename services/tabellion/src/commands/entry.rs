@@ -4,7 +4,7 @@
 mod erase;
 mod hold;
 pub mod search;
-mod table;
+pub mod table;
 mod tail;
 
 use std::path::Path;
