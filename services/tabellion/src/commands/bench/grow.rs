@@ -17,10 +17,8 @@ use super::{failed, runtime};
 use crate::commands::serve::config;
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
-use crate::settings::Settings;
+use crate::settings::{CONFIG_FILE, Settings};
 
-/// Configuration file in a log's folder.
-const CONFIG: &str = "tabellion.toml";
 /// Worker threads for the database; statements are signed on threads of their own.
 const THREADS: usize = 2;
 
@@ -69,7 +67,7 @@ impl Grow {
         };
         let log = NewLog { program: &program, folder: &folder, database: &database };
         grow::create(log).await.map_err(failed)?;
-        let config = config::resolve(&Settings::gather(Some(&folder.join(CONFIG)), Vec::new())?)?;
+        let config = config::resolve(&Settings::gather(Some(&folder.join(CONFIG_FILE)), Vec::new())?)?;
         let head = self.append(context, &config).await.map_err(failed)?;
         grow::note_entries(&folder, self.plan()).map_err(failed)?;
         context.console.note("the service makes the search index");
