@@ -68,13 +68,13 @@ pub struct ListPage {
 
 /// The log, and what its statements and checkpoints are verified with.
 #[derive(Clone)]
-pub struct LogReader {
+pub struct BrowsedLog {
     client: Client,
     verifier: Arc<CheckpointVerifier>,
 }
 
-impl LogReader {
-    /// Creates a reader of the client's log.
+impl BrowsedLog {
+    /// The log of this client.
     pub fn new(client: Client, verifier: CheckpointVerifier) -> Self {
         Self { client, verifier: Arc::new(verifier) }
     }
