@@ -59,9 +59,14 @@ fn check(options: &BenchOptions) -> anyhow::Result<()> {
         ensure!(statements::is_content_type(name), "no statements of the content type {name:?} can be made");
     }
     ensure!(!options.types.is_empty(), "a content type is missing");
-    let shared = options.existing.is_some()
-        || options.databases.iter().all(|database| matches!(database, BenchDatabase::Postgres(_)));
-    ensure!(options.processes == 1 || shared, "several processes need one PostgreSQL database");
+    if options.processes > 1 {
+        let is_postgres = |database: &BenchDatabase| matches!(database, BenchDatabase::Postgres(_));
+        let shared = match &options.existing {
+            Some(log) => is_postgres(&database_of(log)?),
+            None => options.databases.iter().all(is_postgres),
+        };
+        ensure!(shared, "several processes need a PostgreSQL database; SQLite has one process");
+    }
     Ok(())
 }
 
@@ -175,9 +180,11 @@ async fn existing(folder: &Path) -> anyhow::Result<Subject> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::time::Duration;
 
     use super::*;
+    use crate::service::CONFIG;
 
     fn options() -> BenchOptions {
         BenchOptions {
@@ -211,5 +218,17 @@ mod tests {
         ] {
             assert!(check(&wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn several_processes_need_an_existing_log_on_postgresql() {
+        let folder = tempfile::tempdir().unwrap();
+        let existing = Some(folder.path().to_owned());
+        let options = BenchOptions { processes: 2, existing, ..options() };
+        let configure = |text: &str| fs::write(folder.path().join(CONFIG), text).unwrap();
+        configure("db = \"postgres://u@127.0.0.1/log\"\n");
+        assert!(check(&options).is_ok());
+        configure("db = \"sqlite:log.db\"\n");
+        assert!(check(&options).unwrap_err().to_string().contains("PostgreSQL"));
     }
 }

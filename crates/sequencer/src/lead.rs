@@ -4,23 +4,23 @@
 //! next batch. No lock is held in this module.
 
 use std::future::Future;
-use std::pin::{Pin as Pinned, pin};
+use std::pin::Pin as Pinned;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use store::{Batch, CommitError, CommittedHead, Lease, Pin, State, StoreError};
-use tokio::sync::mpsc;
+use store::{Batch, CommitError, CommittedHead, Lease, Pin, StoreError};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
 use crate::budget::SubmissionSlot;
-use crate::clock::{ClockCheck, compare};
+use crate::clock::ClockCheck;
 use crate::command::{CommandAnswer, SequencerCommand, SubmissionReply, SubmitRequest};
 use crate::context::SequencerContext;
 use crate::crash::Point;
 use crate::draft::{KnownEntries, LookUp};
+use crate::end_of_leading::EndOfLeading;
 use crate::machine::{Leave, Machine, MachineInput, MachineOutput, Recovered};
-use crate::recover::clock_opinions;
 use crate::spans;
 use crate::{Halt, Limits, PublishedHead, Role, SequencerParts, SignFailed, Step};
 
@@ -76,73 +76,34 @@ pub(crate) async fn lead(
     correction: Option<SubmitRequest>,
     ready: impl FnOnce(),
 ) -> LeadingEnd {
-    let parts = &context.parts;
-    context.show(|status| {
-        status.role = Role::Leading { epoch: recovered.head.epoch };
-        status.ineligible = None;
-        status.policy = recovered.head.policy;
-        status.size = recovered.head.size();
-    });
-    let (machine, effects) = Machine::start(parts.origin.clone(), parts.limits.clone(), clock, recovered);
-    let mut leading = Leading { context, machine, task: None, left: None, newest: Newest::none() };
-    leading.perform(effects);
+    let mut leading = Leading::start(context, recovered, clock);
     if let Some(correction) = correction {
         leading.take(SequencerCommand::Submit(correction));
     }
     let mut ready = Some(ready);
-    let mut end = pin!(end_of_leading(context, lease));
-    let mut ended = false;
+    let mut end = EndOfLeading::watch(context, lease);
     let mut stop = context.stop.subscribe();
     loop {
         if let Some(leave) = leading.left.take() {
             return LeadingEnd::Left(leave);
         }
-        if let Some(task) = &mut leading.task {
-            tokio::select! {
-                biased;
-                // First branch, so that nothing more is signed after a contradiction.
-                leave = &mut end, if !ended => { ended = true; leading.handle(MachineInput::Leave(leave)); }
-                event = task => leading.finish(event),
-            }
+        if leading.finish_effect(&mut end).await {
             continue;
         }
         if let Some(ready) = ready.take() {
             ready();
         }
-        if waits(parts.signer.key_waits()).await {
+        if waits(context.parts.signer.key_waits()).await {
             leading.change_keys().await;
             continue;
         }
         let stopping = *stop.borrow_and_update();
         leading.take_waiting(commands);
         if leading.machine.has_work() {
-            tokio::select! {
-                biased;
-                leave = &mut end, if !ended => { ended = true; leading.handle(MachineInput::Leave(leave)); continue; }
-                () = pause(leading.linger(stopping)) => {}
-            }
-            leading.take_waiting(commands);
-            leading.seal();
-        } else if stopping {
+            leading.seal_after_lingering(commands, stopping, &mut end).await;
+        } else if stopping || !leading.wait(commands, &mut stop, &mut end).await {
             leading.handle(MachineInput::HandOver);
             return LeadingEnd::Stopped;
-        } else {
-            tokio::select! {
-                biased;
-                leave = &mut end, if !ended => { ended = true; leading.handle(MachineInput::Leave(leave)); }
-                command = commands.recv() => match command {
-                    Some(command) => leading.take(command),
-                    None => {
-                        leading.handle(MachineInput::HandOver);
-                        return LeadingEnd::Stopped;
-                    }
-                },
-                _ = stop.changed() => {}
-                () = parts.signer.key_waits() => {}
-                () = sleep(parts.limits.keep_after), if leading.machine.has_unkept() => {
-                    leading.handle(MachineInput::HandOver);
-                }
-            }
         }
     }
 }
@@ -156,60 +117,75 @@ async fn waits(something: impl Future<Output = ()>) -> bool {
     }
 }
 
-/// Resolves when leading must end: the lease is lost, a background task panicked, the log is frozen, the database
-/// is no longer durable, or a witness has seen a head that the database lacks.
-async fn end_of_leading(context: &SequencerContext, lease: &mut dyn Lease) -> Leave {
-    let parts = &context.parts;
-    tokio::select! {
-        _ = context.supervisor.panicked() => Leave::Halt(Halt::Panicked),
-        () = lease.lost() => Leave::StepDown("the lease is lost"),
-        why = until_unsafe(parts) => Leave::Halt(Halt::Refused(why)),
-        () = until_frozen(parts) => Leave::Halt(Halt::Frozen),
-        why = until_the_clock_differs(parts) => {
-            tracing::error!(%why, "leading ends");
-            Leave::StepDown("the clock is not right")
-        }
-        halt = parts.witnesses.contradicted() => Leave::Halt(halt),
+impl<'a> Leading<'a> {
+    /// Begins with the recovered head, and with the first effects of the machine.
+    fn start(context: &'a SequencerContext, recovered: Recovered, clock: ClockCheck) -> Self {
+        context.show(|status| {
+            status.role = Role::Leading { epoch: recovered.head.epoch };
+            status.ineligible = None;
+            status.policy = recovered.head.policy;
+            status.size = recovered.head.size();
+        });
+        let parts = &context.parts;
+        let (machine, effects) = Machine::start(parts.origin.clone(), parts.limits.clone(), clock, recovered);
+        let mut leading = Self { context, machine, task: None, left: None, newest: Newest::none() };
+        leading.perform(effects);
+        leading
     }
-}
 
-/// Resolves once the log is frozen, so that a leader without submissions notices that, too.
-async fn until_frozen(parts: &SequencerParts) {
-    loop {
-        sleep(parts.limits.frozen_check).await;
-        if let Ok(State::Frozen { .. }) = parts.store.state().await {
-            return;
+    /// Waits for the result of the effect in progress, and passes it on. Returns false if there is none in progress.
+    async fn finish_effect(&mut self, end: &mut EndOfLeading<'_>) -> bool {
+        let Some(task) = &mut self.task else { return false };
+        tokio::select! {
+            biased;
+            // First branch, so that nothing more is signed after a contradiction.
+            leave = end.reason() => self.handle(MachineInput::Leave(leave)),
+            event = task => self.finish(event),
         }
+        true
     }
-}
 
-/// Resolves once the clocks of the database's server and of the witnesses disagree with this one.
-async fn until_the_clock_differs(parts: &SequencerParts) -> Halt {
-    loop {
-        sleep(parts.limits.clock_check).await;
-        match clock_opinions(parts).await {
-            Ok((_, opinions)) => {
-                if let Err(why) = compare(&opinions) {
-                    return why;
-                }
+    /// Seals a batch, after the time to wait for more submissions.
+    async fn seal_after_lingering(
+        &mut self,
+        commands: &mut mpsc::UnboundedReceiver<SequencerCommand>,
+        stopping: bool,
+        end: &mut EndOfLeading<'_>,
+    ) {
+        tokio::select! {
+            biased;
+            leave = end.reason() => return self.handle(MachineInput::Leave(leave)),
+            () = pause(self.linger(stopping)) => {}
+        }
+        self.take_waiting(commands);
+        self.seal();
+    }
+
+    /// Waits, without work, for a command, a stop, announced keys or a reason to end, and stores signatures that
+    /// are not yet kept. Returns false if no more commands can arrive.
+    async fn wait(
+        &mut self,
+        commands: &mut mpsc::UnboundedReceiver<SequencerCommand>,
+        stop: &mut watch::Receiver<bool>,
+        end: &mut EndOfLeading<'_>,
+    ) -> bool {
+        let parts = &self.context.parts;
+        tokio::select! {
+            biased;
+            leave = end.reason() => self.handle(MachineInput::Leave(leave)),
+            command = commands.recv() => match command {
+                Some(command) => self.take(command),
+                None => return false,
+            },
+            _ = stop.changed() => {}
+            () = parts.signer.key_waits() => {}
+            () = sleep(parts.limits.keep_after), if self.machine.has_unkept() => {
+                self.handle(MachineInput::HandOver);
             }
-            Err(error) => tracing::warn!(%error, "the clock cannot be compared with that of the database"),
         }
+        true
     }
-}
 
-async fn until_unsafe(parts: &SequencerParts) -> String {
-    loop {
-        sleep(parts.limits.durability_check).await;
-        match parts.store.check_durability().await {
-            Ok(()) => {}
-            Err(StoreError::Refused(why)) => return why,
-            Err(error) => tracing::warn!(%error, "the database's durability cannot be checked"),
-        }
-    }
-}
-
-impl Leading<'_> {
     /// Takes the commands that are in the channel, without waiting.
     fn take_waiting(&mut self, commands: &mut mpsc::UnboundedReceiver<SequencerCommand>) {
         for _ in 0..4 * AT_ONCE {

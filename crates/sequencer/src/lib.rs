@@ -27,6 +27,7 @@ mod context;
 mod crash;
 mod draft;
 mod driver;
+mod end_of_leading;
 mod follow;
 mod handle;
 mod inbox;

@@ -3,6 +3,7 @@
 //! They have names from the configuration and outcomes, never text from a log. Those of checks are at the level debug, so
 //! that the log's lines have the round only; an export takes every level.
 
+use serving::request_span::fail;
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -61,9 +62,4 @@ pub fn end_check(span: &Span, name: CheckName, book: &Book) {
         Some(Outcome::Unanswered) => fail(span, "unanswered"),
         Some(Outcome::Ok | Outcome::NotChecked) | None => {}
     }
-}
-
-fn fail(span: &Span, kind: &str) {
-    span.record("error.type", kind);
-    span.record("otel.status_code", "ERROR");
 }

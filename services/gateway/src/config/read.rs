@@ -177,7 +177,10 @@ impl ConfigReader<'_> {
     }
 
     fn collector(&mut self, text: &SpannedText) -> Option<Url> {
-        collector::parse(text.get_ref()).or_else(|| self.wrong(text, collector::SETTING, collector::NEEDED))
+        match collector::parse(text.get_ref()) {
+            Ok(url) => Some(url),
+            Err(error) => self.wrong(text, collector::SETTING, error.to_string()),
+        }
     }
 
     fn origin(&mut self, text: &SpannedText) -> Option<String> {

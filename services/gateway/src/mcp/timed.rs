@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use axum::response::IntoResponse;
 use http::HeaderMap;
+use serving::request_span::fail;
 use tracing::{Instrument, Span};
 
 use super::refusal::McpRefusal;
@@ -13,7 +14,7 @@ use crate::frame::{Frame, Kind};
 use crate::front::headers;
 use crate::front::watched::heard;
 use crate::relay::Response;
-use crate::telemetry::{AnswerObserver, SpanRequest, Telemetry, begun, failed, is_sent};
+use crate::telemetry::{AnswerObserver, SpanRequest, Telemetry, begun, is_sent};
 use crate::upstream::request::SESSION;
 
 /// The method name that stands for a client's response, which has no method.
@@ -58,7 +59,7 @@ impl Timed {
             return Ok(heard(response, listens));
         }
         if let Some(failure) = &failure {
-            failed(&self.span, failure);
+            fail(&self.span, failure);
         }
         Ok(response)
     }

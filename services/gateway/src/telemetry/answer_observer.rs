@@ -2,13 +2,13 @@
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
+use serving::request_span::fail;
+use tracing::Span;
 
-use super::failed;
 use crate::frame::reply::Reply;
 use crate::limits::MAX_OBSERVED_BYTES;
 use crate::upstream::events::Splitter;
 use crate::upstream::events::is_event_stream;
-use tracing::Span;
 
 /// The `error.type` of the OpenTelemetry conventions for a result with `isError`.
 const TOOL_ERROR: &str = "tool_error";
@@ -77,12 +77,12 @@ impl Drop for AnswerObserver {
         match self.failure.take() {
             Some(AnswerFailure::Code(code)) => {
                 self.span.record("rpc.response.status_code", code.as_str());
-                failed(&self.span, &code);
+                fail(&self.span, &code);
             }
-            Some(AnswerFailure::Tool) => failed(&self.span, TOOL_ERROR),
+            Some(AnswerFailure::Tool) => fail(&self.span, TOOL_ERROR),
             None => {
                 if let Some(status) = &self.status {
-                    failed(&self.span, status);
+                    fail(&self.span, status);
                 }
             }
         }

@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use futures::StreamExt;
+use serving::request_span::fail;
 use tracing::{Instrument, Span};
 
 use super::spans::exchanged;
-use super::{AnswerObserver, SpanRequest, Telemetry, failed, is_sent};
+use super::{AnswerObserver, SpanRequest, Telemetry, is_sent};
 use crate::frame::Frame;
 use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 
@@ -44,7 +45,7 @@ impl Upstream for Metered {
             Ok(answer) if is_sent(&span) => Ok(answer_observer(answer, span, failure)),
             answer => {
                 if let Some(failure) = &failure {
-                    failed(&span, failure);
+                    fail(&span, failure);
                 }
                 answer
             }

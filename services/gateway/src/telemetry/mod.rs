@@ -22,7 +22,7 @@ use serving::metrics::MetricRegistry;
 use crate::decision_writer::WriterStatus;
 pub use answer_observer::AnswerObserver;
 pub use metered::Metered;
-pub use spans::{SpanRequest, begun, failed, is_sent};
+pub use spans::{SpanRequest, begun, is_sent};
 
 /// The `tracing` target of the gateway's spans; nothing else uses it.
 const TARGET: &str = "gateway::telemetry";

@@ -87,12 +87,6 @@ pub fn exchanged(asked: &SpanRequest<'_>) -> Span {
     span!("mcp.client", "client", asked)
 }
 
-/// Records a failure in a span.
-pub fn failed(span: &Span, kind: &str) {
-    span.record("error.type", kind);
-    span.record("otel.status_code", "ERROR");
-}
-
 /// Returns whether the span is exported.
 #[cfg(feature = "otlp")]
 pub fn is_sent(span: &Span) -> bool {

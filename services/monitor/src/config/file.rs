@@ -176,7 +176,7 @@ pub fn read(text: &str, folder: &Path) -> Result<Config, BadConfig> {
 }
 
 fn collector_of(text: &str) -> Result<Url, BadConfig> {
-    collector::parse(text).ok_or_else(|| bad(collector::SETTING, collector::NEEDED))
+    collector::parse(text).map_err(|error| bad(collector::SETTING, error.to_string()))
 }
 
 /// A SCITT service: see `service.rs`.

@@ -4,7 +4,7 @@
 mod erase;
 mod hold;
 pub mod search;
-mod table;
+pub mod table;
 mod tail;
 
 use std::path::Path;
@@ -94,9 +94,7 @@ impl Entry {
             }
             Self::List { position, limit, service } => {
                 let service = service.connect(context)?;
-                let mut query = Serializer::new(String::new());
-                query.append_pair("limit", &limit.to_string()).extend_pairs(position.pairs());
-                let path = format!("v1/entries?{}", query.finish());
+                let path = position.path(limit as usize, []);
                 let (page, next): (Json, _) = service.block_on(service.client.page(&path))?;
                 let more = next.is_some();
                 let table = EntryTable::of(&context.console);
@@ -152,8 +150,19 @@ pub struct ListPosition {
 }
 
 impl ListPosition {
-    /// Returns the position as query parameters.
-    pub fn pairs(&self) -> impl Iterator<Item = (&'static str, String)> {
+    /// The position of the newest entries.
+    pub const NEWEST: Self = Self { newest: true, after: None, before: None };
+
+    /// Returns the path of the list from this position on, with at most `limit` entries; the filters are further query
+    /// parameters.
+    pub fn path<'a>(&self, limit: usize, filters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+        let mut query = Serializer::new(String::new());
+        query.append_pair("limit", &limit.to_string());
+        query.extend_pairs(self.pairs()).extend_pairs(filters);
+        format!("v1/entries?{}", query.finish())
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&'static str, String)> {
         let order = self.newest.then(|| ("order", "newest".to_owned()));
         let after = self.after.map(|leaf| ("after", leaf.to_string()));
         let before = self.before.map(|leaf| ("before", leaf.to_string()));
@@ -176,8 +185,8 @@ fn leaf_index(entry: &str) -> Option<u64> {
 
 /// Fetches the ID of the entry at a leaf; fails with `entry-unknown` if there is none.
 fn id_at(service: &Service, index: u64) -> Result<String, Failure> {
-    let after = index.checked_sub(1).map(|before| format!("&after={before}")).unwrap_or_default();
-    let page: Json = service.block_on(service.client.json(&format!("v1/entries?limit=1{after}")))?;
+    let position = ListPosition { newest: false, after: index.checked_sub(1), before: None };
+    let page: Json = service.block_on(service.client.json(&position.path(1, [])))?;
     let entry = page.pointer("/entries/0").filter(|entry| entry["index"] == index);
     let id = entry.and_then(|entry| entry["entry_id"].as_str());
     id.map(str::to_owned).ok_or_else(|| {

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::exposed_settings::is_loopback;
 use crate::exposed_settings::log::visible_password;
 use crate::keyfile::{self, KeyNames};
-use crate::settings::{Settings, has_password};
+use crate::settings::{CONFIG_FILE, Settings, has_password};
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion init mylog --origin log.example.org --db sqlite:data/log.db")]
@@ -41,7 +41,7 @@ pub struct Init {
 
 impl Init {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let config = self.folder.join("tabellion.toml");
+        let config = self.folder.join(CONFIG_FILE);
         refuse_existing(&config)?;
         let database = self.refuse_mistakes()?;
         if has_password(&self.db) {

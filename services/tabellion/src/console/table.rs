@@ -15,19 +15,29 @@ const ID_DIGITS: usize = 12;
 pub struct Column {
     heading: &'static str,
     /// Minimum width in characters.
-    width: usize,
+    width: u16,
     is_number: bool,
 }
 
 impl Column {
     /// A column of texts or IDs, at least this wide.
-    pub const fn text(heading: &'static str, width: usize) -> Self {
+    pub const fn text(heading: &'static str, width: u16) -> Self {
         Self { heading, width, is_number: false }
     }
 
     /// A column of numbers, aligned to the right, also in pipes.
-    pub const fn number(heading: &'static str, width: usize) -> Self {
+    pub const fn number(heading: &'static str, width: u16) -> Self {
         Self { heading, width, is_number: true }
+    }
+
+    /// The heading.
+    pub const fn heading(self) -> &'static str {
+        self.heading
+    }
+
+    /// The minimum width in characters.
+    pub const fn width(self) -> u16 {
+        self.width
     }
 }
 
@@ -110,7 +120,7 @@ impl Table {
         if !self.is_terminal {
             return Ok(());
         }
-        let headings = self.columns.iter().map(|column| column.heading);
+        let headings = self.columns.iter().map(|column| column.heading());
         writeln!(out, "{}", self.line(widths, headings).bold())
     }
 
@@ -134,9 +144,9 @@ impl Table {
         let width = |(place, column): (usize, &Column)| {
             let cells = rows.iter().filter_map(|row| row.get(place));
             let widest = cells.map(|cell| cell.on(self.is_terminal).chars().count()).max().unwrap_or(0);
-            let heading = if self.is_terminal { column.heading.chars().count() } else { 0 };
+            let heading = if self.is_terminal { column.heading().chars().count() } else { 0 };
             let widest = if self.is_terminal { widest } else { 0 };
-            column.width.max(heading).max(widest)
+            usize::from(column.width()).max(heading).max(widest)
         };
         self.columns.iter().enumerate().map(width).collect()
     }

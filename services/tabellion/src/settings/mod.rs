@@ -17,6 +17,8 @@ use crate::console::{Exit, Failure};
 pub use flags::{KeeperFlags, SettingFlags};
 pub use table::{SETTINGS, Setting, setting};
 
+/// The name of the configuration file, in a log's folder and in the default folders.
+pub const CONFIG_FILE: &str = "tabellion.toml";
 /// The prefix of environment variables for [`SETTINGS`].
 const ENV_PREFIX: &str = "TABELLION_";
 /// The suffix of variables that name a file with the value, for secrets.
@@ -167,19 +169,20 @@ pub fn refuse(mistakes: Vec<SettingError>) -> Failure {
     mistakes.into_iter().fold(failure, |failure, mistake| failure.fact(mistake.key, mistake.what))
 }
 
-/// Returns the default paths of the configuration file, in order of precedence; the first is `tabellion.toml` in the
+/// Returns the default paths of the configuration file, in order of precedence; the first is [`CONFIG_FILE`] in the
 /// working directory.
 pub fn default_files() -> Vec<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let personal = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
     [
-        Some(PathBuf::from("tabellion.toml")),
-        folder("CONFIGURATION_DIRECTORY").map(|path| path.join("tabellion.toml")),
-        personal.map(|path| path.join("tabellion/tabellion.toml")),
-        Some(PathBuf::from("/etc/tabellion/tabellion.toml")),
+        Some(PathBuf::new()),
+        folder("CONFIGURATION_DIRECTORY"),
+        personal.map(|path| path.join("tabellion")),
+        Some(PathBuf::from("/etc/tabellion")),
     ]
     .into_iter()
     .flatten()
+    .map(|folder| folder.join(CONFIG_FILE))
     .collect()
 }
 

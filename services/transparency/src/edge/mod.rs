@@ -4,6 +4,7 @@ pub mod access;
 pub mod admin;
 pub mod body;
 pub mod body_budget;
+pub mod conditional;
 pub mod html;
 pub mod media;
 pub mod middleware;

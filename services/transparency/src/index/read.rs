@@ -102,7 +102,7 @@ impl EntryWithPayload {
         statement + self.payload.as_ref().map_or(0, Bytes::len)
     }
 
-    /// The entry's search values; none if it was erased or is damaged.
+    /// The entry's search values. One that was erased, or cannot be read, has only a blind code.
     pub fn values(&self) -> SearchValues {
         let statement = match &self.statement {
             StoredStatement::There(statement) => statement,

@@ -1,8 +1,9 @@
-//! The entries that were registered last, by digest.
+//! The leaves of entries that were registered or found a short time ago, by digest.
 //!
 //! A client that repeats a registration, because it lost the answer, mostly does so soon. It then gets a receipt without
-//! another check of the signature and without the database. Only committed entries are listed, and an entry keeps its
-//! leaf for ever, so the list needs no invalidation.
+//! another check of the signature and without the database. Only committed entries are kept, and an entry keeps its
+//! leaf for ever, so the cache needs no invalidation. It removes entries by how often and how recently they were used; a
+//! removed one is looked up as an older one is.
 //!
 //! Not here: older entries, which the sequencer looks up with each batch.
 
@@ -11,7 +12,7 @@ use moka::sync::Cache;
 
 use crate::limits::RECENT_ENTRIES;
 
-/// The leaves of the last [`RECENT_ENTRIES`] entries that this process registered or found.
+/// The leaves of at most [`RECENT_ENTRIES`] entries that this process registered or found.
 pub struct RecentEntries(Cache<EntryDigest, LeafIndex>);
 
 impl Default for RecentEntries {
@@ -21,12 +22,12 @@ impl Default for RecentEntries {
 }
 
 impl RecentEntries {
-    /// The leaf of an entry, if it is listed.
+    /// The leaf of an entry, if it is in the cache.
     pub fn leaf(&self, digest: EntryDigest) -> Option<LeafIndex> {
         self.0.get(&digest)
     }
 
-    /// Lists a committed entry.
+    /// Adds a committed entry.
     pub fn insert(&self, digest: EntryDigest, leaf: LeafIndex) {
         self.0.insert(digest, leaf);
     }

@@ -21,8 +21,9 @@ use tlog::note::Note;
 use utoipa::{IntoParams, ToSchema};
 
 use super::entry_query::ListOrder;
-use super::tlog::{NOTE, cached, published, tag};
+use super::tlog::{NOTE, published, tag};
 use super::{canonical, lead_on};
+use crate::edge::conditional::conditional_response;
 use crate::edge::problem::{Problem, shortened};
 use crate::limits::{CHECKPOINTS_DEFAULT, CHECKPOINTS_PAGE};
 use crate::routes::app::App;
@@ -179,7 +180,7 @@ pub async fn checkpoint(
     let wrong = || Problem::malformed("size", format!("{} is no tree size", shortened(&size)));
     let size = TreeSize::new(canonical(&size).ok_or_else(wrong)?);
     let note: Bytes = of_size(&app, size).await?.to_string().into();
-    Ok(cached(&headers, tag(size, &note), NOTE, CACHED, note))
+    Ok(conditional_response(&headers, tag(size, &note), NOTE, CACHED, note))
 }
 
 /// The checkpoint of exactly this size, with its cosignatures; 404 `size-unsigned` if there is none.

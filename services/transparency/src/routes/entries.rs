@@ -16,9 +16,10 @@ use http::{HeaderMap, StatusCode};
 use merkle::EntryDigest;
 use scitt::{ContentType, SignedStatement};
 
+use super::Binary;
 use super::names::{Locator, NamedBy, named};
-use super::{Binary, tlog};
 use crate::edge::access::AuthenticatedCaller;
+use crate::edge::conditional::conditional_response;
 use crate::edge::media;
 use crate::edge::problem::Problem;
 use crate::edge::request_parsing::SubmittedStatement;
@@ -162,7 +163,7 @@ pub async fn resolve(
         return Ok(page_of(&app, digest));
     }
     match app.log.resolve(digest).await? {
-        Resolved::Receipt(receipt) => Ok(found(&app.log, digest, receipt, (receipt_type, &headers))),
+        Resolved::Receipt(receipt) => Ok(found(&app.log, digest, receipt, receipt_type, &headers)),
         Resolved::Pending => Ok(still_running(&app)),
         Resolved::Failed(why) => Err(failed(why)),
         Resolved::Unknown => Err(Problem::unknown_entry(&digest.to_string())),
@@ -180,12 +181,13 @@ fn found(
     log: &Log,
     digest: EntryDigest,
     receipt: Bytes,
-    (receipt_type, request): (ReceiptType, &HeaderMap),
+    receipt_type: ReceiptType,
+    headers: &HeaderMap,
 ) -> Response {
     // A later response may have a fresher receipt, so caches must revalidate it.
     let tag = format!("\"{:.32}\"", EntryDigest::of(&receipt).to_string());
-    let receipt = tlog::cached(request, tag, receipt_type.0, "no-cache", receipt);
-    ([(LOCATION, log.location(digest))], [media::NEGOTIATED], receipt).into_response()
+    let response = conditional_response(headers, tag, receipt_type.0, "no-cache", receipt);
+    ([(LOCATION, log.location(digest))], [media::NEGOTIATED], response).into_response()
 }
 
 /// 204: a transient state that caches must not store.

@@ -10,15 +10,15 @@
 //! An entry is the 32-byte SHA-256 of a statement; the statement itself is at `/v1/entries/{entry_id}/statement`.
 
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::{Bytes, BytesMut};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, StatusCode};
 use merkle::tile::{BundleId, TileId, TilePath};
 use merkle::{EntryDigest, LeafHash, LeafIndex, TreeSize};
 use store::{SignatureKind, StoreError};
 
 use super::Binary;
+use crate::edge::conditional::conditional_response;
 use crate::edge::problem::Problem;
 use crate::keys::recorded::sound;
 use crate::limits::WITNESS_PACE;
@@ -48,7 +48,7 @@ const ENTRY_HEAD: [u8; 2] = 32_u16.to_be_bytes();
 )]
 pub async fn checkpoint(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
     let (size, note) = served(&app).await?;
-    Ok(cached(&headers, tag(size, &note), NOTE, NEWEST, note))
+    Ok(conditional_response(&headers, tag(size, &note), NOTE, NEWEST, note))
 }
 
 /// A tile of hashes, or a bundle of entries (C2SP tlog-tiles).
@@ -81,7 +81,7 @@ pub async fn tile(
             ));
         }
     };
-    Ok(cached(&headers, format!("\"{name}\""), "application/octet-stream", FOR_EVER, data))
+    Ok(conditional_response(&headers, format!("\"{name}\""), "application/octet-stream", FOR_EVER, data))
 }
 
 /// The checkpoint of `/checkpoint`, and its size.
@@ -141,25 +141,6 @@ async fn entries(app: &App, bundle: BundleId) -> Result<Bytes, Problem> {
 /// The ETag of a checkpoint: witnesses add to the note, so the size alone does not identify it.
 pub fn tag(size: TreeSize, note: &Bytes) -> String {
     format!("\"{size}-{:.16}\"", EntryDigest::of(note).to_string())
-}
-
-/// A cacheable response; 304 if the client has it already (`If-None-Match`).
-pub fn cached(
-    headers: &HeaderMap,
-    etag: String,
-    content_type: &'static str,
-    for_how_long: &'static str,
-    data: Bytes,
-) -> Response {
-    let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    // Weak comparison (RFC 9110, section 13.1.2): a proxy that compresses makes the tag a weak one.
-    let is_tag = |tag: &str| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag;
-    let is_known = known.flat_map(|value| value.split(',')).any(|tag| is_tag(tag.trim()));
-    let head = [(ETAG, etag), (CACHE_CONTROL, for_how_long.to_owned())];
-    match is_known {
-        true => (StatusCode::NOT_MODIFIED, head).into_response(),
-        false => (head, [(CONTENT_TYPE, content_type)], data).into_response(),
-    }
 }
 
 fn no_tile(detail: &'static str) -> Problem {

@@ -128,7 +128,7 @@ fn size(setting: &str, text: Option<String>, most: usize) -> Result<usize, Confi
 }
 
 fn collector_of(text: &str) -> Result<Url, ConfigError> {
-    collector::parse(text).ok_or_else(|| value(collector::SETTING, collector::NEEDED))
+    collector::parse(text).map_err(|error| value(collector::SETTING, error.to_string()))
 }
 
 fn clients(sections: Vec<ClientSection>, folder: &Path) -> Result<Vec<Client>, ConfigError> {

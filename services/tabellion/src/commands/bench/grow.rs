@@ -13,14 +13,13 @@ use sequencer::pin::adopt;
 use store::{Head, LogStore, NewEntry};
 use transparency::{BulkAdmission, Config, storage};
 
-use super::{failed, runtime};
+use super::failed;
 use crate::commands::serve::config;
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
-use crate::settings::Settings;
+use crate::runtime;
+use crate::settings::{CONFIG_FILE, Settings};
 
-/// Configuration file in a log's folder.
-const CONFIG: &str = "tabellion.toml";
 /// Worker threads for the database; statements are signed on threads of their own.
 const THREADS: usize = 2;
 
@@ -47,7 +46,7 @@ impl Grow {
             return Err(Failure::new(Exit::Exists, "log-exists", what).hint("name another folder"));
         }
         let begun = Instant::now();
-        let head = runtime(THREADS)?.block_on(self.grow(context))?;
+        let head = runtime::with_workers(THREADS)?.block_on(self.grow(context))?;
         let (size, root) = (head.size().get(), head.root().to_string());
         let (folder, seconds) = (self.folder.display().to_string(), begun.elapsed().as_secs_f64());
         context.console.print(&members! { size, root, folder, seconds }, |out| {
@@ -69,7 +68,7 @@ impl Grow {
         };
         let log = NewLog { program: &program, folder: &folder, database: &database };
         grow::create(log).await.map_err(failed)?;
-        let config = config::resolve(&Settings::gather(Some(&folder.join(CONFIG)), Vec::new())?)?;
+        let config = config::resolve(&Settings::gather(Some(&folder.join(CONFIG_FILE)), Vec::new())?)?;
         let head = self.append(context, &config).await.map_err(failed)?;
         grow::note_entries(&folder, self.plan()).map_err(failed)?;
         context.console.note("the service makes the search index");

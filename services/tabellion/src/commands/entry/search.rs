@@ -8,7 +8,6 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::Value as Json;
-use url::form_urlencoded::Serializer;
 
 use super::{EntryTable, ListPosition};
 use crate::console::Failure;
@@ -128,7 +127,7 @@ impl Search {
     pub fn find(&self, context: &Context) -> Result<FoundEntries, Failure> {
         let service = self.service.connect(context)?;
         let wanted = self.limit as usize;
-        let first = format!("v1/entries?{}", self.query());
+        let first = self.position.path(wanted, self.pairs());
         let FetchedEntries { mut entries, indexed_to, next } =
             service.block_on(FetchedEntries::fetch(&service.client, first, wanted))?;
         let more = entries.len() > wanted || next.is_some();
@@ -136,14 +135,11 @@ impl Search {
         Ok(FoundEntries { entries, indexed_to, more })
     }
 
-    fn query(&self) -> String {
+    /// Returns the times and filters as query parameters.
+    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         let times = [("from_time", &self.from_time), ("to_time", &self.to_time)];
-        let mut query = Serializer::new(String::new());
-        query.append_pair("limit", &self.limit.to_string());
-        query.extend_pairs(self.position.pairs());
-        query.extend_pairs(times.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))));
-        query.extend_pairs(self.filters.pairs());
-        query.finish()
+        let times = times.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
+        times.chain(self.filters.pairs())
     }
 }
 

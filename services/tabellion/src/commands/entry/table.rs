@@ -7,15 +7,19 @@ use serde_json::Value as Json;
 use crate::console::{Cell, Column, Console, Table};
 use crate::show::{number, text};
 
-/// The columns of a list of entries. `entry get` takes the leaf index.
-const COLUMNS: &[Column] = &[
-    Column::number("leaf", 8),
-    Column::text("committed", 20),
-    Column::text("entry", 13),
-    Column::text("content type", 28),
-    Column::text("issuer", 0),
-    Column::text("subject", 0),
-];
+/// The column of leaf indexes, which `entry get` takes.
+pub const LEAF: Column = Column::number("leaf", 8);
+/// The column of the times of the commits (RFC 3339).
+pub const COMMITTED: Column = Column::text("committed", 20);
+/// The column of content types.
+pub const CONTENT_TYPE: Column = Column::text("content type", 28);
+/// The column of issuers.
+pub const ISSUER: Column = Column::text("issuer", 0);
+/// The column of subjects.
+pub const SUBJECT: Column = Column::text("subject", 0);
+
+/// The columns of a list of entries.
+const COLUMNS: &[Column] = &[LEAF, COMMITTED, Column::text("entry", 13), CONTENT_TYPE, ISSUER, SUBJECT];
 
 /// The layout of a list of entries.
 #[derive(Clone, Copy, Debug)]

@@ -136,7 +136,7 @@ impl Reading<'_> {
 
     fn collector(&mut self) -> Option<Url> {
         let text: String = self.optional(collector::SETTING)?;
-        self.noted(collector::SETTING, collector::parse(&text).ok_or_else(|| collector::NEEDED.into()))
+        self.noted(collector::SETTING, collector::parse(&text).map_err(|error| error.to_string()))
     }
 
     fn tls(&mut self) -> Option<TlsFiles> {

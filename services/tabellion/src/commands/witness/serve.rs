@@ -15,6 +15,7 @@ use crate::commands::logging::LogLevel;
 use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
+use crate::runtime;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion witness serve --state w1 --name w1.example --logs logs.txt")]
@@ -35,7 +36,7 @@ pub struct Serve {
     #[arg(long, value_name = "ADDRESS")]
     admin_listen: Option<SocketAddr>,
     /// Send spans to this OpenTelemetry collector
-    #[arg(long, value_name = "URL", value_parser = collector_of)]
+    #[arg(long, value_name = "URL", value_parser = collector::parse)]
     otlp: Option<Url>,
     /// The key file, created at the first start [default: FOLDER/key.pem]
     #[arg(long, value_name = "FILE")]
@@ -50,7 +51,7 @@ pub struct Serve {
 
 impl Serve {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         runtime.block_on(self.serve(context))
     }
 
@@ -87,10 +88,6 @@ impl Serve {
                 .fact("because", lost.to_string())
         })
     }
-}
-
-fn collector_of(text: &str) -> Result<Url, String> {
-    collector::parse(text).ok_or_else(|| collector::NEEDED.to_owned())
 }
 
 fn not_started(error: StartError) -> Failure {

@@ -29,7 +29,7 @@ use crate::console::{Exit, Failure};
 use crate::context::Context;
 use crate::service::ServiceArgs;
 use browser::Browser;
-use requests::{LogAnswer, LogReader, LogRequest};
+use requests::{BrowsedLog, LogAnswer, LogRequest};
 use screen::Screen;
 
 /// Interval of the requests for new entries and for the newest checkpoint.
@@ -59,11 +59,11 @@ impl Browse {
         }
         self.service.url = self.log.or(self.service.url);
         let service = self.service.connect(context)?;
-        let reader = LogReader::new(service.client.clone(), self.trust.read(context)?);
-        let newest = service.block_on(reader.newest(""))?;
+        let log = BrowsedLog::new(service.client.clone(), self.trust.read(context)?);
+        let newest = service.block_on(log.newest(""))?;
         let browser = Browser::new(service.client.base().as_str(), newest);
         let coloured = context.console.colours_stdout();
-        screen::run(|screen| service.drive(browse(screen, browser, reader, coloured)))?
+        screen::run(|screen| service.drive(browse(screen, browser, log, coloured)))?
     }
 }
 
@@ -77,7 +77,7 @@ fn no_terminal() -> Failure {
 async fn browse(
     screen: &mut Screen,
     mut browser: Browser,
-    reader: LogReader,
+    log: BrowsedLog,
     coloured: bool,
 ) -> Result<(), Failure> {
     let mut stop = pin!(stop_signal());
@@ -105,15 +105,15 @@ async fn browse(
             () = &mut stop => return Ok(()),
         };
         for request in requests {
-            start(&mut running, &reader, request);
+            start(&mut running, &log, request);
         }
     }
     Ok(())
 }
 
-fn start(running: &mut JoinSet<LogAnswer>, reader: &LogReader, request: LogRequest) {
-    let reader = reader.clone();
-    running.spawn(async move { reader.answer(request).await });
+fn start(running: &mut JoinSet<LogAnswer>, log: &BrowsedLog, request: LogRequest) {
+    let log = log.clone();
+    running.spawn(async move { log.answer(request).await });
 }
 
 /// Returns the answer of a task, or continues its panic, so that the program does not go on without it.

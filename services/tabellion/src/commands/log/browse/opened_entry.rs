@@ -30,8 +30,14 @@ pub struct OpenedEntry {
     lines: Vec<String>,
     /// Position of the first line on the screen.
     first: usize,
-    /// Columns and rows for the text.
-    size: (usize, usize),
+    area: TextArea,
+}
+
+/// The part of the screen for the text, in characters and lines.
+#[derive(Clone, Copy, Debug, Default)]
+struct TextArea {
+    columns: usize,
+    rows: usize,
 }
 
 impl OpenedEntry {
@@ -57,27 +63,27 @@ impl OpenedEntry {
     }
 
     fn new(id: &str, outcome: Option<VerificationOutcome>, text: String) -> Self {
-        Self { id: id.to_owned(), outcome, text, lines: Vec::new(), first: 0, size: (0, 0) }
+        Self { id: id.to_owned(), outcome, text, lines: Vec::new(), first: 0, area: TextArea::default() }
     }
 
     /// Cuts the lines to a screen of this many columns and rows.
     pub fn fit(&mut self, columns: usize, rows: usize) {
-        if self.size.0 != columns {
+        if self.area.columns != columns {
             self.lines = self.text.lines().flat_map(|line| folded(line, columns.max(1))).collect();
         }
-        self.size = (columns, rows.max(1));
+        self.area = TextArea { columns, rows: rows.max(1) };
         self.scroll(Movement::Lines(0));
     }
 
     /// Scrolls the text.
     pub fn scroll(&mut self, movement: Movement) {
-        let (_, rows) = self.size;
+        let rows = self.area.rows;
         self.first = movement.apply(self.first, rows, self.lines.len().saturating_sub(rows));
     }
 
     /// The lines on the screen.
     pub fn visible(&self) -> &[String] {
-        let end = self.lines.len().min(self.first + self.size.1);
+        let end = self.lines.len().min(self.first + self.area.rows);
         &self.lines[self.first..end]
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use client::{Client, ClientError};
 use serde_json::Value as Json;
-use url::form_urlencoded::Serializer;
 use verifier::CheckpointVerdict;
 
 use super::entry_list::EntryRow;
 use super::opened_entry::OpenedEntry;
 use crate::commands::checkpoint::verify::CheckpointVerifier;
+use crate::commands::entry::ListPosition;
 use crate::commands::entry::search::{FetchedEntries, Filters};
 use crate::commands::statement;
 use crate::commands::verify::verify_statement;
@@ -68,13 +68,13 @@ pub struct ListPage {
 
 /// The log, and what its statements and checkpoints are verified with.
 #[derive(Clone)]
-pub struct LogReader {
+pub struct BrowsedLog {
     client: Client,
     verifier: Arc<CheckpointVerifier>,
 }
 
-impl LogReader {
-    /// Creates a reader of the client's log.
+impl BrowsedLog {
+    /// The log of this client.
     pub fn new(client: Client, verifier: CheckpointVerifier) -> Self {
         Self { client, verifier: Arc::new(verifier) }
     }
@@ -106,7 +106,7 @@ impl LogReader {
     /// [`ClientError`] if the log does not answer, or [`ClientError::Setup`] if a term is unknown.
     pub async fn newest(&self, terms: &str) -> Result<ListPage, ClientError> {
         let filters = Filters::of_terms(terms).map_err(ClientError::Setup)?;
-        self.page(newest_path(&filters)).await
+        self.page(ListPosition::NEWEST.path(PAGE_ENTRIES, filters.pairs())).await
     }
 
     async fn page(&self, path: String) -> Result<ListPage, ClientError> {
@@ -136,14 +136,6 @@ impl LogReader {
     async fn checkpoint(&self) -> Result<CheckpointVerdict, ClientError> {
         Ok(self.verifier.verify(&self.client.bytes("checkpoint").await?))
     }
-}
-
-/// The path of the newest entries that match the filters.
-fn newest_path(filters: &Filters) -> String {
-    let mut query = Serializer::new(String::new());
-    query.append_pair("limit", &PAGE_ENTRIES.to_string()).append_pair("order", "newest");
-    query.extend_pairs(filters.pairs());
-    format!("v1/entries?{}", query.finish())
 }
 
 fn in_short(error: ClientError) -> String {

@@ -1,5 +1,7 @@
 //! Drawing of the browser: title, rows or the opened entry, the checkpoint, and the keys.
 
+use std::fmt::Display;
+
 use display::safe;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -11,6 +13,7 @@ use verifier::{CheckName, CheckState, CheckpointVerdict, VerificationOutcome};
 use super::browser::Browser;
 use super::entry_list::EntryRow;
 use super::opened_entry::OpenedEntry;
+use crate::commands::entry::table::{COMMITTED, CONTENT_TYPE, ISSUER, LEAF, SUBJECT};
 
 /// Number of hexadecimal digits of a root in the status line.
 const ROOT_DIGITS: usize = 12;
@@ -89,25 +92,30 @@ fn draw_list(frame: &mut Frame<'_>, browser: &Browser, area: Rect) {
         if line == selected { drawn.reversed() } else { drawn }
     });
     let widths = [
-        Constraint::Length(8),
-        Constraint::Length(20),
+        Constraint::Length(LEAF.width()),
+        Constraint::Length(COMMITTED.width()),
         Constraint::Fill(1),
         Constraint::Fill(1),
         Constraint::Fill(1),
     ];
-    let headings = Row::new(["    leaf", "committed", "content type", "issuer", "subject"]).bold();
+    let texts = [COMMITTED, CONTENT_TYPE, ISSUER, SUBJECT].map(|column| column.heading().to_owned());
+    let headings = Row::new([at_the_right(LEAF.heading())].into_iter().chain(texts)).bold();
     frame.render_widget(Table::new(rows, widths).header(headings), area);
 }
 
 fn cells(row: &EntryRow) -> Row<'_> {
-    let leaf = format!("{:>8}", row.index);
     Row::new([
-        leaf.into(),
+        at_the_right(row.index).into(),
         row.at.as_str().into(),
         row.content_type.as_str().into(),
         row.issuer.as_str().into(),
         Line::from(row.subject.as_str()),
     ])
+}
+
+/// Formats a value at the right of the leaves' column.
+fn at_the_right(value: impl Display) -> String {
+    format!("{value:>width$}", width = usize::from(LEAF.width()))
 }
 
 fn checkpoint_line(browser: &Browser, colours: Colours) -> Line<'static> {
