@@ -9,6 +9,7 @@ mod dev_files;
 mod entry_evidence;
 mod exposed_settings;
 mod keyfile;
+mod runtime;
 mod service;
 mod settings;
 mod show;

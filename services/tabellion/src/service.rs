@@ -15,6 +15,7 @@ use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 use crate::dev_files::DEV_URL;
 use crate::exposed_settings::is_loopback;
+use crate::runtime;
 use crate::settings;
 use crate::verification;
 
@@ -83,7 +84,7 @@ impl ServiceArgs {
             unix_socket,
         };
         let client = Client::new(&url.unwrap_or_default(), options).map_err(Failure::from)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = runtime::single_threaded()?;
         Ok(Service { client, runtime })
     }
 }

@@ -23,6 +23,7 @@ use super::serve::config;
 use super::serve::failures::database;
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
+use crate::runtime;
 use crate::settings::KeeperFlags;
 
 #[derive(Debug, Subcommand)]
@@ -98,7 +99,7 @@ pub enum Log {
 
 impl Log {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         match self {
             #[cfg(feature = "browse")]
             Self::Browse(browse) => browse.run(context),

@@ -21,6 +21,7 @@ use self::server::ToolServer;
 use self::tools::{LogTools, ToolIdentity};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
+use crate::runtime;
 use crate::service::ServiceArgs;
 use crate::standard_streams;
 use crate::state_folder::state_folder;
@@ -59,7 +60,7 @@ impl Mcp {
         let state = state_folder(self.state.as_deref(), "--state", "mcp")?;
         let identity = ToolIdentity { dev: self.dev, key: self.key, iss: self.iss, trust: self.trust };
         let tools = LogTools::new(context.for_results(), identity, self.service, self.folder, state)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let runtime = runtime::with_workers(1)?;
         runtime.block_on(serve(ToolServer::new(tools)))
     }
 }

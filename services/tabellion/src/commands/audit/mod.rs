@@ -17,6 +17,7 @@ use super::serve::failures;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
+use crate::runtime;
 use crate::service::ServiceArgs;
 use crate::settings::{self, KeeperFlags};
 use crate::trust_file::TrustFile;
@@ -65,7 +66,7 @@ impl Audit {
             return service.drive(session.audit(&Outside::of(&service.client, &trust.store), state));
         }
         let database = config::database_of(&context.log_settings(self.flags.typed())?)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         runtime.block_on(async {
             let store = storage::open_read_only(&database).await.map_err(failures::database)?;
             let source = StoreSource::new(&*store);

@@ -15,6 +15,7 @@ use crate::commands::verify::{input, now};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
+use crate::runtime;
 use crate::service::ServiceArgs;
 use crate::trust_file::TrustFile;
 
@@ -82,7 +83,7 @@ impl Session {
             (None, session) => {
                 let config = config_file::read_or_dev(context)?;
                 let session = session.as_deref().unwrap_or_default();
-                let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+                let runtime = runtime::multi_threaded()?;
                 runtime.block_on(audit_trail::disclosures(&config, session)).map_err(replay::failed)
             }
         }

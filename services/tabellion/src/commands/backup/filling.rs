@@ -21,10 +21,11 @@ use super::writing::print_contents;
 use crate::commands::serve::failures::{database, unreadable_pin};
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
+use crate::runtime;
 
 /// Fills the configured database from a file.
 pub fn fill(context: &Context, config: &Config, file: &Path, purpose: ArchivePurpose) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = runtime::multi_threaded()?;
     let pins = runtime.block_on(async { storage::pin(config) }).map_err(database)?;
     let pin = runtime.block_on(pins.read()).map_err(unreadable_pin)?;
     let summary = checked(context, file, pin.as_ref().map(|pin| pin.size))?;

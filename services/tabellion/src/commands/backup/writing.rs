@@ -12,6 +12,7 @@ use crate::commands::serve::failures::database;
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
+use crate::runtime;
 
 /// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -23,7 +24,7 @@ pub fn write(
     file: &Path,
     purpose: ArchivePurpose,
 ) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = runtime::multi_threaded()?;
     let partial = PartialFile::create(file).map_err(|error| unwritable(file, &error))?;
     let summary = runtime.block_on(written(context, config, &partial, purpose))?;
     partial.keep().map_err(|error| unwritable(file, &error))?;

@@ -13,10 +13,11 @@ use sequencer::pin::adopt;
 use store::{Head, LogStore, NewEntry};
 use transparency::{BulkAdmission, Config, storage};
 
-use super::{failed, runtime};
+use super::failed;
 use crate::commands::serve::config;
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
+use crate::runtime;
 use crate::settings::{CONFIG_FILE, Settings};
 
 /// Worker threads for the database; statements are signed on threads of their own.
@@ -45,7 +46,7 @@ impl Grow {
             return Err(Failure::new(Exit::Exists, "log-exists", what).hint("name another folder"));
         }
         let begun = Instant::now();
-        let head = runtime(THREADS)?.block_on(self.grow(context))?;
+        let head = runtime::with_workers(THREADS)?.block_on(self.grow(context))?;
         let (size, root) = (head.size().get(), head.root().to_string());
         let (folder, seconds) = (self.folder.display().to_string(), begun.elapsed().as_secs_f64());
         context.console.print(&members! { size, root, folder, seconds }, |out| {

@@ -11,10 +11,10 @@ use std::path::Path;
 
 use ::bench::{BenchResult, echo};
 use clap::Subcommand;
-use tokio::runtime::{Builder, Runtime};
 
 use crate::console::{Exit, Failure, files, safe};
 use crate::context::Context;
+use crate::runtime;
 use compare::Compare;
 use grow::Grow;
 use run::Run;
@@ -51,14 +51,11 @@ impl Bench {
             Self::Run(run) => run.run(context),
             Self::Compare(compare) => compare.run(context),
             Self::Grow(grow) => grow.run(context),
-            Self::Echo { port } => runtime(ECHO_THREADS)?.block_on(echo::serve(port)).map_err(failed),
+            Self::Echo { port } => {
+                runtime::with_workers(ECHO_THREADS)?.block_on(echo::serve(port)).map_err(failed)
+            }
         }
     }
-}
-
-/// Creates a runtime. The client of a load has one thread, as it shares the machine with what it measures.
-fn runtime(threads: usize) -> Result<Runtime, Failure> {
-    Ok(Builder::new_multi_thread().worker_threads(threads).enable_all().build()?)
 }
 
 /// Reads a result of `bench run`.

@@ -10,10 +10,11 @@ use bench::{
 use clap::Args;
 use serde::Serialize;
 
-use super::{ECHO, failed, runtime};
+use super::{ECHO, failed};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Failure, Report};
 use crate::context::Context;
+use crate::runtime;
 
 /// The value of `--types` that stands for all content types.
 const ALL_TYPES: &str = "all";
@@ -73,7 +74,8 @@ impl Run {
         let (output, html) = (self.output.clone(), self.html.clone());
         let options = self.options()?;
         let progress = |line: String| context.console.note(line);
-        let result = runtime(1)?.block_on(measure(&options, progress)).map_err(failed)?;
+        // One thread, as the client of a load shares the machine with what it measures.
+        let result = runtime::with_workers(1)?.block_on(measure(&options, progress)).map_err(failed)?;
         if let Some(file) = output {
             let json = serde_json::to_vec_pretty(&result).map_err(io::Error::from)?;
             files::write(&file, &json, Access::Ordinary, Existing::Replace)?;

@@ -19,6 +19,7 @@ use tlog::note::Note;
 use crate::commands::verify::input;
 use crate::console::{Exit, Failure, files, safe};
 use crate::context::Context;
+use crate::runtime;
 use crate::trust_file::TrustFile;
 
 #[derive(Debug, Args)]
@@ -133,7 +134,7 @@ fn fetched(url: &str, notes: &[Vec<u8>; 2]) -> Result<Joint, Failure> {
         return Ok(Joint::Nothing);
     }
     let client = TlogClient::new(url, Options::default())?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::single_threaded()?;
     runtime.block_on(joint(&client, older, newer)).map_err(|error| unanswered(&error))
 }
 

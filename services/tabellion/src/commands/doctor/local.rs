@@ -11,6 +11,7 @@ use crate::commands::serve::{check as config_check, config};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
 use crate::exposed_settings;
+use crate::runtime;
 use crate::settings::Settings;
 
 /// Free bytes, as a multiple of `min_free_bytes`, below which the disk is a warning.
@@ -122,7 +123,7 @@ fn stored(config: &Config) -> Finding {
 
 /// Returns the tree size of the database and that of the pin, which is read first because a service advances it.
 fn read_sizes(config: &Config) -> Result<(u64, Option<u64>), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::single_threaded()?;
     runtime.block_on(async {
         let pin = storage::pin(config).map_err(database)?.read().await.map_err(unreadable_pin)?;
         let store = storage::open_read_only(&config.database).await.map_err(database)?;

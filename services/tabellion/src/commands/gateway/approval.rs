@@ -19,6 +19,7 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, members, safe};
 use crate::context::Context;
 use crate::keyfile;
+use crate::runtime;
 use crate::service::no_http_client;
 
 /// The default of `--url`: a local gateway's listener for approvers.
@@ -170,7 +171,7 @@ struct ConnectedGateway {
 impl GatewayConnection {
     fn connect(&self) -> Result<ConnectedGateway, Failure> {
         let key = keyfile::read(&self.key)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = runtime::single_threaded()?;
         Ok(ConnectedGateway { client: ApprovalsClient::new(&self.url).map_err(failed)?, key, runtime })
     }
 }

@@ -10,6 +10,7 @@ use super::config_file;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::exposed_settings;
+use crate::runtime;
 use crate::settings::SettingError;
 
 #[derive(Debug, Args)]
@@ -24,7 +25,7 @@ impl Check {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let path = config_file::find(context)?;
         let config = config_file::read(&path)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         let mut checks = gateway::check::without_effect(&config);
         if !self.offline {
             checks.extend(runtime.block_on(gateway::check::check(&config)));

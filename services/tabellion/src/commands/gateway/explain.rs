@@ -13,6 +13,7 @@ use super::replay::{failed, verdict_text};
 use super::{config_file, tools};
 use crate::console::{Exit, Failure, Report, files, safe};
 use crate::context::Context;
+use crate::runtime;
 
 #[derive(Debug, Args)]
 #[command(
@@ -47,7 +48,7 @@ impl Explain {
         let route = self.route(&config, &replayed)?;
         let envelope = self.envelope.as_deref().map(files::read_text).transpose()?;
         let fault = gateway::tools::fault(&config, (&route, &self.tool), &self.arguments);
-        let fault = super::runtime()?.block_on(fault).map_err(tools::failed)?;
+        let fault = runtime::multi_threaded()?.block_on(fault).map_err(tools::failed)?;
         let call = Hypothesis {
             route: &route,
             session: session.as_deref(),
@@ -64,7 +65,7 @@ impl Explain {
     /// Replays a recorded session, or begins a new one with the commitment.
     fn begin(&self, config: &Config, replayed: &mut ReplayedSession) -> Result<Option<String>, Failure> {
         if let Some(session) = &self.session {
-            let runtime = super::runtime()?;
+            let runtime = runtime::multi_threaded()?;
             let records = runtime.block_on(replay::records(config, session)).map_err(failed)?;
             replay::replay(replayed, &records).map_err(failed)?;
             return Ok(Some(session.clone()));

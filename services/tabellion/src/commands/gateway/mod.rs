@@ -67,8 +67,3 @@ impl Gateway {
         }
     }
 }
-
-/// Creates the runtime for commands that use a database or the network.
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()
-}

@@ -8,6 +8,7 @@ use gateway::replay::{self, ReplayError, ReplayedDecision, ReplayedSession, Verd
 use super::config_file;
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
+use crate::runtime;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion gateway replay --config gateway.toml SESSION")]
@@ -19,7 +20,7 @@ pub struct Replay {
 impl Replay {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let config = config_file::read_or_dev(context)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         let records = runtime.block_on(replay::records(&config, &self.session)).map_err(failed)?;
         let mut replayed = ReplayedSession::under(&config);
         let decisions = replay::replay(&mut replayed, &records).map_err(failed)?;

@@ -18,6 +18,7 @@ use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::exposed_settings;
+use crate::runtime;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp")]
@@ -48,7 +49,7 @@ pub struct Run {
 impl Run {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         gateway::isolation::protect_own_memory()?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         runtime.block_on(self.serve(context))
     }
 

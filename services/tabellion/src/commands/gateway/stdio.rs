@@ -14,6 +14,7 @@ use crate::commands::logging::LogLevel;
 use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
+use crate::runtime;
 use crate::standard_streams;
 
 #[derive(Debug, Args)]
@@ -39,7 +40,7 @@ pub struct Stdio {
 impl Stdio {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         gateway::isolation::protect_own_memory()?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         runtime.block_on(self.serve(context))
     }
 

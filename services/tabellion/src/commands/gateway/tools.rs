@@ -8,6 +8,7 @@ use gateway::tools::{self, OperatorError, PinnedTool, ToolSelection, ToolState};
 use super::config_file;
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
+use crate::runtime;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion gateway tools list")]
@@ -38,7 +39,7 @@ pub struct Approve {
 impl Tools {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let config = config_file::read_or_dev(context)?;
-        let runtime = super::runtime()?;
+        let runtime = runtime::multi_threaded()?;
         match self {
             Self::List => {
                 let tools = runtime.block_on(tools::list(&config)).map_err(failed)?;

@@ -31,6 +31,7 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::keyfile;
+use crate::runtime;
 use crate::service::Service;
 use crate::show;
 
@@ -107,7 +108,7 @@ struct KeyStore<'c> {
 
 impl<'c> KeyStore<'c> {
     fn open(context: &Context, admin: Admin, config: &'c Config) -> Result<Self, Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         let table = match runtime.block_on(storage::open_existing(&config.database, &config.origin)) {
             Ok(store) => KeyTableAccess::Database(store),
             Err(StoreError::InUse(_)) => KeyTableAccess::Service(Box::new(admin.connect(context)?)),

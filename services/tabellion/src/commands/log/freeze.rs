@@ -19,6 +19,7 @@ use crate::commands::serve::config;
 use crate::commands::serve::failures::database;
 use crate::console::{Exit, Failure, safe};
 use crate::context::Context;
+use crate::runtime;
 use crate::settings::KeeperFlags;
 
 /// Maximum time for a service elsewhere to sign the last head.
@@ -58,7 +59,7 @@ impl Freeze {
                 ));
         }
         let config = config::resolve(&context.log_settings(self.flags.typed())?)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         let frozen = match runtime.block_on(in_the_database(&config)) {
             Ok(frozen) => frozen,
             // A running service uses the SQLite file exclusively, so it freezes the log.

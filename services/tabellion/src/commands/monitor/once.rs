@@ -12,6 +12,7 @@ use super::watched::{self, WatchedArgs};
 use crate::commands::logging::LogLevel;
 use crate::console::{Exit, Failure, Report};
 use crate::context::Context;
+use crate::runtime;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion monitor once --config monitor.toml")]
@@ -22,7 +23,7 @@ pub struct Once {
 
 impl Once {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         runtime.block_on(self.look(context))
     }
 

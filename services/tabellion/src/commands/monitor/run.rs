@@ -16,6 +16,7 @@ use crate::commands::logging::LogLevel;
 use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Console, Exit, Failure, members, safe};
 use crate::context::Context;
+use crate::runtime;
 
 /// Maximum time for the current round to finish after a stop signal. An aborted round loses nothing.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -29,7 +30,7 @@ pub struct Run {
 
 impl Run {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         let ended = runtime.block_on(self.watch(context));
         // An aborted round must not keep the process alive.
         runtime.shutdown_background();

@@ -31,6 +31,7 @@ use super::writing::{CheckedRecord, WATCH_LOCK, WATCH_STATE, not_translated};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
+use crate::runtime;
 
 /// A followed folder.
 pub struct Watch {
@@ -97,7 +98,7 @@ impl Watch {
 
     /// Looks at the folder again and again, until a stop signal.
     pub fn run(mut self, context: &Context) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = runtime::single_threaded()?;
         let mut stop = pin!({
             let _inside = runtime.enter();
             stop_signal()

@@ -13,6 +13,7 @@ use super::{not_a_registry, not_deltas, operator_keys, refused};
 use crate::commands::logging::LogLevel;
 use crate::console::{Exit, Failure, files, members, safe};
 use crate::context::Context;
+use crate::runtime;
 
 #[derive(Debug, Args)]
 pub struct Serve {
@@ -31,7 +32,7 @@ pub struct Serve {
 
 impl Serve {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         runtime.block_on(self.serve(context))
     }
 

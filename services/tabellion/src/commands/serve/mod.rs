@@ -16,6 +16,7 @@ use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure, members};
 use crate::context::Context;
 use crate::exposed_settings;
+use crate::runtime;
 use crate::settings::{SettingFlags, Settings};
 
 #[derive(Debug, Args)]
@@ -30,7 +31,7 @@ pub struct Serve {
 
 impl Serve {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         runtime.block_on(async {
             match self.dev {
                 true => dev_mode(context, &self.flags).await,

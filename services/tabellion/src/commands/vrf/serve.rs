@@ -19,6 +19,7 @@ use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure, Report, files, safe};
 use crate::context::Context;
 use crate::dev_files::log_url;
+use crate::runtime;
 use crate::{keyfile, trust_file};
 
 /// The default paths of the configuration file, in order of precedence.
@@ -51,7 +52,7 @@ pub struct Serve {
 
 impl Serve {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         let ended = runtime.block_on(self.serve(context));
         runtime.shutdown_timeout(DRAIN);
         ended

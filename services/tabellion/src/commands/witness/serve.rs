@@ -15,6 +15,7 @@ use crate::commands::logging::LogLevel;
 use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
+use crate::runtime;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion witness serve --state w1 --name w1.example --logs logs.txt")]
@@ -50,7 +51,7 @@ pub struct Serve {
 
 impl Serve {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime::multi_threaded()?;
         runtime.block_on(self.serve(context))
     }
 

@@ -20,6 +20,7 @@ use tlog::witness::AddCheckpoint;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
+use crate::runtime;
 use crate::show;
 
 /// Number of attempts, if the witness has seen a larger tree meanwhile.
@@ -52,7 +53,7 @@ pub struct Submit {
 
 impl Submit {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = runtime::single_threaded()?;
         let (note, checkpoint, lines) = runtime.block_on(self.submit())?;
         let time = self.key.as_ref().map(|key| check(key, &note, &lines)).transpose()?;
         if let Some(path) = &self.output {
