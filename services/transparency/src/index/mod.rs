@@ -129,10 +129,7 @@ impl Index {
     /// Returns `true` for the leading process, and for each process of a frozen log, which has no leader: entries are
     /// erased there too.
     fn may_write(&self) -> bool {
-        matches!(
-            self.log.sequencer.status().borrow().role,
-            Role::Leading { .. } | Role::Halted(Halt::Frozen)
-        )
+        matches!(self.log.sequencer.status().borrow().role, Role::Leading { .. } | Role::Halted(Halt::Frozen))
     }
 
     fn show(&self, committed: TreeSize) {
