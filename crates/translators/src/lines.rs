@@ -1,6 +1,6 @@
 //! Native entries as JSON texts: one on each line, or one after another.
 
-use jose::json::{Limits, parse_strict};
+use jose::json::{Limits, JsonError, parse_strict};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -22,7 +22,7 @@ pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<L
     let mut lines = Vec::new();
     for (number, text) in filled(file.content()) {
         account.total += 1;
-        match parse_strict(text, LIMITS) {
+        match parse(text) {
             Ok(value) => lines.push(Line { number, value }),
             Err(error) => account.broken(&file.path, Some(number), error.to_string()),
         }
@@ -42,7 +42,32 @@ fn filled(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 
 /// Parses a file that is one JSON text.
 pub(crate) fn document(bytes: &[u8]) -> Result<Value, String> {
-    parse_strict(bytes, LIMITS).map_err(|error| error.to_string())
+    parse(bytes).map_err(|error| error.to_string())
+}
+
+/// Parses strict JSON. Numbers that a record may not have become texts.
+fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
+    let mut value = parse_strict(bytes, LIMITS)?;
+    write_out_large_integers(&mut value);
+    Ok(value)
+}
+
+/// Replaces by their digits the numbers that canonical JSON (RFC 8785) writes as integers beyond 64 bits, which a record may not
+/// have (reading 1.6-5).
+fn write_out_large_integers(value: &mut Value) {
+    /// From here on canonical JSON writes numbers with an exponent.
+    const EXPONENT: f64 = 1e21;
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(write_out_large_integers),
+        Value::Object(members) => members.values_mut().for_each(write_out_large_integers),
+        Value::Number(number) => {
+            let beyond = |number: f64| !(-(2f64.powi(63)) < number && number < 2f64.powi(64));
+            if number.is_f64() && number.as_f64().is_some_and(|of| beyond(of) && of.abs() < EXPONENT) {
+                *value = Value::String(number.to_string());
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
 }
 
 /// Parses arguments that are JSON in a text. A text that nests deeper than a native entry may stays a text.

@@ -61,7 +61,7 @@ fn claude_record(calls: &[[Value; 2]]) -> Value {
     record("s.jsonl", &calls.concat(), None)
 }
 
-fn written(id: &str, content: &str) -> [Value; 2] {
+pub fn written(id: &str, content: &str) -> [Value; 2] {
     let input = json!({ "file_path": "/srv/shop/src/a.rs", "content": content });
     claude(id, "Write", input, json!({ "type": "create" }))
 }

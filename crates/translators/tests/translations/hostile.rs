@@ -50,6 +50,14 @@ fn in_text(inner: &Value, depth: usize) -> Value {
     Value::from(format!("{}{inner}{}", "[".repeat(depth), "]".repeat(depth)))
 }
 
+#[test]
+fn numbers_that_a_record_may_not_have_are_kept_as_text() {
+    for number in ["-8.894216322050576e20", "1.8446744073709552e19", "-9.223372036854775808e18"] {
+        let line = format!("{{\"type\":\"novelty\",\"sessionId\":\"s\",\"n\":{number}}}\n");
+        check(&SessionSource::file("x.jsonl", line), Some(Format::Claude));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 

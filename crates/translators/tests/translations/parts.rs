@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use translators::{RecordPart, SessionRecord, SessionSource, Settings, Translation, translate};
 
+use crate::attribution::written;
 use crate::fixtures::{SMALL, divided, entries, file, sources, translated, usages};
 
 fn values(translation: &Translation) -> Vec<&Value> {
@@ -53,8 +54,9 @@ fn each_part_says_which_entries_it_has_and_names_the_part_before() {
 
 #[test]
 fn the_attribution_of_files_is_in_the_last_part() {
-    let source = file("claude.jsonl");
-    assert!(translated(&source).records[0].0.value().get("file-attribution").is_some());
+    let calls: Vec<Value> = (0..20).flat_map(|call| written(&format!("c{call}"), "one\n")).collect();
+    let text: String = calls.iter().map(|line| format!("{line}\n")).collect();
+    let source = SessionSource::file("s.jsonl", text.into_bytes());
     let translation = divided(&source, SMALL);
     let has_it = values(&translation).into_iter().map(|record| record.get("file-attribution").is_some());
     let expected = (1..=translation.records.len()).map(|number| number == translation.records.len());
