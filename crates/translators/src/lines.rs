@@ -1,6 +1,6 @@
 //! Native entries as JSON texts: one on each line, or one after another.
 
-use jose::json::{Limits, JsonError, parse_strict};
+use jose::json::{JsonError, Limits, parse_strict};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

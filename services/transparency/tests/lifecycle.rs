@@ -6,7 +6,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Place, Site, client, refusal};
+use common::{Place, Site, backup_with_signatures, client, refusal};
 use reqwest::Method;
 use scitt::{Algorithm, SignedStatement, SigningKey};
 use serde_json::json;
@@ -218,7 +218,7 @@ async fn after_an_old_backup_nothing_is_signed_and_reads_go_on() {
     let site = place.start_on(store.clone(), |_| {}).await;
     let one = statement(1);
     site.registered(&one).await;
-    let backup = store.backup();
+    let backup = backup_with_signatures(&store).await;
     site.registered(&statement(2)).await;
     site.service.stop().await;
     store.restore(&backup);

@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::witness::{Manner, TestWitness, k_of, policy};
-use common::{Place, Site, refusal};
+use common::{Place, Site, backup_with_signatures, refusal};
 use merkle::TreeSize;
 use scitt::SignedStatement;
 use sequencer::Role;
@@ -376,7 +376,7 @@ async fn r21_a_pin_as_old_as_the_database_does_not_help_against_a_witness() {
     let w1 = TestWitness::start("w1").await;
     let (place, memory, policy) = (Place::new(), Memory::new(), policy(&[&w1], "quorum w1"));
     let site = start(&place, &memory, &policy, &[&w1]).await;
-    let backup = memory.backup();
+    let backup = backup_with_signatures(&memory).await;
     let [pin] = &pins(&place)[..] else { panic!("one file") };
     let (pin, bytes) = (pin.clone(), std::fs::read(pin).unwrap());
     site.registered(&statement(1)).await;

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName};
 use reqwest::{Client, Method, StatusCode};
 use scitt::{Algorithm, KeySet, Receipt, SignedStatement, SigningKey};
-use store::{LogReader, LogStore, LogWriter};
+use store::{LogReader, LogStore, LogWriter, Memory, SignatureKind, SignatureStore};
 use tempfile::TempDir;
 use transparency::{
     AccessConfig, Config, Database, Limits, Rate, ReceiptAlgorithm, Service, SigningKeyFiles,
@@ -23,6 +23,20 @@ use transparency::{
 
 /// What a client is told when it asks for nothing in particular.
 pub const COSE: &str = "application/cose";
+
+/// Copies a database once it has the signatures over its newest head, which are stored a moment after they were served.
+pub async fn backup_with_signatures(store: &Memory) -> Memory {
+    let size = store.head().await.unwrap().size();
+    for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
+        let is_stored = async || {
+            store.newest_signed(kind).await.unwrap().is_some_and(|signed| signed.signature.size == size)
+        };
+        while !is_stored().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    store.backup()
+}
 
 /// A folder with everything that a log is started with.
 pub struct Place {
