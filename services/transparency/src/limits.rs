@@ -209,7 +209,7 @@ pub const WITNESS_PACE: Duration = Duration::from_secs(5);
 /// Upper bound of the pause that a witness may request.
 pub const WITNESS_LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// Interval at which the signature of a new head is looked up.
-pub const WITNESS_SIGNATURE_LOOK: Duration = Duration::from_millis(100);
+pub const WITNESS_SIGNATURE_LOOK: Duration = Duration::from_millis(20);
 /// Interval at which a process looks for cosignatures stored by another one.
 pub const WITNESS_LOOK: Duration = Duration::from_secs(1);
 /// Pause of the witness tasks after an error of the database.

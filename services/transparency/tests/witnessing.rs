@@ -312,6 +312,7 @@ async fn a_witness_that_was_shown_more_meanwhile_contradicts_nothing() {
     w1.becomes(Manner::ClaimsLater(2));
     let (place, memory, policy) = (Place::new(), Memory::new(), policy(&[&w1], "quorum w1"));
     let site = start(&place, &memory, &policy, &[&w1]).await;
+    until("it is asked about the first head", async || w1.requests().len() == 1).await;
     site.registered(&statement(1)).await;
     let kept = async || memory.newest_signed(SignatureKind::Checkpoint).await.unwrap().unwrap().head.size;
     until("it is kept", async || kept().await == TreeSize::new(2)).await;

@@ -194,7 +194,12 @@ async fn latest(State(shared): State<Arc<Shared>>, Path(log): Path<String>) -> R
 }
 
 async fn add_checkpoint(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
-    let manner = shared.state.lock().unwrap().manner;
+    let request = AddCheckpoint::parse(&body).expect("a log sends requests that can be read");
+    let manner = {
+        let mut told = shared.state.lock().unwrap();
+        told.requests.push(request.clone());
+        told.manner
+    };
     match manner {
         Manner::Hangs => std::future::pending().await,
         Manner::ClaimsLater(size) => {
@@ -205,9 +210,7 @@ async fn add_checkpoint(State(shared): State<Arc<Shared>>, body: Bytes) -> Respo
         }
         _ => {}
     }
-    let request = AddCheckpoint::parse(&body).expect("a log sends requests that can be read");
     let mut told = shared.state.lock().unwrap();
-    told.requests.push(request.clone());
     match told.manner {
         Manner::Honest | Manner::Hangs | Manner::ClaimsLater(_) => {}
         Manner::Busy => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
