@@ -123,7 +123,7 @@ class Session:
         elif "type" in step:
             os.write(self.terminal, step["type"].encode())
         elif "run" in step:
-            subprocess.run(step["run"], cwd=self.folder, env=self.environment, check=True)
+            subprocess.run(step["run"], cwd=self.folder, env=self.environment, check=True, stdout=subprocess.DEVNULL)
         elif "kill" in step:
             os.kill(step["kill"], 9)
         else:
