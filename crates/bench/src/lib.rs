@@ -1,6 +1,6 @@
 //! Measures a log: rate, latency and cost of registrations, compared with limits of the machine in the same run.
 //!
-//! Absolute rates on a shared machine mean little. Each round of [`measure`] therefore measures, one after the other, raw
+//! Absolute rates on a shared machine mean little. Each round of [`measure()`] therefore measures, one after the other, raw
 //! inserts of the same bytes, an HTTP server without work to do, perhaps another service that takes the same requests,
 //! and the service itself with all checks on: signatures are verified, and each response is durable and contains its
 //! receipt. The figures to build on are ratios within a round, and the CPU time per registration, which other load on

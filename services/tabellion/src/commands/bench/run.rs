@@ -54,7 +54,7 @@ pub struct Run {
     /// Service processes on one database
     #[arg(long, value_name = "N", default_value_t = 1)]
     processes: usize,
-    /// Another service: HOST:PORT/PATH [COMMAND]
+    /// Another service: HOST:PORT/PATH, perhaps its command
     #[arg(long, value_name = "PEER")]
     peer: Option<PeerService>,
     /// Where new logs are created
