@@ -211,8 +211,13 @@ async fn checkpoints_policy_and_growth_have_pages() {
     for n in 0..3 {
         site.registered(&testkit::opaque("thing", &json!({ "n": n }))).await;
     }
-    let html = page(&site, "/ui/checkpoints").await;
-    assert!(html.contains("Size 4") && html.contains("no witnesses"), "{html}");
+    // The signatures over the newest head are stored a moment after its receipts were sent.
+    let mut html = page(&site, "/ui/checkpoints").await;
+    while !html.contains("Size 4") {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        html = page(&site, "/ui/checkpoints").await;
+    }
+    assert!(html.contains("no witnesses"), "{html}");
     assert!(page(&site, "/ui/checkpoints?before=3").await.contains("Size 2"));
     let html = page(&site, "/ui/policy").await;
     assert!(html.contains("Revision 0") && html.contains(testkit::ORIGIN), "{html}");

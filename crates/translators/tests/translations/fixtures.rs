@@ -78,7 +78,7 @@ pub fn translated(source: &SessionSource) -> Translation {
 }
 
 /// A limit of records that every fixture exceeds as a whole, and hardly one with a single entry.
-pub const SMALL: usize = 2000;
+pub const SMALL: usize = 3000;
 
 /// The translation with records of at most this many bytes, if they have more than one entry.
 pub fn divided(source: &SessionSource, record_bytes: usize) -> Translation {

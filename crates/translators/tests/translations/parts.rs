@@ -30,7 +30,7 @@ fn each_part_says_which_entries_it_has_and_names_the_part_before() {
     let source = file("claude.jsonl");
     let previous = "sha256:00".to_owned();
     let settings = Settings {
-        record_bytes: SMALL,
+        record_bytes: SMALL / 2,
         previous_records: [("ses-1".to_owned(), previous.clone())].into(),
         ..Settings::default()
     };
