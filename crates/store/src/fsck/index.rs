@@ -1,7 +1,10 @@
 //! Checks of the lookup index: each entry has its postings in the run of its leaf, and each run has the root of its
 //! postings.
 
+use std::collections::BTreeSet;
+
 use lookup_tree::{BlindCode, Posting, RunBuilder};
+use merkle::LeafIndex;
 
 use super::{Defect, Fsck, FsckReport, damage};
 use crate::lookup::{EntryTerms, RunCatalog, StoredRun, postings_from, present};
@@ -25,14 +28,14 @@ impl Fsck<'_> {
             return Ok(Ok(()));
         }
         let erased = entries.iter().filter(|entry| entry.statement.is_none());
-        for entry in sound.iter().chain(erased) {
-            match damage(self.is_indexed(entry, &catalog).await)? {
-                Ok(true) => {}
-                Ok(false) if self.is_still_wrong(entry).await? => {
-                    report.add(Defect::LookupWrong { index: entry.index });
-                }
-                Ok(false) => {}
-                Err(why) => return Ok(Err(why)),
+        let indexed: Vec<&Entry> = sound.iter().chain(erased).copied().collect();
+        let incomplete = match damage(self.incomplete(&indexed, &catalog).await)? {
+            Ok(incomplete) => incomplete,
+            Err(why) => return Ok(Err(why)),
+        };
+        for entry in indexed.into_iter().filter(|entry| incomplete.contains(&entry.index)) {
+            if self.is_still_wrong(entry).await? {
+                report.add(Defect::LookupWrong { index: entry.index });
             }
         }
         let end = entries.last().map_or(from, |entry| entry.index.get() + 1);
@@ -46,25 +49,38 @@ impl Fsck<'_> {
         Ok(Ok(()))
     }
 
-    /// Returns whether the runs have all postings of an entry. An erased entry may still have those of its statement.
-    async fn is_indexed(&self, entry: &Entry, catalog: &RunCatalog) -> Result<bool, StoreError> {
+    /// Returns those of these entries of which a run lacks postings.
+    async fn incomplete(
+        &self,
+        entries: &[&Entry],
+        catalog: &RunCatalog,
+    ) -> Result<BTreeSet<LeafIndex>, StoreError> {
+        let mut expected = BTreeSet::new();
+        for entry in entries {
+            expected.extend(self.postings(entry, catalog).await?);
+        }
+        let mut incomplete = BTreeSet::new();
+        for run in &catalog.runs {
+            let leaves = run.leaves();
+            let of_run = expected.iter().copied().filter(|posting| leaves.contains(&posting.leaf.get()));
+            let of_run: Vec<Posting> = of_run.collect();
+            let found: BTreeSet<Posting> = present(self.store, run, &of_run).await?.into_iter().collect();
+            let lacking = of_run.into_iter().filter(|posting| !found.contains(posting));
+            incomplete.extend(lacking.map(|posting| posting.leaf));
+        }
+        Ok(incomplete)
+    }
+
+    /// The postings that each run of an entry's leaf must have. None are known of an entry that was just erased: runs may still
+    /// have those of its statement.
+    async fn postings(&self, entry: &Entry, catalog: &RunCatalog) -> Result<Vec<Posting>, StoreError> {
         let terms = match &entry.statement {
             Some(_) => self.facts.terms(self.store, entry).await?,
             None => Some(EntryTerms::blind(BlindCode::Erased)),
         };
-        let Some(terms) = terms.filter(|_| !catalog.erased.contains_key(&entry.index)) else {
-            return Ok(true);
-        };
-        let mut expected: Vec<Posting> =
-            terms.keys.iter().map(|key| Posting { key: *key, leaf: entry.index }).collect();
-        expected.sort_unstable();
-        expected.dedup();
-        for run in catalog.runs.iter().filter(|run| run.leaves().contains(&entry.index.get())) {
-            if present(self.store, run, &expected).await? != expected {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        let known = terms.filter(|_| !catalog.erased.contains_key(&entry.index));
+        let keys = known.into_iter().flat_map(|terms| terms.keys);
+        Ok(keys.map(|key| Posting { key, leaf: entry.index }).collect())
     }
 
     /// Reads entry and index again: the entry may have been erased, or a run replaced, between the reads.
@@ -74,7 +90,8 @@ impl Fsck<'_> {
         let Some(now) = now.filter(|_| self.facts.lookup_form() == Some(catalog.form)) else {
             return Ok(false);
         };
-        Ok(damage(self.is_indexed(&now, &catalog).await)? == Ok(false))
+        let incomplete = damage(self.incomplete(&[&now], &catalog).await)?;
+        Ok(incomplete.is_ok_and(|incomplete| !incomplete.is_empty()))
     }
 
     /// Computes the root of a run again; [`StoreError::Damaged`] if it is another one.
