@@ -24,8 +24,28 @@ const AT: &str = "2026-01-01T00:00:00Z";
 pub(super) struct Kind {
     /// The content type.
     pub(super) content_type: &'static str,
-    /// Signs the statement with a number; the length in bytes is for opaque ones.
-    pub(super) sign: fn(&Issuer, &'static str, u64, usize) -> anyhow::Result<SignedStatement>,
+    /// Signs a statement.
+    pub(super) sign: fn(&NumberedStatement<'_>) -> anyhow::Result<SignedStatement>,
+}
+
+/// What a statement is made from.
+pub(super) struct NumberedStatement<'a> {
+    /// The issuer.
+    pub(super) issuer: &'a Issuer,
+    /// The content type.
+    pub(super) content_type: &'static str,
+    /// The number, which no other statement has.
+    pub(super) number: u64,
+    /// The length in bytes of an opaque one.
+    pub(super) bytes: usize,
+}
+
+impl NumberedStatement<'_> {
+    /// Signs the statement with this payload, about `sub`.
+    fn with_payload(&self, payload: Vec<u8>, sub: &str) -> anyhow::Result<SignedStatement> {
+        let statement = StatementBuilder::new(payload).content_type(self.content_type);
+        Ok(statement.kid(KID).iss(ISS).sub(sub).sign(&self.issuer.key)?)
+    }
 }
 
 /// All content types of a new log.
@@ -46,34 +66,26 @@ pub(super) const KINDS: &[Kind] = &[
     Kind { content_type: "text/x-c2sp-checkpoint", sign: opaque },
 ];
 
-fn opaque(
-    issuer: &Issuer,
-    content_type: &'static str,
-    number: u64,
-    bytes: usize,
-) -> anyhow::Result<SignedStatement> {
-    let mut payload = vec![0; bytes.saturating_sub(OVERHEAD)];
+fn opaque(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
+    let number = statement.number;
+    let mut payload = vec![0; statement.bytes.saturating_sub(OVERHEAD)];
     Rng::with_seed(number).fill(&mut payload);
-    payload_of(issuer, content_type, payload, &format!("pkg:generic/artifact@{number:08}"))
+    statement.with_payload(payload, &format!("pkg:generic/artifact@{number:08}"))
 }
 
-fn json_document(
-    issuer: &Issuer,
-    content_type: &'static str,
-    number: u64,
-    bytes: usize,
-) -> anyhow::Result<SignedStatement> {
-    let text = "x".repeat(bytes.saturating_sub(OVERHEAD));
+fn json_document(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
+    let number = statement.number;
+    let text = "x".repeat(statement.bytes.saturating_sub(OVERHEAD));
     let payload = json!({ "number": number.to_string(), "text": text }).to_string().into_bytes();
-    payload_of(issuer, content_type, payload, &format!("pkg:generic/artifact@{number:08}"))
+    statement.with_payload(payload, &format!("pkg:generic/artifact@{number:08}"))
 }
 
-fn vrf_cbor(issuer: &Issuer, _: &'static str, number: u64, _: usize) -> anyhow::Result<SignedStatement> {
-    Ok(receipt(number).sign(&issuer.key)?)
+fn vrf_cbor(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
+    Ok(receipt(statement.number).sign(&statement.issuer.key)?)
 }
 
-fn vrf_json(issuer: &Issuer, _: &'static str, number: u64, _: usize) -> anyhow::Result<SignedStatement> {
-    Ok(receipt(number).bare_json().sign(&issuer.key)?)
+fn vrf_json(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
+    Ok(receipt(statement.number).bare_json().sign(&statement.issuer.key)?)
 }
 
 /// The verification receipt of one passed test, outside any chain.
@@ -92,7 +104,8 @@ fn receipt(number: u64) -> VrfStatement {
 }
 
 /// The execution receipt of a permitted tool call.
-fn aer(issuer: &Issuer, _: &'static str, number: u64, _: usize) -> anyhow::Result<SignedStatement> {
+fn aer(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
+    let number = statement.number;
     let receipt = json!({
         "schema_version": "1.0",
         "aer_id": format!("aer:{number:016x}"),
@@ -108,45 +121,32 @@ fn aer(issuer: &Issuer, _: &'static str, number: u64, _: usize) -> anyhow::Resul
         },
         "policy": { "policy_id": "devops-v4", "policy_digest": DIGEST },
         "chain_summary": { "chain_depth": 1, "root_envelope_id": "env:4a7c9f2b1e8d3a6f", "chain_digest": DIGEST },
-        "border_gateway": { "gateway_id": issuer.did, "gateway_version": "1.0.0" },
+        "border_gateway": { "gateway_id": statement.issuer.did, "gateway_version": "1.0.0" },
     });
-    Ok(AerStatement::new(receipt).sign(&issuer.key)?)
+    Ok(AerStatement::new(receipt).sign(&statement.issuer.key)?)
 }
 
 /// A version of a registry without entries.
-fn registry(
-    issuer: &Issuer,
-    content_type: &'static str,
-    number: u64,
-    _: usize,
-) -> anyhow::Result<SignedStatement> {
+fn registry(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
     let members = json!({
-        "schema_version": "1.0", "registry_id": REGISTRY, "epoch": 1, "sequence": number, "issued_at": AT,
+        "schema_version": "1.0", "registry_id": REGISTRY, "epoch": 1, "sequence": statement.number, "issued_at": AT,
         "ttl_seconds": 3600, "keys": [], "agents": [], "servers": [], "policies": [], "classifications": [],
         "revocations": [],
     });
     let signed: Signed<RegistryDocument> =
-        Signed::sign(&members, &[("operator", &issuer.key as &dyn Signer)])?;
-    payload_of(issuer, content_type, signed.canonical().to_vec(), REGISTRY)
+        Signed::sign(&members, &[("operator", &statement.issuer.key as &dyn Signer)])?;
+    statement.with_payload(signed.canonical().to_vec(), REGISTRY)
 }
 
-fn policy_document(
-    issuer: &Issuer,
-    content_type: &'static str,
-    number: u64,
-    _: usize,
-) -> anyhow::Result<SignedStatement> {
+fn policy_document(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
+    let number = statement.number;
     let document = json!({ "policy_id": format!("policy-{number}"), "rules": [] });
-    payload_of(issuer, content_type, jcs::canonical(&document), &format!("policy-{number}"))
+    statement.with_payload(jcs::canonical(&document), &format!("policy-{number}"))
 }
 
 /// A conversation of a question, one tool call with its result, and an answer.
-fn conversation(
-    issuer: &Issuer,
-    content_type: &'static str,
-    number: u64,
-    _: usize,
-) -> anyhow::Result<SignedStatement> {
+fn conversation(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
+    let number = statement.number;
     let session = format!("session-{number}");
     let record = json!({
         "version": "3.0.0-draft",
@@ -174,16 +174,12 @@ fn conversation(
         },
         "recording-agent": { "name": "recorder", "version": "1" },
     });
-    payload_of(issuer, content_type, record.to_string().into_bytes(), &session)
+    statement.with_payload(record.to_string().into_bytes(), &session)
 }
 
 /// A Verdict that serves a call.
-fn verdict(
-    issuer: &Issuer,
-    content_type: &'static str,
-    number: u64,
-    _: usize,
-) -> anyhow::Result<SignedStatement> {
+fn verdict(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
+    let number = statement.number;
     let session = format!("session-{number}");
     let verdict = json!({
         "vap": "0.1",
@@ -193,35 +189,26 @@ fn verdict(
         "verdict": "served",
         "verification": checks(),
     });
-    payload_of(issuer, content_type, jcs::canonical(&verdict), &session)
+    statement.with_payload(jcs::canonical(&verdict), &session)
 }
 
 /// The record of a decision to serve a call.
-fn audit_record(
-    issuer: &Issuer,
-    content_type: &'static str,
-    number: u64,
-    _: usize,
-) -> anyhow::Result<SignedStatement> {
+fn audit_record(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
     let commitment = format!("hmac-sha256:{}", "0f".repeat(32));
     let record = json!({
-        "version": "1", "kind": "decision", "gateway": ISS, "stream": "bench", "seq": number, "at": AT,
+        "version": "1", "kind": "decision", "gateway": ISS, "stream": "bench", "seq": statement.number, "at": AT,
         "agent_id": AGENT, "tool": "read_file", "verdict": "served", "verification": checks(),
         "policy_digest": DIGEST, "meters": { "calls": "1" },
         "committed": { "arguments": commitment, "rationale": commitment },
     });
-    payload_of(issuer, content_type, jcs::canonical(&record), "bench")
+    statement.with_payload(jcs::canonical(&record), "bench")
 }
 
-fn jwk_set(
-    issuer: &Issuer,
-    content_type: &'static str,
-    number: u64,
-    _: usize,
-) -> anyhow::Result<SignedStatement> {
-    let mut key = issuer.public_key().to_jwk().to_value();
+fn jwk_set(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
+    let number = statement.number;
+    let mut key = statement.issuer.public_key().to_jwk().to_value();
     key["kid"] = format!("key-{number}").into();
-    payload_of(issuer, content_type, jcs::canonical(&json!({ "keys": [key] })), ISS)
+    statement.with_payload(jcs::canonical(&json!({ "keys": [key] })), ISS)
 }
 
 fn checks() -> Value {
@@ -232,14 +219,4 @@ fn checks() -> Value {
 fn uuid(prefix: u16, number: u64) -> String {
     let low = number & 0xffff_ffff_ffff;
     format!("{prefix:04x}{:04x}-1111-4111-8111-{low:012x}", number >> 48)
-}
-
-fn payload_of(
-    issuer: &Issuer,
-    content_type: &'static str,
-    payload: Vec<u8>,
-    sub: &str,
-) -> anyhow::Result<SignedStatement> {
-    let statement = StatementBuilder::new(payload).content_type(content_type).kid(KID).iss(ISS).sub(sub);
-    Ok(statement.sign(&issuer.key)?)
 }

@@ -20,7 +20,7 @@ use crate::numbers::Numbers;
 use crate::process;
 
 pub(crate) use issuer::{Issuer, admit_issuer};
-use kinds::{KINDS, Kind};
+use kinds::{KINDS, Kind, NumberedStatement};
 
 /// The content type that is measured first unless another one is named.
 pub(crate) const OPAQUE: &str = "application/octet-stream";
@@ -124,7 +124,10 @@ pub(crate) fn sign_each<T: Send>(
     let share = (numbers.end - numbers.start).div_ceil(threads).max(1);
     let sign = |range: Range<u64>| {
         let issuer = Issuer::new()?;
-        let statements = range.map(|number| (kind.sign)(&issuer, kind.content_type, number, bytes));
+        let statements = range.map(|number| {
+            let content_type = kind.content_type;
+            (kind.sign)(&NumberedStatement { issuer: &issuer, content_type, number, bytes })
+        });
         statements.map(|statement| statement.and_then(&then)).collect::<anyhow::Result<Vec<T>>>()
     };
     let parts = thread::scope(|scope| {
