@@ -26,6 +26,7 @@ use crate::index;
 use crate::keys::recorded::{check_head_signature, check_key};
 use crate::limits::POLICIES_AT_HAND;
 use crate::log::erasures;
+use crate::log::terms::entry_terms;
 use crate::operator::effects;
 
 /// The signatures that every head must have.
@@ -128,7 +129,7 @@ impl FsckFacts for LogFacts {
     }
 
     async fn terms(&self, store: &dyn LogReader, entry: &Entry) -> Result<Option<EntryTerms>, StoreError> {
-        index::values_of(store, entry.clone()).await.map(|values| Some(values.into_terms()))
+        index::values_of(store, entry.clone()).await.map(|values| Some(entry_terms(values)))
     }
 
     async fn explains_time(

@@ -18,7 +18,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use http::StatusCode;
 use merkle::{LeafIndex, TreeSize};
-use registration::{Lookup, LookupKind};
+use registration::{Lookup, LookupKind, SearchValues};
 use sequencer::{Halt, Role, Status};
 use serde_json::json;
 use store::lookup::{EntryTerms, RunCatalog, RunWriter, SearchIndex};
@@ -31,7 +31,7 @@ use crate::limits::{
     INDEX_RETRY, INDEX_WAIT,
 };
 use crate::log::state::Log;
-use crate::log::terms::SearchValues;
+use crate::log::terms::entry_terms;
 pub use tally::{ReceiptGroup, ReceiptTally};
 
 /// The form of the terms. Raised when an entry is read for other values than before: the index is then made anew.
@@ -244,7 +244,7 @@ impl IndexBuilder {
         let bytes: usize = entries.iter().map(read::EntryWithPayload::bytes).sum();
         self.chunk = (INDEX_BYTES * entries.len().max(1) / bytes.max(1)).clamp(1, INDEX_ENTRIES);
         // Parsing a long record takes a while, and would block other tasks of this thread.
-        let terms = move || entries.iter().map(|entry| entry.values().into_terms()).collect();
+        let terms = move || entries.iter().map(|entry| entry_terms(entry.values())).collect();
         Ok(tokio::task::spawn_blocking(terms).await.unwrap_or_default())
     }
 

@@ -5,11 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bytes::Bytes;
 use lookup_tree::BlindCode;
 use merkle::{LeafIndex, TreeSize};
-use registration::COLLATERAL_PAYLOAD;
+use registration::{COLLATERAL_PAYLOAD, SearchValues};
 use scitt::{Malformed, SignedStatement};
 use store::{Entry, LogReader, StoreError};
-
-use crate::log::terms::SearchValues;
 
 /// An entry with its detached payload.
 pub struct EntryWithPayload {

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use merkle::{LeafIndex, TreeSize};
 use registration::{
     Answers, Authenticated, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Guard, NotPermitted, Permit,
-    PolicyInForce, Questions, Record, Refusal, SideData, Undecided, Untrusted, Violation, operator,
+    PolicyInForce, Questions, Record, Refusal, SearchValues, SideData, Undecided, Untrusted, Violation,
+    operator,
 };
 use scitt::{SignedStatement, X5Chain};
 use sequencer::{ClockCorrection, Redecide, Redecision, Submission, SubmitError, TimeWindow};
@@ -22,7 +23,7 @@ use tracing::Instrument;
 use crate::log::equivocation::{self, RefusedStatement};
 use crate::log::erasures::{ErasureHold, on_hold};
 use crate::log::policies::Policies;
-use crate::log::terms::SearchValues;
+use crate::log::terms::entry_terms;
 use crate::metrics::Metrics;
 use crate::metrics::latency::Stage;
 use crate::quota::issuer_quota::IssuerCharge;
@@ -149,7 +150,7 @@ fn terms(
         true => SearchValues::of_record(header, record, Some(authenticated.payload())),
         false => SearchValues::read(header, None),
     };
-    values.into_terms()
+    entry_terms(values)
 }
 
 /// Looks up a decision's questions in the log.
