@@ -5,6 +5,7 @@
 mod artefacts;
 mod deployment;
 mod image;
+mod site;
 mod trial;
 
 use std::path::{Path, PathBuf};
