@@ -46,6 +46,7 @@ mod prefix;
 mod proof;
 mod question;
 mod schedule;
+mod tree;
 
 pub use answer::{AnswerRefused, NotOneAnswer, ProvenAnswer, RunProofs};
 pub use block::{BlockWriteError, BlockWriter, PostingBlock, read_block, read_block_between};
@@ -54,9 +55,12 @@ pub use erasure::erase;
 pub use group::{GroupError, GroupErrorKind};
 pub use head::{HEAD_CONTENT_TYPE, HeadError, HeadRun, IndexHead, WrongRuns};
 pub use merge::{MergeStep, RunMerger};
-pub use node::InnerNode;
+pub use node::{InnerNode, NODE_BYTES};
 pub use posting::{BlindCode, OutOfOrder, POSTING_BYTES, Posting, TermKey};
-pub use prefix::{POSTING_BITS, PostingPrefix};
-pub use proof::{ProofPart, ProofRefused, RunProof, RunProofError, RunSource};
+pub use prefix::{POSTING_BITS, PREFIX_BYTES, PostingPrefix};
+pub use proof::{
+    NotRead, PartialRun, ProofPart, ProofRefused, RunProof, RunProofError, RunReader, RunSource,
+};
 pub use question::{IndexQuestion, RunQuestion, TooManyKeys};
 pub use schedule::{LeafRange, RunId, ScheduledRun, schedule};
+pub use tree::RunTree;

@@ -6,6 +6,8 @@ use crate::posting::{POSTING_BYTES, Posting, TermKey};
 
 /// Length of a posting in bits.
 pub const POSTING_BITS: u8 = 8 * POSTING_BYTES as u8;
+/// Length in bytes of an encoded prefix.
+pub const PREFIX_BYTES: usize = POSTING_BYTES + 1;
 
 /// The first `depth` bits of postings. Bits count from the most significant one of the first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,6 +50,20 @@ impl PostingPrefix {
         let (key, leaf) = bits(self.first);
         let (key_rest, leaf_rest) = rest(self.depth);
         posting_of(key | key_rest, leaf | leaf_rest)
+    }
+
+    /// Returns the bytes of [`first`](Self::first), then the depth. Prefixes are ordered by these bytes.
+    pub fn to_bytes(self) -> [u8; PREFIX_BYTES] {
+        let mut bytes = [0; PREFIX_BYTES];
+        bytes[..POSTING_BYTES].copy_from_slice(&self.first.to_bytes());
+        bytes[POSTING_BYTES] = self.depth;
+        bytes
+    }
+
+    /// Reads the output of [`to_bytes`](Self::to_bytes); `None` for other bytes.
+    pub fn from_bytes(bytes: &[u8; PREFIX_BYTES]) -> Option<Self> {
+        let prefix = Self::of(Posting::from_bytes(bytes.first_chunk()?), bytes[POSTING_BYTES]);
+        (prefix.to_bytes() == *bytes).then_some(prefix)
     }
 
     /// Returns `true` if the posting has this prefix.
@@ -106,11 +122,17 @@ mod tests {
             assert!(prefix.contains(posting) && prefix.is_within(&PostingPrefix::ROOT));
             assert!(prefix.first() <= posting && posting <= prefix.last());
             assert_eq!(PostingPrefix::common(prefix.first(), prefix.last()), prefix);
+            assert_eq!(PostingPrefix::from_bytes(&prefix.to_bytes()), Some(prefix));
             let Some((left, right)) = prefix.children() else { continue };
+            assert!(prefix.to_bytes() < left.to_bytes() && left.to_bytes() < right.to_bytes());
             assert!(left.is_within(&prefix) && right.is_within(&prefix) && !prefix.is_within(&left));
             assert_eq!(left.contains(posting), !right.contains(posting));
             assert_eq!((left.first(), right.last()), (prefix.first(), prefix.last()));
         }
-        assert_eq!(PostingPrefix::of(posting, POSTING_BITS).children(), None);
+        let all_bits = PostingPrefix::of(posting, POSTING_BITS);
+        assert_eq!(all_bits.children(), None);
+        let mut longer = all_bits.to_bytes();
+        longer[POSTING_BYTES] += 1;
+        assert_eq!(PostingPrefix::from_bytes(&longer), None);
     }
 }

@@ -3,9 +3,11 @@
 mod encoding;
 mod part;
 mod prove;
+mod reader;
 mod verify;
 
 pub use encoding::RunProofError;
 pub use part::{ProofPart, RunProof};
 pub use prove::RunSource;
+pub use reader::{NotRead, PartialRun, RunReader};
 pub use verify::ProofRefused;

@@ -15,8 +15,8 @@ use crate::question::RunQuestion;
 
 /// A run as the prover reads it.
 ///
-/// The prover does not wait. An asynchronous store implements this trait for what it has loaded, with an error that says
-/// what is missing; it loads that, and proves again. Both methods take a place and depend on it alone.
+/// The prover does not wait: a [`RunReader`](super::RunReader) plans what an asynchronous store reads before. Both methods
+/// take a place and depend on it alone.
 pub trait RunSource {
     /// Why something cannot be read.
     type Error;
